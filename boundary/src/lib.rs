@@ -1,0 +1,1 @@
+//! The C interface of Peregrine: what the server plug-in calls.

@@ -1,0 +1,3 @@
+//! The `peregrine` command.
+#![forbid(unsafe_code)]
+fn main() {}

@@ -1,0 +1,1 @@
+//! Peregrine: an embeddable transactional storage engine.

@@ -1,0 +1,2 @@
+//! The measuring suite behind `peregrine bench`.
+#![forbid(unsafe_code)]
