@@ -1,0 +1,118 @@
+//! What can go wrong, as values.
+
+use std::path::PathBuf;
+
+use crate::ids::PageId;
+
+/// The result of every engine call.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Every error of the engine. Each message says what happened, to what, and, where there is a
+/// choice, what would have been right.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An operating-system call failed.
+    #[error("{action} {}: {source}", path.display())]
+    Io {
+        /// What was tried: "read", "write", "sync", …
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::sync::Arc<std::io::Error>,
+    },
+    /// No space is left on the device. The statement fails; work goes on when there is space again.
+    #[error("no space left on the device of {}", path.display())]
+    NoSpace {
+        /// The file that could not grow.
+        path: PathBuf,
+    },
+    /// Bytes on disk are not what they must be.
+    #[error("{} is corrupt at offset {offset}{}: {what}", file.display(), page.map(|p| format!(" (page {p})")).unwrap_or_default())]
+    Corrupt {
+        /// The damaged file.
+        file: PathBuf,
+        /// Byte offset of the damaged part.
+        offset: u64,
+        /// The page, where it is one.
+        page: Option<PageId>,
+        /// What was expected and what was found.
+        what: String,
+    },
+    /// The files were written by a newer version, or are not ours. They were left untouched.
+    #[error("{}: {what}", file.display())]
+    Format {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with its format.
+        what: String,
+    },
+    /// The engine stopped after a failure that leaves the durable state unknown; reopen to recover.
+    #[error("the engine has stopped and must be reopened to recover: {0}")]
+    Stopped(String),
+    /// The directory is in use by another process.
+    #[error("{} is in use by another process", .0.display())]
+    InUse(PathBuf),
+    /// A row with the same unique key exists.
+    #[error("duplicate value for unique index number {index}")]
+    Duplicate {
+        /// 0 is the clustered (primary) index, n is `indexes[n - 1]`.
+        index: usize,
+    },
+    /// Waiting for a row lock closed a circle; this transaction is the victim and must roll back.
+    #[error("deadlock: this transaction was chosen to roll back")]
+    Deadlock,
+    /// A row lock was not granted within the time limit.
+    #[error("lock wait timed out")]
+    LockWaitTimeout,
+    /// A row lock is held by another transaction, and the caller asked not to wait.
+    #[error("the row is locked by another transaction")]
+    LockNotAvailable,
+    /// The row was changed after this transaction's snapshot was taken; it must roll back.
+    #[error("the row was changed after this transaction's snapshot")]
+    WriteConflict,
+    /// The wait or the command was interrupted by the caller.
+    #[error("interrupted")]
+    Interrupted,
+    /// No such table, row, index or column.
+    #[error("no such {what}: {name}")]
+    NotFound {
+        /// "table", "index", "row", …
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A table of that name exists.
+    #[error("table {0} exists already")]
+    Exists(String),
+    /// The table is in use by open transactions.
+    #[error("table {0} is in use")]
+    Busy(String),
+    /// A value, key, schema or option that cannot be taken; the text says what would be right.
+    #[error("{0}")]
+    Invalid(String),
+    /// A limit of the engine: the text names the limit and the value.
+    #[error("{0}")]
+    TooLarge(String),
+    /// A bug in the engine, found by one of its own checks.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl Error {
+    /// Wraps a system error with what was being done; "no space" becomes [`Error::NoSpace`].
+    pub fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        let path = path.into();
+        match source.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                Error::NoSpace { path }
+            }
+            _ => Error::Io {
+                action,
+                path,
+                source: std::sync::Arc::new(source),
+            },
+        }
+    }
+}

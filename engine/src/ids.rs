@@ -1,0 +1,56 @@
+//! The numbers that name things: pages, trees, tables, transactions, log positions.
+//!
+//! Each is a type of its own, so that a page id can't be passed where a transaction id is meant.
+
+use std::fmt;
+
+/// Bytes of a page, in memory and (before compression) on disk.
+pub const PAGE_SIZE: usize = 16 * 1024;
+
+/// Longest key a tree takes, in bytes.
+pub const MAX_KEY: usize = 3900;
+
+/// Longest value a tree record takes, in bytes, version header included.
+pub const MAX_VALUE: usize = 4000;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $repr:ty) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash,
+            serde::Serialize, serde::Deserialize,
+        )]
+        pub struct $name(pub $repr);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+id!(
+    /// A page's name for life, wherever its image stands on disk. Never 0, below 2^48.
+    PageId, u64
+);
+id!(
+    /// A tree's number within the database. Never reused.
+    TreeId, u32
+);
+id!(
+    /// A table's number within the database. Never reused.
+    TableId, u32
+);
+id!(
+    /// A writing transaction's number, given at its first write. Below 2^48; 0 is "none".
+    TxId, u64
+);
+id!(
+    /// A commit sequence number: the place of a transaction's end in the order of all ends.
+    Csn, u64
+);
+id!(
+    /// A byte position in the log, counted from the log's beginning of all time.
+    Lsn, u64
+);
