@@ -1,7 +1,21 @@
 //! Peregrine: an embeddable transactional storage engine.
 #![warn(missing_docs)]
 
+pub mod check;
+pub mod db;
 pub mod error;
 pub mod ids;
+pub mod row;
+pub mod settings;
+pub mod table;
 
+pub use db::{Database, Status};
 pub use error::{Error, Result};
+pub use row::{
+    Collations, Column, ColumnType, Index, Key, KeyPart, OwnedValue, TableSchema, Value,
+};
+pub use settings::{Durability, Isolation, Options};
+pub use table::{
+    Cursor, CursorOptions, IndexId, KillHandle, RowLock, RowView, Savepoint, Seek, Table,
+    Transaction,
+};

@@ -1,0 +1,23 @@
+//! Collations: the order of strings, which the embedding program knows.
+
+use crate::error::Result;
+
+/// Gives the sort keys of strings. The engine compares keys with memcmp only; what a collation
+/// finds equal must give equal sort keys.
+pub trait Collations: Send + Sync {
+    /// Appends to `out` a byte string whose memcmp order is the collation's order of values.
+    ///
+    /// The string must end itself: no sort key of a collation may be a proper prefix of another,
+    /// because other key parts follow it. With `prefix_chars`, only that many first characters
+    /// of the value count.
+    ///
+    /// # Errors
+    /// `Error::Invalid` for an unknown collation.
+    fn sort_key(
+        &self,
+        collation: u32,
+        value: &[u8],
+        prefix_chars: Option<u32>,
+        out: &mut Vec<u8>,
+    ) -> Result<()>;
+}

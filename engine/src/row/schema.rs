@@ -1,0 +1,155 @@
+//! Tables, columns and keys as the embedding program defines them.
+
+use serde::{Deserialize, Serialize};
+
+use super::value::OwnedValue;
+
+/// What a table is: its columns, its keys, and whatever the embedding program wants kept with it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TableSchema {
+    /// The columns, in the order in which rows are given and read.
+    pub columns: Vec<Column>,
+    /// The clustered key. Without one, rows get a hidden row id and stand in order of insertion.
+    pub primary: Option<Key>,
+    /// Secondary indexes. Index number n of the API is `indexes[n - 1]`; 0 is the clustered one.
+    pub indexes: Vec<Index>,
+    /// Opaque to the engine, kept with the table and returned with its schema.
+    pub user: Vec<u8>,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    /// Its name; the engine uses it in messages only.
+    pub name: String,
+    /// Its type.
+    pub ty: ColumnType,
+    /// Whether it takes NULL.
+    pub nullable: bool,
+    /// How its bytes are ordered in keys: 0 is memcmp, any other number is one of
+    /// [`crate::Options::collations`]. Only for bytes.
+    pub collation: u32,
+    /// What rows read that were written before this column was added.
+    pub default: OwnedValue,
+}
+
+impl Column {
+    /// A column that takes no NULL and compares bytes with memcmp.
+    pub fn new(name: impl Into<String>, ty: ColumnType) -> Self {
+        Column {
+            name: name.into(),
+            ty,
+            nullable: false,
+            collation: 0,
+            default: OwnedValue::Null,
+        }
+    }
+
+    /// The same column, taking NULL.
+    pub fn nullable(mut self) -> Self {
+        self.nullable = true;
+        self
+    }
+
+    /// The same column, ordered by a collation of [`crate::Options::collations`].
+    pub fn collation(mut self, collation: u32) -> Self {
+        self.collation = collation;
+        self
+    }
+}
+
+/// A column's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ColumnType {
+    /// An integer.
+    Int {
+        /// Its width: 1, 2, 3, 4 or 8 bytes.
+        bytes: u8,
+        /// Whether it takes negative values ([`crate::Value::Int`]) or not
+        /// ([`crate::Value::UInt`]).
+        signed: bool,
+    },
+    /// A single-precision float.
+    Float,
+    /// A double-precision float.
+    Double,
+    /// Exactly this many bytes.
+    Bytes {
+        /// The length.
+        len: u32,
+    },
+    /// Up to this many bytes.
+    VarBytes {
+        /// The greatest length.
+        max: u32,
+    },
+    /// Up to this many bytes, usually many: kept outside the row when the row gets too long. Keys
+    /// take prefixes of it only.
+    Large {
+        /// The greatest length.
+        max: u64,
+    },
+}
+
+/// The columns of the clustered key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    /// The columns, most significant first. They must not take NULL.
+    pub parts: Vec<KeyPart>,
+}
+
+/// A secondary index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Index {
+    /// Its name.
+    pub name: String,
+    /// The columns, most significant first.
+    pub parts: Vec<KeyPart>,
+    /// Whether no two rows may have the same values in all parts (NULL equals nothing).
+    pub unique: bool,
+}
+
+/// A column of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyPart {
+    /// The column's number, from 0.
+    pub column: usize,
+    /// Only so much of the value counts: bytes, or characters where the column has a collation.
+    pub prefix: Option<u32>,
+}
+
+impl KeyPart {
+    /// The whole column.
+    pub fn new(column: usize) -> Self {
+        KeyPart {
+            column,
+            prefix: None,
+        }
+    }
+}
+
+impl Key {
+    /// A key of whole columns.
+    pub fn new(columns: &[usize]) -> Self {
+        Key {
+            parts: columns.iter().map(|&c| KeyPart::new(c)).collect(),
+        }
+    }
+}
+
+impl Index {
+    /// An index of whole columns that allows duplicates.
+    pub fn new(name: impl Into<String>, columns: &[usize]) -> Self {
+        Index {
+            name: name.into(),
+            parts: Key::new(columns).parts,
+            unique: false,
+        }
+    }
+
+    /// The same index, without duplicates.
+    pub fn unique(mut self) -> Self {
+        self.unique = true;
+        self
+    }
+}

@@ -1,0 +1,80 @@
+//! What a program chooses when it opens a database.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::row::Collations;
+
+/// When a commit is durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// The log is written and synced before a commit returns: survives power loss. The default.
+    #[default]
+    SyncAtCommit,
+    /// The log is written before a commit returns and synced about once a second: survives the
+    /// end of the process; a power loss can take the last second.
+    WriteAtCommit,
+    /// The log is written and synced about once a second: a crash can take the last second.
+    Later,
+}
+
+/// What a transaction sees of others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// Every statement sees what was committed when it started.
+    ReadCommitted,
+    /// Snapshot isolation: the whole transaction sees what was committed at its first read, and
+    /// no update is lost (a row changed after the snapshot is [`crate::Error::WriteConflict`]).
+    #[default]
+    RepeatableRead,
+    /// As [`Isolation::RepeatableRead`]; reads lock the rows that they return.
+    Serializable,
+}
+
+/// How a database is opened. `Options::default()` suits a test; a server sets at least
+/// [`Options::pool_bytes`].
+#[derive(Clone)]
+pub struct Options {
+    /// Bytes of the buffer pool: the one memory budget. At least 1 MiB. Default 64 MiB.
+    pub pool_bytes: usize,
+    /// When commits are durable. Default [`Durability::SyncAtCommit`].
+    pub durability: Durability,
+    /// How long a row operation waits for another transaction's lock. Default 50 s.
+    pub lock_wait_timeout: Duration,
+    /// Bytes of log after which a checkpoint starts. At least 1 MiB. Default 512 MiB.
+    pub log_bytes: u64,
+    /// A checkpoint starts at least this often while there are changes. Default 5 minutes.
+    pub checkpoint_interval: Duration,
+    /// The collations of the program, for columns whose [`crate::Column::collation`] is not 0.
+    pub collations: Option<Arc<dyn Collations>>,
+    /// Whether a directory without a database becomes a new one. Default true.
+    pub create: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            pool_bytes: 64 << 20,
+            durability: Durability::default(),
+            lock_wait_timeout: Duration::from_secs(50),
+            log_bytes: 512 << 20,
+            checkpoint_interval: Duration::from_secs(300),
+            collations: None,
+            create: true,
+        }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("pool_bytes", &self.pool_bytes)
+            .field("durability", &self.durability)
+            .field("lock_wait_timeout", &self.lock_wait_timeout)
+            .field("log_bytes", &self.log_bytes)
+            .field("checkpoint_interval", &self.checkpoint_interval)
+            .field("collations", &self.collations.is_some())
+            .field("create", &self.create)
+            .finish()
+    }
+}
