@@ -5,9 +5,11 @@ pub mod check;
 pub mod db;
 pub mod error;
 pub mod ids;
+pub mod page;
 pub mod row;
 pub mod settings;
 pub mod table;
+pub mod tree;
 
 pub use db::{Database, Status};
 pub use error::{Error, Result};
