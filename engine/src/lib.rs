@@ -2,12 +2,16 @@
 #![warn(missing_docs)]
 
 pub mod check;
+pub mod checkpoint;
 pub mod db;
 pub mod error;
 pub mod ids;
+pub mod log;
+pub mod os;
 pub mod page;
 pub mod row;
 pub mod settings;
+pub mod store;
 pub mod table;
 pub mod tree;
 

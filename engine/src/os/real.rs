@@ -1,0 +1,273 @@
+//! The real operating system.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FallocateFlags, FlockOperation};
+
+use super::{DirLock, File, LockMode, OpenMode, Os};
+use crate::error::{Error, Result};
+
+/// Name of the file in a database directory whose `flock` is the directory's lock.
+const LOCK_FILE: &str = "lock";
+
+/// The machine's own files, through the standard library and `rustix`.
+#[derive(Debug)]
+pub struct RealOs {
+    origin: Instant,
+}
+
+impl RealOs {
+    /// The system, shared.
+    pub fn new() -> Arc<Self> {
+        Arc::new(RealOs {
+            origin: Instant::now(),
+        })
+    }
+}
+
+#[derive(Debug)]
+struct RealFile {
+    path: PathBuf,
+    file: fs::File,
+}
+
+/// Holds the lock file open; the lock goes with the descriptor, so also when the process dies.
+#[derive(Debug)]
+struct RealLock {
+    _file: fs::File,
+}
+
+impl DirLock for RealLock {}
+
+impl Os for RealOs {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(mode != OpenMode::ReadOnly);
+        if mode == OpenMode::CreateNew {
+            options.create_new(true).mode(0o660);
+        }
+        let action = match mode {
+            OpenMode::CreateNew => "create",
+            _ => "open",
+        };
+        let file = options
+            .open(path)
+            .map_err(|source| Error::io(action, path, source))?;
+        if mode == OpenMode::CreateNew {
+            // The umask must not decide who of the group can make a backup.
+            file.set_permissions(fs::Permissions::from_mode(0o660))
+                .map_err(|source| Error::io("set the permissions of", path, source))?;
+        }
+        Ok(Arc::new(RealFile {
+            path: path.to_owned(),
+            file,
+        }))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        path.try_exists()
+            .map_err(|source| Error::io("look up", path, source))
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        let wrap = |source| Error::io("list", dir, source);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(dir).map_err(wrap)? {
+            if let Ok(name) = entry.map_err(wrap)?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::rename(from, to).map_err(|source| Error::io("rename", from, source))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path).map_err(|source| Error::io("remove", path, source))
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        match fs::DirBuilder::new().mode(0o700).create(path) {
+            Ok(()) => Ok(()),
+            Err(source) if source.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+            Err(source) => Err(Error::io("create directory", path, source)),
+        }
+    }
+
+    fn sync_dir(&self, path: &Path) -> Result<()> {
+        fs::File::open(path)
+            .and_then(|dir| dir.sync_all())
+            .map_err(|source| Error::io("sync directory", path, source))
+    }
+
+    fn lock_dir(&self, dir: &Path, mode: LockMode) -> Result<Box<dyn DirLock>> {
+        let path = dir.join(LOCK_FILE);
+        // A reader of a directory it may not write to must still find out that it is in use.
+        let file = match fs::OpenOptions::new()
+            .read(true)
+            .write(mode == LockMode::Exclusive)
+            .create(mode == LockMode::Exclusive)
+            .truncate(false)
+            .mode(0o660)
+            .open(&path)
+        {
+            Ok(file) => file,
+            Err(source) => return Err(Error::io("open", path, source)),
+        };
+        let operation = match mode {
+            LockMode::Shared => FlockOperation::NonBlockingLockShared,
+            LockMode::Exclusive => FlockOperation::NonBlockingLockExclusive,
+        };
+        match rustix::fs::flock(&file, operation) {
+            Ok(()) => Ok(Box::new(RealLock { _file: file })),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::InUse(dir.to_owned())),
+            Err(errno) => Err(Error::io("lock", path, errno.into())),
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.origin.elapsed()
+    }
+
+    fn random(&self) -> u64 {
+        let mut bytes = [0u8; 8];
+        match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
+            Ok(8) => u64::from_le_bytes(bytes),
+            // No kernel we run on fails here; the hasher's seed is random too.
+            _ => {
+                use std::hash::{BuildHasher, Hasher};
+                std::collections::hash_map::RandomState::new()
+                    .build_hasher()
+                    .finish()
+            }
+        }
+    }
+}
+
+impl RealFile {
+    fn failed(&self, action: &'static str) -> impl Fn(io::Error) -> Error + '_ {
+        move |source| Error::io(action, &self.path, source)
+    }
+}
+
+impl File for RealFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        let mut done = 0;
+        while done < buf.len() {
+            match self.file.read_at(&mut buf[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(source) if source.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(self.failed("read")(source)),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
+        self.file
+            .write_all_at(data, offset)
+            .map_err(self.failed("write"))
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.file.sync_data().map_err(self.failed("sync"))
+    }
+
+    fn len(&self) -> Result<u64> {
+        let metadata = self
+            .file
+            .metadata()
+            .map_err(self.failed("find the length of"))?;
+        Ok(metadata.len())
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.file
+            .set_len(len)
+            .map_err(self.failed("set the length of"))
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        use rustix::io::Errno;
+        loop {
+            return match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), offset, len) {
+                Ok(()) => Ok(()),
+                Err(Errno::INTR) => continue,
+                // Some file systems can't reserve; a longer sparse file then has to do.
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                    if self.len()? < offset + len {
+                        self.set_len(offset + len)?;
+                    }
+                    Ok(())
+                }
+                Err(errno) => Err(self.failed("reserve space in")(errno.into())),
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_keep_what_was_written_and_have_the_promised_mode() {
+        let dir = tempfile::tempdir().unwrap();
+        let os = RealOs::new();
+        let sub = dir.path().join("db");
+        os.create_dir(&sub).unwrap();
+        os.create_dir(&sub).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&sub), 0o700);
+        let path = sub.join("data");
+        let file = os.open(&path, OpenMode::CreateNew).unwrap();
+        assert_eq!(mode(&path), 0o660);
+        assert!(os.open(&path, OpenMode::CreateNew).is_err());
+        file.write_at(b"hello", 3).unwrap();
+        file.allocate(0, 100).unwrap();
+        file.sync_data().unwrap();
+        assert_eq!(file.len().unwrap(), 100);
+        let mut buf = [1u8; 8];
+        assert_eq!(file.read_at(&mut buf, 0).unwrap(), 8);
+        assert_eq!(&buf, b"\0\0\0hello");
+        assert_eq!(file.read_at(&mut buf, 96).unwrap(), 4);
+        assert!(file.read_exact_at(&mut buf, 96).is_err());
+        os.rename(&path, &sub.join("other")).unwrap();
+        os.sync_dir(&sub).unwrap();
+        assert_eq!(os.list(&sub).unwrap(), ["other"]);
+        assert!(os.open(&path, OpenMode::ReadWrite).is_err());
+    }
+
+    #[test]
+    fn a_directory_is_locked_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let os = RealOs::new();
+        let lock = os.lock_dir(dir.path(), LockMode::Exclusive).unwrap();
+        assert!(matches!(
+            os.lock_dir(dir.path(), LockMode::Exclusive),
+            Err(Error::InUse(_))
+        ));
+        assert!(matches!(
+            os.lock_dir(dir.path(), LockMode::Shared),
+            Err(Error::InUse(_))
+        ));
+        drop(lock);
+        let one = os.lock_dir(dir.path(), LockMode::Shared).unwrap();
+        let two = os.lock_dir(dir.path(), LockMode::Shared).unwrap();
+        drop((one, two));
+        os.lock_dir(dir.path(), LockMode::Exclusive).unwrap();
+    }
+}
