@@ -1,0 +1,59 @@
+# One command each: everything that a target needs is set up by it, inside this
+# checkout, without root. `make` alone lists the targets.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+help: ## list the targets
+	@echo "Peregrine: make TARGET"
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@echo "With your own MariaDB: MARIADB_BASEDIR=DIR MARIADB_SOURCE=DIR make TARGET"
+
+bench: build ## set up, build, run the quick comparison of all engines, print where the report lies
+	target/release/peregrine bench run --profile quick
+
+build: library plugin ## build the library, the command and the plug-in
+
+library:
+	cargo build --release --workspace
+
+mariadb: ## fetch a private MariaDB into target/mariadb (where packages can be fetched)
+	@setup/mariadb || [ $$? -eq 69 ]
+
+# A second make, because the compiler's arguments are known once MariaDB is there.
+plugin: library mariadb ## compile the plug-in into target/plugin
+	@if [ -e target/mariadb/current/env ]; then $(MAKE) -f setup/plugin.mk; \
+	else echo "No MariaDB here: going on without the plug-in, with the embedded engine."; fi
+
+test: unit mtr compare ## every test: library, plug-in, comparison with InnoDB
+
+unit: mariadb
+	cargo test --workspace
+
+mtr: plugin ## the plug-in's tests, run by MariaDB's own test runner
+	@mtr/run own
+
+compare: plugin ## the same statements on InnoDB and on Peregrine, answers compared
+	@mtr/run compare
+
+engines-funcs: plugin ## MariaDB's suite engines/funcs with Peregrine as the default engine
+	@mtr/run engines-funcs
+
+lint: ## formats and lints of Rust, C++ and shell
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	@setup/check-style
+
+format: ## put Rust and C++ into the project's format
+	cargo fmt --all
+	@setup/check-style --fix
+
+verify-flight: build ## what the project promises, a line a point: held or not, with its figure
+	@setup/verify-flight
+
+clean: ## remove what was built; the private MariaDB stays
+	cargo clean --release
+	rm -rf target/plugin target/mtr
+
+.PHONY: help bench build library mariadb plugin test unit mtr compare engines-funcs lint format verify-flight clean

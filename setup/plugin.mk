@@ -1,0 +1,46 @@
+# Compiles plugin/*.cc against the headers that setup/mariadb prepared, links
+# the engine in, and lays the result among links to the server's own plug-ins:
+# target/plugin is a complete plug-in directory for mariadbd --plugin-dir.
+
+env     := target/mariadb/current/env
+from_env = $(shell . ./$(env) && printf %s "$$$(1)")
+source  := $(call from_env,MARIADB_SOURCE)
+config  := $(call from_env,MARIADB_CONFIG_DIR)
+service := $(call from_env,MARIADB_SERVICES)
+version := $(call from_env,MARIADB_VERSION)
+server_plugins := $(call from_env,MARIADB_PLUGIN_DIR)
+
+out     := target/plugin
+object  := target/plugin-objects/$(version)
+engine  := target/release/libperegrine_boundary.a
+sources := $(wildcard plugin/*.cc)
+objects := $(sources:plugin/%.cc=$(object)/%.o)
+
+CXX      ?= g++
+# Warnings are errors in our code; the server's headers are not ours (-isystem).
+CXXFLAGS := -std=c++17 -O2 -g1 -fPIC -Wall -Wextra -Werror
+CPPFLAGS := -DMYSQL_DYNAMIC_PLUGIN -DDBUG_OFF -DHAVE_CONFIG_H -MMD -MP \
+	-isystem $(config) -isystem $(source)/include -isystem $(source)/sql -isystem $(source) \
+	-isystem $(source)/wsrep-lib/include -isystem $(source)/wsrep-lib/wsrep-API/v26
+# The server finds the plug-in's declaration and its services by name, so those
+# stay visible; the engine's own symbols do not.
+LDFLAGS  := -shared -Wl,--exclude-libs,$(notdir $(engine)) -Wl,-z,relro,-z,now
+LDLIBS   := -lpthread -ldl -lm
+
+all: $(out)/ha_peregrine.so
+	@find $(out) -xtype l -delete
+	@for file in $(server_plugins)/*; do \
+		[ -e "$(out)/$${file##*/}" ] || ln -s "$$file" $(out)/; done
+
+$(out)/ha_peregrine.so: $(objects) $(engine) setup/plugin.mk | $(out)
+	$(CXX) $(LDFLAGS) -o $@ $(objects) $(engine) $(service) $(LDLIBS)
+
+$(object)/%.o: plugin/%.cc setup/plugin.mk $(env) | $(object)
+	$(CXX) $(CXXFLAGS) $(CPPFLAGS) -c -o $@ $<
+
+$(out) $(object):
+	@mkdir -p $@
+
+-include $(objects:.o=.d)
+
+.PHONY: all
