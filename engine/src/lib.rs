@@ -14,6 +14,7 @@ pub mod settings;
 pub mod store;
 pub mod table;
 pub mod tree;
+pub mod txn;
 
 pub use db::{Database, Status};
 pub use error::{Error, Result};

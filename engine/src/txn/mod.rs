@@ -1,0 +1,36 @@
+//! Transactions over trees: snapshots, versions, row locks, undo, commit, rollback, purge.
+//!
+//! [`System`] is what all transactions of a database share. [`Transaction`] is one of them. Both
+//! know trees and keys, not tables: `table/` composes row operations from the versioned operations
+//! here, all of them on `&Tree`:
+//!
+//! ```text
+//! loop {
+//!     let outcome = {
+//!         let inside = system.gate().enter();
+//!         txn.try_put(&inside, tree, key, payload, PutMode::Update, None)?
+//!     };                                    // the gate is left before any wait
+//!     match outcome {
+//!         Put::Conflict(conflict) => txn.wait(&conflict)?,   // then again, from the top
+//!         Put::Changed => return Err(Error::WriteConflict),
+//!         Put::Done { .. } | Put::Duplicate | Put::Missing => break,
+//!     }
+//! }
+//! ```
+#![forbid(unsafe_code)]
+
+mod gate;
+mod redo;
+mod status;
+mod system;
+mod transaction;
+mod version;
+
+pub use gate::{ClosedGate, Gate, GateGuard};
+pub use redo::{Change, ChangeReader, ChangeRecord, KIND_CHANGES, KIND_COMMIT};
+pub use status::Status;
+pub use system::{Captured, Conflict, KillHandle, System, SystemStats, Trees};
+pub use transaction::{
+    Delete, LockMode, LockRow, Put, PutMode, ReadView, RedoBuffer, Savepoint, Transaction,
+};
+pub use version::{encode_settled, live_payload, Header, Origin, UndoPtr, MAX_HEADER, MAX_PAYLOAD};
