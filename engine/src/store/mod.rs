@@ -3,46 +3,113 @@
 //! No page is ever overwritten in place: an image goes to free space, and the place table, which
 //! maps page ids to places, changes. The table as of the last complete checkpoint is on disk; the
 //! current one is in memory only. So whatever is lost in a crash, the last checkpoint stands.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`place`](self) `place.rs` | the word that says where an image is |
+//! | `image.rs` | a page's bytes on disk |
+//! | `header.rs` | headers, checkpoint record, table chunks on disk |
+//! | `table.rs` | page id → place, in three versions |
+//! | `extents.rs`, `space.rs` | free space |
+//! | `batch.rs` | gathering images into large writes |
+//! | `page_ids.rs` | free page ids |
+//! | `opening.rs` | creating and opening |
+//! | `completing.rs` | the end of a checkpoint |
+//! | `moving.rs` | moving images down, so that the file shrinks |
 #![forbid(unsafe_code)]
 
+mod batch;
+mod completing;
+mod extents;
+mod header;
+mod image;
+mod moving;
+mod opening;
+mod page_ids;
+mod place;
+mod space;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use parking_lot::{Mutex, RwLock};
+
+use self::batch::Batch;
+use self::completing::Durable;
+use self::image::Scratch;
+use self::page_ids::PageIds;
+use self::place::{Place, UNIT};
+use self::space::Space;
+use self::table::{Freed, Table};
 use crate::error::{Error, Result};
-use crate::ids::PageId;
-use crate::os::{Os, StopFlag};
+use crate::ids::{PageId, PAGE_SIZE};
+use crate::os::{DirLock, File, StopFlag};
 
 /// The data file and its place table. All methods may be called from many threads.
 #[derive(Debug)]
 pub struct Store {
+    file: Arc<dyn File>,
     stop: Arc<StopFlag>,
+    database_id: u64,
+    read_only: bool,
+    table: Table,
+    ids: PageIds,
+    space: Space,
+    batch: Batch,
+    /// Held shared while a page is written and its place put into the table, so that the end of
+    /// a checkpoint can wait for the writes that began before it.
+    writing: RwLock<()>,
+    generation: AtomicU64,
+    durable: Mutex<Durable>,
+    counters: Counters,
+    _lock: Box<dyn DirLock>,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    reads: AtomicU64,
+    read_bytes: AtomicU64,
+    writes: AtomicU64,
+    written_bytes: AtomicU64,
+    syncs: AtomicU64,
+    checkpoints: AtomicU64,
+}
+
+/// What the store has done since it was opened, and how large it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreStats {
+    /// Pages read from the file.
+    pub reads: u64,
+    /// Bytes of their images.
+    pub read_bytes: u64,
+    /// Pages written, evictions and checkpoint images.
+    pub writes: u64,
+    /// Bytes of their images.
+    pub written_bytes: u64,
+    /// Syncs of the data file.
+    pub syncs: u64,
+    /// Complete checkpoints.
+    pub checkpoints: u64,
+    /// Bytes of the data file.
+    pub file_bytes: u64,
+    /// Bytes of it that are free.
+    pub free_bytes: u64,
+}
+
+thread_local! {
+    /// A thread's working memory for images: 17 KiB to read, twice that to write.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
 impl Store {
-    /// Whether `dir` holds a database.
-    pub fn exists(os: &dyn Os, dir: &Path) -> Result<bool> {
-        os.exists(&dir.join("data"))
-    }
-
-    /// Creates the data file in `dir` (which is created too, when missing) and locks `dir`.
-    pub fn create(_os: Arc<dyn Os>, _dir: &Path) -> Result<Store> {
-        Err(unfinished())
-    }
-
-    /// Opens the data file of `dir`, and locks `dir`. Returns with it the `meta` bytes given to
-    /// the last complete checkpoint (empty when there was none yet).
-    pub fn open(_os: Arc<dyn Os>, _dir: &Path) -> Result<(Store, Vec<u8>)> {
-        Err(unfinished())
-    }
-
-    /// As [`Store::open`], but never writes; the directory's lock is shared.
-    pub fn open_read_only(_os: Arc<dyn Os>, _dir: &Path) -> Result<(Store, Vec<u8>)> {
-        Err(unfinished())
-    }
-
     /// The random number given to the database when it was created; the log carries it too.
     pub fn database_id(&self) -> u64 {
-        0
+        self.database_id
     }
 
     /// The flag that a failed sync sets; the log shares it.
@@ -50,64 +117,208 @@ impl Store {
         &self.stop
     }
 
-    /// A page id that no page has. In memory only: it becomes durable with the page's place.
-    pub fn allocate_page(&self) -> PageId {
-        PageId(1)
+    /// The data file.
+    pub fn path(&self) -> &Path {
+        self.file.path()
     }
 
-    /// Gives a page id and its current place back. A running checkpoint keeps its own place.
-    pub fn free_page(&self, _page: PageId) {}
+    /// A page id that no page has. In memory only: it becomes durable with the page's place.
+    pub fn allocate_page(&self) -> PageId {
+        self.ids.take()
+    }
+
+    /// Gives a page id and its current place back. The running and the last checkpoint keep
+    /// their own places of it.
+    pub fn free_page(&self, page: PageId) {
+        self.release(&self.table.clear(page));
+        self.ids.give(page);
+    }
+
+    /// The ids of all pages that have a place, in order: after an open, those of the checkpoint.
+    pub fn pages(&self) -> impl Iterator<Item = PageId> + '_ {
+        (1..self.table.ids())
+            .map(PageId)
+            .filter(|&page| !self.table.current(page).is_none())
+    }
 
     /// Reads a page from its current place into `buf` (`PAGE_SIZE` bytes); the hole reads as zeros.
-    pub fn read_page(&self, _page: PageId, _buf: &mut [u8]) -> Result<()> {
-        Err(unfinished())
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when the image's checksum, page id or generation is not what it must be.
+    pub fn read_page(&self, page: PageId, buf: &mut [u8]) -> Result<()> {
+        if buf.len() != PAGE_SIZE {
+            let what = format!("a page buffer of {} bytes, not {PAGE_SIZE}", buf.len());
+            return Err(Error::Internal(what));
+        }
+        SCRATCH.with_borrow_mut(|scratch| loop {
+            let place = self.table.current(page);
+            if place.is_none() {
+                return Err(Error::Internal(format!("page {page} has no image to read")));
+            }
+            match self.read_at(page, place, &mut scratch.image, buf) {
+                // Rewritten meanwhile, and its old place used for something else.
+                Err(Error::Corrupt { .. }) if self.table.current(page) != place => continue,
+                outcome => return outcome,
+            }
+        })
+    }
+
+    fn read_at(
+        &self,
+        page: PageId,
+        place: Place,
+        image: &mut Vec<u8>,
+        buf: &mut [u8],
+    ) -> Result<()> {
+        let corrupt = |what| Error::Corrupt {
+            file: self.file.path().to_owned(),
+            offset: place.byte_offset(),
+            page: Some(page),
+            what,
+        };
+        if !self.batch.read(place, image) {
+            image.resize(place.byte_len(), 0);
+            let found = self.file.read_at(image, place.byte_offset())?;
+            if found < image.len() {
+                return Err(corrupt(format!(
+                    "expected {} bytes, the file ends after {found}",
+                    image.len()
+                )));
+            }
+            self.counters.reads.fetch_add(1, Ordering::Relaxed);
+            let bytes = image.len() as u64;
+            self.counters.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        let generation = image::decode(page, image, buf).map_err(corrupt)?;
+        if !place.is_of_generation(generation) {
+            return Err(corrupt(format!(
+                "generation {generation} is not the one that was written here last: the page is stale"
+            )));
+        }
+        Ok(())
     }
 
     /// The number of the newest checkpoint that has begun. See [`Store::write_page_seen`].
     pub fn epoch(&self) -> u64 {
-        0
+        self.table.epoch()
     }
 
     /// Writes a page (eviction) to a new place, which becomes its current one.
     ///
-    /// The caller makes sure that no checkpoint begins between its decision that the running
-    /// checkpoint does not need this image and this call; or uses [`Store::write_page_seen`].
-    pub fn write_page(&self, _page: PageId, _image: &[u8]) -> Result<()> {
-        Err(unfinished())
+    /// When a checkpoint begins during this call the image is that checkpoint's too. The caller
+    /// makes sure that none begins between its decision that the running checkpoint does not
+    /// need this image and this call; or uses [`Store::write_page_seen`].
+    pub fn write_page(&self, page: PageId, image: &[u8]) -> Result<()> {
+        self.write_page_seen(page, image, self.epoch())
     }
 
-    /// As [`Store::write_page`]; `seen` is [`Store::epoch`] as read before the page's latch was
-    /// taken and the decision made. When a checkpoint has begun since, this image is the page's
-    /// state at its gate, and becomes the checkpoint's too.
-    pub fn write_page_seen(&self, _page: PageId, _image: &[u8], _seen: u64) -> Result<()> {
-        Err(unfinished())
+    /// As [`Store::write_page`]. `seen` is [`Store::epoch`] as read, with the page latched, before
+    /// the caller decided that no running checkpoint needs this image. When a checkpoint has begun
+    /// since, the image is the page's state at its gate, and becomes the checkpoint's too.
+    pub fn write_page_seen(&self, page: PageId, image: &[u8], seen: u64) -> Result<()> {
+        let _writing = self.writing.read();
+        let place = self.encoded(page, image, |bytes, units| {
+            let offset = self.space.take_next(units);
+            match self.file.write_at(bytes, offset * UNIT as u64) {
+                Ok(()) => Ok(offset),
+                Err(error) => {
+                    self.space.give(offset, units);
+                    Err(error)
+                }
+            }
+        })?;
+        self.release(&self.table.put(page, place, seen));
+        Ok(())
     }
 
     /// Begins a checkpoint, inside the gate: from now on the table has two versions, pending
-    /// (as of now) and current. Returns the checkpoint's number.
+    /// (as of now) and current. Returns the checkpoint's number. One that is still running is
+    /// given up.
     pub fn begin_checkpoint(&self) -> u64 {
-        0
+        loop {
+            if let Some(epoch) = self.table.begin() {
+                return epoch;
+            }
+            self.abandon_checkpoint();
+        }
     }
 
     /// Writes a page's image as of the gate; `still_current`: it is also the page's newest state.
+    ///
+    /// Images are gathered into large writes; they are on the device when
+    /// [`Store::complete_checkpoint`] returns, and [`Store::read_page`] finds them at once. When
+    /// the checkpoint was given up meanwhile, an image that is not `still_current` goes nowhere.
     pub fn write_checkpoint_page(
         &self,
-        _page: PageId,
-        _image: &[u8],
-        _still_current: bool,
+        page: PageId,
+        image: &[u8],
+        still_current: bool,
     ) -> Result<()> {
-        Err(unfinished())
+        let _writing = self.writing.read();
+        let place = self.encoded(page, image, |bytes, _| {
+            self.batch.add(&*self.file, &self.space, bytes)
+        })?;
+        self.release(&self.table.put_as_of_gate(page, place, still_current));
+        Ok(())
     }
 
-    /// Makes the pending table durable together with `meta`, then frees superseded places.
-    pub fn complete_checkpoint(&self, _meta: &[u8]) -> Result<()> {
-        Err(unfinished())
+    /// Encodes an image and has it put somewhere; returns its place.
+    fn encoded(
+        &self,
+        page: PageId,
+        image: &[u8],
+        put: impl FnOnce(&[u8], u64) -> Result<u64>,
+    ) -> Result<Place> {
+        self.writable()?;
+        if image.len() != PAGE_SIZE || page.0 == 0 || page.0 >= 1 << 48 {
+            let what = format!("page {page} of {} bytes can't be written", image.len());
+            return Err(Error::Internal(what));
+        }
+        let generation = self.generation.fetch_add(1, Ordering::Relaxed) + 1;
+        SCRATCH.with_borrow_mut(|scratch| {
+            let units = image::encode(page, generation, image, scratch);
+            let offset = put(&scratch.image, units)?;
+            self.counters.writes.fetch_add(1, Ordering::Relaxed);
+            let bytes = units * UNIT as u64;
+            self.counters
+                .written_bytes
+                .fetch_add(bytes, Ordering::Relaxed);
+            Ok(Place::new(offset, units, generation))
+        })
     }
 
-    /// Gives the running checkpoint up (disk full, …): its places that nothing else uses are freed.
-    pub fn abandon_checkpoint(&self) {}
-}
+    fn writable(&self) -> Result<()> {
+        if self.read_only {
+            return Err(Error::Invalid("the database was opened read-only".into()));
+        }
+        self.stop.check()
+    }
 
-fn unfinished() -> Error {
-    Error::Internal("the store is being built".into())
+    fn release(&self, places: &Freed) {
+        for &place in places {
+            self.release_one(place);
+        }
+    }
+
+    fn release_one(&self, place: Place) {
+        if !self.batch.give_back(place) {
+            self.space.give(place.offset(), place.units());
+        }
+    }
+
+    /// Counters and sizes.
+    pub fn stats(&self) -> StoreStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (units, free) = self.space.units();
+        StoreStats {
+            reads: read(&self.counters.reads),
+            read_bytes: read(&self.counters.read_bytes),
+            writes: read(&self.counters.writes),
+            written_bytes: read(&self.counters.written_bytes),
+            syncs: read(&self.counters.syncs),
+            checkpoints: read(&self.counters.checkpoints),
+            file_bytes: units * UNIT as u64,
+            free_bytes: free * UNIT as u64,
+        }
+    }
 }

@@ -1,0 +1,200 @@
+//! Images gathered into large sequential writes.
+//!
+//! A gathered image counts as written: its place is in the table, and [`Batch::read`] finds it
+//! until it is in the file. A write that fails keeps its images in memory, to be tried again.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::place::{Place, UNIT};
+use super::space::{Run, Space};
+use crate::error::Result;
+use crate::os::File;
+
+/// Bytes gathered before they are written: half a mebibyte, which a run of space just takes.
+const FULL: usize = 512 * 1024 - 17 * UNIT;
+
+/// The buffers of gathered images.
+#[derive(Debug, Default)]
+pub struct Batch {
+    state: Mutex<State>,
+    written: Condvar,
+    /// Number of buffers, so that readers need no lock while there are none.
+    buffers: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Images go to the last one; those before are being written, or failed to be.
+    buffers: Vec<Buffer>,
+    next_id: u64,
+}
+
+#[derive(Debug)]
+struct Buffer {
+    id: u64,
+    /// First unit of the images.
+    offset: u64,
+    bytes: Arc<Vec<u8>>,
+    /// What is left of the run behind them.
+    rest: Run,
+    /// No more images come; it is to be written.
+    full: bool,
+    writing: bool,
+    /// Places given back while their images waited here; free once this buffer is written, for
+    /// whoever got them before would be overwritten by it.
+    given_back: Vec<Place>,
+}
+
+impl Buffer {
+    fn holds(&self, place: Place) -> bool {
+        let end = self.offset + (self.bytes.len() / UNIT) as u64;
+        self.offset <= place.offset() && place.offset() < end
+    }
+}
+
+impl Batch {
+    /// Adds an image (whole units); returns its first unit. May write a full buffer.
+    ///
+    /// # Errors
+    /// Those of earlier buffers' writes; then the image was not added.
+    pub fn add(&self, file: &dyn File, space: &Space, image: &[u8]) -> Result<u64> {
+        let units = (image.len() / UNIT) as u64;
+        self.write_full(file, space)?;
+        loop {
+            {
+                let state = &mut *self.state.lock();
+                match state.buffers.last_mut() {
+                    Some(last) if !last.full && last.rest.units >= units => {
+                        let offset = last.rest.offset;
+                        // Nobody else holds the bytes: they are shared only when full.
+                        let bytes = Arc::make_mut(&mut last.bytes);
+                        bytes.extend_from_slice(image);
+                        last.full = bytes.len() >= FULL;
+                        last.rest.offset += units;
+                        last.rest.units -= units;
+                        return Ok(offset);
+                    }
+                    Some(last) => last.full = true,
+                    None => {}
+                }
+            }
+            self.write_full(file, space)?;
+            let Some(run) = space.take_run() else {
+                // Free space is in short pieces: there is nothing to gather.
+                let offset = space.take(units);
+                let written = file.write_at(image, offset * UNIT as u64);
+                if written.is_err() {
+                    space.give(offset, units);
+                }
+                return written.map(|()| offset);
+            };
+            let mut state = self.state.lock();
+            if state.buffers.last().is_some_and(|last| !last.full) {
+                drop(state);
+                space.give(run.offset, run.units);
+                continue;
+            }
+            let id = state.next_id;
+            state.next_id += 1;
+            state.buffers.push(Buffer {
+                id,
+                offset: run.offset,
+                bytes: Arc::new(Vec::with_capacity(FULL + 17 * UNIT)),
+                rest: run,
+                full: false,
+                writing: false,
+                given_back: Vec::new(),
+            });
+            self.buffers.store(state.buffers.len(), Ordering::Release);
+        }
+    }
+
+    /// Copies the image at `place` into `image`, if it waits here.
+    pub fn read(&self, place: Place, image: &mut Vec<u8>) -> bool {
+        if self.buffers.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let state = self.state.lock();
+        let Some(buffer) = state.buffers.iter().find(|buffer| buffer.holds(place)) else {
+            return false;
+        };
+        let start = (place.offset() - buffer.offset) as usize * UNIT;
+        let Some(bytes) = buffer.bytes.get(start..start + place.byte_len()) else {
+            return false;
+        };
+        image.clear();
+        image.extend_from_slice(bytes);
+        true
+    }
+
+    /// Whether `place` waits here; then it is kept, and given back when that is safe.
+    pub fn give_back(&self, place: Place) -> bool {
+        if self.buffers.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let mut state = self.state.lock();
+        match state.buffers.iter_mut().find(|buffer| buffer.holds(place)) {
+            Some(buffer) => {
+                buffer.given_back.push(place);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Writes everything gathered so far, and waits for what other threads are writing.
+    pub fn flush(&self, file: &dyn File, space: &Space) -> Result<()> {
+        if let Some(last) = self.state.lock().buffers.last_mut() {
+            last.full = true;
+        }
+        self.write_full(file, space)?;
+        let mut state = self.state.lock();
+        while state.buffers.iter().any(|buffer| buffer.writing) {
+            self.written.wait(&mut state);
+        }
+        let failed = state.buffers.iter().any(|buffer| buffer.full);
+        drop(state);
+        if failed {
+            // Another thread's write failed; this try gives the error, or succeeds.
+            self.write_full(file, space)?;
+        }
+        Ok(())
+    }
+
+    fn write_full(&self, file: &dyn File, space: &Space) -> Result<()> {
+        loop {
+            let (id, offset, bytes) = {
+                let mut state = self.state.lock();
+                let full = |buffer: &&mut Buffer| buffer.full && !buffer.writing;
+                let Some(buffer) = state.buffers.iter_mut().find(full) else {
+                    return Ok(());
+                };
+                buffer.writing = true;
+                (buffer.id, buffer.offset, Arc::clone(&buffer.bytes))
+            };
+            let outcome = file.write_at(&bytes, offset * UNIT as u64);
+            let mut state = self.state.lock();
+            let at = state.buffers.iter().position(|buffer| buffer.id == id);
+            let mut done = None;
+            if let Some(at) = at {
+                state.buffers[at].writing = false;
+                if outcome.is_ok() {
+                    done = Some(state.buffers.remove(at));
+                    self.buffers.store(state.buffers.len(), Ordering::Release);
+                }
+            }
+            self.written.notify_all();
+            drop(state);
+            if let Some(buffer) = done {
+                space.give(buffer.rest.offset, buffer.rest.units);
+                for place in buffer.given_back {
+                    space.give(place.offset(), place.units());
+                }
+            }
+            outcome?;
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The end of a checkpoint: from pending to durable, or given up.
+
+use std::sync::atomic::Ordering;
+
+use super::header::{encode_chunk, Header, Record, HEADER};
+use super::place::{units_for, Place, UNIT};
+use super::Store;
+use crate::error::Result;
+
+/// Units of table chunks that are written together.
+const CHUNK_GROUP: u64 = 256;
+
+/// What the newer header on disk leads to.
+#[derive(Debug)]
+pub struct Durable {
+    /// Number of the last complete checkpoint.
+    pub sequence: u64,
+    /// First unit and units of its record.
+    pub record: (u64, u64),
+    /// Places of the place table's chunks.
+    pub chunks: Vec<u64>,
+}
+
+/// The parts of a checkpoint besides pages, while they are being written.
+#[derive(Default)]
+struct Parts {
+    /// Places of all chunks.
+    chunks: Vec<u64>,
+    /// Space taken for new chunks and the record: offset, units.
+    taken: Vec<(u64, u64)>,
+    /// Chunks waiting to be written together: index, generation, bytes.
+    group: Vec<(usize, u64, Vec<u8>)>,
+    group_units: u64,
+}
+
+impl Store {
+    /// Makes the pending table durable together with `meta`, then frees superseded places.
+    ///
+    /// # Errors
+    /// When a write fails (disk full, …) the checkpoint is given up, the last one stands, and
+    /// work goes on. A failed sync, or a failed write of the header, is [`Error::Stopped`], for good.
+    pub fn complete_checkpoint(&self, meta: &[u8]) -> Result<()> {
+        self.writable()?;
+        // Without a gate this one is it; nothing, when a checkpoint is running.
+        let _ = self.table.begin();
+        let mut durable = self.durable.lock();
+        let mut parts = Parts {
+            chunks: durable.chunks.clone(),
+            ..Parts::default()
+        };
+        let record = match self.write_parts(&mut parts, durable.sequence + 1, meta) {
+            Ok(record) => record,
+            Err(error) => {
+                for (offset, units) in parts.taken {
+                    self.space.give(offset, units);
+                }
+                drop(durable);
+                self.abandon_checkpoint();
+                return Err(error);
+            }
+        };
+        let sequence = durable.sequence + 1;
+        let header = Header {
+            database_id: self.database_id,
+            sequence,
+            record_offset: record.0,
+            record_len: record.1,
+        };
+        // Whether a header that failed to be written or synced is on disk, nobody knows: so
+        // nothing that either header needs may be freed or overwritten any more.
+        self.file
+            .write_at(&header.encode(), sequence % 2 * HEADER as u64)
+            .map_err(|error| self.stop.stop(error.to_string()))?;
+        self.sync()?;
+
+        let new = Durable {
+            sequence,
+            record: (record.0, units_for(record.1 as usize)),
+            chunks: parts.chunks,
+        };
+        let old = std::mem::replace(&mut *durable, new);
+        for (index, &place) in old.chunks.iter().enumerate() {
+            if place != 0 && durable.chunks.get(index) != Some(&place) {
+                self.space.give(Place(place).offset(), Place(place).units());
+            }
+        }
+        self.space.give(old.record.0, old.record.1);
+        self.table.finish(true, |place| self.release_one(place));
+        self.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+        let cut = self.space.cut_tail(&*self.file, UNIT as u64);
+        if let Err(error) = cut.and_then(|()| self.move_down()) {
+            // The checkpoint is complete; the file is longer than it has to be.
+            tracing::warn!("{error}");
+        }
+        Ok(())
+    }
+
+    /// Gives the running checkpoint up (disk full, …): its places that nothing else uses are freed.
+    pub fn abandon_checkpoint(&self) {
+        // An image that is being written for it must find it gone, or be freed with it.
+        drop(self.writing.write());
+        self.table.finish(false, |place| self.release_one(place));
+    }
+
+    /// Makes everything written so far durable. Called between a checkpoint's writes, so that its
+    /// end does not have to sync everything at once and delay others' syncs.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`], for good.
+    pub fn sync(&self) -> Result<()> {
+        self.stop.check()?;
+        self.counters.syncs.fetch_add(1, Ordering::Relaxed);
+        self.file
+            .sync_data()
+            .map_err(|error| self.stop.stop(error.to_string()))
+    }
+
+    /// Writes and syncs all that the new header will lead to; returns where the record is: its
+    /// first unit and its bytes.
+    fn write_parts(&self, parts: &mut Parts, sequence: u64, meta: &[u8]) -> Result<(u64, u64)> {
+        drop(self.writing.write());
+        self.batch.flush(&*self.file, &self.space)?;
+        let (packed_end, before) = (self.packed_end(), parts.chunks.clone());
+        let moves =
+            |index| Store::is_to_move(Place(before.get(index).copied().unwrap_or(0)), packed_end);
+        self.table.seal(moves, |index, entries| {
+            self.add_chunk(parts, index, entries)
+        })?;
+        self.write_group(parts)?;
+        let record = Record {
+            sequence,
+            generation: self.generation.load(Ordering::Relaxed),
+            chunks: parts.chunks.clone(),
+            meta: meta.to_vec(),
+        }
+        .encode(self.database_id);
+        let units = units_for(record.len());
+        let offset = self.take_for_part(units);
+        parts.taken.push((offset, units));
+        let mut bytes = record;
+        let len = bytes.len() as u64;
+        bytes.resize(units as usize * UNIT, 0);
+        self.file.write_at(&bytes, offset * UNIT as u64)?;
+        self.sync()?;
+        Ok((offset, len))
+    }
+
+    /// Space for chunks and record: not at the file's end, when that may be cut off soon.
+    fn take_for_part(&self, units: u64) -> u64 {
+        self.packed_end()
+            .and_then(|limit| self.space.take_below(units, limit))
+            .unwrap_or_else(|| self.space.take(units))
+    }
+
+    fn add_chunk(&self, parts: &mut Parts, index: usize, entries: &[u64]) -> Result<()> {
+        if parts.chunks.len() <= index {
+            parts.chunks.resize(index + 1, 0);
+        }
+        if entries.iter().all(|&entry| entry == 0) {
+            parts.chunks[index] = 0;
+            return Ok(());
+        }
+        let generation = self.generation.fetch_add(1, Ordering::Relaxed) + 1;
+        let bytes = encode_chunk(index, generation, entries);
+        parts.group_units += (bytes.len() / UNIT) as u64;
+        parts.group.push((index, generation, bytes));
+        if parts.group_units >= CHUNK_GROUP {
+            self.write_group(parts)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the waiting chunks side by side.
+    fn write_group(&self, parts: &mut Parts) -> Result<()> {
+        if parts.group.is_empty() {
+            return Ok(());
+        }
+        let first = self.take_for_part(parts.group_units);
+        parts.taken.push((first, parts.group_units));
+        parts.group_units = 0;
+        let mut offset = first;
+        let mut all = Vec::new();
+        for (index, generation, bytes) in parts.group.drain(..) {
+            let units = (bytes.len() / UNIT) as u64;
+            parts.chunks[index] = Place::new(offset, units, generation).0;
+            offset += units;
+            all.extend_from_slice(&bytes);
+        }
+        self.file.write_at(&all, first * UNIT as u64)
+    }
+}

@@ -1,0 +1,211 @@
+//! Which space of the data file is free: extents by offset and by length.
+//!
+//! In memory only; rebuilt on open from what the last checkpoint uses.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The free extents below the file's end. All numbers are units.
+#[derive(Debug, Default)]
+pub struct Extents {
+    by_offset: BTreeMap<u64, u64>,
+    by_length: BTreeSet<(u64, u64)>,
+    free: u64,
+    end: u64,
+}
+
+impl Extents {
+    /// Nothing free, and everything below `end` in use.
+    pub fn new(end: u64) -> Self {
+        Extents {
+            end,
+            ..Extents::default()
+        }
+    }
+
+    /// First unit beyond the file.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Free units below the end.
+    pub fn free_units(&self) -> u64 {
+        self.free
+    }
+
+    fn insert(&mut self, offset: u64, units: u64) {
+        self.by_offset.insert(offset, units);
+        self.by_length.insert((units, offset));
+        self.free += units;
+    }
+
+    fn remove(&mut self, offset: u64, units: u64) {
+        self.by_offset.remove(&offset);
+        self.by_length.remove(&(units, offset));
+        self.free -= units;
+    }
+
+    /// Takes `units` from the shortest free extent that has them, the lowest of equals.
+    pub fn take(&mut self, units: u64) -> Option<u64> {
+        self.take_between(units, units).map(|(offset, _)| offset)
+    }
+
+    /// Takes at most `most` units from the shortest free extent that has `least`; returns offset
+    /// and length.
+    pub fn take_between(&mut self, least: u64, most: u64) -> Option<(u64, u64)> {
+        let &(length, offset) = self.by_length.range((least, 0)..).next()?;
+        self.remove(offset, length);
+        let taken = length.min(most);
+        if length > taken {
+            self.insert(offset + taken, length - taken);
+        }
+        Some((offset, taken))
+    }
+
+    /// Takes `units` at the end of the file, which grows; a free tail is used first.
+    pub fn extend(&mut self, units: u64) -> u64 {
+        let tail = self.by_offset.last_key_value();
+        let offset = match tail.map(|(&offset, &length)| (offset, length)) {
+            Some((offset, length)) if offset + length == self.end && length < units => {
+                self.remove(offset, length);
+                offset
+            }
+            _ => self.end,
+        };
+        self.end = offset + units;
+        offset
+    }
+
+    /// Gives units back; neighbours that are free become one extent with them.
+    pub fn give(&mut self, offset: u64, units: u64) {
+        let (mut start, mut length) = (offset, units);
+        if let Some((&before, &len)) = self.by_offset.range(..offset).next_back() {
+            debug_assert!(before + len <= offset, "{offset} is given back twice");
+            if before + len == offset {
+                self.remove(before, len);
+                (start, length) = (before, length + len);
+            }
+        }
+        if let Some((&after, &len)) = self.by_offset.range(offset..).next() {
+            debug_assert!(offset + units <= after, "{offset} is given back twice");
+            if offset + units == after {
+                self.remove(after, len);
+                length += len;
+            }
+        }
+        debug_assert!(start + length <= self.end);
+        self.insert(start, length);
+    }
+
+    /// Cuts a free tail off when it has at least `least` units; returns the new end.
+    pub fn cut_tail(&mut self, least: u64) -> Option<u64> {
+        let (&offset, &length) = self.by_offset.last_key_value()?;
+        if offset + length != self.end || length < least {
+            return None;
+        }
+        self.remove(offset, length);
+        self.end = offset;
+        Some(offset)
+    }
+
+    /// The longest free extent.
+    #[cfg(test)]
+    pub fn longest(&self) -> u64 {
+        self.by_length.last().map_or(0, |&(length, _)| length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Take(u64),
+        TakeBetween(u64, u64),
+        Extend(u64),
+        Give(usize),
+        Cut(u64),
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            4 => (1u64..20).prop_map(Op::Take),
+            1 => (1u64..40, 1u64..40).prop_map(|(least, most)| Op::TakeBetween(least, most)),
+            2 => (1u64..20).prop_map(Op::Extend),
+            6 => any::<usize>().prop_map(Op::Give),
+            1 => (1u64..30).prop_map(Op::Cut),
+        ]
+    }
+
+    proptest! {
+        /// The model is a vector with one flag a unit.
+        #[test]
+        fn extents_never_overlap_and_free_space_coalesces(
+            ops in proptest::collection::vec(op(), 1..200),
+        ) {
+            let mut extents = Extents::new(8);
+            let mut used = vec![true; 8];
+            let mut held: Vec<(u64, u64)> = Vec::new();
+            for op in ops {
+                let got = match op {
+                    Op::Take(units) => {
+                        let longest = extents.longest();
+                        let got = extents.take(units).map(|offset| (offset, units));
+                        prop_assert_eq!(got.is_some(), longest >= units);
+                        got
+                    }
+                    Op::TakeBetween(least, most) => {
+                        let got = extents.take_between(least, most);
+                        if let Some((_, n)) = got {
+                            prop_assert!(least.min(most) <= n && n <= most);
+                        }
+                        got
+                    }
+                    Op::Extend(units) => {
+                        let offset = extents.extend(units);
+                        prop_assert_eq!(offset + units, extents.end());
+                        used.resize(extents.end() as usize, false);
+                        Some((offset, units))
+                    }
+                    Op::Give(which) if !held.is_empty() => {
+                        let (offset, units) = held.swap_remove(which % held.len());
+                        extents.give(offset, units);
+                        used[offset as usize..(offset + units) as usize].fill(false);
+                        None
+                    }
+                    Op::Give(_) => None,
+                    Op::Cut(least) => {
+                        let tail = used.iter().rev().take_while(|used| !**used).count() as u64;
+                        let cut = extents.cut_tail(least);
+                        prop_assert_eq!(cut.is_some(), tail >= least);
+                        used.truncate(extents.end() as usize);
+                        if cut.is_some() {
+                            prop_assert_eq!(used.last(), Some(&true));
+                        }
+                        None
+                    }
+                };
+                if let Some((offset, units)) = got {
+                    for unit in &mut used[offset as usize..(offset + units) as usize] {
+                        prop_assert!(!*unit, "given out twice");
+                        *unit = true;
+                    }
+                    held.push((offset, units));
+                }
+                let mut free = Vec::new();
+                for (at, used) in used.iter().enumerate() {
+                    match free.last_mut() {
+                        _ if *used => {}
+                        Some((offset, units)) if *offset + *units == at as u64 => *units += 1,
+                        _ => free.push((at as u64, 1)),
+                    }
+                }
+                let found: Vec<_> = extents.by_offset.iter().map(|(a, b)| (*a, *b)).collect();
+                prop_assert_eq!(&found, &free);
+                prop_assert_eq!(extents.by_length.len(), free.len());
+                prop_assert_eq!(extents.free_units(), free.iter().map(|f| f.1).sum::<u64>());
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Moving images from the file's end into free space below, so that the file can shrink.
+
+use super::place::Place;
+use super::space::SHORTEST_TAIL;
+use super::Store;
+use crate::error::Result;
+
+/// Units moved after one checkpoint: 8 MiB, little beside what a checkpoint writes.
+const MOST_UNITS: u64 = 8192;
+
+impl Store {
+    /// The unit from which on the file would not be needed, if what is used were packed closely;
+    /// `None` when too little is free for that to be worth anything.
+    pub(super) fn packed_end(&self) -> Option<u64> {
+        let (end, free) = self.space.units();
+        (free > end / 4 && free > SHORTEST_TAIL).then(|| end - free + free / 4)
+    }
+
+    /// Moves some of the images that lie beyond the packed end. They are free to be cut off when
+    /// the next checkpoint has taken their new places.
+    pub(super) fn move_down(&self) -> Result<()> {
+        let Some(limit) = self.packed_end() else {
+            return Ok(());
+        };
+        let mut left = MOST_UNITS;
+        let mut image = Vec::new();
+        for page in self.pages() {
+            let from = self.table.current(page);
+            if from.offset() < limit || from.is_none() {
+                continue;
+            }
+            if from.units() > left {
+                break;
+            }
+            left -= from.units();
+            if self.batch.read(from, &mut image) {
+                continue;
+            }
+            image.resize(from.byte_len(), 0);
+            let _writing = self.writing.read();
+            self.file.read_exact_at(&mut image, from.byte_offset())?;
+            let Some(offset) = self.space.take_below(from.units(), limit) else {
+                break;
+            };
+            let to = from.moved_to(offset);
+            let written = self.file.write_at(&image, to.byte_offset());
+            match written {
+                Ok(()) => self.release(&self.table.move_current(page, from, to)),
+                Err(error) => {
+                    self.space.give(offset, from.units());
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a chunk of the place table lies where the file should end.
+    pub(super) fn is_to_move(chunk: Place, packed_end: Option<u64>) -> bool {
+        !chunk.is_none() && packed_end.is_some_and(|end| chunk.offset() >= end)
+    }
+}

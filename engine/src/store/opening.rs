@@ -1,0 +1,225 @@
+//! Creating and opening a data file.
+
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+
+use super::completing::Durable;
+use super::extents::Extents;
+use super::header::{self, Header, Record, HEADER, HEADER_UNITS};
+use super::page_ids::PageIds;
+use super::place::{units_for, Place, UNIT};
+use super::space::Space;
+use super::table::Table;
+use super::{Batch, Counters, Store};
+use crate::error::{Error, Result};
+use crate::ids::PageId;
+use crate::os::{DirLock, File, LockMode, OpenMode, Os, StopFlag};
+
+/// Name of the data file in the database directory.
+const DATA: &str = "data";
+/// The data file while it is being created.
+const NEW_DATA: &str = "data.new";
+/// Most bytes of a checkpoint record that are believed: the place table of 16 TiB of pages.
+const LONGEST_RECORD: u64 = 1 << 30;
+
+impl Store {
+    /// Whether `dir` holds a database.
+    pub fn exists(os: &dyn Os, dir: &Path) -> Result<bool> {
+        os.exists(&dir.join(DATA))
+    }
+
+    /// Creates the data file in `dir` (which is created too, when missing) and locks `dir`.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] when another process has `dir` open; [`Error::Invalid`] when it holds a
+    /// database already.
+    pub fn create(os: Arc<dyn Os>, dir: &Path) -> Result<Store> {
+        os.create_dir(dir)?;
+        let lock = os.lock_dir(dir, LockMode::Exclusive)?;
+        if Store::exists(&*os, dir)? {
+            let what = format!("{} holds a database already", dir.display());
+            return Err(Error::Invalid(what));
+        }
+        let new = dir.join(NEW_DATA);
+        if os.exists(&new)? {
+            // Left by a creation that did not end.
+            os.remove(&new)?;
+        }
+        let file = os.open(&new, OpenMode::CreateNew)?;
+        let record = Record::default();
+        let header = Header {
+            database_id: os.random(),
+            sequence: 0,
+            record_offset: HEADER_UNITS,
+            record_len: record.encode(0).len() as u64,
+        };
+        let mut bytes = header.encode();
+        bytes.resize(2 * HEADER, 0);
+        bytes.extend_from_slice(&record.encode(header.database_id));
+        bytes.resize(bytes.len().next_multiple_of(UNIT), 0);
+        file.write_at(&bytes, 0)?;
+        file.sync_data()?;
+        drop(file);
+        // The name appears only when the file is whole.
+        os.rename(&new, &dir.join(DATA))?;
+        os.sync_dir(dir)?;
+        if let Some(above) = dir.parent().filter(|above| !above.as_os_str().is_empty()) {
+            os.sync_dir(above)?;
+        }
+        Ok(open_locked(&*os, dir, lock, OpenMode::ReadWrite)?.0)
+    }
+
+    /// Opens the data file of `dir`, and locks `dir`. Returns with it the `meta` bytes given to
+    /// the last complete checkpoint (empty when there was none yet).
+    ///
+    /// # Errors
+    /// [`Error::InUse`], [`Error::Format`] (another program's file, or a newer version's; it is
+    /// left untouched), [`Error::Corrupt`].
+    pub fn open(os: Arc<dyn Os>, dir: &Path) -> Result<(Store, Vec<u8>)> {
+        let lock = os.lock_dir(dir, LockMode::Exclusive)?;
+        open_locked(&*os, dir, lock, OpenMode::ReadWrite)
+    }
+
+    /// As [`Store::open`], but never writes; others may read at the same time.
+    pub fn open_read_only(os: Arc<dyn Os>, dir: &Path) -> Result<(Store, Vec<u8>)> {
+        let lock = os.lock_dir(dir, LockMode::Shared)?;
+        open_locked(&*os, dir, lock, OpenMode::ReadOnly)
+    }
+}
+
+fn open_locked(
+    os: &dyn Os,
+    dir: &Path,
+    lock: Box<dyn DirLock>,
+    mode: OpenMode,
+) -> Result<(Store, Vec<u8>)> {
+    let file = os.open(&dir.join(DATA), mode)?;
+    let mut bytes = vec![0; 2 * HEADER];
+    let found = file.read_at(&mut bytes, 0)?;
+    let header = header::choose(file.path(), &bytes[..found])?;
+    let corrupt = |offset: u64, what: String| Error::Corrupt {
+        file: file.path().to_owned(),
+        offset,
+        page: None,
+        what,
+    };
+
+    let mut used = Used::default();
+    used.add(0, HEADER_UNITS, "the headers");
+    let (at, len) = (header.record_offset, header.record_len);
+    if len > LONGEST_RECORD || at > 1 << 38 {
+        let what = format!("a checkpoint record of {len} bytes at unit {at} can't be");
+        return Err(corrupt(0, what));
+    }
+    let record = read_part(&*file, at * UNIT as u64, len as usize)?;
+    let record =
+        Record::decode(&record, &header).map_err(|what| corrupt(at * UNIT as u64, what))?;
+    let record_units = units_for(len as usize);
+    used.add(at, record_units, "the checkpoint record");
+
+    let mut chunks = Vec::with_capacity(record.chunks.len());
+    for (index, &place) in record.chunks.iter().enumerate() {
+        let place = Place(place);
+        if place.is_none() {
+            chunks.push(Vec::new());
+            continue;
+        }
+        let bytes = read_part(&*file, place.byte_offset(), place.byte_len())?;
+        let (generation, entries) = header::decode_chunk(&bytes, index)
+            .map_err(|what| corrupt(place.byte_offset(), what))?;
+        if !place.is_of_generation(generation) {
+            let what = format!("generation {generation} of the place table's chunk is stale");
+            return Err(corrupt(place.byte_offset(), what));
+        }
+        used.add(place.offset(), place.units(), "a chunk of the place table");
+        for &entry in entries.iter().filter(|&&entry| entry != 0) {
+            used.add(Place(entry).offset(), Place(entry).units(), "a page");
+        }
+        chunks.push(entries);
+    }
+    let extents = used
+        .extents()
+        .map_err(|(offset, what)| corrupt(offset * UNIT as u64, what))?;
+    let (end, len) = (extents.end() * UNIT as u64, file.len()?);
+    if len < end {
+        let what = format!("the file ends here, its last checkpoint uses {end} bytes");
+        return Err(corrupt(len, what));
+    }
+    if len > end && mode != OpenMode::ReadOnly {
+        // Written after the last checkpoint, and lost with it.
+        file.set_len(end)?;
+    }
+
+    let table = Table::new(&chunks, record.sequence);
+    let next = table.ids().max(1);
+    let free = (1..table.ids()).filter(|&id| table.current(PageId(id)).is_none());
+    let ids = PageIds::new(free.collect(), next);
+    let store = Store {
+        stop: Arc::new(StopFlag::new()),
+        database_id: header.database_id,
+        read_only: mode == OpenMode::ReadOnly,
+        table,
+        ids,
+        space: Space::new(extents),
+        batch: Batch::default(),
+        writing: RwLock::default(),
+        // Images written after the checkpoint and lost with it may have had any of the next.
+        generation: AtomicU64::new(record.generation + 1 + os.random() % (1 << 19)),
+        durable: Mutex::new(Durable {
+            sequence: record.sequence,
+            record: (at, record_units),
+            chunks: record.chunks,
+        }),
+        counters: Counters::default(),
+        file,
+        _lock: lock,
+    };
+    Ok((store, record.meta))
+}
+
+fn read_part(file: &dyn File, offset: u64, len: usize) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; len];
+    let found = file.read_at(&mut bytes, offset)?;
+    if found == len {
+        return Ok(bytes);
+    }
+    Err(Error::Corrupt {
+        file: file.path().to_owned(),
+        offset,
+        page: None,
+        what: format!("expected {len} bytes, the file ends after {found}"),
+    })
+}
+
+/// The space that a checkpoint uses.
+#[derive(Default)]
+struct Used(Vec<(u64, u64, &'static str)>);
+
+impl Used {
+    fn add(&mut self, offset: u64, units: u64, what: &'static str) {
+        self.0.push((offset, units, what));
+    }
+
+    /// The free space between; or where two parts overlap, and a sentence about it.
+    fn extents(mut self) -> Result<Extents, (u64, String)> {
+        self.0.sort_unstable();
+        let end = self
+            .0
+            .last()
+            .map_or(0, |&(offset, units, _)| offset + units);
+        let mut extents = Extents::new(end);
+        for pair in self.0.windows(2) {
+            let ((a, units, what), (b, _, other)) = (pair[0], pair[1]);
+            if a + units > b {
+                return Err((b, format!("the place of {other} overlaps that of {what}")));
+            }
+            if a + units < b {
+                extents.give(a + units, b - a - units);
+            }
+        }
+        Ok(extents)
+    }
+}

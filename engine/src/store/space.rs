@@ -1,0 +1,231 @@
+//! Giving out the data file's space to many threads, and cutting the file's free tail off.
+
+use parking_lot::Mutex;
+
+use super::extents::Extents;
+use crate::error::Result;
+use crate::os::File;
+
+/// Units by which the file grows at a time: 512 KiB, so that what is written together lies together.
+pub const RUN: u64 = 512;
+/// A free extent shorter than this (64 KiB) is left to single images.
+const SHORTEST_RUN: u64 = 64;
+/// A free tail shorter than this (1 MiB) is not worth a change of the file's length.
+pub const SHORTEST_TAIL: u64 = 1024;
+
+/// A stretch of space that its holder gives out from the front.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// First unit not given out.
+    pub offset: u64,
+    /// Units left.
+    pub units: u64,
+}
+
+/// The free space of the data file.
+///
+/// Two locks, in this order: `growth`, held while the file's end moves (also over the system call
+/// that cuts the file), and `state`, held for memory operations only.
+#[derive(Debug)]
+pub struct Space {
+    growth: Mutex<()>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    extents: Extents,
+    /// Where evicted pages go one after the other.
+    run: Run,
+}
+
+impl State {
+    fn give(&mut self, offset: u64, units: u64) {
+        if units > 0 {
+            self.extents.give(offset, units);
+        }
+    }
+
+    fn drop_run(&mut self) {
+        let run = std::mem::take(&mut self.run);
+        self.give(run.offset, run.units);
+    }
+
+    /// A run from free space, long ones first.
+    fn reuse_run(&mut self) -> Option<Run> {
+        let (offset, units) = self
+            .extents
+            .take_between(RUN / 2, RUN)
+            .or_else(|| self.extents.take_between(SHORTEST_RUN, RUN))?;
+        Some(Run { offset, units })
+    }
+
+    /// Whether so much is free in short pieces that the file should not grow for a long one.
+    fn is_loose(&self) -> bool {
+        self.extents.free_units() > (self.extents.end() / 4).max(2 * RUN)
+    }
+}
+
+impl Space {
+    /// The space given by `extents`.
+    pub fn new(extents: Extents) -> Self {
+        Space {
+            growth: Mutex::new(()),
+            state: Mutex::new(State {
+                extents,
+                run: Run::default(),
+            }),
+        }
+    }
+
+    /// Space for one image, next to the one given out before where possible.
+    pub fn take_next(&self, units: u64) -> u64 {
+        loop {
+            let mut state = self.state.lock();
+            if state.run.units < units {
+                state.drop_run();
+                match state.reuse_run() {
+                    Some(run) => state.run = run,
+                    None if state.is_loose() => {
+                        if let Some(offset) = state.extents.take(units) {
+                            return offset;
+                        }
+                    }
+                    None => {}
+                }
+            }
+            if state.run.units >= units {
+                let offset = state.run.offset;
+                state.run.offset += units;
+                state.run.units -= units;
+                return offset;
+            }
+            drop(state);
+            let grown = Run {
+                offset: self.grow(RUN),
+                units: RUN,
+            };
+            let mut state = self.state.lock();
+            state.drop_run();
+            state.run = grown;
+        }
+    }
+
+    /// Space for `units`, wherever they fit best.
+    pub fn take(&self, units: u64) -> u64 {
+        if let Some(offset) = self.state.lock().extents.take(units) {
+            return offset;
+        }
+        self.grow(units)
+    }
+
+    /// As [`Space::take`], but only below `limit` and without growth.
+    pub fn take_below(&self, units: u64, limit: u64) -> Option<u64> {
+        let mut state = self.state.lock();
+        // The best fit may lie too high; a longer extent need not.
+        for times in [1, 2, 4, 16, 64, 512] {
+            let (offset, taken) = state.extents.take_between(units * times, units)?;
+            if offset + units <= limit {
+                return Some(offset);
+            }
+            state.give(offset, taken);
+        }
+        None
+    }
+
+    /// A stretch for the caller to fill; `None` when free space is in short pieces only, and
+    /// images are better put there with [`Space::take`].
+    pub fn take_run(&self) -> Option<Run> {
+        {
+            let mut state = self.state.lock();
+            if let Some(run) = state.reuse_run() {
+                return Some(run);
+            }
+            if state.is_loose() {
+                return None;
+            }
+        }
+        Some(Run {
+            offset: self.grow(RUN),
+            units: RUN,
+        })
+    }
+
+    fn grow(&self, units: u64) -> u64 {
+        let _growth = self.growth.lock();
+        self.state.lock().extents.extend(units)
+    }
+
+    /// Gives space back.
+    pub fn give(&self, offset: u64, units: u64) {
+        self.state.lock().give(offset, units);
+    }
+
+    /// Cuts the file behind the last used unit, when that saves enough.
+    pub fn cut_tail(&self, file: &dyn File, unit: u64) -> Result<()> {
+        let _growth = self.growth.lock();
+        let end = {
+            let mut state = self.state.lock();
+            state.drop_run();
+            let least = SHORTEST_TAIL.max(state.extents.end() / 64);
+            state.extents.cut_tail(least)
+        };
+        match end {
+            Some(end) if file.len()? > end * unit => file.set_len(end * unit),
+            _ => Ok(()),
+        }
+    }
+
+    /// Units of the file, and how many of them are free.
+    pub fn units(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        let free = state.extents.free_units() + state.run.units;
+        (state.extents.end(), free)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn space_of_many_threads_is_never_shared() {
+        let space = Space::new(Extents::new(8));
+        let all: Vec<Vec<(u64, u64)>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4u64)
+                .map(|thread| {
+                    let space = &space;
+                    scope.spawn(move || {
+                        let mut held = Vec::new();
+                        for step in 0..3000u64 {
+                            let units = 1 + (step * 7 + thread) % 17;
+                            match step % 3 {
+                                0 => held.push((space.take(units), units)),
+                                1 => held.push((space.take_next(units), units)),
+                                _ => {
+                                    let at = (step * 31) as usize % held.len();
+                                    let (offset, units) = held.swap_remove(at);
+                                    space.give(offset, units);
+                                    if step % 7 == 0 {
+                                        let run = space.take_run();
+                                        held.extend(run.map(|run| (run.offset, run.units)));
+                                    }
+                                }
+                            }
+                        }
+                        held
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        let mut all: Vec<_> = all.into_iter().flatten().collect();
+        all.sort_unstable();
+        for pair in all.windows(2) {
+            assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?} overlap");
+        }
+        let (end, free) = space.units();
+        let used: u64 = all.iter().map(|held| held.1).sum();
+        assert_eq!(end, 8 + free + used, "nothing is lost");
+    }
+}
