@@ -11,7 +11,9 @@ help: ## list the targets
 	@echo "With your own MariaDB: MARIADB_BASEDIR=DIR MARIADB_SOURCE=DIR make TARGET"
 
 bench: build ## set up, build, run the quick comparison of all engines, print where the report lies
-	target/release/peregrine bench run --profile quick
+	@if [ -e target/mariadb/current/env ]; then target/release/peregrine bench run --profile quick; \
+	else echo "No MariaDB here: measuring the embedded engine alone."; \
+		cargo run --quiet --release -p peregrine --example two_threads || [ $$? -eq 1 ]; fi
 
 build: library plugin ## build the library, the command and the plug-in
 
@@ -50,7 +52,7 @@ format: ## put Rust and C++ into the project's format
 	@setup/check-style --fix
 
 verify-flight: build ## what the project promises, a line a point: held or not, with its figure
-	@setup/verify-flight
+	@verify/flight
 
 clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
