@@ -19,18 +19,35 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod capture;
+mod commit;
+mod deadlock;
 mod gate;
+mod lock;
+mod order;
+mod participant;
+mod purge;
+mod read;
 mod redo;
+mod rollback;
+mod settle;
+mod snapshot;
 mod status;
 mod system;
 mod transaction;
+mod undo;
+mod undo_stream;
 mod version;
+mod wait;
+mod write;
 
+pub use capture::Captured;
 pub use gate::{ClosedGate, Gate, GateGuard};
-pub use redo::{Change, ChangeReader, ChangeRecord, KIND_CHANGES, KIND_COMMIT};
-pub use status::Status;
-pub use system::{Captured, Conflict, KillHandle, System, SystemStats, Trees};
-pub use transaction::{
-    Delete, LockMode, LockRow, Put, PutMode, ReadView, RedoBuffer, Savepoint, Transaction,
-};
+pub use lock::LockMode;
+pub use redo::{Change, ChangeReader, ChangeRecord, RedoBuffer, KIND_CHANGES, KIND_COMMIT};
+pub use snapshot::ReadView;
+pub use system::{System, SystemStats, Trees};
+pub use transaction::{KillHandle, Savepoint, Transaction};
 pub use version::{encode_settled, live_payload, Header, Origin, UndoPtr, MAX_HEADER, MAX_PAYLOAD};
+pub use wait::{Conflict, LockRow};
+pub use write::{Delete, Put, PutMode};

@@ -1,11 +1,22 @@
 //! What all transactions of a database share.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use super::gate::{ClosedGate, Gate};
-use super::transaction::{LockMode, Transaction};
-use crate::error::Result;
-use crate::ids::{Lsn, TreeId, TxId};
+use parking_lot::Mutex;
+
+use super::gate::Gate;
+use super::lock::LockTable;
+use super::order::CommitOrder;
+use super::purge::PurgeThread;
+use super::redo::RedoBuffer;
+use super::settle::Settle;
+use super::snapshot::SnapshotRegistry;
+use super::transaction::Transaction;
+use super::undo_stream::UndoStreams;
+use crate::error::{Error, Result};
+use crate::ids::{TreeId, TxId};
 use crate::log::Log;
 use crate::page::{LeafSettle, Pool};
 use crate::settings::{Durability, Isolation};
@@ -15,49 +26,41 @@ use crate::tree::Tree;
 pub trait Trees: Send + Sync {
     /// The tree of a number; `None` when it was dropped meanwhile (its undo is then skipped).
     fn tree(&self, tree: TreeId) -> Option<Arc<Tree>>;
-    /// A note given to `Transaction::note_on_purge`: its transaction committed, and no snapshot
-    /// sees the state before it any more (large values that it replaced can go). Runs inside the gate.
+
+    /// A note given to [`Transaction::note_on_purge`]: its transaction committed, and no snapshot
+    /// sees the state before it any more (large values that it replaced can go). Runs inside the
+    /// gate.
+    ///
+    /// # Errors
+    /// Purge logs the error and tries again later.
     fn purged(&self, _note: &[u8]) -> Result<()> {
         Ok(())
     }
-    /// A note given to `Transaction::note_on_rollback`: the operation was rolled back, and no
+
+    /// A note given to [`Transaction::note_on_rollback`]: the operation was rolled back, and no
     /// snapshot could see it (large values that it made can go). Runs inside the gate.
+    ///
+    /// # Errors
+    /// The rollback stops, and can be tried again.
     fn rolled_back(&self, _note: &[u8]) -> Result<()> {
         Ok(())
     }
+
     /// A change in this tree was rolled back to a savepoint after its redo had gone to the log:
-    /// when the tree is a clustered one, log the restored state (`Transaction::log_put` /
-    /// `log_delete` write into `redo`). `previous` is the payload restored, `None`: no row.
+    /// when the tree is a clustered one, log the restored state into `redo`. `previous` is the
+    /// payload restored, `None`: no row. Runs inside the gate.
+    ///
+    /// # Errors
+    /// The rollback stops, and can be tried again.
     fn compensate(
         &self,
         _tree: TreeId,
         _key: &[u8],
         _previous: Option<&[u8]>,
-        _redo: &mut super::RedoBuffer,
+        _redo: &mut RedoBuffer,
     ) -> Result<()> {
         Ok(())
     }
-}
-
-/// What was in the way of a write or a lock: give it to [`Transaction::wait`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Conflict {
-    /// The row, as the lock table names it.
-    pub(super) row: u64,
-    /// The active writer that holds the row implicitly; 0: holders stand in the lock table.
-    pub(super) writer: TxId,
-    pub(super) mode: LockMode,
-}
-
-/// Interrupts a transaction's lock waits from another thread.
-#[derive(Clone)]
-pub struct KillHandle {}
-
-impl KillHandle {
-    /// The transaction's present and next waits return `Error::Interrupted`.
-    pub fn kill(&self) {}
-    /// Takes the interruption back.
-    pub fn clear(&self) {}
 }
 
 /// Figures since the system was made.
@@ -72,75 +75,173 @@ pub struct SystemStats {
     pub lock_waits: u64,
     /// Deadlocks found.
     pub deadlocks: u64,
-    /// Finished transactions whose undo is not purged yet.
+    /// Rows with an entry in the lock table.
+    pub locked_rows: u64,
+    /// Ended transactions whose undo is not purged yet.
     pub unpurged: u64,
     /// Undo pages in use.
     pub undo_pages: u64,
+    /// Bytes of the status directory.
+    pub status_bytes: u64,
 }
 
-/// What a checkpoint must hold of transactions (serde).
-#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub struct Captured {}
-
-impl Captured {
-    /// The first log position that replay from this checkpoint needs: `checkpoint`, or earlier
-    /// where an active transaction has appended changes before.
-    pub fn redo_from(&self, checkpoint: Lsn) -> Lsn {
-        checkpoint
-    }
+#[derive(Default)]
+pub(super) struct Counters {
+    pub commits: AtomicU64,
+    pub rollbacks: AtomicU64,
+    pub lock_waits: AtomicU64,
+    pub deadlocks: AtomicU64,
 }
 
 /// What all transactions of a database share: commit order, snapshots, locks, undo, gate, purge.
-pub struct System {}
+pub struct System {
+    pool: Arc<Pool>,
+    log: Arc<Log>,
+    /// A [`Durability`], by its place in [`DURABILITIES`].
+    durability: AtomicUsize,
+    lock_wait_timeout_us: AtomicU64,
+    trees: OnceLock<Arc<dyn Trees>>,
+    order: Arc<CommitOrder>,
+    snapshots: Arc<SnapshotRegistry>,
+    locks: LockTable,
+    /// Held while a waiter enters a queue and looks for a deadlock.
+    pub(super) waits: Mutex<()>,
+    streams: UndoStreams,
+    gate: Gate,
+    pub(super) purge: PurgeThread,
+    pub(super) counters: Counters,
+}
+
+const DURABILITIES: [Durability; 3] = [
+    Durability::SyncAtCommit,
+    Durability::WriteAtCommit,
+    Durability::Later,
+];
+
+fn place_of(durability: Durability) -> usize {
+    match durability {
+        Durability::SyncAtCommit => 0,
+        Durability::WriteAtCommit => 1,
+        Durability::Later => 2,
+    }
+}
 
 impl System {
     /// A system for a new or a just opened database; `durability` is what commits wait for.
-    pub fn new(_pool: Arc<Pool>, _log: Arc<Log>, _durability: Durability) -> Result<Arc<System>> {
-        todo!()
+    pub fn new(pool: Arc<Pool>, log: Arc<Log>, durability: Durability) -> Arc<System> {
+        Arc::new(System {
+            pool,
+            log,
+            durability: AtomicUsize::new(place_of(durability)),
+            lock_wait_timeout_us: AtomicU64::new(50_000_000),
+            trees: OnceLock::new(),
+            order: Arc::new(CommitOrder::new(TxId(1))),
+            snapshots: SnapshotRegistry::new(),
+            locks: LockTable::default(),
+            waits: Mutex::new(()),
+            streams: UndoStreams::default(),
+            gate: Gate::default(),
+            purge: PurgeThread::default(),
+            counters: Counters::default(),
+        })
     }
-    /// Says how trees are found. Once, before the first write; later calls are ignored.
-    pub fn set_trees(&self, _trees: Arc<dyn Trees>) {
-        todo!()
+
+    /// Says how trees are found. Once, before restoring and before the first write; later calls
+    /// are ignored.
+    pub fn set_trees(&self, trees: Arc<dyn Trees>) {
+        let _already_set = self.trees.set(trees);
     }
-    /// What settles records of full leaves: for `Pool::set_settle`.
-    pub fn leaf_settle(self: &Arc<Self>) -> Arc<dyn LeafSettle> {
-        todo!()
+
+    /// What settles records of full leaves: for [`Pool::set_settle`].
+    pub fn leaf_settle(&self) -> Arc<dyn LeafSettle> {
+        Arc::new(Settle {
+            order: self.order.clone(),
+        })
     }
+
     /// The gate between operations and checkpoints.
     pub fn gate(&self) -> &Gate {
-        todo!()
+        &self.gate
     }
-    /// Begins a transaction.
-    pub fn begin(self: &Arc<Self>, _isolation: Isolation) -> Transaction {
-        todo!()
+
+    /// What commits wait for from now on.
+    pub fn set_durability(&self, durability: Durability) {
+        self.durability
+            .store(place_of(durability), Ordering::Relaxed);
     }
-    /// What a checkpoint must hold; inside the closed gate.
-    pub fn capture(&self, _closed: &ClosedGate<'_>) -> Captured {
-        todo!()
+
+    /// How long transactions that begin from now on wait for a lock. 50 s until set.
+    pub fn set_lock_wait_timeout(&self, limit: Duration) {
+        let limit = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
+        self.lock_wait_timeout_us.store(limit, Ordering::Relaxed);
     }
-    /// On open, before replay and before any transaction: rolls the losers back, purges what was
-    /// unpurged, frees all undo pages of the last run.
-    pub fn restore(&self, _captured: &Captured) -> Result<()> {
-        todo!()
+
+    /// Begins a transaction: claims a snapshot slot, nothing else.
+    pub fn begin(self: &Arc<Self>, isolation: Isolation) -> Transaction {
+        Transaction::new(self.clone(), self.snapshots.claim(), isolation)
     }
-    /// After replay, before any transaction: no number up to `seen` is given again.
-    pub fn raise_txid(&self, _seen: TxId) {
-        todo!()
-    }
-    /// Starts the purge thread.
-    pub fn start_purge(self: &Arc<Self>) -> Result<()> {
-        todo!()
-    }
-    /// One bounded step of purging (what the thread does); whether there is more to do now.
-    pub fn purge_step(&self) -> Result<bool> {
-        todo!()
-    }
-    /// Stops and joins the purge thread.
-    pub fn shutdown(&self) {
-        todo!()
-    }
+
     /// Figures.
     pub fn stats(&self) -> SystemStats {
-        todo!()
+        let (mut undo_pages, mut unpurged) = (0, 0);
+        for stream in self.streams.all() {
+            let (pages, ends) = stream.counts();
+            undo_pages += pages as u64;
+            unpurged += ends as u64;
+        }
+        SystemStats {
+            commits: self.counters.commits.load(Ordering::Relaxed),
+            rollbacks: self.counters.rollbacks.load(Ordering::Relaxed),
+            lock_waits: self.counters.lock_waits.load(Ordering::Relaxed),
+            deadlocks: self.counters.deadlocks.load(Ordering::Relaxed),
+            locked_rows: self.locks.len() as u64,
+            unpurged,
+            undo_pages,
+            status_bytes: self.order.status_bytes() as u64,
+        }
+    }
+
+    pub(super) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    pub(super) fn log(&self) -> &Log {
+        &self.log
+    }
+
+    pub(super) fn durability(&self) -> Durability {
+        DURABILITIES[self.durability.load(Ordering::Relaxed)]
+    }
+
+    pub(super) fn lock_wait_timeout(&self) -> Duration {
+        Duration::from_micros(self.lock_wait_timeout_us.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn order(&self) -> &CommitOrder {
+        &self.order
+    }
+
+    pub(super) fn snapshots(&self) -> &Arc<SnapshotRegistry> {
+        &self.snapshots
+    }
+
+    pub(super) fn locks(&self) -> &LockTable {
+        &self.locks
+    }
+
+    pub(super) fn streams(&self) -> &UndoStreams {
+        &self.streams
+    }
+
+    pub(super) fn trees(&self) -> Result<&Arc<dyn Trees>> {
+        self.trees
+            .get()
+            .ok_or_else(|| Error::Internal("trees were not given to the transaction system".into()))
+    }
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        self.purge.stop();
     }
 }

@@ -1,257 +1,249 @@
-//! One transaction.
+//! One transaction: its snapshot, its number, its savepoints.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::gate::GateGuard;
-use super::system::{Conflict, KillHandle, System};
-use crate::error::Result;
-use crate::ids::{Csn, TableId, TxId};
+use super::participant::{Parker, Participant};
+use super::redo::RedoBuffer;
+use super::snapshot::{ReadView, SnapshotSlot};
+use super::system::System;
+use super::undo_stream::StreamWriter;
+use super::version::UndoPtr;
+use crate::error::{Error, Result};
+use crate::ids::{Csn, TxId};
 use crate::settings::Isolation;
-use crate::tree::Tree;
-use std::sync::Arc;
 
-/// What a reader sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadView {
-    /// Transactions that ended up to here are seen.
-    pub csn: Csn,
-    /// Every transaction below has ended, and is seen: a page whose `max_txid` is below needs no
-    /// look at its records' versions (`live_payload` strips their headers).
-    pub low: TxId,
-    /// The reader's own number (0: it has not written).
-    pub own: TxId,
+/// Interrupts a transaction's lock waits from another thread.
+#[derive(Clone)]
+pub struct KillHandle {
+    parker: Arc<Parker>,
 }
 
-/// What a put expects to find.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PutMode {
-    /// No row of that key.
-    Insert,
-    /// A row of that key.
-    Update,
-    /// Either.
-    Upsert,
-}
+impl KillHandle {
+    /// The transaction's present and next waits return [`Error::Interrupted`], until
+    /// [`KillHandle::clear`].
+    pub fn kill(&self) {
+        self.parker.kill();
+    }
 
-/// The outcome of a put.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Put {
-    /// Done; whether a live row was replaced.
-    Done {
-        /// A live row was replaced (its payload stands in `old`, where that was given).
-        replaced: bool,
-    },
-    /// [`PutMode::Insert`]: there is a row of that key (its payload stands in `old`). Nothing changed.
-    Duplicate,
-    /// [`PutMode::Update`]: there is no row of that key. Nothing changed.
-    Missing,
-    /// Another transaction holds the row: leave the gate, [`Transaction::wait`], try again. Nothing changed.
-    Conflict(Conflict),
-    /// The row was changed after this transaction's snapshot (not under READ COMMITTED). Nothing changed.
-    Changed,
-}
-
-/// The outcome of a delete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Delete {
-    /// Done; the payload stands in `old`, where that was given.
-    Done,
-    /// There is no row of that key.
-    Missing,
-    /// As [`Put::Conflict`].
-    Conflict(Conflict),
-    /// As [`Put::Changed`].
-    Changed,
-}
-
-/// Strength of a row lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockMode {
-    /// Others may lock it shared too; nobody else writes it.
-    Shared,
-    /// Nobody else locks or writes it.
-    Exclusive,
-}
-
-/// The outcome of [`Transaction::try_lock_row`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum LockRow {
-    /// Locked (also where there is no such row: nobody else can insert it then).
-    Done,
-    /// As [`Put::Conflict`].
-    Conflict(Conflict),
-    /// As [`Put::Changed`].
-    Changed,
+    /// Takes the interruption back.
+    pub fn clear(&self) {
+        self.parker.clear_kill();
+    }
 }
 
 /// A place in a transaction to roll back to.
 #[derive(Clone, Debug)]
-pub struct Savepoint {}
-
-/// A transaction's changes on their way to the log.
-pub struct RedoBuffer {}
-
-impl RedoBuffer {
-    /// Adds "the row of `key` is now `payload`" (parts are joined).
-    pub fn put(&mut self, _table: TableId, _key: &[u8], _payload: &[&[u8]]) -> Result<()> {
-        todo!()
-    }
-    /// Adds "the row of `key` is gone".
-    pub fn delete(&mut self, _table: TableId, _key: &[u8]) -> Result<()> {
-        todo!()
-    }
+pub struct Savepoint {
+    /// Which use of the transaction object it belongs to.
+    pub(super) generation: u64,
+    pub(super) undo: UndoPtr,
+    pub(super) work: u64,
+    pub(super) redo_parts: u64,
+    pub(super) redo_len: usize,
 }
 
 /// One transaction. Used by one thread at a time. Dropped without a commit it rolls back. After
 /// commit or rollback it is empty, and can be used again.
-pub struct Transaction {}
+pub struct Transaction {
+    pub(super) system: Arc<System>,
+    pub(super) isolation: Isolation,
+    pub(super) slot: SnapshotSlot,
+    pub(super) view: Option<ReadView>,
+    pub(super) parker: Arc<Parker>,
+    /// Once it has written or locked.
+    pub(super) participant: Option<Arc<Participant>>,
+    /// 0: it has not written.
+    pub(super) txid: TxId,
+    pub(super) undo: Option<StreamWriter>,
+    pub(super) undo_head: UndoPtr,
+    /// Undo records written.
+    pub(super) work: u64,
+    /// Whether purge has to look at its undo: it deleted something, or left a note.
+    pub(super) purge_looks: bool,
+    pub(super) redo: RedoBuffer,
+    /// Parts of the redo that are in the log already.
+    pub(super) redo_parts: u64,
+    pub(super) savepoints: u32,
+    pub(super) generation: u64,
+    pub(super) lock_wait_timeout: Duration,
+}
 
 impl Transaction {
+    pub(super) fn new(system: Arc<System>, slot: SnapshotSlot, isolation: Isolation) -> Self {
+        let lock_wait_timeout = system.lock_wait_timeout();
+        Transaction {
+            system,
+            isolation,
+            slot,
+            view: None,
+            parker: Arc::default(),
+            participant: None,
+            txid: TxId(0),
+            undo: None,
+            undo_head: UndoPtr::NONE,
+            work: 0,
+            purge_looks: false,
+            redo: RedoBuffer::default(),
+            redo_parts: 0,
+            savepoints: 0,
+            generation: 0,
+            lock_wait_timeout,
+        }
+    }
+
     /// The system it belongs to.
     pub fn system(&self) -> &Arc<System> {
-        todo!()
+        &self.system
     }
+
     /// The number, once it has written.
     pub fn id(&self) -> Option<TxId> {
-        todo!()
+        (self.txid.0 != 0).then_some(self.txid)
     }
+
     /// The isolation level.
     pub fn isolation(&self) -> Isolation {
-        todo!()
+        self.isolation
     }
+
+    /// Changes the isolation level; for a transaction that has neither read nor written.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for any other.
+    pub fn set_isolation(&mut self, isolation: Isolation) -> Result<()> {
+        if isolation != self.isolation && (self.view.is_some() || self.participant.is_some()) {
+            return Err(Error::Invalid(
+                "the isolation level can only be set before a transaction reads or writes".into(),
+            ));
+        }
+        self.isolation = isolation;
+        Ok(())
+    }
+
+    /// Whether it has neither written nor locked anything.
+    pub fn is_read_only(&self) -> bool {
+        self.participant.is_none()
+    }
+
     /// Under READ COMMITTED: the next read takes a new snapshot. Otherwise the first read takes the
-    /// only one.
+    /// only one, and this does nothing.
     pub fn start_statement(&mut self) {
-        todo!()
+        if self.isolation == Isolation::ReadCommitted {
+            self.view = None;
+        }
     }
-    /// Under READ COMMITTED: gives the snapshot up.
+
+    /// Under READ COMMITTED: gives the snapshot up. Leaf images copied under it are void.
     pub fn end_statement(&mut self) {
-        todo!()
+        if self.isolation == Isolation::ReadCommitted {
+            self.drop_view();
+        }
     }
+
     /// What this transaction sees now; takes the snapshot where there is none.
+    #[inline]
     pub fn view(&mut self) -> ReadView {
-        todo!()
+        match self.view {
+            Some(view) => view,
+            None => self.take_view(),
+        }
     }
+
+    fn take_view(&mut self) -> ReadView {
+        let newest = self.slot.take(self.system.order());
+        let view = ReadView {
+            csn: newest.csn,
+            low: newest.low,
+            own: self.txid,
+        };
+        self.view = Some(view);
+        view
+    }
+
     /// The newest committed state and own changes: what locking reads see under READ COMMITTED.
     pub fn latest_view(&mut self) -> ReadView {
-        todo!()
+        // The registered snapshot keeps the undo of whoever is running now.
+        self.view();
+        let newest = self.system.order().newest();
+        ReadView {
+            csn: Csn(u64::MAX),
+            low: newest.low,
+            own: self.txid,
+        }
     }
+
+    pub(super) fn drop_view(&mut self) {
+        self.view = None;
+        self.slot.clear();
+    }
+
     /// How long [`Transaction::wait`] waits; zero: not at all.
-    pub fn set_lock_wait_timeout(&mut self, _limit: Duration) {
-        todo!()
-    }
-    /// Interrupts this transaction's waits.
-    pub fn kill_handle(&mut self) -> KillHandle {
-        todo!()
+    pub fn set_lock_wait_timeout(&mut self, limit: Duration) {
+        self.lock_wait_timeout = limit;
     }
 
-    /// Reads the version of a record that `view` sees; `f` gets its payload. No gate needed.
-    pub fn read<R>(
-        &self,
-        _tree: &Tree,
-        _key: &[u8],
-        _view: &ReadView,
-        _f: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
-        todo!()
-    }
-    /// The payload that `view` sees of a record found in a leaf image (which was copied after the
-    /// view was taken); `buf` takes an older version where one is needed.
-    pub fn visible<'a>(
-        &self,
-        _view: &ReadView,
-        _value: &'a [u8],
-        _buf: &'a mut Vec<u8>,
-    ) -> Result<Option<&'a [u8]>> {
-        todo!()
+    /// Interrupts this transaction's waits from another thread.
+    pub fn kill_handle(&self) -> KillHandle {
+        KillHandle {
+            parker: self.parker.clone(),
+        }
     }
 
-    /// Writes a record. Inside the gate; waits for nothing. `old` takes the payload found.
-    pub fn try_put(
-        &mut self,
-        _inside: &GateGuard<'_>,
-        _tree: &Tree,
-        _key: &[u8],
-        _payload: &[u8],
-        _mode: PutMode,
-        _old: Option<&mut Vec<u8>>,
-    ) -> Result<Put> {
-        todo!()
-    }
-    /// Marks a record deleted. Inside the gate; waits for nothing. `old` takes the payload found.
-    pub fn try_delete(
-        &mut self,
-        _inside: &GateGuard<'_>,
-        _tree: &Tree,
-        _key: &[u8],
-        _old: Option<&mut Vec<u8>>,
-    ) -> Result<Delete> {
-        todo!()
-    }
-    /// Locks a row, waiting as long as allowed. Not inside the gate.
-    ///
-    /// # Errors
-    /// `Deadlock`, `LockWaitTimeout`, `Interrupted`, `WriteConflict` (changed after the snapshot).
-    pub fn lock_row(&mut self, _tree: &Tree, _key: &[u8], _mode: LockMode) -> Result<()> {
-        todo!()
-    }
-    /// Locks a row if that needs no waiting.
-    pub fn try_lock_row(&mut self, _tree: &Tree, _key: &[u8], _mode: LockMode) -> Result<LockRow> {
-        todo!()
-    }
-    /// Waits until what was in the way may be gone; then try again from the top. Not inside the gate.
-    ///
-    /// # Errors
-    /// `Deadlock`, `LockWaitTimeout`, `LockNotAvailable` (limit zero), `Interrupted`.
-    pub fn wait(&mut self, _conflict: &Conflict) -> Result<()> {
-        todo!()
+    /// Undo records written so far: a measure of what a rollback would cost.
+    pub fn work(&self) -> u64 {
+        self.work
     }
 
-    /// Notes bytes for [`super::Trees::purged`].
-    pub fn note_on_purge(&mut self, _inside: &GateGuard<'_>, _note: &[u8]) -> Result<()> {
-        todo!()
+    /// What others see of this transaction; made when it first writes or locks.
+    pub(super) fn participant(&mut self) -> &Arc<Participant> {
+        self.participant
+            .get_or_insert_with(|| Participant::new(self.parker.clone()))
     }
-    /// Notes bytes for [`super::Trees::rolled_back`].
-    pub fn note_on_rollback(&mut self, _inside: &GateGuard<'_>, _note: &[u8]) -> Result<()> {
-        todo!()
-    }
-    /// Redo: the row of `key` is now `payload` (parts are joined; large values included).
-    pub fn log_put(
-        &mut self,
-        _inside: &GateGuard<'_>,
-        _table: TableId,
-        _key: &[u8],
-        _payload: &[&[u8]],
-    ) -> Result<()> {
-        todo!()
-    }
-    /// Redo: the row of `key` is gone.
-    pub fn log_delete(
-        &mut self,
-        _inside: &GateGuard<'_>,
-        _table: TableId,
-        _key: &[u8],
-    ) -> Result<()> {
-        todo!()
+
+    /// Gives the transaction its number where it has none.
+    pub(super) fn begin_writing(&mut self) -> TxId {
+        if self.txid.0 == 0 {
+            let system = self.system.clone();
+            self.txid = system.order().begin(self.participant());
+            self.undo = Some(system.streams().acquire());
+            if let Some(view) = &mut self.view {
+                view.own = self.txid;
+            }
+        }
+        self.txid
     }
 
     /// Remembers the present state.
     pub fn savepoint(&mut self) -> Savepoint {
-        todo!()
+        self.savepoints += 1;
+        Savepoint {
+            generation: self.generation,
+            undo: self.undo_head,
+            work: self.work,
+            redo_parts: self.redo_parts,
+            redo_len: self.redo.len(),
+        }
     }
-    /// Undoes everything since `savepoint`. Not inside the gate (it enters by itself, in steps).
-    pub fn rollback_to(&mut self, _savepoint: &Savepoint) -> Result<()> {
-        todo!()
+
+    /// Makes the object empty for the next transaction. Its locks and its number are given up.
+    pub(super) fn reset(&mut self) {
+        self.drop_view();
+        self.txid = TxId(0);
+        self.undo_head = UndoPtr::NONE;
+        self.work = 0;
+        self.purge_looks = false;
+        self.redo.clear();
+        self.redo_parts = 0;
+        self.savepoints = 0;
+        self.generation += 1;
     }
-    /// Commits. Not inside the gate.
-    pub fn commit(&mut self) -> Result<()> {
-        todo!()
-    }
-    /// Undoes everything. Not inside the gate.
-    pub fn rollback(&mut self) -> Result<()> {
-        todo!()
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if let Err(error) = self.rollback() {
+            tracing::error!(txid = self.txid.0, %error, "rolling back a dropped transaction failed");
+        }
     }
 }

@@ -1,0 +1,118 @@
+//! What a checkpoint holds of transactions, and what an open does with it.
+
+use super::gate::ClosedGate;
+use super::purge::purge_record;
+use super::rollback::take_back;
+use super::undo::UndoCopy;
+use super::undo_stream::Finished;
+use super::version::{Header, UndoPtr};
+use super::System;
+use crate::error::Result;
+use crate::ids::{Lsn, PageId, TxId};
+
+/// What a checkpoint must hold of transactions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Captured {
+    next_txid: TxId,
+    running: Vec<Running>,
+    finished: Vec<Finished>,
+    undo_pages: Vec<PageId>,
+}
+
+/// A transaction that was running.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+struct Running {
+    txid: TxId,
+    undo_head: UndoPtr,
+    first_redo: Option<Lsn>,
+}
+
+impl Captured {
+    /// The first log position that replay from this checkpoint needs: the checkpoint's own, or
+    /// an earlier one where a running transaction has appended changes before. Replay applies only
+    /// transactions whose commit record stands at or after the checkpoint's own position.
+    pub fn redo_from(&self, checkpoint: Lsn) -> Lsn {
+        self.running
+            .iter()
+            .filter_map(|running| running.first_redo)
+            .fold(checkpoint, Lsn::min)
+    }
+
+    /// The first transaction number that the checkpoint had not given yet.
+    pub fn next_txid(&self) -> TxId {
+        self.next_txid
+    }
+
+    /// Every page of undo: with the pages of all trees, the pages that are in use.
+    pub fn undo_pages(&self) -> &[PageId] {
+        &self.undo_pages
+    }
+}
+
+impl System {
+    /// What a checkpoint must hold; inside the closed gate.
+    pub fn capture(&self, _closed: &ClosedGate<'_>) -> Captured {
+        let mut captured = Captured {
+            next_txid: self.order().next_txid(),
+            ..Captured::default()
+        };
+        for (txid, participant) in self.order().all_running() {
+            captured.running.push(Running {
+                txid,
+                undo_head: participant.undo_head(),
+                first_redo: participant.first_redo(),
+            });
+        }
+        for stream in self.streams().all() {
+            let (pages, finished) = stream.contents();
+            captured.undo_pages.extend(pages);
+            captured
+                .finished
+                .extend(finished.iter().filter(|end| !end.head.is_none()));
+        }
+        captured
+    }
+
+    /// On open, with the pages as of the checkpoint, before replay and before any transaction:
+    /// rolls back what was running (what of it committed later, replay brings), purges what had
+    /// ended, frees all undo pages of the last run, and goes on with higher numbers.
+    ///
+    /// # Errors
+    /// I/O errors; [`Error::Internal`](crate::Error::Internal) where undo and trees disagree.
+    pub fn restore(&self, captured: &Captured) -> Result<()> {
+        let trees = self.trees()?;
+        let mut copy = UndoCopy::default();
+        for running in &captured.running {
+            let mut head = running.undo_head;
+            while !head.is_none() {
+                let record = copy.read(self.pool(), head)?;
+                // No snapshot lives on, so of delete marks only this transaction's own are put
+                // back: they stand over what it still has to restore.
+                take_back(trees, running.txid, &record, &|value| {
+                    let (header, _) = Header::decode(value)?;
+                    Ok(!header.deleted || header.txid() == Some(running.txid))
+                })?;
+                head = record.previous;
+            }
+        }
+        for finished in &captured.finished {
+            let mut head = finished.head;
+            while !head.is_none() {
+                let record = copy.read(self.pool(), head)?;
+                purge_record(trees, finished.txid, &record)?;
+                head = record.previous;
+            }
+        }
+        for page in &captured.undo_pages {
+            self.pool().free(*page)?;
+        }
+        self.order().raise(captured.next_txid);
+        Ok(())
+    }
+
+    /// After replay, before any transaction: numbers up to `seen` (the highest in the log) are not
+    /// given again.
+    pub fn raise_txid(&self, seen: TxId) {
+        self.order().raise(TxId(seen.0 + 1));
+    }
+}

@@ -1,0 +1,126 @@
+//! Commit, and what every end of a transaction does.
+
+use std::sync::atomic::Ordering;
+
+use super::gate::GateGuard;
+use super::order::End;
+use super::redo::{encode_owner, RedoBuffer, KIND_CHANGES, KIND_COMMIT};
+use super::version::UndoPtr;
+use super::Transaction;
+use crate::error::Result;
+use crate::ids::{Lsn, TableId};
+
+/// Redo that a transaction keeps to itself before it goes to the log in part, in bytes.
+const REDO_PART: usize = 256 * 1024;
+
+impl Transaction {
+    /// Redo: the row of `key` is now `payload` (parts are joined; large values included). Inside
+    /// the gate, with the change itself.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn log_put(
+        &mut self,
+        inside: &GateGuard<'_>,
+        table: TableId,
+        key: &[u8],
+        payload: &[&[u8]],
+    ) -> Result<()> {
+        self.redo.put(table, key, payload);
+        self.append_full_part(inside)
+    }
+
+    /// Redo: the row of `key` is gone. Inside the gate, with the change itself.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn log_delete(&mut self, inside: &GateGuard<'_>, table: TableId, key: &[u8]) -> Result<()> {
+        self.redo.delete(table, key);
+        self.append_full_part(inside)
+    }
+
+    /// The redo collected and not yet in the log, to add to in other ways than `log_put`.
+    pub fn redo(&mut self) -> &mut RedoBuffer {
+        &mut self.redo
+    }
+
+    pub(super) fn append_full_part(&mut self, _inside: &GateGuard<'_>) -> Result<()> {
+        if self.redo.len() < REDO_PART {
+            return Ok(());
+        }
+        let txid = self.begin_writing();
+        let system = self.system.clone();
+        if self.redo_parts == 0 {
+            // Replay of this transaction begins here, also from a checkpoint taken later.
+            let begin = system.log().mark()?;
+            self.participant().note_redo(begin);
+        }
+        let owner = encode_owner(txid);
+        system
+            .log()
+            .append(KIND_CHANGES, &[&owner, self.redo.bytes()])?;
+        self.redo_parts += 1;
+        self.redo.clear();
+        Ok(())
+    }
+
+    /// Commits, gives up all locks, and leaves the transaction empty. Returns when the commit is
+    /// as durable as the system's setting says; others see it, and take its locks, a moment
+    /// earlier. Not inside the gate.
+    ///
+    /// # Errors
+    /// An error before the commit record is in the log leaves the transaction running: roll it
+    /// back. [`Error::Stopped`](crate::Error::Stopped) or an I/O error after it: committed for
+    /// everybody in this run, but whether a restart finds it is unknown; the object is empty.
+    pub fn commit(&mut self) -> Result<()> {
+        let mut logged = None;
+        if self.txid.0 != 0 {
+            let system = self.system.clone();
+            // A checkpoint sees the log record and the new status, or neither.
+            let inside = system.gate().enter();
+            logged = self.append_commit()?;
+            self.end_writing(End::Commit);
+            drop(inside);
+            system.counters.commits.fetch_add(1, Ordering::Relaxed);
+        }
+        self.end_locking();
+        self.reset();
+        match logged {
+            Some(lsn) => self.system.log().durable(lsn, self.system.durability()),
+            None => Ok(()),
+        }
+    }
+
+    /// A transaction without logical changes (all rolled back to a savepoint) leaves no record.
+    fn append_commit(&mut self) -> Result<Option<Lsn>> {
+        if self.redo.len() == 0 && self.redo_parts == 0 {
+            return Ok(None);
+        }
+        let owner = encode_owner(self.txid);
+        let payload = [&owner[..], self.redo.bytes()];
+        Ok(Some(self.system.log().append(KIND_COMMIT, &payload)?))
+    }
+
+    /// Puts the end in the order of ends, and the undo in the queue for purging. Inside the gate.
+    pub(super) fn end_writing(&mut self, end: End) {
+        let csn = self.system.order().end(self.txid, end);
+        let head = match end {
+            End::Commit if self.purge_looks => self.undo_head,
+            _ => UndoPtr::NONE,
+        };
+        if let Some(undo) = self.undo.take() {
+            undo.finish(self.txid, csn, head);
+            self.system.streams().release(undo);
+            self.system.purge.ended();
+        }
+    }
+
+    /// Gives every row back to those who wait for it.
+    pub(super) fn end_locking(&mut self) {
+        if let Some(participant) = self.participant.take() {
+            for row in participant.take_rows() {
+                self.system.locks().release(row, &participant);
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Purge: what no snapshot can see any more goes, continuously.
+//!
+//! In each undo stream transactions stand in the order of their ends. As the horizon passes an
+//! end, the delete marks that the transaction left are removed from their trees, its notes are
+//! told to the layer above, and its undo pages are freed. A transaction that deleted nothing and
+//! noted nothing costs purge nothing but the count.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::system::Trees;
+use super::undo::{Kind, UndoCopy, UndoRecord};
+use super::undo_stream::{Finished, Stream};
+use super::version::Header;
+use super::System;
+use crate::error::{Error, Result};
+use crate::ids::TxId;
+use crate::page::Change;
+
+/// Undo records looked at in one step.
+const STEP: usize = 256;
+/// Pause between looks while a snapshot holds the horizon back.
+const HELD_BACK: Duration = Duration::from_millis(20);
+/// Pause when there is nothing to do, unless a transaction ends meanwhile; also after an error.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// The thread that purges.
+#[derive(Default)]
+pub(super) struct PurgeThread {
+    /// The thread sleeps with nothing to do: the next end of a transaction wakes it.
+    idle: AtomicBool,
+    stopping: Mutex<bool>,
+    wake: Condvar,
+    handle: Mutex<Option<JoinHandle<()>>>,
+    /// One step at a time.
+    step: Mutex<()>,
+    /// Ended transactions purged so far.
+    passed: AtomicU64,
+}
+
+impl PurgeThread {
+    /// A transaction has ended.
+    pub fn ended(&self) {
+        if self.idle.load(Ordering::Relaxed) && self.idle.swap(false, Ordering::AcqRel) {
+            // Under the mutex: the thread is either before its last look or asleep.
+            let _stopping = self.stopping.lock();
+            self.wake.notify_one();
+        }
+    }
+
+    /// Stops and joins the thread.
+    pub fn stop(&self) {
+        *self.stopping.lock() = true;
+        self.wake.notify_all();
+        let handle = self.handle.lock().take();
+        if let Some(handle) = handle {
+            // The last owner of the system may be the thread itself.
+            if handle.thread().id() != std::thread::current().id() {
+                let _panicked = handle.join();
+            }
+        }
+    }
+
+    /// Sleeps; false when the thread shall stop.
+    fn pause(&self, time: Duration) -> bool {
+        let mut stopping = self.stopping.lock();
+        if !*stopping && !time.is_zero() {
+            self.wake.wait_for(&mut stopping, time);
+        }
+        !*stopping
+    }
+}
+
+impl System {
+    /// Starts the purge thread. Once.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when the thread can't be made.
+    pub fn start_purge(self: &Arc<Self>) -> Result<()> {
+        let mut handle = self.purge.handle.lock();
+        if handle.is_some() {
+            return Ok(());
+        }
+        let system = Arc::downgrade(self);
+        let thread = std::thread::Builder::new()
+            .name("peregrine-purge".into())
+            .spawn(move || run(&system))
+            .map_err(|error| Error::Internal(format!("the purge thread: {error}")))?;
+        *handle = Some(thread);
+        Ok(())
+    }
+
+    /// Stops and joins the purge thread.
+    pub fn shutdown(&self) {
+        self.purge.stop();
+    }
+
+    /// One bounded step of purging (what the thread does); whether there is more to do now. Not
+    /// inside the gate.
+    ///
+    /// # Errors
+    /// I/O errors; what was not done is done by a later step.
+    pub fn purge_step(&self) -> Result<bool> {
+        let _one_at_a_time = self.purge.step.lock();
+        let Some(horizon) = self.snapshots().horizon(self.order()) else {
+            return Ok(false);
+        };
+        let horizon = self.order().advance_horizon(horizon);
+        let mut budget = STEP;
+        let mut copy = UndoCopy::default();
+        for stream in self.streams().all() {
+            while let Some(end) = stream.oldest_passed(horizon.csn) {
+                if !self.purge_end(&stream, &end, &mut budget, &mut copy)? {
+                    return Ok(true);
+                }
+                budget = budget.saturating_sub(1);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Purges one ended transaction; false when the budget ended first.
+    fn purge_end(
+        &self,
+        stream: &Stream,
+        end: &Finished,
+        budget: &mut usize,
+        copy: &mut UndoCopy,
+    ) -> Result<bool> {
+        let mut head = end.head;
+        while !head.is_none() {
+            if *budget == 0 {
+                return Ok(false);
+            }
+            *budget -= 1;
+            let record = copy.read(self.pool(), head)?;
+            let inside = self.gate().enter();
+            purge_record(self.trees()?, end.txid, &record)?;
+            head = record.previous;
+            stream.set_oldest_head(head);
+            drop(inside);
+        }
+        let _inside = self.gate().enter();
+        stream.drop_oldest(self.pool())?;
+        self.purge.passed.fetch_add(1, Ordering::Relaxed);
+        Ok(*budget > 0)
+    }
+}
+
+/// Does what the passing of one undo record of committed transaction `txid` asks for.
+pub(super) fn purge_record(
+    trees: &Arc<dyn Trees>,
+    txid: TxId,
+    record: &UndoRecord<'_>,
+) -> Result<()> {
+    if record.kind == Kind::PurgeNote {
+        return trees.purged(record.value);
+    }
+    if !record.marks_delete {
+        return Ok(());
+    }
+    let Some(tree) = trees.tree(record.tree) else {
+        return Ok(());
+    };
+    tree.modify(record.key, 0, 0, |current, _| {
+        let header = current.and_then(|value| Some(Header::decode(value).ok()?.0));
+        match header {
+            Some(header) if header.deleted && header.txid() == Some(txid) => (Change::Remove, ()),
+            _ => (Change::Keep, ()),
+        }
+    })
+}
+
+fn run(system: &Weak<System>) {
+    let mut passed = 0;
+    let mut trimmed = true;
+    loop {
+        let Some(system) = system.upgrade() else {
+            return;
+        };
+        let outcome = system.purge_step();
+        let before = std::mem::replace(&mut passed, system.purge.passed.load(Ordering::Relaxed));
+        let pause = match outcome {
+            Ok(true) => Duration::ZERO,
+            // While transactions keep ending they need not wake anybody.
+            Ok(false) if before != passed || system.stats().unpurged > 0 => {
+                trimmed = false;
+                HELD_BACK
+            }
+            Ok(false) => {
+                if !std::mem::replace(&mut trimmed, true) {
+                    let inside = system.gate().enter();
+                    if let Err(error) = system.streams().trim(system.pool()) {
+                        tracing::warn!(%error, "giving undo pages back failed");
+                    }
+                    drop(inside);
+                }
+                IDLE
+            }
+            Err(error) => {
+                tracing::warn!(%error, "purge failed; it will be tried again");
+                IDLE
+            }
+        };
+        if pause == IDLE {
+            system.purge.idle.store(true, Ordering::Release);
+        }
+        if !system.purge.pause(pause) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Reading the version of a record that a view sees.
+
+use super::order::CommitOrder;
+use super::snapshot::ReadView;
+use super::undo::{self, Kind};
+use super::version::{Header, UndoPtr};
+use super::{System, Transaction};
+use crate::error::{Error, Result};
+use crate::page::Pool;
+use crate::tree::Tree;
+
+/// What a look at the newest version gave.
+enum Newest<R> {
+    Seen(Option<R>),
+    /// Not seen: the version before stands there.
+    Older(UndoPtr),
+}
+
+impl Transaction {
+    /// Reads the version of a record that `view` sees; `f` gets its payload, under the leaf's
+    /// latch: it must be short. No gate needed.
+    ///
+    /// # Errors
+    /// I/O errors; [`Error::Internal`] for damaged records.
+    pub fn read<R>(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        view: &ReadView,
+        f: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let system = self.system();
+        let mut f = Some(f);
+        let newest = tree.read(key, |value, max_txid| -> Result<Newest<R>> {
+            let Some(value) = value else {
+                return Ok(Newest::Seen(None));
+            };
+            let (header, payload) = Header::decode(value)?;
+            if max_txid < view.low.0 || sees(system.order(), view, &header)? {
+                let f = f.take().filter(|_| !header.deleted);
+                return Ok(Newest::Seen(f.map(|f| f(payload))));
+            }
+            Ok(match header.older() {
+                Some(older) => Newest::Older(older),
+                None => Newest::Seen(None),
+            })
+        })??;
+        match (newest, f) {
+            (Newest::Seen(result), _) => Ok(result),
+            (Newest::Older(ptr), Some(f)) => {
+                let mut buf = Vec::new();
+                Ok(older_version(system, view, ptr, &mut buf)?.map(f))
+            }
+            (Newest::Older(_), None) => Ok(None),
+        }
+    }
+
+    /// The payload that `view` sees of a record found in a leaf image; `None`: no row. The image
+    /// must have been copied after the view was taken, and the view must still be this
+    /// transaction's. `buf` takes an older version where one is needed.
+    ///
+    /// # Errors
+    /// As [`Transaction::read`].
+    #[inline]
+    pub fn visible<'a>(
+        &self,
+        view: &ReadView,
+        value: &'a [u8],
+        buf: &'a mut Vec<u8>,
+    ) -> Result<Option<&'a [u8]>> {
+        let (header, payload) = Header::decode(value)?;
+        if sees(self.system().order(), view, &header)? {
+            return Ok((!header.deleted).then_some(payload));
+        }
+        match header.older() {
+            Some(ptr) => older_version(self.system(), view, ptr, buf),
+            None => Ok(None),
+        }
+    }
+}
+
+#[inline]
+fn sees(order: &CommitOrder, view: &ReadView, header: &Header) -> Result<bool> {
+    match header.txid() {
+        None => Ok(true),
+        Some(txid) => view.sees(order, txid),
+    }
+}
+
+/// Follows undo pointers from a version that `view` does not see to the one that it does.
+fn older_version<'a>(
+    system: &System,
+    view: &ReadView,
+    mut ptr: UndoPtr,
+    buf: &'a mut Vec<u8>,
+) -> Result<Option<&'a [u8]>> {
+    loop {
+        if !copy_previous(system.pool(), ptr, buf)? {
+            return Ok(None);
+        }
+        let (header, payload) = Header::decode(buf)?;
+        if sees(system.order(), view, &header)? {
+            if header.deleted {
+                return Ok(None);
+            }
+            let start = buf.len() - payload.len();
+            return Ok(Some(&buf[start..]));
+        }
+        match header.older() {
+            Some(older) => ptr = older,
+            None => return Ok(None),
+        }
+    }
+}
+
+/// Copies the record value that an undo record keeps; false where nothing stood.
+fn copy_previous(pool: &Pool, ptr: UndoPtr, buf: &mut Vec<u8>) -> Result<bool> {
+    undo::read(pool, ptr, |record| {
+        buf.clear();
+        match record.kind {
+            Kind::Absent => Ok(false),
+            Kind::Previous => {
+                buf.extend_from_slice(record.value);
+                Ok(true)
+            }
+            Kind::PurgeNote | Kind::RollbackNote => Err(Error::Internal(
+                "a version's undo pointer leads to a note".into(),
+            )),
+        }
+    })?
+}

@@ -1,0 +1,150 @@
+//! Rollback: the undo chain, walked from its newest record to where it shall end.
+
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use super::order::End;
+use super::system::Trees;
+use super::transaction::Savepoint;
+use super::undo::{Kind, UndoCopy, UndoRecord};
+use super::version::{live_payload, Header, UndoPtr};
+use super::{System, Transaction};
+use crate::error::{Error, Result};
+use crate::ids::TxId;
+use crate::page::Change;
+
+impl Transaction {
+    /// Undoes everything since `savepoint`, which stays good. Locks stay. Not inside the gate: it
+    /// enters by itself, once for each change.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when `savepoint` is of another transaction; I/O errors, after which it
+    /// can be tried again.
+    pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        if savepoint.generation != self.generation {
+            return Err(Error::Invalid(
+                "the savepoint belongs to another transaction, or to one that has ended".into(),
+            ));
+        }
+        // What is still in the buffer is simply dropped; what the log has must be taken back there.
+        let logged = savepoint.redo_parts != self.redo_parts;
+        self.undo_to(savepoint.undo, logged)?;
+        if !logged {
+            self.redo.truncate(savepoint.redo_len);
+        }
+        self.work = savepoint.work;
+        if let Some(participant) = &self.participant {
+            participant.set_work(self.work);
+        }
+        Ok(())
+    }
+
+    /// Undoes everything, gives up all locks, and leaves the transaction empty. Not inside the
+    /// gate.
+    ///
+    /// # Errors
+    /// I/O errors; the transaction then still holds what it could not undo, and this can be tried
+    /// again.
+    pub fn rollback(&mut self) -> Result<()> {
+        if self.txid.0 != 0 {
+            self.undo_to(UndoPtr::NONE, false)?;
+            let system = self.system.clone();
+            let inside = system.gate().enter();
+            self.end_writing(End::Abort);
+            drop(inside);
+            system.counters.rollbacks.fetch_add(1, Ordering::Relaxed);
+        }
+        self.end_locking();
+        self.reset();
+        Ok(())
+    }
+
+    fn undo_to(&mut self, target: UndoPtr, compensate: bool) -> Result<()> {
+        if self.undo_head == target {
+            return Ok(());
+        }
+        let system = self.system.clone();
+        let trees = system.trees()?.clone();
+        let mut copy = UndoCopy::default();
+        while self.undo_head != target && !self.undo_head.is_none() {
+            // The page may have to be read from disk: not inside the gate.
+            let record = copy.read(system.pool(), self.undo_head)?;
+            let inside = system.gate().enter();
+            take_back(&trees, self.txid, &record, &|value| {
+                keeps_restored_mark(&system, self.txid, value)
+            })?;
+            if compensate {
+                let previous = match record.kind {
+                    Kind::Absent => Some(None),
+                    Kind::Previous => Some(live_payload(record.value)?),
+                    Kind::PurgeNote | Kind::RollbackNote => None,
+                };
+                if let Some(previous) = previous {
+                    trees.compensate(record.tree, record.key, previous, &mut self.redo)?;
+                }
+                self.append_full_part(&inside)?;
+            }
+            self.undo_head = record.previous;
+            if let Some(participant) = &self.participant {
+                participant.set_undo_head(self.undo_head);
+            }
+            drop(inside);
+        }
+        if self.undo_head != target {
+            return Err(Error::Internal(
+                "a savepoint's undo record is not in the transaction's chain".into(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a delete mark that a rollback restores still has a purge to come: one whose purge has
+/// passed already would never go.
+fn keeps_restored_mark(system: &System, own: TxId, value: &[u8]) -> Result<bool> {
+    let (header, _) = Header::decode(value)?;
+    Ok(match header.txid() {
+        _ if !header.deleted => true,
+        None => false,
+        Some(writer) => writer == own || !system.order().settled(writer),
+    })
+}
+
+/// Takes one change of transaction `txid` back. `keeps` says whether the value before is to be
+/// put back, or (a delete mark that nobody needs) dropped.
+pub(super) fn take_back(
+    trees: &Arc<dyn Trees>,
+    txid: TxId,
+    record: &UndoRecord<'_>,
+    keeps: &dyn Fn(&[u8]) -> Result<bool>,
+) -> Result<()> {
+    match record.kind {
+        Kind::PurgeNote => return Ok(()),
+        Kind::RollbackNote => return trees.rolled_back(record.value),
+        Kind::Absent | Kind::Previous => {}
+    }
+    let Some(tree) = trees.tree(record.tree) else {
+        return Ok(());
+    };
+    tree.modify(record.key, record.value.len(), txid.0, |current, out| {
+        let written_by = current.and_then(|value| Header::decode(value).ok()?.0.txid());
+        if written_by != Some(txid) {
+            let error = Error::Internal(format!(
+                "transaction {txid} rolls back a record of tree {} that it did not write",
+                record.tree
+            ));
+            return (Change::Keep, Err(error));
+        }
+        if record.kind == Kind::Absent {
+            return (Change::Remove, Ok(()));
+        }
+        match keeps(record.value) {
+            Ok(true) => {
+                out.extend_from_slice(record.value);
+                (Change::Put, Ok(()))
+            }
+            Ok(false) => (Change::Remove, Ok(())),
+            Err(error) => (Change::Keep, Err(error)),
+        }
+    })?
+}

@@ -1,0 +1,75 @@
+//! Settling: version headers that no longer tell anybody anything go when a leaf needs room.
+
+use std::sync::Arc;
+
+use super::order::CommitOrder;
+use super::version::{encode_settled, Header};
+use crate::page::{Change, LeafSettle};
+
+/// Strips headers that every snapshot sees through, and drops delete marks that every snapshot
+/// sees. Given to the pool, which asks it before it splits a leaf.
+pub(super) struct Settle {
+    pub order: Arc<CommitOrder>,
+}
+
+impl LeafSettle for Settle {
+    fn settle(&self, value: &[u8], out: &mut Vec<u8>) -> Change {
+        let Ok((header, payload)) = Header::decode(value) else {
+            return Change::Keep;
+        };
+        match header.txid() {
+            None if header.deleted => Change::Remove,
+            None => Change::Keep,
+            Some(txid) if !self.order.settled(txid) => Change::Keep,
+            Some(_) if header.deleted => Change::Remove,
+            Some(_) => {
+                encode_settled(payload, out);
+                Change::Put
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::TxId;
+    use crate::txn::order::End;
+    use crate::txn::participant::Participant;
+    use crate::txn::version::{Origin, UndoPtr};
+
+    fn record(origin: Origin, deleted: bool) -> Vec<u8> {
+        let mut value = Vec::new();
+        Header { origin, deleted }.encode(&mut value);
+        if !deleted {
+            value.extend_from_slice(b"payload");
+        }
+        value
+    }
+
+    #[test]
+    fn only_what_every_snapshot_sees_is_settled() {
+        let order = Arc::new(CommitOrder::new(TxId(5)));
+        let settle = Settle {
+            order: order.clone(),
+        };
+        let participant = Participant::new(Default::default());
+        let txid = order.begin(&participant);
+        let written = record(Origin::Chained(txid, UndoPtr(77)), false);
+        let deleted = record(Origin::Chained(txid, UndoPtr(77)), true);
+        let mut out = Vec::new();
+
+        assert_eq!(settle.settle(&written, &mut out), Change::Keep);
+        order.end(txid, End::Commit);
+        assert_eq!(settle.settle(&written, &mut out), Change::Keep);
+        assert_eq!(settle.settle(&deleted, &mut out), Change::Keep);
+        order.advance_horizon(order.newest());
+        assert_eq!(settle.settle(&deleted, &mut out), Change::Remove);
+        assert_eq!(settle.settle(&written, &mut out), Change::Put);
+        assert_eq!(out, record(Origin::Settled, false));
+        let old = record(Origin::Inserted(TxId(4)), false);
+        out.clear();
+        assert_eq!(settle.settle(&old, &mut out), Change::Put);
+        assert_eq!(settle.settle(&out.clone(), &mut Vec::new()), Change::Keep);
+    }
+}

@@ -1,0 +1,261 @@
+//! Snapshots: what a reader sees, and the horizon that no reader looks behind.
+//!
+//! Each transaction owns a slot, in which it registers its snapshot. Taking one is a store, a
+//! fence, two loads and two stores: no mutex, nothing shared with other readers.
+//!
+//! The horizon is the oldest registered snapshot. It races with transactions that are just taking
+//! theirs, so a reader first marks its slot as *registering*, then (after a fence) loads the newest
+//! commit. The other side loads the newest commit, then (after a fence) scans the slots. If the
+//! scan missed the mark, the reader's load comes after the scanner's and gives a commit that is at
+//! least as new as the horizon. If the scan sees the mark, the horizon stays where it was.
+
+use std::sync::atomic::{fence, AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crossbeam_utils::CachePadded;
+
+use super::gate::thread_number;
+use super::order::CommitOrder;
+use super::status::Status;
+use crate::error::{Error, Result};
+use crate::ids::{Csn, TxId};
+
+const SLOTS_PER_CHUNK: usize = 64;
+const CHUNKS: usize = 16 * 1024;
+
+const REGISTERING: u64 = 0;
+const IDLE: u64 = u64::MAX;
+
+/// What a reader sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadView {
+    /// Transactions that ended up to here are seen.
+    pub csn: Csn,
+    /// Every transaction below has ended, and is seen: a page whose `max_txid` is below needs no
+    /// look at its records' versions ([`live_payload`](super::live_payload) strips their headers).
+    pub low: TxId,
+    /// The reader's own number (0: it has not written).
+    pub own: TxId,
+}
+
+impl ReadView {
+    /// Whether this view sees what `txid` wrote.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] for a number that was never given.
+    #[inline]
+    pub(super) fn sees(&self, order: &CommitOrder, txid: TxId) -> Result<bool> {
+        if txid < self.low || txid == self.own {
+            return Ok(true);
+        }
+        match order.status(txid) {
+            Status::Committed(csn) => Ok(csn <= self.csn),
+            Status::Active | Status::Aborted(_) => Ok(false),
+            Status::Unknown => Err(never_given(txid)),
+        }
+    }
+}
+
+#[cold]
+pub(super) fn never_given(txid: TxId) -> Error {
+    Error::Internal(format!(
+        "a record names transaction {txid}, which was never begun"
+    ))
+}
+
+struct Slot {
+    taken: AtomicBool,
+    csn: AtomicU64,
+    low: AtomicU64,
+}
+
+type Chunk = Box<[CachePadded<Slot>]>;
+
+/// All slots.
+pub(super) struct SnapshotRegistry {
+    chunks: Box<[OnceLock<Chunk>]>,
+}
+
+/// One transaction's slot.
+pub(super) struct SnapshotSlot {
+    registry: Arc<SnapshotRegistry>,
+    chunk: usize,
+    index: usize,
+}
+
+/// The oldest registered snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Horizon {
+    /// Every snapshot, now and later, sees what ended up to here.
+    pub csn: Csn,
+    /// Every snapshot, now and later, has `low` at least here.
+    pub low: TxId,
+}
+
+impl SnapshotRegistry {
+    pub fn new() -> Arc<Self> {
+        Arc::new(SnapshotRegistry {
+            chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect(),
+        })
+    }
+
+    /// Claims a free slot; a thread usually gets the one it had before. With 1,048,576 open
+    /// transactions it waits for one to end.
+    pub fn claim(self: &Arc<Self>) -> SnapshotSlot {
+        loop {
+            if let Some(slot) = self.try_claim() {
+                return slot;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn try_claim(self: &Arc<Self>) -> Option<SnapshotSlot> {
+        let hint = thread_number() % SLOTS_PER_CHUNK;
+        for (number, chunk) in self.chunks.iter().enumerate() {
+            let slots = chunk.get_or_init(new_chunk);
+            for step in 0..SLOTS_PER_CHUNK {
+                let index = (hint + step) % SLOTS_PER_CHUNK;
+                let taken = &slots[index].taken;
+                if !taken.load(Ordering::Relaxed) && !taken.swap(true, Ordering::AcqRel) {
+                    return Some(SnapshotSlot {
+                        registry: self.clone(),
+                        chunk: number,
+                        index,
+                    });
+                }
+            }
+        }
+        None
+    }
+
+    /// The horizon now; `None` while somebody is just taking a snapshot.
+    pub fn horizon(&self, order: &CommitOrder) -> Option<Horizon> {
+        let mut horizon = order.newest();
+        fence(Ordering::SeqCst);
+        for chunk in &self.chunks {
+            let Some(slots) = chunk.get() else { break };
+            for slot in slots {
+                match slot.csn.load(Ordering::Acquire) {
+                    IDLE => {}
+                    REGISTERING => return None,
+                    csn => {
+                        horizon.csn = horizon.csn.min(Csn(csn));
+                        let low = TxId(slot.low.load(Ordering::Acquire));
+                        horizon.low = horizon.low.min(low);
+                    }
+                }
+            }
+        }
+        Some(horizon)
+    }
+}
+
+fn new_chunk() -> Chunk {
+    (0..SLOTS_PER_CHUNK)
+        .map(|_| {
+            CachePadded::new(Slot {
+                taken: AtomicBool::new(false),
+                csn: AtomicU64::new(IDLE),
+                low: AtomicU64::new(0),
+            })
+        })
+        .collect()
+}
+
+impl SnapshotSlot {
+    fn slot(&self) -> &Slot {
+        &self.registry.chunks[self.chunk].get_or_init(new_chunk)[self.index]
+    }
+
+    /// Takes a snapshot of now, giving up the one before.
+    pub fn take(&self, order: &CommitOrder) -> Horizon {
+        let slot = self.slot();
+        slot.csn.store(REGISTERING, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let newest = order.newest();
+        slot.low.store(newest.low.0, Ordering::Release);
+        slot.csn.store(newest.csn.0, Ordering::Release);
+        newest
+    }
+
+    /// Gives the snapshot up.
+    pub fn clear(&self) {
+        self.slot().csn.store(IDLE, Ordering::Release);
+    }
+}
+
+impl Drop for SnapshotSlot {
+    fn drop(&mut self) {
+        self.clear();
+        self.slot().taken.store(false, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::txn::order::End;
+    use crate::txn::participant::Participant;
+
+    #[test]
+    fn horizon_is_the_oldest_registered_snapshot() {
+        let order = CommitOrder::new(TxId(1));
+        let registry = SnapshotRegistry::new();
+        let commit = || {
+            let participant = Participant::new(Default::default());
+            let txid = order.begin(&participant);
+            order.end(txid, End::Commit)
+        };
+        commit();
+        let (a, b) = (registry.claim(), registry.claim());
+        let old = a.take(&order);
+        commit();
+        let new = b.take(&order);
+        commit();
+        assert!(old.csn < new.csn && old.low < new.low);
+        assert_eq!(registry.horizon(&order), Some(old));
+        a.clear();
+        assert_eq!(registry.horizon(&order), Some(new));
+        drop(b);
+        assert_eq!(registry.horizon(&order), Some(order.newest()));
+        let again = registry.claim();
+        assert!(again.take(&order).csn == order.newest().csn);
+    }
+
+    /// Nobody ever holds a snapshot older than a horizon that was computed before it was taken
+    /// or while it stood.
+    #[test]
+    fn horizon_never_passes_a_snapshot_being_taken() {
+        let order = CommitOrder::new(TxId(1));
+        let registry = SnapshotRegistry::new();
+        let announced = AtomicU64::new(0);
+        let rounds = 20_000;
+        std::thread::scope(|scope| {
+            let readers: Vec<_> = (0..3)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let slot = registry.claim();
+                        for _ in 0..rounds {
+                            let view = slot.take(&order);
+                            for _ in 0..3 {
+                                let horizon = announced.load(Ordering::SeqCst);
+                                assert!(view.csn.0 >= horizon, "{view:?} behind {horizon}");
+                            }
+                            slot.clear();
+                        }
+                    })
+                })
+                .collect();
+            while readers.iter().any(|reader| !reader.is_finished()) {
+                let participant = Participant::new(Default::default());
+                let txid = order.begin(&participant);
+                order.end(txid, End::Commit);
+                if let Some(horizon) = registry.horizon(&order) {
+                    announced.fetch_max(horizon.csn.0, Ordering::SeqCst);
+                }
+            }
+        });
+        assert!(announced.load(Ordering::SeqCst) > 0);
+    }
+}

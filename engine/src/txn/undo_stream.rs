@@ -1,0 +1,261 @@
+//! Undo streams: where undo records are appended, and how their pages come back.
+//!
+//! A stream is a list of pages in the buffer pool, so that undo spills to disk, counts in the
+//! memory budget and is part of checkpoints like any other page. One transaction at a time appends
+//! to a stream. When it has ended, its end is noted behind those before it, and as the horizon
+//! passes one end after the other, the pages before it are freed. A stream whose last end has
+//! been passed starts over on the page it has: short transactions need no new pages at all.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::undo::{UndoRecord, MAX_RECORD};
+use super::version::UndoPtr;
+use crate::error::{Error, Result};
+use crate::ids::{Csn, PageId, TxId};
+use crate::page::{PageKind, PinnedPage, Pool, BODY_SIZE};
+
+/// An ended transaction whose undo may still be needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) struct Finished {
+    pub txid: TxId,
+    /// Its undo can go when the horizon has reached this.
+    pub csn: Csn,
+    /// The next undo record that purge has to look at; none: nothing (more) to look at.
+    pub head: UndoPtr,
+    /// The stream's page (counted from the stream's beginning) in which its undo ends.
+    pub last_page: u64,
+}
+
+/// The end that a transaction's last append has reached.
+struct Cursor {
+    page: PinnedPage,
+    used: usize,
+    /// The next page, made before it is needed.
+    spare: Option<PinnedPage>,
+}
+
+#[derive(Default)]
+struct Pages {
+    /// Number of the first page in `ids`, counted from the stream's beginning.
+    first: u64,
+    ids: VecDeque<PageId>,
+    finished: VecDeque<Finished>,
+}
+
+/// One stream.
+pub(super) struct Stream {
+    pages: Mutex<Pages>,
+    /// Here while nobody appends.
+    parked: Mutex<Option<Cursor>>,
+}
+
+/// All streams.
+#[derive(Default)]
+pub(super) struct UndoStreams {
+    state: Mutex<Streams>,
+}
+
+#[derive(Default)]
+struct Streams {
+    all: Vec<Arc<Stream>>,
+    /// Those nobody appends to; the last one used is used next.
+    idle: Vec<Arc<Stream>>,
+}
+
+/// A stream in the hands of a transaction.
+pub(super) struct StreamWriter {
+    stream: Arc<Stream>,
+    cursor: Option<Cursor>,
+}
+
+impl UndoStreams {
+    /// Takes an idle stream, or makes one.
+    pub fn acquire(&self) -> StreamWriter {
+        let mut state = self.state.lock();
+        let stream = state.idle.pop().unwrap_or_else(|| {
+            let stream = Arc::new(Stream {
+                pages: Mutex::default(),
+                parked: Mutex::new(None),
+            });
+            state.all.push(stream.clone());
+            stream
+        });
+        drop(state);
+        let mut cursor = stream.parked.lock().take();
+        if let Some(cursor) = &mut cursor {
+            let pages = stream.pages.lock();
+            // Everything passed by the horizon: nobody follows a pointer to here any more.
+            if pages.finished.is_empty() {
+                cursor.used = 0;
+            }
+        }
+        StreamWriter { stream, cursor }
+    }
+
+    /// Gives a stream back. Call [`StreamWriter::finish`] before, when anything was appended.
+    pub fn release(&self, mut writer: StreamWriter) {
+        *writer.stream.parked.lock() = writer.cursor.take();
+        self.state.lock().idle.push(writer.stream);
+    }
+
+    /// All streams.
+    pub fn all(&self) -> Vec<Arc<Stream>> {
+        self.state.lock().all.clone()
+    }
+
+    /// Gives back the pages of streams that nobody uses and nobody reads.
+    pub fn trim(&self, pool: &Pool) -> Result<()> {
+        let mut freed = Vec::new();
+        {
+            let state = self.state.lock();
+            for stream in &state.idle {
+                let mut pages = stream.pages.lock();
+                if pages.finished.is_empty() {
+                    *stream.parked.lock() = None;
+                    pages.first += pages.ids.len() as u64;
+                    freed.extend(pages.ids.drain(..));
+                }
+            }
+        }
+        free_all(pool, freed)
+    }
+}
+
+impl StreamWriter {
+    /// Makes sure that a record of up to `len` bytes can be appended without any I/O or error.
+    /// Called inside the gate, before a leaf is latched.
+    pub fn reserve(&mut self, pool: &Arc<Pool>, len: usize) -> Result<()> {
+        if len > MAX_RECORD {
+            return Err(Error::TooLarge(format!(
+                "an undo record of {len} bytes; at most {MAX_RECORD}"
+            )));
+        }
+        let cursor = match &mut self.cursor {
+            Some(cursor) => cursor,
+            None => self.cursor.insert(Cursor {
+                page: self.stream.add_page(pool)?,
+                used: 0,
+                spare: None,
+            }),
+        };
+        // The first change of a page may have to save its image for a running checkpoint; that
+        // can fail here, and not any more in `append`.
+        cursor.page.exclusive().body_mut()?;
+        if cursor.used + len > BODY_SIZE {
+            let spare = match &cursor.spare {
+                Some(spare) => spare,
+                None => cursor.spare.insert(self.stream.add_page(pool)?),
+            };
+            spare.exclusive().body_mut()?;
+        }
+        Ok(())
+    }
+
+    /// Appends a record for which room was reserved.
+    pub fn append(&mut self, record: &UndoRecord<'_>) -> Result<UndoPtr> {
+        let cursor = self.cursor.as_mut().ok_or_else(not_reserved)?;
+        if cursor.used + record.len() > BODY_SIZE {
+            cursor.page = cursor.spare.take().ok_or_else(not_reserved)?;
+            cursor.used = 0;
+        }
+        let offset = cursor.used;
+        let mut page = cursor.page.exclusive();
+        record
+            .encode(&mut page.body_mut()?[offset..])
+            .ok_or_else(not_reserved)?;
+        cursor.used += record.len();
+        page.set_used(cursor.used)?;
+        let offset = u16::try_from(offset).map_err(|_| not_reserved())?;
+        Ok(UndoPtr::new(cursor.page.page(), offset))
+    }
+
+    /// Notes the end of the transaction that appended. Inside the gate, with the end itself.
+    pub fn finish(&self, txid: TxId, csn: Csn, head: UndoPtr) {
+        let mut pages = self.stream.pages.lock();
+        let spare = self
+            .cursor
+            .as_ref()
+            .is_some_and(|cursor| cursor.spare.is_some());
+        let count = pages.ids.len() as u64 - u64::from(spare);
+        let last_page = pages.first + count.saturating_sub(1);
+        pages.finished.push_back(Finished {
+            txid,
+            csn,
+            head,
+            last_page,
+        });
+    }
+}
+
+#[cold]
+fn not_reserved() -> Error {
+    Error::Internal("an undo record was appended without room reserved".into())
+}
+
+impl Stream {
+    fn add_page(&self, pool: &Arc<Pool>) -> Result<PinnedPage> {
+        let id = pool.create_unparented(PageKind::Undo)?.0;
+        self.pages.lock().ids.push_back(id);
+        pool.pin(id)
+    }
+
+    /// The oldest end, when the horizon has passed it.
+    pub fn oldest_passed(&self, horizon: Csn) -> Option<Finished> {
+        let pages = self.pages.lock();
+        pages
+            .finished
+            .front()
+            .copied()
+            .filter(|end| end.csn <= horizon)
+    }
+
+    /// Notes how far purge has come with the oldest end.
+    pub fn set_oldest_head(&self, head: UndoPtr) {
+        if let Some(oldest) = self.pages.lock().finished.front_mut() {
+            oldest.head = head;
+        }
+    }
+
+    /// Drops the oldest end and frees the pages before it.
+    pub fn drop_oldest(&self, pool: &Pool) -> Result<()> {
+        let mut freed = Vec::new();
+        {
+            let mut pages = self.pages.lock();
+            if let Some(end) = pages.finished.pop_front() {
+                while pages.first < end.last_page {
+                    let Some(id) = pages.ids.pop_front() else {
+                        break;
+                    };
+                    pages.first += 1;
+                    freed.push(id);
+                }
+            }
+        }
+        free_all(pool, freed)
+    }
+
+    /// Pages, and ends not yet passed. Stable while the gate is closed.
+    pub fn contents(&self) -> (Vec<PageId>, Vec<Finished>) {
+        let pages = self.pages.lock();
+        (
+            pages.ids.iter().copied().collect(),
+            pages.finished.iter().copied().collect(),
+        )
+    }
+
+    /// Counts of pages, and of ends not yet passed.
+    pub fn counts(&self) -> (usize, usize) {
+        let pages = self.pages.lock();
+        (pages.ids.len(), pages.finished.len())
+    }
+}
+
+fn free_all(pool: &Pool, pages: Vec<PageId>) -> Result<()> {
+    for page in pages {
+        pool.free(page)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! Locking rows, and waiting for them.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::deadlock::find_victim;
+use super::lock::{Enqueued, LockMode, Row};
+use super::participant::{WaitState, Wake};
+use super::snapshot::never_given;
+use super::status::Status;
+use super::version::Header;
+use super::Transaction;
+use crate::error::{Error, Result};
+use crate::ids::TxId;
+use crate::settings::Isolation;
+use crate::tree::Tree;
+
+/// What was in the way of a write or a lock: give it to [`Transaction::wait`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    row: Row,
+    /// The running writer whose version stands in the tree; `None`: the entry in the lock table
+    /// has holders.
+    writer: Option<TxId>,
+    mode: LockMode,
+}
+
+impl Conflict {
+    pub(super) fn with_writer(row: Row, writer: TxId, mode: LockMode) -> Self {
+        Conflict {
+            row,
+            writer: Some(writer),
+            mode,
+        }
+    }
+
+    pub(super) fn with_holders(row: Row, mode: LockMode) -> Self {
+        Conflict {
+            row,
+            writer: None,
+            mode,
+        }
+    }
+}
+
+/// The outcome of [`Transaction::try_lock_row`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum LockRow {
+    /// Locked (also where there is no such row: nobody else can insert it then).
+    Done,
+    /// Another transaction holds the row: [`Transaction::wait`], and try again.
+    Conflict(Conflict),
+    /// The row was changed after this transaction's snapshot (never under READ COMMITTED).
+    Changed,
+}
+
+impl Transaction {
+    /// Locks a row, waiting as long as allowed. Not inside the gate.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::wait`]; [`Error::WriteConflict`] when the row was changed after
+    /// this transaction's snapshot (never under READ COMMITTED).
+    pub fn lock_row(&mut self, tree: &Tree, key: &[u8], mode: LockMode) -> Result<()> {
+        loop {
+            match self.try_lock_row(tree, key, mode)? {
+                LockRow::Done => return Ok(()),
+                LockRow::Changed => return Err(Error::WriteConflict),
+                LockRow::Conflict(conflict) => self.wait(&conflict)?,
+            }
+        }
+    }
+
+    /// Locks a row if that needs no waiting. The lock stays until the transaction ends.
+    ///
+    /// # Errors
+    /// I/O errors; [`Error::Internal`] for damaged records.
+    pub fn try_lock_row(&mut self, tree: &Tree, key: &[u8], mode: LockMode) -> Result<LockRow> {
+        let view = (self.isolation != Isolation::ReadCommitted).then(|| self.view());
+        let (own, since) = (self.txid, self.savepoints);
+        let system = self.system.clone();
+        let participant = self.participant();
+        let row = Row::new(tree.id(), key);
+        tree.read(key, |value, _| {
+            let order = system.order();
+            let writer = match value {
+                Some(value) => Header::decode(value)?.0.txid(),
+                None => None,
+            };
+            if let Some(writer) = writer {
+                if writer == own {
+                    return Ok(LockRow::Done);
+                }
+                match order.status(writer) {
+                    Status::Active => {
+                        let conflict = Conflict::with_writer(row, writer, mode);
+                        return Ok(LockRow::Conflict(conflict));
+                    }
+                    Status::Committed(_) | Status::Aborted(_) => {}
+                    Status::Unknown => return Err(never_given(writer)),
+                }
+                if let Some(view) = &view {
+                    if !view.sees(order, writer)? {
+                        return Ok(LockRow::Changed);
+                    }
+                }
+            }
+            // Under the leaf's latch: a writer that comes later finds this lock.
+            Ok(if system.locks().try_lock(row, participant, mode, since) {
+                LockRow::Done
+            } else {
+                LockRow::Conflict(Conflict::with_holders(row, mode))
+            })
+        })?
+    }
+
+    /// Waits until what was in the way may be gone; then try again from the top. Not inside the
+    /// gate. First come, first served: whoever is woken holds the row's place against newcomers.
+    ///
+    /// # Errors
+    /// [`Error::Deadlock`]: this transaction was chosen to break a circle, and must roll back.
+    /// [`Error::LockWaitTimeout`] after the limit; [`Error::LockNotAvailable`] at once where the
+    /// limit is zero; [`Error::Interrupted`] when killed.
+    pub fn wait(&mut self, conflict: &Conflict) -> Result<()> {
+        let system = self.system.clone();
+        if self.parker.killed() {
+            return Err(Error::Interrupted);
+        }
+        let writer = match conflict.writer {
+            None => None,
+            Some(txid) => match system.order().running(txid) {
+                Some(writer) => Some(writer),
+                None => return Ok(()),
+            },
+        };
+        if self.lock_wait_timeout.is_zero() {
+            return Err(Error::LockNotAvailable);
+        }
+        let since = self.savepoints;
+        let me = self.participant().clone();
+        let row = conflict.row;
+        {
+            // One waiter at a time: the last to close a circle sees all of it.
+            let _waits = system.waits.lock();
+            let outcome = system
+                .locks()
+                .enqueue(row, &me, conflict.mode, since, writer.as_ref());
+            if outcome == Enqueued::Retry {
+                return Ok(());
+            }
+            while let Some(victim) = find_victim(system.locks(), &me) {
+                if victim.parker.wake(WaitState::Victim) {
+                    system.counters.deadlocks.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        system.counters.lock_waits.fetch_add(1, Ordering::Relaxed);
+        let deadline = Instant::now().checked_add(self.lock_wait_timeout);
+        let wake = self.parker.sleep(deadline);
+        let granted = wake == Wake::Granted || system.locks().leave(row, &me);
+        self.parker.set(WaitState::Idle);
+        match wake {
+            Wake::Granted => Ok(()),
+            Wake::Victim => Err(Error::Deadlock),
+            Wake::Killed => Err(Error::Interrupted),
+            Wake::TimedOut if granted => Ok(()),
+            Wake::TimedOut => Err(Error::LockWaitTimeout),
+        }
+    }
+}

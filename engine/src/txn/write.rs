@@ -1,0 +1,344 @@
+//! Writing a record: the checks under the leaf's latch, the undo record, the new version.
+
+use super::gate::GateGuard;
+use super::lock::{LockMode, Row};
+use super::snapshot::never_given;
+use super::status::Status;
+use super::undo::{Kind, UndoRecord, MAX_RECORD};
+use super::version::{Header, Origin, MAX_HEADER, MAX_PAYLOAD};
+use super::wait::Conflict;
+use super::{System, Transaction};
+use crate::error::{Error, Result};
+use crate::ids::{TreeId, TxId, MAX_KEY, MAX_VALUE};
+use crate::page::Change;
+use crate::settings::Isolation;
+use crate::tree::Tree;
+
+/// What a put expects to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PutMode {
+    /// No row of that key.
+    Insert,
+    /// A row of that key.
+    Update,
+    /// Either.
+    Upsert,
+}
+
+/// The outcome of a put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Put {
+    /// Done.
+    Done {
+        /// A live row was replaced (its payload stands in `old`, where that was given).
+        replaced: bool,
+    },
+    /// [`PutMode::Insert`]: there is a row of that key (its payload stands in `old`). Nothing
+    /// changed.
+    Duplicate,
+    /// [`PutMode::Update`]: there is no row of that key. Nothing changed.
+    Missing,
+    /// Another transaction holds the row: leave the gate, [`Transaction::wait`], and try again
+    /// from the top. Nothing changed.
+    Conflict(Conflict),
+    /// The row was changed after this transaction's snapshot (never under READ COMMITTED): the
+    /// transaction must roll back ([`Error::WriteConflict`]). Nothing changed.
+    Changed,
+}
+
+/// The outcome of a delete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Delete {
+    /// Done; the payload stands in `old`, where that was given.
+    Done,
+    /// There is no row of that key.
+    Missing,
+    /// As [`Put::Conflict`].
+    Conflict(Conflict),
+    /// As [`Put::Changed`].
+    Changed,
+}
+
+/// What a writer wants of a key.
+enum Wish<'a> {
+    Put { payload: &'a [u8], mode: PutMode },
+    Delete,
+}
+
+impl Transaction {
+    /// Writes a record. Inside the gate; waits for nothing. `old` takes the payload found.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] for a key or payload beyond [`MAX_KEY`], [`MAX_PAYLOAD`]; I/O errors.
+    /// Nothing changed then.
+    pub fn try_put(
+        &mut self,
+        inside: &GateGuard<'_>,
+        tree: &Tree,
+        key: &[u8],
+        payload: &[u8],
+        mode: PutMode,
+        old: Option<&mut Vec<u8>>,
+    ) -> Result<Put> {
+        if payload.len() > MAX_PAYLOAD {
+            return Err(Error::TooLarge(format!(
+                "a record of {} bytes; at most {MAX_PAYLOAD}",
+                payload.len()
+            )));
+        }
+        self.write(inside, tree, key, &Wish::Put { payload, mode }, old)
+    }
+
+    /// Marks a record deleted. Inside the gate; waits for nothing. `old` takes the payload found.
+    ///
+    /// # Errors
+    /// As [`Transaction::try_put`].
+    pub fn try_delete(
+        &mut self,
+        inside: &GateGuard<'_>,
+        tree: &Tree,
+        key: &[u8],
+        old: Option<&mut Vec<u8>>,
+    ) -> Result<Delete> {
+        Ok(match self.write(inside, tree, key, &Wish::Delete, old)? {
+            Put::Done { .. } => Delete::Done,
+            Put::Missing | Put::Duplicate => Delete::Missing,
+            Put::Conflict(conflict) => Delete::Conflict(conflict),
+            Put::Changed => Delete::Changed,
+        })
+    }
+
+    fn write(
+        &mut self,
+        _inside: &GateGuard<'_>,
+        tree: &Tree,
+        key: &[u8],
+        wish: &Wish<'_>,
+        mut old: Option<&mut Vec<u8>>,
+    ) -> Result<Put> {
+        if key.len() > MAX_KEY {
+            return Err(Error::TooLarge(format!(
+                "a key of {} bytes; at most {MAX_KEY}",
+                key.len()
+            )));
+        }
+        let view = (self.isolation != Isolation::ReadCommitted).then(|| self.view());
+        let txid = self.begin_writing();
+        let system = self.system.clone();
+        let (Some(undo), Some(participant)) = (&mut self.undo, &self.participant) else {
+            return Err(Error::Internal("a writer has no undo stream".into()));
+        };
+        // Nothing may fail or wait below the leaf's latch, so the undo page is got ready here.
+        undo.reserve(system.pool(), MAX_RECORD - MAX_KEY + key.len())?;
+
+        let max_value = match wish {
+            Wish::Put { payload, .. } => MAX_HEADER + payload.len(),
+            Wish::Delete => MAX_HEADER,
+        };
+        let previous_undo = self.undo_head;
+        let savepoints = self.savepoints;
+        let tree_id = tree.id();
+        let outcome = tree.modify(key, max_value, txid.0, |current, out| {
+            let found = match Found::look(&system, txid, tree_id, key, current) {
+                Ok(found) => found,
+                Err(error) => return (Change::Keep, Err(error)),
+            };
+            if let Some(conflict) = found.conflict {
+                return (Change::Keep, Ok((Put::Conflict(conflict), None)));
+            }
+            if let (Some(old), Some(payload)) = (old.as_mut(), found.live) {
+                old.clear();
+                old.extend_from_slice(payload);
+            }
+            let refused = match wish {
+                Wish::Put {
+                    mode: PutMode::Insert,
+                    ..
+                } if found.live.is_some() => Some(Put::Duplicate),
+                Wish::Put {
+                    mode: PutMode::Update,
+                    ..
+                }
+                | Wish::Delete
+                    if found.live.is_none() =>
+                {
+                    Some(Put::Missing)
+                }
+                _ => None,
+            };
+            // First-committer-wins: a change that the snapshot does not see can't be overwritten,
+            // and a row that the snapshot still sees can't be taken for missing.
+            if let (Some(view), Some(writer)) = (&view, found.writer) {
+                match view.sees(system.order(), writer) {
+                    Ok(true) => {}
+                    Ok(false) if refused == Some(Put::Duplicate) => {}
+                    Ok(false) => return (Change::Keep, Ok((Put::Changed, None))),
+                    Err(error) => return (Change::Keep, Err(error)),
+                }
+            }
+            if let Some(refused) = refused {
+                return (Change::Keep, Ok((refused, None)));
+            }
+            if found.writer != Some(txid)
+                && !system
+                    .locks()
+                    .admits_writer(tree_id, key, participant, savepoints)
+            {
+                let conflict = Conflict::with_holders(Row::new(tree_id, key), LockMode::Exclusive);
+                return (Change::Keep, Ok((Put::Conflict(conflict), None)));
+            }
+
+            let marks_delete = matches!(wish, Wish::Delete);
+            let chained = current.filter(|_| found.needed);
+            let record = UndoRecord {
+                previous: previous_undo,
+                tree: tree_id,
+                kind: if chained.is_some() {
+                    Kind::Previous
+                } else {
+                    Kind::Absent
+                },
+                marks_delete,
+                key,
+                value: chained.unwrap_or_default(),
+            };
+            let ptr = match undo.append(&record) {
+                Ok(ptr) => ptr,
+                Err(error) => return (Change::Keep, Err(error)),
+            };
+            let header = Header {
+                origin: match chained {
+                    Some(_) => Origin::Chained(txid, ptr),
+                    None => Origin::Inserted(txid),
+                },
+                deleted: marks_delete,
+            };
+            header.encode(out);
+            if let Wish::Put { payload, .. } = wish {
+                out.extend_from_slice(payload);
+            }
+            let replaced = found.live.is_some();
+            (Change::Put, Ok((Put::Done { replaced }, Some(ptr))))
+        })?;
+        let (put, ptr) = outcome?;
+        if let Some(ptr) = ptr {
+            self.purge_looks |= matches!(wish, Wish::Delete);
+            self.set_undo_head(ptr);
+        }
+        Ok(put)
+    }
+
+    /// The transaction has one more undo record.
+    fn set_undo_head(&mut self, head: super::UndoPtr) {
+        self.undo_head = head;
+        self.work += 1;
+        if let Some(participant) = &self.participant {
+            participant.set_undo_head(head);
+            participant.set_work(self.work);
+        }
+    }
+
+    /// Notes bytes for [`Trees::purged`](super::Trees::purged). Inside the gate.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] beyond 4,000 bytes; I/O errors.
+    pub fn note_on_purge(&mut self, inside: &GateGuard<'_>, note: &[u8]) -> Result<()> {
+        self.note(inside, Kind::PurgeNote, note)?;
+        self.purge_looks = true;
+        Ok(())
+    }
+
+    /// Notes bytes for [`Trees::rolled_back`](super::Trees::rolled_back). Inside the gate, before
+    /// what a rollback will have to take back.
+    ///
+    /// # Errors
+    /// As [`Transaction::note_on_purge`].
+    pub fn note_on_rollback(&mut self, inside: &GateGuard<'_>, note: &[u8]) -> Result<()> {
+        self.note(inside, Kind::RollbackNote, note)
+    }
+
+    fn note(&mut self, _inside: &GateGuard<'_>, kind: Kind, note: &[u8]) -> Result<()> {
+        if note.len() > MAX_VALUE {
+            return Err(Error::TooLarge(format!(
+                "a note of {} bytes; at most {MAX_VALUE}",
+                note.len()
+            )));
+        }
+        self.begin_writing();
+        let record = UndoRecord {
+            previous: self.undo_head,
+            tree: TreeId(0),
+            kind,
+            marks_delete: false,
+            key: &[],
+            value: note,
+        };
+        let Some(undo) = &mut self.undo else {
+            return Err(Error::Internal("a writer has no undo stream".into()));
+        };
+        undo.reserve(self.system.pool(), record.len())?;
+        let ptr = undo.append(&record)?;
+        self.set_undo_head(ptr);
+        Ok(())
+    }
+}
+
+/// What a writer found at a key.
+struct Found<'a> {
+    /// Who wrote what stands there; `None`: nobody whom any view needs to know.
+    writer: Option<TxId>,
+    /// The payload of a live record.
+    live: Option<&'a [u8]>,
+    /// Whether a rollback or a snapshot may need what stands there.
+    needed: bool,
+    /// Another transaction is writing it.
+    conflict: Option<Conflict>,
+}
+
+impl<'a> Found<'a> {
+    fn look(
+        system: &System,
+        own: TxId,
+        tree: TreeId,
+        key: &[u8],
+        current: Option<&'a [u8]>,
+    ) -> Result<Found<'a>> {
+        let Some(value) = current else {
+            return Ok(Found {
+                writer: None,
+                live: None,
+                needed: false,
+                conflict: None,
+            });
+        };
+        let (header, payload) = Header::decode(value)?;
+        let mut conflict = None;
+        if let Some(writer) = header.txid().filter(|writer| *writer != own) {
+            match system.order().status(writer) {
+                Status::Active => {
+                    let row = Row::new(tree, key);
+                    conflict = Some(Conflict::with_writer(row, writer, LockMode::Exclusive));
+                }
+                Status::Committed(_) => {}
+                // Its rollback ended with the record restored, so this can't stand here.
+                Status::Aborted(_) => {
+                    return Err(Error::Internal(format!(
+                        "a record of transaction {writer} stands in tree {tree} after its rollback"
+                    )))
+                }
+                Status::Unknown => return Err(never_given(writer)),
+            }
+        }
+        let settled = header
+            .txid()
+            .is_none_or(|writer| system.order().settled(writer));
+        Ok(Found {
+            writer: header.txid(),
+            live: (!header.deleted).then_some(payload),
+            needed: !(header.deleted && settled),
+            conflict,
+        })
+    }
+}
