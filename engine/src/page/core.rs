@@ -1,0 +1,259 @@
+//! What all parts of the pool share: frames, free frames, figures.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::frames::{FrameId, Frames, NO_FRAME};
+use super::guard::{ExclusiveGuard, SharedGuard};
+use super::header::*;
+use super::page_table::{Entry, PageTable};
+use super::settle::LeafSettle;
+use super::swip::{self, Child};
+use crate::error::{Error, Result};
+use crate::ids::{PageId, PAGE_SIZE};
+use crate::store::Store;
+
+/// How long a thread waits for a frame before it gives up: so long that only a pool whose frames
+/// are all held for good lets a call fail.
+const FRAME_WAIT: Duration = Duration::from_secs(10);
+
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub misses: AtomicU64,
+    pub reads: AtomicU64,
+    pub writes: AtomicU64,
+    pub evictions: AtomicU64,
+}
+
+/// The pool without its background thread.
+pub(crate) struct Core {
+    pub frames: Frames,
+    pub store: Arc<Store>,
+    pub table: PageTable,
+    free: Mutex<Vec<FrameId>>,
+    /// Told when a frame has become free.
+    freed: Condvar,
+    /// Told when free frames run low, and at the end.
+    pub wanted: Condvar,
+    /// The provider thread's reason to run: see `evict.rs`.
+    pub provider: Mutex<bool>,
+    /// The clock's hand.
+    pub hand: AtomicUsize,
+    /// The newest checkpoint that has begun.
+    pub epoch: AtomicU64,
+    pub settle: OnceLock<Arc<dyn LeafSettle>>,
+    pub counters: Counters,
+}
+
+impl Core {
+    pub fn new(frames: Frames, store: Arc<Store>) -> Core {
+        let count = frames.count() as FrameId;
+        let epoch = store.epoch();
+        Core {
+            frames,
+            store,
+            table: PageTable::new(),
+            free: Mutex::new((0..count).rev().collect()),
+            freed: Condvar::new(),
+            wanted: Condvar::new(),
+            provider: Mutex::new(false),
+            hand: AtomicUsize::new(0),
+            epoch: AtomicU64::new(epoch),
+            settle: OnceLock::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    pub fn free_count(&self) -> usize {
+        self.free.lock().len()
+    }
+
+    /// How many free frames the provider keeps at hand.
+    pub fn free_target(&self) -> usize {
+        (self.frames.count() / 32).clamp(4, 2048)
+    }
+
+    fn pop_free(&self) -> Option<FrameId> {
+        let (frame, left) = {
+            let mut free = self.free.lock();
+            (free.pop(), free.len())
+        };
+        if left < self.free_target() / 2 {
+            self.wanted.notify_one();
+        }
+        frame
+    }
+
+    /// A frame of nobody's, latched. To be called without any latch: it may write a page to make
+    /// a frame free. The latch is waited for only by readers that lost their way.
+    pub fn take_frame(&self) -> Result<ExclusiveGuard<'_>> {
+        if let Some(frame) = self.pop_free() {
+            return Ok(self.own(frame));
+        }
+        let deadline = Instant::now() + FRAME_WAIT;
+        loop {
+            let evicted = self.evict_some(4);
+            if let Some(frame) = self.pop_free() {
+                return Ok(self.own(frame));
+            }
+            evicted?;
+            if Instant::now() >= deadline {
+                return Err(Error::TooLarge(format!(
+                    "all {} pages of the buffer pool are in use at once; a larger pool is needed",
+                    self.frames.count()
+                )));
+            }
+            let mut free = self.free.lock();
+            if free.is_empty() {
+                self.freed.wait_for(&mut free, Duration::from_millis(2));
+            }
+        }
+    }
+
+    fn own(&self, frame: FrameId) -> ExclusiveGuard<'_> {
+        let guard = ExclusiveGuard::lock(self, frame);
+        debug_assert_eq!(guard.state().page.load(Ordering::Relaxed), 0);
+        guard
+    }
+
+    /// Makes a frame nobody's. Its page has been written, freed, or never was.
+    pub fn release_frame(&self, guard: ExclusiveGuard<'_>) {
+        let state = guard.state();
+        let frame = guard.frame();
+        state.page.store(0, Ordering::Relaxed);
+        state.parent.store(NO_FRAME, Ordering::Relaxed);
+        state.dirty.store(false, Ordering::Relaxed);
+        state.used.store(false, Ordering::Relaxed);
+        debug_assert_eq!(state.pins.load(Ordering::Relaxed), 0);
+        // Leaving the latch raises its version: whoever still looks at the frame will notice.
+        drop(guard);
+        self.free.lock().push(frame);
+        self.freed.notify_one();
+    }
+
+    /// A new page in a frame of its own, latched, its header written but for the node's fields.
+    /// It is in nobody's reach yet.
+    pub fn new_page(&self) -> Result<ExclusiveGuard<'_>> {
+        let mut guard = self.take_frame()?;
+        let id = self.store.allocate_page();
+        let page = guard.bytes_mut();
+        page.fill(0);
+        put_u64(page, PAGE_ID, id.0);
+        let state = guard.state();
+        state.page.store(id.0, Ordering::Relaxed);
+        state
+            .image_epoch
+            .store(self.epoch.load(Ordering::Acquire), Ordering::Relaxed);
+        guard.mark_dirty();
+        state.used.store(true, Ordering::Relaxed);
+        Ok(guard)
+    }
+
+    /// Undoes [`Core::new_page`].
+    pub fn discard_new(&self, guard: ExclusiveGuard<'_>) {
+        let id = guard.page();
+        self.release_frame(guard);
+        self.store.free_page(id);
+    }
+
+    /// Frees a latched page that nothing refers to any more.
+    pub fn free_latched(&self, guard: ExclusiveGuard<'_>) -> Result<()> {
+        guard.prepare()?;
+        self.discard_new(guard);
+        Ok(())
+    }
+
+    /// Makes a new page known by its id, with `pins` pins.
+    pub fn register(&self, guard: &ExclusiveGuard<'_>, pins: u32) {
+        let id = guard.page().0;
+        let mut entries = self.table.lock(id);
+        guard.state().pins.store(pins, Ordering::Relaxed);
+        entries.insert(id, Entry::Ready(guard.frame()));
+    }
+
+    /// Writes the frame's page to the store. The caller holds its latch, shared at least.
+    ///
+    /// The store is told up to which checkpoint the image has been seen to: if a newer one has
+    /// begun, then this image is the page's state at its gate, and becomes that checkpoint's too.
+    pub fn write_out(&self, frame: FrameId, bytes: &Page) -> Result<()> {
+        let state = self.frames.state(frame);
+        let id = PageId(state.page.load(Ordering::Relaxed));
+        let seen = state.image_epoch.load(Ordering::Relaxed);
+        if bytes[KIND] == PageKind::Inner as u8 {
+            let mut image = *bytes;
+            self.unswizzle(&mut image);
+            self.store.write_page_seen(id, &image, seen)?;
+        } else {
+            self.store.write_page_seen(id, bytes, seen)?;
+        }
+        self.counters.writes.fetch_add(1, Ordering::Relaxed);
+        state.dirty.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Puts page ids in the place of frames. While the parent is latched, its children stay.
+    fn unswizzle(&self, image: &mut Page) {
+        let count = get_u16(image, COUNT);
+        for at in (0..count).map(|i| HEADER_SIZE + 8 * i).chain([UPPER_CHILD]) {
+            if let Child::Frame(frame) = swip::child(get_u64(image, at)) {
+                let id = self.frames.state(frame).page.load(Ordering::Relaxed);
+                put_u64(image, at, id);
+            }
+        }
+    }
+
+    /// Before a change: if the frame was dirty when checkpoint `epoch` began and is still to be
+    /// written for it, writes it.
+    #[cold]
+    pub fn save_image(&self, frame: FrameId, bytes: &Page, epoch: u64) -> Result<()> {
+        let state = self.frames.state(frame);
+        if state.dirty.load(Ordering::Relaxed) {
+            self.write_out(frame, bytes)?;
+        }
+        state.image_epoch.store(epoch, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Saves a frame's image for the running checkpoint, if it needs it, before the frame is latched
+    /// exclusively along with others: meanwhile readers go on, optimistic ones without a restart.
+    pub fn save_early(&self, frame: FrameId) -> Result<()> {
+        let state = self.frames.state(frame);
+        let epoch = self.epoch.load(Ordering::Acquire);
+        let needed = || {
+            state.dirty.load(Ordering::Relaxed) && state.image_epoch.load(Ordering::Relaxed) < epoch
+        };
+        if !needed() {
+            return Ok(());
+        }
+        let guard = SharedGuard::lock(self, frame);
+        if needed() {
+            self.write_out(frame, guard.bytes())?;
+        }
+        Ok(())
+    }
+
+    /// The error for a page whose bytes can't be.
+    pub fn corrupt(&self, page: u64, what: String) -> Error {
+        Error::Corrupt {
+            file: "data".into(),
+            offset: 0,
+            page: Some(PageId(page)),
+            what,
+        }
+    }
+}
+
+/// Frames a pool of `bytes` has.
+pub(crate) fn frames_for(bytes: usize) -> Result<usize> {
+    let count = bytes / PAGE_SIZE;
+    if count < super::MIN_FRAMES {
+        return Err(Error::Invalid(format!(
+            "a buffer pool of {bytes} bytes is too small; it takes at least {}",
+            super::MIN_FRAMES * PAGE_SIZE
+        )));
+    }
+    Ok(count)
+}

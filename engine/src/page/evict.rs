@@ -1,0 +1,185 @@
+//! Making frames free: a clock (second chance) over all frames.
+//!
+//! A background thread, the provider, keeps some frames free, so that loading rarely has to wait
+//! for a write. All latches are only tried: eviction waits for nobody, and so may run anywhere.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::core::Core;
+use super::frames::{FrameId, NO_FRAME};
+use super::guard::{ExclusiveGuard, SharedGuard};
+use super::header::*;
+use super::node::Node;
+use super::page_table::Entry;
+use super::swip::{self, Child};
+use crate::error::Result;
+
+/// The provider looks for itself at least this often.
+const PROVIDER_LOOK: Duration = Duration::from_millis(100);
+/// After a failed write the provider lets this long pass.
+const PROVIDER_REST: Duration = Duration::from_millis(200);
+
+impl Core {
+    /// Makes up to `wanted` frames free, looking at each frame twice at most. An error is returned
+    /// only if no frame could be made free because of it.
+    pub fn evict_some(&self, wanted: usize) -> Result<usize> {
+        let frames = self.frames.count();
+        let mut evicted = 0;
+        let mut failed = None;
+        for _ in 0..2 * frames {
+            let frame = (self.hand.fetch_add(1, Ordering::Relaxed) % frames) as FrameId;
+            let state = self.frames.state(frame);
+            if state.page.load(Ordering::Relaxed) == 0 || state.pins.load(Ordering::Relaxed) > 0 {
+                continue;
+            }
+            if state.used.load(Ordering::Relaxed) {
+                state.used.store(false, Ordering::Relaxed);
+                continue;
+            }
+            match self.evict(frame) {
+                Ok(true) => {
+                    evicted += 1;
+                    if evicted == wanted {
+                        break;
+                    }
+                }
+                Ok(false) => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        self.counters
+            .evictions
+            .fetch_add(evicted as u64, Ordering::Relaxed);
+        match failed {
+            Some(error) if evicted == 0 => Err(error),
+            _ => Ok(evicted),
+        }
+    }
+
+    /// Evicts one page if nothing speaks against it.
+    fn evict(&self, frame: FrameId) -> Result<bool> {
+        let state = self.frames.state(frame);
+        // First the write, under a shared latch: readers go on meanwhile.
+        if state.dirty.load(Ordering::Relaxed) {
+            let Some(guard) = SharedGuard::try_lock(self, frame) else {
+                return Ok(false);
+            };
+            let page = guard.bytes();
+            if state.page.load(Ordering::Relaxed) == 0 || has_resident_children(page) {
+                return Ok(false);
+            }
+            if state.dirty.load(Ordering::Relaxed) {
+                self.write_out(frame, page)?;
+            }
+        }
+        let Some(victim) = ExclusiveGuard::try_lock(self, frame) else {
+            return Ok(false);
+        };
+        let id = state.page.load(Ordering::Relaxed);
+        if id == 0
+            || state.dirty.load(Ordering::Relaxed)
+            || state.pins.load(Ordering::Relaxed) > 0
+            || has_resident_children(victim.bytes())
+        {
+            return Ok(false);
+        }
+        match state.parent.load(Ordering::Relaxed) {
+            NO_FRAME => {
+                let mut entries = self.table.lock(id);
+                // Pins are taken under the table's lock: none now means none from now on. No entry
+                // means that the page is new, and its maker still at work.
+                if state.pins.load(Ordering::Relaxed) > 0
+                    || entries.get(&id) != Some(&Entry::Ready(frame))
+                {
+                    return Ok(false);
+                }
+                entries.remove(&id);
+            }
+            parent => {
+                if !self.detach(frame, &victim, parent, id) {
+                    return Ok(false);
+                }
+            }
+        }
+        self.release_frame(victim);
+        Ok(true)
+    }
+
+    /// Makes the parent refer to the page by its id again. False if the parent is busy, or the hint
+    /// to it has become wrong meanwhile.
+    fn detach(
+        &self,
+        frame: FrameId,
+        victim: &ExclusiveGuard<'_>,
+        parent: FrameId,
+        id: u64,
+    ) -> bool {
+        let Some(mut parent) = ExclusiveGuard::try_lock(self, parent) else {
+            return false;
+        };
+        if parent.page().0 == 0 || parent.bytes()[KIND] != PageKind::Inner as u8 {
+            return false;
+        }
+        let node = parent.node();
+        let lower = victim.node().lower_fence();
+        // A hint gone wrong can lead to another node: keep within its fences.
+        if node.lower_fence() > lower || node.upper_fence().is_some_and(|upper| upper <= lower) {
+            return false;
+        }
+        let at = node.child_for(lower);
+        if swip::child(node.child(at)) != Child::Frame(frame) {
+            return false;
+        }
+        parent.node_mut().set_child(at, id);
+        true
+    }
+}
+
+/// Whether a page refers to pages in memory.
+fn has_resident_children(page: &Page) -> bool {
+    if page[KIND] != PageKind::Inner as u8 {
+        return false;
+    }
+    let node = Node::new(page);
+    (0..=node.count()).any(|i| matches!(swip::child(node.child(i)), Child::Frame(_)))
+}
+
+/// Runs the provider until the pool ends.
+pub(crate) fn start_provider(core: &Arc<Core>) -> std::io::Result<std::thread::JoinHandle<()>> {
+    let weak = Arc::downgrade(core);
+    std::thread::Builder::new()
+        .name("peregrine-frames".into())
+        .spawn(move || provide(&weak))
+}
+
+fn provide(core: &Weak<Core>) {
+    while let Some(core) = core.upgrade() {
+        {
+            let mut stop = core.provider.lock();
+            if !*stop && core.free_count() >= core.free_target() / 2 {
+                core.wanted.wait_for(&mut stop, PROVIDER_LOOK);
+            }
+            if *stop {
+                return;
+            }
+        }
+        let target = core.free_target();
+        while core.free_count() < target && !*core.provider.lock() {
+            match core.evict_some(16) {
+                Ok(0) => {
+                    // All in use: the takers try for themselves meanwhile.
+                    std::thread::sleep(Duration::from_millis(1));
+                    break;
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "no page could be written to make its frame free");
+                    std::thread::sleep(PROVIDER_REST);
+                    break;
+                }
+            }
+        }
+    }
+}

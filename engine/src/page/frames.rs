@@ -1,0 +1,178 @@
+//! The memory of the pool: one region of page-sized frames, and what is known about each.
+
+use std::alloc::{alloc_zeroed, dealloc, Layout};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use super::header::Page;
+use super::latch::Latch;
+use super::optimistic::OptimisticNode;
+use crate::error::{Error, Result};
+use crate::ids::PAGE_SIZE;
+
+/// The number of a frame.
+pub(crate) type FrameId = u32;
+
+/// No frame.
+pub(crate) const NO_FRAME: FrameId = u32::MAX;
+
+/// Large pages, where the system gives them, begin at multiples of this.
+const REGION_ALIGN: usize = 2 << 20;
+
+/// What is known about a frame. A cache line of its own.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct FrameState {
+    pub latch: Latch,
+    /// The page in the frame; 0 for none. Written under the exclusive latch.
+    pub page: AtomicU64,
+    /// The newest checkpoint that needs nothing of the frame any more, should the frame be dirty.
+    pub image_epoch: AtomicU64,
+    /// The frame of the parent, whose reference to this frame says where it is; [`NO_FRAME`] while
+    /// the page is found through the page table. Written under the parent's exclusive latch.
+    pub parent: AtomicU32,
+    /// How many want the page to stay. Raised from zero under the page table's lock only.
+    pub pins: AtomicU32,
+    /// The page is newer than its image in the store.
+    pub dirty: AtomicBool,
+    /// The page was used since the clock's hand last passed.
+    pub used: AtomicBool,
+}
+
+impl FrameState {
+    fn new() -> FrameState {
+        FrameState {
+            latch: Latch::default(),
+            page: AtomicU64::new(0),
+            image_epoch: AtomicU64::new(0),
+            parent: AtomicU32::new(NO_FRAME),
+            pins: AtomicU32::new(0),
+            dirty: AtomicBool::new(false),
+            used: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes the page's use for the clock.
+    #[inline]
+    pub fn note_use(&self) {
+        // Most often noted already: then the line stays shared between cores.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// All frames.
+pub(crate) struct Frames {
+    base: NonNull<u8>,
+    layout: Layout,
+    states: Box<[FrameState]>,
+}
+
+// SAFETY: the region is plain memory owned by this value; every access to a frame's bytes goes
+// through `page`, `page_mut` (which demand the frame's latch) or `optimistic` (volatile reads that
+// are thrown away unless the latch's version proves that no change ran beside them).
+unsafe impl Send for Frames {}
+// SAFETY: as above.
+unsafe impl Sync for Frames {}
+
+impl Frames {
+    pub fn new(count: usize) -> Result<Frames> {
+        let too_large = || Error::TooLarge(format!("a buffer pool of {count} pages"));
+        if count >= NO_FRAME as usize {
+            return Err(too_large());
+        }
+        let bytes = count.checked_mul(PAGE_SIZE).ok_or_else(too_large)?;
+        let layout = Layout::from_size_align(bytes, REGION_ALIGN).map_err(|_| too_large())?;
+        // SAFETY: the layout's size isn't zero: the pool asks for at least 64 frames.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(|| {
+            Error::TooLarge(format!("no memory for a buffer pool of {bytes} bytes"))
+        })?;
+        ask_for_large_pages(base, bytes);
+        Ok(Frames {
+            base,
+            layout,
+            states: (0..count).map(|_| FrameState::new()).collect(),
+        })
+    }
+
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.states.len()
+    }
+
+    /// What is known about a frame. Frame numbers come from this pool, or from an optimistic read
+    /// of a reference, which may be torn: those past the end give the last frame's state, and the
+    /// reader finds out by its version.
+    #[inline]
+    pub fn state(&self, frame: FrameId) -> &FrameState {
+        &self.states[(frame as usize).min(self.states.len() - 1)]
+    }
+
+    #[inline]
+    fn start(&self, frame: FrameId) -> *mut u8 {
+        let index = (frame as usize).min(self.states.len() - 1);
+        // SAFETY: index < count, so the frame lies within the region.
+        unsafe { self.base.as_ptr().add(index * PAGE_SIZE) }
+    }
+
+    /// A frame's bytes.
+    ///
+    /// # Safety
+    /// The caller holds the frame's latch, shared or exclusive, for as long as the reference lives.
+    #[inline]
+    pub unsafe fn page(&self, frame: FrameId) -> &Page {
+        // SAFETY: in bounds and initialised (zeroed at first); the latch keeps writers out.
+        unsafe { &*self.start(frame).cast::<Page>() }
+    }
+
+    /// A frame's bytes, to be changed.
+    ///
+    /// # Safety
+    /// The caller holds the frame's latch exclusively for as long as the reference lives, and has
+    /// no other reference to the frame's bytes.
+    #[inline]
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn page_mut(&self, frame: FrameId) -> &mut Page {
+        // SAFETY: in bounds and initialised; the exclusive latch makes the reference the only one.
+        // Optimistic readers may look at the bytes meanwhile, with volatile reads, and throw away
+        // what they saw.
+        unsafe { &mut *self.start(frame).cast::<Page>() }
+    }
+
+    /// A frame's bytes as an optimistic reader sees them.
+    #[inline]
+    pub fn optimistic(&self, frame: FrameId) -> OptimisticNode<'_> {
+        // SAFETY: PAGE_SIZE bytes from the start lie within the region, which lives as long as
+        // the borrow of `self`; the start is aligned to PAGE_SIZE.
+        unsafe { OptimisticNode::new(self.start(frame)) }
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout; no reference outlives the borrow of `self`.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+    }
+}
+
+/// Asks the system to back the region with large pages: fewer misses in address translation.
+/// It may refuse; nothing depends on it.
+fn ask_for_large_pages(base: NonNull<u8>, bytes: usize) {
+    let whole = bytes / REGION_ALIGN * REGION_ALIGN;
+    if whole == 0 {
+        return;
+    }
+    // SAFETY: the range lies within memory that this process has allocated; the advice changes
+    // nothing about its contents.
+    let asked = unsafe {
+        rustix::mm::madvise(
+            base.as_ptr().cast(),
+            whole,
+            rustix::mm::Advice::LinuxHugepage,
+        )
+    };
+    if let Err(error) = asked {
+        tracing::debug!(%error, "no large pages for the buffer pool");
+    }
+}

@@ -1,0 +1,255 @@
+//! The hybrid latch: one word that readers may check without writing to it.
+//!
+//! Three ways in (Böttcher et al., "Scalable and Robust Latches for Database Systems", 2020):
+//! *optimistic* readers note the version, read, and ask afterwards whether it still holds; *shared*
+//! holders keep changes out; the *exclusive* holder keeps everybody out and raises the version when
+//! it leaves. Who must wait spins for a moment, then sleeps on a futex.
+
+use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
+
+const SHARED_ONE: u64 = 1;
+const SHARED: u64 = 0xffff;
+const EXCLUSIVE: u64 = 1 << 16;
+/// Somebody sleeps.
+const SLEEPER: u64 = 1 << 17;
+/// Somebody sleeps who wants the latch exclusively: newcomers stay out, lest it waits for ever.
+const WRITER_WAITS: u64 = 1 << 18;
+const VERSION_ONE: u64 = 1 << 19;
+const VERSION: u64 = !(VERSION_ONE - 1);
+
+/// Rounds of looking again before sleeping. Latches are held for well under a microsecond, mostly.
+const SPINS: u32 = 60;
+
+/// A latch. Not fair, not recursive; holders are not recorded.
+#[derive(Debug, Default)]
+pub(crate) struct Latch {
+    state: AtomicU64,
+    /// Changes whenever sleepers are woken.
+    event: AtomicU32,
+}
+
+/// What an optimistic reader has noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Version(u64);
+
+impl Latch {
+    /// Notes the version; waits while somebody holds the latch exclusively.
+    #[inline]
+    pub fn optimistic(&self) -> Version {
+        let state = self.state.load(Ordering::Acquire);
+        if state & EXCLUSIVE == 0 {
+            return Version(state & VERSION);
+        }
+        Version(self.wait_until(|state| state & EXCLUSIVE == 0, 0) & VERSION)
+    }
+
+    /// Whether nothing has changed since the version was noted: only then does what was read mean
+    /// anything.
+    #[inline]
+    pub fn still(&self, version: Version) -> bool {
+        // Orders the reads made so far before the load of the state.
+        fence(Ordering::Acquire);
+        self.state.load(Ordering::Relaxed) & (VERSION | EXCLUSIVE) == version.0
+    }
+
+    #[inline]
+    pub fn try_lock_shared(&self) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        state & (EXCLUSIVE | WRITER_WAITS) == 0
+            && state & SHARED != SHARED
+            && self
+                .state
+                .compare_exchange(
+                    state,
+                    state + SHARED_ONE,
+                    Ordering::Acquire,
+                    Ordering::Relaxed,
+                )
+                .is_ok()
+    }
+
+    #[inline]
+    pub fn lock_shared(&self) {
+        while !self.try_lock_shared() {
+            let free = |state| state & (EXCLUSIVE | WRITER_WAITS) == 0 && state & SHARED != SHARED;
+            self.wait_until(free, 0);
+        }
+    }
+
+    #[inline]
+    pub fn unlock_shared(&self) {
+        let before = self.state.fetch_sub(SHARED_ONE, Ordering::Release);
+        debug_assert!(before & SHARED != 0);
+        if before & SHARED == SHARED_ONE && before & SLEEPER != 0 {
+            self.wake();
+        }
+    }
+
+    #[inline]
+    pub fn try_lock_exclusive(&self) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        state & (EXCLUSIVE | SHARED) == 0 && self.take_exclusive(state)
+    }
+
+    #[inline]
+    pub fn lock_exclusive(&self) {
+        while !self.try_lock_exclusive() {
+            self.wait_until(|state| state & (EXCLUSIVE | SHARED) == 0, WRITER_WAITS);
+        }
+    }
+
+    /// Takes the latch exclusively if the version still holds and nobody else has it.
+    #[inline]
+    pub fn try_upgrade(&self, version: Version) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        state & VERSION == version.0
+            && state & (EXCLUSIVE | SHARED) == 0
+            && self.take_exclusive(state)
+    }
+
+    #[inline]
+    fn take_exclusive(&self, state: u64) -> bool {
+        let taken = self
+            .state
+            .compare_exchange(
+                state,
+                state | EXCLUSIVE,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            )
+            .is_ok();
+        // Orders the taking before the changes that follow: an optimistic reader that sees one of
+        // them sees the latch taken, too.
+        fence(Ordering::Release);
+        taken
+    }
+
+    /// Leaves, and makes all versions noted so far void.
+    #[inline]
+    pub fn unlock_exclusive(&self) {
+        let before = self
+            .state
+            .fetch_add(VERSION_ONE - EXCLUSIVE, Ordering::Release);
+        debug_assert!(before & EXCLUSIVE != 0);
+        if before & SLEEPER != 0 {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        self.state
+            .fetch_and(!(SLEEPER | WRITER_WAITS), Ordering::Relaxed);
+        self.event.fetch_add(1, Ordering::Release);
+        atomic_wait::wake_all(&self.event);
+    }
+
+    /// Waits until `free` holds of the state, and returns that state.
+    #[cold]
+    fn wait_until(&self, free: impl Fn(u64) -> bool, mark: u64) -> u64 {
+        for _ in 0..SPINS {
+            let state = self.state.load(Ordering::Acquire);
+            if free(state) {
+                return state;
+            }
+            std::hint::spin_loop();
+        }
+        loop {
+            // Read before the mark is set: whoever clears the mark changes the event afterwards,
+            // so that the wait below can't miss it.
+            let event = self.event.load(Ordering::Acquire);
+            let state = self.state.load(Ordering::Acquire);
+            if free(state) {
+                return state;
+            }
+            let marked = state | SLEEPER | mark;
+            // A mark without a holder would never be cleared.
+            if state & (EXCLUSIVE | SHARED) == 0 {
+                if state & WRITER_WAITS != 0 {
+                    self.wake();
+                }
+                std::hint::spin_loop();
+                continue;
+            }
+            if marked == state
+                || self
+                    .state
+                    .compare_exchange(state, marked, Ordering::Relaxed, Ordering::Relaxed)
+                    .is_ok()
+            {
+                atomic_wait::wait(&self.event, event);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::UnsafeCell;
+
+    struct Guarded {
+        latch: Latch,
+        value: UnsafeCell<(u64, u64)>,
+    }
+    impl Guarded {
+        fn value(&self) -> *mut (u64, u64) {
+            self.value.get()
+        }
+    }
+    // SAFETY: the test reaches the value under the latch only.
+    unsafe impl Sync for Guarded {}
+
+    #[test]
+    fn keeps_writers_and_readers_apart() {
+        let whole = Guarded {
+            latch: Latch::default(),
+            value: UnsafeCell::new((0, 0)),
+        };
+        let cell = &whole;
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        cell.latch.lock_exclusive();
+                        // SAFETY: held exclusively.
+                        unsafe {
+                            (*cell.value()).0 += 1;
+                            (*cell.value()).1 += 1;
+                        }
+                        cell.latch.unlock_exclusive();
+                    }
+                });
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        cell.latch.lock_shared();
+                        // SAFETY: held shared.
+                        let (a, b) = unsafe { *cell.value() };
+                        assert_eq!(a, b);
+                        cell.latch.unlock_shared();
+                    }
+                });
+            }
+        });
+        // SAFETY: all threads are gone.
+        assert_eq!(unsafe { *cell.value() }, (60_000, 60_000));
+    }
+
+    #[test]
+    fn versions_tell_changes() {
+        let latch = Latch::default();
+        let version = latch.optimistic();
+        latch.lock_shared();
+        assert!(latch.still(version));
+        assert!(!latch.try_upgrade(version));
+        latch.unlock_shared();
+        assert!(latch.try_upgrade(version));
+        assert!(!latch.still(version));
+        assert!(!latch.try_lock_shared());
+        latch.unlock_exclusive();
+        assert!(!latch.still(version));
+        assert!(!latch.try_upgrade(version));
+        assert!(latch.try_lock_exclusive());
+        latch.unlock_exclusive();
+    }
+}

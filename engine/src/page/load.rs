@@ -1,0 +1,199 @@
+//! Bringing pages into memory. No latch of another page is held while the store reads.
+
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use super::core::Core;
+use super::frames::{FrameId, NO_FRAME};
+use super::guard::{ExclusiveGuard, PinnedPage};
+use super::header::*;
+use super::latch::Version;
+use super::node::Node;
+use super::page_table::Entry;
+use super::swip::{self, Child};
+use crate::error::Result;
+use crate::ids::PageId;
+
+/// Where an inner node refers to a child, seen at a version of its latch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChildPlace {
+    pub parent: FrameId,
+    pub version: Version,
+    /// Which child.
+    pub at: usize,
+}
+
+impl Core {
+    /// Makes the child of an inner node, seen to be the page `id` in the store, resident. Whether
+    /// that worked or somebody else was faster, the caller starts again from the root. To be called
+    /// without any latch.
+    pub fn make_resident(&self, place: ChildPlace, id: u64) -> Result<()> {
+        let unchanged = || self.frames.state(place.parent).latch.still(place.version);
+        let Some(frame) = self.find_or_load(id, 0, unchanged)? else {
+            return Ok(());
+        };
+        let Some(mut parent) = ExclusiveGuard::try_upgrade(self, place.parent, place.version)
+        else {
+            return Ok(());
+        };
+        let mut entries = self.table.lock(id);
+        if entries.get(&id) != Some(&Entry::Ready(frame)) {
+            return Ok(());
+        }
+        debug_assert_eq!(
+            swip::child(parent.node().child(place.at)),
+            Child::Page(id),
+            "the version holds, so the reference must"
+        );
+        // A look at the child without its latch: its frame can't go while its entry stands locked, and
+        // nobody but this call may change the page before the parent refers to it.
+        let (level, tree) = {
+            let header = self.frames.optimistic(frame);
+            (header.level(), header.tree_id())
+        };
+        let (want_level, want_tree) = (
+            parent.node().level().wrapping_sub(1),
+            get_u32(parent.bytes(), TREE_ID),
+        );
+        if (level, tree) != (want_level, want_tree) {
+            return Err(self.corrupt(
+                id,
+                format!(
+                    "its parent expects a node of tree {want_tree} at level {want_level}, \
+                     found tree {tree}, level {level}"
+                ),
+            ));
+        }
+        // The image in the store means the same: the parent does not become dirty by this.
+        parent.node_mut().set_child(place.at, swip::resident(frame));
+        let state = self.frames.state(frame);
+        state.parent.store(place.parent, Ordering::Relaxed);
+        state.used.store(true, Ordering::Relaxed);
+        // While the parent is still latched: whoever saw the page id before will find the version
+        // changed, and load nothing.
+        entries.remove(&id);
+        Ok(())
+    }
+
+    /// The frame of a page without a parent, pinned.
+    pub fn fetch(&self, page: PageId) -> Result<FrameId> {
+        loop {
+            if let Some(frame) = self.find_or_load(page.0, 1, || true)? {
+                return Ok(frame);
+            }
+        }
+    }
+
+    /// The page, kept in memory.
+    pub fn pin_page(self: &Arc<Self>, page: PageId) -> Result<PinnedPage> {
+        let frame = self.fetch(page)?;
+        Ok(PinnedPage::owning_pin(self.clone(), frame))
+    }
+
+    /// Finds the page in the table, or reads it from the store; adds `pins` to its pins. None if
+    /// it would have to be read, but `wanted` no longer holds once nobody else can be reading it.
+    fn find_or_load(
+        &self,
+        id: u64,
+        pins: u32,
+        wanted: impl Fn() -> bool,
+    ) -> Result<Option<FrameId>> {
+        let shard = self.table.shard(id);
+        let mut entries = shard.lock();
+        loop {
+            match entries.get(&id) {
+                Some(Entry::Ready(frame)) => {
+                    let state = self.frames.state(*frame);
+                    if pins > 0 {
+                        state.pins.fetch_add(pins, Ordering::Relaxed);
+                    }
+                    state.note_use();
+                    return Ok(Some(*frame));
+                }
+                Some(Entry::Loading) => shard.wait(&mut entries),
+                None => break,
+            }
+        }
+        entries.insert(id, Entry::Loading);
+        drop(entries);
+        let loaded = if wanted() {
+            self.load(id, pins).map(Some)
+        } else {
+            Ok(None)
+        };
+        let mut entries = shard.lock();
+        match &loaded {
+            Ok(Some(frame)) => {
+                entries.insert(id, Entry::Ready(*frame));
+            }
+            _ => {
+                entries.remove(&id);
+            }
+        }
+        shard.notify();
+        loaded
+    }
+
+    /// Reads a page into a frame.
+    fn load(&self, id: u64, pins: u32) -> Result<FrameId> {
+        self.counters.misses.fetch_add(1, Ordering::Relaxed);
+        let mut guard = self.take_frame()?;
+        let read = self
+            .store
+            .read_page(PageId(id), guard.bytes_mut())
+            .and_then(|()| self.check_loaded(id, guard.bytes()));
+        if let Err(error) = read {
+            self.release_frame(guard);
+            return Err(error);
+        }
+        self.counters.reads.fetch_add(1, Ordering::Relaxed);
+        let state = guard.state();
+        state.page.store(id, Ordering::Relaxed);
+        state.parent.store(NO_FRAME, Ordering::Relaxed);
+        state.pins.store(pins, Ordering::Relaxed);
+        state.dirty.store(false, Ordering::Relaxed);
+        state.used.store(true, Ordering::Relaxed);
+        Ok(guard.frame())
+    }
+
+    /// The store has compared checksums; this makes sure that no byte can lead the node code astray.
+    fn check_loaded(&self, id: u64, page: &Page) -> Result<()> {
+        let found = get_u64(page, PAGE_ID);
+        if found != id {
+            return Err(self.corrupt(id, format!("the page says that it is page {found}")));
+        }
+        if page[KIND] == PageKind::Undo as u8 {
+            return Ok(());
+        }
+        Node::new(page)
+            .validate()
+            .map_err(|what| self.corrupt(id, what))
+    }
+
+    /// Takes a page that is to be freed, and that no parent refers to any more, out of memory, if
+    /// it is there. Its image is saved first if a running checkpoint needs it.
+    pub fn drop_unparented(&self, id: u64) -> Result<()> {
+        loop {
+            let shard = self.table.shard(id);
+            let mut entries = shard.lock();
+            let frame = match entries.get(&id) {
+                None => return Ok(()),
+                Some(Entry::Loading) => {
+                    shard.wait(&mut entries);
+                    continue;
+                }
+                Some(Entry::Ready(frame)) => *frame,
+            };
+            drop(entries);
+            let guard = ExclusiveGuard::lock(self, frame);
+            guard.prepare()?;
+            let mut entries = shard.lock();
+            if entries.get(&id) == Some(&Entry::Ready(frame)) && guard.page().0 == id {
+                entries.remove(&id);
+                drop(entries);
+                self.release_frame(guard);
+                return Ok(());
+            }
+        }
+    }
+}

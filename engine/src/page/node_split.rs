@@ -1,0 +1,195 @@
+//! Where a full node is cut in two, and how two meagre ones become one.
+
+use super::header::*;
+use super::node::{separator, Node};
+use super::node_build::{Frame, Items};
+use crate::ids::PAGE_SIZE;
+
+/// As many inserts in a row behind one another make an append.
+const APPEND_RUN: usize = 8;
+
+/// A node is worth merging when it takes less than this.
+pub(crate) const MEAGRE: usize = PAGE_SIZE * 2 / 5;
+/// A merge must leave some room, lest the next insert splits again.
+const MERGED_MOST: usize = PAGE_SIZE * 4 / 5;
+
+/// How a node will be split.
+pub(crate) struct SplitPlan {
+    /// Leaf: records from here on go right. Inner: this separator goes up, those after it right.
+    pub at: usize,
+    /// What goes up.
+    pub separator: Vec<u8>,
+}
+
+/// Where to split a full leaf into which `key` shall go. None if it is empty or holds `key` alone:
+/// then there is room for any value.
+pub(crate) fn plan_leaf(node: Node<'_>, key: &[u8]) -> Option<SplitPlan> {
+    let n = node.count();
+    let (at, equal) = node.lower_bound(key);
+    if n == 0 || (n == 1 && equal) {
+        return None;
+    }
+    let cut = |at: usize, separator: &[u8]| {
+        Some(SplitPlan {
+            at,
+            separator: separator.to_vec(),
+        })
+    };
+    let run = get_u16(node.page, INSERT_RUN);
+    let appends = run >= APPEND_RUN && get_u16(node.page, LAST_INSERT) + 1 == at;
+    if at == n && (appends || node.upper_fence().is_none() || n == 1) {
+        // Appends: the left stays full, the right begins with the new key.
+        return cut(n, separator(&node.key(n - 1), key));
+    }
+    if n == 1 {
+        return cut(0, separator(key, &node.key(0)));
+    }
+    if appends && at >= n / 2 && !equal {
+        return cut(at, separator(&node.key(at - 1), key));
+    }
+    // By bytes in the middle; near it, where the separator gets shortest.
+    let total: usize = (0..n).map(|i| node.record_size(i)).sum();
+    let mut left = 0;
+    let mut middle = 1;
+    for i in 0..n - 1 {
+        left += node.record_size(i);
+        middle = i + 1;
+        if left >= total / 2 {
+            break;
+        }
+    }
+    let reach = n / 16;
+    let (low, high) = (
+        middle.saturating_sub(reach).max(1),
+        (middle + reach).min(n - 1),
+    );
+    let mut best: Option<SplitPlan> = None;
+    let mut before = node.key(low - 1);
+    for at in low..=high {
+        let here = node.key(at);
+        let candidate = separator(&before, &here);
+        let better = best.as_ref().is_none_or(|best| {
+            (candidate.len(), at.abs_diff(middle))
+                < (best.separator.len(), best.at.abs_diff(middle))
+        });
+        if better {
+            best = cut(at, candidate);
+        }
+        before = here;
+    }
+    best
+}
+
+/// Where to split an inner node into which a separator near `key` shall go. None if it holds fewer
+/// than two: then there is room for any.
+pub(crate) fn plan_inner(node: Node<'_>, key: &[u8]) -> Option<SplitPlan> {
+    let n = node.count();
+    if n < 2 {
+        return None;
+    }
+    let at = if node.child_for(key) == n && node.upper_fence().is_none() {
+        // Appends: the left stays full.
+        n - 1
+    } else {
+        let total: usize = (0..n).map(|i| node.record_size(i)).sum();
+        let mut left = 0;
+        (0..n - 1)
+            .find(|i| {
+                left += node.record_size(*i);
+                left >= total / 2
+            })
+            .unwrap_or(n - 1)
+    };
+    Some(SplitPlan {
+        at,
+        separator: node.key(at),
+    })
+}
+
+/// Writes the two halves of `node`. Their page ids are given; `left` may be the node's own page,
+/// of which `node` must then be a copy.
+pub(crate) fn split(
+    node: Node<'_>,
+    plan: &SplitPlan,
+    (left, left_id): (&mut Page, u64),
+    (right, right_id): (&mut Page, u64),
+) {
+    let items = Items::of(node);
+    let whole = Frame::of(node);
+    let leaf = node.is_leaf();
+    let left_frame = Frame {
+        page_id: left_id,
+        upper: Some(&plan.separator),
+        upper_child: if leaf { 0 } else { node.child(plan.at) },
+        ..whole
+    };
+    let right_frame = Frame {
+        page_id: right_id,
+        lower: &plan.separator,
+        ..whole
+    };
+    let right_from = if leaf { plan.at } else { plan.at + 1 };
+    items.write(left, &left_frame, (0, plan.at), None, 0, 0);
+    items.write(right, &right_frame, (right_from, items.len()), None, 0, 0);
+    // An append goes on in the right node: it is known to be one from its first key on.
+    if leaf && plan.at == items.len() {
+        put_u16(right, INSERT_RUN, get_u16(node.page, INSERT_RUN));
+    }
+}
+
+/// The node that `left` and `right`, neighbours under one parent with `between` as their
+/// separator, become; None if it would be too full. Takes `left`'s place.
+pub(crate) fn merge(left: Node<'_>, right: Node<'_>, between: &[u8]) -> Option<Box<Page>> {
+    if left.used() + right.used() > PAGE_SIZE + MERGED_MOST {
+        return None;
+    }
+    let mut items = Items::of(left);
+    if !left.is_leaf() {
+        items.push_separator(between, left.child(left.count()));
+    }
+    items.append(right);
+    let frame = Frame {
+        upper: right.upper_fence(),
+        upper_child: Frame::of(right).upper_child,
+        max_txid: left.max_txid().max(right.max_txid()),
+        ..Frame::of(left)
+    };
+    if items.plain_size(&frame) > MERGED_MOST {
+        return None;
+    }
+    let mut page: Box<Page> = Box::new([0; PAGE_SIZE]);
+    items.write(&mut page, &frame, (0, items.len()), None, 0, 0);
+    Some(page)
+}
+
+/// What a root becomes whose content has gone into two children.
+pub(crate) fn write_root(page: &mut Page, separator: &[u8], left: u64, right: u64) {
+    let copy = *page;
+    let old = Frame::of(Node::new(&copy));
+    let frame = Frame {
+        level: old.level + 1,
+        upper_child: right,
+        max_txid: 0,
+        ..old
+    };
+    let mut items = Items::default();
+    items.push_separator(separator, left);
+    items.write(page, &frame, (0, 1), None, 0, 0);
+}
+
+/// What a root becomes whose only child's content moves up into it.
+pub(crate) fn lift(child: Node<'_>, root: &mut Page) {
+    let frame = Frame {
+        page_id: get_u64(root, PAGE_ID),
+        ..Frame::of(child)
+    };
+    let items = Items::of(child);
+    items.write(
+        root,
+        &frame,
+        (0, items.len()),
+        None,
+        0,
+        child.prefix().len(),
+    );
+}

@@ -1,0 +1,211 @@
+//! Reading an inner node without a latch.
+//!
+//! The page may be changed, or its frame given to another page, while it is read. So every offset
+//! read is kept inside the page, every loop is bounded by numbers read once, and whatever comes out
+//! means something only if the latch's version still holds afterwards.
+
+use std::cmp::Ordering;
+use std::marker::PhantomData;
+
+use super::header::*;
+use super::node::{head_of, HEAD};
+use crate::ids::PAGE_SIZE;
+
+/// An inner node seen without a latch.
+#[derive(Clone, Copy)]
+pub(crate) struct OptimisticNode<'a> {
+    start: *const u8,
+    frames: PhantomData<&'a u8>,
+}
+
+impl<'a> OptimisticNode<'a> {
+    /// # Safety
+    /// `start` is aligned to 8 and points to PAGE_SIZE initialised bytes that stay allocated for
+    /// `'a`.
+    #[inline]
+    pub unsafe fn new(start: *const u8) -> OptimisticNode<'a> {
+        OptimisticNode {
+            start,
+            frames: PhantomData,
+        }
+    }
+
+    /// The aligned word that begins at or before `at`.
+    #[inline(always)]
+    fn word(&self, at: usize) -> u64 {
+        let at = at.min(PAGE_SIZE - 8) & !7;
+        // SAFETY: in bounds and aligned (see `new`). A writer may be changing the word: the read
+        // is volatile, any bit pattern is a u64, and the value is used for nothing but further
+        // bounded reads until the version has been checked.
+        unsafe { self.start.add(at).cast::<u64>().read_volatile() }
+    }
+
+    #[inline(always)]
+    fn u32_at(&self, at: usize) -> u32 {
+        let at = at.min(PAGE_SIZE - 4) & !3;
+        // SAFETY: as in `word`.
+        u32::from_le(unsafe { self.start.add(at).cast::<u32>().read_volatile() })
+    }
+
+    #[inline(always)]
+    fn u16_at(&self, at: usize) -> usize {
+        let at = at.min(PAGE_SIZE - 2) & !1;
+        // SAFETY: as in `word`.
+        usize::from(u16::from_le(unsafe {
+            self.start.add(at).cast::<u16>().read_volatile()
+        }))
+    }
+
+    /// Eight bytes from any place, in memory order.
+    #[inline]
+    fn bytes_at(&self, at: usize) -> [u8; 8] {
+        let shift = 8 * (at & 7);
+        let low = u64::from_le(self.word(at)) >> shift;
+        let high = if shift == 0 {
+            0
+        } else {
+            u64::from_le(self.word(at + 8)) << (64 - shift)
+        };
+        (low | high).to_le_bytes()
+    }
+
+    /// Compares `len` bytes from `at` on with `key`.
+    fn compare(&self, mut at: usize, len: usize, key: &[u8]) -> Ordering {
+        let len = len.min(PAGE_SIZE);
+        let both = len.min(key.len());
+        let mut done = 0;
+        while done < both {
+            let step = (both - done).min(8);
+            let here = self.bytes_at(at);
+            match here[..step].cmp(&key[done..done + step]) {
+                Ordering::Equal => {}
+                unequal => return unequal,
+            }
+            done += step;
+            at += step;
+        }
+        len.cmp(&key.len())
+    }
+
+    /// The node's level; 0 for a leaf.
+    #[inline]
+    pub fn level(&self) -> u8 {
+        (self.u16_at(KIND) >> 8) as u8
+    }
+
+    /// The tree that the page belongs to.
+    pub fn tree_id(&self) -> u32 {
+        self.u32_at(TREE_ID)
+    }
+
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.u16_at(COUNT).min(PAGE_SIZE / 16)
+    }
+
+    /// The first separator ≥ `key`, and whether it is equal. See `Node::lower_bound`.
+    #[inline]
+    fn lower_bound(&self, key: &[u8], n: usize) -> (usize, bool) {
+        let prefix = self.u16_at(PREFIX_LEN);
+        if self.u16_at(FLAGS) & usize::from(FLAG_LOOSE_PREFIX) != 0 {
+            let front = &key[..prefix.min(key.len())];
+            match self.compare(self.u16_at(PREFIX_OFF), prefix, front) {
+                Ordering::Equal => {}
+                Ordering::Greater => return (0, false),
+                Ordering::Less => return (n, false),
+            }
+        }
+        let suffix = key.get(prefix..).unwrap_or(&[]);
+        let head = head_of(suffix);
+        let heads = HEADER_SIZE + 8 * n;
+        let mut base = 0;
+        let mut len = n;
+        while len > 1 {
+            let half = len / 2;
+            base += half * usize::from(self.u32_at(heads + 4 * (base + half - 1)) < head);
+            len -= half;
+        }
+        if len == 1 && self.u32_at(heads + 4 * base) < head {
+            base += 1;
+        }
+        // Among equal heads, what follows the head decides.
+        let slots = HEADER_SIZE + 12 * n;
+        while base < n && self.u32_at(heads + 4 * base) == head {
+            // Few separators share a head, but there may be many: halve while the far one does.
+            let mut step = 1;
+            while base + 2 * step < n && self.u32_at(heads + 4 * (base + 2 * step)) == head {
+                step *= 2;
+            }
+            let probe = if step > 1 { base + step } else { base };
+            match self.compare_tail(slots + 4 * probe, suffix) {
+                Ordering::Less => base = probe + 1,
+                Ordering::Equal => return (probe, true),
+                Ordering::Greater if probe == base => return (base, false),
+                Ordering::Greater => return self.bound_between(slots, base, probe, suffix),
+            }
+        }
+        (base, false)
+    }
+
+    /// The same among separators `low..high` of equal head.
+    fn bound_between(
+        &self,
+        slots: usize,
+        mut low: usize,
+        mut high: usize,
+        suffix: &[u8],
+    ) -> (usize, bool) {
+        while low < high {
+            let middle = (low + high) / 2;
+            match self.compare_tail(slots + 4 * middle, suffix) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return (middle, true),
+                Ordering::Greater => high = middle,
+            }
+        }
+        (low, false)
+    }
+
+    #[inline]
+    fn compare_tail(&self, slot: usize, suffix: &[u8]) -> Ordering {
+        let len = self.u16_at(slot + 2);
+        if len.min(suffix.len()) < HEAD {
+            len.cmp(&suffix.len())
+        } else {
+            self.compare(self.u16_at(slot), len - HEAD, &suffix[HEAD..])
+        }
+    }
+
+    /// The child that takes `key`: its place, and the reference.
+    #[inline]
+    pub fn child_for(&self, key: &[u8]) -> (usize, u64) {
+        let n = self.count();
+        let (at, equal) = self.lower_bound(key, n);
+        let at = at + usize::from(equal);
+        (at, self.child(at, n))
+    }
+
+    /// The child that takes the keys right below `key`.
+    #[inline]
+    pub fn child_below(&self, key: &[u8]) -> (usize, u64) {
+        let n = self.count();
+        let (at, _) = self.lower_bound(key, n);
+        (at, self.child(at, n))
+    }
+
+    /// The last child.
+    #[inline]
+    pub fn last_child(&self) -> (usize, u64) {
+        let n = self.count();
+        (n, self.child(n, n))
+    }
+
+    #[inline]
+    fn child(&self, at: usize, n: usize) -> u64 {
+        u64::from_le(self.word(if at < n {
+            HEADER_SIZE + 8 * at
+        } else {
+            UPPER_CHILD
+        }))
+    }
+}

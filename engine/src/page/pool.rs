@@ -1,0 +1,183 @@
+//! The pool as the layers above see it.
+
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use super::core::{frames_for, Core};
+use super::evict::start_provider;
+use super::frames::{FrameId, Frames};
+use super::guard::{ExclusiveGuard, PinnedPage, SharedGuard};
+use super::header::*;
+use super::settle::LeafSettle;
+use crate::error::{Error, Result};
+use crate::ids::{PageId, PAGE_SIZE};
+use crate::store::Store;
+
+/// Pages in memory within one budget.
+pub struct Pool {
+    core: Arc<Core>,
+    provider: Option<std::thread::JoinHandle<()>>,
+}
+
+/// Figures of the pool since it was made.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct PoolStats {
+    /// Frames in all.
+    pub frames: u64,
+    /// Frames that hold no page.
+    pub free: u64,
+    /// Frames whose page is newer than its image in the store.
+    pub dirty: u64,
+    /// Pages looked for and not found in memory.
+    pub misses: u64,
+    /// Pages read from the store.
+    pub reads: u64,
+    /// Pages written to the store, by eviction and checkpoints.
+    pub writes: u64,
+    /// Pages that gave up their frame.
+    pub evictions: u64,
+}
+
+impl Pool {
+    /// A pool of `bytes` (at least [`super::MIN_FRAMES`] pages' worth) above `store`. Beyond them it
+    /// takes 64 bytes a page.
+    pub fn new(bytes: usize, store: Arc<Store>) -> Result<Arc<Pool>> {
+        let core = Arc::new(Core::new(Frames::new(frames_for(bytes)?)?, store));
+        let provider = start_provider(&core)
+            .map_err(|error| Error::io("start a thread for", "the buffer pool", error))?;
+        Ok(Arc::new(Pool {
+            core,
+            provider: Some(provider),
+        }))
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// The store below.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.core.store
+    }
+
+    /// Gives the pool what settles the records of full leaves. Once; later calls are ignored.
+    pub fn set_settle(&self, settle: Arc<dyn LeafSettle>) {
+        // A second call is ignored, as documented.
+        let _ = self.core.settle.set(settle);
+    }
+
+    /// A new page outside any tree, latched and zeroed. Call with no other latch held.
+    pub fn create_unparented(&self, kind: PageKind) -> Result<(PageId, ExclusiveGuard<'_>)> {
+        let mut guard = self.core.new_page()?;
+        let page = guard.bytes_mut();
+        page[KIND] = kind as u8;
+        put_u16(page, HOLE_START, PAGE_SIZE);
+        put_u16(page, HOLE_END, PAGE_SIZE);
+        self.core.register(&guard, 1);
+        Ok((guard.page(), guard.owning_pin()))
+    }
+
+    fn fetch(&self, page: PageId) -> Result<FrameId> {
+        self.core.fetch(page)
+    }
+
+    /// The page, latched for reading; loads it if need be.
+    pub fn fetch_shared(&self, page: PageId) -> Result<SharedGuard<'_>> {
+        let frame = self.fetch(page)?;
+        Ok(SharedGuard::lock(&self.core, frame).owning_pin())
+    }
+
+    /// The page, latched for changing; loads it if need be. Best called with no other latch held.
+    pub fn fetch_exclusive(&self, page: PageId) -> Result<ExclusiveGuard<'_>> {
+        let frame = self.fetch(page)?;
+        Ok(ExclusiveGuard::lock(&self.core, frame).owning_pin())
+    }
+
+    /// Keeps the page in memory for as long as the pin lives; its latches then cost no look-up.
+    pub fn pin(&self, page: PageId) -> Result<PinnedPage> {
+        self.core.pin_page(page)
+    }
+
+    /// Gives a page outside any tree back. Nobody may hold a latch or a pin on it. Inside the gate,
+    /// as any change.
+    pub fn free(&self, page: PageId) -> Result<()> {
+        self.core.drop_unparented(page.0)?;
+        self.core.store.free_page(page);
+        Ok(())
+    }
+
+    /// Starts a checkpoint; to be called while no page is being changed (inside the closed gate),
+    /// after `Store::begin_checkpoint`, whose number `epoch` is.
+    pub fn begin_checkpoint(&self, epoch: u64) {
+        self.core.epoch.store(epoch, Ordering::Release);
+    }
+
+    /// Writes every page that the checkpoint `epoch` still needs; `progress` gets the number of
+    /// pages written since its last call, now and then. Runs beside everything else.
+    pub fn write_checkpoint(
+        &self,
+        epoch: u64,
+        progress: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        let core = &*self.core;
+        let mut written = 0;
+        for frame in 0..core.frames.count() as FrameId {
+            let state = core.frames.state(frame);
+            let needed = || {
+                state.dirty.load(Ordering::Relaxed)
+                    && state.image_epoch.load(Ordering::Relaxed) < epoch
+            };
+            // Outside the latch this can only change from true to false for this checkpoint.
+            if !needed() {
+                continue;
+            }
+            let guard = SharedGuard::lock(core, frame);
+            if needed() {
+                core.write_out(frame, guard.bytes())?;
+                written += 1;
+            }
+            drop(guard);
+            if written >= 64 {
+                progress(written)?;
+                written = 0;
+            }
+        }
+        progress(written)
+    }
+
+    /// Figures since the pool was made.
+    pub fn stats(&self) -> PoolStats {
+        let core = &*self.core;
+        let dirty = (0..core.frames.count())
+            .filter(|i| {
+                core.frames
+                    .state(*i as FrameId)
+                    .dirty
+                    .load(Ordering::Relaxed)
+            })
+            .count();
+        let counters = &core.counters;
+        PoolStats {
+            frames: core.frames.count() as u64,
+            free: core.free_count() as u64,
+            dirty: dirty as u64,
+            misses: counters.misses.load(Ordering::Relaxed),
+            reads: counters.reads.load(Ordering::Relaxed),
+            writes: counters.writes.load(Ordering::Relaxed),
+            evictions: counters.evictions.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        *self.core.provider.lock() = true;
+        self.core.wanted.notify_all();
+        if let Some(provider) = self.provider.take() {
+            if provider.join().is_err() {
+                tracing::error!("the pool's background thread has panicked");
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! From the root to a node: no latch on the way, one at the end.
+
+use crate::error::Result;
+use crate::page::{self, Child, ChildPlace, Core, ExclusiveGuard, FrameId, Node, SharedGuard};
+
+use super::Tree;
+
+/// Where a descent goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Route<'a> {
+    /// To the node that takes the key.
+    Key(&'a [u8]),
+    /// To the node that takes the keys right below it.
+    Below(&'a [u8]),
+    /// To the last node.
+    Last,
+}
+
+/// A node found, not latched: it is this one only while the place's version holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Located {
+    /// The root.
+    Root,
+    /// A child.
+    Child {
+        /// Where its parent refers to it.
+        place: ChildPlace,
+        /// Its frame.
+        frame: FrameId,
+    },
+    /// The tree is not that high.
+    Nowhere,
+}
+
+/// A latch of either sort.
+pub(super) trait Latched<'a>: Sized {
+    fn latch(core: &'a Core, frame: FrameId) -> Self;
+    fn node(&self) -> Node<'_>;
+}
+
+impl<'a> Latched<'a> for SharedGuard<'a> {
+    #[inline]
+    fn latch(core: &'a Core, frame: FrameId) -> Self {
+        SharedGuard::lock(core, frame)
+    }
+    #[inline]
+    fn node(&self) -> Node<'_> {
+        SharedGuard::node(self)
+    }
+}
+
+impl<'a> Latched<'a> for ExclusiveGuard<'a> {
+    #[inline]
+    fn latch(core: &'a Core, frame: FrameId) -> Self {
+        ExclusiveGuard::lock(core, frame)
+    }
+    #[inline]
+    fn node(&self) -> Node<'_> {
+        ExclusiveGuard::node(self)
+    }
+}
+
+impl Tree {
+    /// Finds the node of `level` on the route. Loads what is missing on the way.
+    #[inline]
+    pub(super) fn locate(&self, route: Route<'_>, level: u8) -> Result<Located> {
+        let frames = &self.core.frames;
+        'restart: loop {
+            let mut frame = self.root_frame;
+            let mut state = frames.state(frame);
+            let mut version = state.latch.optimistic();
+            let mut node = frames.optimistic(frame);
+            let mut node_level = node.level();
+            if node_level <= level {
+                if !state.latch.still(version) {
+                    continue 'restart;
+                }
+                return Ok(if node_level == level {
+                    Located::Root
+                } else {
+                    Located::Nowhere
+                });
+            }
+            loop {
+                let (at, word) = match route {
+                    Route::Key(key) => node.child_for(key),
+                    Route::Below(key) => node.child_below(key),
+                    Route::Last => node.last_child(),
+                };
+                if !state.latch.still(version) {
+                    continue 'restart;
+                }
+                let place = ChildPlace {
+                    parent: frame,
+                    version,
+                    at,
+                };
+                // From here on `at` and `word` are known to be of one state of the node.
+                match page::child(word) {
+                    Child::Page(id) => {
+                        self.core.make_resident(place, id)?;
+                        continue 'restart;
+                    }
+                    Child::Frame(child) if node_level == level + 1 => {
+                        return Ok(Located::Child {
+                            place,
+                            frame: child,
+                        });
+                    }
+                    Child::Frame(child) => {
+                        let child_state = frames.state(child);
+                        let child_version = child_state.latch.optimistic();
+                        // The child is still the child: then its version is of the right page.
+                        if !state.latch.still(version) {
+                            continue 'restart;
+                        }
+                        child_state.note_use();
+                        frame = child;
+                        state = child_state;
+                        version = child_version;
+                        node = frames.optimistic(frame);
+                        let below = node.level();
+                        if below + 1 != node_level {
+                            // Torn, or changing: the version will tell.
+                            continue 'restart;
+                        }
+                        node_level = below;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Latches the node of `level` on the route; None if the tree is not that high.
+    #[inline]
+    pub(super) fn latch_node<'a, G: Latched<'a>>(
+        &'a self,
+        route: Route<'_>,
+        level: u8,
+    ) -> Result<Option<G>> {
+        loop {
+            match self.locate(route, level)? {
+                Located::Child { place, frame } => {
+                    let guard = G::latch(&self.core, frame);
+                    // Its parent hasn't changed since: so it is the right node, and stays so while
+                    // it is latched.
+                    if self
+                        .core
+                        .frames
+                        .state(place.parent)
+                        .latch
+                        .still(place.version)
+                    {
+                        self.core.frames.state(frame).note_use();
+                        return Ok(Some(guard));
+                    }
+                }
+                Located::Root => {
+                    let guard = G::latch(&self.core, self.root_frame);
+                    if guard.node().level() == level {
+                        return Ok(Some(guard));
+                    }
+                }
+                Located::Nowhere => return Ok(None),
+            }
+        }
+    }
+
+    /// Latches the leaf on the route.
+    #[inline]
+    pub(super) fn latch_leaf<'a, G: Latched<'a>>(&'a self, route: Route<'_>) -> Result<G> {
+        loop {
+            // Every tree has leaves: None can't come.
+            if let Some(guard) = self.latch_node(route, 0)? {
+                return Ok(guard);
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Giving a whole tree's pages back.
+
+use super::Tree;
+use crate::error::Result;
+use crate::ids::PageId;
+use crate::page::{self, Child, ExclusiveGuard, FrameId};
+
+impl Tree {
+    /// Frees every page. Leaves that are not in memory are not read: their parents name them.
+    /// Nobody else may be using the tree, now or later. Inside the gate, as any change.
+    pub fn destroy(&self) -> Result<()> {
+        let Some(pin) = self.root_pin.lock().take() else {
+            return Ok(());
+        };
+        let freed = self.free_children(self.root_frame);
+        drop(pin);
+        freed?;
+        self.core.drop_unparented(self.root.0)?;
+        self.core.store.free_page(self.root);
+        Ok(())
+    }
+
+    /// Frees everything below the node in the frame, which stays where it is meanwhile: it is
+    /// pinned, or its parent is latched.
+    fn free_children(&self, frame: FrameId) -> Result<()> {
+        // Latched, so that no child can be evicted.
+        let guard = ExclusiveGuard::lock(&self.core, frame);
+        let node = guard.node();
+        if node.is_leaf() {
+            return Ok(());
+        }
+        // Its image names the children: it must be saved while they still have their frames.
+        guard.prepare()?;
+        for i in 0..=node.count() {
+            match page::child(node.child(i)) {
+                Child::Frame(child) => {
+                    self.free_children(child)?;
+                    let child = ExclusiveGuard::lock(&self.core, child);
+                    self.core.free_latched(child)?;
+                }
+                Child::Page(id) => {
+                    if node.level() > 1 {
+                        let child = self.core.pin_page(PageId(id))?;
+                        self.free_children(child.frame())?;
+                    }
+                    self.core.drop_unparented(id)?;
+                    self.core.store.free_page(PageId(id));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,255 @@
+//! Copies of leaves: what cursors read, without any latch.
+
+use super::descend::Route;
+use super::Tree;
+use crate::error::Result;
+use crate::page::{Node, Page, SharedGuard};
+
+/// Which leaf a cursor wants: the one that holds the record so described. Leaves without such a
+/// record are passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position<'a> {
+    /// The first record.
+    First,
+    /// The last record.
+    Last,
+    /// The first record with a key ≥ this.
+    AtOrAfter(&'a [u8]),
+    /// The first record with a key > this.
+    After(&'a [u8]),
+    /// The last record with a key ≤ this.
+    AtOrBefore(&'a [u8]),
+    /// The last record with a key < this.
+    Before(&'a [u8]),
+}
+
+impl<'a> Position<'a> {
+    fn route(self) -> Route<'a> {
+        match self {
+            Position::First => Route::Key(&[]),
+            Position::Last => Route::Last,
+            Position::AtOrAfter(key) | Position::After(key) | Position::AtOrBefore(key) => {
+                Route::Key(key)
+            }
+            Position::Before(key) => Route::Below(key),
+        }
+    }
+
+    fn forward(self) -> bool {
+        matches!(
+            self,
+            Position::First | Position::AtOrAfter(_) | Position::After(_)
+        )
+    }
+
+    /// Whether the leaf, found on the route, holds the record.
+    fn is_in(self, node: Node<'_>) -> bool {
+        let n = node.count();
+        match self {
+            Position::First | Position::Last => n > 0,
+            Position::AtOrAfter(key) => node.lower_bound(key).0 < n,
+            Position::After(key) => {
+                let (at, equal) = node.lower_bound(key);
+                at + usize::from(equal) < n
+            }
+            Position::AtOrBefore(key) => {
+                let (at, equal) = node.lower_bound(key);
+                at + usize::from(equal) > 0
+            }
+            Position::Before(key) => node.lower_bound(key).0 > 0,
+        }
+    }
+}
+
+/// An own copy of a leaf, to be read without any latch. Made once, used again and again.
+#[derive(Clone)]
+pub struct LeafImage {
+    page: Box<Page>,
+    /// Where the cursor goes on, while it moves.
+    fence: Vec<u8>,
+}
+
+impl Tree {
+    /// Copies the leaf that holds the record described by `at`; false (image unchanged) where there
+    /// is none.
+    pub fn copy_leaf(&self, at: Position<'_>, into: &mut LeafImage) -> Result<bool> {
+        let mut fence = std::mem::take(&mut into.fence);
+        let found = self.copy_from(at, into, &mut fence);
+        into.fence = fence;
+        found
+    }
+
+    fn copy_from(
+        &self,
+        at: Position<'_>,
+        into: &mut LeafImage,
+        fence: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let guard: SharedGuard<'_> = self.latch_leaf(at.route())?;
+        let node = guard.node();
+        if at.is_in(node) {
+            into.copy(node);
+            return Ok(true);
+        }
+        let mut more = step(node, at.forward(), fence);
+        drop(guard);
+        // An empty leaf, or one whose records all lie on the wrong side: on to the neighbours.
+        while more {
+            let route = if at.forward() {
+                Route::Key(fence)
+            } else {
+                Route::Below(fence)
+            };
+            let guard: SharedGuard<'_> = self.latch_leaf(route)?;
+            let node = guard.node();
+            // Leaves may have been joined: the neighbour may have become a part of this one.
+            let here = if at.forward() {
+                Position::AtOrAfter(fence)
+            } else {
+                Position::Before(fence)
+            };
+            if here.is_in(node) {
+                into.copy(node);
+                return Ok(true);
+            }
+            more = step(node, at.forward(), fence);
+        }
+        Ok(false)
+    }
+
+    /// Moves a filled image on to the next leaf that has records; false (image unchanged) at the
+    /// end. The new image may begin before the old one's end, when leaves were joined meanwhile: go
+    /// on at [`LeafImage::lower_bound`] of the old upper fence.
+    pub fn copy_next_leaf(&self, image: &mut LeafImage) -> Result<bool> {
+        self.copy_neighbour(image, true)
+    }
+
+    /// Moves a filled image back to the leaf before that has records; false (image unchanged) at the
+    /// beginning. The new image may end behind the old one's beginning, when leaves were joined
+    /// meanwhile: go on below [`LeafImage::lower_bound`] of the old lower fence.
+    pub fn copy_previous_leaf(&self, image: &mut LeafImage) -> Result<bool> {
+        self.copy_neighbour(image, false)
+    }
+
+    fn copy_neighbour(&self, image: &mut LeafImage, forward: bool) -> Result<bool> {
+        let mut from = std::mem::take(&mut image.fence);
+        let more = step(image.node(), forward, &mut from);
+        let found = if more {
+            let at = if forward {
+                Position::AtOrAfter(&from)
+            } else {
+                Position::Before(&from)
+            };
+            self.copy_leaf(at, image)
+        } else {
+            Ok(false)
+        };
+        image.fence = from;
+        found
+    }
+}
+
+/// Puts the fence to a leaf's neighbour into `fence`; false where there is no neighbour.
+fn step(node: Node<'_>, forward: bool, fence: &mut Vec<u8>) -> bool {
+    let next = if forward {
+        node.upper_fence()
+    } else {
+        Some(node.lower_fence()).filter(|lower| !lower.is_empty())
+    };
+    fence.clear();
+    fence.extend_from_slice(next.unwrap_or(&[]));
+    next.is_some()
+}
+
+impl LeafImage {
+    /// An empty image: no records, and no bounds.
+    pub fn new() -> LeafImage {
+        let mut page: Box<Page> = Box::new([0; crate::ids::PAGE_SIZE]);
+        let frame = crate::page::NodeFrame {
+            page_id: 0,
+            tree_id: 0,
+            level: 0,
+            lower: &[],
+            upper: None,
+            max_txid: 0,
+            upper_child: 0,
+        };
+        crate::page::write_empty(&mut page, &frame);
+        LeafImage {
+            page,
+            fence: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn node(&self) -> Node<'_> {
+        Node::new(&self.page)
+    }
+
+    /// Copies what means something of a leaf.
+    fn copy(&mut self, node: Node<'_>) {
+        node.copy_to(&mut self.page);
+    }
+
+    /// Records in the leaf.
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.node().count()
+    }
+
+    /// Puts record `i`'s key into `key` (which is cleared first). `i` must be below `count()`.
+    #[inline]
+    pub fn key(&self, i: usize, key: &mut Vec<u8>) {
+        key.clear();
+        self.node().append_key(i, key);
+    }
+
+    /// Record `i`'s value. `i` must be below `count()`.
+    #[inline]
+    pub fn value(&self, i: usize) -> &[u8] {
+        self.node().value(i)
+    }
+
+    /// The first record with a key ≥ `key` (`count()` where there is none), and whether it is
+    /// equal. `key` may lie outside the leaf's fences.
+    pub fn lower_bound(&self, key: &[u8]) -> (usize, bool) {
+        let node = self.node();
+        if key < node.lower_fence() {
+            (0, false)
+        } else if node.upper_fence().is_some_and(|upper| key >= upper) {
+            (node.count(), false)
+        } else {
+            node.lower_bound(key)
+        }
+    }
+
+    /// The newest transaction that changed a record of the leaf.
+    #[inline]
+    pub fn max_txid(&self) -> u64 {
+        self.node().max_txid()
+    }
+
+    /// Every key of the leaf is ≥ this; empty for the first leaf. See [`Tree::copy_previous_leaf`].
+    pub fn lower_fence(&self) -> &[u8] {
+        self.node().lower_fence()
+    }
+
+    /// Every key of the leaf is < this; None for the last leaf. See [`Tree::copy_next_leaf`].
+    pub fn upper_fence(&self) -> Option<&[u8]> {
+        self.node().upper_fence()
+    }
+}
+
+impl Default for LeafImage {
+    fn default() -> Self {
+        LeafImage::new()
+    }
+}
+
+impl std::fmt::Debug for LeafImage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LeafImage")
+            .field("count", &self.count())
+            .finish_non_exhaustive()
+    }
+}

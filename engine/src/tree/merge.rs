@@ -1,0 +1,114 @@
+//! Joining meagre nodes with a neighbour. Never needed: whatever is in the way ends the attempt.
+
+use super::descend::{Located, Route};
+use super::split::{adopt, Family};
+use super::Tree;
+use crate::error::Result;
+use crate::page::{self, Child, ExclusiveGuard, SharedGuard, MEAGRE};
+
+impl Tree {
+    /// Joins the node of `level` that takes the key with a neighbour, if one of them is meagre and
+    /// they fit into one; then looks at the level above.
+    pub(super) fn merge_around(&self, key: &[u8], level: u8) {
+        for level in level.. {
+            match self.merge_once(key, level) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    tracing::debug!(%error, "a meagre node stays as it is");
+                    break;
+                }
+            }
+        }
+        if let Err(error) = self.lower_root() {
+            tracing::debug!(%error, "a root with one child stays as it is");
+        }
+    }
+
+    /// One level's merge. True if the parent has become meagre by it.
+    fn merge_once(&self, key: &[u8], level: u8) -> Result<bool> {
+        if let Located::Child { place, frame } = self.locate(Route::Key(key), level)? {
+            self.core.save_early(place.parent)?;
+            self.core.save_early(frame)?;
+        }
+        let Some(Family {
+            mut parent,
+            at,
+            child,
+        }) = self.latch_family(key, level)?
+        else {
+            return Ok(false);
+        };
+        let count = parent.node().count();
+        let neighbours = [at.checked_sub(1), (at < count).then_some(at + 1)];
+        for neighbour_at in neighbours.into_iter().flatten() {
+            let Child::Frame(frame) = page::child(parent.node().child(neighbour_at)) else {
+                continue;
+            };
+            let Some(neighbour) = ExclusiveGuard::try_lock(&self.core, frame) else {
+                continue;
+            };
+            if child.node().used() >= MEAGRE && neighbour.node().used() >= MEAGRE {
+                continue;
+            }
+            let left_at = at.min(neighbour_at);
+            let between = parent.node().key(left_at);
+            let (left, right) = if left_at == at {
+                (&child, &neighbour)
+            } else {
+                (&neighbour, &child)
+            };
+            let Some(joined) = page::merge(left.node(), right.node(), &between) else {
+                continue;
+            };
+            parent.prepare()?;
+            left.prepare()?;
+            right.prepare()?;
+            let (mut left, right) = if left_at == at {
+                (child, neighbour)
+            } else {
+                (neighbour, child)
+            };
+            *left.bytes_mut() = *joined;
+            left.mark_dirty();
+            adopt(&self.core, &left);
+            parent.node_mut().remove_separator(left_at);
+            parent.mark_dirty();
+            // Nothing refers to it any more, and its image is saved.
+            self.core.free_latched(right)?;
+            return Ok(parent.node().used() < MEAGRE);
+        }
+        Ok(false)
+    }
+
+    /// Moves the content of a root's only child up into the root, as often as it has but one.
+    fn lower_root(&self) -> Result<()> {
+        loop {
+            let only = {
+                let root = SharedGuard::lock(&self.core, self.root_frame);
+                let node = root.node();
+                if node.is_leaf() || node.count() > 0 {
+                    return Ok(());
+                }
+                node.child(0)
+            };
+            let Child::Frame(frame) = page::child(only) else {
+                return Ok(());
+            };
+            self.core.save_early(self.root_frame)?;
+            self.core.save_early(frame)?;
+            let mut root = ExclusiveGuard::lock(&self.core, self.root_frame);
+            let node = root.node();
+            if node.is_leaf() || node.count() > 0 || node.child(0) != only {
+                return Ok(());
+            }
+            let child = ExclusiveGuard::lock(&self.core, frame);
+            root.prepare()?;
+            child.prepare()?;
+            page::lift(child.node(), root.bytes_mut());
+            root.mark_dirty();
+            adopt(&self.core, &root);
+            self.core.free_latched(child)?;
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Changing one record.
+
+use std::cell::RefCell;
+
+use super::descend::Route;
+use super::{check_sizes, Tree};
+use crate::error::{Error, Result};
+use crate::ids::PAGE_SIZE;
+use crate::page::{Change, ExclusiveGuard, MEAGRE};
+
+/// Settling a full leaf must free this much to be worth more than a split; else the leaf would be
+/// settled again and again for a few bytes each time.
+const SETTLED_ENOUGH: usize = PAGE_SIZE / 16;
+
+thread_local! {
+    /// The new value on its way into the leaf.
+    static NEW_VALUE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Tree {
+    /// Calls `f` exactly once with the key's value, under the leaf's exclusive latch, and does what
+    /// it answers. Room for a value of `max_value` bytes is made before, so nothing can fail after
+    /// `f`. Unless the answer is [`Change::Keep`], the leaf's newest transaction becomes at least
+    /// `txid`.
+    pub fn modify<R>(
+        &self,
+        key: &[u8],
+        max_value: usize,
+        txid: u64,
+        f: impl FnOnce(Option<&[u8]>, &mut Vec<u8>) -> (Change, R),
+    ) -> Result<R> {
+        check_sizes(key, max_value)?;
+        let mut guard = self.latch_with_room(key, max_value)?;
+        // Before `f`, because this can fail.
+        guard.prepare()?;
+        let (at, found) = guard.node().lower_bound(key);
+        let mut new = NEW_VALUE.take();
+        new.clear();
+        let old = found.then(|| guard.node().value(at));
+        let (change, result) = f(old, &mut new);
+        let mut meagre = false;
+        match change {
+            Change::Keep => {}
+            Change::Put if new.len() > max_value => {
+                return Err(Error::Internal(format!(
+                    "a value of {} bytes where at most {max_value} were announced",
+                    new.len()
+                )));
+            }
+            Change::Put => {
+                guard.mark_dirty();
+                let mut node = guard.node_mut();
+                if found {
+                    node.set_value(at, &new);
+                } else {
+                    node.insert(at, key, &new);
+                }
+                node.touch(txid);
+            }
+            Change::Remove => {
+                if found {
+                    guard.mark_dirty();
+                    let mut node = guard.node_mut();
+                    node.remove(at);
+                    node.touch(txid);
+                    let node = guard.node();
+                    // Not at every removal: the neighbours may be too full for a merge.
+                    meagre = node.used() < MEAGRE && node.count() % 4 == 0;
+                }
+            }
+        }
+        NEW_VALUE.set(new);
+        drop(guard);
+        if meagre {
+            self.merge_around(key, 0);
+        }
+        Ok(result)
+    }
+
+    /// Latches the key's leaf such that a value of `max_value` bytes can be put under it.
+    fn latch_with_room(&self, key: &[u8], max_value: usize) -> Result<ExclusiveGuard<'_>> {
+        loop {
+            let mut guard: ExclusiveGuard<'_> = self.latch_leaf(Route::Key(key))?;
+            let fits = |guard: &ExclusiveGuard<'_>| {
+                let node = guard.node();
+                let (at, found) = node.lower_bound(key);
+                node.fits(key, found.then_some(at), max_value)
+            };
+            if fits(&guard) || (self.settle(&mut guard)? && fits(&guard)) {
+                return Ok(guard);
+            }
+            drop(guard);
+            self.split_leaf(key, max_value)?;
+        }
+    }
+
+    /// Lets the layer above shorten and drop records; true if that has freed a good part of the leaf.
+    fn settle(&self, guard: &mut ExclusiveGuard<'_>) -> Result<bool> {
+        let Some(settle) = self.core.settle.get() else {
+            return Ok(false);
+        };
+        guard.prepare()?;
+        let before = guard.node().used();
+        let mut new = Vec::new();
+        for at in (0..guard.node().count()).rev() {
+            new.clear();
+            let value = guard.node().value(at);
+            let len = value.len();
+            match settle.settle(value, &mut new) {
+                Change::Put if new.len() <= len => {
+                    guard.mark_dirty();
+                    guard.node_mut().set_value(at, &new);
+                }
+                Change::Remove => {
+                    guard.mark_dirty();
+                    guard.node_mut().remove(at);
+                }
+                Change::Keep | Change::Put => {}
+            }
+        }
+        Ok(guard.node().used() + SETTLED_ENOUGH <= before)
+    }
+}

@@ -1,0 +1,240 @@
+//! Splitting full nodes, from the leaf upwards as far as needed.
+
+use std::sync::atomic::Ordering;
+
+use super::descend::{Located, Route};
+use super::Tree;
+use crate::error::{Error, Result};
+use crate::page::{self, Child, Core, ExclusiveGuard, FrameId, Node, SplitPlan};
+
+/// What a node must get room for.
+#[derive(Clone, Copy)]
+enum Need<'a> {
+    /// A value of so many bytes under the key.
+    Value(usize),
+    /// A separator.
+    Separator(&'a [u8]),
+}
+
+impl Need<'_> {
+    fn is_met(self, node: Node<'_>, key: &[u8]) -> bool {
+        match self {
+            Need::Value(len) => {
+                let (at, found) = node.lower_bound(key);
+                node.fits(key, found.then_some(at), len)
+            }
+            Need::Separator(separator) => node.fits_separator(separator),
+        }
+    }
+
+    fn plan(self, node: Node<'_>, key: &[u8]) -> Result<SplitPlan> {
+        let plan = match self {
+            Need::Value(_) => page::plan_leaf(node, key),
+            Need::Separator(_) => page::plan_inner(node, key),
+        };
+        plan.ok_or_else(|| Error::Internal("a node with one record has no room".into()))
+    }
+}
+
+/// What came of one attempt.
+enum Attempt {
+    /// There is room now, or the node is no longer there.
+    Done,
+    /// The node was split; whether there is room now, a further look tells.
+    Split,
+    /// Something has changed meanwhile.
+    Again,
+    /// The parent has no room for this separator.
+    ParentFull(Vec<u8>),
+}
+
+impl Tree {
+    /// Splits the key's leaf unless it has room for `max_value` bytes under it by now.
+    pub(super) fn split_leaf(&self, key: &[u8], max_value: usize) -> Result<()> {
+        self.split(key, 0, Need::Value(max_value))
+    }
+
+    fn split(&self, key: &[u8], level: u8, need: Need<'_>) -> Result<()> {
+        loop {
+            // Pages first: making a frame free may write, and is not to be done under latches.
+            let attempt = match self.locate(Route::Key(key), level)? {
+                Located::Nowhere => Attempt::Done,
+                Located::Root => {
+                    let left = self.core.new_page()?;
+                    let right = match self.core.new_page() {
+                        Ok(right) => right,
+                        Err(error) => {
+                            self.core.discard_new(left);
+                            return Err(error);
+                        }
+                    };
+                    self.split_root(key, level, need, left, right)?
+                }
+                Located::Child { place, frame } => {
+                    // A checkpoint's images of the two, before they are latched exclusively.
+                    self.core.save_early(place.parent)?;
+                    self.core.save_early(frame)?;
+                    let right = self.core.new_page()?;
+                    self.split_child(key, level, need, right)?
+                }
+            };
+            match attempt {
+                Attempt::Done => return Ok(()),
+                Attempt::Split => {}
+                Attempt::Again => std::hint::spin_loop(),
+                Attempt::ParentFull(separator) => {
+                    self.split(key, level + 1, Need::Separator(&separator))?;
+                }
+            }
+        }
+    }
+
+    /// Puts the right half of the key's node into `right`.
+    fn split_child(
+        &self,
+        key: &[u8],
+        level: u8,
+        need: Need<'_>,
+        mut right: ExclusiveGuard<'_>,
+    ) -> Result<Attempt> {
+        let attempt = self.try_split_child(key, level, need, &mut right);
+        if !matches!(attempt, Ok(Attempt::Split)) {
+            self.core.discard_new(right);
+        }
+        attempt
+    }
+
+    fn try_split_child(
+        &self,
+        key: &[u8],
+        level: u8,
+        need: Need<'_>,
+        right: &mut ExclusiveGuard<'_>,
+    ) -> Result<Attempt> {
+        let Some(Family {
+            mut parent,
+            at,
+            mut child,
+        }) = self.latch_family(key, level)?
+        else {
+            return Ok(Attempt::Again);
+        };
+        if need.is_met(child.node(), key) {
+            return Ok(Attempt::Done);
+        }
+        let plan = need.plan(child.node(), key)?;
+        if !parent.node().fits_separator(&plan.separator) {
+            return Ok(Attempt::ParentFull(plan.separator));
+        }
+        parent.prepare()?;
+        child.prepare()?;
+        let copy = *child.bytes();
+        let (left_id, right_id) = (child.page().0, right.page().0);
+        page::split(
+            Node::new(&copy),
+            &plan,
+            (child.bytes_mut(), left_id),
+            (right.bytes_mut(), right_id),
+        );
+        child.mark_dirty();
+        adopt(&self.core, right);
+        let state = right.state();
+        state.parent.store(parent.frame(), Ordering::Relaxed);
+        let word = page::resident(right.frame());
+        parent
+            .node_mut()
+            .insert_separator(at, &plan.separator, word);
+        parent.mark_dirty();
+        Ok(Attempt::Split)
+    }
+
+    /// Moves the root's content down into two children: the root keeps its page.
+    fn split_root(
+        &self,
+        key: &[u8],
+        level: u8,
+        need: Need<'_>,
+        mut left: ExclusiveGuard<'_>,
+        mut right: ExclusiveGuard<'_>,
+    ) -> Result<Attempt> {
+        let mut root = ExclusiveGuard::lock(&self.core, self.root_frame);
+        let plan = if root.node().level() != level {
+            Ok(Err(Attempt::Again))
+        } else if need.is_met(root.node(), key) {
+            Ok(Err(Attempt::Done))
+        } else {
+            root.prepare()
+                .and_then(|()| need.plan(root.node(), key))
+                .map(Ok)
+        };
+        let plan = match plan {
+            Ok(Ok(plan)) => plan,
+            other => {
+                drop(root);
+                self.core.discard_new(left);
+                self.core.discard_new(right);
+                return other.map(|attempt| attempt.err().unwrap_or(Attempt::Again));
+            }
+        };
+        let (left_id, right_id) = (left.page().0, right.page().0);
+        page::split(
+            root.node(),
+            &plan,
+            (left.bytes_mut(), left_id),
+            (right.bytes_mut(), right_id),
+        );
+        for half in [&left, &right] {
+            adopt(&self.core, half);
+            let state = half.state();
+            state.parent.store(self.root_frame, Ordering::Relaxed);
+        }
+        let (left_word, right_word) = (page::resident(left.frame()), page::resident(right.frame()));
+        page::write_root(root.bytes_mut(), &plan.separator, left_word, right_word);
+        root.mark_dirty();
+        Ok(Attempt::Split)
+    }
+
+    /// Latches the node of `level` that takes the key, and its parent. None if it is the root, or
+    /// somebody else was faster.
+    pub(super) fn latch_family(&self, key: &[u8], level: u8) -> Result<Option<Family<'_>>> {
+        let Located::Child { place, frame } = self.locate(Route::Key(key), level)? else {
+            return Ok(None);
+        };
+        let Some(parent) = ExclusiveGuard::try_upgrade(&self.core, place.parent, place.version)
+        else {
+            return Ok(None);
+        };
+        // Waiting downwards is safe: whoever holds the child waits for no latch above it.
+        let child = ExclusiveGuard::lock(&self.core, frame);
+        Ok(Some(Family {
+            parent,
+            at: place.at,
+            child,
+        }))
+    }
+}
+
+/// A node and its parent, latched.
+pub(super) struct Family<'a> {
+    pub parent: ExclusiveGuard<'a>,
+    /// Which child of the parent it is.
+    pub at: usize,
+    pub child: ExclusiveGuard<'a>,
+}
+
+/// Tells the resident children of a node that it is their parent now. Their old parent is latched.
+pub(super) fn adopt(core: &Core, guard: &ExclusiveGuard<'_>) {
+    for frame in resident_children(guard.node()) {
+        let state = core.frames.state(frame);
+        state.parent.store(guard.frame(), Ordering::Relaxed);
+    }
+}
+
+/// The frames of a node's children that are in memory.
+fn resident_children<'a>(node: Node<'a>) -> impl Iterator<Item = FrameId> + 'a {
+    let children = if node.is_leaf() { 0 } else { node.count() + 1 };
+    (0..children).filter_map(move |i| match page::child(node.child(i)) {
+        Child::Frame(frame) => Some(frame),
+        Child::Page(_) => None,
+    })
+}

@@ -1,0 +1,147 @@
+//! Whole trees: checks and figures.
+
+use super::descend::Route;
+use super::Tree;
+use crate::error::Result;
+use crate::page::{self, Node, Page, SharedGuard};
+
+/// Size and shape of a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TreeStats {
+    /// Levels, leaves included.
+    pub height: u32,
+    /// Inner nodes.
+    pub inner_pages: u64,
+    /// Leaves.
+    pub leaf_pages: u64,
+}
+
+/// What [`Tree::verify`] counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TreeCounts {
+    /// Records in all leaves.
+    pub records: u64,
+    /// Bytes of keys and values.
+    pub bytes: u64,
+    /// Inner nodes.
+    pub inner_pages: u64,
+    /// Leaves.
+    pub leaf_pages: u64,
+}
+
+/// What a parent says about a child.
+struct Expected {
+    level: u8,
+    lower: Vec<u8>,
+    upper: Option<Vec<u8>>,
+}
+
+impl Tree {
+    /// Walks the whole tree and checks its structure: levels, fences, order of keys. `record` sees
+    /// every record in key order, and may end the walk by an error. To be called while nobody
+    /// changes the tree: a change under way may look like damage.
+    pub fn verify(&self, record: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<TreeCounts> {
+        let mut counts = TreeCounts::default();
+        let root = Expected {
+            level: self.root_level()?,
+            lower: Vec::new(),
+            upper: None,
+        };
+        self.verify_below(&root, &mut counts, record)?;
+        Ok(counts)
+    }
+
+    fn verify_below(
+        &self,
+        expected: &Expected,
+        counts: &mut TreeCounts,
+        record: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let page = self.copy_node(&expected.lower, expected.level)?;
+        let node = Node::new(&page);
+        let id = node.page_id();
+        let wrong = |what: String| Err(self.core.corrupt(id, what));
+        if page::get_u32(&page[..], page::TREE_ID) != self.id.0 {
+            return wrong(format!("a page of another tree within tree {}", self.id));
+        }
+        if let Err(what) = node.validate_order() {
+            return wrong(what);
+        }
+        if node.lower_fence() != expected.lower || node.upper_fence() != expected.upper.as_deref() {
+            return wrong(format!(
+                "its parent gives it the keys from {:02x?} to {:02x?}, its fences say {:02x?} to {:02x?}",
+                expected.lower,
+                expected.upper,
+                node.lower_fence(),
+                node.upper_fence()
+            ));
+        }
+        if node.is_leaf() {
+            counts.leaf_pages += 1;
+            let mut key = Vec::new();
+            for i in 0..node.count() {
+                key.clear();
+                node.append_key(i, &mut key);
+                counts.records += 1;
+                counts.bytes += (key.len() + node.value_len(i)) as u64;
+                record(&key, node.value(i))?;
+            }
+            return Ok(());
+        }
+        counts.inner_pages += 1;
+        for child in 0..=node.count() {
+            let child = Expected {
+                level: expected.level - 1,
+                lower: if child == 0 {
+                    expected.lower.clone()
+                } else {
+                    node.key(child - 1)
+                },
+                upper: if child == node.count() {
+                    expected.upper.clone()
+                } else {
+                    Some(node.key(child))
+                },
+            };
+            self.verify_below(&child, counts, record)?;
+        }
+        Ok(())
+    }
+
+    fn copy_node(&self, key: &[u8], level: u8) -> Result<Box<Page>> {
+        let guard: Option<SharedGuard<'_>> = self.latch_node(Route::Key(key), level)?;
+        match guard {
+            Some(guard) => Ok(Box::new(*guard.bytes())),
+            None => Err(self.core.corrupt(
+                self.root.0,
+                format!("the tree has shrunk below level {level} while it was walked"),
+            )),
+        }
+    }
+
+    /// Height and page counts; reads inner nodes only. About right while the tree is being changed.
+    pub fn stats(&self) -> Result<TreeStats> {
+        let level = self.root_level()?;
+        let mut stats = TreeStats {
+            height: u32::from(level) + 1,
+            inner_pages: 0,
+            leaf_pages: u64::from(level == 0),
+        };
+        for level in 1..=level {
+            let mut key = Some(Vec::new());
+            while let Some(from) = key.take() {
+                let guard: Option<SharedGuard<'_>> = self.latch_node(Route::Key(&from), level)?;
+                let Some(guard) = guard else { break };
+                let node = guard.node();
+                stats.inner_pages += 1;
+                if level == 1 {
+                    stats.leaf_pages += node.count() as u64 + 1;
+                }
+                key = node.upper_fence().map(<[u8]>::to_vec);
+            }
+        }
+        Ok(stats)
+    }
+}
