@@ -174,20 +174,41 @@ impl Core {
         entries.insert(id, Entry::Ready(guard.frame()));
     }
 
-    /// Writes the frame's page to the store. The caller holds its latch, shared at least.
+    /// Writes the frame's page to the store, because its frame is wanted. The caller holds its
+    /// latch, shared at least.
     ///
     /// The store is told up to which checkpoint the image has been seen to: if a newer one has
     /// begun, then this image is the page's state at its gate, and becomes that checkpoint's too.
-    pub fn write_out(&self, frame: FrameId, bytes: &Page) -> Result<()> {
+    pub fn write_evicted(&self, frame: FrameId, bytes: &Page) -> Result<()> {
+        let seen = self.frames.state(frame).image_epoch.load(Ordering::Relaxed);
+        self.write_out(frame, bytes, |id, image| {
+            self.store.write_page_seen(id, image, seen)
+        })
+    }
+
+    /// Writes the frame's page to the store, because the running checkpoint needs it as it is now.
+    /// The caller holds its latch, shared at least, and has made sure that the frame has been dirty
+    /// since before the checkpoint began.
+    pub fn write_for_checkpoint(&self, frame: FrameId, bytes: &Page) -> Result<()> {
+        self.write_out(frame, bytes, |id, image| {
+            self.store.write_checkpoint_page(id, image, true)
+        })
+    }
+
+    fn write_out(
+        &self,
+        frame: FrameId,
+        bytes: &Page,
+        write: impl FnOnce(PageId, &Page) -> Result<()>,
+    ) -> Result<()> {
         let state = self.frames.state(frame);
         let id = PageId(state.page.load(Ordering::Relaxed));
-        let seen = state.image_epoch.load(Ordering::Relaxed);
         if bytes[KIND] == PageKind::Inner as u8 {
             let mut image = *bytes;
             self.unswizzle(&mut image);
-            self.store.write_page_seen(id, &image, seen)?;
+            write(id, &image)?;
         } else {
-            self.store.write_page_seen(id, bytes, seen)?;
+            write(id, bytes)?;
         }
         self.counters.writes.fetch_add(1, Ordering::Relaxed);
         state.dirty.store(false, Ordering::Relaxed);
@@ -211,7 +232,7 @@ impl Core {
     pub fn save_image(&self, frame: FrameId, bytes: &Page, epoch: u64) -> Result<()> {
         let state = self.frames.state(frame);
         if state.dirty.load(Ordering::Relaxed) {
-            self.write_out(frame, bytes)?;
+            self.write_for_checkpoint(frame, bytes)?;
         }
         state.image_epoch.store(epoch, Ordering::Relaxed);
         Ok(())
@@ -230,7 +251,7 @@ impl Core {
         }
         let guard = SharedGuard::lock(self, frame);
         if needed() {
-            self.write_out(frame, guard.bytes())?;
+            self.write_for_checkpoint(frame, guard.bytes())?;
         }
         Ok(())
     }

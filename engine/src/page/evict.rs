@@ -71,7 +71,7 @@ impl Core {
                 return Ok(false);
             }
             if state.dirty.load(Ordering::Relaxed) {
-                self.write_out(frame, page)?;
+                self.write_evicted(frame, page)?;
             }
         }
         let Some(victim) = ExclusiveGuard::try_lock(self, frame) else {

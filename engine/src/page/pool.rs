@@ -134,7 +134,7 @@ impl Pool {
             }
             let guard = SharedGuard::lock(core, frame);
             if needed() {
-                core.write_out(frame, guard.bytes())?;
+                core.write_for_checkpoint(frame, guard.bytes())?;
                 written += 1;
             }
             drop(guard);
