@@ -1,99 +1,289 @@
 //! One redo log for everything: append, group commit, read back.
 //!
 //! The log is one endless stream of bytes, cut into segment files; an [`Lsn`] is a position in it.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `record.rs` | a record's frame, and the marks |
+//! | `segments.rs` | the files, their recycling, the one writer's position |
+//! | `group.rs` | the buffer, group commit |
+//! | `reader.rs` | reading back, the valid end |
 #![forbid(unsafe_code)]
 
-use std::path::Path;
-use std::sync::Arc;
+mod group;
+mod reader;
+mod record;
+mod segments;
+#[cfg(test)]
+mod tests;
 
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use self::group::Group;
+pub use self::reader::{LogReader, LogRecord};
+use self::segments::{Segments, Tail};
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
-use crate::os::{Os, StopFlag};
+use crate::os::{OpenMode, Os, StopFlag};
 pub use crate::settings::Durability;
+
+/// How often the background thread makes durable what nobody waits for.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a log is created or opened with.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
     /// The database's number; a segment of another database is refused.
     pub database_id: u64,
-    /// Bytes of a segment file, a multiple of 4096 and at least 16384; only for new segments.
+    /// Bytes of a segment file: a multiple of 4096, at least 16384. Fixed when the log is created.
     pub segment_bytes: u64,
     /// Shared with the store: a failed write or sync stops both.
     pub stop: Arc<StopFlag>,
 }
 
-/// A record read back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogRecord {
-    /// Where the record begins.
-    pub start: Lsn,
-    /// Where it ends: what [`Log::append`] returned.
+impl LogOptions {
+    /// Segments of 64 MiB.
+    pub fn new(database_id: u64, stop: Arc<StopFlag>) -> Self {
+        LogOptions {
+            database_id,
+            segment_bytes: 64 << 20,
+            stop,
+        }
+    }
+}
+
+/// What the log has done since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogStats {
+    /// End of the last record appended.
     pub end: Lsn,
-    /// The kind given to [`Log::append`].
-    pub kind: u8,
-    /// The payload, joined.
-    pub payload: Vec<u8>,
+    /// Everything before it is durable.
+    pub durable: Lsn,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes of records written.
+    pub written_bytes: u64,
+    /// Syncs.
+    pub syncs: u64,
+    /// Segment files in use, without spares.
+    pub segments: u64,
 }
 
 /// The redo log. All methods may be called from many threads.
 #[derive(Debug)]
-pub struct Log {}
+pub struct Log {
+    group: Arc<Group>,
+    background: Arc<Background>,
+    thread: Option<JoinHandle<()>>,
+}
 
-/// Reads records in order; ends at the valid end of the log.
-#[derive(Debug)]
-pub struct LogReader {}
+#[derive(Debug, Default)]
+struct Background {
+    closing: Mutex<bool>,
+    wake: Condvar,
+}
 
 impl Log {
-    /// Creates the log in `dir` (usually `database/log`), which is created too.
-    pub fn create(_os: Arc<dyn Os>, _dir: &Path, _options: LogOptions) -> Result<Log> {
-        Err(unfinished())
+    /// Creates the log in `dir` (usually `database/log`), which is created too. A log without a
+    /// database, left by a creation that did not end, is replaced.
+    pub fn create(os: Arc<dyn Os>, dir: &Path, options: LogOptions) -> Result<Log> {
+        let segments = Segments::create(
+            Arc::clone(&os),
+            dir,
+            options.database_id,
+            options.segment_bytes,
+        )?;
+        Log::start(&*os, segments, options.stop, 0, 0)
     }
 
     /// Opens the log and finds its valid end. `from` is the position that the last complete
-    /// checkpoint recorded ([`Log::mark`]).
-    pub fn open(_os: Arc<dyn Os>, _dir: &Path, _options: LogOptions, _from: Lsn) -> Result<Log> {
-        Err(unfinished())
+    /// checkpoint recorded ([`Log::mark`]), or `Lsn(0)` when there is none yet.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when there is no valid record at `from`, or when a record is bad of
+    /// which the log knows that it was synced; [`Error::Format`] for another database's log or a
+    /// newer version's.
+    pub fn open(os: Arc<dyn Os>, dir: &Path, options: LogOptions, from: Lsn) -> Result<Log> {
+        let segments = Segments::open(
+            Arc::clone(&os),
+            dir,
+            options.database_id,
+            from.0,
+            OpenMode::ReadWrite,
+        )?;
+        let segments = Arc::new(segments);
+        let mut reader = LogReader::new(Arc::clone(&segments), from.0, None);
+        let mut epoch = None;
+        while let Some(record) = reader.next_any() {
+            record?;
+            epoch = reader.epoch();
+        }
+        let end = reader.position().0;
+        drop(reader);
+        let epoch = match epoch {
+            Some(epoch) => epoch,
+            // The very first record may have been lost with the machine; no other can be.
+            None if from == Lsn(0) => 0,
+            None => {
+                let (file, offset) = segments.locate(from.0);
+                return Err(Error::Corrupt {
+                    file,
+                    offset,
+                    page: None,
+                    what: "expected the record at which the last checkpoint begins, found none"
+                        .into(),
+                });
+            }
+        };
+        let segments = Arc::into_inner(segments)
+            .ok_or_else(|| Error::Internal("a reader outlived the log's opening".into()))?;
+        Log::start(&*os, segments, options.stop, end, epoch)
+    }
+
+    /// Reads the log of `dir` without changing anything, from `from` to its valid end.
+    pub fn read_only(
+        os: Arc<dyn Os>,
+        dir: &Path,
+        database_id: u64,
+        from: Lsn,
+    ) -> Result<LogReader> {
+        let segments = Segments::open(os, dir, database_id, from.0, OpenMode::ReadOnly)?;
+        Ok(LogReader::new(Arc::new(segments), from.0, None))
+    }
+
+    /// Writes the first record of this opening at `end`, and starts the background thread.
+    fn start(
+        os: &dyn Os,
+        segments: Segments,
+        stop: Arc<StopFlag>,
+        end: u64,
+        before: u32,
+    ) -> Result<Log> {
+        let epoch = loop {
+            let epoch = os.random() as u32;
+            if epoch != before && epoch != 0 {
+                break epoch;
+            }
+        };
+        let opened = record::opened(epoch, end, end, before);
+        let mut tail = Tail::at(&segments, end)?;
+        tail.write(&segments, &opened, true)?;
+        let now = end + opened.len() as u64;
+        segments.sync(end, now)?;
+        let group = Arc::new(Group::new(Arc::new(segments), stop, epoch, tail, now));
+        let background = Arc::new(Background::default());
+        let thread = std::thread::Builder::new().name("peregrine-log".into());
+        let thread = thread
+            .spawn({
+                let (group, background) = (Arc::clone(&group), Arc::clone(&background));
+                move || keep_durable(&group, &background)
+            })
+            .map_err(|source| Error::io("start a thread for", group.segments.dir(), source))?;
+        Ok(Log {
+            group,
+            background,
+            thread: Some(thread),
+        })
     }
 
     /// Appends a record (`kind` below 0xF0); returns the record's end, for [`Log::durable`].
-    pub fn append(&self, _kind: u8, _payload: &[&[u8]]) -> Result<Lsn> {
-        Err(unfinished())
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`] when there is no room for another segment: nothing was appended, and
+    /// work goes on when there is space again. [`Error::TooLarge`] beyond 1 GiB;
+    /// [`Error::Stopped`].
+    pub fn append(&self, kind: u8, payload: &[&[u8]]) -> Result<Lsn> {
+        self.group.append(kind, payload).map(Lsn)
     }
 
     /// Appends a mark and returns its *beginning*: a position from which the log can be read,
-    /// for a checkpoint to record.
+    /// for a checkpoint to record once the mark is durable.
     pub fn mark(&self) -> Result<Lsn> {
-        Err(unfinished())
+        self.group.mark().map(Lsn)
     }
 
     /// Returns when everything before `upto` is as durable as asked.
-    pub fn durable(&self, _upto: Lsn, _durability: Durability) -> Result<()> {
-        Err(unfinished())
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] when a write or sync has failed, now or before: whether what was to be
+    /// made durable is on the device, nobody knows.
+    pub fn durable(&self, upto: Lsn, durability: Durability) -> Result<()> {
+        match durability {
+            Durability::SyncAtCommit => self.group.wait_durable(upto.0),
+            Durability::WriteAtCommit => self.group.wait_written(upto.0),
+            Durability::Later => Ok(()),
+        }
     }
 
     /// The end of the last record appended.
     pub fn end(&self) -> Lsn {
-        Lsn(0)
+        Lsn(self.group.ends().0)
     }
 
-    /// Reads from `from`, the beginning of a record, to the end of what was valid at open.
-    pub fn read_from(&self, _from: Lsn) -> Result<LogReader> {
-        Err(unfinished())
+    /// Reads from `from`, the beginning of a record, to the end of what has been written.
+    pub fn read_from(&self, from: Lsn) -> Result<LogReader> {
+        let written = self.group.ends().1;
+        let segments = Arc::clone(&self.group.segments);
+        Ok(LogReader::new(segments, from.0, Some(written)))
     }
 
     /// Everything before `keep` is no longer needed; its segments are recycled.
-    pub fn release_before(&self, _keep: Lsn) -> Result<()> {
-        Err(unfinished())
+    pub fn release_before(&self, keep: Lsn) -> Result<()> {
+        self.group.segments.release_before(keep.0)
+    }
+
+    /// Counters and positions.
+    pub fn stats(&self) -> LogStats {
+        let (end, _, durable) = self.group.ends();
+        LogStats {
+            end: Lsn(end),
+            durable: Lsn(durable),
+            writes: self.group.writes.load(Ordering::Relaxed),
+            written_bytes: self.group.written_bytes.load(Ordering::Relaxed),
+            syncs: self.group.syncs.load(Ordering::Relaxed),
+            segments: self.group.segments.count() as u64,
+        }
     }
 }
 
-impl Iterator for LogReader {
-    type Item = Result<LogRecord>;
-    fn next(&mut self) -> Option<Self::Item> {
-        None
+/// Syncs what has come together every [`SYNC_INTERVAL`], and makes the next segment in time.
+fn keep_durable(group: &Group, background: &Background) {
+    let mut closing = background.closing.lock();
+    while !*closing {
+        background.wake.wait_for(&mut closing, SYNC_INTERVAL);
+        parking_lot::MutexGuard::unlocked(&mut closing, || {
+            let end = group.ends().0;
+            // A failure has set the stop flag, which everybody checks; there is nobody here to
+            // tell.
+            if let Err(error) = group.wait_durable(end) {
+                tracing::debug!("background sync: {error}");
+                return;
+            }
+            if let Err(error) = group.prepare_next() {
+                // Appenders will try again when they get there, and tell whoever wants to append.
+                tracing::warn!("the next log segment could not be made: {error}");
+            }
+        });
     }
 }
 
-fn unfinished() -> Error {
-    Error::Internal("the log is being built".into())
+impl Drop for Log {
+    /// Writes and syncs what was appended.
+    fn drop(&mut self) {
+        *self.background.closing.lock() = true;
+        self.background.wake.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been reported by the thread itself.
+            let _ = thread.join();
+        }
+        if let Err(error) = self.group.wait_durable(self.group.ends().0) {
+            tracing::error!("the log's end could not be made durable: {error}");
+        }
+    }
 }

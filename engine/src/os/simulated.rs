@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use super::{DirLock, File, LockMode, OpenMode, Os};
 use crate::error::{Error, Result};
@@ -36,7 +36,24 @@ pub enum FaultOn {
 #[derive(Clone, Debug)]
 pub struct SimulatedOs {
     disk: Arc<Mutex<Disk>>,
+    gate: Arc<Gate>,
     origin: Instant,
+}
+
+/// Where syncs wait while they are paused.
+#[derive(Debug, Default)]
+struct Gate {
+    paused: Mutex<bool>,
+    resumed: Condvar,
+}
+
+impl Gate {
+    fn pass(&self) {
+        let mut paused = self.paused.lock();
+        while *paused {
+            self.resumed.wait(&mut paused);
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -129,6 +146,7 @@ impl SimulatedOs {
                 random: seed,
                 ..Disk::default()
             })),
+            gate: Arc::default(),
             origin: Instant::now(),
         }
     }
@@ -175,6 +193,7 @@ impl SimulatedOs {
                 random,
                 ..Disk::default()
             })),
+            gate: Arc::default(),
             origin: Instant::now(),
         }
     }
@@ -203,6 +222,12 @@ impl SimulatedOs {
     /// Syncs of files and directories since the start.
     pub fn syncs(&self) -> u64 {
         self.disk.lock().syncs
+    }
+
+    /// Lets file syncs wait, until called with `false`.
+    pub fn pause_syncs(&self, paused: bool) {
+        *self.gate.paused.lock() = paused;
+        self.gate.resumed.notify_all();
     }
 
     /// Changes bytes of a file as a failing device does, durable and live.
@@ -240,6 +265,7 @@ struct SimulatedFile {
     path: PathBuf,
     content: Arc<Mutex<Content>>,
     disk: Arc<Mutex<Disk>>,
+    gate: Arc<Gate>,
     writable: bool,
 }
 
@@ -288,6 +314,7 @@ impl File for SimulatedFile {
     }
 
     fn sync_data(&self) -> Result<()> {
+        self.gate.pass();
         self.disk.lock().strike(FaultOn::Sync, "sync", &self.path)?;
         let content = &mut *self.content.lock();
         for change in content.unsynced.drain(..) {
@@ -353,6 +380,7 @@ impl Os for SimulatedOs {
             path: path.to_owned(),
             content,
             disk: Arc::clone(&self.disk),
+            gate: Arc::clone(&self.gate),
             writable: mode != OpenMode::ReadOnly,
         }))
     }

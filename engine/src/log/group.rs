@@ -1,0 +1,280 @@
+//! Group commit: one thread writes and syncs for all that wait.
+//!
+//! Appending copies into a buffer under a short lock. Whoever needs the log written and finds
+//! nobody writing takes the buffer and writes it; whoever needs it synced and finds nobody syncing
+//! writes what has come together meanwhile and syncs it. The others wait. Appends go on during
+//! both.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::record::{self, Header, FIRST_OWN_KIND, MARK_PAYLOAD, MAX_PAYLOAD, RECORD_HEADER};
+use super::segments::{Segments, Tail};
+use crate::error::{Error, Result};
+use crate::os::StopFlag;
+
+/// Buffered bytes beyond which an appender writes.
+const WRITE_AT: usize = 1 << 20;
+/// Buffered bytes beyond which an appender waits for the writer.
+const WAIT_AT: usize = 8 << 20;
+
+/// The end of the log: buffer, written, durable.
+#[derive(Debug)]
+pub struct Group {
+    pub segments: Arc<Segments>,
+    stop: Arc<StopFlag>,
+    epoch: u32,
+    state: Mutex<State>,
+    written_changed: Condvar,
+    durable_changed: Condvar,
+    tail: Mutex<Tail>,
+    pub writes: AtomicU64,
+    pub written_bytes: AtomicU64,
+    pub syncs: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Records from `written` (or what the writer took) on. Begins with a mark, unless empty.
+    buffer: Vec<u8>,
+    /// The buffer before, to be used again.
+    spare: Vec<u8>,
+    buffer_start: u64,
+    written: u64,
+    durable: u64,
+    /// Segments have been made up to here.
+    prepared: u64,
+    writing: bool,
+    syncing: bool,
+}
+
+impl State {
+    fn end(&self) -> u64 {
+        self.buffer_start + self.buffer.len() as u64
+    }
+
+    /// Begins a buffer with room for a mark; the writer fills it in.
+    fn begin_buffer(&mut self) {
+        if self.buffer.is_empty() {
+            self.buffer.resize(RECORD_HEADER + MARK_PAYLOAD, 0);
+        }
+    }
+}
+
+impl Group {
+    /// At the end of the stream, `tail`, all of it durable; `epoch` is this opening's number.
+    pub fn new(
+        segments: Arc<Segments>,
+        stop: Arc<StopFlag>,
+        epoch: u32,
+        tail: Tail,
+        end: u64,
+    ) -> Group {
+        let prepared = segments.end();
+        Group {
+            segments,
+            stop,
+            epoch,
+            state: Mutex::new(State {
+                buffer: Vec::with_capacity(WRITE_AT * 2),
+                spare: Vec::new(),
+                buffer_start: end,
+                written: end,
+                durable: end,
+                prepared,
+                writing: false,
+                syncing: false,
+            }),
+            written_changed: Condvar::new(),
+            durable_changed: Condvar::new(),
+            tail: Mutex::new(tail),
+            writes: AtomicU64::new(0),
+            written_bytes: AtomicU64::new(0),
+            syncs: AtomicU64::new(0),
+        }
+    }
+
+    /// Ends of what was appended, written, and made durable.
+    pub fn ends(&self) -> (u64, u64, u64) {
+        let state = self.state.lock();
+        (state.end(), state.written, state.durable)
+    }
+
+    /// Appends a record; returns its end.
+    pub fn append(&self, kind: u8, payload: &[&[u8]]) -> Result<u64> {
+        let len: usize = payload.iter().map(|part| part.len()).sum();
+        if len > MAX_PAYLOAD {
+            return Err(Error::TooLarge(format!(
+                "a log record of {len} bytes; the limit is {MAX_PAYLOAD}"
+            )));
+        }
+        if kind >= FIRST_OWN_KIND {
+            return Err(Error::Internal(format!(
+                "log record kind {kind}: kinds from {FIRST_OWN_KIND} on are the log's own"
+            )));
+        }
+        let crc = payload
+            .iter()
+            .fold(0, |crc, part| crc32c::crc32c_append(crc, part));
+        let mut state = self.state_with_room(RECORD_HEADER + len)?;
+        state.begin_buffer();
+        let header = Header {
+            epoch: self.epoch,
+            start: state.end(),
+            len: len as u32,
+            kind,
+        };
+        state.buffer.extend_from_slice(&header.encode(crc));
+        for part in payload {
+            state.buffer.extend_from_slice(part);
+        }
+        let end = state.end();
+        while state.buffer.len() >= WRITE_AT {
+            if !state.writing {
+                self.write(&mut state, false)?;
+            } else if state.buffer.len() >= WAIT_AT {
+                self.written_changed.wait(&mut state);
+                self.stop.check()?;
+            } else {
+                break;
+            }
+        }
+        Ok(end)
+    }
+
+    /// The state, when there are segments for `len` more bytes and a mark. They are made here and
+    /// not when the bytes are written, so that a full disk is an error of who wants to append,
+    /// and never one of what was appended.
+    fn state_with_room(&self, len: usize) -> Result<MutexGuard<'_, State>> {
+        loop {
+            let state = self.state.lock();
+            self.stop.check()?;
+            let wanted = state.end() + (len + RECORD_HEADER + MARK_PAYLOAD) as u64;
+            if wanted <= state.prepared {
+                return Ok(state);
+            }
+            drop(state);
+            self.segments.prepare(wanted)?;
+            self.state.lock().prepared = self.segments.end();
+        }
+    }
+
+    /// Makes the segment after that of the log's end, so that appenders need not wait for it.
+    pub fn prepare_next(&self) -> Result<()> {
+        let (end, capacity) = (self.ends().0, self.segments.capacity());
+        if end % capacity > capacity / 4 {
+            self.segments.prepare(end + capacity)?;
+            self.state.lock().prepared = self.segments.end();
+        }
+        Ok(())
+    }
+
+    /// Appends a mark; returns where it begins.
+    pub fn mark(&self) -> Result<u64> {
+        let mut state = self.state_with_room(0)?;
+        if state.buffer.is_empty() {
+            state.begin_buffer();
+            return Ok(state.buffer_start);
+        }
+        let start = state.end();
+        let mark = record::mark(self.epoch, start, state.durable);
+        state.buffer.extend_from_slice(&mark);
+        Ok(start)
+    }
+
+    /// Returns when everything before `upto` is written.
+    pub fn wait_written(&self, upto: u64) -> Result<()> {
+        let mut state = self.state.lock();
+        loop {
+            self.stop.check()?;
+            if state.written >= upto {
+                return Ok(());
+            }
+            if state.writing {
+                self.written_changed.wait(&mut state);
+            } else {
+                self.write(&mut state, false)?;
+            }
+        }
+    }
+
+    /// Returns when everything before `upto` is durable.
+    pub fn wait_durable(&self, upto: u64) -> Result<()> {
+        let mut state = self.state.lock();
+        loop {
+            self.stop.check()?;
+            if state.durable >= upto {
+                return Ok(());
+            }
+            if state.syncing {
+                self.durable_changed.wait(&mut state);
+                continue;
+            }
+            state.syncing = true;
+            let outcome = self.write_and_sync(&mut state);
+            state.syncing = false;
+            self.durable_changed.notify_all();
+            outcome?;
+        }
+    }
+
+    fn write_and_sync(&self, state: &mut MutexGuard<'_, State>) -> Result<()> {
+        while state.writing {
+            self.written_changed.wait(state);
+        }
+        self.write(state, true)?;
+        let (from, to) = (state.durable, state.written);
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        let outcome = MutexGuard::unlocked(state, || {
+            // The other of store and log may have failed meanwhile.
+            self.stop.check()?;
+            self.segments.sync(from, to)
+        });
+        match outcome {
+            Ok(()) => {
+                state.durable = to;
+                Ok(())
+            }
+            Err(error) => Err(self.stop.stop(error.to_string())),
+        }
+    }
+
+    /// Writes the buffer; nobody else may be writing.
+    fn write(&self, state: &mut MutexGuard<'_, State>, to_sync: bool) -> Result<()> {
+        if state.buffer.is_empty() {
+            return Ok(());
+        }
+        let spare = std::mem::take(&mut state.spare);
+        let mut bytes = std::mem::replace(&mut state.buffer, spare);
+        let start = state.buffer_start;
+        state.buffer_start += bytes.len() as u64;
+        state.writing = true;
+        let mark = record::mark(self.epoch, start, state.durable);
+        bytes[..mark.len()].copy_from_slice(&mark);
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        self.written_bytes
+            .fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        let outcome = MutexGuard::unlocked(state, || {
+            self.stop.check()?;
+            self.tail.lock().write(&self.segments, &bytes, to_sync)
+        });
+        state.writing = false;
+        let outcome = match outcome {
+            Ok(()) => {
+                state.written = start + bytes.len() as u64;
+                Ok(())
+            }
+            // The records in `bytes` are gone from the buffer: nothing after them may be
+            // acknowledged.
+            Err(error) => Err(self.stop.stop(error.to_string())),
+        };
+        bytes.clear();
+        if bytes.capacity() <= 2 * WAIT_AT {
+            state.spare = bytes;
+        }
+        self.written_changed.notify_all();
+        outcome
+    }
+}

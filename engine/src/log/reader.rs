@@ -1,0 +1,232 @@
+//! Reading the log back, and finding its valid end.
+
+use std::sync::Arc;
+
+use super::record::{
+    self, Header, FIRST_OWN_KIND, MARK, MARK_PAYLOAD, MAX_PAYLOAD, OPENED, OPENED_PAYLOAD,
+    RECORD_HEADER,
+};
+use super::segments::Segments;
+use crate::error::{Error, Result};
+use crate::ids::Lsn;
+
+/// Bytes read at a time.
+const READ: usize = 256 * 1024;
+/// How far behind a bad record a later mark is looked for: more than a write is long.
+const SEARCH: u64 = 16 << 20;
+
+/// A record read back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogRecord {
+    /// Where the record begins.
+    pub start: Lsn,
+    /// Where it ends: what `Log::append` returned.
+    pub end: Lsn,
+    /// The kind given to `Log::append`.
+    pub kind: u8,
+    /// The payload, joined.
+    pub payload: Vec<u8>,
+}
+
+/// Reads records in order; ends at the valid end of the log, or after an error.
+///
+/// A record that was being written when the machine stopped ends the log. A bad record of which
+/// the log knows that it was synced is [`Error::Corrupt`].
+#[derive(Debug)]
+pub struct LogReader {
+    segments: Arc<Segments>,
+    position: u64,
+    /// Where reading stops; records before it must be valid.
+    limit: Option<u64>,
+    epoch: Option<u32>,
+    window: Window,
+    finished: bool,
+}
+
+/// Bytes of the stream around the position.
+#[derive(Debug, Default)]
+struct Window {
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    /// The `len` bytes from `position`, or fewer where the segments end.
+    fn get(&mut self, segments: &Segments, position: u64, len: usize) -> Result<&[u8]> {
+        let end = self.start + self.bytes.len() as u64;
+        if position < self.start || position + len as u64 > end {
+            self.bytes.resize(len.max(READ), 0);
+            self.start = position;
+            let found = segments.read(position, &mut self.bytes)?;
+            self.bytes.truncate(found);
+        }
+        let at = (position - self.start) as usize;
+        let to = self.bytes.len().min(at + len);
+        Ok(&self.bytes[at.min(to)..to])
+    }
+}
+
+impl LogReader {
+    /// Reads from `from`, the beginning of a record, up to `limit` or to the valid end.
+    pub(super) fn new(segments: Arc<Segments>, from: u64, limit: Option<u64>) -> LogReader {
+        LogReader {
+            segments,
+            position: from,
+            limit,
+            epoch: None,
+            window: Window::default(),
+            finished: false,
+        }
+    }
+
+    /// Where the next record begins; at the end, where the valid log ends.
+    pub fn position(&self) -> Lsn {
+        Lsn(self.position)
+    }
+
+    /// The epoch of the last record read.
+    pub(super) fn epoch(&self) -> Option<u32> {
+        self.epoch
+    }
+
+    fn corrupt(&self, what: String) -> Error {
+        let (file, offset) = self.segments.locate(self.position);
+        Error::Corrupt {
+            file,
+            offset,
+            page: None,
+            what,
+        }
+    }
+
+    /// The record at the position, or what is wrong with it.
+    fn record(&mut self) -> Result<Result<LogRecord, &'static str>> {
+        let start = self.position;
+        let bytes = self.window.get(&self.segments, start, RECORD_HEADER)?;
+        let Some(bytes) = bytes.first_chunk::<RECORD_HEADER>() else {
+            return Ok(Err("the log's files end"));
+        };
+        let (header, checksum) = Header::decode(bytes);
+        if header.start != start {
+            return Ok(Err("there is no record"));
+        }
+        let len = header.len as usize;
+        let end = start + (RECORD_HEADER + len) as u64;
+        if len > MAX_PAYLOAD || end > self.segments.end() {
+            return Ok(Err("the record's length can't be"));
+        }
+        let bytes = self
+            .window
+            .get(&self.segments, start, RECORD_HEADER + len)?;
+        let Some(payload) = bytes.get(RECORD_HEADER..RECORD_HEADER + len) else {
+            return Ok(Err("the log's files end"));
+        };
+        if !header.matches(checksum, payload) {
+            return Ok(Err("the record's checksum is wrong"));
+        }
+        let before = match header.kind {
+            OPENED => record::mark_payload(payload).and_then(|(_, before)| before),
+            _ => None,
+        };
+        match self.epoch {
+            Some(epoch) if epoch != header.epoch && before != Some(epoch) => {
+                return Ok(Err("the record is older than the one before it"));
+            }
+            _ => self.epoch = Some(header.epoch),
+        }
+        Ok(Ok(LogRecord {
+            start: Lsn(start),
+            end: Lsn(end),
+            kind: header.kind,
+            payload: payload.to_vec(),
+        }))
+    }
+
+    /// A mark behind the position which says that the log was durable beyond it.
+    fn later_mark(&mut self) -> Result<Option<u64>> {
+        const WHOLE: usize = RECORD_HEADER + OPENED_PAYLOAD;
+        let from = self.position;
+        let to = self.segments.end().min(from + SEARCH);
+        let mut at = from + 1;
+        while at < to {
+            let bytes = self.window.get(&self.segments, at, READ)?;
+            for (i, word) in bytes.windows(8).enumerate().skip(8) {
+                // A record that begins here says so, 8 bytes on.
+                let start = at + i as u64 - 8;
+                let mut begins = [0; 8];
+                begins.copy_from_slice(word);
+                if u64::from_le_bytes(begins) != start {
+                    continue;
+                }
+                let Some(header) = bytes[i - 8..].first_chunk::<RECORD_HEADER>() else {
+                    continue;
+                };
+                let (header, checksum) = Header::decode(header);
+                let len = match header.kind {
+                    MARK => MARK_PAYLOAD,
+                    OPENED => OPENED_PAYLOAD,
+                    _ => continue,
+                };
+                let Some(payload) = bytes[i - 8 + RECORD_HEADER..].get(..len) else {
+                    continue;
+                };
+                let says = record::mark_payload(payload).map_or(0, |(durable, _)| durable);
+                if header.len as usize == len && header.matches(checksum, payload) && says > from {
+                    return Ok(Some(says));
+                }
+            }
+            if bytes.len() < READ {
+                break;
+            }
+            at += (READ - WHOLE) as u64;
+        }
+        Ok(None)
+    }
+
+    /// The next record, the log's own included.
+    pub(super) fn next_any(&mut self) -> Option<Result<LogRecord>> {
+        if self.finished || self.limit.is_some_and(|limit| self.position >= limit) {
+            self.finished = true;
+            return None;
+        }
+        match self.record() {
+            Ok(Ok(record)) => {
+                self.position = record.end.0;
+                Some(Ok(record))
+            }
+            Err(error) => {
+                self.finished = true;
+                Some(Err(error))
+            }
+            Ok(Err(what)) => {
+                self.finished = true;
+                if let Some(limit) = self.limit {
+                    let what = format!("{what}, and the log was valid up to position {limit}");
+                    return Some(Err(self.corrupt(what)));
+                }
+                match self.later_mark() {
+                    Ok(None) => None,
+                    Ok(Some(says)) => {
+                        let what = format!("{what}, and the log was durable up to position {says}");
+                        Some(Err(self.corrupt(what)))
+                    }
+                    Err(error) => Some(Err(error)),
+                }
+            }
+        }
+    }
+}
+
+impl Iterator for LogReader {
+    type Item = Result<LogRecord>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let next = self.next_any()?;
+            match &next {
+                Ok(record) if record.kind >= FIRST_OWN_KIND => {}
+                _ => return Some(next),
+            }
+        }
+    }
+}

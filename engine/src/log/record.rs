@@ -1,0 +1,143 @@
+//! A log record's frame. Byte layout: `docs/format.md`, "Log record".
+
+/// Bytes before a record's payload.
+pub const RECORD_HEADER: usize = 21;
+/// Longest payload.
+pub const MAX_PAYLOAD: usize = 1 << 30;
+/// First of the kinds that the log keeps for itself.
+pub const FIRST_OWN_KIND: u8 = 0xF0;
+/// Begins each write; its payload says up to where the log was durable at that time. A record
+/// damaged before that position is damage, and not the torn end of the log.
+pub const MARK: u8 = 0xF0;
+/// The first record after the log was opened: a mark that ends with the epoch before.
+pub const OPENED: u8 = 0xF1;
+/// Payload bytes of a [`MARK`].
+pub const MARK_PAYLOAD: usize = 8;
+/// Payload bytes of an [`OPENED`].
+pub const OPENED_PAYLOAD: usize = 12;
+
+/// A record's header, checked or to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Random number of the opening of the log that wrote it: so a record of an earlier opening
+    /// that was never acknowledged, and lies behind a newer one, is not taken for its successor.
+    pub epoch: u32,
+    /// Where the record begins: so a record of a recycled segment is not taken for a new one.
+    pub start: u64,
+    /// Payload bytes.
+    pub len: u32,
+    /// What the payload is.
+    pub kind: u8,
+}
+
+impl Header {
+    fn fields(&self) -> [u8; RECORD_HEADER - 4] {
+        let mut bytes = [0; RECORD_HEADER - 4];
+        bytes[0..4].copy_from_slice(&self.epoch.to_le_bytes());
+        bytes[4..12].copy_from_slice(&self.start.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.len.to_le_bytes());
+        bytes[16] = self.kind;
+        bytes
+    }
+
+    /// The header's bytes; `payload_crc` is the payload's CRC-32C. The header comes last in the
+    /// checksum, so that the payload's can be computed before the record's place is known.
+    pub fn encode(&self, payload_crc: u32) -> [u8; RECORD_HEADER] {
+        let fields = self.fields();
+        let mut bytes = [0; RECORD_HEADER];
+        let checksum = crc32c::crc32c_append(payload_crc, &fields);
+        bytes[0..4].copy_from_slice(&checksum.to_le_bytes());
+        bytes[4..].copy_from_slice(&fields);
+        bytes
+    }
+
+    /// Takes the fields out of `bytes`, unchecked; with the checksum.
+    pub fn decode(bytes: &[u8; RECORD_HEADER]) -> (Header, u32) {
+        let u32_at = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let header = Header {
+            epoch: u32_at(4),
+            start: u64::from(u32_at(8)) | u64::from(u32_at(12)) << 32,
+            len: u32_at(16),
+            kind: bytes[20],
+        };
+        (header, u32_at(0))
+    }
+
+    /// Whether `checksum` is that of this header and a payload.
+    pub fn matches(&self, checksum: u32, payload: &[u8]) -> bool {
+        crc32c::crc32c_append(crc32c::crc32c(payload), &self.fields()) == checksum
+    }
+}
+
+/// A whole [`MARK`].
+pub fn mark(epoch: u32, start: u64, durable: u64) -> [u8; RECORD_HEADER + MARK_PAYLOAD] {
+    let payload = durable.to_le_bytes();
+    let header = Header {
+        epoch,
+        start,
+        len: MARK_PAYLOAD as u32,
+        kind: MARK,
+    };
+    let mut bytes = [0; RECORD_HEADER + MARK_PAYLOAD];
+    bytes[..RECORD_HEADER].copy_from_slice(&header.encode(crc32c::crc32c(&payload)));
+    bytes[RECORD_HEADER..].copy_from_slice(&payload);
+    bytes
+}
+
+/// A whole [`OPENED`].
+pub fn opened(
+    epoch: u32,
+    start: u64,
+    durable: u64,
+    before: u32,
+) -> [u8; RECORD_HEADER + OPENED_PAYLOAD] {
+    let mut payload = [0; OPENED_PAYLOAD];
+    payload[..8].copy_from_slice(&durable.to_le_bytes());
+    payload[8..].copy_from_slice(&before.to_le_bytes());
+    let header = Header {
+        epoch,
+        start,
+        len: OPENED_PAYLOAD as u32,
+        kind: OPENED,
+    };
+    let mut bytes = [0; RECORD_HEADER + OPENED_PAYLOAD];
+    bytes[..RECORD_HEADER].copy_from_slice(&header.encode(crc32c::crc32c(&payload)));
+    bytes[RECORD_HEADER..].copy_from_slice(&payload);
+    bytes
+}
+
+/// What a mark's payload says: how far the log was durable, and the epoch before, if it tells.
+pub fn mark_payload(payload: &[u8]) -> Option<(u64, Option<u32>)> {
+    let (durable, rest) = payload.split_first_chunk::<8>()?;
+    let before = rest
+        .first_chunk::<4>()
+        .map(|before| u32::from_le_bytes(*before));
+    Some((u64::from_le_bytes(*durable), before))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn headers_come_back_and_every_flip_is_found(
+            epoch: u32, start: u64, kind: u8, payload in proptest::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let header = Header { epoch, start, len: payload.len() as u32, kind };
+            let mut bytes = header.encode(crc32c::crc32c(&payload));
+            let (back, checksum) = Header::decode(&bytes);
+            prop_assert_eq!(back, header);
+            prop_assert!(back.matches(checksum, &payload));
+            for bit in 0..bytes.len() * 8 {
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                let (back, checksum) = Header::decode(&bytes);
+                prop_assert!(!back.matches(checksum, &payload));
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+        }
+    }
+}

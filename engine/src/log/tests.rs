@@ -1,0 +1,364 @@
+//! The log over random operations, torn ends, recycled segments, crashes and faults.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::os::simulated::{FaultOn, SimulatedOs};
+
+const SMALL: u64 = 16 * 1024;
+
+fn dir() -> PathBuf {
+    PathBuf::from("/db/log")
+}
+
+fn options() -> LogOptions {
+    LogOptions {
+        segment_bytes: SMALL,
+        ..LogOptions::new(77, Arc::new(StopFlag::new()))
+    }
+}
+
+fn create(os: &SimulatedOs) -> Log {
+    os.create_dir(&dir()).unwrap();
+    Log::create(Arc::new(os.clone()), &dir(), options()).unwrap()
+}
+
+fn open(os: &SimulatedOs, from: Lsn) -> Result<Log> {
+    Log::open(Arc::new(os.clone()), &dir(), options(), from)
+}
+
+type Record = (u8, Vec<u8>);
+
+fn records(log: &Log, from: Lsn) -> Vec<Record> {
+    let read = log.read_from(from).unwrap().map(Result::unwrap);
+    read.map(|record| (record.kind, record.payload)).collect()
+}
+
+fn record(seed: u64, len: usize) -> Record {
+    let payload = (0..len as u64).map(|i| (seed.wrapping_mul(i + 7) >> 13) as u8);
+    ((seed % 0xF0) as u8, payload.collect())
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Append(u64, usize),
+    Durable(Durability),
+    /// A checkpoint: mark, make it durable, release what is before.
+    Checkpoint,
+    Crash(u64),
+    Close,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let durability = prop_oneof![
+        Just(Durability::SyncAtCommit),
+        Just(Durability::WriteAtCommit),
+        Just(Durability::Later),
+    ];
+    prop_oneof![
+        // Lengths repeat, so that a stale record may begin where a new one ends.
+        8 => (any::<u64>(), prop_oneof![Just(0usize), Just(40), Just(400), 0usize..3000, 0usize..40_000])
+            .prop_map(|(seed, len)| Op::Append(seed, len)),
+        4 => durability.prop_map(Op::Durable),
+        1 => Just(Op::Checkpoint),
+        2 => any::<u64>().prop_map(Op::Crash),
+        1 => Just(Op::Close),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// What comes back after a crash is a beginning of what was appended, with all that was
+    /// acknowledged; and nothing else ever, whatever lies in the files from before.
+    #[test]
+    fn what_was_durable_comes_back_and_nothing_else(
+        ops in proptest::collection::vec(op(), 1..120),
+    ) {
+        let mut os = SimulatedOs::new(1);
+        let mut log = Some(create(&os));
+        let mut from = Lsn(0);
+        let mut appended: Vec<Record> = Vec::new();
+        let mut acknowledged = 0;
+        for op in ops {
+            let now = log.as_ref().unwrap();
+            match op {
+                Op::Append(seed, len) => {
+                    let (kind, payload) = record(seed, len);
+                    let (a, b) = payload.split_at(len / 3);
+                    let end = now.append(kind, &[a, b]).unwrap();
+                    prop_assert_eq!(end, now.end());
+                    appended.push((kind, payload));
+                }
+                Op::Durable(durability) => {
+                    now.durable(now.end(), durability).unwrap();
+                    if durability == Durability::SyncAtCommit {
+                        acknowledged = appended.len();
+                        prop_assert_eq!(&records(now, from), &appended);
+                    }
+                }
+                Op::Checkpoint => {
+                    from = now.mark().unwrap();
+                    now.durable(now.end(), Durability::SyncAtCommit).unwrap();
+                    now.release_before(from).unwrap();
+                    appended.clear();
+                    acknowledged = 0;
+                }
+                Op::Crash(seed) => {
+                    let after = os.crash(seed);
+                    drop(log.take());
+                    os = after;
+                    let reader = Log::read_only(Arc::new(os.clone()), &dir(), 77, from).unwrap();
+                    let seen = reader.map(Result::unwrap).count();
+                    let next = open(&os, from).unwrap();
+                    let found = records(&next, from);
+                    prop_assert_eq!(found.len(), seen);
+                    prop_assert!(found.len() >= acknowledged, "{} < {acknowledged}", found.len());
+                    prop_assert_eq!(&found[..], &appended[..found.len()]);
+                    appended = found;
+                    acknowledged = appended.len();
+                    log = Some(next);
+                }
+                Op::Close => {
+                    drop(log.take());
+                    let next = open(&os, from).unwrap();
+                    prop_assert_eq!(&records(&next, from), &appended);
+                    acknowledged = appended.len();
+                    log = Some(next);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tail_torn_at_any_byte_is_the_end() {
+    let os = SimulatedOs::new(2);
+    let log = create(&os);
+    let first = record(1, 300);
+    let second = record(2, 500);
+    log.append(first.0, &[&first.1]).unwrap();
+    let before = log.end();
+    log.append(second.0, &[&second.1]).unwrap();
+    let end = log.end();
+    drop(log);
+    let file = dir().join("00000000");
+    let at = |position: Lsn| (4096 + position.0) as usize;
+    for cut in at(before)..at(end) {
+        for tear in [0, 0xFF] {
+            let torn = os.crash(0);
+            let mut changed = false;
+            torn.damage(&file, |bytes| {
+                changed = bytes[cut..at(end)].iter().any(|&byte| byte != tear);
+                bytes[cut..at(end)].fill(tear);
+            });
+            if !changed {
+                continue;
+            }
+            let log = open(&torn, Lsn(0)).unwrap();
+            assert_eq!(records(&log, Lsn(0)), vec![first.clone()], "cut at {cut}");
+            let third = record(3, 500);
+            log.append(third.0, &[&third.1]).unwrap();
+            drop(log);
+            let log = open(&torn, Lsn(0)).unwrap();
+            assert_eq!(records(&log, Lsn(0)), [first.clone(), third]);
+        }
+    }
+}
+
+#[test]
+fn damage_before_the_durable_end_is_reported_at_every_byte() {
+    let os = SimulatedOs::new(3);
+    let log = create(&os);
+    let mut ends = vec![log.end()];
+    for seed in 0..3 {
+        let (kind, payload) = record(seed, 50);
+        let end = log.append(kind, &[&payload]).unwrap();
+        log.durable(end, Durability::SyncAtCommit).unwrap();
+        ends.push(end);
+    }
+    drop(log);
+    let file = dir().join("00000000");
+    // The last write has no mark after it that tells of its sync.
+    for position in 0..ends[2].0 {
+        let damaged = os.crash(0);
+        damaged.damage(&file, |bytes| bytes[4096 + position as usize] ^= 0x10);
+        let error = open(&damaged, Lsn(0)).unwrap_err();
+        let Error::Corrupt {
+            file: named,
+            offset,
+            ..
+        } = &error
+        else {
+            panic!("position {position}: {error}");
+        };
+        assert_eq!(named, &file);
+        assert!(*offset <= 4096 + position, "{error}");
+    }
+    for position in 0..4096 {
+        let damaged = os.crash(0);
+        damaged.damage(&file, |bytes| bytes[position] ^= 0x10);
+        assert!(open(&damaged, Lsn(0)).is_err(), "header byte {position}");
+    }
+}
+
+#[test]
+fn segments_are_recycled_and_missing_ones_reported() {
+    let os = SimulatedOs::new(4);
+    let log = create(&os);
+    let mut from = Lsn(0);
+    for round in 0..20 {
+        for step in 0..10 {
+            let (kind, payload) = record(round * 10 + step, 3000);
+            log.append(kind, &[&payload]).unwrap();
+        }
+        from = log.mark().unwrap();
+        log.durable(log.end(), Durability::SyncAtCommit).unwrap();
+        log.release_before(from).unwrap();
+    }
+    let kept = record(999, 30_000);
+    log.append(kept.0, &[&kept.1]).unwrap();
+    assert!(os.used() <= 10 * SMALL, "{} bytes of log", os.used());
+    drop(log);
+    let log = open(&os, from).unwrap();
+    assert_eq!(records(&log, from), [kept]);
+    drop(log);
+    let names = os.list(&dir()).unwrap();
+    let number = from.0 / (SMALL - 4096);
+    let needed = format!("{number:08}");
+    assert!(names.contains(&needed));
+    os.remove(&dir().join(&needed)).unwrap();
+    let error = open(&os, from).unwrap_err();
+    assert!(matches!(&error, Error::Corrupt { .. }), "{error}");
+    let error = open(&os, Lsn(0)).unwrap_err();
+    assert!(error.to_string().contains("missing"), "{error}");
+}
+
+#[test]
+fn another_databases_log_and_a_newer_format_are_refused() {
+    let os = SimulatedOs::new(5);
+    drop(create(&os));
+    let other = LogOptions::new(78, Arc::new(StopFlag::new()));
+    let error = Log::open(Arc::new(os.clone()), &dir(), other, Lsn(0)).unwrap_err();
+    assert!(matches!(&error, Error::Format { .. }), "{error}");
+    os.damage(&dir().join("00000000"), |bytes| {
+        bytes[8] = 2;
+        let checksum = crc32c::crc32c(&bytes[..4092]);
+        bytes[4092..4096].copy_from_slice(&checksum.to_le_bytes());
+    });
+    let error = open(&os, Lsn(0)).unwrap_err();
+    assert!(error.to_string().contains("format 2"), "{error}");
+    let odd = LogOptions {
+        segment_bytes: 5000,
+        ..options()
+    };
+    assert!(Log::create(Arc::new(os), &dir(), odd).is_err());
+}
+
+#[test]
+fn one_sync_serves_all_that_wait() {
+    let os = SimulatedOs::new(6);
+    let log = create(&os);
+    let before = log.stats().syncs;
+    os.pause_syncs(true);
+    std::thread::scope(|scope| {
+        for seed in 0..16 {
+            let log = &log;
+            scope.spawn(move || {
+                let (kind, payload) = record(seed, 100);
+                let end = log.append(kind, &[&payload]).unwrap();
+                log.durable(end, Durability::SyncAtCommit).unwrap();
+            });
+        }
+        // All have appended, and the first of them (or the background thread) is syncing.
+        let all = Lsn(16 * 121 + 33);
+        while log.end() < all {
+            std::thread::yield_now();
+        }
+        os.pause_syncs(false);
+    });
+    let syncs = log.stats().syncs - before;
+    assert!(syncs <= 2, "{syncs} syncs for 16 commits");
+    let after = open(&os.crash(1), Lsn(0)).unwrap();
+    assert_eq!(records(&after, Lsn(0)).len(), 16);
+}
+
+#[test]
+fn what_threads_were_promised_is_there_after_a_crash() {
+    let os = SimulatedOs::new(7);
+    let log = create(&os);
+    let promised: Vec<Vec<u32>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..6u32)
+            .map(|thread| {
+                let log = &log;
+                scope.spawn(move || {
+                    let commit = |step: u32| {
+                        let number = thread << 16 | step;
+                        let end = log.append(1, &[&number.to_le_bytes()]).unwrap();
+                        let durability = match step % 4 {
+                            0 => Durability::SyncAtCommit,
+                            1 => Durability::WriteAtCommit,
+                            _ => Durability::Later,
+                        };
+                        log.durable(end, durability).unwrap();
+                        (step % 4 == 0).then_some(number)
+                    };
+                    (0..400).filter_map(commit).collect()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    let after = open(&os.crash(2), Lsn(0)).unwrap();
+    let found: std::collections::BTreeSet<u32> = records(&after, Lsn(0))
+        .into_iter()
+        .map(|(_, payload)| u32::from_le_bytes(payload.try_into().unwrap()))
+        .collect();
+    for number in promised.into_iter().flatten() {
+        assert!(found.contains(&number), "{number:x} is lost");
+    }
+}
+
+#[test]
+fn a_failed_sync_or_write_is_final() {
+    for on in [FaultOn::Sync, FaultOn::Write] {
+        let os = SimulatedOs::new(8);
+        let log = create(&os);
+        let end = log.append(1, &[b"a"]).unwrap();
+        os.fail(on, 0, ErrorKind::Other);
+        let failed = log.durable(end, Durability::SyncAtCommit);
+        assert!(matches!(failed, Err(Error::Stopped(_))), "{failed:?}");
+        os.heal();
+        let again = log.durable(end, Durability::SyncAtCommit);
+        assert!(matches!(again, Err(Error::Stopped(_))), "{again:?}");
+        assert!(matches!(log.append(1, &[b"b"]), Err(Error::Stopped(_))));
+        assert!(matches!(log.mark(), Err(Error::Stopped(_))));
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_appends_and_ends() {
+    let os = SimulatedOs::new(9);
+    let log = create(&os);
+    os.set_capacity(Some(os.used() + SMALL));
+    let (kind, payload) = record(1, 1000);
+    let mut appended = Vec::new();
+    let full = loop {
+        match log.append(kind, &[&payload]) {
+            Ok(_) => appended.push((kind, payload.clone())),
+            Err(error) => break error,
+        }
+        assert!(appended.len() < 100, "{} {:?}", os.used(), os.list(&dir()));
+    };
+    assert!(matches!(full, Error::NoSpace { .. }), "{full}");
+    log.durable(log.end(), Durability::SyncAtCommit).unwrap();
+    os.set_capacity(None);
+    log.append(kind, &[&payload]).unwrap();
+    appended.push((kind, payload));
+    drop(log);
+    let log = open(&os, Lsn(0)).unwrap();
+    assert_eq!(records(&log, Lsn(0)), appended);
+}
