@@ -1,20 +1,93 @@
-//! The database: opening, tables by name, transactions, background work, closing.
+//! The database: opening, tables by name, transactions, closing.
+#![forbid(unsafe_code)]
 
-use std::path::Path;
+mod checkpointing;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use self::checkpointing::{CheckpointThread, Checkpointer};
+use crate::catalog::Catalog;
 use crate::error::{Error, Result};
+use crate::log::{Log, LogOptions};
+use crate::os::{Os, RealOs};
+use crate::page::Pool;
+use crate::recovery::{self, Meta};
 use crate::row::TableSchema;
 use crate::settings::{Isolation, Options};
+use crate::store::Store;
+use crate::table::ddl::{Numbers, Tables};
+use crate::table::registry::Registry;
+use crate::table::shared::{RowCounters, Shared};
+use crate::table::state::TableState;
 use crate::table::{Table, Transaction};
+use crate::txn::System;
 
-fn later<T>() -> Result<T> {
-    Err(Error::Internal("not yet".into()))
-}
+/// The log's folder within the database directory.
+pub(crate) const LOG_DIR: &str = "log";
+
+/// Least bytes of the buffer pool, and of the log between checkpoints.
+const LEAST_BYTES: u64 = 1 << 20;
 
 /// An open database: a directory that this process alone uses. Share it in an [`Arc`].
+///
+/// ```
+/// use peregrine::{
+///     Column, ColumnType, Cursor, CursorOptions, Database, Index, Isolation, Key, Options, Seek,
+///     TableSchema, Value,
+/// };
+///
+/// # fn main() -> peregrine::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let dir = dir.path().join("db");
+/// let db = Database::open(dir, Options::default())?;
+/// let people = db.create_table(
+///     "people",
+///     &TableSchema {
+///         columns: vec![
+///             Column::new("id", ColumnType::Int { bytes: 4, signed: false }),
+///             Column::new("name", ColumnType::VarBytes { max: 64 }),
+///             Column::new("born", ColumnType::Int { bytes: 2, signed: true }).nullable(),
+///         ],
+///         primary: Some(Key::new(&[0])),
+///         indexes: vec![Index::new("by_birth", &[2])],
+///         user: vec![],
+///     },
+/// )?;
+///
+/// let mut txn = db.begin(Isolation::RepeatableRead);
+/// for (id, name, born) in [(1u32, "Ada", 1815i16), (2, "Grace", 1906), (3, "Edsger", 1930)] {
+///     txn.insert(&people, &[id.into(), name.into(), born.into()])?;
+/// }
+/// txn.commit()?;
+///
+/// // One row by its key.
+/// let key = people.encode_key(0, &[Value::UInt(2)])?;
+/// let name = txn.get(&people, &key, |row| row.get(1).map(|v| v.to_owned()))?;
+/// assert_eq!(name.unwrap()?.as_value(), Value::Bytes(b"Grace"));
+///
+/// // A range of an index, backwards, with the columns that are asked for.
+/// let mut cursor = Cursor::new(&people, 1, CursorOptions::default());
+/// let before = people.encode_key(1, &[Value::Int(1930)])?;
+/// let mut found = Vec::new();
+/// let mut more = cursor.seek(&mut txn, &before, Seek::Before)?;
+/// while more {
+///     found.push(cursor.row()?.get(0)?.to_owned());
+///     more = cursor.prev(&mut txn)?;
+/// }
+/// assert_eq!(found.len(), 2);
+/// assert_eq!(found[0].as_value(), Value::UInt(2));
+/// # drop((txn, cursor));
+/// db.close()
+/// # }
+/// ```
 pub struct Database {
-    _private: (),
+    shared: Arc<Shared>,
+    tables: Arc<Tables>,
+    checkpointer: Arc<Checkpointer>,
+    thread: Option<CheckpointThread>,
+    dir: PathBuf,
 }
 
 /// Counters since the database was opened.
@@ -66,74 +139,286 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::InUse`], [`Error::Format`], [`Error::Corrupt`], [`Error::Io`],
-    /// [`Error::Invalid`] for options out of range.
-    pub fn open(_dir: impl AsRef<Path>, _options: Options) -> Result<Database> {
-        later()
+    /// [`Error::Invalid`] for options out of range, [`Error::NotFound`] when there is no database
+    /// and none shall be created.
+    pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
+        Database::open_on(RealOs::new(), dir, options)
+    }
+
+    /// As [`Database::open`], on another operating system than the real one.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub fn open_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, options: Options) -> Result<Database> {
+        let dir = dir.as_ref();
+        check_options(&options)?;
+        if Store::exists(&*os, dir)? {
+            let (store, meta) = Store::open(os.clone(), dir)?;
+            if meta.is_empty() {
+                // Its creation did not come to the first checkpoint: nothing is in it.
+                return Database::start_new(os, dir, store, options);
+            }
+            return Database::start(os, dir, store, &Meta::decode(&meta)?, options);
+        }
+        if !options.create {
+            return Err(Error::NotFound {
+                what: "database",
+                name: dir.display().to_string(),
+            });
+        }
+        let store = Store::create(os.clone(), dir)?;
+        Database::start_new(os, dir, store, options)
+    }
+
+    fn start_new(os: Arc<dyn Os>, dir: &Path, store: Store, options: Options) -> Result<Database> {
+        let log_options = LogOptions::new(store.database_id(), store.stop_flag().clone());
+        let log = Log::create(os, &dir.join(LOG_DIR), log_options)?;
+        let parts = Parts::new(store, log, &options)?;
+        let catalog = {
+            let _inside = parts.system.gate().enter();
+            Catalog::create(&parts.pool)?
+        };
+        parts.finish(dir, catalog, Numbers::default(), &options, None)
+    }
+
+    fn start(
+        os: Arc<dyn Os>,
+        dir: &Path,
+        store: Store,
+        meta: &Meta,
+        options: Options,
+    ) -> Result<Database> {
+        let log_options = LogOptions::new(store.database_id(), store.stop_flag().clone());
+        let log = Log::open(os, &dir.join(LOG_DIR), log_options, meta.log_from())?;
+        let parts = Parts::new(store, log, &options)?;
+        let catalog = Catalog::open(&parts.pool, meta.catalog)?;
+        for definition in catalog.load()? {
+            let counters = meta.counters.iter().find(|c| c.table == definition.id);
+            let (rows, next_auto) = counters.map_or((0, 1), |c| (c.rows, c.next_auto));
+            parts
+                .registry
+                .add(definition, Arc::new(TableState::new(rows, next_auto)));
+        }
+        parts.finish(dir, catalog, meta.numbers, &options, Some(meta))
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Takes a last checkpoint and closes. Dropping without it is safe too: the next open then
     /// replays the log. Open transactions are rolled back by the next open.
-    pub fn close(self) -> Result<()> {
-        later()
+    ///
+    /// # Errors
+    /// Those of [`Database::checkpoint`]; the database is closed all the same.
+    pub fn close(mut self) -> Result<()> {
+        self.stop_threads();
+        self.checkpointer.run()
     }
 
-    /// Creates a table. Names are any strings, compared byte by byte.
+    fn stop_threads(&mut self) {
+        drop(self.thread.take());
+        self.shared.system.shutdown();
+    }
+
+    /// Creates a table. Names are any strings, compared byte by byte. Durable when it returns, as
+    /// every change of definitions.
     ///
     /// # Errors
     /// [`Error::Exists`]; [`Error::Invalid`] for a schema that cannot be.
-    pub fn create_table(&self, _name: &str, _schema: &TableSchema) -> Result<Arc<Table>> {
-        later()
+    pub fn create_table(&self, name: &str, schema: &TableSchema) -> Result<Arc<Table>> {
+        self.tables.create(&self.shared, name, schema)?;
+        self.table(name)
     }
 
     /// Drops a table and frees its pages.
     ///
     /// # Errors
-    /// [`Error::NotFound`]; [`Error::Busy`] when open transactions have changed it.
-    pub fn drop_table(&self, _name: &str) -> Result<()> {
-        later()
+    /// [`Error::NotFound`]; [`Error::Busy`] when open transactions have used it.
+    pub fn drop_table(&self, name: &str) -> Result<()> {
+        self.tables.remove_table(&self.shared, name)
     }
 
     /// Renames a table, atomically.
     ///
     /// # Errors
     /// [`Error::NotFound`]; [`Error::Exists`].
-    pub fn rename_table(&self, _from: &str, _to: &str) -> Result<()> {
-        later()
+    pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+        self.tables.rename(&self.shared, from, to)
     }
 
     /// Removes all rows of a table at once, and sets its auto-increment counter to 1.
     ///
     /// # Errors
     /// As [`Database::drop_table`].
-    pub fn truncate_table(&self, _name: &str) -> Result<()> {
-        later()
+    pub fn truncate_table(&self, name: &str) -> Result<()> {
+        self.tables.truncate(&self.shared, name)
     }
 
     /// The table of a name.
     ///
     /// # Errors
     /// [`Error::NotFound`].
-    pub fn table(&self, _name: &str) -> Result<Arc<Table>> {
-        later()
+    pub fn table(&self, name: &str) -> Result<Arc<Table>> {
+        self.shared.registry.table(name)
     }
 
     /// The names of all tables, sorted.
     pub fn table_names(&self) -> Vec<String> {
-        Vec::new()
+        self.shared.registry.names()
     }
 
     /// Begins a transaction. Costs next to nothing until it reads or writes.
-    pub fn begin(&self, _isolation: Isolation) -> Transaction {
-        unimplemented!()
+    pub fn begin(&self, isolation: Isolation) -> Transaction {
+        Transaction::new(self.shared.clone(), isolation)
+    }
+
+    /// What commits wait for from now on.
+    pub fn set_durability(&self, durability: crate::Durability) {
+        self.shared.system.set_durability(durability);
+    }
+
+    /// How long transactions that begin from now on wait for a lock.
+    pub fn set_lock_wait_timeout(&self, limit: std::time::Duration) {
+        self.shared.system.set_lock_wait_timeout(limit);
     }
 
     /// Takes a checkpoint now: afterwards recovery starts from here.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`], after which work goes on from the checkpoint before; [`Error::Stopped`].
     pub fn checkpoint(&self) -> Result<()> {
-        later()
+        self.checkpointer.run()
     }
 
     /// Counters for monitoring.
     pub fn status(&self) -> Status {
-        Status::default()
+        let system = self.shared.system.stats();
+        let pool = self.shared.registry.pool().stats();
+        let log = self.shared.log.stats();
+        let rows = &self.shared.rows;
+        Status {
+            pages_read: pool.reads,
+            pages_written: pool.writes,
+            pages_evicted: pool.evictions,
+            pool_pages_used: pool.frames.saturating_sub(pool.free),
+            pool_pages_total: pool.frames,
+            pool_pages_dirty: pool.dirty,
+            log_bytes: log.written_bytes,
+            log_syncs: log.syncs,
+            checkpoints: self.checkpointer.completed(),
+            commits: system.commits,
+            rollbacks: system.rollbacks,
+            rows_inserted: rows.inserted.load(Ordering::Relaxed),
+            rows_updated: rows.updated.load(Ordering::Relaxed),
+            rows_deleted: rows.deleted.load(Ordering::Relaxed),
+            lock_waits: system.lock_waits,
+            deadlocks: system.deadlocks,
+            purge_backlog: system.unpurged,
+            file_bytes: self.shared.registry.pool().store().stats().file_bytes,
+        }
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        self.stop_threads();
+    }
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database")
+            .field("dir", &self.dir)
+            .finish_non_exhaustive()
+    }
+}
+
+fn check_options(options: &Options) -> Result<()> {
+    for (name, value) in [
+        ("pool_bytes", options.pool_bytes as u64),
+        ("log_bytes", options.log_bytes),
+    ] {
+        if value < LEAST_BYTES {
+            return Err(Error::Invalid(format!(
+                "{name} must be at least {LEAST_BYTES}, not {value}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The layers of a database that is being opened.
+struct Parts {
+    pool: Arc<Pool>,
+    log: Arc<Log>,
+    system: Arc<System>,
+    registry: Arc<Registry>,
+}
+
+impl Parts {
+    fn new(store: Store, log: Log, options: &Options) -> Result<Parts> {
+        let pool = Pool::new(options.pool_bytes, Arc::new(store))?;
+        let log = Arc::new(log);
+        let system = System::new(pool.clone(), log.clone(), options.durability);
+        system.set_lock_wait_timeout(options.lock_wait_timeout);
+        let registry = Arc::new(Registry::new(pool.clone(), options.collations.clone()));
+        system.set_trees(registry.clone());
+        pool.set_settle(system.leaf_settle());
+        Ok(Parts {
+            pool,
+            log,
+            system,
+            registry,
+        })
+    }
+
+    /// Recovers, takes a checkpoint, starts the threads.
+    fn finish(
+        self,
+        dir: &Path,
+        catalog: Catalog,
+        mut numbers: Numbers,
+        options: &Options,
+        meta: Option<&Meta>,
+    ) -> Result<Database> {
+        for definition in catalog.load()? {
+            numbers.pass(&definition);
+        }
+        let tables = Arc::new(Tables {
+            catalog,
+            registry: self.registry.clone(),
+            numbers: numbers.into(),
+        });
+        if let Some(meta) = meta {
+            let replayed = recovery::recover(&self.system, &tables, &self.log, meta)?;
+            tracing::info!(
+                transactions = replayed.transactions,
+                changes = replayed.changes,
+                "recovered"
+            );
+        }
+        let shared = Arc::new(Shared {
+            system: self.system,
+            log: self.log,
+            registry: self.registry,
+            rows: RowCounters::default(),
+        });
+        let checkpointer = Arc::new(Checkpointer::new(shared.clone(), tables.clone(), self.pool));
+        checkpointer.run()?;
+        shared.system.start_purge()?;
+        let thread = CheckpointThread::start(
+            checkpointer.clone(),
+            options.log_bytes,
+            options.checkpoint_interval,
+        )?;
+        Ok(Database {
+            shared,
+            tables,
+            checkpointer,
+            thread: Some(thread),
+            dir: dir.to_owned(),
+        })
     }
 }

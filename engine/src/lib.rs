@@ -1,6 +1,7 @@
 //! Peregrine: an embeddable transactional storage engine.
 #![warn(missing_docs)]
 
+pub mod catalog;
 pub mod check;
 pub mod checkpoint;
 pub mod db;
@@ -9,6 +10,7 @@ pub mod ids;
 pub mod log;
 pub mod os;
 pub mod page;
+mod recovery;
 pub mod row;
 pub mod settings;
 pub mod store;

@@ -1,8 +1,16 @@
 //! What a row is: schemas, values, and how rows and keys become bytes. Pure code, no I/O.
 
+pub(crate) mod case_map;
 mod collation;
+pub(crate) mod entry;
+pub(crate) mod key;
+pub(crate) mod layout;
+pub(crate) mod payload;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod value;
+pub(crate) mod varint;
 
 pub use collation::Collations;
 pub use schema::{Column, ColumnType, Index, Key, KeyPart, TableSchema};

@@ -1,11 +1,24 @@
 //! Tables: row operations over a clustered tree and its secondary trees, cursors, statistics.
+#![forbid(unsafe_code)]
 
 mod cursor;
+pub(crate) mod ddl;
+mod fetch;
+pub(crate) mod large;
+mod open_table;
+mod read;
+pub(crate) mod registry;
+pub(crate) mod replay;
 mod row_view;
-mod table_handle;
+pub(crate) mod shared;
+pub(crate) mod state;
+mod statistics;
 mod transaction;
+mod walk;
+mod write;
 
-pub use cursor::{Cursor, CursorOptions, RowLock, Seek};
+pub use cursor::{Cursor, CursorOptions, Seek};
+pub use open_table::{IndexId, Table};
+pub use read::RowLock;
 pub use row_view::RowView;
-pub use table_handle::{IndexId, Table};
 pub use transaction::{KillHandle, Savepoint, Transaction};

@@ -1,30 +1,94 @@
 //! A row that a cursor or a get stands on.
 
+use super::large;
+use super::open_table::Table;
 use crate::error::{Error, Result};
+use crate::row::entry::EntryRef;
+use crate::row::payload::{Field, RowRef};
 use crate::row::Value;
 
 /// A row, or an index entry, whose columns are decoded one at a time, when asked for.
 #[derive(Clone, Copy)]
 pub struct RowView<'a> {
-    _bytes: &'a [u8],
+    table: &'a Table,
+    bytes: Bytes<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Bytes<'a> {
+    Row(RowRef<'a>),
+    Entry(EntryRef<'a>),
 }
 
 impl<'a> RowView<'a> {
+    pub(super) fn row(table: &'a Table, key: &'a [u8], payload: &'a [u8]) -> Result<Self> {
+        Ok(RowView {
+            table,
+            bytes: Bytes::Row(RowRef::new(&table.layout, key, payload)?),
+        })
+    }
+
+    pub(super) fn entry(table: &'a Table, entry: EntryRef<'a>) -> Self {
+        RowView {
+            table,
+            bytes: Bytes::Entry(entry),
+        }
+    }
+
     /// The value of a column. A value that stands outside the row is [`Value::OutOfRow`].
     ///
     /// # Errors
     /// `Error::NotFound` for a column that the table, or the index of an index-only cursor, does
-    /// not have; `Error::Corrupt`/`Internal` when the bytes are no row.
-    pub fn get(&self, _column: usize) -> Result<Value<'a>> {
-        Err(Error::Internal("not yet".into()))
+    /// not have; `Error::Internal` when the bytes are no row.
+    #[inline]
+    pub fn get(&self, column: usize) -> Result<Value<'a>> {
+        match &self.bytes {
+            Bytes::Row(row) => row.get(column),
+            Bytes::Entry(entry) => entry.get(column),
+        }
     }
 
     /// Puts the bytes of a bytes column, inside or outside the row, into `out` (cleared first);
     /// false for NULL.
     ///
     /// # Errors
-    /// As [`RowView::get`], and those of reading pages.
-    pub fn get_large(&self, _column: usize, _out: &mut Vec<u8>) -> Result<bool> {
-        Err(Error::Internal("not yet".into()))
+    /// As [`RowView::get`], and those of reading pages; `Error::Invalid` when it is no bytes
+    /// column.
+    pub fn get_large(&self, column: usize, out: &mut Vec<u8>) -> Result<bool> {
+        out.clear();
+        let field = match &self.bytes {
+            Bytes::Row(row) => row.field(column)?,
+            Bytes::Entry(entry) => Field::Value(entry.get(column)?),
+        };
+        match field {
+            Field::Outside(value) => large::read(&self.table.trees.load(), value, u64::MAX, out)?,
+            Field::Value(Value::Null) => return Ok(false),
+            Field::Value(Value::Bytes(bytes)) => out.extend_from_slice(bytes),
+            Field::Value(_) => {
+                return Err(Error::Invalid(format!(
+                    "column {} has no bytes: its type is {:?}",
+                    self.table.layout.columns[column].column.name,
+                    self.table.layout.columns[column].column.ty
+                )))
+            }
+        }
+        Ok(true)
+    }
+
+    /// All columns, copied; values outside the row are brought in.
+    ///
+    /// # Errors
+    /// As [`RowView::get_large`].
+    pub fn to_values(&self) -> Result<Vec<crate::OwnedValue>> {
+        let mut buffer = Vec::new();
+        (0..self.table.schema().columns.len())
+            .map(|column| match self.get(column)? {
+                Value::OutOfRow(_) => {
+                    self.get_large(column, &mut buffer)?;
+                    Ok(crate::OwnedValue::Bytes(buffer.clone()))
+                }
+                value => Ok(value.to_owned()),
+            })
+            .collect()
     }
 }

@@ -1,15 +1,30 @@
-//! A transaction: row operations, savepoints, commit and rollback.
+//! A transaction: begin, savepoints, commit and rollback. Row operations are in `write` and
+//! `read`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::row_view::RowView;
-use super::table_handle::Table;
-use crate::error::{Error, Result};
-use crate::ids::TxId;
-use crate::row::Value;
+use smallvec::SmallVec;
 
-fn later<T>() -> Result<T> {
-    Err(Error::Internal("not yet".into()))
+use super::open_table::Table;
+use super::shared::{RowCounts, Shared};
+use super::state::TableState;
+use super::write::Scratch;
+use crate::catalog::{DdlRecord, KIND_COUNTER};
+use crate::error::{Error, Result};
+use crate::ids::{TableId, TxId};
+use crate::settings::Isolation;
+use crate::txn;
+
+pub use crate::txn::KillHandle;
+
+/// A table that a transaction uses.
+pub(super) struct Used {
+    pub id: TableId,
+    pub state: Arc<TableState>,
+    /// Rows inserted less rows deleted.
+    pub rows: i64,
+    pub written: bool,
 }
 
 /// A transaction, made by [`crate::Database::begin`]. Dropped without a commit it rolls back.
@@ -18,50 +33,82 @@ fn later<T>() -> Result<T> {
 /// [`Error::WriteConflict`] only a rollback is useful; after any other error of a row operation
 /// nothing of that operation remains, and the transaction goes on.
 pub struct Transaction {
-    _private: (),
+    pub(super) inner: txn::Transaction,
+    pub(super) shared: Arc<Shared>,
+    pub(super) used: SmallVec<[Used; 4]>,
+    /// The number of row operations so far: cursors see by it that what they hold may be old.
+    pub(super) writes: u64,
+    /// The table of the last row operation; its key is `scratch.key`.
+    pub(super) last_table: TableId,
+    pub(super) scratch: Scratch,
+    pub(super) read_buffer: Vec<u8>,
+    pub(super) counts: RowCounts,
 }
 
 /// A place in a transaction to roll back to.
 #[derive(Clone, Debug)]
 pub struct Savepoint {
-    _private: (),
-}
-
-/// Interrupts a transaction's lock wait from another thread.
-#[derive(Clone)]
-pub struct KillHandle {
-    _private: (),
-}
-
-impl KillHandle {
-    /// Makes the transaction's present and next lock waits return [`Error::Interrupted`], until
-    /// [`KillHandle::clear`].
-    pub fn kill(&self) {}
-
-    /// Takes the interruption back.
-    pub fn clear(&self) {}
+    inner: txn::Savepoint,
+    rows: SmallVec<[i64; 4]>,
+    counts: RowCounts,
 }
 
 impl Transaction {
-    /// The transaction's number, once it has written.
-    pub fn id(&self) -> Option<TxId> {
-        None
+    pub(crate) fn new(shared: Arc<Shared>, isolation: Isolation) -> Self {
+        Transaction {
+            inner: shared.system.begin(isolation),
+            shared,
+            used: SmallVec::new(),
+            writes: 0,
+            last_table: TableId(0),
+            scratch: Scratch::default(),
+            read_buffer: Vec::new(),
+            counts: RowCounts::default(),
+        }
     }
 
-    /// Marks the start of a statement: under READ COMMITTED a new snapshot is taken.
-    pub fn start_statement(&mut self) {}
+    /// The transaction's number, once it has written.
+    pub fn id(&self) -> Option<TxId> {
+        self.inner.id()
+    }
+
+    /// The isolation level it was begun with.
+    pub fn isolation(&self) -> Isolation {
+        self.inner.isolation()
+    }
+
+    /// Marks the start of a statement: under READ COMMITTED the next read takes a new snapshot.
+    pub fn start_statement(&mut self) {
+        self.inner.start_statement();
+    }
 
     /// Marks the end of a statement: under READ COMMITTED its snapshot is given up.
-    pub fn end_statement(&mut self) {}
+    pub fn end_statement(&mut self) {
+        self.inner.end_statement();
+    }
 
     /// Remembers the present state for [`Transaction::rollback_to`].
     pub fn savepoint(&mut self) -> Savepoint {
-        Savepoint { _private: () }
+        Savepoint {
+            inner: self.inner.savepoint(),
+            rows: self.used.iter().map(|u| u.rows).collect(),
+            counts: self.counts,
+        }
     }
 
     /// Undoes everything since a savepoint of this transaction. Locks stay.
-    pub fn rollback_to(&mut self, _savepoint: &Savepoint) -> Result<()> {
-        later()
+    ///
+    /// # Errors
+    /// Those of reading and writing pages; the transaction must then be rolled back.
+    pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        self.writes += 1;
+        self.last_table = TableId(0);
+        self.inner.rollback_to(&savepoint.inner)?;
+        for (n, used) in self.used.iter_mut().enumerate() {
+            used.rows = savepoint.rows.get(n).copied().unwrap_or(0);
+        }
+        self.counts = savepoint.counts;
+        Ok(())
     }
 
     /// Commits; returns when the commit is as durable as [`crate::Options::durability`] says.
@@ -71,71 +118,94 @@ impl Transaction {
     /// `Error::Stopped` or an I/O error: whether the commit will be found after a restart is
     /// then unknown.
     pub fn commit(&mut self) -> Result<()> {
-        later()
+        let result = self.log_counters().and_then(|()| self.inner.commit());
+        if result.is_ok() {
+            for used in &self.used {
+                used.state.add_rows(used.rows);
+            }
+            self.shared.rows.add(self.counts);
+        } else if self.inner.id().is_some() {
+            // The commit record is not in the log: nothing of the transaction may remain.
+            if let Err(error) = self.inner.rollback() {
+                tracing::error!("rolling back after a failed commit: {error}");
+            }
+        }
+        self.release();
+        result
     }
 
     /// Undoes everything. The transaction is empty afterwards and can be used again.
+    ///
+    /// # Errors
+    /// Those of reading and writing pages: the engine must then be reopened to recover.
     pub fn rollback(&mut self) -> Result<()> {
-        later()
+        let result = self.inner.rollback();
+        self.release();
+        result
     }
 
     /// How long row operations of this transaction wait for a lock; zero does not wait.
-    pub fn set_lock_wait_timeout(&mut self, _limit: Duration) {}
+    pub fn set_lock_wait_timeout(&mut self, limit: Duration) {
+        self.inner.set_lock_wait_timeout(limit);
+    }
 
     /// A handle that interrupts this transaction's waits from another thread.
     pub fn kill_handle(&self) -> KillHandle {
-        KillHandle { _private: () }
+        self.inner.kill_handle()
     }
 
-    /// Inserts a row, a value for each column.
-    ///
-    /// # Errors
-    /// [`Error::Duplicate`] names the unique index in the way ([`Transaction::duplicate_key`]
-    /// has the row in the way); [`Error::Invalid`] a value that does not fit its column;
-    /// [`Error::TooLarge`] a key or row beyond the limits; the errors of waiting for locks.
-    pub fn insert(&mut self, _table: &Table, _row: &[Value<'_>]) -> Result<()> {
-        later()
+    /// Rows inserted, updated and deleted since the transaction began.
+    pub fn rows_changed(&self) -> u64 {
+        self.counts.inserted + self.counts.updated + self.counts.deleted
     }
 
-    /// Replaces the row with the given clustered key. The new row may have another key.
-    /// A column given as [`Value::OutOfRow`] keeps its present value.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when there is no such row; otherwise as [`Transaction::insert`].
-    pub fn update(
-        &mut self,
-        _table: &Table,
-        _clustered_key: &[u8],
-        _new_row: &[Value<'_>],
-    ) -> Result<()> {
-        later()
+    /// Notes that the transaction uses a table, which then can't be dropped until it ends.
+    pub(super) fn enter_table(&mut self, table: &Table) -> Result<usize> {
+        if let Some(n) = self.used.iter().rposition(|u| u.id == table.id()) {
+            return Ok(n);
+        }
+        if !table.state.enter() {
+            return Err(Error::NotFound {
+                what: "table",
+                name: table.name(),
+            });
+        }
+        self.used.push(Used {
+            id: table.id(),
+            state: table.state.clone(),
+            rows: 0,
+            written: false,
+        });
+        Ok(self.used.len() - 1)
     }
 
-    /// Deletes the row with the given clustered key.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when there is no such row; the errors of waiting for locks.
-    pub fn delete(&mut self, _table: &Table, _clustered_key: &[u8]) -> Result<()> {
-        later()
+    /// The log learns auto-increment counters before the commit of the rows that moved them.
+    fn log_counters(&mut self) -> Result<()> {
+        for used in self.used.iter().filter(|u| u.written) {
+            if let Some(next) = used.state.unlogged_auto() {
+                let record = DdlRecord::Counter(used.id, next).encode()?;
+                self.shared.log.append(KIND_COUNTER, &[&record])?;
+            }
+        }
+        Ok(())
     }
 
-    /// Reads the row with the given clustered key; `f` gets the row, if there is one.
-    pub fn get<R>(
-        &mut self,
-        _table: &Table,
-        _clustered_key: &[u8],
-        _f: impl FnOnce(RowView<'_>) -> R,
-    ) -> Result<Option<R>> {
-        later()
+    fn release(&mut self) {
+        for used in self.used.drain(..) {
+            used.state.leave();
+        }
+        self.writes += 1;
+        self.last_table = TableId(0);
+        self.counts = RowCounts::default();
     }
+}
 
-    /// The clustered key of the row last inserted or updated by this transaction.
-    pub fn last_key(&self) -> &[u8] {
-        &[]
-    }
-
-    /// After [`Error::Duplicate`]: the clustered key of the row that was in the way.
-    pub fn duplicate_key(&self) -> &[u8] {
-        &[]
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if !self.used.is_empty() {
+            if let Err(error) = self.rollback() {
+                tracing::error!("rolling back a dropped transaction: {error}");
+            }
+        }
     }
 }

@@ -1,0 +1,147 @@
+//! The catalog: what tables there are, kept in a tree of its own.
+//!
+//! Key: table number (u32, big-endian), chunk number (u16, big-endian). Value: a settled record
+//! with up to [`CHUNK`] bytes of the serialised [`Definition`], which begins with a version byte.
+//! Changes are made inside the gate and logged as [`DdlRecord`]s, so a checkpoint and a replay
+//! see each whole or not at all.
+#![forbid(unsafe_code)]
+
+mod definition;
+
+use std::sync::Arc;
+
+pub use definition::{DdlRecord, Definition, TreeRoot, KIND_COUNTER, KIND_DDL};
+
+use crate::error::{Error, Result};
+use crate::ids::{PageId, TableId, TreeId};
+use crate::page::Pool;
+use crate::tree::{Change, LeafImage, Position, Tree};
+use crate::txn::{encode_settled, live_payload};
+
+/// The catalog's own tree.
+pub const CATALOG_TREE: TreeId = TreeId(1);
+/// The first number for trees of tables.
+pub const FIRST_TREE: TreeId = TreeId(16);
+/// Bytes of a definition in one record.
+const CHUNK: usize = 3900;
+
+/// The catalog's tree.
+pub struct Catalog {
+    tree: Tree,
+}
+
+fn key(table: TableId, chunk: u16) -> [u8; 6] {
+    let mut key = [0; 6];
+    key[..4].copy_from_slice(&table.0.to_be_bytes());
+    key[4..].copy_from_slice(&chunk.to_be_bytes());
+    key
+}
+
+impl Catalog {
+    /// A new, empty catalog.
+    pub fn create(pool: &Arc<Pool>) -> Result<Catalog> {
+        Ok(Catalog {
+            tree: Tree::create(pool, CATALOG_TREE)?,
+        })
+    }
+
+    /// The catalog whose tree has this root.
+    pub fn open(pool: &Arc<Pool>, root: PageId) -> Result<Catalog> {
+        Ok(Catalog {
+            tree: Tree::open(pool, CATALOG_TREE, root)?,
+        })
+    }
+
+    /// The root page of the catalog's tree.
+    pub fn root(&self) -> PageId {
+        self.tree.root()
+    }
+
+    /// The catalog's tree, for checking.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// All definitions, in the order of their numbers.
+    pub fn load(&self) -> Result<Vec<Definition>> {
+        let mut definitions = Vec::new();
+        let mut pending: Option<(u32, Vec<u8>)> = None;
+        let mut finish = |pending: Option<(u32, Vec<u8>)>| -> Result<()> {
+            if let Some((_, bytes)) = pending {
+                definitions.push(Definition::decode(&bytes)?);
+            }
+            Ok(())
+        };
+        let mut image = LeafImage::new();
+        let mut record_key = Vec::new();
+        let mut more = self.tree.copy_leaf(Position::First, &mut image)?;
+        while more {
+            for i in 0..image.count() {
+                image.key(i, &mut record_key);
+                let Some((table, chunk)) = record_key.split_first_chunk::<4>() else {
+                    return Err(Error::Internal("catalog: a key is too short".into()));
+                };
+                let table = u32::from_be_bytes(*table);
+                let Some(bytes) = live_payload(image.value(i))? else {
+                    continue;
+                };
+                match &mut pending {
+                    Some((id, all)) if *id == table => all.extend_from_slice(bytes),
+                    _ if chunk != [0, 0] => {
+                        return Err(Error::Internal(format!(
+                            "catalog: the definition of table {table} has no beginning"
+                        )))
+                    }
+                    _ => finish(pending.replace((table, bytes.to_vec())))?,
+                }
+            }
+            more = self.tree.copy_next_leaf(&mut image)?;
+        }
+        finish(pending)?;
+        Ok(definitions)
+    }
+
+    /// Writes a definition, replacing the table's present one. Inside the gate.
+    pub fn put(&self, definition: &Definition) -> Result<()> {
+        let bytes = definition.encode()?;
+        let chunks = bytes.chunks(CHUNK);
+        let count = u16::try_from(chunks.len()).map_err(|_| {
+            Error::TooLarge(format!(
+                "a table's definition has at most {} bytes, not {}",
+                CHUNK * usize::from(u16::MAX),
+                bytes.len()
+            ))
+        })?;
+        for (n, chunk) in (0..count).zip(chunks) {
+            self.tree
+                .modify(&key(definition.id, n), CHUNK + 1, 0, |_, out| {
+                    encode_settled(chunk, out);
+                    (Change::Put, ())
+                })?;
+        }
+        self.remove_from(definition.id, count)
+    }
+
+    /// Removes a table's definition. Inside the gate.
+    pub fn remove(&self, table: TableId) -> Result<()> {
+        self.remove_from(table, 0)
+    }
+
+    fn remove_from(&self, table: TableId, mut chunk: u16) -> Result<()> {
+        loop {
+            let was = self
+                .tree
+                .modify(&key(table, chunk), 0, 0, |old, _| match old {
+                    Some(_) => (Change::Remove, true),
+                    None => (Change::Keep, false),
+                })?;
+            if !was {
+                return Ok(());
+            }
+            chunk = match chunk.checked_add(1) {
+                Some(next) => next,
+                None => return Ok(()),
+            };
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What a checkpoint holds besides pages.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::ids::{Lsn, PageId, TableId};
+use crate::table::ddl::Numbers;
+use crate::txn::Captured;
+
+/// First byte of a serialised [`Meta`].
+const VERSION: u8 = 1;
+
+/// What a checkpoint holds besides pages: a version byte, then this (postcard).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Meta {
+    /// The log's position inside the checkpoint's gate: what committed before is in the pages.
+    pub checkpoint: Lsn,
+    /// The root of the catalog's tree.
+    pub catalog: PageId,
+    /// The next numbers of tables and trees.
+    pub numbers: Numbers,
+    /// Running and unpurged transactions.
+    pub transactions: Captured,
+    /// Per table.
+    pub counters: Vec<Counters>,
+}
+
+/// A table's counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Counters {
+    pub table: TableId,
+    pub rows: i64,
+    pub next_auto: u64,
+}
+
+impl Meta {
+    /// As bytes.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        postcard::to_extend(self, vec![VERSION])
+            .map_err(|e| Error::Internal(format!("serialising a checkpoint's record: {e}")))
+    }
+
+    /// From bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        match bytes.split_first() {
+            Some((&VERSION, rest)) => postcard::from_bytes(rest).map_err(|e| {
+                Error::Internal(format!("the checkpoint's record can't be read: {e}"))
+            }),
+            Some((version, _)) => Err(Error::Invalid(format!(
+                "the checkpoint's record has version {version}; this program knows version \
+                 {VERSION}"
+            ))),
+            None => Err(Error::Internal("the checkpoint's record is empty".into())),
+        }
+    }
+
+    /// Where recovery begins to read the log.
+    pub fn log_from(&self) -> Lsn {
+        self.transactions.redo_from(self.checkpoint)
+    }
+}

@@ -1,0 +1,232 @@
+//! Entries of secondary indexes.
+//!
+//! ```text
+//! key:     the index's parts; then the clustered key, unless the index is unique and no part
+//!          is NULL
+//! payload: varint (length of the clustered key × 2 + 1 when it stands here)
+//!          [clustered key]
+//!          per collated part that is not NULL: varint length of its sort key; then, unless it is
+//!          a prefix, what gives the original back (case_map)
+//! ```
+
+use super::case_map;
+use super::collation::Collations;
+use super::key::unescape;
+use super::layout::{KeyLayout, Layout, PartForm, PartLayout};
+use super::value::Value;
+use super::varint;
+use crate::error::{Error, Result};
+
+/// Appends a row's entry to `key` and `payload`.
+pub(crate) fn encode(
+    index: &KeyLayout,
+    row: &[Value<'_>],
+    clustered_key: &[u8],
+    collations: Option<&dyn Collations>,
+    key: &mut Vec<u8>,
+    payload: &mut Vec<u8>,
+) -> Result<()> {
+    let value_of = |column: usize| row.get(column).copied().unwrap_or(Value::Null);
+    let inline = index.unique && !index.parts.iter().any(|p| value_of(p.column).is_null());
+    varint::put(
+        (clustered_key.len() as u64) << 1 | u64::from(inline),
+        payload,
+    );
+    if inline {
+        payload.extend_from_slice(clustered_key);
+    }
+    for part in &index.parts {
+        let value = value_of(part.column);
+        let at = key.len();
+        part.encode(value, collations, key)?;
+        if let (PartForm::Collated { .. }, Value::Bytes(v)) = (part.form, value) {
+            let weights = &key[at + usize::from(part.nullable)..];
+            varint::put(weights.len() as u64, payload);
+            if part.prefix.is_none() {
+                case_map::encode(v, weights, payload);
+            }
+        }
+    }
+    if !inline {
+        key.extend_from_slice(clustered_key);
+    }
+    Ok(())
+}
+
+fn damaged(what: &str) -> Error {
+    Error::Internal(format!("index entry: {what}"))
+}
+
+/// Splits an entry: the clustered key that it leads to, and the rest of the payload.
+fn split<'a>(key: &'a [u8], payload: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let mut rest = payload;
+    let head = varint::take(&mut rest)?;
+    let len = usize::try_from(head >> 1).ok()?;
+    if head & 1 == 1 {
+        rest.split_at_checked(len)
+    } else {
+        Some((key.get(key.len().checked_sub(len)?..)?, rest))
+    }
+}
+
+/// The clustered key that an entry leads to.
+pub(crate) fn clustered_key<'a>(key: &'a [u8], payload: &'a [u8]) -> Result<&'a [u8]> {
+    split(key, payload)
+        .map(|(key, _)| key)
+        .ok_or_else(|| damaged("clustered key"))
+}
+
+/// Where the first `parts` parts of an entry's key end.
+pub(crate) fn end_of(index: &KeyLayout, parts: usize, key: &[u8], payload: &[u8]) -> Result<usize> {
+    let end = || -> Option<usize> {
+        let (_, mut info) = split(key, payload)?;
+        let mut rest = key;
+        for part in index.parts.get(..parts)? {
+            let collated = matches!(part.form, PartForm::Collated { .. });
+            let is_null = part.nullable && *rest.first()? == 0;
+            let mut weights = None;
+            if collated && !is_null {
+                weights = Some(usize::try_from(varint::take(&mut info)?).ok()?);
+                if part.prefix.is_none() {
+                    case_map::skip(&mut info)?;
+                }
+            }
+            part.take(&mut rest, weights)?;
+        }
+        Some(key.len() - rest.len())
+    };
+    end().ok_or_else(|| damaged("parts"))
+}
+
+/// Where a part's value was found.
+#[derive(Clone, Copy, Debug)]
+enum Found {
+    Null,
+    /// In the entry's key, as it is encoded there.
+    Key(u32, u32),
+    /// Restored, in the buffer.
+    Buffer(u32, u32),
+    /// Not given back by the entry.
+    Absent,
+}
+
+/// The buffers of a decoded entry; kept from entry to entry.
+#[derive(Default)]
+pub(crate) struct EntryBuffer {
+    found: Vec<Found>,
+    restored: Vec<u8>,
+}
+
+impl EntryBuffer {
+    /// Finds the first `parts` parts of an entry, restoring those whose key bytes are not the
+    /// value.
+    pub fn decode(
+        &mut self,
+        index: &KeyLayout,
+        parts: usize,
+        key: &[u8],
+        payload: &[u8],
+    ) -> Result<()> {
+        self.found.clear();
+        self.restored.clear();
+        let parts = index.parts.get(..parts).unwrap_or(&index.parts);
+        self.find(parts, key, payload)
+            .ok_or_else(|| damaged("parts"))
+    }
+
+    fn find(&mut self, parts: &[PartLayout], key: &[u8], payload: &[u8]) -> Option<()> {
+        let (_, mut info) = split(key, payload)?;
+        let mut rest = key;
+        for part in parts {
+            let before = self.restored.len();
+            let collated = matches!(part.form, PartForm::Collated { .. });
+            let is_null = part.nullable && *rest.first()? == 0;
+            let weights = if collated && !is_null {
+                Some(usize::try_from(varint::take(&mut info)?).ok()?)
+            } else {
+                None
+            };
+            let Some(bytes) = part.take(&mut rest, weights)? else {
+                self.found.push(Found::Null);
+                continue;
+            };
+            let begin = bytes.as_ptr() as usize - key.as_ptr() as usize;
+            self.found.push(match part.form {
+                _ if part.prefix.is_some() => Found::Absent,
+                PartForm::Collated { .. } => {
+                    case_map::decode(&mut info, bytes, &mut self.restored)?;
+                    Found::Buffer(before as u32, self.restored.len() as u32)
+                }
+                PartForm::Var if bytes.contains(&1) => {
+                    unescape(bytes, &mut self.restored)?;
+                    Found::Buffer(before as u32, self.restored.len() as u32)
+                }
+                _ => Found::Key(begin as u32, (begin + bytes.len()) as u32),
+            });
+        }
+        Some(())
+    }
+}
+
+/// An index entry, decoded: the columns of the index and of the clustered key.
+#[derive(Clone, Copy)]
+pub(crate) struct EntryRef<'a> {
+    layout: &'a Layout,
+    index: &'a KeyLayout,
+    key: &'a [u8],
+    clustered_key: &'a [u8],
+    buffer: &'a EntryBuffer,
+}
+
+impl<'a> EntryRef<'a> {
+    /// An entry whose parts `buffer` has decoded.
+    pub fn new(
+        layout: &'a Layout,
+        index: &'a KeyLayout,
+        key: &'a [u8],
+        payload: &'a [u8],
+        buffer: &'a EntryBuffer,
+    ) -> Result<Self> {
+        Ok(EntryRef {
+            layout,
+            index,
+            key,
+            clustered_key: clustered_key(key, payload)?,
+            buffer,
+        })
+    }
+
+    /// The value of a column that the entry covers (see [`Layout::covers`]).
+    pub fn get(&self, column: usize) -> Result<Value<'a>> {
+        if let Some(n) = self.index.entry_part(column) {
+            let span = |bytes: &'a [u8], from: u32, to: u32| {
+                bytes
+                    .get(from as usize..to as usize)
+                    .ok_or_else(|| damaged("span"))
+            };
+            match self.buffer.found.get(n) {
+                Some(Found::Null) => return Ok(Value::Null),
+                Some(&Found::Buffer(from, to)) => {
+                    return Ok(Value::Bytes(span(&self.buffer.restored, from, to)?))
+                }
+                Some(&Found::Key(from, to)) => {
+                    return self.index.parts[n]
+                        .decode(span(self.key, from, to)?)
+                        .ok_or_else(|| damaged("part"))
+                }
+                _ => {}
+            }
+        }
+        let clustered = &self.layout.clustered;
+        if let Some(n) = clustered.restorable_exactly(column) {
+            return clustered
+                .part_of(n, self.clustered_key)
+                .and_then(|bytes| clustered.parts[n].decode(bytes))
+                .ok_or_else(|| damaged("clustered key"));
+        }
+        Err(Error::NotFound {
+            what: "column in the index",
+            name: column.to_string(),
+        })
+    }
+}

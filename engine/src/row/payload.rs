@@ -1,0 +1,443 @@
+//! A row as bytes: what the clustered tree keeps beside the key.
+//!
+//! ```text
+//! u8      bits 0-1: width of an offset, 1, 2 or 3 (= 4 bytes); 0: the whole row stands outside,
+//!                   and varint value id, varint length follow
+//!         bit 2: a null bitmap follows; bit 3: a bitmap of values outside the row follows
+//! varint  number of columns
+//! [bitmap of NULLs] [bitmap of values outside]     (n + 7) / 8 bytes each
+//! offsets n little-endian numbers: where each column's bytes end, from the first column's begin
+//! bytes   integers little-endian without leading zero bytes (zigzag when signed); floats
+//!         big-endian bits without trailing zero bytes; bytes as they are;
+//!         outside the row: varint value id, varint length
+//! ```
+//! Zero and the empty string take no byte, nor do columns that the clustered key gives back: no
+//! bytes means "as in the key".
+
+use super::key::{int_bits, stands_as_is};
+use super::layout::{ColumnLayout, Layout};
+use super::schema::ColumnType;
+use super::value::Value;
+use super::varint;
+use crate::error::{Error, Result};
+
+const WIDTH_MASK: u8 = 3;
+const HAS_NULLS: u8 = 4;
+const HAS_OUTSIDE: u8 = 8;
+
+/// A value that stands in the table's large-value tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LargeRef {
+    /// Its number.
+    pub id: u64,
+    /// Its length in bytes.
+    pub len: u64,
+}
+
+impl LargeRef {
+    fn encoded_len(self) -> usize {
+        varint::len(self.id) + varint::len(self.len)
+    }
+
+    fn put(self, out: &mut Vec<u8>) {
+        varint::put(self.id, out);
+        varint::put(self.len, out);
+    }
+
+    fn take(mut bytes: &[u8]) -> Option<Self> {
+        let id = varint::take(&mut bytes)?;
+        let len = varint::take(&mut bytes)?;
+        bytes.is_empty().then_some(LargeRef { id, len })
+    }
+}
+
+fn misfit(column: &ColumnLayout, value: Value<'_>) -> Error {
+    let name = &column.column.name;
+    Error::Invalid(match value {
+        Value::Null => format!("column {name} takes no NULL"),
+        Value::Bytes(b) => format!(
+            "column {name} ({:?}) can't take {} bytes",
+            column.column.ty,
+            b.len()
+        ),
+        _ => format!(
+            "column {name} ({:?}) can't take {value:?}",
+            column.column.ty
+        ),
+    })
+}
+
+/// The stored bytes of a number: at most 8, in a register.
+fn number_bytes(column: &ColumnLayout, value: Value<'_>) -> Option<([u8; 8], usize)> {
+    let (bytes, len) = match (column.column.ty, value) {
+        (ColumnType::Int { bytes, signed }, _) => {
+            let bits = int_bits(value, bytes, signed)?;
+            let v = if signed {
+                bits << 1 ^ (bits as i64 >> 63) as u64
+            } else {
+                bits
+            };
+            (v.to_le_bytes(), 8 - v.leading_zeros() as usize / 8)
+        }
+        (ColumnType::Float, Value::Float(v)) => {
+            let bits = u64::from(v.to_bits()) << 32;
+            (bits.to_be_bytes(), 8 - bits.trailing_zeros() as usize / 8)
+        }
+        (ColumnType::Double, Value::Double(v)) => {
+            let bits = v.to_bits();
+            (bits.to_be_bytes(), 8 - bits.trailing_zeros() as usize / 8)
+        }
+        _ => return None,
+    };
+    Some((bytes, len))
+}
+
+/// Whether the clustered key gives exactly this value back.
+fn key_gives(value: Value<'_>) -> bool {
+    match value {
+        Value::Float(v) => v.to_bits() != (-0.0f32).to_bits(),
+        Value::Double(v) => v.to_bits() != (-0.0f64).to_bits(),
+        Value::Bytes(v) => stands_as_is(v),
+        _ => true,
+    }
+}
+
+/// Encodes rows; keeps its buffers from row to row.
+#[derive(Default)]
+pub(crate) struct RowEncoder {
+    ends: Vec<u32>,
+    /// Per column, where its value stands outside the row.
+    pub outside: Vec<Option<LargeRef>>,
+    nulls: bool,
+}
+
+impl RowEncoder {
+    /// Checks a row against its schema and lays it out with every value inside.
+    pub fn measure(&mut self, layout: &Layout, row: &[Value<'_>]) -> Result<()> {
+        self.begin(row.len());
+        self.lay_out(layout, row)
+    }
+
+    /// Starts a row of so many columns, with every value inside.
+    pub fn begin(&mut self, columns: usize) {
+        self.outside.clear();
+        self.outside.resize(columns, None);
+    }
+
+    /// Lays the row out again, after `outside` changed.
+    pub fn lay_out(&mut self, layout: &Layout, row: &[Value<'_>]) -> Result<()> {
+        if row.len() != layout.columns.len() {
+            return Err(Error::Invalid(format!(
+                "the row has {} values, the table {} columns",
+                row.len(),
+                layout.columns.len()
+            )));
+        }
+        self.ends.clear();
+        self.nulls = false;
+        let mut end = 0usize;
+        for ((column, &value), outside) in layout.columns.iter().zip(row).zip(&self.outside) {
+            end += match (outside, value) {
+                (Some(large), _) => large.encoded_len(),
+                (None, Value::Null) => {
+                    if !column.column.nullable {
+                        return Err(misfit(column, value));
+                    }
+                    self.nulls = true;
+                    0
+                }
+                (None, Value::Bytes(v)) => {
+                    let fits = match column.column.ty {
+                        ColumnType::Bytes { len } => v.len() == len as usize,
+                        ColumnType::VarBytes { max } => v.len() <= max as usize,
+                        ColumnType::Large { max } => v.len() as u64 <= max,
+                        _ => false,
+                    };
+                    if !fits {
+                        return Err(misfit(column, value));
+                    }
+                    if column.from_key.is_some() && key_gives(value) {
+                        0
+                    } else {
+                        v.len()
+                    }
+                }
+                (None, _) => {
+                    let (_, len) =
+                        number_bytes(column, value).ok_or_else(|| misfit(column, value))?;
+                    if column.from_key.is_some() && key_gives(value) {
+                        0
+                    } else {
+                        len
+                    }
+                }
+            };
+            self.ends.push(u32::try_from(end).map_err(|_| {
+                Error::TooLarge(format!("a row has at most {} bytes, not {end}", u32::MAX))
+            })?);
+        }
+        Ok(())
+    }
+
+    /// Bytes that column `n` takes as laid out.
+    pub fn column_len(&self, n: usize) -> usize {
+        let begin = if n == 0 { 0 } else { self.ends[n - 1] };
+        (self.ends[n] - begin) as usize
+    }
+
+    fn any_outside(&self) -> bool {
+        self.outside.iter().any(Option::is_some)
+    }
+
+    fn width(&self) -> usize {
+        match self.ends.last().copied().unwrap_or(0) {
+            0..=0xff => 1,
+            0x100..=0xffff => 2,
+            _ => 4,
+        }
+    }
+
+    /// Bytes that [`RowEncoder::write`] will append.
+    pub fn encoded_len(&self) -> usize {
+        let n = self.ends.len();
+        let bitmaps = usize::from(self.nulls) + usize::from(self.any_outside());
+        1 + varint::len(n as u64)
+            + bitmaps * n.div_ceil(8)
+            + n * self.width()
+            + self.ends.last().copied().unwrap_or(0) as usize
+    }
+
+    /// Appends the row as laid out.
+    pub fn write(&self, layout: &Layout, row: &[Value<'_>], out: &mut Vec<u8>) {
+        let n = self.ends.len();
+        let width = self.width();
+        let any_outside = self.any_outside();
+        out.reserve(self.encoded_len());
+        out.push(
+            if width == 4 { 3 } else { width as u8 }
+                | if self.nulls { HAS_NULLS } else { 0 }
+                | if any_outside { HAS_OUTSIDE } else { 0 },
+        );
+        varint::put(n as u64, out);
+        if self.nulls {
+            put_bitmap(row.iter().map(|v| v.is_null()), n, out);
+        }
+        if any_outside {
+            put_bitmap(self.outside.iter().map(Option::is_some), n, out);
+        }
+        match width {
+            1 => out.extend(self.ends.iter().map(|&e| e as u8)),
+            2 => self
+                .ends
+                .iter()
+                .for_each(|&e| out.extend_from_slice(&(e as u16).to_le_bytes())),
+            _ => self
+                .ends
+                .iter()
+                .for_each(|&e| out.extend_from_slice(&e.to_le_bytes())),
+        }
+        for (i, (column, &value)) in layout.columns.iter().zip(row).enumerate() {
+            let len = self.column_len(i);
+            if let Some(large) = self.outside[i] {
+                large.put(out);
+            } else if len == 0 {
+                // NULL, zero, empty, or in the key.
+            } else if let Value::Bytes(v) = value {
+                out.extend_from_slice(v);
+            } else if let Some((bytes, len)) = number_bytes(column, value) {
+                out.extend_from_slice(&bytes[..len]);
+            }
+        }
+    }
+}
+
+fn put_bitmap(bits: impl Iterator<Item = bool>, n: usize, out: &mut Vec<u8>) {
+    let at = out.len();
+    out.resize(at + n.div_ceil(8), 0);
+    for (i, bit) in bits.enumerate() {
+        out[at + i / 8] |= u8::from(bit) << (i % 8);
+    }
+}
+
+/// Appends the payload of a row that stands outside as a whole.
+pub(crate) fn put_outside_row(large: LargeRef, out: &mut Vec<u8>) {
+    out.push(0);
+    large.put(out);
+}
+
+/// Where the row stands, if the payload is of a row that stands outside as a whole.
+pub(crate) fn outside_row(payload: &[u8]) -> Option<LargeRef> {
+    match payload.split_first() {
+        Some((0, rest)) => LargeRef::take(rest),
+        _ => None,
+    }
+}
+
+fn damaged(what: &str) -> Error {
+    Error::Internal(format!("row payload: {what}"))
+}
+
+/// What a column's stored bytes are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Field<'a> {
+    Value(Value<'a>),
+    Outside(LargeRef),
+}
+
+/// A clustered row, decoded a column at a time.
+#[derive(Clone, Copy)]
+pub(crate) struct RowRef<'a> {
+    layout: &'a Layout,
+    key: &'a [u8],
+    /// Null bitmap; empty without.
+    nulls: &'a [u8],
+    /// Bitmap of values outside; empty without.
+    outside: &'a [u8],
+    width: usize,
+    columns: usize,
+    offsets: &'a [u8],
+    data: &'a [u8],
+}
+
+impl<'a> RowRef<'a> {
+    /// Reads the head of a payload (not of a row that stands outside as a whole).
+    pub fn new(layout: &'a Layout, key: &'a [u8], payload: &'a [u8]) -> Result<Self> {
+        let (&flags, mut rest) = payload.split_first().ok_or_else(|| damaged("empty"))?;
+        let width = match flags & WIDTH_MASK {
+            0 => return Err(damaged("the row stands outside")),
+            3 => 4,
+            w => w.into(),
+        };
+        let columns = varint::take(&mut rest)
+            .and_then(|n| usize::try_from(n).ok())
+            .filter(|&n| n <= layout.columns.len())
+            .ok_or_else(|| damaged("column count"))?;
+        let bitmap = columns.div_ceil(8);
+        let mut part = |len: usize| -> Result<&'a [u8]> {
+            let (part, after) = rest
+                .split_at_checked(len)
+                .ok_or_else(|| damaged("cut off"))?;
+            rest = after;
+            Ok(part)
+        };
+        let nulls = part(if flags & HAS_NULLS != 0 { bitmap } else { 0 })?;
+        let outside = part(if flags & HAS_OUTSIDE != 0 { bitmap } else { 0 })?;
+        let offsets = part(columns * width)?;
+        Ok(RowRef {
+            layout,
+            key,
+            nulls,
+            outside,
+            width,
+            columns,
+            offsets,
+            data: rest,
+        })
+    }
+
+    /// The clustered key.
+    pub fn key(&self) -> &'a [u8] {
+        self.key
+    }
+
+    fn end(&self, n: usize) -> usize {
+        let at = n * self.width;
+        match self.width {
+            1 => self.offsets[at].into(),
+            2 => u16::from_le_bytes([self.offsets[at], self.offsets[at + 1]]).into(),
+            _ => u32::from_le_bytes([
+                self.offsets[at],
+                self.offsets[at + 1],
+                self.offsets[at + 2],
+                self.offsets[at + 3],
+            ]) as usize,
+        }
+    }
+
+    /// The field of a column.
+    #[inline]
+    pub fn field(&self, n: usize) -> Result<Field<'a>> {
+        let Some(column) = self.layout.columns.get(n) else {
+            return Err(Error::NotFound {
+                what: "column",
+                name: n.to_string(),
+            });
+        };
+        if n >= self.columns {
+            return Ok(Field::Value(column.column.default.as_value()));
+        }
+        let bit = |map: &[u8]| map.get(n / 8).is_some_and(|b| b >> (n % 8) & 1 == 1);
+        if bit(self.nulls) {
+            return Ok(Field::Value(Value::Null));
+        }
+        let begin = if n == 0 { 0 } else { self.end(n - 1) };
+        let bytes = self
+            .data
+            .get(begin..self.end(n))
+            .ok_or_else(|| damaged("offsets"))?;
+        if bit(self.outside) {
+            return LargeRef::take(bytes)
+                .map(Field::Outside)
+                .ok_or_else(|| damaged("reference"));
+        }
+        if let (true, Some(part)) = (bytes.is_empty(), column.from_key) {
+            let key = &self.layout.clustered;
+            return key
+                .part_of(part, self.key)
+                .and_then(|bytes| key.parts[part].decode(bytes))
+                .map(Field::Value)
+                .ok_or_else(|| damaged("clustered key"));
+        }
+        let value = match column.column.ty {
+            ColumnType::Bytes { .. } | ColumnType::VarBytes { .. } | ColumnType::Large { .. } => {
+                Value::Bytes(bytes)
+            }
+            ColumnType::Int { signed, .. } => {
+                let v = u64::from_le_bytes(eight(bytes)?);
+                if signed {
+                    Value::Int((v >> 1) as i64 ^ -((v & 1) as i64))
+                } else {
+                    Value::UInt(v)
+                }
+            }
+            ColumnType::Float => Value::Float(f32::from_bits(
+                (u64::from_be_bytes(eight(bytes)?) >> 32) as u32,
+            )),
+            ColumnType::Double => Value::Double(f64::from_bits(u64::from_be_bytes(eight(bytes)?))),
+        };
+        Ok(Field::Value(value))
+    }
+
+    /// The value of a column.
+    #[inline]
+    pub fn get(&self, n: usize) -> Result<Value<'a>> {
+        Ok(match self.field(n)? {
+            Field::Value(value) => value,
+            Field::Outside(large) => Value::OutOfRow(large.len),
+        })
+    }
+
+    /// The references to values outside the row.
+    pub fn references(&self) -> impl Iterator<Item = Result<(usize, LargeRef)>> + 'a {
+        let row = *self;
+        let n = if row.outside.is_empty() {
+            0
+        } else {
+            row.columns
+        };
+        (0..n).filter_map(move |i| match row.field(i) {
+            Ok(Field::Outside(large)) => Some(Ok((i, large))),
+            Ok(Field::Value(_)) => None,
+            Err(e) => Some(Err(e)),
+        })
+    }
+}
+
+/// Stored number bytes, zero-extended at the end.
+fn eight(bytes: &[u8]) -> Result<[u8; 8]> {
+    let mut out = [0; 8];
+    out.get_mut(..bytes.len())
+        .ok_or_else(|| damaged("number"))?
+        .copy_from_slice(bytes);
+    Ok(out)
+}

@@ -1,0 +1,253 @@
+//! Creating, dropping, renaming and truncating tables.
+//!
+//! Each is one change for checkpoints (made inside the gate) and one log record for recovery,
+//! which makes the same change again with [`Tables::apply`]. Trees are only destroyed while the
+//! gate is closed: nobody, rollback and purge included, is in a tree then.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::large;
+use super::registry::Registry;
+use super::shared::Shared;
+use super::state::TableState;
+use crate::catalog::{Catalog, DdlRecord, Definition, TreeRoot, FIRST_TREE, KIND_DDL};
+use crate::error::{Error, Result};
+use crate::ids::{Lsn, PageId, TableId, TreeId};
+use crate::log::Log;
+use crate::row::layout::Layout;
+use crate::row::TableSchema;
+use crate::settings::Durability;
+use crate::tree::Tree;
+
+/// The next numbers to give. Also the mutex of all changes of definitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Numbers {
+    pub table: TableId,
+    pub tree: TreeId,
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Numbers {
+            table: TableId(1),
+            tree: FIRST_TREE,
+        }
+    }
+}
+
+impl Numbers {
+    fn take_table(&mut self) -> TableId {
+        let id = self.table;
+        self.table.0 += 1;
+        id
+    }
+
+    fn take_tree(&mut self) -> TreeId {
+        let id = self.tree;
+        self.tree.0 += 1;
+        id
+    }
+
+    /// Gives no number again that a definition has.
+    pub fn pass(&mut self, definition: &Definition) {
+        self.table.0 = self.table.0.max(definition.id.0 + 1);
+        for tree in definition.all_trees() {
+            self.tree.0 = self.tree.0.max(tree.id.0 + 1);
+        }
+    }
+}
+
+/// The tables of a database, to be changed as a whole.
+pub(crate) struct Tables {
+    pub catalog: Catalog,
+    pub registry: Arc<Registry>,
+    pub numbers: Mutex<Numbers>,
+}
+
+fn append(log: &Log, record: &DdlRecord) -> Result<Lsn> {
+    log.append(KIND_DDL, &[&record.encode()?])
+}
+
+/// Definitions are durable at once, whatever commits are.
+fn durable(log: &Log, lsn: Lsn) -> Result<()> {
+    log.durable(lsn, Durability::SyncAtCommit)
+}
+
+impl Tables {
+    /// Creates a table.
+    pub fn create(&self, shared: &Shared, name: &str, schema: &TableSchema) -> Result<()> {
+        let layout = Layout::new(schema)?;
+        self.registry.check_collations(schema)?;
+        let mut numbers = self.numbers.lock();
+        if self.registry.id_of(name).is_ok() {
+            return Err(Error::Exists(name.into()));
+        }
+        let new_root = |numbers: &mut Numbers| TreeRoot {
+            id: numbers.take_tree(),
+            root: PageId(0),
+        };
+        let mut definition = Definition {
+            id: numbers.take_table(),
+            name: name.into(),
+            schema: schema.clone(),
+            trees: (0..=schema.indexes.len())
+                .map(|_| new_root(&mut numbers))
+                .collect(),
+            large: large::can_need(&layout).then(|| new_root(&mut numbers)),
+        };
+        let lsn = {
+            let _inside = shared.system.gate().enter();
+            self.create_trees(&mut definition)?;
+            self.catalog.put(&definition)?;
+            append(&shared.log, &DdlRecord::Create(definition.clone()))?
+        };
+        self.registry
+            .add(definition, Arc::new(TableState::new(0, 1)));
+        durable(&shared.log, lsn)
+    }
+
+    /// Drops a table.
+    pub fn remove_table(&self, shared: &Shared, name: &str) -> Result<()> {
+        let _numbers = self.numbers.lock();
+        let id = self.registry.id_of(name)?;
+        let definition = self.registry.definition(id)?;
+        self.close(id, name)?;
+        let lsn = {
+            let _closed = shared.system.gate().close();
+            let lsn = append(&shared.log, &DdlRecord::Drop(id))?;
+            self.remove(&definition)?;
+            lsn
+        };
+        durable(&shared.log, lsn)
+    }
+
+    /// Renames a table.
+    pub fn rename(&self, shared: &Shared, from: &str, to: &str) -> Result<()> {
+        let _numbers = self.numbers.lock();
+        let id = self.registry.id_of(from)?;
+        if self.registry.id_of(to).is_ok() {
+            return Err(Error::Exists(to.into()));
+        }
+        let mut definition = self.registry.definition(id)?;
+        to.clone_into(&mut definition.name);
+        let lsn = {
+            let _inside = shared.system.gate().enter();
+            self.catalog.put(&definition)?;
+            append(&shared.log, &DdlRecord::Rename(id, to.into()))?
+        };
+        self.registry.replace(definition)?;
+        durable(&shared.log, lsn)
+    }
+
+    /// Removes all rows of a table.
+    pub fn truncate(&self, shared: &Shared, name: &str) -> Result<()> {
+        let mut numbers = self.numbers.lock();
+        let id = self.registry.id_of(name)?;
+        let mut definition = self.registry.definition(id)?;
+        for tree in definition.trees.iter_mut().chain(&mut definition.large) {
+            tree.id = numbers.take_tree();
+        }
+        self.close(id, name)?;
+        let result = (|| {
+            let _closed = shared.system.gate().close();
+            self.replace_trees(&mut definition)?;
+            append(&shared.log, &DdlRecord::Truncate(definition))
+        })();
+        if let Some(state) = self.registry.state(id) {
+            state.reopen();
+        }
+        durable(&shared.log, result?)
+    }
+
+    /// Makes a change from the log again. Nothing else runs.
+    pub fn apply(&self, record: DdlRecord) -> Result<()> {
+        let mut numbers = self.numbers.lock();
+        match record {
+            DdlRecord::Create(mut definition) => {
+                numbers.pass(&definition);
+                self.create_trees(&mut definition)?;
+                self.catalog.put(&definition)?;
+                self.registry
+                    .add(definition, Arc::new(TableState::new(0, 1)));
+            }
+            DdlRecord::Drop(id) => self.remove(&self.registry.definition(id)?)?,
+            DdlRecord::Rename(id, name) => {
+                let mut definition = self.registry.definition(id)?;
+                definition.name = name;
+                self.catalog.put(&definition)?;
+                self.registry.replace(definition)?;
+            }
+            DdlRecord::Truncate(mut definition) => {
+                numbers.pass(&definition);
+                self.replace_trees(&mut definition)?;
+            }
+            DdlRecord::Counter(id, next) => {
+                if let Some(state) = self.registry.state(id) {
+                    state.raise_auto(next);
+                    state.unlogged_auto();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps transactions out of a table that none uses.
+    fn close(&self, id: TableId, name: &str) -> Result<()> {
+        match self.registry.state(id) {
+            Some(state) if state.close() => Ok(()),
+            Some(_) => Err(Error::Busy(name.into())),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the trees of a definition and notes their roots in it. Inside the gate.
+    fn create_trees(&self, definition: &mut Definition) -> Result<()> {
+        let mut made: Vec<Tree> = Vec::new();
+        for root in definition.trees.iter_mut().chain(&mut definition.large) {
+            match Tree::create(self.registry.pool(), root.id) {
+                Ok(tree) => {
+                    root.root = tree.root();
+                    made.push(tree);
+                }
+                Err(error) => {
+                    for tree in made {
+                        tree.destroy()?;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a table out of registry and catalog, and frees its pages. Nobody else is in a tree.
+    fn remove(&self, definition: &Definition) -> Result<()> {
+        let trees = self.registry.trees_of(definition)?;
+        self.registry.remove(definition.id);
+        self.catalog.remove(definition.id)?;
+        for tree in trees.all() {
+            tree.destroy()?;
+        }
+        Ok(())
+    }
+
+    /// Gives a table new, empty trees of the numbers in `definition`, and frees the old ones.
+    /// Nobody else is in a tree.
+    fn replace_trees(&self, definition: &mut Definition) -> Result<()> {
+        let old = self.registry.definition(definition.id)?;
+        let trees = self.registry.trees_of(&old)?;
+        self.create_trees(definition)?;
+        self.catalog.put(definition)?;
+        self.registry.replace(definition.clone())?;
+        if let Some(state) = self.registry.state(definition.id) {
+            state.set_rows(0);
+            state.reset_auto(1);
+        }
+        for tree in trees.all() {
+            tree.destroy()?;
+        }
+        Ok(())
+    }
+}

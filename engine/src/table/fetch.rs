@@ -1,0 +1,189 @@
+//! Batches of rows found through a secondary index.
+//!
+//! Index entries are collected, their rows read in the order of the clustered key (which touches
+//! each page once, and pages in order), and returned in the order of the index. Batches start at
+//! one row and double, so that a reader that stops early has paid for little more than it got.
+
+use super::large;
+use super::open_table::TableTrees;
+use super::read::RowLock;
+use super::transaction::Transaction;
+use crate::error::Result;
+use crate::row::entry;
+use crate::txn::ReadView;
+
+/// Most rows of a batch.
+const MOST: usize = 64;
+
+/// A piece of [`Batch::bytes`].
+type Span = (u32, u32);
+
+#[derive(Clone, Copy)]
+struct Item {
+    key: Span,
+    clustered: Span,
+    /// The row; `None` when it is not there.
+    row: Option<Span>,
+}
+
+/// Entries with their rows.
+#[derive(Default)]
+pub(super) struct Batch {
+    bytes: Vec<u8>,
+    items: Vec<Item>,
+    order: Vec<u32>,
+    /// The item that the cursor stands on, plus one.
+    next: usize,
+    /// How many entries the next filling takes.
+    size: usize,
+}
+
+impl Batch {
+    /// Forgets everything; the next batch is the smallest.
+    pub fn restart(&mut self) {
+        self.clear();
+        self.size = 1;
+    }
+
+    /// Forgets the entries.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.items.clear();
+        self.next = 0;
+    }
+
+    /// How many entries to collect now; doubles for the next time.
+    pub fn take_size(&mut self) -> usize {
+        let size = self.size.max(1);
+        self.size = (size * 2).min(MOST);
+        size
+    }
+
+    /// Adds an entry.
+    pub fn add(&mut self, key: &[u8], payload: &[u8]) -> Result<()> {
+        let clustered = entry::clustered_key(key, payload)?;
+        let key = self.push(key);
+        let clustered = self.push(clustered);
+        self.items.push(Item {
+            key,
+            clustered,
+            row: None,
+        });
+        Ok(())
+    }
+
+    /// Adds a row of the clustered index.
+    pub fn add_row(&mut self, key: &[u8]) {
+        let key = self.push(key);
+        self.items.push(Item {
+            key,
+            clustered: key,
+            row: None,
+        });
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Span {
+        let begin = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(bytes);
+        (begin, self.bytes.len() as u32)
+    }
+
+    fn span(&self, span: Span) -> &[u8] {
+        self.bytes
+            .get(span.0 as usize..span.1 as usize)
+            .unwrap_or(&[])
+    }
+
+    /// Reads the rows of all entries, as of a view.
+    pub fn fetch(
+        &mut self,
+        txn: &Transaction,
+        trees: &TableTrees,
+        view: &ReadView,
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
+        self.order.clear();
+        self.order.extend(0..self.items.len() as u32);
+        if self.items.len() > 1 {
+            let Batch {
+                order,
+                items,
+                bytes,
+                ..
+            } = self;
+            order.sort_unstable_by_key(|&n| {
+                let (from, to) = items[n as usize].clustered;
+                &bytes[from as usize..to as usize]
+            });
+        }
+        for n in 0..self.order.len() {
+            let item = self.order[n] as usize;
+            let key = self.items[item].clustered;
+            buffer.clear();
+            if !txn.copy(&trees.clustered, self.span(key), view, buffer)? {
+                continue;
+            }
+            if trees.large.is_some() {
+                large::bring_inside(trees, buffer)?;
+            }
+            self.items[item].row = Some(self.push(buffer));
+        }
+        Ok(())
+    }
+
+    /// Locks and reads the row of the only entry.
+    pub fn fetch_locked(
+        &mut self,
+        txn: &mut Transaction,
+        trees: &TableTrees,
+        lock: RowLock,
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
+        for item in 0..self.items.len() {
+            let key = self.items[item].clustered;
+            let (from, to) = (key.0 as usize, key.1 as usize);
+            if txn.read_row(trees, &self.bytes[from..to], lock, buffer)? {
+                self.items[item].row = Some(self.push(buffer));
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes to the next entry that has a row; false when the batch is used up.
+    pub fn advance(&mut self) -> bool {
+        while let Some(item) = self.items.get(self.next) {
+            self.next += 1;
+            if item.row.is_some() {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn current(&self) -> Option<&Item> {
+        self.items.get(self.next.checked_sub(1)?)
+    }
+
+    /// The key of the last entry, with or without a row: the walk stands there.
+    pub fn last_key(&self) -> &[u8] {
+        self.items.last().map_or(&[], |item| self.span(item.key))
+    }
+
+    pub fn key(&self) -> &[u8] {
+        self.current().map_or(&[], |item| self.span(item.key))
+    }
+
+    pub fn clustered_key(&self) -> &[u8] {
+        self.current().map_or(&[], |item| self.span(item.clustered))
+    }
+
+    pub fn row(&self) -> &[u8] {
+        self.current()
+            .and_then(|item| item.row)
+            .map_or(&[], |row| self.span(row))
+    }
+}

@@ -1,0 +1,300 @@
+//! Large values: columns, or whole rows, that stand outside the clustered tree.
+//!
+//! Each table that can need it has a tree for them. Key: value number (u64, big-endian), chunk
+//! number (u32, big-endian); value: a settled record with up to [`CHUNK`] bytes. A value is
+//! written once and never changed, so it has no versions: it goes when the row version that made
+//! it is rolled back, or when no snapshot sees the last version that refers to it any more. The
+//! transaction layer keeps a note for each of the two and calls [`free`] then.
+
+use std::sync::atomic::Ordering;
+
+use super::open_table::{Table, TableTrees};
+use crate::error::{Error, Result};
+use crate::ids::TreeId;
+use crate::row::key::PrefixNeed;
+use crate::row::layout::Layout;
+use crate::row::payload::{self, Field, LargeRef, RowEncoder, RowRef};
+use crate::row::Value;
+use crate::tree::{Change, Tree};
+use crate::txn::{encode_settled, live_payload, System, Transaction};
+
+/// Bytes of a value in one record.
+pub(crate) const CHUNK: usize = 3900;
+
+/// A row payload beyond this many bytes sends columns outside.
+pub(crate) const IN_ROW_LIMIT: usize = 3500;
+
+/// A column shorter than this stays inside: its reference would take nearly as much.
+const WORTH_MOVING: usize = 64;
+
+/// Chunks written in one stay inside the gate.
+const CHUNKS_A_STAY: usize = 64;
+
+fn key(id: u64, chunk: u32) -> [u8; 12] {
+    let mut key = [0; 12];
+    key[..8].copy_from_slice(&id.to_be_bytes());
+    key[8..].copy_from_slice(&chunk.to_be_bytes());
+    key
+}
+
+/// The value number in a key of the tree.
+pub(crate) fn id_of(key: &[u8]) -> Option<u64> {
+    key.first_chunk::<8>().map(|id| u64::from_be_bytes(*id))
+}
+
+/// Whether some row of a schema may need the tree.
+pub(crate) fn can_need(layout: &Layout) -> bool {
+    use crate::row::ColumnType::*;
+    let longest = layout.columns.iter().fold(0u64, |sum, c| {
+        sum.saturating_add(match c.column.ty {
+            Int { .. } | Float | Double => 8,
+            Bytes { len } => len.into(),
+            VarBytes { max } => max.into(),
+            Large { max } => max,
+        })
+    });
+    // Two bytes of offset, two bits of bitmap a column.
+    let head = 8 + 3 * layout.columns.len() as u64;
+    longest.saturating_add(head) > IN_ROW_LIMIT as u64
+}
+
+fn chunks(len: u64) -> Result<u32> {
+    u32::try_from(len.div_ceil(CHUNK as u64))
+        .map_err(|_| Error::TooLarge(format!("a value can't have {len} bytes")))
+}
+
+/// What the transaction layer keeps about a value, for [`free_noted`].
+pub(crate) fn note(tree: TreeId, value: LargeRef) -> [u8; 20] {
+    let mut note = [0; 20];
+    note[..4].copy_from_slice(&tree.0.to_le_bytes());
+    note[4..12].copy_from_slice(&value.id.to_le_bytes());
+    note[12..].copy_from_slice(&value.len.to_le_bytes());
+    note
+}
+
+/// The tree and the value of a note.
+pub(crate) fn read_note(note: &[u8]) -> Result<(TreeId, LargeRef)> {
+    let bad = || Error::Internal("a note about a large value is damaged".into());
+    let (tree, rest) = note.split_first_chunk::<4>().ok_or_else(bad)?;
+    let (id, rest) = rest.split_first_chunk::<8>().ok_or_else(bad)?;
+    let len = rest.try_into().map_err(|_| bad())?;
+    let value = LargeRef {
+        id: u64::from_le_bytes(*id),
+        len: u64::from_le_bytes(len),
+    };
+    Ok((TreeId(u32::from_le_bytes(*tree)), value))
+}
+
+fn put_chunk(tree: &Tree, id: u64, chunk: u32, bytes: &[u8]) -> Result<()> {
+    tree.modify(&key(id, chunk), bytes.len() + 1, 0, |_, out| {
+        encode_settled(bytes, out);
+        (Change::Put, ())
+    })
+}
+
+fn tree_of(trees: &TableTrees) -> Result<&Tree> {
+    trees
+        .large
+        .as_deref()
+        .ok_or_else(|| Error::Internal("the table has no tree for large values".into()))
+}
+
+/// Writes a value for a transaction, which forgets it on rollback. Not inside the gate.
+pub(crate) fn write(
+    txn: &mut Transaction,
+    system: &System,
+    table: &Table,
+    trees: &TableTrees,
+    bytes: &[u8],
+) -> Result<LargeRef> {
+    let tree = tree_of(trees)?;
+    let value = LargeRef {
+        id: table.state.next_large.fetch_add(1, Ordering::Relaxed),
+        len: bytes.len() as u64,
+    };
+    chunks(value.len)?;
+    {
+        let inside = system.gate().enter();
+        txn.note_on_rollback(&inside, &note(tree.id(), value))?;
+    }
+    let mut number = 0;
+    for stay in bytes.chunks(CHUNK * CHUNKS_A_STAY) {
+        let _inside = system.gate().enter();
+        for chunk in stay.chunks(CHUNK) {
+            put_chunk(tree, value.id, number, chunk)?;
+            number += 1;
+        }
+    }
+    Ok(value)
+}
+
+/// Writes a value for good (replay).
+pub(crate) fn write_settled(table: &Table, trees: &TableTrees, bytes: &[u8]) -> Result<LargeRef> {
+    let tree = tree_of(trees)?;
+    let value = LargeRef {
+        id: table.state.next_large.fetch_add(1, Ordering::Relaxed),
+        len: bytes.len() as u64,
+    };
+    chunks(value.len)?;
+    for (number, chunk) in (0..).zip(bytes.chunks(CHUNK)) {
+        put_chunk(tree, value.id, number, chunk)?;
+    }
+    Ok(value)
+}
+
+/// Removes a value. Inside the gate. Does nothing when it is gone already.
+pub(crate) fn free(tree: &Tree, value: LargeRef) -> Result<()> {
+    for chunk in 0..chunks(value.len)? {
+        tree.modify(&key(value.id, chunk), 0, 0, |old, _| match old {
+            Some(_) => (Change::Remove, ()),
+            None => (Change::Keep, ()),
+        })?;
+    }
+    Ok(())
+}
+
+/// Puts the first `limit` bytes of a value into `out`, after what is there.
+pub(crate) fn read(
+    trees: &TableTrees,
+    value: LargeRef,
+    limit: u64,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let tree = tree_of(trees)?;
+    let want = value.len.min(limit);
+    let begin = out.len();
+    for chunk in 0..chunks(want)? {
+        let found = tree.read(&key(value.id, chunk), |record, _| -> Result<bool> {
+            let Some(bytes) = record.map(live_payload).transpose()?.flatten() else {
+                return Ok(false);
+            };
+            out.extend_from_slice(bytes);
+            Ok(true)
+        })??;
+        if !found {
+            break;
+        }
+    }
+    let got = (out.len() - begin) as u64;
+    if got < want {
+        return Err(Error::Internal(format!(
+            "large value {} of tree {} has {got} bytes instead of {}",
+            value.id,
+            tree.id(),
+            value.len
+        )));
+    }
+    out.truncate(begin + want as usize);
+    Ok(())
+}
+
+/// When a payload is of a row that stands outside as a whole, replaces it by the row's own.
+pub(crate) fn bring_inside(trees: &TableTrees, payload: &mut Vec<u8>) -> Result<()> {
+    if let Some(value) = payload::outside_row(payload) {
+        payload.clear();
+        read(trees, value, u64::MAX, payload)?;
+    }
+    Ok(())
+}
+
+/// What a row payload (as it stands in the tree) refers to.
+pub(crate) fn references(
+    layout: &Layout,
+    trees: &TableTrees,
+    key: &[u8],
+    stored: &[u8],
+    out: &mut Vec<LargeRef>,
+) -> Result<()> {
+    let inflated;
+    let payload = match payload::outside_row(stored) {
+        Some(whole) => {
+            out.push(whole);
+            let mut bytes = Vec::new();
+            read(trees, whole, u64::MAX, &mut bytes)?;
+            inflated = bytes;
+            &inflated
+        }
+        None => stored,
+    };
+    for reference in RowRef::new(layout, key, payload)?.references() {
+        out.push(reference?.1);
+    }
+    Ok(())
+}
+
+/// The columns to move outside, so that a measured row fits: the longest first, those that
+/// indexes use last. `encoder.outside` gets placeholders of full size; returns the columns.
+pub(crate) fn choose(
+    layout: &Layout,
+    row: &[Value<'_>],
+    encoder: &mut RowEncoder,
+) -> Result<Vec<usize>> {
+    let mut candidates: Vec<usize> = (0..row.len())
+        .filter(|&i| {
+            matches!(row[i], Value::Bytes(v) if v.len() >= WORTH_MOVING)
+                && layout.columns[i].from_key.is_none()
+        })
+        .collect();
+    candidates.sort_by_key(|&i| {
+        (
+            layout.columns[i].indexed,
+            std::cmp::Reverse(encoder.column_len(i)),
+        )
+    });
+    let mut moved = Vec::new();
+    for i in candidates {
+        if encoder.encoded_len() <= IN_ROW_LIMIT {
+            break;
+        }
+        encoder.outside[i] = Some(LargeRef {
+            id: u64::MAX,
+            len: u64::MAX,
+        });
+        encoder.lay_out(layout, row)?;
+        moved.push(i);
+    }
+    Ok(moved)
+}
+
+/// The values of a row, those outside read into `buffers` as far as indexes need them (or
+/// whole, when `whole`).
+pub(crate) fn values<'a>(
+    layout: &Layout,
+    trees: &TableTrees,
+    row: RowRef<'a>,
+    whole: bool,
+    buffers: &'a mut Vec<Vec<u8>>,
+) -> Result<Vec<Value<'a>>> {
+    let mut outside = Vec::new();
+    buffers.clear();
+    for reference in row.references() {
+        let (column, value) = reference?;
+        let need = if whole {
+            PrefixNeed::All
+        } else {
+            layout.prefix_need(column)
+        };
+        let limit = match need {
+            PrefixNeed::Nothing => continue,
+            PrefixNeed::Bytes(n) => n,
+            PrefixNeed::All => u64::MAX,
+        };
+        let mut bytes = Vec::new();
+        read(trees, value, limit, &mut bytes)?;
+        buffers.push(bytes);
+        outside.push(column);
+    }
+    let mut values = (0..layout.columns.len())
+        .map(|i| {
+            Ok(match row.field(i)? {
+                Field::Value(value) => value,
+                Field::Outside(value) => Value::OutOfRow(value.len),
+            })
+        })
+        .collect::<Result<Vec<Value<'a>>>>()?;
+    let buffers: &'a Vec<Vec<u8>> = buffers;
+    for (column, bytes) in outside.into_iter().zip(buffers) {
+        values[column] = Value::Bytes(bytes);
+    }
+    Ok(values)
+}

@@ -1,0 +1,313 @@
+//! An open table.
+
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::{Mutex, RwLock};
+
+use super::state::TableState;
+use super::statistics::Statistics;
+use crate::catalog::{Definition, TreeRoot};
+use crate::error::{Error, Result};
+use crate::ids::{TableId, MAX_KEY};
+use crate::page::Pool;
+use crate::row::key::{put_row_id, row_id};
+use crate::row::layout::{KeyLayout, Layout, PartForm};
+use crate::row::{Collations, TableSchema, Value};
+use crate::tree::{LeafImage, Position, Tree};
+
+/// The number of an index of a table: 0 is the clustered one, n is `schema.indexes[n - 1]`.
+pub type IndexId = usize;
+
+/// The trees of a table.
+pub(crate) struct TableTrees {
+    pub clustered: Arc<Tree>,
+    /// `indexes[n - 1]` is index n.
+    pub indexes: Vec<Arc<Tree>>,
+    pub large: Option<Arc<Tree>>,
+}
+
+impl TableTrees {
+    /// Opens the trees of a definition.
+    pub fn open(pool: &Arc<Pool>, definition: &Definition) -> Result<Self> {
+        let open = |root: &TreeRoot| Tree::open(pool, root.id, root.root).map(Arc::new);
+        let (clustered, indexes) = definition
+            .trees
+            .split_first()
+            .ok_or_else(|| Error::Internal("a table definition without trees".into()))?;
+        Ok(TableTrees {
+            clustered: open(clustered)?,
+            indexes: indexes.iter().map(open).collect::<Result<_>>()?,
+            large: definition.large.as_ref().map(open).transpose()?,
+        })
+    }
+
+    /// The tree of an index.
+    pub fn index(&self, index: IndexId) -> Result<&Arc<Tree>> {
+        match index {
+            0 => Some(&self.clustered),
+            n => self.indexes.get(n - 1),
+        }
+        .ok_or_else(|| no_index(index))
+    }
+
+    /// All trees.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Tree>> {
+        std::iter::once(&self.clustered)
+            .chain(&self.indexes)
+            .chain(&self.large)
+    }
+}
+
+fn no_index(index: IndexId) -> Error {
+    Error::NotFound {
+        what: "index",
+        name: index.to_string(),
+    }
+}
+
+/// Whether an encoded key is a whole key of a unique index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WholeKey {
+    Yes,
+    No,
+    /// It has collated parts, of which only the collation knows the end.
+    Unknown,
+}
+
+/// An open table. Cheap to share; stays valid until the table is dropped, after which every
+/// operation returns [`Error::NotFound`].
+pub struct Table {
+    id: TableId,
+    name: RwLock<String>,
+    schema: TableSchema,
+    pub(crate) layout: Layout,
+    pub(crate) trees: ArcSwap<TableTrees>,
+    pub(crate) state: Arc<TableState>,
+    pub(crate) collations: Option<Arc<dyn Collations>>,
+    pub(super) statistics: Mutex<Statistics>,
+}
+
+impl Table {
+    /// Opens a table.
+    pub(crate) fn open(
+        pool: &Arc<Pool>,
+        definition: &Definition,
+        state: Arc<TableState>,
+        collations: Option<Arc<dyn Collations>>,
+    ) -> Result<Self> {
+        let layout = Layout::new(&definition.schema)?;
+        let trees = TableTrees::open(pool, definition)?;
+        let mut key = Vec::new();
+        if layout.hidden && last_key(&trees.clustered, &mut key)? {
+            let last = row_id(&key).ok_or_else(|| {
+                Error::Internal(format!("table {}: a row id is damaged", definition.name))
+            })?;
+            state.next_row_id.fetch_max(last + 1, Ordering::Relaxed);
+        }
+        if let Some(large) = &trees.large {
+            if last_key(large, &mut key)? {
+                let last = super::large::id_of(&key).ok_or_else(|| {
+                    Error::Internal(format!(
+                        "table {}: a large value's key is damaged",
+                        definition.name
+                    ))
+                })?;
+                state.next_large.fetch_max(last + 1, Ordering::Relaxed);
+            }
+        }
+        Ok(Table {
+            id: definition.id,
+            name: RwLock::new(definition.name.clone()),
+            schema: definition.schema.clone(),
+            layout,
+            trees: ArcSwap::from_pointee(trees),
+            state,
+            collations,
+            statistics: Mutex::default(),
+        })
+    }
+
+    /// The table's number within the database, never reused.
+    pub fn id(&self) -> TableId {
+        self.id
+    }
+
+    /// The table's present name.
+    pub fn name(&self) -> String {
+        self.name.read().clone()
+    }
+
+    pub(crate) fn set_name(&self, name: &str) {
+        name.clone_into(&mut self.name.write());
+    }
+
+    /// The schema it was created with.
+    pub fn schema(&self) -> &TableSchema {
+        &self.schema
+    }
+
+    pub(crate) fn collations(&self) -> Option<&dyn Collations> {
+        self.collations.as_deref()
+    }
+
+    pub(crate) fn key_layout(&self, index: IndexId) -> Result<&KeyLayout> {
+        self.layout.key(index).ok_or_else(|| no_index(index))
+    }
+
+    /// Encodes the first `values.len()` parts of an index's key for [`crate::Cursor::seek`], or
+    /// a whole clustered key (index 0) for [`crate::Transaction::get`], `update` and `delete`.
+    /// A prefix part takes the whole value and cuts it. The clustered key of a table without a
+    /// primary key is one [`Value::UInt`], the row id.
+    ///
+    /// # Errors
+    /// `Error::NotFound` for an unknown index; `Error::Invalid` for too many values, or a value
+    /// that does not fit its column's type; `Error::TooLarge`.
+    pub fn encode_key(&self, index: IndexId, values: &[Value<'_>]) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        self.encode_key_into(index, values, &mut out)?;
+        Ok(out)
+    }
+
+    /// As [`Table::encode_key`], into a buffer that is cleared first.
+    ///
+    /// # Errors
+    /// As [`Table::encode_key`].
+    pub fn encode_key_into(
+        &self,
+        index: IndexId,
+        values: &[Value<'_>],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        out.clear();
+        if index == 0 && self.layout.hidden {
+            match values {
+                [] => {}
+                [Value::UInt(id)] if *id < 1 << 48 => put_row_id(*id, out),
+                _ => {
+                    return Err(Error::Invalid(format!(
+                        "the key of a table without a primary key is one row id below 2^48, \
+                         not {values:?}"
+                    )))
+                }
+            }
+            return Ok(());
+        }
+        self.key_layout(index)?
+            .encode_prefix(values, self.collations(), out)?;
+        check_key(out)
+    }
+
+    /// Appends a new row's clustered key: its primary key, or a new row id.
+    pub(crate) fn new_clustered_key(&self, row: &[Value<'_>], out: &mut Vec<u8>) -> Result<()> {
+        if self.layout.hidden {
+            let id = self.state.next_row_id.fetch_add(1, Ordering::Relaxed);
+            put_row_id(id, out);
+            return Ok(());
+        }
+        self.layout
+            .clustered
+            .encode_row(row, self.collations(), out)?;
+        check_key(out)
+    }
+
+    /// Whether `key` is a whole key, of which a unique index has one entry at most.
+    pub(crate) fn whole_key(&self, index: IndexId, key: &[u8]) -> WholeKey {
+        let Some(layout) = self.layout.key(index) else {
+            return WholeKey::No;
+        };
+        if index == 0 && self.layout.hidden {
+            return if key.len() == crate::row::key::ROW_ID_LEN {
+                WholeKey::Yes
+            } else {
+                WholeKey::No
+            };
+        }
+        if !layout.unique {
+            return WholeKey::No;
+        }
+        let mut rest = key;
+        for part in &layout.parts {
+            if matches!(part.form, PartForm::Collated { .. }) {
+                return WholeKey::Unknown;
+            }
+            match part.take(&mut rest, None) {
+                Some(Some(_)) => {}
+                _ => return WholeKey::No,
+            }
+        }
+        if rest.is_empty() {
+            WholeKey::Yes
+        } else {
+            WholeKey::No
+        }
+    }
+
+    /// Whether an index-only cursor over `index` can return `column`.
+    pub fn index_covers(&self, index: IndexId, column: usize) -> bool {
+        self.layout.covers(index, column)
+    }
+
+    /// About how many rows there are: the count of committed inserts less deletes.
+    pub fn estimate_rows(&self) -> u64 {
+        self.state.rows().max(0) as u64
+    }
+
+    /// The value that the next [`Table::reserve_auto_increment`] starts at.
+    pub fn next_auto_increment(&self) -> u64 {
+        self.state.next_auto()
+    }
+
+    /// Takes `n` values v, v + increment, … of the form offset + k × increment, not smaller than
+    /// the counter; returns the first. The counter moves past the last. Values are not given
+    /// back by rollback. With an `offset` of 0 or beyond `increment` it counts as 1.
+    ///
+    /// # Errors
+    /// `Error::TooLarge` when the first value would pass `max`.
+    pub fn reserve_auto_increment(
+        &self,
+        n: u64,
+        increment: u64,
+        offset: u64,
+        max: u64,
+    ) -> Result<u64> {
+        self.state.reserve_auto(n, increment, offset, max)
+    }
+
+    /// Makes the counter at least `value` (after a row came with an explicit value, pass that
+    /// value + 1). Becomes durable with the next commit that changes the table.
+    pub fn set_auto_increment_at_least(&self, value: u64) {
+        self.state.raise_auto(value);
+    }
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table")
+            .field("id", &self.id)
+            .field("name", &self.name())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Refuses keys that trees don't take.
+pub(crate) fn check_key(key: &[u8]) -> Result<()> {
+    if key.len() > MAX_KEY {
+        return Err(Error::TooLarge(format!(
+            "an encoded key has at most {MAX_KEY} bytes, not {}",
+            key.len()
+        )));
+    }
+    Ok(())
+}
+
+/// The greatest key of a tree, deleted or not; false when it has none.
+fn last_key(tree: &Tree, key: &mut Vec<u8>) -> Result<bool> {
+    let mut image = LeafImage::new();
+    if !tree.copy_leaf(Position::Last, &mut image)? || image.count() == 0 {
+        return Ok(false);
+    }
+    image.key(image.count() - 1, key);
+    Ok(true)
+}

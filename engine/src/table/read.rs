@@ -1,0 +1,121 @@
+//! Reading one row by its clustered key.
+
+use super::large;
+use super::open_table::{Table, TableTrees};
+use super::row_view::RowView;
+use super::transaction::Transaction;
+use crate::error::Result;
+use crate::settings::Isolation;
+use crate::tree::Tree;
+use crate::txn::{LockMode, ReadView};
+
+/// Whether reads lock the rows that they return.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RowLock {
+    /// A snapshot read (at [`crate::Isolation::Serializable`]: as [`RowLock::Shared`]).
+    #[default]
+    None,
+    /// Others may read and share, not change, until the end of the transaction.
+    Shared,
+    /// Nobody else may lock or change, until the end of the transaction.
+    Exclusive,
+}
+
+impl Transaction {
+    /// Reads the row with the given clustered key; `f` gets the row, if there is one. A snapshot
+    /// read, except at [`Isolation::Serializable`], where the row is locked shared.
+    ///
+    /// # Errors
+    /// Those of reading pages, and of waiting for locks.
+    pub fn get<R>(
+        &mut self,
+        table: &Table,
+        clustered_key: &[u8],
+        f: impl FnOnce(RowView<'_>) -> R,
+    ) -> Result<Option<R>> {
+        self.get_locked(table, clustered_key, RowLock::None, f)
+    }
+
+    /// As [`Transaction::get`], locking the row first; it then reads the newest committed row.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`]; [`crate::Error::WriteConflict`] when the row was changed after
+    /// the transaction's snapshot.
+    pub fn get_locked<R>(
+        &mut self,
+        table: &Table,
+        clustered_key: &[u8],
+        lock: RowLock,
+        f: impl FnOnce(RowView<'_>) -> R,
+    ) -> Result<Option<R>> {
+        self.enter_table(table)?;
+        let mut row = std::mem::take(&mut self.read_buffer);
+        let trees = table.trees.load();
+        let result = self
+            .read_row(&trees, clustered_key, lock, &mut row)
+            .and_then(|found| {
+                found
+                    .then(|| RowView::row(table, clustered_key, &row).map(f))
+                    .transpose()
+            });
+        self.read_buffer = row;
+        result
+    }
+
+    /// The lock that a read takes, given the one asked for.
+    pub(super) fn read_lock(&self, asked: RowLock) -> Option<LockMode> {
+        match asked {
+            RowLock::Exclusive => Some(LockMode::Exclusive),
+            RowLock::Shared => Some(LockMode::Shared),
+            RowLock::None if self.isolation() == Isolation::Serializable => Some(LockMode::Shared),
+            RowLock::None => None,
+        }
+    }
+
+    /// What a read sees: its snapshot, or, under READ COMMITTED with a lock, the newest state.
+    pub(super) fn read_view(&mut self, lock: Option<LockMode>) -> ReadView {
+        if lock.is_some() && self.isolation() == Isolation::ReadCommitted {
+            self.inner.latest_view()
+        } else {
+            self.inner.view()
+        }
+    }
+
+    /// Reads a row's payload into `row`, brought inside; false when there is none.
+    pub(super) fn read_row(
+        &mut self,
+        trees: &TableTrees,
+        key: &[u8],
+        lock: RowLock,
+        row: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let lock = self.read_lock(lock);
+        if let Some(mode) = lock {
+            self.inner.lock_row(&trees.clustered, key, mode)?;
+        }
+        let view = self.read_view(lock);
+        row.clear();
+        if !self.copy(&trees.clustered, key, &view, row)? {
+            return Ok(false);
+        }
+        if trees.large.is_some() {
+            large::bring_inside(trees, row)?;
+        }
+        Ok(true)
+    }
+
+    /// Appends the payload that a view sees of a record; false when it sees none.
+    #[inline]
+    pub(super) fn copy(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        view: &ReadView,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let found = self
+            .inner
+            .read(tree, key, view, |payload| out.extend_from_slice(payload))?;
+        Ok(found.is_some())
+    }
+}

@@ -1,0 +1,299 @@
+//! The tables of an open database, by name, by number, and by the numbers of their trees.
+//!
+//! All definitions are in memory; a table's trees are opened when it is first used, and stay
+//! open. Rollback and purge find trees here.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use super::large;
+use super::open_table::{Table, TableTrees};
+use super::state::TableState;
+use crate::catalog::Definition;
+use crate::error::{Error, Result};
+use crate::ids::{TableId, TreeId};
+use crate::page::Pool;
+use crate::row::payload::{RowEncoder, RowRef};
+use crate::row::{Collations, TableSchema};
+use crate::tree::Tree;
+use crate::txn::{RedoBuffer, Trees};
+
+/// See the module's text.
+pub(crate) struct Registry {
+    pool: Arc<Pool>,
+    collations: Option<Arc<dyn Collations>>,
+    tables: RwLock<Tables>,
+}
+
+#[derive(Default)]
+struct Tables {
+    by_name: BTreeMap<String, TableId>,
+    by_id: HashMap<TableId, Entry>,
+    by_tree: HashMap<TreeId, TableId>,
+}
+
+struct Entry {
+    definition: Definition,
+    state: Arc<TableState>,
+    table: Option<Arc<Table>>,
+}
+
+fn no_table(name: impl ToString) -> Error {
+    Error::NotFound {
+        what: "table",
+        name: name.to_string(),
+    }
+}
+
+impl Registry {
+    pub fn new(pool: Arc<Pool>, collations: Option<Arc<dyn Collations>>) -> Self {
+        Registry {
+            pool,
+            collations,
+            tables: RwLock::default(),
+        }
+    }
+
+    /// The pool that trees are opened in.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// Adds a table that exists on disk.
+    pub fn add(&self, definition: Definition, state: Arc<TableState>) {
+        let mut tables = self.tables.write();
+        tables
+            .by_name
+            .insert(definition.name.clone(), definition.id);
+        for tree in definition.all_trees() {
+            tables.by_tree.insert(tree.id, definition.id);
+        }
+        tables.by_id.insert(
+            definition.id,
+            Entry {
+                definition,
+                state,
+                table: None,
+            },
+        );
+    }
+
+    /// Takes a table out: nobody finds it or its trees any more.
+    pub fn remove(&self, id: TableId) {
+        let mut tables = self.tables.write();
+        if let Some(entry) = tables.by_id.remove(&id) {
+            tables.by_name.remove(&entry.definition.name);
+            for tree in entry.definition.all_trees() {
+                tables.by_tree.remove(&tree.id);
+            }
+        }
+    }
+
+    /// Puts a changed definition (name, trees) in the place of the present one.
+    pub fn replace(&self, definition: Definition) -> Result<()> {
+        let mut tables = self.tables.write();
+        let tables = &mut *tables;
+        let entry = tables
+            .by_id
+            .get_mut(&definition.id)
+            .ok_or_else(|| no_table(&definition.name))?;
+        if let Some(table) = &entry.table {
+            table.set_name(&definition.name);
+            if entry.definition.trees != definition.trees {
+                let trees = TableTrees::open(&self.pool, &definition)?;
+                table.trees.store(Arc::new(trees));
+            }
+        }
+        tables.by_name.remove(&entry.definition.name);
+        tables
+            .by_name
+            .insert(definition.name.clone(), definition.id);
+        for tree in entry.definition.all_trees() {
+            tables.by_tree.remove(&tree.id);
+        }
+        for tree in definition.all_trees() {
+            tables.by_tree.insert(tree.id, definition.id);
+        }
+        entry.definition = definition;
+        Ok(())
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        self.tables.read().by_name.keys().cloned().collect()
+    }
+
+    pub fn id_of(&self, name: &str) -> Result<TableId> {
+        self.tables
+            .read()
+            .by_name
+            .get(name)
+            .copied()
+            .ok_or_else(|| no_table(name))
+    }
+
+    pub fn definition(&self, id: TableId) -> Result<Definition> {
+        self.tables
+            .read()
+            .by_id
+            .get(&id)
+            .map(|entry| entry.definition.clone())
+            .ok_or_else(|| no_table(id))
+    }
+
+    pub fn state(&self, id: TableId) -> Option<Arc<TableState>> {
+        self.tables.read().by_id.get(&id).map(|e| e.state.clone())
+    }
+
+    /// Every table's number and counters.
+    pub fn states(&self) -> Vec<(TableId, Arc<TableState>)> {
+        let tables = self.tables.read();
+        tables
+            .by_id
+            .iter()
+            .map(|(&id, entry)| (id, entry.state.clone()))
+            .collect()
+    }
+
+    /// The table of a name.
+    pub fn table(&self, name: &str) -> Result<Arc<Table>> {
+        let id = self.id_of(name)?;
+        self.table_of(id)?.ok_or_else(|| no_table(name))
+    }
+
+    /// The table of a number, opened if need be.
+    pub fn table_of(&self, id: TableId) -> Result<Option<Arc<Table>>> {
+        match self.tables.read().by_id.get(&id) {
+            None => return Ok(None),
+            Some(Entry {
+                table: Some(table), ..
+            }) => return Ok(Some(table.clone())),
+            Some(_) => {}
+        }
+        let mut tables = self.tables.write();
+        let Some(entry) = tables.by_id.get_mut(&id) else {
+            return Ok(None);
+        };
+        if entry.table.is_none() {
+            entry.table = Some(Arc::new(Table::open(
+                &self.pool,
+                &entry.definition,
+                entry.state.clone(),
+                self.collations.clone(),
+            )?));
+        }
+        Ok(entry.table.clone())
+    }
+
+    /// The trees of a table, opened if need be.
+    pub fn trees_of(&self, definition: &Definition) -> Result<Arc<TableTrees>> {
+        match self.table_of(definition.id)? {
+            Some(table) => Ok(table.trees.load_full()),
+            None => Err(no_table(&definition.name)),
+        }
+    }
+
+    /// Refuses a schema with collations that the program does not have.
+    pub fn check_collations(&self, schema: &TableSchema) -> Result<()> {
+        for column in schema.columns.iter().filter(|c| c.collation != 0) {
+            match &self.collations {
+                Some(collations) => {
+                    collations.sort_key(column.collation, b"", None, &mut Vec::new())?
+                }
+                None => {
+                    return Err(Error::Invalid(format!(
+                        "column {} has collation {}, but the database was opened without \
+                         collations (Options::collations); 0 is memcmp",
+                        column.name, column.collation
+                    )))
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn table_of_tree(&self, tree: TreeId) -> Result<Option<Arc<Table>>> {
+        let id = self.tables.read().by_tree.get(&tree).copied();
+        match id {
+            Some(id) => self.table_of(id),
+            None => Ok(None),
+        }
+    }
+
+    fn free_noted(&self, note: &[u8]) -> Result<()> {
+        let (tree, value) = large::read_note(note)?;
+        if let Some(tree) = self.find(tree)? {
+            large::free(&tree, value)?;
+        }
+        Ok(())
+    }
+
+    fn find(&self, tree: TreeId) -> Result<Option<Arc<Tree>>> {
+        let Some(table) = self.table_of_tree(tree)? else {
+            return Ok(None);
+        };
+        let trees = table.trees.load();
+        let found = trees.all().find(|t| t.id() == tree).cloned();
+        Ok(found)
+    }
+}
+
+impl Trees for Registry {
+    fn tree(&self, tree: TreeId) -> Option<Arc<Tree>> {
+        match self.find(tree) {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::error!("opening tree {tree}: {error}");
+                None
+            }
+        }
+    }
+
+    fn purged(&self, note: &[u8]) -> Result<()> {
+        self.free_noted(note)
+    }
+
+    fn rolled_back(&self, note: &[u8]) -> Result<()> {
+        self.free_noted(note)
+    }
+
+    fn compensate(
+        &self,
+        tree: TreeId,
+        key: &[u8],
+        previous: Option<&[u8]>,
+        redo: &mut RedoBuffer,
+    ) -> Result<()> {
+        let Some(table) = self.table_of_tree(tree)? else {
+            return Ok(());
+        };
+        let trees = table.trees.load();
+        if trees.clustered.id() != tree {
+            return Ok(());
+        }
+        match previous {
+            None => redo.delete(table.id(), key),
+            Some(payload) if trees.large.is_none() => redo.put(table.id(), key, &[payload]),
+            Some(payload) => {
+                let whole = whole_row(&table, &trees, key, payload)?;
+                redo.put(table.id(), key, &[&whole]);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A row's payload with every value inside, as the log keeps it.
+fn whole_row(table: &Table, trees: &TableTrees, key: &[u8], stored: &[u8]) -> Result<Vec<u8>> {
+    let mut payload = stored.to_vec();
+    large::bring_inside(trees, &mut payload)?;
+    let row = RowRef::new(&table.layout, key, &payload)?;
+    let mut buffers = Vec::new();
+    let values = large::values(&table.layout, trees, row, true, &mut buffers)?;
+    let mut encoder = RowEncoder::default();
+    encoder.measure(&table.layout, &values)?;
+    let mut out = Vec::new();
+    encoder.write(&table.layout, &values, &mut out);
+    Ok(out)
+}

@@ -1,0 +1,140 @@
+//! What a table has besides its pages: counters, and who is using it.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+use crate::error::{Error, Result};
+
+/// A table's counters. Those of a checkpoint are written with it; see `recovery/`.
+pub(crate) struct TableState {
+    /// Committed inserts less deletes.
+    rows: AtomicI64,
+    /// The next auto-increment value.
+    next_auto: AtomicU64,
+    /// The auto-increment value that the log or a checkpoint is known to hold.
+    logged_auto: AtomicU64,
+    /// The next hidden row id.
+    pub next_row_id: AtomicU64,
+    /// The next number of a large value.
+    pub next_large: AtomicU64,
+    /// Transactions that have used the table and have not ended.
+    users: AtomicU64,
+    /// The table is being changed as a whole, or is gone: no transaction may begin to use it.
+    closed: AtomicBool,
+}
+
+impl TableState {
+    pub fn new(rows: i64, next_auto: u64) -> Self {
+        TableState {
+            rows: AtomicI64::new(rows),
+            next_auto: AtomicU64::new(next_auto),
+            logged_auto: AtomicU64::new(next_auto),
+            next_row_id: AtomicU64::new(1),
+            next_large: AtomicU64::new(1),
+            users: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    pub fn rows(&self) -> i64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    pub fn add_rows(&self, delta: i64) {
+        if delta != 0 {
+            self.rows.fetch_add(delta, Ordering::Relaxed);
+        }
+    }
+
+    pub fn set_rows(&self, rows: i64) {
+        self.rows.store(rows, Ordering::Relaxed);
+    }
+
+    pub fn next_auto(&self) -> u64 {
+        self.next_auto.load(Ordering::Relaxed)
+    }
+
+    pub fn raise_auto(&self, value: u64) {
+        self.next_auto.fetch_max(value, Ordering::Relaxed);
+    }
+
+    /// Starts anew at `value` (truncate, or an explicit wish).
+    pub fn reset_auto(&self, value: u64) {
+        self.next_auto.store(value, Ordering::Relaxed);
+        self.logged_auto.store(value, Ordering::Relaxed);
+    }
+
+    /// Takes `n` values; see [`crate::Table::reserve_auto_increment`].
+    pub fn reserve_auto(&self, n: u64, increment: u64, offset: u64, max: u64) -> Result<u64> {
+        let increment = increment.max(1);
+        // As MariaDB does: an offset beyond the increment counts as none.
+        let offset = if offset == 0 || offset > increment {
+            1
+        } else {
+            offset
+        };
+        let exhausted = |at: u64| {
+            Error::TooLarge(format!(
+                "the auto-increment counter is at {at} and can't go beyond {max}"
+            ))
+        };
+        loop {
+            let now = self.next_auto.load(Ordering::Relaxed);
+            let steps = now.max(1).saturating_sub(offset).div_ceil(increment);
+            let first = steps
+                .checked_mul(increment)
+                .and_then(|s| s.checked_add(offset))
+                .filter(|&first| first <= max)
+                .ok_or_else(|| exhausted(now))?;
+            // The counter stands right behind the last value taken, or at the end.
+            let last = first.saturating_add((n.max(1) - 1).saturating_mul(increment));
+            let after = last.min(max).saturating_add(1);
+            if self
+                .next_auto
+                .compare_exchange(now, after, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+            {
+                return Ok(first);
+            }
+        }
+    }
+
+    /// The counter, if the log does not know it yet; from now on it is taken as known.
+    pub fn unlogged_auto(&self) -> Option<u64> {
+        let next = self.next_auto();
+        (next > self.logged_auto.load(Ordering::Relaxed)
+            && self.logged_auto.fetch_max(next, Ordering::Relaxed) < next)
+            .then_some(next)
+    }
+
+    /// A transaction begins to use the table; false when it can't.
+    pub fn enter(&self) -> bool {
+        self.users.fetch_add(1, Ordering::SeqCst);
+        if self.closed.load(Ordering::SeqCst) {
+            self.leave();
+            return false;
+        }
+        true
+    }
+
+    /// A transaction that used the table has ended.
+    pub fn leave(&self) {
+        self.users.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Keeps transactions out; false, changing nothing, when some are in.
+    pub fn close(&self) -> bool {
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return false;
+        }
+        if self.users.load(Ordering::SeqCst) != 0 {
+            self.closed.store(false, Ordering::SeqCst);
+            return false;
+        }
+        true
+    }
+
+    /// Lets transactions in again.
+    pub fn reopen(&self) {
+        self.closed.store(false, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,283 @@
+//! What the optimizer of the embedding program asks: ranges, cardinalities, sizes.
+//!
+//! Cardinality is sampled. A walk over an index counts how often a key prefix changes from entry
+//! to entry; where a prefix fills the rest of a leaf, it seeks the next different one instead of
+//! reading on. So an index with few different values is counted exactly, and one with many from
+//! several pieces spread over the key space, scaled by the number of entries.
+
+use std::time::{Duration, Instant};
+
+use super::cursor::successor;
+use super::open_table::{IndexId, Table, TableTrees};
+use crate::error::Result;
+use crate::ids::PAGE_SIZE;
+use crate::row::entry;
+use crate::row::payload::RowRef;
+use crate::tree::{LeafImage, Position, Tree};
+use crate::txn::live_payload;
+
+/// Leaves read from the beginning of an index, per key prefix.
+const FIRST_LEAVES: usize = 256;
+/// Pieces sampled when that did not reach the end, and leaves in each.
+const PIECES: usize = 8;
+const PIECE_LEAVES: usize = 8;
+/// A table's sizes are counted anew after this long.
+const SIZES_LAST: Duration = Duration::from_secs(10);
+
+/// What is known of a table, until it is found out anew.
+#[derive(Default)]
+pub(crate) struct Statistics {
+    /// Per index, per key prefix; empty: not sampled yet.
+    cardinality: Vec<Vec<u64>>,
+    /// Rows when it was sampled.
+    rows: u64,
+    sizes: Option<(Instant, (u64, u64))>,
+}
+
+impl Table {
+    /// About how many entries of an index lie between two encoded key prefixes, both inclusive
+    /// (every entry that starts with `hi` counts as inside). `None` is open.
+    ///
+    /// # Errors
+    /// `Error::NotFound` for an unknown index; those of reading pages.
+    pub fn estimate_range(
+        &self,
+        index: IndexId,
+        lo: Option<&[u8]>,
+        hi: Option<&[u8]>,
+    ) -> Result<u64> {
+        let trees = self.trees.load();
+        let tree = trees.index(index)?;
+        let behind = hi.and_then(successor);
+        tree.estimate_range(lo, behind.as_deref())
+    }
+
+    /// About how many different values each prefix of an index's key has: element n counts the
+    /// first n + 1 parts. Sampled at the first call, kept until [`Table::analyze`], or until the
+    /// table has grown or shrunk by half.
+    ///
+    /// # Errors
+    /// `Error::NotFound` for an unknown index; those of reading pages.
+    pub fn cardinality(&self, index: IndexId) -> Result<Vec<u64>> {
+        self.key_layout(index)?;
+        let rows = self.estimate_rows();
+        {
+            let known = self.statistics.lock();
+            let near = known.rows / 2..=known.rows + known.rows / 2 + 100;
+            if let (Some(found), true) = (known.cardinality.get(index), near.contains(&rows)) {
+                return Ok(found.clone());
+            }
+        }
+        self.analyze()?;
+        let known = self.statistics.lock();
+        Ok(known.cardinality.get(index).cloned().unwrap_or_default())
+    }
+
+    /// Samples the indexes anew for [`Table::cardinality`].
+    ///
+    /// # Errors
+    /// Those of reading pages.
+    pub fn analyze(&self) -> Result<()> {
+        let rows = self.estimate_rows();
+        let trees = self.trees.load();
+        let mut cardinality = Vec::new();
+        for index in 0..=self.layout.indexes.len() {
+            let tree = trees.index(index)?;
+            let parts = self.key_layout(index)?.parts.len();
+            let total = tree.estimate_records()?;
+            let unique = self.key_layout(index)?.unique;
+            let mut sample = Sample::new(self, &trees, tree, index);
+            let mut found: Vec<u64> = Vec::new();
+            for part in 1..=parts {
+                let n = if unique && part == parts {
+                    total
+                } else {
+                    sample.distinct(part, total)?
+                };
+                // A longer prefix has no fewer values, and none has more than there are entries.
+                let least = found.last().copied().unwrap_or(0);
+                found.push(n.max(least).min(total.max(1)));
+            }
+            cardinality.push(found);
+        }
+        let mut known = self.statistics.lock();
+        known.cardinality = cardinality;
+        known.rows = rows;
+        known.sizes = None;
+        Ok(())
+    }
+
+    /// Bytes of the pages of the table: of rows and large values, and of secondary indexes.
+    ///
+    /// # Errors
+    /// Those of reading pages.
+    pub fn size_bytes(&self) -> Result<(u64, u64)> {
+        if let Some((when, sizes)) = self.statistics.lock().sizes {
+            if when.elapsed() < SIZES_LAST {
+                return Ok(sizes);
+            }
+        }
+        let trees = self.trees.load();
+        let bytes = |tree: &Tree| -> Result<u64> {
+            let stats = tree.stats()?;
+            Ok((stats.inner_pages + stats.leaf_pages) * PAGE_SIZE as u64)
+        };
+        let mut rows = bytes(&trees.clustered)?;
+        if let Some(large) = &trees.large {
+            rows += bytes(large)?;
+        }
+        let mut indexes = 0;
+        for tree in &trees.indexes {
+            indexes += bytes(tree)?;
+        }
+        self.statistics.lock().sizes = Some((Instant::now(), (rows, indexes)));
+        Ok((rows, indexes))
+    }
+}
+
+/// Counting different prefixes of an index's keys.
+struct Sample<'a> {
+    table: &'a Table,
+    trees: &'a TableTrees,
+    tree: &'a Tree,
+    index: IndexId,
+    image: LeafImage,
+    key: Vec<u8>,
+    /// The prefix last counted; empty before the first.
+    last: Vec<u8>,
+}
+
+/// What a piece of an index gave.
+struct Piece {
+    distinct: u64,
+    /// Where it stopped; `None` at the end of the index.
+    stopped: Option<Vec<u8>>,
+}
+
+impl<'a> Sample<'a> {
+    fn new(table: &'a Table, trees: &'a TableTrees, tree: &'a Tree, index: IndexId) -> Self {
+        Sample {
+            table,
+            trees,
+            tree,
+            index,
+            image: LeafImage::new(),
+            key: Vec::new(),
+            last: Vec::new(),
+        }
+    }
+
+    /// About how many different prefixes of `parts` parts there are among `total` entries.
+    fn distinct(&mut self, parts: usize, total: u64) -> Result<u64> {
+        let first = self.piece(Position::First, parts, FIRST_LEAVES)?;
+        let Some(stopped) = first.stopped else {
+            return Ok(first.distinct);
+        };
+        let mut distinct = first.distinct;
+        let mut entries = self.tree.estimate_range(None, Some(&stopped))?;
+        if self.tree.copy_leaf(Position::Last, &mut self.image)? && self.image.count() > 0 {
+            let mut greatest = Vec::new();
+            self.image.key(self.image.count() - 1, &mut greatest);
+            for n in 1..PIECES {
+                let from = between(&stopped, &greatest, n, PIECES);
+                let piece = self.piece(Position::AtOrAfter(&from), parts, PIECE_LEAVES)?;
+                distinct += piece.distinct;
+                let to = piece.stopped.as_deref();
+                entries += self.tree.estimate_range(Some(&from), to)?;
+            }
+        }
+        let share = distinct as f64 / entries.max(1) as f64;
+        Ok((share.min(1.0) * total as f64) as u64)
+    }
+
+    /// Counts different prefixes from a position on, over so many leaves.
+    fn piece(&mut self, from: Position<'_>, parts: usize, leaves: usize) -> Result<Piece> {
+        let mut distinct = 0;
+        self.last.clear();
+        let mut more = self.tree.copy_leaf(from, &mut self.image)?;
+        let mut at = match from {
+            Position::AtOrAfter(key) if more => self.image.lower_bound(key).0,
+            _ => 0,
+        };
+        for _ in 0..leaves {
+            if !more {
+                return Ok(Piece {
+                    distinct,
+                    stopped: None,
+                });
+            }
+            let mut ended_same = false;
+            while at < self.image.count() {
+                self.image.key(at, &mut self.key);
+                if !self.last.is_empty() && self.key.starts_with(&self.last) {
+                    ended_same = true;
+                } else if let Some(end) = self.prefix_end(at, parts)? {
+                    ended_same = false;
+                    distinct += 1;
+                    self.last.clear();
+                    self.last.extend_from_slice(&self.key[..end]);
+                }
+                at += 1;
+            }
+            at = 0;
+            match successor(&self.last) {
+                // The prefix may go on for many leaves: past them.
+                Some(next) if ended_same => {
+                    more = self
+                        .tree
+                        .copy_leaf(Position::AtOrAfter(&next), &mut self.image)?;
+                    at = if more {
+                        self.image.lower_bound(&next).0
+                    } else {
+                        0
+                    };
+                }
+                _ => more = self.tree.copy_next_leaf(&mut self.image)?,
+            }
+        }
+        Ok(Piece {
+            distinct,
+            stopped: more.then(|| self.last.clone()),
+        })
+    }
+
+    /// Where the first `parts` parts of record `at`'s key end; `None` for a deleted record.
+    fn prefix_end(&self, at: usize, parts: usize) -> Result<Option<usize>> {
+        let Some(payload) = live_payload(self.image.value(at))? else {
+            return Ok(None);
+        };
+        let layout = self.table.key_layout(self.index)?;
+        if self.index != 0 {
+            return entry::end_of(layout, parts, &self.key, payload).map(Some);
+        }
+        if let Some(end) = layout.end_of(parts, &self.key) {
+            return Ok(Some(end));
+        }
+        // A collated part: only its value tells how long it is.
+        let mut bytes = payload.to_vec();
+        super::large::bring_inside(self.trees, &mut bytes)?;
+        let row = RowRef::new(&self.table.layout, &self.key, &bytes)?;
+        let mut prefix = Vec::new();
+        for part in &layout.parts[..parts] {
+            part.encode(row.get(part.column)?, self.table.collations(), &mut prefix)?;
+        }
+        Ok(Some(prefix.len().min(self.key.len())))
+    }
+}
+
+/// The key `n`/`of` of the way between two keys, as far as 8 bytes after what they share tell.
+fn between(lo: &[u8], hi: &[u8], n: usize, of: usize) -> Vec<u8> {
+    let shared = lo.iter().zip(hi).take_while(|(a, b)| a == b).count();
+    let number = |key: &[u8]| {
+        let mut bytes = [0; 8];
+        let tail = &key[shared.min(key.len())..];
+        let len = tail.len().min(8);
+        bytes[..len].copy_from_slice(&tail[..len]);
+        u128::from(u64::from_be_bytes(bytes))
+    };
+    let (a, b) = (number(lo), number(hi));
+    let at = a + b.saturating_sub(a) * n as u128 / of as u128;
+    let mut key = lo[..shared].to_vec();
+    key.extend_from_slice(&(at as u64).to_be_bytes());
+    key
+}

@@ -1,0 +1,179 @@
+//! Walking the visible records of one tree, in both directions.
+//!
+//! A walk copies a leaf at a time and reads the copy without any latch. When every change of the
+//! leaf is older than the reader's snapshot, records need no look at their versions.
+
+use crate::error::Result;
+use crate::tree::{LeafImage, Position, Tree};
+use crate::txn::{live_payload, ReadView, Transaction};
+
+/// Which way a walk goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    Forward,
+    Backward,
+}
+
+/// A position in a tree, with the leaf around it.
+pub(super) struct Walk {
+    image: Option<LeafImage>,
+    at: usize,
+    all_visible: bool,
+    pub view: ReadView,
+    /// The key that the walk stands on.
+    pub key: Vec<u8>,
+    /// An older version that was fetched from undo.
+    older: Vec<u8>,
+    payload: Payload,
+}
+
+/// Where the payload of the present record stands.
+#[derive(Clone, Copy)]
+enum Payload {
+    /// In the image's record, from this byte on.
+    Image(usize),
+    Older,
+}
+
+impl Walk {
+    pub fn new() -> Self {
+        Walk {
+            image: None,
+            at: 0,
+            all_visible: false,
+            view: ReadView {
+                csn: crate::ids::Csn(0),
+                low: crate::ids::TxId(0),
+                own: crate::ids::TxId(0),
+            },
+            key: Vec::new(),
+            older: Vec::new(),
+            payload: Payload::Older,
+        }
+    }
+
+    /// The payload that the walk stands on.
+    #[inline]
+    pub fn payload(&self) -> &[u8] {
+        match (self.payload, &self.image) {
+            (Payload::Image(skip), Some(image)) => image.value(self.at).get(skip..).unwrap_or(&[]),
+            _ => &self.older,
+        }
+    }
+
+    /// Goes to the record at `position`, or the first visible one behind it in `direction`.
+    pub fn seek(
+        &mut self,
+        txn: &Transaction,
+        tree: &Tree,
+        view: ReadView,
+        position: Position<'_>,
+        direction: Direction,
+    ) -> Result<bool> {
+        self.view = view;
+        let image = self.image.get_or_insert_with(LeafImage::new);
+        if !tree.copy_leaf(position, image)? {
+            return Ok(false);
+        }
+        self.all_visible = image.max_txid() < view.low.0;
+        // One past the record in walking direction, so that a step leads to it.
+        let ahead = match position {
+            Position::First => 0,
+            Position::Last => image.count(),
+            Position::AtOrAfter(key) => image.lower_bound(key).0,
+            Position::Before(key) => image.lower_bound(key).0,
+            Position::After(key) | Position::AtOrBefore(key) => {
+                let (at, equal) = image.lower_bound(key);
+                at + usize::from(equal)
+            }
+        };
+        match direction {
+            Direction::Forward => self.forward(txn, tree, ahead),
+            Direction::Backward => self.backward(txn, tree, ahead),
+        }
+    }
+
+    /// Goes to the next visible record in `direction`; false at the end.
+    #[inline]
+    pub fn step(&mut self, txn: &Transaction, tree: &Tree, direction: Direction) -> Result<bool> {
+        match direction {
+            Direction::Forward => self.forward(txn, tree, self.at + 1),
+            Direction::Backward => self.backward(txn, tree, self.at),
+        }
+    }
+
+    /// The first visible record from `at` on.
+    fn forward(&mut self, txn: &Transaction, tree: &Tree, mut at: usize) -> Result<bool> {
+        loop {
+            while at < self.count() {
+                if self.stand(txn, at)? {
+                    return Ok(true);
+                }
+                at += 1;
+            }
+            if !self.next_leaf(tree, Direction::Forward)? {
+                return Ok(false);
+            }
+            at = 0;
+        }
+    }
+
+    /// The last visible record before `at`.
+    fn backward(&mut self, txn: &Transaction, tree: &Tree, mut at: usize) -> Result<bool> {
+        loop {
+            while at > 0 {
+                at -= 1;
+                if self.stand(txn, at)? {
+                    return Ok(true);
+                }
+            }
+            if !self.next_leaf(tree, Direction::Backward)? {
+                return Ok(false);
+            }
+            at = self.count();
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.image.as_ref().map_or(0, LeafImage::count)
+    }
+
+    fn next_leaf(&mut self, tree: &Tree, direction: Direction) -> Result<bool> {
+        let Some(image) = &mut self.image else {
+            return Ok(false);
+        };
+        let more = match direction {
+            Direction::Forward => tree.copy_next_leaf(image)?,
+            Direction::Backward => tree.copy_previous_leaf(image)?,
+        };
+        self.all_visible = image.max_txid() < self.view.low.0;
+        Ok(more)
+    }
+
+    /// Stands on record `at`, if the view sees it.
+    #[inline]
+    fn stand(&mut self, txn: &Transaction, at: usize) -> Result<bool> {
+        let Some(image) = &self.image else {
+            return Ok(false);
+        };
+        let value = image.value(at);
+        let found = if self.all_visible {
+            live_payload(value)?
+        } else {
+            txn.visible(&self.view, value, &mut self.older)?
+        };
+        let Some(payload) = found else {
+            return Ok(false);
+        };
+        // A payload of this version is the tail of the record; an older one is in its buffer.
+        let skip = value.len().wrapping_sub(payload.len());
+        self.payload = if value.as_ptr().wrapping_add(skip) == payload.as_ptr() {
+            Payload::Image(skip)
+        } else {
+            Payload::Older
+        };
+        self.at = at;
+        image.key(at, &mut self.key);
+        Ok(true)
+    }
+}

@@ -1,0 +1,618 @@
+//! Row operations: each changes the clustered tree and the secondary trees, and is logged, as one.
+//!
+//! An operation runs inside the gate, so that a checkpoint sees it whole. When another
+//! transaction's lock is in the way, what was done so far is undone, the gate is left, and after
+//! the wait the operation starts again: nobody waits with half an operation in the trees.
+
+use smallvec::SmallVec;
+
+use super::large;
+use super::open_table::{check_key, Table, TableTrees};
+use super::transaction::Transaction;
+use crate::error::{Error, Result};
+use crate::row::entry;
+use crate::row::layout::KeyLayout;
+use crate::row::payload::{self, Field, LargeRef, RowEncoder, RowRef};
+use crate::row::Value;
+use crate::tree::Tree;
+use crate::txn::{self, Conflict, Delete, GateGuard, LockMode, Put, PutMode, MAX_PAYLOAD};
+
+/// Buffers that a transaction keeps from row to row.
+#[derive(Default)]
+pub(super) struct Scratch {
+    encoder: RowEncoder,
+    /// The clustered key of the row last written.
+    pub key: Vec<u8>,
+    /// What goes into the clustered tree.
+    payload: Vec<u8>,
+    /// What goes into the log, where that is something else (values inside).
+    redo: Vec<u8>,
+    /// What stood in the clustered tree.
+    old: Vec<u8>,
+    /// What stood in the way in a unique index; then the clustered key of its row.
+    pub found: Vec<u8>,
+    entry: EntryBytes,
+    old_entry: EntryBytes,
+}
+
+#[derive(Default)]
+struct EntryBytes {
+    key: Vec<u8>,
+    payload: Vec<u8>,
+}
+
+impl EntryBytes {
+    fn encode(
+        &mut self,
+        table: &Table,
+        index: &KeyLayout,
+        row: &[Value<'_>],
+        clustered_key: &[u8],
+    ) -> Result<()> {
+        self.key.clear();
+        self.payload.clear();
+        entry::encode(
+            index,
+            row,
+            clustered_key,
+            table.collations(),
+            &mut self.key,
+            &mut self.payload,
+        )?;
+        check_key(&self.key)?;
+        if self.payload.len() > MAX_PAYLOAD {
+            return Err(Error::TooLarge(format!(
+                "an index entry keeps at most {MAX_PAYLOAD} bytes beside its key, not {}",
+                self.payload.len()
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// How far an operation came.
+enum Step {
+    Done,
+    Wait(Conflict),
+}
+
+type Row<'a> = SmallVec<[Value<'a>; 16]>;
+
+/// One operation's environment.
+struct Op<'a> {
+    txn: &'a mut txn::Transaction,
+    inside: &'a GateGuard<'a>,
+    table: &'a Table,
+    trees: &'a TableTrees,
+}
+
+macro_rules! or_wait {
+    ($step:expr) => {
+        if let Step::Wait(conflict) = $step {
+            return Ok(Step::Wait(conflict));
+        }
+    };
+}
+
+fn no_row() -> Error {
+    Error::NotFound {
+        what: "row",
+        name: "of that key".into(),
+    }
+}
+
+fn impossible(what: &str) -> Error {
+    Error::Internal(format!("a row and its index entries disagree: {what}"))
+}
+
+impl Transaction {
+    /// Inserts a row, a value for each column.
+    ///
+    /// # Errors
+    /// [`Error::Duplicate`] names the unique index in the way ([`Transaction::duplicate_key`]
+    /// has the row in the way); [`Error::Invalid`] a value that does not fit its column;
+    /// [`Error::TooLarge`] a key or row beyond the limits; the errors of waiting for locks.
+    pub fn insert(&mut self, table: &Table, row: &[Value<'_>]) -> Result<()> {
+        let used = self.enter_table(table)?;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let result = self.insert_row(table, row, &mut scratch);
+        self.scratch = scratch;
+        self.wrote(table, used, result.is_ok());
+        result?;
+        self.used[used].rows += 1;
+        self.counts.inserted += 1;
+        Ok(())
+    }
+
+    /// Replaces the row with the given clustered key. The new row may have another key.
+    /// A column given as [`Value::OutOfRow`] keeps its present value.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such row; otherwise as [`Transaction::insert`].
+    pub fn update(
+        &mut self,
+        table: &Table,
+        clustered_key: &[u8],
+        new_row: &[Value<'_>],
+    ) -> Result<()> {
+        let used = self.enter_table(table)?;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let result = self.update_row(table, clustered_key, new_row, &mut scratch);
+        self.scratch = scratch;
+        self.wrote(table, used, result.is_ok());
+        result?;
+        self.counts.updated += 1;
+        Ok(())
+    }
+
+    /// Deletes the row with the given clustered key.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such row; the errors of waiting for locks.
+    pub fn delete(&mut self, table: &Table, clustered_key: &[u8]) -> Result<()> {
+        let used = self.enter_table(table)?;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let trees = table.trees.load();
+        let result = self.attempt(table, &trees, |op| op.delete(clustered_key, &mut scratch));
+        scratch.key.clear();
+        scratch.key.extend_from_slice(clustered_key);
+        self.scratch = scratch;
+        self.wrote(table, used, result.is_ok());
+        result?;
+        self.used[used].rows -= 1;
+        self.counts.deleted += 1;
+        Ok(())
+    }
+
+    /// The clustered key of the row last inserted, updated or deleted by this transaction.
+    pub fn last_key(&self) -> &[u8] {
+        &self.scratch.key
+    }
+
+    /// After [`Error::Duplicate`]: the clustered key of the row that was in the way.
+    pub fn duplicate_key(&self) -> &[u8] {
+        &self.scratch.found
+    }
+
+    fn wrote(&mut self, table: &Table, used: usize, ok: bool) {
+        self.writes += 1;
+        self.last_table = table.id();
+        self.used[used].written |= ok;
+    }
+
+    /// Runs an operation until it is done or fails; nothing of a failed one remains.
+    fn attempt(
+        &mut self,
+        table: &Table,
+        trees: &TableTrees,
+        mut operation: impl FnMut(&mut Op<'_>) -> Result<Step>,
+    ) -> Result<()> {
+        loop {
+            let savepoint = self.inner.savepoint();
+            let step = {
+                let inside = self.shared.system.gate().enter();
+                operation(&mut Op {
+                    txn: &mut self.inner,
+                    inside: &inside,
+                    table,
+                    trees,
+                })
+            };
+            match step {
+                Ok(Step::Done) => return Ok(()),
+                Ok(Step::Wait(conflict)) => {
+                    self.inner.rollback_to(&savepoint)?;
+                    self.inner.wait(&conflict)?;
+                }
+                Err(error) => {
+                    self.inner.rollback_to(&savepoint)?;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn insert_row(&mut self, table: &Table, row: &[Value<'_>], s: &mut Scratch) -> Result<()> {
+        s.encoder.measure(&table.layout, row)?;
+        s.key.clear();
+        table.new_clustered_key(row, &mut s.key)?;
+        let trees = table.trees.load();
+        if s.encoder.encoded_len() <= large::IN_ROW_LIMIT {
+            write_payload(table, row, s);
+            return self.attempt(table, &trees, |op| op.insert(row, s));
+        }
+        let start = self.inner.savepoint();
+        let result = self
+            .place(table, &trees, row, None, s)
+            .and_then(|_| self.attempt(table, &trees, |op| op.insert(row, s)));
+        if result.is_err() {
+            self.inner.rollback_to(&start)?;
+        }
+        result
+    }
+
+    fn update_row(
+        &mut self,
+        table: &Table,
+        old_key: &[u8],
+        row: &[Value<'_>],
+        s: &mut Scratch,
+    ) -> Result<()> {
+        let trees = table.trees.load();
+        if trees.large.is_some() {
+            let start = self.inner.savepoint();
+            let result = self.update_with_large(table, &trees, old_key, row, s);
+            if result.is_err() {
+                self.inner.rollback_to(&start)?;
+            }
+            return result;
+        }
+        s.encoder.measure(&table.layout, row)?;
+        s.key.clear();
+        if table.layout.hidden {
+            s.key.extend_from_slice(old_key);
+        } else {
+            table.new_clustered_key(row, &mut s.key)?;
+        }
+        write_payload(table, row, s);
+        self.attempt(table, &trees, |op| {
+            if s.key == old_key {
+                op.update(row, None, &[], s)
+            } else {
+                op.delete_and_insert(old_key, row, s)
+            }
+        })
+    }
+
+    /// The update of a table that may have values outside rows: the old row is locked and read
+    /// first, for the new one may share values with it.
+    fn update_with_large(
+        &mut self,
+        table: &Table,
+        trees: &TableTrees,
+        old_key: &[u8],
+        given: &[Value<'_>],
+        s: &mut Scratch,
+    ) -> Result<()> {
+        self.inner
+            .lock_row(&trees.clustered, old_key, LockMode::Exclusive)?;
+        let view = self.inner.latest_view();
+        let mut stored = Vec::new();
+        self.inner
+            .read(&trees.clustered, old_key, &view, |payload| {
+                stored.extend_from_slice(payload)
+            })?
+            .ok_or_else(no_row)?;
+        let mut old_bytes = stored.clone();
+        large::bring_inside(trees, &mut old_bytes)?;
+        let old = RowRef::new(&table.layout, old_key, &old_bytes)?;
+
+        // Columns given as "outside" are as in the old row, which also gives their key parts.
+        if given.len() != table.layout.columns.len() {
+            return s.encoder.measure(&table.layout, given);
+        }
+        let mut buffers = Vec::new();
+        let old_values = large::values(&table.layout, trees, old, false, &mut buffers)?;
+        let row = with_kept(given, &old_values);
+        s.key.clear();
+        if table.layout.hidden {
+            s.key.extend_from_slice(old_key);
+        } else {
+            table.new_clustered_key(&row, &mut s.key)?;
+        }
+        if s.key != old_key {
+            // Another row: it shares nothing.
+            let mut buffers = Vec::new();
+            let old_values = large::values(&table.layout, trees, old, true, &mut buffers)?;
+            let row = with_kept(given, &old_values);
+            self.place(table, trees, &row, None, s)?;
+            return self.attempt(table, trees, |op| op.delete_and_insert(old_key, &row, s));
+        }
+        let mut keep: SmallVec<[Option<LargeRef>; 16]> = SmallVec::new();
+        keep.resize(given.len(), None);
+        for (i, value) in given.iter().enumerate() {
+            if let (Value::OutOfRow(_), Field::Outside(at)) = (value, old.field(i)?) {
+                keep[i] = Some(at);
+            }
+        }
+        self.share_unchanged(trees, old, given, &mut keep)?;
+        let mut goes = Vec::new();
+        large::references(&table.layout, trees, old_key, &stored, &mut goes)?;
+        goes.retain(|old| !keep.contains(&Some(*old)));
+        self.place(table, trees, &row, Some(&keep), s)?;
+        self.attempt(table, trees, |op| {
+            op.update(&row, Some(&old_values), &goes, s)
+        })
+    }
+
+    /// Finds values that the new row has in common with the old one, outside of it.
+    fn share_unchanged(
+        &self,
+        trees: &TableTrees,
+        old: RowRef<'_>,
+        new: &[Value<'_>],
+        keep: &mut [Option<LargeRef>],
+    ) -> Result<()> {
+        let mut bytes = Vec::new();
+        for reference in old.references() {
+            let (column, at) = reference?;
+            let Some(&Value::Bytes(value)) = new.get(column) else {
+                continue;
+            };
+            if keep[column].is_none() && at.len == value.len() as u64 {
+                bytes.clear();
+                large::read(trees, at, u64::MAX, &mut bytes)?;
+                if bytes == value {
+                    keep[column] = Some(at);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lays a row out with values outside as needed, writes those, and fills `s.payload` and
+    /// `s.redo`. With `keep`, those values stand outside already.
+    fn place(
+        &mut self,
+        table: &Table,
+        trees: &TableTrees,
+        row: &[Value<'_>],
+        keep: Option<&[Option<LargeRef>]>,
+        s: &mut Scratch,
+    ) -> Result<()> {
+        let layout = &table.layout;
+        s.encoder.begin(row.len());
+        if let Some(keep) = keep {
+            for (i, at) in keep.iter().enumerate() {
+                // Number 0: "as in the row before".
+                s.encoder.outside[i] = at.map(|at| LargeRef { id: 0, len: at.len });
+            }
+        }
+        s.encoder.lay_out(layout, row)?;
+        s.redo.clear();
+        s.encoder.write(layout, row, &mut s.redo);
+        if let Some(keep) = keep {
+            s.encoder.outside.copy_from_slice(keep);
+            s.encoder.lay_out(layout, row)?;
+        }
+        if s.encoder.encoded_len() > large::IN_ROW_LIMIT {
+            for column in large::choose(layout, row, &mut s.encoder)? {
+                if let Value::Bytes(bytes) = row[column] {
+                    let at =
+                        large::write(&mut self.inner, &self.shared.system, table, trees, bytes)?;
+                    s.encoder.outside[column] = Some(at);
+                }
+            }
+            s.encoder.lay_out(layout, row)?;
+        }
+        s.payload.clear();
+        s.encoder.write(layout, row, &mut s.payload);
+        if s.payload.len() > MAX_PAYLOAD {
+            let system = &self.shared.system;
+            let at = large::write(&mut self.inner, system, table, trees, &s.payload)?;
+            s.payload.clear();
+            payload::put_outside_row(at, &mut s.payload);
+        }
+        Ok(())
+    }
+}
+
+/// A row in which columns given as "outside" have the old row's values.
+fn with_kept<'a>(given: &[Value<'a>], old: &[Value<'a>]) -> Row<'a> {
+    given
+        .iter()
+        .zip(old)
+        .map(|(&new, &old)| match new {
+            Value::OutOfRow(_) => old,
+            new => new,
+        })
+        .collect()
+}
+
+/// Fills `s.payload` with a measured row that has nothing outside.
+fn write_payload(table: &Table, row: &[Value<'_>], s: &mut Scratch) {
+    s.redo.clear();
+    s.payload.clear();
+    s.encoder.write(&table.layout, row, &mut s.payload);
+}
+
+impl Op<'_> {
+    fn insert(&mut self, row: &[Value<'_>], s: &mut Scratch) -> Result<Step> {
+        s.found.clear();
+        let put = self.txn.try_put(
+            self.inside,
+            &self.trees.clustered,
+            &s.key,
+            &s.payload,
+            PutMode::Insert,
+            None,
+        )?;
+        match put {
+            Put::Done { .. } => {}
+            Put::Conflict(conflict) => return Ok(Step::Wait(conflict)),
+            Put::Changed => return Err(Error::WriteConflict),
+            Put::Duplicate => {
+                s.found.extend_from_slice(&s.key);
+                return Err(Error::Duplicate { index: 0 });
+            }
+            Put::Missing => return Err(impossible("insert")),
+        }
+        for n in 1..=self.table.layout.indexes.len() {
+            let index = &self.table.layout.indexes[n - 1];
+            s.entry.encode(self.table, index, row, &s.key)?;
+            or_wait!(self.put_entry(n, &s.entry, PutMode::Insert, &mut s.found)?);
+        }
+        self.log_put(s)?;
+        Ok(Step::Done)
+    }
+
+    fn log_put(&mut self, s: &Scratch) -> Result<()> {
+        let redo = if s.redo.is_empty() {
+            &s.payload
+        } else {
+            &s.redo
+        };
+        self.txn
+            .log_put(self.inside, self.table.id(), &s.key, &[redo])
+    }
+
+    fn put_entry(
+        &mut self,
+        index: usize,
+        entry: &EntryBytes,
+        mode: PutMode,
+        found: &mut Vec<u8>,
+    ) -> Result<Step> {
+        let tree = &self.trees.indexes[index - 1];
+        let unique = self.table.layout.indexes[index - 1].unique;
+        let put = self.txn.try_put(
+            self.inside,
+            tree,
+            &entry.key,
+            &entry.payload,
+            mode,
+            unique.then_some(&mut *found),
+        )?;
+        match put {
+            Put::Done { .. } => Ok(Step::Done),
+            Put::Conflict(conflict) => Ok(Step::Wait(conflict)),
+            Put::Changed => Err(Error::WriteConflict),
+            Put::Duplicate if unique => {
+                let row = entry::clustered_key(&entry.key, found)?.to_vec();
+                *found = row;
+                Err(Error::Duplicate { index })
+            }
+            Put::Duplicate => Err(impossible("an entry exists before its row")),
+            Put::Missing => Err(impossible("an entry is missing")),
+        }
+    }
+
+    fn delete_entry(&mut self, tree: &Tree, key: &[u8]) -> Result<Step> {
+        match self.txn.try_delete(self.inside, tree, key, None)? {
+            Delete::Done => Ok(Step::Done),
+            Delete::Conflict(conflict) => Ok(Step::Wait(conflict)),
+            Delete::Changed => Err(Error::WriteConflict),
+            Delete::Missing => Err(impossible("an entry is missing")),
+        }
+    }
+
+    /// Replaces the row of `s.key` by `row`, of the same key. Without `old_row` it is taken from
+    /// the tree, and has nothing outside. `goes`: values that no longer belong to the row.
+    fn update(
+        &mut self,
+        row: &[Value<'_>],
+        old_row: Option<&[Value<'_>]>,
+        goes: &[LargeRef],
+        s: &mut Scratch,
+    ) -> Result<Step> {
+        let layout = &self.table.layout;
+        s.found.clear();
+        s.old.clear();
+        let put = self.txn.try_put(
+            self.inside,
+            &self.trees.clustered,
+            &s.key,
+            &s.payload,
+            PutMode::Update,
+            old_row.is_none().then_some(&mut s.old),
+        )?;
+        match put {
+            Put::Done { .. } => {}
+            Put::Conflict(conflict) => return Ok(Step::Wait(conflict)),
+            Put::Changed => return Err(Error::WriteConflict),
+            Put::Missing => return Err(no_row()),
+            Put::Duplicate => return Err(impossible("update")),
+        }
+        let decoded: Row<'_>;
+        let old_row = match old_row {
+            Some(old) => old,
+            None if layout.indexes.is_empty() => &[],
+            None => {
+                let old = RowRef::new(layout, &s.key, &s.old)?;
+                decoded = (0..layout.columns.len())
+                    .map(|i| old.get(i))
+                    .collect::<Result<_>>()?;
+                &decoded
+            }
+        };
+        for (n, index) in layout.indexes.iter().enumerate() {
+            if index
+                .parts
+                .iter()
+                .all(|p| old_row[p.column] == row[p.column])
+            {
+                continue;
+            }
+            s.old_entry.encode(self.table, index, old_row, &s.key)?;
+            s.entry.encode(self.table, index, row, &s.key)?;
+            if s.old_entry.key != s.entry.key {
+                let tree = &self.trees.indexes[n];
+                or_wait!(self.delete_entry(tree, &s.old_entry.key)?);
+                or_wait!(self.put_entry(n + 1, &s.entry, PutMode::Insert, &mut s.found)?);
+            } else if s.old_entry.payload != s.entry.payload {
+                or_wait!(self.put_entry(n + 1, &s.entry, PutMode::Update, &mut s.found)?);
+            }
+        }
+        self.let_go(goes)?;
+        self.log_put(s)?;
+        Ok(Step::Done)
+    }
+
+    /// Values that a committed row version no longer refers to.
+    fn let_go(&mut self, values: &[LargeRef]) -> Result<()> {
+        if let (Some(tree), false) = (&self.trees.large, values.is_empty()) {
+            for &value in values {
+                let note = large::note(tree.id(), value);
+                self.txn.note_on_purge(self.inside, &note)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &[u8], s: &mut Scratch) -> Result<Step> {
+        let layout = &self.table.layout;
+        s.old.clear();
+        match self
+            .txn
+            .try_delete(self.inside, &self.trees.clustered, key, Some(&mut s.old))?
+        {
+            Delete::Done => {}
+            Delete::Conflict(conflict) => return Ok(Step::Wait(conflict)),
+            Delete::Changed => return Err(Error::WriteConflict),
+            Delete::Missing => return Err(no_row()),
+        }
+        if self.trees.large.is_some() {
+            let mut goes = Vec::new();
+            large::references(layout, self.trees, key, &s.old, &mut goes)?;
+            self.let_go(&goes)?;
+            large::bring_inside(self.trees, &mut s.old)?;
+        }
+        if !layout.indexes.is_empty() {
+            let old = RowRef::new(layout, key, &s.old)?;
+            let mut buffers = Vec::new();
+            let row: Row<'_> = if self.trees.large.is_some() {
+                large::values(layout, self.trees, old, false, &mut buffers)?.into()
+            } else {
+                (0..layout.columns.len())
+                    .map(|i| old.get(i))
+                    .collect::<Result<_>>()?
+            };
+            for (index, tree) in layout.indexes.iter().zip(&self.trees.indexes) {
+                s.old_entry.encode(self.table, index, &row, key)?;
+                or_wait!(self.delete_entry(tree, &s.old_entry.key)?);
+            }
+        }
+        self.txn.log_delete(self.inside, self.table.id(), key)?;
+        Ok(Step::Done)
+    }
+
+    fn delete_and_insert(
+        &mut self,
+        old_key: &[u8],
+        row: &[Value<'_>],
+        s: &mut Scratch,
+    ) -> Result<Step> {
+        or_wait!(self.delete(old_key, s)?);
+        self.insert(row, s)
+    }
+}
