@@ -336,7 +336,9 @@ impl Queue {
                 }
             },
             None => {
-                if self.waiters.is_empty() && self.compatible(who, mode) {
+                // Whoever holds the row already goes before those in the queue.
+                let first = self.waiters.is_empty() || self.position(who).is_some();
+                if first && self.compatible(who, mode) {
                     return Enqueued::Retry;
                 }
             }
@@ -382,5 +384,55 @@ impl Queue {
             }
             waiter.who.parker.wake(WaitState::Granted);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upgrade_whose_hindrance_has_gone_does_not_queue() {
+        let locks = LockTable::default();
+        let row = Row::new(TreeId(1), b"k");
+        let [a, b, c] = [(); 3].map(|()| Participant::new(Default::default()));
+        assert!(locks.try_lock(row, &a, LockMode::Shared, 0));
+        assert!(locks.try_lock(row, &b, LockMode::Shared, 0));
+        let queued = locks.enqueue(row, &c, LockMode::Exclusive, 0, None);
+        assert_eq!(queued, Enqueued::Waiting);
+        assert!(!locks.try_lock(row, &a, LockMode::Exclusive, 0));
+        locks.release(row, &b);
+        // Nobody would wake it: it is the only holder.
+        let queued = locks.enqueue(row, &a, LockMode::Exclusive, 0, None);
+        assert_eq!(queued, Enqueued::Retry);
+        assert!(locks.try_lock(row, &a, LockMode::Exclusive, 0));
+        locks.release(row, &a);
+        assert_eq!(c.parker.state(), WaitState::Granted);
+    }
+
+    #[test]
+    fn a_reader_does_not_pass_a_waiting_writer() {
+        let locks = LockTable::default();
+        let row = Row::new(TreeId(1), b"k");
+        let [a, b, c] = [(); 3].map(|()| Participant::new(Default::default()));
+        assert!(locks.try_lock(row, &a, LockMode::Shared, 0));
+        locks.enqueue(row, &b, LockMode::Exclusive, 0, None);
+        assert!(!locks.try_lock(row, &c, LockMode::Shared, 0));
+        let queued = locks.enqueue(row, &c, LockMode::Shared, 0, None);
+        assert_eq!(queued, Enqueued::Waiting);
+        // The writer gives up: the reader behind it is granted beside the first.
+        assert!(!locks.leave(row, &b));
+        assert_eq!(c.parker.state(), WaitState::Granted);
+    }
+
+    #[test]
+    fn who_waits_for_a_writer_that_has_ended_tries_again() {
+        let locks = LockTable::default();
+        let row = Row::new(TreeId(1), b"k");
+        let [a, b] = [(); 2].map(|()| Participant::new(Default::default()));
+        assert!(a.take_rows().is_empty());
+        let queued = locks.enqueue(row, &b, LockMode::Exclusive, 0, Some(&a));
+        assert_eq!(queued, Enqueued::Retry);
+        assert_eq!(locks.len(), 0);
     }
 }
