@@ -95,15 +95,14 @@ struct Session {
     /// Own writes, newest state by key.
     own: BTreeMap<u8, Row>,
     savepoints: Vec<(Savepoint, BTreeMap<u8, Row>)>,
-    savepoint_count: u32,
 }
 
 struct World {
     fixture: Fixture,
     history: History,
     sessions: Vec<Session>,
-    /// Explicit locks: key → holders (session, mode, savepoint count when locked).
-    locks: HashMap<u8, Vec<(usize, LockMode, u32)>>,
+    /// Explicit locks: key → holders.
+    locks: HashMap<u8, Vec<(usize, LockMode)>>,
 }
 
 impl World {
@@ -119,7 +118,6 @@ impl World {
                 snapshot: None,
                 own: BTreeMap::new(),
                 savepoints: Vec::new(),
-                savepoint_count: 0,
             })
             .collect();
         World {
@@ -155,7 +153,7 @@ impl World {
 
     fn other_holder(&self, who: usize, key: u8) -> bool {
         let holders = self.locks.get(&key);
-        holders.is_some_and(|holders| holders.iter().any(|(i, _, _)| *i != who))
+        holders.is_some_and(|holders| holders.iter().any(|(i, _)| *i != who))
     }
 
     fn changed(&self, who: usize, key: u8) -> bool {
@@ -167,15 +165,7 @@ impl World {
     }
 
     fn wrote(&mut self, who: usize, key: u8, row: Row) {
-        let session = &mut self.sessions[who];
-        let first = session.own.insert(key, row).is_none();
-        let count = session.savepoint_count;
-        // The header holds the row now; an entry made after the newest savepoint goes.
-        if first {
-            if let Some(holders) = self.locks.get_mut(&key) {
-                holders.retain(|(i, _, since)| *i != who || *since != count);
-            }
-        }
+        self.sessions[who].own.insert(key, row);
     }
 
     fn end(&mut self, who: usize) {
@@ -183,9 +173,8 @@ impl World {
         session.snapshot = None;
         session.own.clear();
         session.savepoints.clear();
-        session.savepoint_count = 0;
         for holders in self.locks.values_mut() {
-            holders.retain(|(i, _, _)| *i != who);
+            holders.retain(|(i, _)| *i != who);
         }
     }
 
@@ -194,7 +183,8 @@ impl World {
         let read_committed = who == 0;
         let session = &mut self.sessions[who];
         match step {
-            Step::Put(..) | Step::Delete(_) | Step::Lock(..) | Step::Read(_) | Step::Scan => {
+            Step::Put(..) | Step::Delete(_) | Step::Lock(..) => session.txn.start_statement(),
+            Step::Read(_) | Step::Scan => {
                 session.txn.start_statement();
                 if !read_committed && session.snapshot.is_none() {
                     session.snapshot = Some(self.history.commits);
@@ -261,7 +251,6 @@ impl World {
             }
             Step::Savepoint => {
                 let savepoint = session.txn.savepoint();
-                session.savepoint_count += 1;
                 session.savepoints.push((savepoint, session.own.clone()));
             }
             Step::RollbackTo(which) => {
@@ -269,7 +258,16 @@ impl World {
                     session.savepoints.truncate(which + 1);
                     let (savepoint, own) = session.savepoints[*which].clone();
                     session.txn.rollback_to(&savepoint).unwrap();
-                    session.own = own;
+                    let undone = std::mem::replace(&mut session.own, own);
+                    let newest = self.history.commits;
+                    for key in undone.into_keys() {
+                        let still = self.sessions[who].own.contains_key(&key);
+                        if !still && self.history.at(key, newest).is_some() {
+                            let holders = self.locks.entry(key).or_default();
+                            holders.retain(|(i, _)| *i != who);
+                            holders.push((who, LockMode::Exclusive));
+                        }
+                    }
                 }
             }
             Step::Commit => {
@@ -310,24 +308,23 @@ impl World {
             assert_eq!(done, LockRow::Changed);
             return;
         }
-        let since = self.sessions[who].savepoint_count;
         let holders = self.locks.entry(key).or_default();
-        let mine = holders.iter().find(|(i, _, _)| *i == who);
-        let mut others = holders.iter().filter(|(i, _, _)| *i != who);
+        let mine = holders.iter().find(|(i, _)| *i == who);
+        let mut others = holders.iter().filter(|(i, _)| *i != who);
         let granted = match (mine, mode) {
-            (Some((_, LockMode::Exclusive, _)), _) | (Some(_), LockMode::Shared) => true,
+            (Some((_, LockMode::Exclusive)), _) | (Some(_), LockMode::Shared) => true,
             (_, LockMode::Exclusive) => others.next().is_none(),
-            (None, LockMode::Shared) => others.all(|(_, held, _)| *held == LockMode::Shared),
+            (None, LockMode::Shared) => others.all(|(_, held)| *held == LockMode::Shared),
         };
         if !granted {
             assert!(matches!(done, LockRow::Conflict(_)), "{done:?}");
             return;
         }
         assert_eq!(done, LockRow::Done);
-        match holders.iter_mut().find(|(i, _, _)| *i == who) {
+        match holders.iter_mut().find(|(i, _)| *i == who) {
             Some(held) if mode == LockMode::Exclusive => held.1 = mode,
             Some(_) => {}
-            None => holders.push((who, mode, since)),
+            None => holders.push((who, mode)),
         }
     }
 
