@@ -5,5 +5,3 @@ mod ascii;
 mod model;
 
 mod schemas;
-
-

@@ -36,6 +36,8 @@ struct World {
     committed: Model,
 }
 
+macro_rules! trace { ($($t:tt)*) => { if std::env::var_os("MODEL_TRACE").is_some() { eprintln!($($t)*) } } }
+
 const NAMES: [&str; 3] = ["app/one", "app/two", "other/three"];
 
 impl World {
@@ -55,11 +57,15 @@ impl World {
 
     fn define(&mut self) {
         let name = NAMES[self.rng.random_range(0..NAMES.len())];
-        match (self.rng.random_range(0..6), self.committed.contains_key(name)) {
+        match (
+            self.rng.random_range(0..6),
+            self.committed.contains_key(name),
+        ) {
             (_, false) => {
                 let schema = schemas::schema(&mut self.rng);
                 let table = self.db().create_table(name, &schema).unwrap();
                 assert_eq!(table.schema(), &schema);
+                trace!("create {name} {:?} {:?}", schema.primary, schema.indexes);
                 self.committed.insert(
                     name.into(),
                     ModelTable {
@@ -69,10 +75,12 @@ impl World {
                 );
             }
             (0, true) => {
+                trace!("drop {name}");
                 self.db().drop_table(name).unwrap();
                 self.committed.remove(name);
             }
             (1, true) => {
+                trace!("truncate {name}");
                 self.db().truncate_table(name).unwrap();
                 self.committed.get_mut(name).unwrap().rows.clear();
             }
@@ -83,6 +91,7 @@ impl World {
                     assert!(matches!(result, Err(Error::Exists(_))), "{result:?}");
                 } else {
                     result.unwrap();
+                    trace!("rename {name} to {to}");
                     let table = self.committed.remove(name).unwrap();
                     self.committed.insert(to.into(), table);
                 }
@@ -98,6 +107,7 @@ impl World {
     }
 
     fn reopen(&mut self) {
+        trace!("reopen");
         let db = self.db.take().unwrap();
         if self.rng.random_bool(0.4) {
             db.close().unwrap();
@@ -114,6 +124,7 @@ impl World {
 
     /// One transaction with random changes, savepoints, and a random end.
     fn transaction(&mut self, isolation: Isolation) {
+        trace!("begin {isolation:?}");
         let mut txn = self.db().begin(isolation);
         let mut reader = self.db().begin(Isolation::RepeatableRead);
         let before = self.committed.clone();
@@ -123,12 +134,16 @@ impl World {
         for _ in 0..self.rng.random_range(1..40) {
             match self.rng.random_range(0..20) {
                 0..=11 => self.change(&mut txn, &mut model),
-                12 => savepoints.push((txn.savepoint(), model.clone())),
+                12 => {
+                    trace!("savepoint {}", savepoints.len());
+                    savepoints.push((txn.savepoint(), model.clone()));
+                }
                 13 => {
                     if !savepoints.is_empty() {
                         let n = self.rng.random_range(0..savepoints.len());
                         savepoints.truncate(n + 1);
                         let (savepoint, then) = &savepoints[n];
+                        trace!("rollback to {n}");
                         txn.rollback_to(savepoint).unwrap();
                         model = then.clone();
                     }
@@ -165,6 +180,7 @@ impl World {
                 true
             }
         };
+        trace!("ended: {ended}");
         if ended {
             self.committed = model;
         }
@@ -196,6 +212,7 @@ impl World {
         });
         match (self.rng.random_range(0..10), target) {
             (0..=1, Some(key)) => {
+                trace!("{name}: delete {key:02x?}");
                 txn.delete(&table, &key).unwrap();
                 entry.rows.remove(&key);
             }
@@ -215,6 +232,7 @@ impl World {
                 let row = schemas::row(&mut self.rng, &schema);
                 let result = txn.insert(&table, &borrow(&row));
                 let hit = conflict(&table, &schema, &entry.rows, None, &row);
+                trace!("{name}: insert {:02x?} {result:?}", txn.last_key());
                 check_duplicate(txn, result, hit, || {
                     entry.rows.insert(txn_key(txn), row.clone());
                 });
@@ -253,6 +271,11 @@ impl World {
             }
         }
         let result = txn.update(table, key, &given);
+        trace!(
+            "{}: update {key:02x?} -> {:02x?} {result:?}",
+            table.name(),
+            txn.last_key()
+        );
         let hit = conflict(table, schema, rows, Some(key), &row);
         check_duplicate(txn, result, hit, || {
             rows.remove(key);
@@ -276,7 +299,13 @@ impl World {
         let index = self.rng.random_range(0..=entry.schema.indexes.len());
         let index_only = self.rng.random_bool(0.4);
         let mut cursor = Cursor::new(&table, index, CursorOptions { lock, index_only });
+        // Some ways don't read an empty table, and then take no snapshot.
+        assert!(txn.get(&table, b"", |_| ()).unwrap().is_none());
         let sorted = sorted(&entry.schema, &entry.rows, index);
+        trace!(
+            "look at {name}, index {index}, index_only {index_only}, {lock:?}, {} rows",
+            sorted.len()
+        );
 
         match self.rng.random_range(0..5) {
             0 => self.walk(txn, &mut cursor, &entry.schema, index, &sorted, true),
@@ -300,6 +329,12 @@ impl World {
         let mut more = cursor.seek(txn, b"", to).unwrap();
         let mut n = 0;
         while more {
+            assert!(
+                n < sorted.len(),
+                "index {index} has more than {} entries: {:02x?}",
+                sorted.len(),
+                cursor.key()
+            );
             let at = if forward { n } else { sorted.len() - 1 - n };
             check_at(cursor, schema, index, sorted[at]);
             n += 1;
@@ -406,7 +441,11 @@ impl World {
                 (Seek::Before, before(first_at)),
             ] {
                 let found = cursor.seek(txn, &prefix, to).unwrap();
-                assert_eq!(found, want.is_some(), "{to:?} of {values:?} in index {index}");
+                assert_eq!(
+                    found,
+                    want.is_some(),
+                    "{to:?} of {values:?} in index {index}"
+                );
                 let Some(at) = want else { continue };
                 check_at(cursor, schema, index, sorted[at]);
                 match to {
@@ -531,7 +570,11 @@ fn check_at(cursor: &mut Cursor, schema: &TableSchema, index: usize, want: (&Vec
             }
             Err(error) => panic!("{error}"),
         };
-        assert_eq!(got, want.1[column], "column {column} of index {index}, row {:?}, schema {schema:?}", want.1);
+        assert_eq!(
+            got, want.1[column],
+            "column {column} of index {index}, row {:?}, schema {schema:?}",
+            want.1
+        );
     }
 }
 
@@ -559,6 +602,7 @@ fn run(seed: u64, steps: usize) {
     let mut report = peregrine::check::Report::default();
     peregrine::check::check(&world.dir, &mut report).unwrap();
     assert_eq!(report.problems, Vec::<String>::new());
+    assert_eq!(report.unused_pages, 0, "of {} pages", report.pages);
     let found: Vec<(String, u64)> = report
         .tables
         .iter()
@@ -568,7 +612,7 @@ fn run(seed: u64, steps: usize) {
         .iter()
         .map(|(n, t)| (n.clone(), t.rows.len() as u64))
         .collect();
-    assert_eq!(found, want);
+    assert_eq!(found, want, "{report:?}");
 }
 
 #[test]

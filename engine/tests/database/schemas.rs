@@ -24,8 +24,21 @@ pub fn options() -> Options {
 
 fn columns() -> Vec<Column> {
     vec![
-        Column::new("id", ColumnType::Int { bytes: 4, signed: false }),
-        Column::new("small", ColumnType::Int { bytes: 2, signed: true }).nullable(),
+        Column::new(
+            "id",
+            ColumnType::Int {
+                bytes: 4,
+                signed: false,
+            },
+        ),
+        Column::new(
+            "small",
+            ColumnType::Int {
+                bytes: 2,
+                signed: true,
+            },
+        )
+        .nullable(),
         Column::new("name", ColumnType::VarBytes { max: 40 }).collation(NO_CASE),
         Column::new("code", ColumnType::Bytes { len: 3 }),
         Column::new("weight", ColumnType::Double).nullable(),
@@ -84,7 +97,13 @@ fn n_bytes(rng: &mut StdRng) -> u8 {
 fn bytes(rng: &mut StdRng, len: usize) -> Vec<u8> {
     let fill: u8 = rng.random();
     (0..len)
-        .map(|i| if i < 8 { rng.random() } else { fill.wrapping_add(i as u8) })
+        .map(|i| {
+            if i < 8 {
+                rng.random()
+            } else {
+                fill.wrapping_add(i as u8)
+            }
+        })
         .collect()
 }
 
@@ -102,18 +121,24 @@ pub fn value(rng: &mut StdRng, schema: &TableSchema, column: usize) -> OwnedValu
             OwnedValue::Bytes((0..len).map(|_| rng.random_range(0..3)).collect())
         }
         ColumnType::VarBytes { max } if max > 100 => {
-            let len = *[0, 5, 200, 3600, 8999].get(rng.random_range(0..5usize)).unwrap();
+            let len = *[0, 5, 200, 3600, 8999]
+                .get(rng.random_range(0..5usize))
+                .unwrap();
             OwnedValue::Bytes(bytes(rng, len))
         }
         ColumnType::VarBytes { .. } => {
             let len = rng.random_range(0..5);
             let letters = b"aAbB\0z";
             OwnedValue::Bytes(
-                (0..len).map(|_| letters[rng.random_range(0..letters.len())]).collect(),
+                (0..len)
+                    .map(|_| letters[rng.random_range(0..letters.len())])
+                    .collect(),
             )
         }
         ColumnType::Large { .. } => {
-            let len = *[0, 10, 4000, 12_000].get(rng.random_range(0..4usize)).unwrap();
+            let len = *[0, 10, 4000, 12_000]
+                .get(rng.random_range(0..4usize))
+                .unwrap();
             OwnedValue::Bytes(bytes(rng, len))
         }
     }
@@ -130,7 +155,12 @@ pub fn borrow(row: &[OwnedValue]) -> Vec<Value<'_>> {
 }
 
 /// The order of two values of a key part; what the part cuts off does not count.
-pub fn part_order(schema: &TableSchema, part: &KeyPart, a: &OwnedValue, b: &OwnedValue) -> Ordering {
+pub fn part_order(
+    schema: &TableSchema,
+    part: &KeyPart,
+    a: &OwnedValue,
+    b: &OwnedValue,
+) -> Ordering {
     use OwnedValue::*;
     match (a, b) {
         (Null, Null) => Ordering::Equal,
