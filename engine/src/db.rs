@@ -1,15 +1,14 @@
 //! The database: opening, tables by name, transactions, closing.
 #![forbid(unsafe_code)]
 
-mod checkpoint_source;
+mod checkpointing;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use self::checkpoint_source::Source;
+use self::checkpointing::{CheckpointThread, Checkpointer};
 use crate::catalog::Catalog;
-use crate::checkpoint::{self, Checkpointer, Triggers};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions};
 use crate::os::{Os, RealOs};
@@ -86,7 +85,8 @@ const LEAST_BYTES: u64 = 1 << 20;
 pub struct Database {
     shared: Arc<Shared>,
     tables: Arc<Tables>,
-    checkpointer: Checkpointer,
+    checkpointer: Arc<Checkpointer>,
+    thread: Option<CheckpointThread>,
     dir: PathBuf,
 }
 
@@ -212,11 +212,14 @@ impl Database {
     ///
     /// # Errors
     /// Those of [`Database::checkpoint`]; the database is closed all the same.
-    pub fn close(self) -> Result<()> {
+    pub fn close(mut self) -> Result<()> {
+        self.stop_threads();
+        self.checkpointer.run()
+    }
+
+    fn stop_threads(&mut self) {
+        drop(self.thread.take());
         self.shared.system.shutdown();
-        // Also when nothing was logged since the last one: a rollback leaves no log, but pages.
-        self.checkpointer.now()?;
-        self.checkpointer.shutdown()
     }
 
     /// Creates a table. Names are any strings, compared byte by byte. Durable when it returns, as
@@ -281,12 +284,20 @@ impl Database {
         self.shared.system.set_lock_wait_timeout(limit);
     }
 
+    /// Stops the database for good, for an embedding program that has found out that what is in
+    /// memory can't be trusted: nothing more is written or acknowledged, every later change
+    /// returns [`Error::Stopped`]; opening again recovers.
+    pub fn stop(&self, reason: &str) {
+        // The flag gives the error that others will see; here nobody waits for it.
+        let _ = self.shared.registry.pool().store().stop_flag().stop(reason);
+    }
+
     /// Takes a checkpoint now: afterwards recovery starts from here.
     ///
     /// # Errors
     /// [`Error::NoSpace`], after which work goes on from the checkpoint before; [`Error::Stopped`].
     pub fn checkpoint(&self) -> Result<()> {
-        self.checkpointer.now()
+        self.checkpointer.run()
     }
 
     /// Counters for monitoring.
@@ -304,7 +315,7 @@ impl Database {
             pool_pages_dirty: pool.dirty,
             log_bytes: log.written_bytes,
             log_syncs: log.syncs,
-            checkpoints: self.checkpointer.stats().completed,
+            checkpoints: self.checkpointer.completed(),
             commits: system.commits,
             rollbacks: system.rollbacks,
             rows_inserted: rows.inserted.load(Ordering::Relaxed),
@@ -320,7 +331,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        self.shared.system.shutdown();
+        self.stop_threads();
     }
 }
 
@@ -402,23 +413,19 @@ impl Parts {
             registry: self.registry,
             rows: RowCounters::default(),
         });
-        let source = Arc::new(Source::new(
-            shared.clone(),
-            tables.clone(),
-            self.pool.clone(),
-        ));
-        checkpoint::checkpoint(self.pool.store(), &shared.log, &*source)?;
+        let checkpointer = Arc::new(Checkpointer::new(shared.clone(), tables.clone(), self.pool));
+        checkpointer.run()?;
         shared.system.start_purge()?;
-        let triggers = Triggers {
-            log_bytes: options.log_bytes,
-            interval: options.checkpoint_interval,
-        };
-        let store = self.pool.store().clone();
-        let checkpointer = Checkpointer::start(store, shared.log.clone(), source, triggers)?;
+        let thread = CheckpointThread::start(
+            checkpointer.clone(),
+            options.log_bytes,
+            options.checkpoint_interval,
+        )?;
         Ok(Database {
             shared,
             tables,
             checkpointer,
+            thread: Some(thread),
             dir: dir.to_owned(),
         })
     }

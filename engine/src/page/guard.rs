@@ -33,8 +33,7 @@ impl<'a> SharedGuard<'a> {
 
     pub(super) fn try_lock(core: &'a Core, frame: FrameId) -> Option<SharedGuard<'a>> {
         let locked = core.frames.state(frame).latch.try_lock_shared();
-        // Not `then_some`: a guard made without the latch would give it back when dropped.
-        locked.then(|| SharedGuard {
+        locked.then_some(SharedGuard {
             core,
             frame,
             pinned: false,

@@ -82,6 +82,11 @@ impl Transaction {
         self.inner.start_statement();
     }
 
+    /// Takes the snapshot now, rather than at the first read.
+    pub fn take_snapshot(&mut self) {
+        self.inner.view();
+    }
+
     /// Marks the end of a statement: under READ COMMITTED its snapshot is given up.
     pub fn end_statement(&mut self) {
         self.inner.end_statement();

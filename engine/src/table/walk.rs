@@ -30,10 +30,9 @@ pub(super) struct Walk {
 /// Where the payload of the present record stands.
 #[derive(Clone, Copy)]
 enum Payload {
-    /// The image's record, from this byte on.
+    /// In the image's record, from this byte on.
     Image(usize),
-    /// `older`, from this byte on.
-    Older(usize),
+    Older,
 }
 
 impl Walk {
@@ -49,7 +48,7 @@ impl Walk {
             },
             key: Vec::new(),
             older: Vec::new(),
-            payload: Payload::Older(0),
+            payload: Payload::Older,
         }
     }
 
@@ -58,8 +57,7 @@ impl Walk {
     pub fn payload(&self) -> &[u8] {
         match (self.payload, &self.image) {
             (Payload::Image(skip), Some(image)) => image.value(self.at).get(skip..).unwrap_or(&[]),
-            (Payload::Older(skip), _) => self.older.get(skip..).unwrap_or(&[]),
-            (Payload::Image(_), None) => &[],
+            _ => &self.older,
         }
     }
 
@@ -167,13 +165,12 @@ impl Walk {
         let Some(payload) = found else {
             return Ok(false);
         };
-        // The payload is the tail of the record, or of the buffer for older versions.
-        let len = payload.len();
-        let skip = value.len().wrapping_sub(len);
+        // A payload of this version is the tail of the record; an older one is in its buffer.
+        let skip = value.len().wrapping_sub(payload.len());
         self.payload = if value.as_ptr().wrapping_add(skip) == payload.as_ptr() {
             Payload::Image(skip)
         } else {
-            Payload::Older(self.older.len().saturating_sub(len))
+            Payload::Older
         };
         self.at = at;
         image.key(at, &mut self.key);

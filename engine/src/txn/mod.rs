@@ -41,9 +41,6 @@ mod version;
 mod wait;
 mod write;
 
-#[cfg(test)]
-mod tests;
-
 pub use capture::Captured;
 pub use gate::{ClosedGate, Gate, GateGuard};
 pub use lock::LockMode;

@@ -1,0 +1,345 @@
+/* The C interface of the Peregrine storage engine, as the MariaDB plug-in uses it.
+
+   Every function returns a peregrine_code unless it says otherwise. After a code other than
+   PEREGRINE_OK or PEREGRINE_END, peregrine_error_message() gives the text of what went wrong in
+   the calling thread. No function lets a panic out: a panic becomes PEREGRINE_INTERNAL, and one
+   that happened while data were being changed stops the engine (every later call returns
+   PEREGRINE_STOPPED until the process restarts and recovers).
+
+   Objects and threads: an engine and a table may be used by all threads at once; a session, and a
+   handle, by one thread at a time (peregrine_session_kill excepted, which any thread may call).
+
+   The layout of each struct is checked against its Rust twin by boundary/src/c_types.rs and by
+   the static assertions at the end of this file. */
+
+#ifndef PEREGRINE_H
+#define PEREGRINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct peregrine_engine peregrine_engine;
+typedef struct peregrine_session peregrine_session;
+typedef struct peregrine_table peregrine_table;
+typedef struct peregrine_handle peregrine_handle;
+
+/* What a call came to. */
+typedef enum peregrine_code {
+  PEREGRINE_OK = 0,
+  PEREGRINE_END = 1,            /* no such row, or no further row: not an error */
+  PEREGRINE_DUPLICATE = 2,      /* peregrine_error_key() names the key */
+  PEREGRINE_DEADLOCK = 3,       /* the whole transaction must roll back */
+  PEREGRINE_LOCK_TIMEOUT = 4,   /* the statement must roll back */
+  PEREGRINE_CONFLICT = 5,       /* changed after the snapshot; the transaction must roll back */
+  PEREGRINE_INTERRUPTED = 6,    /* the statement was killed */
+  PEREGRINE_NO_SUCH_TABLE = 7,
+  PEREGRINE_TABLE_EXISTS = 8,
+  PEREGRINE_BUSY = 9,           /* the table is in use by open transactions */
+  PEREGRINE_INVALID = 10,       /* a value, key or definition that cannot be taken */
+  PEREGRINE_TOO_LARGE = 11,     /* a row or key beyond a limit; the text names it */
+  PEREGRINE_NO_SPACE = 12,      /* the disk is full */
+  PEREGRINE_IO = 13,            /* a system call failed */
+  PEREGRINE_CORRUPT = 14,       /* bytes on disk are not what they must be */
+  PEREGRINE_FORMAT = 15,        /* files of another version, or not ours */
+  PEREGRINE_STOPPED = 16,       /* the engine has stopped; a restart recovers */
+  PEREGRINE_INTERNAL = 17,      /* a bug in the engine */
+  PEREGRINE_DEFINITION = 18,    /* the server's definition of a table differs from the engine's */
+  PEREGRINE_LOCK_NOT_AVAILABLE = 19 /* locked, and the caller asked not to wait */
+} peregrine_code;
+
+/* Copies the text of this thread's last error, with an ending NUL, cut to `size` bytes. Returns
+   its whole length in bytes without the NUL. */
+size_t peregrine_error_message(char *buffer, size_t size);
+
+/* The server's key number in the way at this thread's last PEREGRINE_DUPLICATE. */
+uint32_t peregrine_error_key(void);
+
+/* ---- The engine ------------------------------------------------------------------------- */
+
+/* Appends the sort key of a string to a buffer: writes at most `capacity` bytes to `out` and
+   returns the sort key's whole length; when that is more than `capacity`, the call is repeated
+   with a buffer large enough. Returns SIZE_MAX for an unknown collation. `prefix_chars` cuts the
+   value to that many characters first; UINT32_MAX takes it whole. */
+typedef size_t (*peregrine_sort_key)(uint32_t collation, const uint8_t *value, size_t length,
+                                     uint32_t prefix_chars, uint8_t *out, size_t capacity);
+
+typedef struct peregrine_options {
+  const char *directory; /* NUL-terminated; made when it does not exist */
+  uint64_t pool_bytes;
+  uint64_t log_bytes;
+  uint64_t checkpoint_seconds;
+  uint32_t flush_log_at_commit; /* 1 sync at commit, 2 write at commit, 0 write each second */
+  uint32_t lock_wait_seconds;
+  peregrine_sort_key sort_key;
+} peregrine_options;
+
+typedef struct peregrine_counters {
+  uint64_t pages_read;
+  uint64_t pages_written;
+  uint64_t pages_evicted;
+  uint64_t pool_pages_used;
+  uint64_t pool_pages_total;
+  uint64_t pool_pages_dirty;
+  uint64_t log_bytes;
+  uint64_t log_syncs;
+  uint64_t checkpoints;
+  uint64_t commits;
+  uint64_t rollbacks;
+  uint64_t rows_read;
+  uint64_t rows_inserted;
+  uint64_t rows_updated;
+  uint64_t rows_deleted;
+  uint64_t lock_waits;
+  uint64_t deadlocks;
+  uint64_t purge_backlog;
+  uint64_t file_bytes;
+} peregrine_counters;
+
+int peregrine_engine_open(const peregrine_options *options, peregrine_engine **out);
+
+/* Takes a last checkpoint and closes. The engine is gone whatever is returned. */
+int peregrine_engine_close(peregrine_engine *engine);
+
+/* Changes when commits are durable, from the next commit on. */
+int peregrine_engine_set_flush(peregrine_engine *engine, uint32_t flush_log_at_commit);
+
+int peregrine_engine_checkpoint(peregrine_engine *engine);
+int peregrine_engine_counters(peregrine_engine *engine, peregrine_counters *out);
+
+/* ---- Tables ----------------------------------------------------------------------------- */
+
+/* How a column stands in the server's record buffer. */
+typedef enum peregrine_column_kind {
+  PEREGRINE_SIGNED = 0,   /* little-endian two's complement, `length` bytes */
+  PEREGRINE_UNSIGNED = 1, /* little-endian, `length` bytes */
+  PEREGRINE_FLOAT = 2,    /* 4 bytes */
+  PEREGRINE_DOUBLE = 3,   /* 8 bytes */
+  PEREGRINE_FIXED = 4,    /* `length` bytes whose memcmp order is the order of values */
+  PEREGRINE_PADDED = 5,   /* `length` bytes, filled at the end with the pad character */
+  PEREGRINE_VARIABLE = 6, /* `length_bytes` (1 or 2) bytes of length, then up to `length` bytes */
+  PEREGRINE_BLOB = 7,     /* `length_bytes` (1 to 4) bytes of length, then a pointer */
+  PEREGRINE_ABSENT = 8    /* not stored: a virtual column that no key uses */
+} peregrine_column_kind;
+
+typedef struct peregrine_column {
+  const char *name;      /* not NUL-terminated */
+  uint32_t name_length;
+  uint32_t kind;         /* peregrine_column_kind */
+  uint32_t offset;       /* of the column's bytes in the record */
+  uint32_t length;       /* see the kind; a blob's greatest length follows from length_bytes */
+  uint32_t length_bytes;
+  uint32_t null_offset;  /* byte of the record with the null bit */
+  uint32_t null_bit;     /* the bit's mask; 0 when the column takes no NULL */
+  uint32_t collation;    /* 0: memcmp; otherwise given to peregrine_sort_key */
+  uint32_t pad;          /* PADDED: the pad character as a big-endian number */
+  uint32_t pad_length;   /* PADDED: its length in bytes: 1, 2 or 4 */
+} peregrine_column;
+
+typedef struct peregrine_key_part {
+  uint32_t column;
+  uint32_t prefix;       /* 0: whole; otherwise characters (columns with a collation) or bytes */
+  uint32_t key_length;   /* bytes of the value in the server's key image, null byte and length
+                            bytes not counted */
+  uint32_t sort_length;  /* columns with a collation: the most bytes that peregrine_sort_key gives */
+} peregrine_key_part;
+
+typedef struct peregrine_key {
+  const char *name;
+  uint32_t name_length;
+  uint32_t part_count;   /* parts of the key itself, then those of the clustered key that the */
+  uint32_t extra_count;  /* server appends to it in key images, in that order */
+  uint32_t unique;
+  const peregrine_key_part *parts; /* part_count + extra_count of them */
+} peregrine_key;
+
+typedef struct peregrine_definition {
+  const peregrine_column *columns;
+  const peregrine_key *keys;   /* in the server's order */
+  uint32_t column_count;
+  uint32_t key_count;
+  uint32_t primary;            /* the server's number of the clustered key; UINT32_MAX: none */
+  uint32_t record_length;
+} peregrine_definition;
+
+int peregrine_table_create(peregrine_engine *engine, const char *name, size_t name_length,
+                           const peregrine_definition *definition, uint64_t auto_increment);
+int peregrine_table_drop(peregrine_engine *engine, const char *name, size_t name_length);
+int peregrine_table_rename(peregrine_engine *engine, const char *from, size_t from_length,
+                           const char *to, size_t to_length);
+
+/* Drops every table whose name starts with `prefix`. */
+int peregrine_tables_drop(peregrine_engine *engine, const char *prefix, size_t prefix_length);
+
+/* Opens a table under the server's definition of it. PEREGRINE_DEFINITION when they differ. */
+int peregrine_table_open(peregrine_engine *engine, const char *name, size_t name_length,
+                         const peregrine_definition *definition, peregrine_table **out);
+void peregrine_table_close(peregrine_table *table);
+
+/* Removes all rows, sets the auto-increment counter to 1. No other handle may be open. */
+int peregrine_table_truncate(peregrine_table *table);
+
+typedef struct peregrine_table_stats {
+  uint64_t rows;
+  uint64_t data_bytes;
+  uint64_t index_bytes;
+  uint64_t next_auto_increment;
+} peregrine_table_stats;
+
+int peregrine_table_statistics(peregrine_table *table, peregrine_table_stats *out);
+
+/* About how many rows have equal values in the first n + 1 parts of a key: `out[n]`, for
+   `count` values of n. */
+int peregrine_table_rows_per_key(peregrine_table *table, uint32_t key, uint64_t *out,
+                                 uint32_t count);
+
+/* Samples the table's indexes anew. */
+int peregrine_table_analyze(peregrine_table *table);
+
+/* Takes `count` values of the form offset + k * increment, none above `max`. */
+int peregrine_table_reserve_auto_increment(peregrine_table *table, uint64_t count,
+                                           uint64_t increment, uint64_t offset, uint64_t max,
+                                           uint64_t *first);
+int peregrine_table_raise_auto_increment(peregrine_table *table, uint64_t next);
+
+/* The greatest length of a row's position in bytes, ending length included. */
+uint32_t peregrine_table_position_length(const peregrine_table *table);
+
+/* ---- Sessions: one per connection, with at most one transaction at a time ------------------ */
+
+typedef enum peregrine_isolation {
+  PEREGRINE_READ_COMMITTED = 0,
+  PEREGRINE_REPEATABLE_READ = 1,
+  PEREGRINE_SERIALIZABLE = 2
+} peregrine_isolation;
+
+int peregrine_session_new(peregrine_engine *engine, peregrine_session **out);
+
+/* Rolls back what is open, and frees the session. */
+void peregrine_session_free(peregrine_session *session);
+
+/* Begins a statement, and a transaction where none is open. */
+int peregrine_statement_start(peregrine_session *session, uint32_t isolation,
+                              uint32_t lock_wait_seconds);
+
+/* Ends the statement; its changes stay part of the transaction. */
+int peregrine_statement_end(peregrine_session *session);
+
+/* Undoes what the statement changed. */
+int peregrine_statement_rollback(peregrine_session *session);
+int peregrine_session_commit(peregrine_session *session);
+int peregrine_session_rollback(peregrine_session *session);
+
+/* Savepoints, last in, first out; `*out` is the number for the other two. */
+int peregrine_savepoint_set(peregrine_session *session, uint64_t *out);
+int peregrine_savepoint_rollback(peregrine_session *session, uint64_t savepoint);
+int peregrine_savepoint_release(peregrine_session *session, uint64_t savepoint);
+
+/* Takes the transaction's snapshot now. */
+int peregrine_session_snapshot(peregrine_session *session, uint32_t isolation,
+                               uint32_t lock_wait_seconds);
+
+/* Interrupts the session's lock waits until its next statement. Any thread may call it. */
+void peregrine_session_kill(peregrine_session *session);
+
+/* ---- Handles: reading and changing rows of one table -------------------------------------- */
+
+typedef enum peregrine_lock {
+  PEREGRINE_LOCK_NONE = 0, /* snapshot read */
+  PEREGRINE_LOCK_SHARED = 1,
+  PEREGRINE_LOCK_EXCLUSIVE = 2
+} peregrine_lock;
+
+/* Where a search goes, from a key image k. Rows "start with k" when they equal it in the parts
+   that it has. */
+typedef enum peregrine_seek {
+  PEREGRINE_EXACT = 0,        /* the first row that starts with k */
+  PEREGRINE_AT_OR_AFTER = 1,  /* … or the first greater one */
+  PEREGRINE_AFTER = 2,        /* the first greater than all that start with k */
+  PEREGRINE_AT_OR_BEFORE = 3, /* the last that starts with k, or the last smaller one */
+  PEREGRINE_BEFORE = 4,       /* the last smaller than all that start with k */
+  PEREGRINE_FIRST = 5,
+  PEREGRINE_LAST = 6,
+  PEREGRINE_EXACT_LAST = 7    /* the last row that starts with k */
+} peregrine_seek;
+
+/* How rows are read: the record buffer that they go to, and the columns wanted, as the server's
+   bitmap (bit n of byte n / 8). Only these columns are written to the record. */
+typedef struct peregrine_target {
+  uint8_t *record;
+  const uint8_t *columns;
+} peregrine_target;
+
+int peregrine_handle_open(peregrine_table *table, peregrine_handle **out);
+void peregrine_handle_close(peregrine_handle *handle);
+
+/* Uses the server's key `key` (UINT32_MAX: the order of the table) for the searches that follow.
+   `index_only`: rows are not fetched where the key has the columns wanted. */
+int peregrine_use_key(peregrine_handle *handle, uint32_t key, uint32_t lock, uint32_t index_only);
+
+/* Ends forward scans after the rows that start with (`inclusive`) or before those that are not
+   less than a key image; `key` NULL takes the end back. */
+int peregrine_set_end(peregrine_handle *handle, const uint8_t *key, uint64_t key_parts,
+                      uint32_t inclusive);
+
+/* `key_parts`: bit n set: part n is in the key image; parts from the first on. */
+int peregrine_search(peregrine_handle *handle, peregrine_session *session, const uint8_t *key,
+                     uint64_t key_parts, uint32_t seek, peregrine_target target);
+int peregrine_next(peregrine_handle *handle, peregrine_session *session, peregrine_target target);
+int peregrine_previous(peregrine_handle *handle, peregrine_session *session,
+                       peregrine_target target);
+
+/* The next row if it starts with the key image of the last search. */
+int peregrine_next_same(peregrine_handle *handle, peregrine_session *session,
+                        peregrine_target target);
+
+/* Writes the position of the row last read, peregrine_table_position_length() bytes. Positions
+   of a table compare by memcmp in the order of the clustered key. */
+int peregrine_position(peregrine_handle *handle, uint8_t *position);
+
+/* Writes the position of the row that stood in the way at this session's last
+   PEREGRINE_DUPLICATE. */
+int peregrine_duplicate_position(peregrine_handle *handle, peregrine_session *session,
+                                 uint8_t *position);
+
+/* Reads the row at a position; later updates and deletes through the handle mean that row. */
+int peregrine_read_position(peregrine_handle *handle, peregrine_session *session,
+                            const uint8_t *position, uint32_t lock, peregrine_target target);
+
+int peregrine_insert(peregrine_handle *handle, peregrine_session *session, const uint8_t *record);
+
+/* Changes the row last read. Columns outside `changed` (a bitmap) whose bytes are the same in
+   both records keep their value. */
+int peregrine_update(peregrine_handle *handle, peregrine_session *session,
+                     const uint8_t *old_record, const uint8_t *new_record,
+                     const uint8_t *changed);
+
+/* Deletes the row last read. */
+int peregrine_delete(peregrine_handle *handle, peregrine_session *session);
+
+/* About how many rows lie between two key images; NULL is open. `*_inclusive`: rows that start
+   with the image are inside. */
+int peregrine_estimate_range(peregrine_handle *handle, uint32_t key, const uint8_t *low,
+                             uint64_t low_parts, uint32_t low_inclusive, const uint8_t *high,
+                             uint64_t high_parts, uint32_t high_inclusive, uint64_t *out);
+
+/* Forgets the position and gives memory for large values back. */
+void peregrine_handle_reset(peregrine_handle *handle);
+
+#ifdef __cplusplus
+}
+
+static_assert(sizeof(peregrine_options) == 48, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_counters) == 152, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_column) == 48, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_key_part) == 16, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_key) == 32, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_definition) == 32, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_table_stats) == 32, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_target) == 16, "as in boundary/src/c_types.rs");
+#endif
+
+#endif /* PEREGRINE_H */

@@ -1,8 +1,0 @@
-//! Tests of the whole layer over real trees, pages and log in a temporary directory.
-
-mod durable;
-mod fixture;
-mod locking;
-mod purging;
-mod schedule;
-mod threads;
