@@ -1,1 +1,20 @@
 //! The C interface of Peregrine: what the server plug-in calls.
+//!
+//! `include/peregrine.h` is the contract; each function's meaning stands there. This crate checks
+//! what comes from C++, keeps panics from leaving ([`guard`]), and translates the server's record
+//! buffers and key images straight into the engine's values and back ([`record`], [`key_image`]),
+//! so that the plug-in itself need not touch a row.
+#![warn(missing_docs)]
+
+pub mod c_types;
+pub mod collation;
+pub mod engine;
+pub mod failure;
+pub mod guard;
+pub mod handle;
+pub mod key_image;
+pub mod layout;
+pub mod record;
+pub mod row_calls;
+pub mod session;
+pub mod table;

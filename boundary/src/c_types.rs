@@ -1,0 +1,212 @@
+//! The structs and numbers of `include/peregrine.h`, as Rust sees them.
+//!
+//! The sizes are asserted on both sides, so that a change of one file alone does not compile.
+
+use std::ffi::c_char;
+
+/// What a call came to: the numbers of `peregrine_code`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Code {
+    /// Done.
+    Ok = 0,
+    /// No such row, or no further row.
+    End = 1,
+    /// A row with the same unique key exists.
+    Duplicate = 2,
+    /// A circle of waiting transactions; roll the transaction back.
+    Deadlock = 3,
+    /// A lock was not granted in time.
+    LockTimeout = 4,
+    /// The row changed after the snapshot; roll the transaction back.
+    Conflict = 5,
+    /// The statement was killed.
+    Interrupted = 6,
+    /// No table of that name.
+    NoSuchTable = 7,
+    /// A table of that name exists.
+    TableExists = 8,
+    /// Open transactions have changed the table.
+    Busy = 9,
+    /// A value, key or definition that cannot be taken.
+    Invalid = 10,
+    /// Beyond a limit.
+    TooLarge = 11,
+    /// The disk is full.
+    NoSpace = 12,
+    /// A system call failed.
+    Io = 13,
+    /// Bytes on disk are not what they must be.
+    Corrupt = 14,
+    /// Files of another version, or not ours.
+    Format = 15,
+    /// The engine has stopped.
+    Stopped = 16,
+    /// A bug.
+    Internal = 17,
+    /// The server's definition of a table differs from the engine's.
+    Definition = 18,
+    /// Locked, and the caller asked not to wait.
+    LockNotAvailable = 19,
+}
+
+/// `peregrine_sort_key`.
+pub type SortKey = unsafe extern "C" fn(u32, *const u8, usize, u32, *mut u8, usize) -> usize;
+
+/// `peregrine_options`.
+#[repr(C)]
+pub struct EngineOptions {
+    /// The directory's name, NUL-terminated.
+    pub directory: *const c_char,
+    /// Bytes of the buffer pool.
+    pub pool_bytes: u64,
+    /// Bytes of log after which a checkpoint starts.
+    pub log_bytes: u64,
+    /// Seconds after which a checkpoint starts.
+    pub checkpoint_seconds: u64,
+    /// 0, 1 or 2.
+    pub flush_log_at_commit: u32,
+    /// Seconds.
+    pub lock_wait_seconds: u32,
+    /// The server's collations.
+    pub sort_key: Option<SortKey>,
+}
+
+/// `peregrine_counters`.
+#[repr(C)]
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)] // the names are those of `peregrine::Status`
+pub struct Counters {
+    pub pages_read: u64,
+    pub pages_written: u64,
+    pub pages_evicted: u64,
+    pub pool_pages_used: u64,
+    pub pool_pages_total: u64,
+    pub pool_pages_dirty: u64,
+    pub log_bytes: u64,
+    pub log_syncs: u64,
+    pub checkpoints: u64,
+    pub commits: u64,
+    pub rollbacks: u64,
+    pub rows_read: u64,
+    pub rows_inserted: u64,
+    pub rows_updated: u64,
+    pub rows_deleted: u64,
+    pub lock_waits: u64,
+    pub deadlocks: u64,
+    pub purge_backlog: u64,
+    pub file_bytes: u64,
+}
+
+/// `peregrine_column`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ColumnDefinition {
+    /// Name, not NUL-terminated.
+    pub name: *const c_char,
+    /// Its length in bytes.
+    pub name_length: u32,
+    /// One of `peregrine_column_kind`.
+    pub kind: u32,
+    /// Of the column's bytes in the record.
+    pub offset: u32,
+    /// Bytes; see the kind.
+    pub length: u32,
+    /// Bytes of the length before a variable value.
+    pub length_bytes: u32,
+    /// Byte of the record with the null bit.
+    pub null_offset: u32,
+    /// Mask of the null bit, 0 without one.
+    pub null_bit: u32,
+    /// 0 is memcmp.
+    pub collation: u32,
+    /// The pad character, big-endian.
+    pub pad: u32,
+    /// Its length in bytes.
+    pub pad_length: u32,
+}
+
+/// `peregrine_key_part`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct KeyPartDefinition {
+    /// The column's number.
+    pub column: u32,
+    /// 0 is the whole column.
+    pub prefix: u32,
+    /// Bytes of the value in a key image.
+    pub key_length: u32,
+    /// The most bytes of a sort key.
+    pub sort_length: u32,
+}
+
+/// `peregrine_key`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct KeyDefinition {
+    /// Name, not NUL-terminated.
+    pub name: *const c_char,
+    /// Its length in bytes.
+    pub name_length: u32,
+    /// Number of the key's own parts.
+    pub part_count: u32,
+    /// Number of parts of the clustered key that follow them in key images.
+    pub extra_count: u32,
+    /// 1 when no two rows may be equal.
+    pub unique: u32,
+    /// All these parts.
+    pub parts: *const KeyPartDefinition,
+}
+
+/// `peregrine_definition`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct TableDefinition {
+    /// The columns in the server's order.
+    pub columns: *const ColumnDefinition,
+    /// The keys in the server's order.
+    pub keys: *const KeyDefinition,
+    /// Number of columns.
+    pub column_count: u32,
+    /// Number of keys.
+    pub key_count: u32,
+    /// The clustered key's number, `u32::MAX` without one.
+    pub primary: u32,
+    /// Bytes of the record buffer.
+    pub record_length: u32,
+}
+
+/// `peregrine_table_stats`.
+#[repr(C)]
+#[derive(Clone, Debug, Default)]
+pub struct TableStats {
+    /// About how many rows there are.
+    pub rows: u64,
+    /// Bytes of the clustered tree and large values.
+    pub data_bytes: u64,
+    /// Bytes of the secondary trees.
+    pub index_bytes: u64,
+    /// The next automatic value.
+    pub next_auto_increment: u64,
+}
+
+/// `peregrine_target`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// The record buffer.
+    pub record: *mut u8,
+    /// The columns wanted, a bitmap.
+    pub columns: *const u8,
+}
+
+const _: () = {
+    assert!(size_of::<EngineOptions>() == 48);
+    assert!(size_of::<Counters>() == 152);
+    assert!(size_of::<ColumnDefinition>() == 48);
+    assert!(size_of::<KeyPartDefinition>() == 16);
+    assert!(size_of::<KeyDefinition>() == 32);
+    assert!(size_of::<TableDefinition>() == 32);
+    assert!(size_of::<TableStats>() == 32);
+    assert!(size_of::<Target>() == 16);
+};

@@ -1,0 +1,221 @@
+//! The engine as a whole: opening and closing, counters, and the flag that a panic sets.
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use peregrine::{Database, Durability, Options};
+
+use crate::c_types::{Code, Counters, EngineOptions};
+use crate::collation::ServerCollations;
+use crate::failure::{keep, Failure, Outcome};
+use crate::guard;
+
+/// The open database, and what the boundary knows about it.
+pub struct Engine {
+    /// The database.
+    pub database: Database,
+    stopped: AtomicBool,
+    rows_read: AtomicU64,
+}
+
+impl Engine {
+    /// Refuses everything from now on: a panic has left data half changed in memory.
+    pub fn stop(&self, reason: &str) {
+        self.database.stop(reason);
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    /// Fails once the engine has stopped.
+    #[inline]
+    pub fn check(&self) -> Outcome {
+        if self.stopped.load(Ordering::Acquire) {
+            return Err(Failure::new(
+                Code::Stopped,
+                "the engine has stopped after an internal error and must be restarted to recover",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Adds to the count of rows read.
+    pub fn count_rows_read(&self, rows: u64) {
+        if rows != 0 {
+            self.rows_read.fetch_add(rows, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What the server holds: handles and sessions keep the engine alive too.
+pub type SharedEngine = Arc<Engine>;
+
+/// The engine behind a pointer of the server's.
+///
+/// # Safety
+/// `engine` must be null or come from [`peregrine_engine_open`] and not be closed.
+pub unsafe fn engine<'a>(engine: *const SharedEngine) -> Outcome<&'a SharedEngine> {
+    // SAFETY: by the caller's promise.
+    unsafe { engine.as_ref() }.ok_or_else(|| Failure::argument("engine"))
+}
+
+fn durability(flush_log_at_commit: u32) -> Outcome<Durability> {
+    match flush_log_at_commit {
+        0 => Ok(Durability::Later),
+        1 => Ok(Durability::SyncAtCommit),
+        2 => Ok(Durability::WriteAtCommit),
+        other => Err(Failure::new(
+            Code::Invalid,
+            format!("flush_log_at_trx_commit is {other}; allowed are 0, 1, 2"),
+        )),
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `options` must be valid, and its directory NUL-terminated; `out` must be writable.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_engine_open(
+    options: *const EngineOptions,
+    out: *mut *mut SharedEngine,
+) -> i32 {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        let options = unsafe { options.as_ref() }.ok_or_else(|| Failure::argument("options"))?;
+        if options.directory.is_null() || out.is_null() {
+            return Err(Failure::argument("directory"));
+        }
+        // SAFETY: not null, NUL-terminated by the caller's promise.
+        let directory = unsafe { CStr::from_ptr(options.directory) };
+        let directory =
+            std::path::Path::new(std::ffi::OsStr::new(directory.to_str().map_err(|_| {
+                Failure::new(Code::Invalid, "the directory's name is not UTF-8")
+            })?));
+        let collations = options
+            .sort_key
+            .ok_or_else(|| Failure::argument("sort_key"))?;
+        let database = Database::open(
+            directory,
+            Options {
+                pool_bytes: usize::try_from(options.pool_bytes)
+                    .map_err(|_| Failure::new(Code::Invalid, "the buffer pool is too large"))?,
+                durability: durability(options.flush_log_at_commit)?,
+                lock_wait_timeout: Duration::from_secs(options.lock_wait_seconds.into()),
+                log_bytes: options.log_bytes,
+                checkpoint_interval: Duration::from_secs(options.checkpoint_seconds),
+                collations: Some(Arc::new(ServerCollations::new(collations))),
+                create: true,
+            },
+        )?;
+        let engine = Arc::new(Engine {
+            database,
+            stopped: AtomicBool::new(false),
+            rows_read: AtomicU64::new(0),
+        });
+        // SAFETY: checked above; writable by the caller's promise.
+        unsafe { *out = Box::into_raw(Box::new(engine)) };
+        Ok(true)
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// `engine` must come from [`peregrine_engine_open`] and not be used again.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_engine_close(engine: *mut SharedEngine) -> i32 {
+    guard::reading(|| {
+        if engine.is_null() {
+            return Ok(true);
+        }
+        // SAFETY: not null, from Box::into_raw by the caller's promise.
+        let engine = *unsafe { Box::from_raw(engine) };
+        if engine.check().is_err() {
+            // What is half changed in memory must not reach a checkpoint: leave it to the log.
+            std::mem::forget(engine);
+            return Ok(true);
+        }
+        match Arc::try_unwrap(engine) {
+            Ok(engine) => engine.database.close()?,
+            // Somebody still holds a session: the log has everything, the next start replays it.
+            Err(engine) => engine.database.checkpoint()?,
+        }
+        Ok(true)
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// `shared` must be an open engine.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_engine_checkpoint(shared: *mut SharedEngine) -> i32 {
+    // SAFETY: by the caller's promise.
+    match unsafe { engine(shared) } {
+        Ok(engine) => guard::changing(engine, || {
+            engine.check()?;
+            engine.database.checkpoint()?;
+            Ok(true)
+        }),
+        Err(failure) => keep(failure),
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `shared` must be an open engine.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_engine_set_flush(
+    shared: *mut SharedEngine,
+    flush_log_at_commit: u32,
+) -> i32 {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        let engine = unsafe { engine(shared)? };
+        engine
+            .database
+            .set_durability(durability(flush_log_at_commit)?);
+        Ok(true)
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// `shared` must be an open engine, `out` writable.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_engine_counters(
+    shared: *mut SharedEngine,
+    out: *mut Counters,
+) -> i32 {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        let (engine, out) = unsafe { (engine(shared)?, out.as_mut()) };
+        let out = out.ok_or_else(|| Failure::argument("counters"))?;
+        let status = engine.database.status();
+        *out = Counters {
+            pages_read: status.pages_read,
+            pages_written: status.pages_written,
+            pages_evicted: status.pages_evicted,
+            pool_pages_used: status.pool_pages_used,
+            pool_pages_total: status.pool_pages_total,
+            pool_pages_dirty: status.pool_pages_dirty,
+            log_bytes: status.log_bytes,
+            log_syncs: status.log_syncs,
+            checkpoints: status.checkpoints,
+            commits: status.commits,
+            rollbacks: status.rollbacks,
+            rows_read: engine.rows_read.load(Ordering::Relaxed),
+            rows_inserted: status.rows_inserted,
+            rows_updated: status.rows_updated,
+            rows_deleted: status.rows_deleted,
+            lock_waits: status.lock_waits,
+            deadlocks: status.deadlocks,
+            purge_backlog: status.purge_backlog,
+            file_bytes: status.file_bytes,
+        };
+        Ok(true)
+    })
+}

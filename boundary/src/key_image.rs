@@ -1,0 +1,162 @@
+//! Key images: the server's form of a key to search for, as the engine's values.
+//!
+//! An image holds for each part: a null byte where the column takes NULL, then the value. Variable
+//! columns and blobs have two length bytes before it; every part takes its full length.
+
+use peregrine::Value;
+
+use crate::failure::{Failure, Outcome};
+use crate::layout::{ColumnLayout, KeyLayout, Kind, Layout};
+use crate::record::{self, Values};
+
+/// How many parts, from the first, a map of key parts has. The map must have no gaps.
+pub fn part_count(map: u64) -> usize {
+    (!map).trailing_zeros() as usize
+}
+
+/// Reads the first parts of a key image.
+///
+/// # Safety
+/// `image` must be valid for the parts that `map` has.
+pub unsafe fn values<'a>(
+    layout: &Layout,
+    key: &KeyLayout,
+    image: *const u8,
+    map: u64,
+    out: &mut Values<'a>,
+) -> Outcome {
+    let parts = key.parts.get(..part_count(map)).unwrap_or(&key.parts);
+    if parts.is_empty() {
+        return Ok(());
+    }
+    if image.is_null() {
+        return Err(Failure::argument("a key that is not there"));
+    }
+    let length = parts
+        .iter()
+        .map(|part| part.image_length(&layout.columns[part.column]))
+        .sum();
+    // SAFETY: not null; the server's image has all bytes of its parts.
+    let mut rest = unsafe { std::slice::from_raw_parts(image, length) };
+    for part in parts {
+        let column = &layout.columns[part.column];
+        let (place, after) = rest.split_at(part.image_length(column));
+        rest = after;
+        out.push(value(column, part.length, place)?);
+    }
+    Ok(())
+}
+
+fn value<'a>(column: &ColumnLayout, length: usize, mut place: &'a [u8]) -> Outcome<Value<'a>> {
+    if column.null_bit != 0 {
+        if place[0] != 0 {
+            return Ok(Value::Null);
+        }
+        place = &place[1..];
+    }
+    Ok(match column.kind {
+        Kind::Variable | Kind::Blob => {
+            let n = usize::from(u16::from_le_bytes([place[0], place[1]]));
+            if n > length {
+                return Err(Failure::argument("length of a string in a key"));
+            }
+            Value::Bytes(&place[2..2 + n])
+        }
+        Kind::Padded => Value::Bytes(record::trim(column, place)),
+        _ if place.len() < column.length => {
+            return Err(Failure::argument("a prefix of a number in a key"))
+        }
+        // SAFETY: not a blob.
+        _ => unsafe { record::value_at(column, place)? },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::KeyPartLayout;
+
+    fn column(kind: Kind, length: usize, null_bit: u8) -> ColumnLayout {
+        ColumnLayout {
+            kind,
+            offset: 0,
+            length,
+            length_bytes: 1,
+            null_offset: 0,
+            null_bit,
+            pad: [b' ', 0, 0, 0],
+            pad_length: 1,
+            stored_as: Some(0),
+        }
+    }
+
+    fn table() -> (Layout, KeyLayout) {
+        let columns = vec![
+            column(Kind::Unsigned, 2, 1),
+            column(Kind::Variable, 10, 0),
+            column(Kind::Padded, 4, 2),
+        ];
+        let parts = [(0, 2), (1, 5), (2, 4)].map(|(column, length)| KeyPartLayout {
+            column,
+            length,
+            sort_length: 0,
+        });
+        let layout = Layout {
+            columns,
+            stored: vec![0, 1, 2],
+            keys: vec![],
+            key_of_index: vec![0],
+            record_length: 32,
+            bitmap_length: 1,
+        };
+        let key = KeyLayout {
+            index: 1,
+            parts: parts.to_vec(),
+            own: 3,
+            clustered: vec![],
+        };
+        (layout, key)
+    }
+
+    const IMAGE: &[u8] = &[
+        0, 0x34, 0x12, 3, 0, b'a', b'b', b'c', 0, 0, 0, b'x', b' ', b' ', b' ',
+    ];
+
+    #[test]
+    fn all_parts() {
+        let (layout, key) = table();
+        let mut out = Values::new();
+        // SAFETY: the image has all parts.
+        unsafe { values(&layout, &key, IMAGE.as_ptr(), 0b111, &mut out).unwrap() };
+        let expected = [
+            Value::UInt(0x1234),
+            Value::Bytes(b"abc"),
+            Value::Bytes(b"x"),
+        ];
+        assert_eq!(&out[..], &expected);
+    }
+
+    #[test]
+    fn only_the_parts_of_the_map_are_read() {
+        let (layout, key) = table();
+        let image = [1u8, 9, 9];
+        let mut out = Values::new();
+        // SAFETY: the image has the one part of the map.
+        unsafe { values(&layout, &key, image.as_ptr(), 1, &mut out).unwrap() };
+        assert_eq!(&out[..], &[Value::Null]);
+        // SAFETY: nothing is read.
+        unsafe { values(&layout, &key, std::ptr::null(), 0, &mut Values::new()).unwrap() };
+        // SAFETY: null is refused.
+        assert!(unsafe { values(&layout, &key, std::ptr::null(), 1, &mut Values::new()) }.is_err());
+    }
+
+    #[test]
+    fn a_length_beyond_the_part_is_refused() {
+        let (layout, key) = table();
+        let mut image = IMAGE.to_vec();
+        image[3] = 6;
+        // SAFETY: the image has all parts.
+        let read = unsafe { values(&layout, &key, image.as_ptr(), 0b111, &mut Values::new()) };
+        assert!(read.is_err());
+    }
+}

@@ -1,0 +1,352 @@
+//! Where the columns and keys of a table stand in the server's buffers, and the engine's schema
+//! that follows from it.
+
+use peregrine::row::{Column, ColumnType, Index, Key, KeyPart, TableSchema};
+
+use crate::c_types::{Code, ColumnDefinition, KeyDefinition, TableDefinition};
+use crate::failure::{Failure, Outcome};
+
+/// How a column stands in the record buffer; see `peregrine_column_kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Little-endian two's complement.
+    Signed,
+    /// Little-endian.
+    Unsigned,
+    /// 4 bytes.
+    Float,
+    /// 8 bytes.
+    Double,
+    /// Bytes ordered by memcmp.
+    Fixed,
+    /// Bytes filled up with a pad character.
+    Padded,
+    /// Length bytes, then bytes.
+    Variable,
+    /// Length bytes, then a pointer.
+    Blob,
+    /// Not stored.
+    Absent,
+}
+
+/// A column of the record buffer.
+#[derive(Clone, Debug)]
+pub struct ColumnLayout {
+    /// How it stands there.
+    pub kind: Kind,
+    /// Where its bytes begin.
+    pub offset: usize,
+    /// How many; of a variable column the most that follow the length bytes.
+    pub length: usize,
+    /// Bytes of a variable column's or blob's length.
+    pub length_bytes: usize,
+    /// The byte with the null bit.
+    pub null_offset: usize,
+    /// The null bit's mask; 0 when the column takes no NULL.
+    pub null_bit: u8,
+    /// The pad character, big-endian in the first `pad_length` bytes.
+    pub pad: [u8; 4],
+    /// Its length.
+    pub pad_length: usize,
+    /// The engine's column number; `None` for [`Kind::Absent`].
+    pub stored_as: Option<usize>,
+}
+
+/// A part of a key image.
+#[derive(Clone, Debug)]
+pub struct KeyPartLayout {
+    /// The server's column number.
+    pub column: usize,
+    /// Bytes of the value's place in the image, null byte and length bytes not counted.
+    pub length: usize,
+    /// The most bytes of its sort key, where the column has a collation.
+    pub sort_length: usize,
+}
+
+impl KeyPartLayout {
+    /// Bytes that the part takes in an image.
+    pub fn image_length(&self, column: &ColumnLayout) -> usize {
+        let null = usize::from(column.null_bit != 0);
+        match column.kind {
+            Kind::Variable | Kind::Blob => null + 2 + self.length,
+            _ => null + self.length,
+        }
+    }
+}
+
+/// A key.
+#[derive(Clone, Debug)]
+pub struct KeyLayout {
+    /// The engine's number of the index.
+    pub index: usize,
+    /// The parts of an image: the key's own, then what the server appends of the clustered key.
+    pub parts: Vec<KeyPartLayout>,
+    /// How many of them are the key's own.
+    pub own: usize,
+    /// The part with each column of the clustered key, as far as the images of a secondary key
+    /// have them without a gap: what follows the key's own parts in the engine's keys.
+    pub clustered: Vec<usize>,
+}
+
+/// Everything that translating rows and keys of a table needs.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// The server's columns.
+    pub columns: Vec<ColumnLayout>,
+    /// The server's number of each of the engine's columns.
+    pub stored: Vec<usize>,
+    /// The server's keys.
+    pub keys: Vec<KeyLayout>,
+    /// The server's number of the key behind each of the engine's indexes; `u32::MAX` for the
+    /// hidden row id.
+    pub key_of_index: Vec<u32>,
+    /// Bytes of a record.
+    pub record_length: usize,
+    /// Bytes of a bitmap of columns.
+    pub bitmap_length: usize,
+}
+
+impl Layout {
+    /// Reads the server's definition; gives the layout and the engine's schema.
+    ///
+    /// # Safety
+    /// The pointers of `definition`, and those in what they point to, must be valid for the
+    /// counts and lengths beside them.
+    pub unsafe fn read(definition: &TableDefinition) -> Outcome<(Layout, TableSchema)> {
+        if definition.columns.is_null() || definition.column_count == 0 {
+            return Err(Failure::argument("a table without columns"));
+        }
+        if definition.keys.is_null() && definition.key_count != 0 {
+            return Err(Failure::argument("keys"));
+        }
+        // SAFETY: not null, and valid for the count by the caller's promise.
+        let columns = unsafe {
+            std::slice::from_raw_parts(definition.columns, definition.column_count as usize)
+        };
+        let keys = if definition.key_count == 0 {
+            &[]
+        } else {
+            // SAFETY: as above.
+            unsafe { std::slice::from_raw_parts(definition.keys, definition.key_count as usize) }
+        };
+        let record_length = definition.record_length as usize;
+
+        let mut layout = Layout {
+            columns: Vec::with_capacity(columns.len()),
+            stored: Vec::with_capacity(columns.len()),
+            keys: Vec::with_capacity(keys.len()),
+            key_of_index: vec![u32::MAX],
+            record_length,
+            bitmap_length: columns.len().div_ceil(8),
+        };
+        let mut schema = TableSchema::default();
+        for column in columns {
+            let stored_as = layout.stored.len();
+            let placed = place(column, stored_as, record_length)?;
+            if let Some(ty) = column_type(&placed)? {
+                layout.stored.push(layout.columns.len());
+                // SAFETY: the name is valid for its length by the caller's promise.
+                let name = unsafe { text(column.name, column.name_length)? };
+                let mut stored = Column::new(name, ty).collation(column.collation);
+                stored.nullable = placed.null_bit != 0;
+                schema.columns.push(stored);
+            }
+            layout.columns.push(placed);
+        }
+        for (number, key) in keys.iter().enumerate() {
+            // SAFETY: the parts are valid for their count by the caller's promise.
+            let (parts, mut engine_parts) = unsafe { read_parts(key, &layout)? };
+            let own = key.part_count as usize;
+            engine_parts.truncate(own);
+            let index = if definition.primary as usize == number {
+                schema.primary = Some(Key {
+                    parts: engine_parts,
+                });
+                layout.key_of_index[0] = number as u32;
+                0
+            } else {
+                schema.indexes.push(Index {
+                    // SAFETY: the name is valid for its length by the caller's promise.
+                    name: unsafe { text(key.name, key.name_length)? },
+                    parts: engine_parts,
+                    unique: key.unique != 0,
+                });
+                layout.key_of_index.push(number as u32);
+                schema.indexes.len()
+            };
+            layout.keys.push(KeyLayout {
+                index,
+                parts,
+                own,
+                clustered: Vec::new(),
+            });
+        }
+        layout.find_clustered_parts();
+        Ok((layout, schema))
+    }
+
+    fn find_clustered_parts(&mut self) {
+        let primary = self.keys.get(self.key_of_index[0] as usize);
+        let columns: Vec<usize> = primary
+            .map(|key| key.parts.iter().map(|part| part.column).collect())
+            .unwrap_or_default();
+        for key in self.keys.iter_mut().filter(|key| key.index != 0) {
+            key.clustered = columns
+                .iter()
+                .map_while(|&c| key.parts.iter().position(|part| part.column == c))
+                .collect();
+        }
+    }
+
+    /// A key by the server's number.
+    pub fn key(&self, number: u32) -> Outcome<&KeyLayout> {
+        self.keys
+            .get(number as usize)
+            .ok_or_else(|| Failure::argument("number of a key"))
+    }
+}
+
+/// A short text of the server's.
+///
+/// # Safety
+/// `text` must be null or valid for `length` bytes.
+pub unsafe fn text(text: *const std::ffi::c_char, length: u32) -> Outcome<String> {
+    if text.is_null() || length == 0 {
+        return Ok(String::new());
+    }
+    // SAFETY: not null, and valid for `length` by the caller's promise.
+    let bytes = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), length as usize) };
+    Ok(String::from_utf8_lossy(bytes).into_owned())
+}
+
+fn place(c: &ColumnDefinition, stored_as: usize, record_length: usize) -> Outcome<ColumnLayout> {
+    let kind = match c.kind {
+        0 => Kind::Signed,
+        1 => Kind::Unsigned,
+        2 => Kind::Float,
+        3 => Kind::Double,
+        4 => Kind::Fixed,
+        5 => Kind::Padded,
+        6 => Kind::Variable,
+        7 => Kind::Blob,
+        8 => Kind::Absent,
+        _ => return Err(Failure::argument("kind of a column")),
+    };
+    let length = c.length as usize;
+    let length_bytes = c.length_bytes as usize;
+    let right = match kind {
+        Kind::Signed | Kind::Unsigned => matches!(length, 1 | 2 | 3 | 4 | 8),
+        Kind::Float => length == 4,
+        Kind::Double => length == 8,
+        Kind::Fixed | Kind::Absent => true,
+        Kind::Padded => matches!(c.pad_length, 1 | 2 | 4) && length % c.pad_length as usize == 0,
+        Kind::Variable => matches!(length_bytes, 1 | 2) && length < 1 << (8 * length_bytes),
+        Kind::Blob => matches!(length_bytes, 1..=4),
+    };
+    let bytes = match kind {
+        Kind::Variable => length_bytes + length,
+        Kind::Blob => length_bytes + size_of::<*const u8>(),
+        Kind::Absent => 0,
+        _ => length,
+    };
+    if !right
+        || c.offset as usize + bytes > record_length
+        || c.null_offset as usize >= record_length
+        || c.null_bit > 0x80
+    {
+        return Err(Failure::argument("place of a column in the record"));
+    }
+    let mut pad = [0; 4];
+    if kind == Kind::Padded {
+        let n = c.pad_length as usize;
+        pad[..n].copy_from_slice(&c.pad.to_be_bytes()[4 - n..]);
+    }
+    Ok(ColumnLayout {
+        kind,
+        offset: c.offset as usize,
+        length,
+        length_bytes,
+        null_offset: c.null_offset as usize,
+        null_bit: c.null_bit as u8,
+        pad,
+        pad_length: c.pad_length as usize,
+        stored_as: (kind != Kind::Absent).then_some(stored_as),
+    })
+}
+
+fn column_type(c: &ColumnLayout) -> Outcome<Option<ColumnType>> {
+    let bytes = u8::try_from(c.length).unwrap_or(0);
+    let max = u32::try_from(c.length).map_err(|_| Failure::argument("length of a column"))?;
+    Ok(Some(match c.kind {
+        Kind::Signed => ColumnType::Int {
+            bytes,
+            signed: true,
+        },
+        Kind::Unsigned => ColumnType::Int {
+            bytes,
+            signed: false,
+        },
+        Kind::Float => ColumnType::Float,
+        Kind::Double => ColumnType::Double,
+        Kind::Fixed => ColumnType::Bytes { len: max },
+        Kind::Padded | Kind::Variable => ColumnType::VarBytes { max },
+        Kind::Blob => ColumnType::Large {
+            max: (1 << (8 * c.length_bytes)) - 1,
+        },
+        Kind::Absent => return Ok(None),
+    }))
+}
+
+/// # Safety
+/// `key.parts` must be valid for `key.part_count`.
+unsafe fn read_parts(
+    key: &KeyDefinition,
+    layout: &Layout,
+) -> Outcome<(Vec<KeyPartLayout>, Vec<KeyPart>)> {
+    let count = key.part_count.saturating_add(key.extra_count);
+    if key.parts.is_null() || key.part_count == 0 || count > 64 {
+        return Err(Failure::argument("parts of a key"));
+    }
+    // SAFETY: not null, and valid for the count by the caller's promise.
+    let parts = unsafe { std::slice::from_raw_parts(key.parts, count as usize) };
+    let mut placed = Vec::with_capacity(parts.len());
+    let mut engine = Vec::with_capacity(parts.len());
+    for part in parts {
+        let column = part.column as usize;
+        let stored = layout
+            .columns
+            .get(column)
+            .and_then(|c| c.stored_as)
+            .ok_or_else(|| {
+                Failure::new(Code::Invalid, "a key needs a column that is not stored")
+            })?;
+        placed.push(KeyPartLayout {
+            column,
+            length: part.key_length as usize,
+            sort_length: part.sort_length as usize,
+        });
+        engine.push(KeyPart {
+            column: stored,
+            prefix: (part.prefix != 0).then_some(part.prefix),
+        });
+    }
+    Ok((placed, engine))
+}
+
+/// Whether the engine's schema is the one that follows from the server's definition. Names of
+/// columns and keys do not count: the server may rename them without the engine.
+pub fn same_schema(engine: &TableSchema, server: &TableSchema) -> bool {
+    engine.columns.len() == server.columns.len()
+        && engine
+            .columns
+            .iter()
+            .zip(&server.columns)
+            .all(|(a, b)| a.ty == b.ty && a.nullable == b.nullable && a.collation == b.collation)
+        && engine.primary == server.primary
+        && engine.indexes.len() == server.indexes.len()
+        && engine
+            .indexes
+            .iter()
+            .zip(&server.indexes)
+            .all(|(a, b)| a.parts == b.parts && a.unique == b.unique)
+}

@@ -1,0 +1,358 @@
+//! The entries of the header that read and change rows.
+
+use peregrine::RowLock;
+
+use crate::c_types::Target;
+use crate::failure::{keep, Failure, Outcome};
+use crate::guard;
+use crate::handle::{Handle, Step};
+use crate::session::{session, Session, SessionBox};
+use crate::table::{table, TableBox};
+
+fn row_lock(lock: u32) -> Outcome<RowLock> {
+    match lock {
+        0 => Ok(RowLock::None),
+        1 => Ok(RowLock::Shared),
+        2 => Ok(RowLock::Exclusive),
+        _ => Err(Failure::argument("kind of a lock")),
+    }
+}
+
+/// The handle behind a pointer of the server's.
+///
+/// # Safety
+/// `handle` must be null or an open handle that no other thread uses.
+#[inline]
+unsafe fn handle<'a>(handle: *mut Handle) -> Outcome<&'a mut Handle> {
+    // SAFETY: by the caller's promise.
+    unsafe { handle.as_mut() }.ok_or_else(|| Failure::argument("handle"))
+}
+
+/// Runs `entry` with a handle and a session, stopping the engine at a panic.
+///
+/// # Safety
+/// The pointers must be null or open, and used by this thread only.
+#[inline]
+unsafe fn with(
+    handle_pointer: *mut Handle,
+    session_pointer: *mut SessionBox,
+    entry: impl FnOnce(&mut Handle, &mut Session) -> Outcome<bool>,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    let (handle, session) = match unsafe { (handle(handle_pointer), session(session_pointer)) } {
+        (Ok(handle), Ok(session)) => (handle, session),
+        (Err(failure), _) | (_, Err(failure)) => return keep(failure),
+    };
+    let engine = std::sync::Arc::as_ptr(session.engine());
+    // SAFETY: the session keeps the engine alive; nothing mutable of it is reached.
+    let engine = unsafe { &*engine };
+    guard::changing(engine, || {
+        engine.check()?;
+        entry(handle, session)
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// `shared` must be an open table, `out` writable.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_handle_open(
+    shared: *mut TableBox,
+    out: *mut *mut Handle,
+) -> i32 {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        let (shared, out) = unsafe { (table(shared)?, out.as_mut()) };
+        let out = out.ok_or_else(|| Failure::argument("place for a handle"))?;
+        *out = Box::into_raw(Box::new(Handle::new(shared.clone())));
+        Ok(true)
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be null or an open handle that is not used again.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_handle_close(pointer: *mut Handle) {
+    guard::reading(|| {
+        if !pointer.is_null() {
+            // SAFETY: from Box::into_raw by the caller's promise.
+            let mut handle = unsafe { Box::from_raw(pointer) };
+            handle.reset();
+        }
+        Ok(true)
+    });
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a handle of this thread.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_use_key(
+    pointer: *mut Handle,
+    key: u32,
+    lock: u32,
+    index_only: u32,
+) -> i32 {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        let handle = unsafe { handle(pointer)? };
+        handle.use_key(key, row_lock(lock)?, index_only != 0)?;
+        Ok(true)
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a handle of this thread; `key` null or valid for its parts.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_set_end(
+    pointer: *mut Handle,
+    key: *const u8,
+    key_parts: u64,
+    inclusive: u32,
+) -> i32 {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        unsafe { handle(pointer)?.set_end(key, key_parts, inclusive != 0)? };
+        Ok(true)
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// The handle and session must be this thread's, the key valid for its parts, the target fit.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_search(
+    pointer: *mut Handle,
+    session: *mut SessionBox,
+    key: *const u8,
+    key_parts: u64,
+    seek: u32,
+    target: Target,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, session, |handle, session| {
+            handle.search(session, key, key_parts, seek, target)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// The handle and session must be this thread's, the target fit.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_next(
+    pointer: *mut Handle,
+    session: *mut SessionBox,
+    target: Target,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, session, |handle, session| {
+            handle.step(session, target, Step::Next)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// The handle and session must be this thread's, the target fit.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_previous(
+    pointer: *mut Handle,
+    session: *mut SessionBox,
+    target: Target,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, session, |handle, session| {
+            handle.step(session, target, Step::Previous)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// The handle and session must be this thread's, the target fit.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_next_same(
+    pointer: *mut Handle,
+    session: *mut SessionBox,
+    target: Target,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, session, |handle, session| {
+            handle.step(session, target, Step::NextSame)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// The handle must be this thread's, `position` writable for the table's position length.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_position(pointer: *mut Handle, position: *mut u8) -> i32 {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        unsafe { handle(pointer)?.position(position)? };
+        Ok(true)
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// As [`peregrine_position`].
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_duplicate_position(
+    pointer: *mut Handle,
+    session: *mut SessionBox,
+    position: *mut u8,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, session, |handle, session| {
+            let key = session.transaction()?.duplicate_key();
+            if key.is_empty() {
+                return Ok(false);
+            }
+            handle.write_position(key, position)?;
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// The handle and session must be this thread's, `position` valid, the target fit.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_read_position(
+    pointer: *mut Handle,
+    session: *mut SessionBox,
+    position: *const u8,
+    lock: u32,
+    target: Target,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, session, |handle, session| {
+            handle.read_position(session.transaction()?, position, row_lock(lock)?, target)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// The handle and session must be this thread's, `record` a record, its blobs valid.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_insert(
+    pointer: *mut Handle,
+    session: *mut SessionBox,
+    record: *const u8,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, session, |handle, session| {
+            handle.insert(session.changing()?, record).map(|()| true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// The handle and session must be this thread's, the records valid with their blobs, `changed` a
+/// bitmap of the columns.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_update(
+    pointer: *mut Handle,
+    session: *mut SessionBox,
+    old_record: *const u8,
+    new_record: *const u8,
+    changed: *const u8,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, session, |handle, session| {
+            let transaction = session.changing()?;
+            handle
+                .update(transaction, old_record, new_record, changed)
+                .map(|()| true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// The handle and session must be this thread's.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_delete(pointer: *mut Handle, session: *mut SessionBox) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, session, |handle, session| {
+            handle.delete(session.changing()?).map(|()| true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// The handle must be this thread's, the images null or valid for their parts, `out` writable.
+#[no_mangle]
+#[allow(clippy::too_many_arguments)] // the shape of the C interface
+pub unsafe extern "C" fn peregrine_estimate_range(
+    pointer: *mut Handle,
+    key: u32,
+    low: *const u8,
+    low_parts: u64,
+    low_inclusive: u32,
+    high: *const u8,
+    high_parts: u64,
+    high_inclusive: u32,
+    out: *mut u64,
+) -> i32 {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            let handle = handle(pointer)?;
+            let out = out
+                .as_mut()
+                .ok_or_else(|| Failure::argument("place for an estimate"))?;
+            *out = handle.estimate_range(
+                key,
+                (low, low_parts, low_inclusive != 0),
+                (high, high_parts, high_inclusive != 0),
+            )?;
+        }
+        Ok(true)
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be null or a handle of this thread.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_handle_reset(pointer: *mut Handle) {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        unsafe { handle(pointer)? }.reset();
+        Ok(true)
+    });
+}

@@ -1,0 +1,412 @@
+//! Sessions: the transaction of a connection, its statements and savepoints.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use peregrine::{Isolation, KillHandle, Savepoint, Transaction};
+
+use crate::c_types::Code;
+use crate::engine::{engine, Engine, SharedEngine};
+use crate::failure::{keep, Failure, Outcome};
+use crate::guard;
+
+/// What a connection has open.
+pub struct Session {
+    engine: SharedEngine,
+    transaction: Option<Transaction>,
+    isolation: Isolation,
+    lock_wait_seconds: u32,
+    /// Whether the transaction has begun and not ended.
+    active: bool,
+    /// The statement's beginning, once it has changed something.
+    mark: Option<Savepoint>,
+    savepoints: Vec<(u64, Savepoint)>,
+    next_savepoint: u64,
+    generation: u64,
+    /// Interrupts the transaction; shared with whoever kills.
+    kill: Arc<Mutex<Option<KillHandle>>>,
+}
+
+/// What the server holds. The session itself belongs to the connection's thread; the handle to
+/// interrupt it stands beside, for other threads.
+pub struct SessionBox {
+    session: std::cell::UnsafeCell<Session>,
+    kill: Arc<Mutex<Option<KillHandle>>>,
+}
+
+fn isolation(number: u32) -> Outcome<Isolation> {
+    match number {
+        0 => Ok(Isolation::ReadCommitted),
+        1 => Ok(Isolation::RepeatableRead),
+        2 => Ok(Isolation::Serializable),
+        _ => Err(Failure::argument("isolation level")),
+    }
+}
+
+impl Session {
+    /// The engine.
+    #[inline]
+    pub fn engine(&self) -> &SharedEngine {
+        &self.engine
+    }
+
+    /// The open transaction.
+    #[inline]
+    pub fn transaction(&mut self) -> Outcome<&mut Transaction> {
+        match &mut self.transaction {
+            Some(transaction) if self.active => Ok(transaction),
+            _ => Err(Failure::argument("no statement has been started")),
+        }
+    }
+
+    fn start(&mut self, level: Isolation, lock_wait_seconds: u32) -> Outcome {
+        self.engine.check()?;
+        if self.transaction.is_none() || (!self.active && self.isolation != level) {
+            let transaction = self.engine.database.begin(level);
+            *self.kill.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(transaction.kill_handle());
+            self.transaction = Some(transaction);
+            self.isolation = level;
+            self.lock_wait_seconds = u32::MAX;
+        } else if let Some(kill) = &*self.kill.lock().unwrap_or_else(PoisonError::into_inner) {
+            kill.clear();
+        }
+        let Some(transaction) = &mut self.transaction else {
+            return Ok(());
+        };
+        if self.lock_wait_seconds != lock_wait_seconds {
+            transaction.set_lock_wait_timeout(Duration::from_secs(lock_wait_seconds.into()));
+            self.lock_wait_seconds = lock_wait_seconds;
+        }
+        if !std::mem::replace(&mut self.active, true) {
+            self.generation += 1;
+        }
+        self.mark = None;
+        transaction.start_statement();
+        Ok(())
+    }
+
+    /// The open transaction, about to be changed: the statement's beginning is remembered.
+    #[inline]
+    pub fn changing(&mut self) -> Outcome<&mut Transaction> {
+        if self.mark.is_none() {
+            let mark = self.transaction()?.savepoint();
+            self.mark = Some(mark);
+        }
+        self.transaction()
+    }
+
+    /// Another number for each transaction.
+    #[inline]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    fn end_statement(&mut self) {
+        self.mark = None;
+        if let (true, Some(transaction)) = (self.active, &mut self.transaction) {
+            transaction.end_statement();
+        }
+    }
+
+    fn rollback_statement(&mut self) -> Outcome {
+        if let (true, Some(mark), Some(transaction)) =
+            (self.active, self.mark.take(), &mut self.transaction)
+        {
+            transaction.rollback_to(&mark)?;
+        }
+        self.end_statement();
+        Ok(())
+    }
+
+    fn finish(&mut self, end: impl FnOnce(&mut Transaction) -> peregrine::Result<()>) -> Outcome {
+        self.mark = None;
+        self.savepoints.clear();
+        if !std::mem::take(&mut self.active) {
+            return Ok(());
+        }
+        match &mut self.transaction {
+            Some(transaction) => Ok(end(transaction)?),
+            None => Ok(()),
+        }
+    }
+
+    fn find(&self, number: u64) -> Outcome<usize> {
+        self.savepoints
+            .iter()
+            .position(|(n, _)| *n == number)
+            .ok_or_else(|| Failure::new(Code::Invalid, "no such savepoint"))
+    }
+}
+
+/// The session behind a pointer of the server's.
+///
+/// # Safety
+/// `session` must be null or come from [`peregrine_session_new`], not be freed, and not be used
+/// by another thread at the same time.
+#[inline]
+pub unsafe fn session<'a>(session: *mut SessionBox) -> Outcome<&'a mut Session> {
+    // SAFETY: by the caller's promise the thread has the session for itself.
+    match unsafe { session.as_ref() } {
+        // SAFETY: by the caller's promise.
+        Some(session) => Ok(unsafe { &mut *session.session.get() }),
+        None => Err(Failure::argument("session")),
+    }
+}
+
+/// Runs `entry` with a session, stopping the engine at a panic.
+///
+/// # Safety
+/// As [`session`].
+#[inline]
+unsafe fn with(pointer: *mut SessionBox, entry: impl FnOnce(&mut Session) -> Outcome<bool>) -> i32 {
+    // SAFETY: by the caller's promise.
+    match unsafe { session(pointer) } {
+        Ok(session) => {
+            let engine: *const Engine = Arc::as_ptr(&session.engine);
+            // SAFETY: the session keeps the engine alive; nothing mutable of it is reached.
+            guard::changing(unsafe { &*engine }, || entry(session))
+        }
+        Err(failure) => keep(failure),
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `shared` must be an open engine, `out` writable.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_session_new(
+    shared: *mut SharedEngine,
+    out: *mut *mut SessionBox,
+) -> i32 {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        let engine = unsafe { engine(shared)? };
+        if out.is_null() {
+            return Err(Failure::argument("place for a session"));
+        }
+        let kill = Arc::new(Mutex::new(None));
+        let session = Session {
+            engine: Arc::clone(engine),
+            transaction: None,
+            isolation: Isolation::default(),
+            lock_wait_seconds: u32::MAX,
+            active: false,
+            mark: None,
+            savepoints: Vec::new(),
+            next_savepoint: 0,
+            generation: 0,
+            kill: Arc::clone(&kill),
+        };
+        let session = Box::new(SessionBox {
+            session: std::cell::UnsafeCell::new(session),
+            kill,
+        });
+        // SAFETY: not null, writable by the caller's promise.
+        unsafe { *out = Box::into_raw(session) };
+        Ok(true)
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be null or a session that is not used again.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_session_free(pointer: *mut SessionBox) {
+    if pointer.is_null() {
+        return;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, |session| {
+            session.finish(Transaction::rollback)?;
+            session.transaction = None;
+            Ok(true)
+        });
+        let session = Box::from_raw(pointer);
+        // Dropping what a panic has left half done could panic again.
+        if (*session.session.get()).engine.check().is_err() {
+            std::mem::forget(session);
+        }
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a session of this thread.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_statement_start(
+    pointer: *mut SessionBox,
+    level: u32,
+    lock_wait_seconds: u32,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, |session| {
+            session.start(isolation(level)?, lock_wait_seconds)?;
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a session of this thread.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_statement_end(pointer: *mut SessionBox) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, |session| {
+            session.end_statement();
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a session of this thread.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_statement_rollback(pointer: *mut SessionBox) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, |session| {
+            session.engine.check()?;
+            session.rollback_statement().map(|()| true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a session of this thread.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_session_commit(pointer: *mut SessionBox) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, |session| {
+            session.engine.check()?;
+            session.finish(Transaction::commit).map(|()| true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a session of this thread.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_session_rollback(pointer: *mut SessionBox) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, |session| {
+            session.engine.check()?;
+            session.finish(Transaction::rollback).map(|()| true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a session of this thread, `out` writable.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_savepoint_set(pointer: *mut SessionBox, out: *mut u64) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, |session| {
+            let out = out
+                .as_mut()
+                .ok_or_else(|| Failure::argument("place for a savepoint"))?;
+            let savepoint = session.transaction()?.savepoint();
+            session.next_savepoint += 1;
+            *out = session.next_savepoint;
+            session.savepoints.push((*out, savepoint));
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a session of this thread.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_savepoint_rollback(
+    pointer: *mut SessionBox,
+    number: u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, |session| {
+            session.engine.check()?;
+            let at = session.find(number)?;
+            session.mark = None;
+            session.savepoints.truncate(at + 1);
+            let savepoint = session.savepoints[at].1.clone();
+            session.transaction()?.rollback_to(&savepoint)?;
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a session of this thread.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_savepoint_release(pointer: *mut SessionBox, number: u64) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, |session| {
+            let at = session.find(number)?;
+            session.savepoints.remove(at);
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a session of this thread.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_session_snapshot(
+    pointer: *mut SessionBox,
+    level: u32,
+    lock_wait_seconds: u32,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, |session| {
+            session.start(isolation(level)?, lock_wait_seconds)?;
+            session.transaction()?.take_snapshot();
+            session.end_statement();
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a session that is not being freed.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_session_kill(pointer: *mut SessionBox) {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise; only the part for other threads is touched.
+        if let Some(session) = unsafe { pointer.as_ref() } {
+            let kill = session.kill.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(kill) = &*kill {
+                kill.kill();
+            }
+        }
+        Ok(true)
+    });
+}

@@ -1,0 +1,423 @@
+//! Tables: their definition, statistics and automatic values.
+
+use std::ffi::c_char;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use peregrine::ids::MAX_KEY;
+use peregrine::row::ColumnType;
+use peregrine::{Table, TableSchema};
+
+use crate::c_types::{Code, TableDefinition, TableStats};
+use crate::engine::{engine, SharedEngine};
+use crate::failure::{keep, Failure, Outcome};
+use crate::guard;
+use crate::layout::{same_schema, Layout};
+
+/// Bytes of the length at the end of a position.
+pub const POSITION_LENGTH_BYTES: usize = 2;
+
+/// A table as all its handles share it.
+pub struct SharedTable {
+    /// Where the table is.
+    pub engine: SharedEngine,
+    /// Where its columns stand in the server's buffers.
+    pub layout: Layout,
+    /// Bytes of a row's position.
+    pub position_length: usize,
+    table: RwLock<Arc<Table>>,
+}
+
+impl SharedTable {
+    /// The engine's table; another one after it has been truncated.
+    pub fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What the server holds.
+pub type TableBox = Arc<SharedTable>;
+
+/// The table behind a pointer of the server's.
+///
+/// # Safety
+/// `table` must be null or come from [`peregrine_table_open`] and not be closed.
+pub unsafe fn table<'a>(table: *const TableBox) -> Outcome<&'a TableBox> {
+    // SAFETY: by the caller's promise.
+    unsafe { table.as_ref() }.ok_or_else(|| Failure::argument("table"))
+}
+
+/// A name of the server's.
+///
+/// # Safety
+/// `name` must be valid for `length` bytes.
+unsafe fn name_of<'a>(name: *const c_char, length: usize) -> Outcome<&'a str> {
+    if name.is_null() {
+        return Err(Failure::argument("name of a table"));
+    }
+    // SAFETY: not null, valid for `length` by the caller's promise.
+    let bytes = unsafe { std::slice::from_raw_parts(name.cast::<u8>(), length) };
+    std::str::from_utf8(bytes)
+        .map_err(|_| Failure::new(Code::Invalid, "the table's name is not UTF-8"))
+}
+
+/// Runs `entry` with an engine, stopping it at a panic.
+///
+/// # Safety
+/// `shared` must be null or an open engine.
+unsafe fn with_engine(
+    shared: *mut SharedEngine,
+    entry: impl FnOnce(&SharedEngine) -> Outcome<bool>,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    match unsafe { engine(shared) } {
+        Ok(engine) => guard::changing(engine, || {
+            engine.check()?;
+            entry(engine)
+        }),
+        Err(failure) => keep(failure),
+    }
+}
+
+/// The most bytes that an encoded clustered key can have.
+fn key_bound(layout: &Layout, schema: &TableSchema) -> usize {
+    let (Some(primary), Ok(key)) = (&schema.primary, layout.key(layout.key_of_index[0])) else {
+        return 8;
+    };
+    let bound: usize = primary
+        .parts
+        .iter()
+        .zip(&key.parts)
+        .map(|(part, placed)| {
+            let column = &schema.columns[part.column];
+            let cut = |n: usize| part.prefix.map_or(n, |prefix| n.min(prefix as usize));
+            let bytes = match column.ty {
+                ColumnType::Int { .. } | ColumnType::Double => 8,
+                ColumnType::Float => 4,
+                ColumnType::Bytes { len } => cut(len as usize),
+                // Every byte could need an escape.
+                ColumnType::VarBytes { max } if column.collation == 0 => 2 * cut(max as usize) + 2,
+                ColumnType::Large { max } if column.collation == 0 => {
+                    2 * cut(usize::try_from(max).unwrap_or(MAX_KEY)) + 2
+                }
+                _ => placed.sort_length,
+            };
+            bytes + usize::from(column.nullable)
+        })
+        .sum();
+    bound.min(MAX_KEY)
+}
+
+/// See the header.
+///
+/// # Safety
+/// All pointers must be valid, those in the definition too.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_table_create(
+    shared: *mut SharedEngine,
+    name: *const c_char,
+    name_length: usize,
+    definition: *const TableDefinition,
+    auto_increment: u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with_engine(shared, |engine| {
+            let definition = definition
+                .as_ref()
+                .ok_or_else(|| Failure::argument("definition of a table"))?;
+            let (_, schema) = Layout::read(definition)?;
+            let table = engine
+                .database
+                .create_table(name_of(name, name_length)?, &schema)?;
+            if auto_increment > 1 {
+                table.set_auto_increment_at_least(auto_increment);
+            }
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// All pointers must be valid.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_table_drop(
+    shared: *mut SharedEngine,
+    name: *const c_char,
+    name_length: usize,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with_engine(shared, |engine| {
+            engine.database.drop_table(name_of(name, name_length)?)?;
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// All pointers must be valid.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_table_rename(
+    shared: *mut SharedEngine,
+    from: *const c_char,
+    from_length: usize,
+    to: *const c_char,
+    to_length: usize,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with_engine(shared, |engine| {
+            let (from, to) = (name_of(from, from_length)?, name_of(to, to_length)?);
+            engine.database.rename_table(from, to)?;
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// All pointers must be valid.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_tables_drop(
+    shared: *mut SharedEngine,
+    prefix: *const c_char,
+    prefix_length: usize,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with_engine(shared, |engine| {
+            let prefix = name_of(prefix, prefix_length)?;
+            for name in engine.database.table_names() {
+                if name.starts_with(prefix) {
+                    engine.database.drop_table(&name)?;
+                }
+            }
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// All pointers must be valid, those in the definition too.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_table_open(
+    shared: *mut SharedEngine,
+    name: *const c_char,
+    name_length: usize,
+    definition: *const TableDefinition,
+    out: *mut *mut TableBox,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with_engine(shared, |engine| {
+            let definition = definition
+                .as_ref()
+                .ok_or_else(|| Failure::argument("definition of a table"))?;
+            let out = out
+                .as_mut()
+                .ok_or_else(|| Failure::argument("place for a table"))?;
+            let name = name_of(name, name_length)?;
+            let (layout, schema) = Layout::read(definition)?;
+            let position_length = key_bound(&layout, &schema) + POSITION_LENGTH_BYTES;
+            let table = engine.database.table(name)?;
+            if !same_schema(table.schema(), &schema) {
+                return Err(Failure::new(
+                    Code::Definition,
+                    format!("the server's definition of table {name} differs from the engine's"),
+                ));
+            }
+            let shared = Arc::new(SharedTable {
+                engine: Arc::clone(engine),
+                layout,
+                position_length,
+                table: RwLock::new(table),
+            });
+            *out = Box::into_raw(Box::new(shared));
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be null or an open table that is not used again.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_table_close(pointer: *mut TableBox) {
+    guard::reading(|| {
+        if !pointer.is_null() {
+            // SAFETY: from Box::into_raw by the caller's promise.
+            drop(unsafe { Box::from_raw(pointer) });
+        }
+        Ok(true)
+    });
+}
+
+/// Runs `entry` with a table, stopping its engine at a panic.
+///
+/// # Safety
+/// `pointer` must be null or an open table.
+unsafe fn with_table(
+    pointer: *mut TableBox,
+    entry: impl FnOnce(&TableBox, &Arc<Table>) -> Outcome<bool>,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    match unsafe { table(pointer) } {
+        Ok(shared) => guard::changing(&shared.engine, || {
+            shared.engine.check()?;
+            entry(shared, &shared.table())
+        }),
+        Err(failure) => keep(failure),
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be an open table.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_table_truncate(pointer: *mut TableBox) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with_table(pointer, |shared, table| {
+            let name = table.name();
+            shared.engine.database.truncate_table(&name)?;
+            let table = shared.engine.database.table(&name)?;
+            *shared.table.write().unwrap_or_else(PoisonError::into_inner) = table;
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be an open table, `out` writable.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_table_statistics(
+    pointer: *mut TableBox,
+    out: *mut TableStats,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with_table(pointer, |_, table| {
+            let out = out
+                .as_mut()
+                .ok_or_else(|| Failure::argument("place for statistics"))?;
+            let (data_bytes, index_bytes) = table.size_bytes()?;
+            *out = TableStats {
+                rows: table.estimate_rows(),
+                data_bytes,
+                index_bytes,
+                next_auto_increment: table.next_auto_increment(),
+            };
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be an open table, `out` writable for `count` numbers.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_table_rows_per_key(
+    pointer: *mut TableBox,
+    key: u32,
+    out: *mut u64,
+    count: u32,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with_table(pointer, |shared, table| {
+            if out.is_null() {
+                return Err(Failure::argument("place for statistics"));
+            }
+            let out = std::slice::from_raw_parts_mut(out, count as usize);
+            let different = table.cardinality(shared.layout.key(key)?.index)?;
+            let rows = table.estimate_rows();
+            for (n, out) in out.iter_mut().enumerate() {
+                // Parts beyond the last (the clustered key behind a secondary one) are unique.
+                *out = different
+                    .get(n)
+                    .map_or(1, |&d| rows.checked_div(d).unwrap_or(1).max(1));
+            }
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be an open table.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_table_analyze(pointer: *mut TableBox) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with_table(pointer, |_, table| {
+            table.analyze()?;
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be an open table, `first` writable.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_table_reserve_auto_increment(
+    pointer: *mut TableBox,
+    count: u64,
+    increment: u64,
+    offset: u64,
+    max: u64,
+    first: *mut u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with_table(pointer, |_, table| {
+            let first = first
+                .as_mut()
+                .ok_or_else(|| Failure::argument("place for a value"))?;
+            *first = table.reserve_auto_increment(count, increment, offset, max)?;
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be an open table.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_table_raise_auto_increment(
+    pointer: *mut TableBox,
+    next: u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with_table(pointer, |_, table| {
+            table.set_auto_increment_at_least(next);
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be null or an open table.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_table_position_length(pointer: *const TableBox) -> u32 {
+    // SAFETY: by the caller's promise.
+    unsafe { pointer.as_ref() }.map_or(0, |table| table.position_length as u32)
+}
