@@ -1,0 +1,105 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+/* Creating, dropping, renaming and truncating tables; what cannot be created is refused by name. */
+
+#include "row_handler.h"
+#include "errors.h"
+#include "layout.h"
+
+namespace peregrine {
+
+/* Refuses an option: "Table storage engine 'PEREGRINE' does not support the create option …". */
+static int refuse(const char *option) {
+  my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), kEngineName, option);
+  return HA_ERR_UNSUPPORTED;
+}
+
+/* What the statement asks for and the engine does not have; 0 when nothing. */
+static int refuse_unsupported(THD *thd, const TABLE *table, const HA_CREATE_INFO *info) {
+  if (info->data_file_name) return refuse("DATA DIRECTORY");
+  if (info->index_file_name) return refuse("INDEX DIRECTORY");
+  switch (thd_sql_command(thd)) {
+    case SQLCOM_CREATE_TABLE:
+    case SQLCOM_ALTER_TABLE: {
+      List_iterator_fast<Key> keys(thd->lex->alter_info.key_list);
+      while (const Key *key = keys++) {
+        if (key->type == Key::FOREIGN_KEY) return refuse("FOREIGN KEY");
+      }
+      break;
+    }
+    default:
+      break;
+  }
+  for (uint k = 0; k < table->s->keys; k++) {
+    const KEY &key = table->key_info[k];
+    for (uint p = 0; p < key.user_defined_key_parts; p++) {
+      if (key.key_part[p].key_part_flag & HA_REVERSE_SORT) return refuse("DESC in a key");
+    }
+  }
+  return 0;
+}
+
+int RowHandler::create(const char *name, TABLE *form, HA_CREATE_INFO *info) {
+  THD *thd = ha_thd();
+  if (int error = refuse_unsupported(thd, form, info)) return error;
+  TableLayout layout(form);
+  if (!layout.refused().empty()) return refuse(layout.refused().c_str());
+  std::string engine_name = table_name(name);
+  int code = peregrine_table_create(engine, engine_name.data(), engine_name.size(),
+                                    layout.definition(), info->auto_increment_value);
+  return report_error(code, thd, name);
+}
+
+static int drop(const char *name) {
+  std::string engine_name = table_name(name);
+  return peregrine_table_drop(engine, engine_name.data(), engine_name.size());
+}
+
+int RowHandler::delete_table(const char *name) {
+  return report_error(drop(name), current_thd, name);
+}
+
+int RowHandler::rename_table(const char *from, const char *to) {
+  std::string old_name = table_name(from), new_name = table_name(to);
+  int code = peregrine_table_rename(engine, old_name.data(), old_name.size(), new_name.data(),
+                                    new_name.size());
+  return report_error(code, current_thd, from);
+}
+
+int RowHandler::truncate() {
+  int code = peregrine_table_truncate(share_->table);
+  if (code != PEREGRINE_OK) return server_error(code, ha_thd());
+  /* The old handle means the old trees. */
+  peregrine_handle_close(handle_);
+  handle_ = nullptr;
+  return finish(peregrine_handle_open(share_->table, &handle_), 0);
+}
+
+enum_alter_inplace_result RowHandler::check_if_supported_inplace_alter(TABLE *,
+                                                                       Alter_inplace_info *info) {
+  /* What only the server's own definition knows. */
+  constexpr alter_table_operations server_only =
+      ALTER_COLUMN_DEFAULT | ALTER_CHANGE_COLUMN_DEFAULT | ALTER_COLUMN_NAME | ALTER_RENAME_COLUMN |
+      ALTER_RENAME_INDEX | ALTER_INDEX_IGNORABILITY | ALTER_ADD_CHECK_CONSTRAINT |
+      ALTER_DROP_CHECK_CONSTRAINT | ALTER_RENAME | ALTER_COLUMN_UNVERSIONED;
+  constexpr uint option_fields = HA_CREATE_USED_COMMENT | HA_CREATE_USED_DEFAULT_CHARSET |
+                                 HA_CREATE_USED_MIN_ROWS | HA_CREATE_USED_MAX_ROWS |
+                                 HA_CREATE_USED_AVG_ROW_LENGTH;
+  if (info->handler_flags & ~(server_only | ALTER_OPTIONS | ALTER_CHANGE_CREATE_OPTION))
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  if (info->create_info->used_fields & ~option_fields) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  return HA_ALTER_INPLACE_EXCLUSIVE_LOCK;
+}
+
+bool RowHandler::check_if_incompatible_data(HA_CREATE_INFO *, uint) {
+  return COMPATIBLE_DATA_NO;
+}
+
+void RowHandler::update_create_info(HA_CREATE_INFO *info) {
+  if (!(info->used_fields & HA_CREATE_USED_AUTO)) {
+    RowHandler::info(HA_STATUS_AUTO);
+    info->auto_increment_value = stats.auto_increment_value;
+  }
+}
+
+}  // namespace peregrine

@@ -1,0 +1,39 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+/* What all parts of the plug-in share: the engine, the handlerton, the user's choices. */
+
+#ifndef PEREGRINE_ENGINE_H
+#define PEREGRINE_ENGINE_H
+
+#include "server.h"
+#include "../boundary/include/peregrine.h"
+
+namespace peregrine {
+
+/* Set while the plug-in is loaded. */
+extern handlerton *hton;
+extern peregrine_engine *engine;
+
+/* The name by which the server knows the engine. */
+constexpr const char *kEngineName = "PEREGRINE";
+
+/* Bytes of a page, for the server's cost model. */
+constexpr uint kPageSize = 16384;
+
+/* The names of temporary tables begin with this in the engine. No schema has a name like it, as
+   '#' is always encoded in file names. */
+constexpr const char *kTemporaryPrefix = "#temporary/";
+
+/* How long the statement may wait for a row lock, in seconds. */
+uint lock_wait_seconds(THD *thd);
+
+/* plugin.cc */
+extern st_mysql_sys_var *system_variables[];
+
+/* status.cc */
+extern st_mysql_show_var status_variables[];
+bool show_engine_status(handlerton *hton, THD *thd, stat_print_fn *print, ha_stat_type type);
+
+}  // namespace peregrine
+
+#endif

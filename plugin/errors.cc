@@ -1,0 +1,73 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+#include "errors.h"
+
+namespace peregrine {
+
+String last_error_text() {
+  char buffer[1024];
+  size_t length = peregrine_error_message(buffer, sizeof buffer);
+  String text;
+  text.copy(buffer, MY_MIN(length, sizeof buffer - 1), &my_charset_utf8mb4_general_ci);
+  return text;
+}
+
+static void log_error(const char *what) {
+  sql_print_error("Peregrine: %s: %s", what, last_error_text().c_ptr_safe());
+}
+
+int server_error(int code, THD *thd, int end) {
+  switch (code) {
+    case PEREGRINE_OK:
+      return 0;
+    case PEREGRINE_END:
+      return end;
+    case PEREGRINE_DUPLICATE:
+      return HA_ERR_FOUND_DUPP_KEY;
+    case PEREGRINE_DEADLOCK:
+    case PEREGRINE_CONFLICT:
+      /* Both mean: begin again. Applications know to do so at 1213, SQLSTATE 40001. */
+      if (thd) thd->mark_transaction_to_rollback(true);
+      return HA_ERR_LOCK_DEADLOCK;
+    case PEREGRINE_LOCK_TIMEOUT:
+    case PEREGRINE_LOCK_NOT_AVAILABLE:
+      if (thd) thd->mark_transaction_to_rollback(false);
+      return HA_ERR_LOCK_WAIT_TIMEOUT;
+    case PEREGRINE_INTERRUPTED:
+      return HA_ERR_ABORTED_BY_USER;
+    case PEREGRINE_NO_SUCH_TABLE:
+      return HA_ERR_NO_SUCH_TABLE;
+    case PEREGRINE_TABLE_EXISTS:
+      return HA_ERR_TABLE_EXIST;
+    case PEREGRINE_BUSY:
+      return HA_ERR_LOCK_WAIT_TIMEOUT;
+    case PEREGRINE_DEFINITION:
+      log_error("table definition");
+      return HA_ERR_TABLE_DEF_CHANGED;
+    case PEREGRINE_NO_SPACE:
+      log_error("disk full");
+      return HA_ERR_RECORD_FILE_FULL;
+    case PEREGRINE_CORRUPT:
+      log_error("corruption");
+      return HA_ERR_CRASHED;
+    case PEREGRINE_IO:
+    case PEREGRINE_FORMAT:
+    case PEREGRINE_STOPPED:
+    case PEREGRINE_INTERNAL:
+      log_error("error");
+      break;
+    default:
+      break;
+  }
+  return kFirstOwnError + code;
+}
+
+int report_error(int code, THD *thd, const char *table) {
+  int error = server_error(code, thd);
+  if (error > kFirstOwnError && thd && !thd->is_error()) {
+    my_printf_error(ER_GET_ERRMSG, "Table %s: %s", MYF(0), table, last_error_text().c_ptr_safe());
+  }
+  return error;
+}
+
+}  // namespace peregrine

@@ -1,0 +1,58 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+/* How a statement's reads lock rows. The server's own metadata locks guard definitions and serve
+   LOCK TABLES; the engine has row locks only. */
+
+#include "row_handler.h"
+
+namespace peregrine {
+
+THR_LOCK_DATA **RowHandler::store_lock(THD *, THR_LOCK_DATA **to, thr_lock_type type) {
+  switch (type) {
+    case TL_IGNORE:
+      break;
+    case TL_READ_WITH_SHARED_LOCKS:
+    case TL_READ_SKIP_LOCKED:
+      stored_lock_ = PEREGRINE_LOCK_SHARED;
+      break;
+    default:
+      /* Reads of a statement that changes other tables are snapshot reads too: what the binary
+         log gets are rows, not statements. Tables that are changed become exclusive in
+         external_lock. */
+      stored_lock_ = PEREGRINE_LOCK_NONE;
+  }
+  return to;
+}
+
+int RowHandler::external_lock(THD *thd, int type) {
+  if (type == F_UNLCK) {
+    if (connection_) release_table(thd, connection_);
+    connection_ = nullptr;
+    return 0;
+  }
+  Connection *connection = connection_of(thd);
+  if (!connection) return HA_ERR_OUT_OF_MEM;
+  if (int error = begin_statement(thd, connection)) return error;
+  if (type == F_WRLCK) stored_lock_ = PEREGRINE_LOCK_EXCLUSIVE;
+  lock_ = stored_lock_;
+  connection->tables++;
+  connection_ = connection;
+  return 0;
+}
+
+/* A statement under LOCK TABLES, where external_lock was called once for all. */
+int RowHandler::start_stmt(THD *thd, thr_lock_type type) {
+  Connection *connection = connection_of(thd);
+  if (!connection) return HA_ERR_OUT_OF_MEM;
+  if (int error = begin_statement(thd, connection)) return error;
+  connection_ = connection;
+  if (type >= TL_FIRST_WRITE)
+    lock_ = PEREGRINE_LOCK_EXCLUSIVE;
+  else if (type == TL_READ_WITH_SHARED_LOCKS || type == TL_READ_SKIP_LOCKED)
+    lock_ = PEREGRINE_LOCK_SHARED;
+  else
+    lock_ = PEREGRINE_LOCK_NONE;
+  return 0;
+}
+
+}  // namespace peregrine

@@ -1,0 +1,145 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+/* The plug-in as the server loads it: variables, start, end. */
+
+#include "engine.h"
+#include "collation.h"
+#include "errors.h"
+#include "layout.h"
+#include "row_handler.h"
+#include "transactions.h"
+
+namespace peregrine {
+
+handlerton *hton = nullptr;
+peregrine_engine *engine = nullptr;
+
+static ulonglong buffer_pool_size;
+static ulonglong log_size;
+static uint checkpoint_interval;
+static ulong flush_log_at_trx_commit;
+
+static void update_flush(MYSQL_THD, st_mysql_sys_var *, void *place, const void *value) {
+  *static_cast<ulong *>(place) = *static_cast<const ulong *>(value);
+  if (engine) peregrine_engine_set_flush(engine, static_cast<uint32_t>(flush_log_at_trx_commit));
+}
+
+static MYSQL_SYSVAR_ULONGLONG(buffer_pool_size, buffer_pool_size,
+                              PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                              "Bytes of memory for pages of tables and indexes: the engine's one "
+                              "memory budget",
+                              nullptr, nullptr, 128ULL << 20, 4ULL << 20, ULONGLONG_MAX, 1 << 20);
+
+static MYSQL_SYSVAR_ULONGLONG(log_size, log_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                              "Bytes of redo log after which a checkpoint starts; more makes "
+                              "checkpoints rarer and recovery after a crash longer",
+                              nullptr, nullptr, 512ULL << 20, 1ULL << 20, ULONGLONG_MAX, 1 << 20);
+
+static MYSQL_SYSVAR_UINT(checkpoint_interval, checkpoint_interval,
+                         PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                         "Seconds after which a checkpoint starts while there are changes",
+                         nullptr, nullptr, 300, 1, 86400, 0);
+
+static MYSQL_SYSVAR_ULONG(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_RQCMDARG,
+                          "What a commit waits for. 1: the log is written and synced to disk (no "
+                          "committed change is ever lost). 2: the log is written; it is synced each "
+                          "second (a power failure can take the last second). 0: the log is written "
+                          "and synced each second (a crash can take the last second)",
+                          nullptr, update_flush, 1, 0, 2, 0);
+
+static MYSQL_THDVAR_UINT(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
+                         "Seconds that a statement waits for a row lock before it fails with error "
+                         "1205; 0 does not wait. lock_wait_timeout, where less, counts instead",
+                         nullptr, nullptr, 50, 0, 1 << 30, 0);
+
+st_mysql_sys_var *system_variables[] = {
+    MYSQL_SYSVAR(buffer_pool_size),        MYSQL_SYSVAR(log_size),
+    MYSQL_SYSVAR(checkpoint_interval),     MYSQL_SYSVAR(flush_log_at_trx_commit),
+    MYSQL_SYSVAR(lock_wait_timeout),       nullptr,
+};
+
+uint lock_wait_seconds(THD *thd) {
+  /* WAIT n and NOWAIT set lock_wait_timeout for their statement. */
+  return static_cast<uint>(
+      MY_MIN(static_cast<ulong>(THDVAR(thd, lock_wait_timeout)), thd->variables.lock_wait_timeout));
+}
+
+static handler *create_handler(handlerton *h, TABLE_SHARE *share, MEM_ROOT *memory) {
+  return new (memory) RowHandler(h, share);
+}
+
+static bool flush_logs(handlerton *) { return false; }
+
+static void drop_database(handlerton *, char *path) {
+  /* "./schema/": what DROP DATABASE has left over, files of which the server lost. */
+  std::string prefix(path);
+  if (prefix.compare(0, 2, "./") == 0) prefix.erase(0, 2);
+  if (prefix.empty() || prefix.back() != '/') prefix += '/';
+  int code = peregrine_tables_drop(engine, prefix.data(), prefix.size());
+  if (code != PEREGRINE_OK)
+    sql_print_warning("Peregrine: drop of %s: %s", path, last_error_text().c_ptr_safe());
+}
+
+static int drop_table(handlerton *, const char *path) {
+  std::string name = table_name(path);
+  return server_error(peregrine_table_drop(engine, name.data(), name.size()), current_thd);
+}
+
+static int start(void *p) {
+  hton = static_cast<handlerton *>(p);
+  peregrine_options options{};
+  options.directory = "peregrine"; /* the server's working directory is its data directory */
+  options.pool_bytes = buffer_pool_size;
+  options.log_bytes = log_size;
+  options.checkpoint_seconds = checkpoint_interval;
+  options.flush_log_at_commit = static_cast<uint32_t>(flush_log_at_trx_commit);
+  options.lock_wait_seconds = 50;
+  options.sort_key = peregrine_plugin_sort_key;
+  if (peregrine_engine_open(&options, &engine) != PEREGRINE_OK) {
+    sql_print_error("Peregrine: %s", last_error_text().c_ptr_safe());
+    engine = nullptr;
+    return 1;
+  }
+  /* Temporary tables end with the server, be it by a crash. */
+  if (peregrine_tables_drop(engine, kTemporaryPrefix, strlen(kTemporaryPrefix)) != PEREGRINE_OK)
+    sql_print_warning("Peregrine: temporary tables of before: %s",
+                      last_error_text().c_ptr_safe());
+
+  static const char *no_extensions[] = {nullptr};
+  hton->create = create_handler;
+  hton->drop_database = drop_database;
+  hton->drop_table = drop_table;
+  hton->flush_logs = flush_logs;
+  hton->show_status = show_engine_status;
+  hton->tablefile_extensions = no_extensions;
+  hton->flags = HTON_SUPPORTS_EXTENDED_KEYS | HTON_TRUNCATE_REQUIRES_EXCLUSIVE_USE;
+  set_transaction_calls(hton);
+  return 0;
+}
+
+static int end(void *) {
+  if (engine && peregrine_engine_close(engine) != PEREGRINE_OK)
+    sql_print_error("Peregrine: at the end: %s", last_error_text().c_ptr_safe());
+  engine = nullptr;
+  return 0;
+}
+
+static st_mysql_storage_engine storage_engine = {MYSQL_HANDLERTON_INTERFACE_VERSION};
+
+}  // namespace peregrine
+
+maria_declare_plugin(peregrine){
+    MYSQL_STORAGE_ENGINE_PLUGIN,
+    &peregrine::storage_engine,
+    peregrine::kEngineName,
+    "The Peregrine developers",
+    "Transactions, row locks, snapshot reads, compact clustered tables",
+    PLUGIN_LICENSE_GPL,
+    peregrine::start,
+    peregrine::end,
+    0x0001,
+    peregrine::status_variables,
+    peregrine::system_variables,
+    "0.1",
+    MariaDB_PLUGIN_MATURITY_EXPERIMENTAL,
+} maria_declare_plugin_end;

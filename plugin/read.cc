@@ -1,0 +1,153 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+/* Reading rows: by key, by position, in order. */
+
+#include "row_handler.h"
+#include "errors.h"
+
+namespace peregrine {
+
+/* Tells the engine the key to search in, where it does not know it yet. */
+int RowHandler::use_key(uint key) {
+  const bool index_only = keyread_enabled();
+  if (likely(used_key_ == key && used_index_only_ == index_only)) return 0;
+  int code = peregrine_use_key(handle_, key == MAX_KEY ? UINT32_MAX : key, lock_, index_only);
+  if (unlikely(code != PEREGRINE_OK)) return server_error(code, ha_thd());
+  used_key_ = key;
+  used_index_only_ = index_only;
+  return 0;
+}
+
+int RowHandler::search(uchar *record, const uchar *key, key_part_map parts, peregrine_seek seek,
+                       int end) {
+  peregrine_session *session;
+  if (int error = this->session(&session)) return error;
+  if (int error = use_key(active_index)) return error;
+  if (!has_range_end_) peregrine_set_end(handle_, nullptr, 0, 0);
+  has_range_end_ = false;
+  return finish(peregrine_search(handle_, session, key, parts, seek, target(record)), end);
+}
+
+int RowHandler::rnd_init(bool scan) {
+  scan_begins_ = scan;
+  used_key_ = MAX_KEY + 1;
+  return 0;
+}
+
+int RowHandler::rnd_end() { return 0; }
+
+int RowHandler::rnd_next(uchar *record) {
+  peregrine_session *session;
+  if (int error = this->session(&session)) return error;
+  if (scan_begins_) {
+    if (int error = use_key(MAX_KEY)) return error;
+    scan_begins_ = false;
+    return finish(peregrine_search(handle_, session, nullptr, 0, PEREGRINE_FIRST, target(record)),
+                  HA_ERR_END_OF_FILE);
+  }
+  return finish(peregrine_next(handle_, session, target(record)), HA_ERR_END_OF_FILE);
+}
+
+void RowHandler::position(const uchar *) {
+  if (peregrine_position(handle_, ref) != PEREGRINE_OK) {
+    /* The server asks for the position of rows just read only. */
+    DBUG_ASSERT(0);
+    memset(ref, 0, ref_length);
+  }
+}
+
+int RowHandler::rnd_pos(uchar *record, uchar *position) {
+  peregrine_session *session;
+  if (int error = this->session(&session)) return error;
+  return finish(peregrine_read_position(handle_, session, position, lock_, target(record)),
+                HA_ERR_KEY_NOT_FOUND);
+}
+
+int RowHandler::index_init(uint key, bool) {
+  active_index = key;
+  /* The lock may be another one than at the last scan. */
+  used_key_ = MAX_KEY + 1;
+  has_range_end_ = false;
+  return 0;
+}
+
+int RowHandler::index_end() {
+  active_index = MAX_KEY;
+  has_range_end_ = false;
+  return 0;
+}
+
+int RowHandler::index_read_map(uchar *record, const uchar *key, key_part_map parts,
+                               ha_rkey_function function) {
+  peregrine_seek seek;
+  switch (function) {
+    case HA_READ_KEY_EXACT:
+    case HA_READ_PREFIX:
+      seek = PEREGRINE_EXACT;
+      break;
+    case HA_READ_KEY_OR_NEXT:
+      seek = PEREGRINE_AT_OR_AFTER;
+      break;
+    case HA_READ_AFTER_KEY:
+      seek = PEREGRINE_AFTER;
+      break;
+    case HA_READ_KEY_OR_PREV:
+    case HA_READ_PREFIX_LAST_OR_PREV:
+      seek = PEREGRINE_AT_OR_BEFORE;
+      break;
+    case HA_READ_BEFORE_KEY:
+      seek = PEREGRINE_BEFORE;
+      break;
+    case HA_READ_PREFIX_LAST:
+      seek = PEREGRINE_EXACT_LAST;
+      break;
+    default:
+      return HA_ERR_WRONG_COMMAND; /* searches in spatial keys */
+  }
+  return search(record, key, parts, seek, HA_ERR_KEY_NOT_FOUND);
+}
+
+int RowHandler::index_read_last_map(uchar *record, const uchar *key, key_part_map parts) {
+  return search(record, key, parts, PEREGRINE_EXACT_LAST, HA_ERR_KEY_NOT_FOUND);
+}
+
+int RowHandler::index_first(uchar *record) {
+  return search(record, nullptr, 0, PEREGRINE_FIRST, HA_ERR_END_OF_FILE);
+}
+
+int RowHandler::index_last(uchar *record) {
+  return search(record, nullptr, 0, PEREGRINE_LAST, HA_ERR_END_OF_FILE);
+}
+
+int RowHandler::index_next(uchar *record) {
+  peregrine_session *session;
+  if (int error = this->session(&session)) return error;
+  return finish(peregrine_next(handle_, session, target(record)), HA_ERR_END_OF_FILE);
+}
+
+int RowHandler::index_prev(uchar *record) {
+  peregrine_session *session;
+  if (int error = this->session(&session)) return error;
+  return finish(peregrine_previous(handle_, session, target(record)), HA_ERR_END_OF_FILE);
+}
+
+int RowHandler::index_next_same(uchar *record, const uchar *, uint) {
+  peregrine_session *session;
+  if (int error = this->session(&session)) return error;
+  return finish(peregrine_next_same(handle_, session, target(record)), HA_ERR_END_OF_FILE);
+}
+
+int RowHandler::read_range_first(const key_range *start, const key_range *end, bool equal,
+                                 bool sorted) {
+  /* The engine then reads no rows ahead that lie beyond the range. */
+  if (end && !equal) {
+    if (int error = use_key(active_index)) return error;
+    int code = peregrine_set_end(handle_, end->key, end->keypart_map,
+                                 end->flag != HA_READ_BEFORE_KEY);
+    if (unlikely(code != PEREGRINE_OK)) return server_error(code, ha_thd());
+    has_range_end_ = true;
+  }
+  return handler::read_range_first(start, end, equal, sorted);
+}
+
+}  // namespace peregrine

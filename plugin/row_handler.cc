@@ -1,0 +1,109 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+#include "row_handler.h"
+#include "errors.h"
+#include "layout.h"
+
+#include <new>
+
+namespace peregrine {
+
+RowHandler::RowHandler(handlerton *hton, TABLE_SHARE *share) : handler(hton, share) {}
+
+RowHandler::~RowHandler() { peregrine_handle_close(handle_); }
+
+handler::Table_flags RowHandler::table_flags() const {
+  return HA_REC_NOT_IN_SEQ            /* positions are no multiples of a length */
+         | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS | HA_CAN_GEOMETRY | HA_CAN_VIRTUAL_COLUMNS |
+         HA_PARTIAL_COLUMN_READ       /* only the columns asked for are decoded */
+         | HA_TABLE_SCAN_ON_INDEX     /* rows stand in the clustered index */
+         | HA_PRIMARY_KEY_IN_READ_INDEX /* secondary keys end with the clustered key */
+         | HA_DUPLICATE_POS           /* the row in the way is known by position */
+         | HA_CAN_SQL_HANDLER |
+         HA_BINLOG_ROW_CAPABLE        /* snapshots: statements need not repeat alike */
+         | HA_ONLINE_ANALYZE | HA_CONCURRENT_OPTIMIZE | HA_CRASH_SAFE;
+}
+
+ulong RowHandler::index_flags(uint key, uint, bool) const {
+  ulong flags = HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;
+  if (key == table_share->primary_key) flags |= HA_CLUSTERED_INDEX;
+  return flags;
+}
+
+/* The engine's table of a share, opened at the first use of the share. */
+static int open_share(Handler_share *&place, TableShare **out, const TABLE *table,
+                      const char *name, THD *thd) {
+  TableShare *share = static_cast<TableShare *>(place);
+  if (!share) {
+    share = new (std::nothrow) TableShare;
+    if (!share) return HA_ERR_OUT_OF_MEM;
+    TableLayout layout(table);
+    std::string engine_name = table_name(name);
+    int code = peregrine_table_open(engine, engine_name.data(), engine_name.size(),
+                                    layout.definition(), &share->table);
+    if (code != PEREGRINE_OK) {
+      delete share;
+      return report_error(code, thd, name);
+    }
+    place = share;
+  }
+  *out = share;
+  return 0;
+}
+
+int RowHandler::open(const char *name, int, uint) {
+  lock_shared_ha_data();
+  Handler_share *place = get_ha_share_ptr();
+  const bool is_new = !place;
+  int error = open_share(place, &share_, table, name, ha_thd());
+  if (!error && is_new) set_ha_share_ptr(place);
+  unlock_shared_ha_data();
+  if (error) return error;
+  int code = peregrine_handle_open(share_->table, &handle_);
+  if (code != PEREGRINE_OK) return report_error(code, ha_thd(), name);
+  ref_length = peregrine_table_position_length(share_->table);
+  stats.block_size = kPageSize;
+  return info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST | HA_STATUS_OPEN);
+}
+
+int RowHandler::close() {
+  peregrine_handle_close(handle_);
+  handle_ = nullptr;
+  share_ = nullptr;
+  return 0;
+}
+
+int RowHandler::reset() {
+  peregrine_handle_reset(handle_);
+  used_key_ = MAX_KEY;
+  has_range_end_ = false;
+  return 0;
+}
+
+int RowHandler::extra(ha_extra_function operation) {
+  /* Blobs of the row last read: forgotten with the next row or by reset(). */
+  (void)operation;
+  return 0;
+}
+
+int RowHandler::session(peregrine_session **out) {
+  if (unlikely(!connection_)) {
+    THD *thd = ha_thd();
+    connection_ = connection_of(thd);
+    if (!connection_) return HA_ERR_OUT_OF_MEM;
+    if (int error = begin_statement(thd, connection_)) return error;
+  }
+  *out = connection_->session;
+  return 0;
+}
+
+int RowHandler::finish(int code, int end) {
+  return likely(code == PEREGRINE_OK) ? 0 : server_error(code, ha_thd(), end);
+}
+
+bool RowHandler::get_error_message(int, String *text) {
+  *text = last_error_text();
+  return false;
+}
+
+}  // namespace peregrine

@@ -1,0 +1,132 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+/* The handler: one open table as the server uses it. */
+
+#ifndef PEREGRINE_ROW_HANDLER_H
+#define PEREGRINE_ROW_HANDLER_H
+
+#include "engine.h"
+#include "transactions.h"
+
+namespace peregrine {
+
+/* What all handlers of a table share: the engine's table. */
+class TableShare : public Handler_share {
+ public:
+  ~TableShare() override { peregrine_table_close(table); }
+  peregrine_table *table = nullptr;
+};
+
+class RowHandler final : public handler {
+ public:
+  RowHandler(handlerton *hton, TABLE_SHARE *share);
+  ~RowHandler() override;
+
+  /* What the engine can do: row_handler.cc. */
+  Table_flags table_flags() const override;
+  ulong index_flags(uint key, uint part, bool all_parts) const override;
+  const char *index_type(uint) override { return "BTREE"; }
+  uint max_supported_keys() const override { return MAX_KEY; }
+  uint max_supported_key_length() const override { return kMaxKeyLength; }
+  uint max_supported_key_part_length() const override { return kMaxKeyLength; }
+  uint8 table_cache_type() override { return HA_CACHE_TBL_NOCACHE; }
+  const key_map *keys_to_use_for_scanning() override { return &key_map_full; }
+
+  /* Opening: row_handler.cc. */
+  int open(const char *name, int mode, uint test_if_locked) override;
+  int close() override;
+  int reset() override;
+  int extra(ha_extra_function operation) override;
+
+  /* Definitions: create.cc. */
+  int create(const char *name, TABLE *table, HA_CREATE_INFO *info) override;
+  int delete_table(const char *name) override;
+  int rename_table(const char *from, const char *to) override;
+  int truncate() override;
+  int delete_all_rows() override { return HA_ERR_WRONG_COMMAND; }
+  enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered,
+                                                             Alter_inplace_info *info) override;
+  bool check_if_incompatible_data(HA_CREATE_INFO *info, uint table_changes) override;
+  void update_create_info(HA_CREATE_INFO *info) override;
+
+  /* Locks: locks.cc. */
+  uint lock_count() const override { return 0; }
+  THR_LOCK_DATA **store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type type) override;
+  int external_lock(THD *thd, int type) override;
+  int start_stmt(THD *thd, thr_lock_type type) override;
+
+  /* Reading: read.cc. */
+  int rnd_init(bool scan) override;
+  int rnd_end() override;
+  int rnd_next(uchar *record) override;
+  int rnd_pos(uchar *record, uchar *position) override;
+  void position(const uchar *record) override;
+  int index_init(uint key, bool sorted) override;
+  int index_end() override;
+  int index_read_map(uchar *record, const uchar *key, key_part_map parts,
+                     ha_rkey_function function) override;
+  int index_read_last_map(uchar *record, const uchar *key, key_part_map parts) override;
+  int index_next(uchar *record) override;
+  int index_prev(uchar *record) override;
+  int index_first(uchar *record) override;
+  int index_last(uchar *record) override;
+  int index_next_same(uchar *record, const uchar *key, uint length) override;
+  int read_range_first(const key_range *start, const key_range *end, bool equal,
+                       bool sorted) override;
+
+  /* Changing: write.cc. */
+  int write_row(const uchar *record) override;
+  int update_row(const uchar *old_record, const uchar *new_record) override;
+  int delete_row(const uchar *record) override;
+  void get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted,
+                          ulonglong *first, ulonglong *reserved) override;
+  int reset_auto_increment(ulonglong value) override;
+
+  /* What the optimizer asks: statistics.cc. */
+  int info(uint flags) override;
+  ha_rows records_in_range(uint key, const key_range *low, const key_range *high,
+                           page_range *pages) override;
+  ha_rows estimate_rows_upper_bound() override;
+  double scan_time() override;
+  double read_time(uint index, uint ranges, ha_rows rows) override;
+  int analyze(THD *thd, HA_CHECK_OPT *options) override;
+  int check(THD *thd, HA_CHECK_OPT *options) override;
+  int optimize(THD *, HA_CHECK_OPT *) override { return HA_ADMIN_TRY_ALTER; }
+
+  /* Errors: row_handler.cc. */
+  bool get_error_message(int error, String *text) override;
+
+ private:
+  /* Longest key that SQL may define, in bytes. */
+  static constexpr uint kMaxKeyLength = 3072;
+
+  int use_key(uint key);
+  int search(uchar *record, const uchar *key, key_part_map parts, peregrine_seek seek, int end);
+  int finish(int code, int end);
+  int finish_change(int code);
+  int session(peregrine_session **out);
+  peregrine_target target(uchar *record) const {
+    return {record, reinterpret_cast<const uint8_t *>(table->read_set->bitmap)};
+  }
+  void raise_auto_increment();
+  bool count_rows(THD *thd, uint key, ulonglong *rows, int *error);
+
+  TableShare *share_ = nullptr;
+  peregrine_handle *handle_ = nullptr;
+  Connection *connection_ = nullptr;
+  /* How rows are locked when read: decided by store_lock and external_lock. */
+  peregrine_lock lock_ = PEREGRINE_LOCK_NONE;
+  peregrine_lock stored_lock_ = PEREGRINE_LOCK_NONE;
+  /* The key and manner of the scan that is open, as the engine knows them. */
+  uint used_key_ = MAX_KEY;
+  bool used_index_only_ = false;
+  bool has_range_end_ = false;
+  /* Whether the next rnd_next is the first of its scan. */
+  bool scan_begins_ = false;
+  /* The key with the last duplicate. */
+  uint duplicate_key_ = MAX_KEY;
+};
+
+}  // namespace peregrine
+
+#endif

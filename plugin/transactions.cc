@@ -1,0 +1,153 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+#include "transactions.h"
+#include "errors.h"
+
+#include <new>
+
+namespace peregrine {
+
+static bool in_long_transaction(THD *thd) {
+  return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN);
+}
+
+static Connection *existing_connection(THD *thd) {
+  return static_cast<Connection *>(thd_get_ha_data(thd, hton));
+}
+
+Connection *connection_of(THD *thd) {
+  Connection *connection = existing_connection(thd);
+  if (likely(connection != nullptr)) return connection;
+  connection = new (std::nothrow) Connection;
+  if (!connection) return nullptr;
+  if (peregrine_session_new(engine, &connection->session) != PEREGRINE_OK) {
+    delete connection;
+    return nullptr;
+  }
+  thd_set_ha_data(thd, hton, connection);
+  return connection;
+}
+
+static uint isolation_of(THD *thd) {
+  switch (thd_tx_isolation(thd)) {
+    case ISO_READ_UNCOMMITTED:
+    case ISO_READ_COMMITTED:
+      return PEREGRINE_READ_COMMITTED;
+    case ISO_SERIALIZABLE:
+      /* A transaction of one read is serializable as it is: it need not lock. */
+      return in_long_transaction(thd) ? PEREGRINE_SERIALIZABLE : PEREGRINE_REPEATABLE_READ;
+    default:
+      return PEREGRINE_REPEATABLE_READ;
+  }
+}
+
+int begin_statement(THD *thd, Connection *connection) {
+  if (connection->in_statement) return 0;
+  int code =
+      peregrine_statement_start(connection->session, isolation_of(thd), lock_wait_seconds(thd));
+  if (unlikely(code != PEREGRINE_OK)) return server_error(code, thd);
+  connection->in_statement = true;
+  trans_register_ha(thd, false, hton, 0);
+  if (in_long_transaction(thd)) trans_register_ha(thd, true, hton, 0);
+  return 0;
+}
+
+void release_table(THD *thd, Connection *connection) {
+  if (connection->tables && --connection->tables) return;
+  /* The server has ended the statement by now, unless it never thought of a transaction. */
+  if (connection->in_statement) {
+    connection->in_statement = false;
+    if (in_long_transaction(thd))
+      peregrine_statement_end(connection->session);
+    else
+      peregrine_session_commit(connection->session);
+  }
+}
+
+static int commit(handlerton *, THD *thd, bool all) {
+  Connection *connection = existing_connection(thd);
+  if (!connection) return 0;
+  connection->in_statement = false;
+  int code = all || !in_long_transaction(thd) ? peregrine_session_commit(connection->session)
+                                              : peregrine_statement_end(connection->session);
+  return server_error(code, thd);
+}
+
+static int rollback(handlerton *, THD *thd, bool all) {
+  Connection *connection = existing_connection(thd);
+  if (!connection) return 0;
+  connection->in_statement = false;
+  int code = all || !in_long_transaction(thd)
+                 ? peregrine_session_rollback(connection->session)
+                 : peregrine_statement_rollback(connection->session);
+  return server_error(code, thd);
+}
+
+static int close_connection(handlerton *, THD *thd) {
+  Connection *connection = existing_connection(thd);
+  thd_set_ha_data(thd, hton, nullptr);
+  if (connection) {
+    peregrine_session_free(connection->session);
+    delete connection;
+  }
+  return 0;
+}
+
+/* A savepoint's place in the server's memory. */
+struct Savepoint {
+  ulonglong number;
+};
+
+static int savepoint_set(handlerton *, THD *thd, void *place) {
+  Connection *connection = existing_connection(thd);
+  if (!connection) return HA_ERR_WRONG_COMMAND;
+  uint64_t number = 0;
+  int code = peregrine_savepoint_set(connection->session, &number);
+  static_cast<Savepoint *>(place)->number = number;
+  return server_error(code, thd);
+}
+
+static int savepoint_rollback(handlerton *, THD *thd, void *place) {
+  Connection *connection = existing_connection(thd);
+  if (!connection) return HA_ERR_WRONG_COMMAND;
+  ulonglong number = static_cast<Savepoint *>(place)->number;
+  return server_error(peregrine_savepoint_rollback(connection->session, number), thd);
+}
+
+static int savepoint_release(handlerton *, THD *thd, void *place) {
+  Connection *connection = existing_connection(thd);
+  if (!connection) return HA_ERR_WRONG_COMMAND;
+  ulonglong number = static_cast<Savepoint *>(place)->number;
+  return server_error(peregrine_savepoint_release(connection->session, number), thd);
+}
+
+static bool can_release_metadata_locks(handlerton *, THD *) { return false; }
+
+static int start_consistent_snapshot(handlerton *, THD *thd) {
+  Connection *connection = connection_of(thd);
+  if (!connection) return HA_ERR_OUT_OF_MEM;
+  int code =
+      peregrine_session_snapshot(connection->session, isolation_of(thd), lock_wait_seconds(thd));
+  if (code == PEREGRINE_OK) trans_register_ha(thd, true, hton, 0);
+  return server_error(code, thd);
+}
+
+static void kill_query(handlerton *, THD *thd, thd_kill_levels) {
+  Connection *connection = existing_connection(thd);
+  if (connection) peregrine_session_kill(connection->session);
+}
+
+void set_transaction_calls(handlerton *h) {
+  h->commit = commit;
+  h->rollback = rollback;
+  h->close_connection = close_connection;
+  h->savepoint_offset = sizeof(Savepoint);
+  h->savepoint_set = savepoint_set;
+  h->savepoint_rollback = savepoint_rollback;
+  h->savepoint_release = savepoint_release;
+  h->savepoint_rollback_can_release_mdl = can_release_metadata_locks;
+  h->start_consistent_snapshot = start_consistent_snapshot;
+  h->kill_query = kill_query;
+}
+
+}  // namespace peregrine

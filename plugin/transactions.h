@@ -1,0 +1,35 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+/* Connections and their transactions. */
+
+#ifndef PEREGRINE_TRANSACTIONS_H
+#define PEREGRINE_TRANSACTIONS_H
+
+#include "engine.h"
+
+namespace peregrine {
+
+/* What the engine knows about a connection. */
+struct Connection {
+  peregrine_session *session = nullptr;
+  /* Tables that the present statement, or LOCK TABLES, has locked. */
+  uint tables = 0;
+  /* Whether the engine has been told of the present statement. */
+  bool in_statement = false;
+};
+
+/* The connection of a thread, made at its first use; null when there is no memory. */
+Connection *connection_of(THD *thd);
+
+/* Begins the statement where it has not begun, and takes part in the server's transaction. */
+int begin_statement(THD *thd, Connection *connection);
+
+/* A table is no longer used by the statement. */
+void release_table(THD *thd, Connection *connection);
+
+/* Fills in what the server calls about transactions. */
+void set_transaction_calls(handlerton *hton);
+
+}  // namespace peregrine
+
+#endif

@@ -1,0 +1,92 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+/* Inserting, changing and deleting rows; automatic values. */
+
+#include "row_handler.h"
+#include "errors.h"
+
+namespace peregrine {
+
+/* Names the key and the row in the way. */
+int RowHandler::finish_change(int code) {
+  if (likely(code == PEREGRINE_OK)) return 0;
+  if (code == PEREGRINE_DUPLICATE) {
+    duplicate_key_ = peregrine_error_key();
+    peregrine_duplicate_position(handle_, connection_->session, dup_ref);
+  }
+  return server_error(code, ha_thd(), HA_ERR_KEY_NOT_FOUND);
+}
+
+int RowHandler::write_row(const uchar *record) {
+  peregrine_session *session;
+  if (int error = this->session(&session)) return error;
+  const bool may_count = table->next_number_field && record == table->record[0];
+  if (may_count) {
+    if (int error = update_auto_increment()) return error;
+  }
+  if (int error = finish_change(peregrine_insert(handle_, session, record))) return error;
+  if (may_count && !insert_id_for_cur_row) raise_auto_increment();
+  return 0;
+}
+
+int RowHandler::update_row(const uchar *old_record, const uchar *new_record) {
+  peregrine_session *session;
+  if (int error = this->session(&session)) return error;
+  int code = peregrine_update(handle_, session, old_record, new_record,
+                              reinterpret_cast<const uint8_t *>(table->write_set->bitmap));
+  if (int error = finish_change(code)) return error;
+  if (table->found_next_number_field && new_record == table->record[0] &&
+      bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
+    raise_auto_increment();
+  return 0;
+}
+
+int RowHandler::delete_row(const uchar *) {
+  peregrine_session *session;
+  if (int error = this->session(&session)) return error;
+  return finish_change(peregrine_delete(handle_, session));
+}
+
+/* The automatic column of the row just written has a value of the user's: count on from there. */
+void RowHandler::raise_auto_increment() {
+  Field *field = table->found_next_number_field;
+  if (field->is_null()) return;
+  /* The column need not be in the read set. */
+  MY_BITMAP *old_map = dbug_tmp_use_all_columns(table, &table->read_set);
+  longlong value = field->val_int();
+  dbug_tmp_restore_column_map(&table->read_set, old_map);
+  const bool is_unsigned = field->flags & UNSIGNED_FLAG;
+  if (value < 0 && !is_unsigned) return;
+  ulonglong next = static_cast<ulonglong>(value);
+  if (next != ULONGLONG_MAX) next++;
+  peregrine_table_raise_auto_increment(share_->table, next);
+}
+
+void RowHandler::get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted,
+                                    ulonglong *first, ulonglong *reserved) {
+  const ulonglong max = table->next_number_field->get_max_int_value();
+  uint64_t value = 0;
+  if (offset > increment) offset = 1; /* as the server does it */
+  int code = peregrine_table_reserve_auto_increment(share_->table, MY_MAX(wanted, 1ULL), increment,
+                                                    offset, max, &value);
+  if (code == PEREGRINE_TOO_LARGE) {
+    /* Fewer may be left than wanted. */
+    wanted = 1;
+    code = peregrine_table_reserve_auto_increment(share_->table, 1, increment, offset, max,
+                                                  &value);
+  }
+  if (code == PEREGRINE_OK) {
+    *first = value;
+    *reserved = MY_MAX(wanted, 1ULL);
+  } else {
+    /* Beyond the column's values: the server reports it. */
+    *first = max == ULONGLONG_MAX || code != PEREGRINE_TOO_LARGE ? ULONGLONG_MAX : max + 1;
+    *reserved = 0;
+  }
+}
+
+int RowHandler::reset_auto_increment(ulonglong value) {
+  return finish(peregrine_table_raise_auto_increment(share_->table, value), 0);
+}
+
+}  // namespace peregrine
