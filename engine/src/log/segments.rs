@@ -17,6 +17,9 @@ use crate::os::{File, OpenMode, Os};
 pub const BLOCK: u64 = 4096;
 const MAGIC: [u8; 8] = *b"PGREDO\0\0";
 const FORMAT: u32 = 1;
+/// Numbers and sizes stay below these, so that positions fit 63 bits.
+const MOST_SEGMENTS: u64 = 1 << 30;
+const LARGEST_SEGMENT: u64 = 1 << 32;
 /// Spare segments that are kept; more are removed.
 const SPARES: usize = 4;
 /// Prefix of the names of spares, which tell nothing else.
@@ -108,10 +111,14 @@ fn check_header(file: &dyn File, database_id: u64, number: u64) -> Result<u64> {
     if found != number {
         return Err(corrupt(format!("expected segment {number}, found {found}")));
     }
-    if size % BLOCK != 0 || size < 4 * BLOCK {
+    if !is_size(size) {
         return Err(corrupt(format!("segments of {size} bytes can't be")));
     }
     Ok(size)
+}
+
+fn is_size(segment_bytes: u64) -> bool {
+    segment_bytes % BLOCK == 0 && (4 * BLOCK..=LARGEST_SEGMENT).contains(&segment_bytes)
 }
 
 fn name_of(number: u64) -> String {
@@ -126,9 +133,10 @@ impl Segments {
         database_id: u64,
         segment_bytes: u64,
     ) -> Result<Self> {
-        if segment_bytes % BLOCK != 0 || segment_bytes < 4 * BLOCK {
+        if !is_size(segment_bytes) {
             return Err(Error::Invalid(format!(
-                "log segments of {segment_bytes} bytes: the size must be a multiple of {BLOCK}, at least {}",
+                "log segments of {segment_bytes} bytes: the size must be a multiple of {BLOCK}, \
+                 at least {}, at most {LARGEST_SEGMENT}",
                 4 * BLOCK
             )));
         }
@@ -171,7 +179,9 @@ impl Segments {
         let mut open = Open::default();
         for name in os.list(dir)? {
             match name.parse::<u64>() {
-                Ok(number) if name == name_of(number) => numbers.push(number),
+                Ok(number) if name == name_of(number) && number < MOST_SEGMENTS => {
+                    numbers.push(number)
+                }
                 _ if name.starts_with(SPARE) => open.spares.push(name),
                 _ => {}
             }

@@ -134,6 +134,40 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Whatever bytes go bad: what is read back is a beginning of what was written, or an error.
+    #[test]
+    fn damage_anywhere_is_an_error_or_the_end(
+        spots in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>(), 1usize..2000), 1..4),
+        segment in 0u64..3,
+    ) {
+        let os = SimulatedOs::new(10);
+        let log = create(&os);
+        let mut appended = Vec::new();
+        for seed in 0..60 {
+            let (kind, payload) = record(seed, 500);
+            log.append(kind, &[&payload]).unwrap();
+            appended.push((kind, payload));
+        }
+        drop(log);
+        os.damage(&dir().join(format!("{segment:08}")), |bytes| {
+            for (spot, byte, len) in spots {
+                let at = spot.index(bytes.len());
+                let end = (at + len).min(bytes.len());
+                bytes[at..end].fill(byte);
+            }
+        });
+        match open(&os, Lsn(0)) {
+            Err(Error::Corrupt { .. } | Error::Format { .. }) => {}
+            Err(error) => panic!("{error}"),
+            Ok(log) => {
+                let found = records(&log, Lsn(0));
+                prop_assert_eq!(&found[..], &appended[..found.len()]);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_tail_torn_at_any_byte_is_the_end() {
     let os = SimulatedOs::new(2);

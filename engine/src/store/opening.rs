@@ -22,8 +22,6 @@ use crate::os::{DirLock, File, LockMode, OpenMode, Os, StopFlag};
 const DATA: &str = "data";
 /// The data file while it is being created.
 const NEW_DATA: &str = "data.new";
-/// Most bytes of a checkpoint record that are believed: the place table of 16 TiB of pages.
-const LONGEST_RECORD: u64 = 1 << 30;
 
 impl Store {
     /// Whether `dir` holds a database.
@@ -110,8 +108,11 @@ fn open_locked(
     let mut used = Used::default();
     used.add(0, HEADER_UNITS, "the headers");
     let (at, len) = (header.record_offset, header.record_len);
-    if len > LONGEST_RECORD || at > 1 << 38 {
-        let what = format!("a checkpoint record of {len} bytes at unit {at} can't be");
+    let file_len = file.len()?;
+    if at > file_len / UNIT as u64 || len > file_len - at * UNIT as u64 {
+        let what = format!(
+            "the checkpoint record, {len} bytes at unit {at}, lies beyond the file's end at {file_len}"
+        );
         return Err(corrupt(0, what));
     }
     let record = read_part(&*file, at * UNIT as u64, len as usize)?;
