@@ -56,6 +56,16 @@ impl LogOptions {
             stop,
         }
     }
+
+    /// Segments of a size that suits a log of which checkpoints let `log_bytes` come together: an
+    /// eighth of it, between 1 MiB and 64 MiB.
+    pub fn sized_for(self, log_bytes: u64) -> Self {
+        let eighth = (log_bytes / 8).clamp(1 << 20, 64 << 20);
+        LogOptions {
+            segment_bytes: eighth.next_power_of_two(),
+            ..self
+        }
+    }
 }
 
 /// What the log has done since it was opened.

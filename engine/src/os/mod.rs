@@ -90,6 +90,10 @@ pub trait File: Send + Sync + std::fmt::Debug {
     /// Reserves space for `offset..offset + len`, extending the file; the new bytes read as zeros.
     fn allocate(&self, offset: u64, len: u64) -> Result<()>;
 
+    /// Says that `offset..offset + len` will be read soon. A hint: it reads nothing into memory of
+    /// ours, does not wait, and cannot fail.
+    fn prefetch(&self, _offset: u64, _len: u64) {}
+
     /// Fills `buf` from `offset`.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::{Advice, FallocateFlags, FlockOperation};
 
 use super::{DirLock, File, LockMode, OpenMode, Os};
 use crate::error::{Error, Result};
@@ -198,6 +198,12 @@ impl File for RealFile {
         self.file
             .set_len(len)
             .map_err(self.failed("set the length of"))
+    }
+
+    fn prefetch(&self, offset: u64, len: u64) {
+        let len = std::num::NonZeroU64::new(len);
+        // Where the system can't, the later read is merely slower.
+        let _ = rustix::fs::fadvise(&self.file, offset, len, Advice::WillNeed);
     }
 
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {

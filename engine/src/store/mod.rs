@@ -101,6 +101,9 @@ pub struct StoreStats {
     pub free_bytes: u64,
 }
 
+/// Units between two images that are prefetched with them.
+const PREFETCH_GAP: u64 = 32;
+
 thread_local! {
     /// A thread's working memory for images: 17 KiB to read, twice that to write.
     static SCRATCH: RefCell<Scratch> = RefCell::default();
@@ -196,6 +199,36 @@ impl Store {
             )));
         }
         Ok(())
+    }
+
+    /// Says that these pages will be read soon, so that the device can fetch them beside other
+    /// work and neighbours together. A hint, which neither waits nor fails.
+    pub fn prefetch(&self, pages: &[PageId]) {
+        let mut parts: smallvec::SmallVec<[(u64, u64); 32]> = pages
+            .iter()
+            .map(|&page| self.table.current(page))
+            .filter(|place| !place.is_none())
+            .map(|place| (place.offset(), place.units()))
+            .collect();
+        parts.sort_unstable();
+        let mut parts = parts.into_iter();
+        let Some((mut offset, mut units)) = parts.next() else {
+            return;
+        };
+        let hint = |offset: u64, units: u64| {
+            self.file
+                .prefetch(offset * UNIT as u64, units * UNIT as u64);
+        };
+        for (next, more) in parts {
+            // A short gap costs less to read than another request.
+            if next <= offset + units + PREFETCH_GAP {
+                units = next + more - offset;
+            } else {
+                hint(offset, units);
+                (offset, units) = (next, more);
+            }
+        }
+        hint(offset, units);
     }
 
     /// The number of the newest checkpoint that has begun. See [`Store::write_page_seen`].
