@@ -1,14 +1,15 @@
 //! The database: opening, tables by name, transactions, closing.
 #![forbid(unsafe_code)]
 
-mod checkpointing;
+mod checkpoint_source;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use self::checkpointing::{CheckpointThread, Checkpointer};
+use self::checkpoint_source::Source;
 use crate::catalog::Catalog;
+use crate::checkpoint::{self, Checkpointer, Triggers};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions};
 use crate::os::{Os, RealOs};
@@ -85,8 +86,7 @@ const LEAST_BYTES: u64 = 1 << 20;
 pub struct Database {
     shared: Arc<Shared>,
     tables: Arc<Tables>,
-    checkpointer: Arc<Checkpointer>,
-    thread: Option<CheckpointThread>,
+    checkpointer: Checkpointer,
     dir: PathBuf,
 }
 
@@ -212,14 +212,11 @@ impl Database {
     ///
     /// # Errors
     /// Those of [`Database::checkpoint`]; the database is closed all the same.
-    pub fn close(mut self) -> Result<()> {
-        self.stop_threads();
-        self.checkpointer.run()
-    }
-
-    fn stop_threads(&mut self) {
-        drop(self.thread.take());
+    pub fn close(self) -> Result<()> {
         self.shared.system.shutdown();
+        // Also when nothing was logged since the last one: a rollback leaves no log, but pages.
+        self.checkpointer.now()?;
+        self.checkpointer.shutdown()
     }
 
     /// Creates a table. Names are any strings, compared byte by byte. Durable when it returns, as
@@ -297,7 +294,7 @@ impl Database {
     /// # Errors
     /// [`Error::NoSpace`], after which work goes on from the checkpoint before; [`Error::Stopped`].
     pub fn checkpoint(&self) -> Result<()> {
-        self.checkpointer.run()
+        self.checkpointer.now()
     }
 
     /// Counters for monitoring.
@@ -315,7 +312,7 @@ impl Database {
             pool_pages_dirty: pool.dirty,
             log_bytes: log.written_bytes,
             log_syncs: log.syncs,
-            checkpoints: self.checkpointer.completed(),
+            checkpoints: self.checkpointer.stats().completed,
             commits: system.commits,
             rollbacks: system.rollbacks,
             rows_inserted: rows.inserted.load(Ordering::Relaxed),
@@ -331,7 +328,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        self.stop_threads();
+        self.shared.system.shutdown();
     }
 }
 
@@ -413,19 +410,23 @@ impl Parts {
             registry: self.registry,
             rows: RowCounters::default(),
         });
-        let checkpointer = Arc::new(Checkpointer::new(shared.clone(), tables.clone(), self.pool));
-        checkpointer.run()?;
+        let source = Arc::new(Source::new(
+            shared.clone(),
+            tables.clone(),
+            self.pool.clone(),
+        ));
+        checkpoint::checkpoint(self.pool.store(), &shared.log, &*source)?;
         shared.system.start_purge()?;
-        let thread = CheckpointThread::start(
-            checkpointer.clone(),
-            options.log_bytes,
-            options.checkpoint_interval,
-        )?;
+        let triggers = Triggers {
+            log_bytes: options.log_bytes,
+            interval: options.checkpoint_interval,
+        };
+        let store = self.pool.store().clone();
+        let checkpointer = Checkpointer::start(store, shared.log.clone(), source, triggers)?;
         Ok(Database {
             shared,
             tables,
             checkpointer,
-            thread: Some(thread),
             dir: dir.to_owned(),
         })
     }

@@ -1,8 +1,38 @@
 //! When checkpoints happen, and in which order their parts run.
+//!
+//! A checkpoint is an action-consistent snapshot of all pages together with a position in the log:
+//! recovery is the last complete checkpoint, and the log from that position. It runs beside the
+//! work: only its beginning, in which it takes roots, counters and the log position, keeps row
+//! operations waiting.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `sequence.rs` | one checkpoint, step by step |
+//! | `mod.rs` | the thread, and what makes it run one |
 #![forbid(unsafe_code)]
 
-use crate::error::Result;
+mod sequence;
+#[cfg(test)]
+mod tests;
+
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+pub use self::sequence::{checkpoint, CheckpointReport};
+use crate::error::{Error, Result};
 use crate::ids::Lsn;
+use crate::log::Log;
+use crate::store::Store;
+
+/// How often the thread looks at the log's length.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long it waits after a failed checkpoint before it tries again by itself.
+const RETRY: Duration = Duration::from_secs(2);
 
 /// What a checkpoint must hold besides pages.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +44,8 @@ pub struct Captured {
 }
 
 /// What the checkpointer needs from the layers above.
+///
+/// Whoever implements it must not own the [`Checkpointer`], which keeps it alive.
 pub trait CheckpointSource: Send + Sync {
     /// Closes the gate, so that no row operation and no commit runs, calls `inside`, opens it.
     fn with_gate_closed(&self, inside: &mut dyn FnMut() -> Result<()>) -> Result<()>;
@@ -25,4 +57,227 @@ pub trait CheckpointSource: Send + Sync {
     /// Outside the gate: writes the pages that the checkpoint needs; calls `progress` now and
     /// then with the number of pages written since the last call.
     fn write_pages(&self, epoch: u64, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
+    /// The checkpoint is over: complete, or given up (then no frame is needed by it any more).
+    fn end_pages(&self, _epoch: u64, _complete: bool) {}
+}
+
+/// What makes a checkpoint start by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Triggers {
+    /// Bytes of log since the last one.
+    pub log_bytes: u64,
+    /// Time since the last one, if anything was logged.
+    pub interval: Duration,
+}
+
+/// What the checkpointer has done.
+#[derive(Clone, Debug, Default)]
+pub struct CheckpointStats {
+    /// Complete checkpoints.
+    pub completed: u64,
+    /// Failed ones.
+    pub failed: u64,
+    /// Whether one is running.
+    pub running: bool,
+    /// The last complete one.
+    pub last: Option<CheckpointReport>,
+    /// Why the last one failed, until one succeeds.
+    pub error: Option<Error>,
+}
+
+/// The thread that runs checkpoints.
+#[derive(Debug)]
+pub struct Checkpointer {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    log: Arc<Log>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    triggers: Triggers,
+    /// Number of the newest checkpoint that somebody asked for.
+    wanted: u64,
+    /// Numbers of the newest one begun, and ended.
+    begun: u64,
+    ended: u64,
+    closing: bool,
+    stats: CheckpointStats,
+    /// The log's end when the last one began, and when that was.
+    log_end: Lsn,
+    began_at: Instant,
+    /// Not before then, by itself.
+    not_before: Option<Instant>,
+}
+
+impl Checkpointer {
+    /// Starts the thread. What the log holds already counts as done: after an open, the program
+    /// asks for a checkpoint if recovery replayed anything.
+    pub fn start(
+        store: Arc<Store>,
+        log: Arc<Log>,
+        source: Arc<dyn CheckpointSource>,
+        triggers: Triggers,
+    ) -> Result<Checkpointer> {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                triggers,
+                wanted: 0,
+                begun: 0,
+                ended: 0,
+                closing: false,
+                stats: CheckpointStats::default(),
+                log_end: log.end(),
+                began_at: Instant::now(),
+                not_before: None,
+            }),
+            changed: Condvar::new(),
+            log,
+        });
+        let thread = std::thread::Builder::new()
+            .name("peregrine-ckpt".into())
+            .spawn({
+                let shared = Arc::clone(&shared);
+                move || run(&shared, &store, &*source)
+            })
+            .map_err(|source| Error::io("start a thread for", Path::new("checkpoints"), source))?;
+        Ok(Checkpointer {
+            shared,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Asks for a checkpoint and does not wait.
+    pub fn request(&self) {
+        let mut state = self.shared.state.lock();
+        state.wanted = state.wanted.max(state.begun + 1);
+        self.shared.changed.notify_all();
+    }
+
+    /// Runs a checkpoint that begins after this call, and waits for it.
+    ///
+    /// # Errors
+    /// Why it failed; or that the checkpointer was shut down.
+    pub fn now(&self) -> Result<()> {
+        let mut state = self.shared.state.lock();
+        let mine = state.begun + 1;
+        state.wanted = state.wanted.max(mine);
+        self.shared.changed.notify_all();
+        while state.ended < mine {
+            if state.closing {
+                return Err(Error::Stopped("the database is being closed".into()));
+            }
+            self.shared.changed.wait(&mut state);
+        }
+        match &state.stats.error {
+            None => Ok(()),
+            Some(error) => Err(error.clone()),
+        }
+    }
+
+    /// Whether anything was logged since the last checkpoint began.
+    pub fn is_behind(&self) -> bool {
+        self.shared.log.end() > self.shared.state.lock().log_end
+    }
+
+    /// Changes when checkpoints start by themselves.
+    pub fn set_triggers(&self, triggers: Triggers) {
+        self.shared.state.lock().triggers = triggers;
+        self.shared.changed.notify_all();
+    }
+
+    /// Runs a last checkpoint if anything was logged since the last one, and ends the thread.
+    ///
+    /// # Errors
+    /// Those of the last checkpoint; the thread has ended all the same, and the log has everything.
+    pub fn shutdown(&self) -> Result<()> {
+        let outcome = if self.is_behind() { self.now() } else { Ok(()) };
+        self.end_thread();
+        outcome
+    }
+
+    fn end_thread(&self) {
+        self.shared.state.lock().closing = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.lock().take() {
+            // The thread catches panics itself.
+            let _ = thread.join();
+        }
+    }
+
+    /// Counters and the last outcome.
+    pub fn stats(&self) -> CheckpointStats {
+        self.shared.state.lock().stats.clone()
+    }
+}
+
+impl Drop for Checkpointer {
+    /// Ends the thread, after the checkpoint that is running; runs no last one.
+    fn drop(&mut self) {
+        self.end_thread();
+    }
+}
+
+impl State {
+    fn is_due(&self, log: &Log) -> bool {
+        if self.wanted > self.begun {
+            return true;
+        }
+        if self
+            .not_before
+            .is_some_and(|moment| Instant::now() < moment)
+        {
+            return false;
+        }
+        let logged = log.end().0.saturating_sub(self.log_end.0);
+        logged >= self.triggers.log_bytes
+            || (logged > 0 && self.began_at.elapsed() >= self.triggers.interval)
+    }
+}
+
+fn run(shared: &Shared, store: &Store, source: &dyn CheckpointSource) {
+    let mut state = shared.state.lock();
+    while !state.closing {
+        if !state.is_due(&shared.log) {
+            shared.changed.wait_for(&mut state, LOOK);
+            continue;
+        }
+        state.begun += 1;
+        state.stats.running = true;
+        let before = (state.log_end, state.began_at);
+        (state.log_end, state.began_at) = (shared.log.end(), Instant::now());
+        let outcome = MutexGuard::unlocked(&mut state, || {
+            let steps = || checkpoint(store, &shared.log, source);
+            std::panic::catch_unwind(AssertUnwindSafe(steps)).unwrap_or_else(|_| {
+                // What the panic left half done, nobody knows.
+                Err(store.stop_flag().stop("a checkpoint panicked"))
+            })
+        });
+        state.ended = state.begun;
+        state.stats.running = false;
+        match outcome {
+            Ok(report) => {
+                tracing::debug!("checkpoint: {report:?}");
+                state.log_end = report.log_end;
+                state.stats.completed += 1;
+                state.stats.last = Some(report);
+                (state.stats.error, state.not_before) = (None, None);
+            }
+            Err(error) => {
+                tracing::error!("a checkpoint failed: {error}");
+                (state.log_end, state.began_at) = before;
+                state.not_before = Some(Instant::now() + RETRY);
+                state.stats.failed += 1;
+                state.stats.error = Some(error);
+            }
+        }
+        shared.changed.notify_all();
+    }
+    shared.changed.notify_all();
 }

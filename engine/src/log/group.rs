@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -17,6 +18,10 @@ use crate::os::StopFlag;
 
 /// Buffered bytes beyond which an appender writes.
 const WRITE_AT: usize = 1 << 20;
+/// The longest that a leader waits for company, and how many syncs it does without after waiting
+/// in vain.
+const LONGEST_GATHERING: Duration = Duration::from_micros(500);
+const WITHOUT: u32 = 16;
 /// Buffered bytes beyond which an appender waits for the writer.
 const WAIT_AT: usize = 8 << 20;
 
@@ -29,6 +34,7 @@ pub struct Group {
     state: Mutex<State>,
     written_changed: Condvar,
     durable_changed: Condvar,
+    gathered: Condvar,
     tail: Mutex<Tail>,
     pub writes: AtomicU64,
     pub written_bytes: AtomicU64,
@@ -48,6 +54,32 @@ struct State {
     prepared: u64,
     writing: bool,
     syncing: bool,
+    company: Company,
+}
+
+/// Who commits at the same time.
+///
+/// Without it, committers that take turns fall into two halves: those that wait for the sync that
+/// runs, and those that it will release; each sync serves a half. So a leader waits a little for
+/// those that the last sync released, if they were quick to come back before.
+#[derive(Debug, Default)]
+struct Company {
+    /// Threads in [`Group::wait_durable`].
+    waiting: usize,
+    /// How many there were when the last sync ended: those it served, and those that came late.
+    expected: usize,
+    gathering: bool,
+    /// So many syncs are begun without waiting, because it was in vain the last time.
+    without: u32,
+    /// A running average.
+    sync_time: Duration,
+}
+
+impl Company {
+    fn ended(&mut self, took: Duration) {
+        self.expected = self.waiting;
+        self.sync_time = (self.sync_time * 7 + took) / 8;
+    }
 }
 
 impl State {
@@ -86,9 +118,11 @@ impl Group {
                 prepared,
                 writing: false,
                 syncing: false,
+                company: Company::default(),
             }),
             written_changed: Condvar::new(),
             durable_changed: Condvar::new(),
+            gathered: Condvar::new(),
             tail: Mutex::new(tail),
             writes: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
@@ -203,21 +237,53 @@ impl Group {
     /// Returns when everything before `upto` is durable.
     pub fn wait_durable(&self, upto: u64) -> Result<()> {
         let mut state = self.state.lock();
+        if state.durable >= upto {
+            return self.stop.check();
+        }
+        state.company.waiting += 1;
+        if state.company.gathering && state.company.waiting >= state.company.expected {
+            self.gathered.notify_one();
+        }
+        let outcome = self.wait_in_company(&mut state, upto);
+        state.company.waiting -= 1;
+        outcome
+    }
+
+    fn wait_in_company(&self, state: &mut MutexGuard<'_, State>, upto: u64) -> Result<()> {
         loop {
             self.stop.check()?;
             if state.durable >= upto {
                 return Ok(());
             }
             if state.syncing {
-                self.durable_changed.wait(&mut state);
+                self.durable_changed.wait(state);
                 continue;
             }
             state.syncing = true;
-            let outcome = self.write_and_sync(&mut state);
+            self.gather(state);
+            let outcome = self.write_and_sync(state);
             state.syncing = false;
             self.durable_changed.notify_all();
             outcome?;
         }
+    }
+
+    /// Waits a little for those that are expected to commit now.
+    fn gather(&self, state: &mut MutexGuard<'_, State>) {
+        if state.company.without > 0 {
+            state.company.without -= 1;
+            return;
+        }
+        let limit = (state.company.sync_time / 4).min(LONGEST_GATHERING);
+        let until = Instant::now() + limit;
+        state.company.gathering = true;
+        while state.company.waiting < state.company.expected {
+            if self.gathered.wait_until(state, until).timed_out() {
+                state.company.without = WITHOUT;
+                break;
+            }
+        }
+        state.company.gathering = false;
     }
 
     fn write_and_sync(&self, state: &mut MutexGuard<'_, State>) -> Result<()> {
@@ -227,6 +293,7 @@ impl Group {
         self.write(state, true)?;
         let (from, to) = (state.durable, state.written);
         self.syncs.fetch_add(1, Ordering::Relaxed);
+        let began = Instant::now();
         let outcome = MutexGuard::unlocked(state, || {
             // The other of store and log may have failed meanwhile.
             self.stop.check()?;
@@ -235,6 +302,7 @@ impl Group {
         match outcome {
             Ok(()) => {
                 state.durable = to;
+                state.company.ended(began.elapsed());
                 Ok(())
             }
             Err(error) => Err(self.stop.stop(error.to_string())),

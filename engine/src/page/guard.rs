@@ -33,7 +33,8 @@ impl<'a> SharedGuard<'a> {
 
     pub(super) fn try_lock(core: &'a Core, frame: FrameId) -> Option<SharedGuard<'a>> {
         let locked = core.frames.state(frame).latch.try_lock_shared();
-        locked.then_some(SharedGuard {
+        // Not `then_some`: a guard made without the latch would give it back when dropped.
+        locked.then(|| SharedGuard {
             core,
             frame,
             pinned: false,

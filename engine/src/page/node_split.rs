@@ -21,6 +21,50 @@ pub(crate) struct SplitPlan {
     pub separator: Vec<u8>,
 }
 
+/// The sizes of a node's two halves, wherever it is cut.
+struct Halves<'a> {
+    node: Node<'a>,
+    /// Bytes of the records before each, and of all.
+    before: Vec<usize>,
+}
+
+impl<'a> Halves<'a> {
+    fn of(node: Node<'a>) -> Halves<'a> {
+        let mut before = Vec::with_capacity(node.count() + 1);
+        let mut sum = 0;
+        before.push(0);
+        for i in 0..node.count() {
+            sum += node.record_size(i);
+            before.push(sum);
+        }
+        Halves { node, before }
+    }
+
+    /// Whether records up to `left_to` and those from `right_from` fit into a node each, with the
+    /// separator as a fence. Both can keep the node's prefix, though they may have to store it.
+    fn fit(&self, left_to: usize, right_from: usize, separator: usize) -> bool {
+        let own = if self.node.has_loose_prefix() {
+            self.node.prefix().len()
+        } else {
+            0
+        };
+        let base = HEADER_SIZE + own + separator;
+        let lower = self.node.lower_fence().len();
+        let upper = self.node.upper_fence().map_or(0, <[u8]>::len);
+        let n = self.node.count();
+        base + lower + self.before[left_to] <= PAGE_SIZE
+            && base + upper + self.before[n] - self.before[right_from] <= PAGE_SIZE
+    }
+
+    /// The first record that begins in the second half of the bytes; 1 at least.
+    fn middle(&self) -> usize {
+        let total = self.before[self.node.count()];
+        self.before
+            .partition_point(|sum| *sum < total / 2)
+            .clamp(1, self.node.count() - 1)
+    }
+}
+
 /// Where to split a full leaf into which `key` shall go. None if it is empty or holds `key` alone:
 /// then there is room for any value.
 pub(crate) fn plan_leaf(node: Node<'_>, key: &[u8]) -> Option<SplitPlan> {
@@ -29,8 +73,9 @@ pub(crate) fn plan_leaf(node: Node<'_>, key: &[u8]) -> Option<SplitPlan> {
     if n == 0 || (n == 1 && equal) {
         return None;
     }
+    let halves = Halves::of(node);
     let cut = |at: usize, separator: &[u8]| {
-        Some(SplitPlan {
+        halves.fit(at, at, separator.len()).then(|| SplitPlan {
             at,
             separator: separator.to_vec(),
         })
@@ -39,45 +84,41 @@ pub(crate) fn plan_leaf(node: Node<'_>, key: &[u8]) -> Option<SplitPlan> {
     let appends = run >= APPEND_RUN && get_u16(node.page, LAST_INSERT) + 1 == at;
     if at == n && (appends || node.upper_fence().is_none() || n == 1) {
         // Appends: the left stays full, the right begins with the new key.
-        return cut(n, separator(&node.key(n - 1), key));
+        if let Some(plan) = cut(n, separator(&node.key(n - 1), key)) {
+            return Some(plan);
+        }
     }
     if n == 1 {
         return cut(0, separator(key, &node.key(0)));
     }
-    if appends && at >= n / 2 && !equal {
-        return cut(at, separator(&node.key(at - 1), key));
+    if appends && at >= n / 2 && at < n && !equal {
+        if let Some(plan) = cut(at, separator(&node.key(at - 1), key)) {
+            return Some(plan);
+        }
     }
     // By bytes in the middle; near it, where the separator gets shortest.
-    let total: usize = (0..n).map(|i| node.record_size(i)).sum();
-    let mut left = 0;
-    let mut middle = 1;
-    for i in 0..n - 1 {
-        left += node.record_size(i);
-        middle = i + 1;
-        if left >= total / 2 {
-            break;
+    let middle = halves.middle();
+    let best = |low: usize, high: usize| {
+        let mut best: Option<SplitPlan> = None;
+        let mut before = node.key(low - 1);
+        for at in low..=high {
+            let here = node.key(at);
+            let candidate = separator(&before, &here);
+            let better = best.as_ref().is_none_or(|best| {
+                (candidate.len(), at.abs_diff(middle))
+                    < (best.separator.len(), best.at.abs_diff(middle))
+            });
+            if better {
+                best = cut(at, candidate).or(best);
+            }
+            before = here;
         }
-    }
+        best
+    };
     let reach = n / 16;
-    let (low, high) = (
-        middle.saturating_sub(reach).max(1),
-        (middle + reach).min(n - 1),
-    );
-    let mut best: Option<SplitPlan> = None;
-    let mut before = node.key(low - 1);
-    for at in low..=high {
-        let here = node.key(at);
-        let candidate = separator(&before, &here);
-        let better = best.as_ref().is_none_or(|best| {
-            (candidate.len(), at.abs_diff(middle))
-                < (best.separator.len(), best.at.abs_diff(middle))
-        });
-        if better {
-            best = cut(at, candidate);
-        }
-        before = here;
-    }
-    best
+    let (low, high) = (middle.saturating_sub(reach), middle + reach);
+    // With keys and values of the longest, the middle may not do; some place always does.
+    best(low.max(1), high.min(n - 1)).or_else(|| best(1, n - 1))
 }
 
 /// Where to split an inner node into which a separator near `key` shall go. None if it holds fewer
@@ -87,23 +128,25 @@ pub(crate) fn plan_inner(node: Node<'_>, key: &[u8]) -> Option<SplitPlan> {
     if n < 2 {
         return None;
     }
-    let at = if node.child_for(key) == n && node.upper_fence().is_none() {
-        // Appends: the left stays full.
-        n - 1
-    } else {
-        let total: usize = (0..n).map(|i| node.record_size(i)).sum();
-        let mut left = 0;
-        (0..n - 1)
-            .find(|i| {
-                left += node.record_size(*i);
-                left >= total / 2
-            })
-            .unwrap_or(n - 1)
+    let halves = Halves::of(node);
+    let cut = |at: usize| {
+        halves.fit(at, at + 1, node.key_len(at)).then(|| SplitPlan {
+            at,
+            separator: node.key(at),
+        })
     };
-    Some(SplitPlan {
-        at,
-        separator: node.key(at),
-    })
+    if node.child_for(key) == n && node.upper_fence().is_none() {
+        // Appends: the left stays full.
+        if let Some(plan) = cut(n - 1) {
+            return Some(plan);
+        }
+    }
+    let middle = halves.middle();
+    (0..n)
+        .flat_map(|far| [middle.checked_sub(far), Some(middle + far)])
+        .flatten()
+        .filter(|at| *at < n)
+        .find_map(cut)
 }
 
 /// Writes the two halves of `node`. Their page ids are given; `left` may be the node's own page,
@@ -129,8 +172,16 @@ pub(crate) fn split(
         ..whole
     };
     let right_from = if leaf { plan.at } else { plan.at + 1 };
-    items.write(left, &left_frame, (0, plan.at), None, 0, 0);
-    items.write(right, &right_frame, (right_from, items.len()), None, 0, 0);
+    let prefix = node.prefix().len();
+    items.write(left, &left_frame, (0, plan.at), None, 0, prefix);
+    items.write(
+        right,
+        &right_frame,
+        (right_from, items.len()),
+        None,
+        0,
+        prefix,
+    );
     // An append goes on in the right node: it is known to be one from its first key on.
     if leaf && plan.at == items.len() {
         put_u16(right, INSERT_RUN, get_u16(node.page, INSERT_RUN));

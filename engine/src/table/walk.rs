@@ -30,9 +30,10 @@ pub(super) struct Walk {
 /// Where the payload of the present record stands.
 #[derive(Clone, Copy)]
 enum Payload {
-    /// In the image's record, from this byte on.
+    /// The image's record, from this byte on.
     Image(usize),
-    Older,
+    /// `older`, from this byte on.
+    Older(usize),
 }
 
 impl Walk {
@@ -48,7 +49,7 @@ impl Walk {
             },
             key: Vec::new(),
             older: Vec::new(),
-            payload: Payload::Older,
+            payload: Payload::Older(0),
         }
     }
 
@@ -57,7 +58,8 @@ impl Walk {
     pub fn payload(&self) -> &[u8] {
         match (self.payload, &self.image) {
             (Payload::Image(skip), Some(image)) => image.value(self.at).get(skip..).unwrap_or(&[]),
-            _ => &self.older,
+            (Payload::Older(skip), _) => self.older.get(skip..).unwrap_or(&[]),
+            (Payload::Image(_), None) => &[],
         }
     }
 
@@ -165,12 +167,13 @@ impl Walk {
         let Some(payload) = found else {
             return Ok(false);
         };
-        // A payload of this version is the tail of the record; an older one is in its buffer.
-        let skip = value.len().wrapping_sub(payload.len());
+        // The payload is the tail of the record, or of the buffer for older versions.
+        let len = payload.len();
+        let skip = value.len().wrapping_sub(len);
         self.payload = if value.as_ptr().wrapping_add(skip) == payload.as_ptr() {
             Payload::Image(skip)
         } else {
-            Payload::Older
+            Payload::Older(self.older.len().saturating_sub(len))
         };
         self.at = at;
         image.key(at, &mut self.key);

@@ -43,6 +43,11 @@ impl Captured {
         self.next_txid
     }
 
+    /// The transactions that were running.
+    pub fn running(&self) -> impl Iterator<Item = TxId> + '_ {
+        self.running.iter().map(|running| running.txid)
+    }
+
     /// Every page of undo: with the pages of all trees, the pages that are in use.
     pub fn undo_pages(&self) -> &[PageId] {
         &self.undo_pages

@@ -77,7 +77,7 @@ mod tests {
     }
 
     fn wait(locks: &LockTable, at: u8, who: &Arc<Participant>) {
-        let outcome = locks.enqueue(row(at), who, LockMode::Exclusive, 0, None);
+        let outcome = locks.enqueue(row(at), who, LockMode::Exclusive, None);
         assert_eq!(outcome, Enqueued::Waiting);
     }
 
@@ -86,7 +86,7 @@ mod tests {
         let locks = LockTable::default();
         let ring = people(5);
         for (i, who) in ring.iter().enumerate() {
-            assert!(locks.try_lock(row(i as u8), who, LockMode::Exclusive, 0));
+            assert!(locks.try_lock(row(i as u8), who, LockMode::Exclusive));
             who.set_work(10 + i as u64);
         }
         for (i, who) in ring.iter().enumerate().take(4) {
@@ -106,7 +106,7 @@ mod tests {
         let locks = LockTable::default();
         let two = people(2);
         for who in &two {
-            assert!(locks.try_lock(row(1), who, LockMode::Shared, 0));
+            assert!(locks.try_lock(row(1), who, LockMode::Shared));
         }
         wait(&locks, 1, &two[0]);
         assert!(find_victim(&locks, &two[0]).is_none());
@@ -119,7 +119,7 @@ mod tests {
     fn a_long_queue_is_no_deadlock() {
         let locks = LockTable::default();
         let many = people(500);
-        assert!(locks.try_lock(row(1), &many[0], LockMode::Exclusive, 0));
+        assert!(locks.try_lock(row(1), &many[0], LockMode::Exclusive));
         for who in &many[1..] {
             wait(&locks, 1, who);
             assert!(find_victim(&locks, who).is_none());

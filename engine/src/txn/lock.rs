@@ -64,14 +64,11 @@ impl Hasher for RowHasher {
 struct Holder {
     who: Arc<Participant>,
     mode: LockMode,
-    /// The savepoint count of the holder when it locked; see [`LockTable::admits_writer`].
-    since: u32,
 }
 
 struct Waiter {
     who: Arc<Participant>,
     mode: LockMode,
-    since: u32,
 }
 
 #[derive(Default)]
@@ -119,17 +116,13 @@ impl LockTable {
 
     /// Locks a row where nothing is in the way. Called with the row's leaf latched shared, after
     /// the record was seen to have no other running writer.
-    pub fn try_lock(&self, row: Row, who: &Arc<Participant>, mode: LockMode, since: u32) -> bool {
+    pub fn try_lock(&self, row: Row, who: &Arc<Participant>, mode: LockMode) -> bool {
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
-        let queue = match rows.entry(row) {
-            MapEntry::Occupied(occupied) => occupied.into_mut(),
-            MapEntry::Vacant(vacant) => {
-                let queue = vacant.insert(Queue::default());
-                shard.count.fetch_add(1, Ordering::Relaxed);
-                queue
-            }
-        };
+        let queue = rows.entry(row).or_insert_with(|| {
+            shard.count.fetch_add(1, Ordering::Relaxed);
+            Queue::default()
+        });
         if let Some(own) = queue.position(who) {
             if queue.holders[own].mode == mode || mode == LockMode::Shared {
                 return true;
@@ -147,7 +140,6 @@ impl LockTable {
         queue.holders.push(Holder {
             who: who.clone(),
             mode,
-            since,
         });
         true
     }
@@ -155,14 +147,14 @@ impl LockTable {
     /// Whether no other transaction holds or awaits the row. Called by a writer with the row's
     /// leaf latched exclusively, after it saw that no other running writer's version stands there.
     ///
-    /// An own lock that nobody waits for, and that was taken after the newest savepoint (`since`
-    /// is the savepoint count), goes: the row's header holds it from now on.
+    /// With `give_up`, an own lock that nobody waits for goes: the row's header holds it from now
+    /// on. (A rollback to a savepoint makes the entry again: [`LockTable::hold`].)
     pub fn admits_writer(
         &self,
         tree: TreeId,
         key: &[u8],
         who: &Arc<Participant>,
-        since: u32,
+        give_up: bool,
     ) -> bool {
         let row = Row::new(tree, key);
         let shard = self.shard(row);
@@ -174,19 +166,38 @@ impl LockTable {
         let Some(queue) = rows.get(&row) else {
             return true;
         };
+        if queue.position(who).is_none() {
+            return queue.is_empty();
+        }
+        if queue.holders.len() > 1 {
+            return false;
+        }
+        if give_up && queue.waiters.is_empty() {
+            rows.remove(&row);
+            shard.count.fetch_sub(1, Ordering::Relaxed);
+            who.forget_newest(row);
+        }
+        true
+    }
+
+    /// Makes `who` an exclusive holder, which it is by the row's header so far. Called with the
+    /// row's leaf latched exclusively, before the header is taken back.
+    pub fn hold(&self, row: Row, who: &Arc<Participant>) {
+        let shard = self.shard(row);
+        let mut rows = shard.rows.lock();
+        let queue = rows.entry(row).or_insert_with(|| {
+            shard.count.fetch_add(1, Ordering::Relaxed);
+            Queue::default()
+        });
         match queue.position(who) {
-            Some(own) => {
-                if queue.holders.len() > 1 {
-                    return false;
-                }
-                if queue.waiters.is_empty() && queue.holders[own].since == since {
-                    rows.remove(&row);
-                    shard.count.fetch_sub(1, Ordering::Relaxed);
-                    who.forget_newest(row);
-                }
-                true
+            Some(own) => queue.holders[own].mode = LockMode::Exclusive,
+            None => {
+                who.add_row(row);
+                queue.holders.push(Holder {
+                    who: who.clone(),
+                    mode: LockMode::Exclusive,
+                });
             }
-            None => queue.holders.is_empty() && queue.waiters.is_empty(),
         }
     }
 
@@ -197,18 +208,15 @@ impl LockTable {
         row: Row,
         who: &Arc<Participant>,
         mode: LockMode,
-        since: u32,
         writer: Option<&Arc<Participant>>,
     ) -> Enqueued {
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
         let outcome = match rows.entry(row) {
-            MapEntry::Occupied(mut occupied) => {
-                occupied.get_mut().enqueue(row, who, mode, since, writer)
-            }
+            MapEntry::Occupied(mut occupied) => occupied.get_mut().enqueue(row, who, mode, writer),
             MapEntry::Vacant(vacant) => {
                 let mut queue = Queue::default();
-                let outcome = queue.enqueue(row, who, mode, since, writer);
+                let outcome = queue.enqueue(row, who, mode, writer);
                 if outcome == Enqueued::Waiting {
                     vacant.insert(queue);
                     shard.count.fetch_add(1, Ordering::Relaxed);
@@ -317,7 +325,6 @@ impl Queue {
         row: Row,
         who: &Arc<Participant>,
         mode: LockMode,
-        since: u32,
         writer: Option<&Arc<Participant>>,
     ) -> Enqueued {
         match writer {
@@ -331,12 +338,13 @@ impl Queue {
                     self.holders.push(Holder {
                         who: writer.clone(),
                         mode: LockMode::Exclusive,
-                        since: 0,
                     });
                 }
             },
             None => {
-                if self.waiters.is_empty() && self.compatible(who, mode) {
+                // Whoever holds the row already goes before those in the queue.
+                let first = self.waiters.is_empty() || self.position(who).is_some();
+                if first && self.compatible(who, mode) {
                     return Enqueued::Retry;
                 }
             }
@@ -344,7 +352,6 @@ impl Queue {
         let waiter = Waiter {
             who: who.clone(),
             mode,
-            since,
         };
         who.parker.set(WaitState::Queued(row));
         // Who holds the row already and wants more of it goes first: nobody behind can be granted
@@ -376,11 +383,60 @@ impl Queue {
                     self.holders.push(Holder {
                         who: waiter.who.clone(),
                         mode: waiter.mode,
-                        since: waiter.since,
                     });
                 }
             }
             waiter.who.parker.wake(WaitState::Granted);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upgrade_whose_hindrance_has_gone_does_not_queue() {
+        let locks = LockTable::default();
+        let row = Row::new(TreeId(1), b"k");
+        let [a, b, c] = [(); 3].map(|()| Participant::new(Default::default()));
+        assert!(locks.try_lock(row, &a, LockMode::Shared));
+        assert!(locks.try_lock(row, &b, LockMode::Shared));
+        let queued = locks.enqueue(row, &c, LockMode::Exclusive, None);
+        assert_eq!(queued, Enqueued::Waiting);
+        assert!(!locks.try_lock(row, &a, LockMode::Exclusive));
+        locks.release(row, &b);
+        // Nobody would wake it: it is the only holder.
+        let queued = locks.enqueue(row, &a, LockMode::Exclusive, None);
+        assert_eq!(queued, Enqueued::Retry);
+        assert!(locks.try_lock(row, &a, LockMode::Exclusive));
+        locks.release(row, &a);
+        assert_eq!(c.parker.state(), WaitState::Granted);
+    }
+
+    #[test]
+    fn a_reader_does_not_pass_a_waiting_writer() {
+        let locks = LockTable::default();
+        let row = Row::new(TreeId(1), b"k");
+        let [a, b, c] = [(); 3].map(|()| Participant::new(Default::default()));
+        assert!(locks.try_lock(row, &a, LockMode::Shared));
+        locks.enqueue(row, &b, LockMode::Exclusive, None);
+        assert!(!locks.try_lock(row, &c, LockMode::Shared));
+        let queued = locks.enqueue(row, &c, LockMode::Shared, None);
+        assert_eq!(queued, Enqueued::Waiting);
+        // The writer gives up: the reader behind it is granted beside the first.
+        assert!(!locks.leave(row, &b));
+        assert_eq!(c.parker.state(), WaitState::Granted);
+    }
+
+    #[test]
+    fn who_waits_for_a_writer_that_has_ended_tries_again() {
+        let locks = LockTable::default();
+        let row = Row::new(TreeId(1), b"k");
+        let [a, b] = [(); 2].map(|()| Participant::new(Default::default()));
+        assert!(a.take_rows().is_empty());
+        let queued = locks.enqueue(row, &b, LockMode::Exclusive, Some(&a));
+        assert_eq!(queued, Enqueued::Retry);
+        assert_eq!(locks.len(), 0);
     }
 }

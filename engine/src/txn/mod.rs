@@ -41,6 +41,9 @@ mod version;
 mod wait;
 mod write;
 
+#[cfg(test)]
+mod tests;
+
 pub use capture::Captured;
 pub use gate::{ClosedGate, Gate, GateGuard};
 pub use lock::LockMode;

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use super::lock::Row;
 use super::order::End;
 use super::system::Trees;
 use super::transaction::Savepoint;
@@ -13,9 +14,21 @@ use crate::error::{Error, Result};
 use crate::ids::TxId;
 use crate::page::Change;
 
+/// How much is undone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Whole,
+    /// Back to a savepoint.
+    Part {
+        /// Some of its redo is in the log, and has to be taken back there.
+        logged: bool,
+    },
+}
+
 impl Transaction {
-    /// Undoes everything since `savepoint`, which stays good. Locks stay. Not inside the gate: it
-    /// enters by itself, once for each change.
+    /// Undoes everything since `savepoint`, which stays good. Locks stay: also the rows that were
+    /// updated or deleted since stay locked. Not inside the gate: it enters by itself, once for
+    /// each change.
     ///
     /// # Errors
     /// [`Error::Invalid`] when `savepoint` is of another transaction; I/O errors, after which it
@@ -28,7 +41,7 @@ impl Transaction {
         }
         // What is still in the buffer is simply dropped; what the log has must be taken back there.
         let logged = savepoint.redo_parts != self.redo_parts;
-        self.undo_to(savepoint.undo, logged)?;
+        self.undo_to(savepoint.undo, Extent::Part { logged })?;
         if !logged {
             self.redo.truncate(savepoint.redo_len);
         }
@@ -47,7 +60,7 @@ impl Transaction {
     /// again.
     pub fn rollback(&mut self) -> Result<()> {
         if self.txid.0 != 0 {
-            self.undo_to(UndoPtr::NONE, false)?;
+            self.undo_to(UndoPtr::NONE, Extent::Whole)?;
             let system = self.system.clone();
             let inside = system.gate().enter();
             self.end_writing(End::Abort);
@@ -59,7 +72,7 @@ impl Transaction {
         Ok(())
     }
 
-    fn undo_to(&mut self, target: UndoPtr, compensate: bool) -> Result<()> {
+    fn undo_to(&mut self, target: UndoPtr, extent: Extent) -> Result<()> {
         if self.undo_head == target {
             return Ok(());
         }
@@ -71,9 +84,17 @@ impl Transaction {
             let record = copy.read(system.pool(), self.undo_head)?;
             let inside = system.gate().enter();
             take_back(&trees, self.txid, &record, &|value| {
-                keeps_restored_mark(&system, self.txid, value)
+                let (header, _) = Header::decode(value)?;
+                if let (Extent::Part { .. }, Some(participant)) = (extent, &self.participant) {
+                    // The header's lock goes with the header.
+                    if !header.deleted && header.txid() != Some(self.txid) {
+                        let row = Row::new(record.tree, record.key);
+                        system.locks().hold(row, participant);
+                    }
+                }
+                Ok(keeps_restored(&system, self.txid, &header))
             })?;
-            if compensate {
+            if extent == (Extent::Part { logged: true }) {
                 let previous = match record.kind {
                     Kind::Absent => Some(None),
                     Kind::Previous => Some(live_payload(record.value)?),
@@ -99,15 +120,14 @@ impl Transaction {
     }
 }
 
-/// Whether a delete mark that a rollback restores still has a purge to come: one whose purge has
-/// passed already would never go.
-fn keeps_restored_mark(system: &System, own: TxId, value: &[u8]) -> Result<bool> {
-    let (header, _) = Header::decode(value)?;
-    Ok(match header.txid() {
+/// Whether what a rollback restores is to stay: a delete mark whose purge has passed already, while
+/// this transaction's version covered it, would never go.
+fn keeps_restored(system: &System, own: TxId, header: &Header) -> bool {
+    match header.txid() {
         _ if !header.deleted => true,
         None => false,
         Some(writer) => writer == own || !system.order().settled(writer),
-    })
+    }
 }
 
 /// Takes one change of transaction `txid` back. `keeps` says whether the value before is to be

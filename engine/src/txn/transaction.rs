@@ -64,7 +64,6 @@ pub struct Transaction {
     pub(super) redo: RedoBuffer,
     /// Parts of the redo that are in the log already.
     pub(super) redo_parts: u64,
-    pub(super) savepoints: u32,
     pub(super) generation: u64,
     pub(super) lock_wait_timeout: Duration,
 }
@@ -86,7 +85,6 @@ impl Transaction {
             purge_looks: false,
             redo: RedoBuffer::default(),
             redo_parts: 0,
-            savepoints: 0,
             generation: 0,
             lock_wait_timeout,
         }
@@ -173,6 +171,14 @@ impl Transaction {
         }
     }
 
+    /// The snapshot whose rows this transaction may not overwrite when they changed since. None
+    /// under READ COMMITTED; and none as long as nothing has been read: the snapshot will be newer
+    /// than what is written or locked before it.
+    pub(super) fn snapshot_to_respect(&self) -> Option<ReadView> {
+        self.view
+            .filter(|_| self.isolation != Isolation::ReadCommitted)
+    }
+
     pub(super) fn drop_view(&mut self) {
         self.view = None;
         self.slot.clear();
@@ -215,8 +221,7 @@ impl Transaction {
     }
 
     /// Remembers the present state.
-    pub fn savepoint(&mut self) -> Savepoint {
-        self.savepoints += 1;
+    pub fn savepoint(&self) -> Savepoint {
         Savepoint {
             generation: self.generation,
             undo: self.undo_head,
@@ -235,7 +240,6 @@ impl Transaction {
         self.purge_looks = false;
         self.redo.clear();
         self.redo_parts = 0;
-        self.savepoints = 0;
         self.generation += 1;
     }
 }

@@ -12,7 +12,6 @@ use super::version::Header;
 use super::Transaction;
 use crate::error::{Error, Result};
 use crate::ids::TxId;
-use crate::settings::Isolation;
 use crate::tree::Tree;
 
 /// What was in the way of a write or a lock: give it to [`Transaction::wait`].
@@ -76,8 +75,8 @@ impl Transaction {
     /// # Errors
     /// I/O errors; [`Error::Internal`] for damaged records.
     pub fn try_lock_row(&mut self, tree: &Tree, key: &[u8], mode: LockMode) -> Result<LockRow> {
-        let view = (self.isolation != Isolation::ReadCommitted).then(|| self.view());
-        let (own, since) = (self.txid, self.savepoints);
+        let view = self.snapshot_to_respect();
+        let own = self.txid;
         let system = self.system.clone();
         let participant = self.participant();
         let row = Row::new(tree.id(), key);
@@ -106,7 +105,7 @@ impl Transaction {
                 }
             }
             // Under the leaf's latch: a writer that comes later finds this lock.
-            Ok(if system.locks().try_lock(row, participant, mode, since) {
+            Ok(if system.locks().try_lock(row, participant, mode) {
                 LockRow::Done
             } else {
                 LockRow::Conflict(Conflict::with_holders(row, mode))
@@ -136,7 +135,6 @@ impl Transaction {
         if self.lock_wait_timeout.is_zero() {
             return Err(Error::LockNotAvailable);
         }
-        let since = self.savepoints;
         let me = self.participant().clone();
         let row = conflict.row;
         {
@@ -144,7 +142,7 @@ impl Transaction {
             let _waits = system.waits.lock();
             let outcome = system
                 .locks()
-                .enqueue(row, &me, conflict.mode, since, writer.as_ref());
+                .enqueue(row, &me, conflict.mode, writer.as_ref());
             if outcome == Enqueued::Retry {
                 return Ok(());
             }

@@ -11,7 +11,6 @@ use super::{System, Transaction};
 use crate::error::{Error, Result};
 use crate::ids::{TreeId, TxId, MAX_KEY, MAX_VALUE};
 use crate::page::Change;
-use crate::settings::Isolation;
 use crate::tree::Tree;
 
 /// What a put expects to find.
@@ -124,7 +123,7 @@ impl Transaction {
                 key.len()
             )));
         }
-        let view = (self.isolation != Isolation::ReadCommitted).then(|| self.view());
+        let view = self.snapshot_to_respect();
         let txid = self.begin_writing();
         let system = self.system.clone();
         let (Some(undo), Some(participant)) = (&mut self.undo, &self.participant) else {
@@ -138,7 +137,6 @@ impl Transaction {
             Wish::Delete => MAX_HEADER,
         };
         let previous_undo = self.undo_head;
-        let savepoints = self.savepoints;
         let tree_id = tree.id();
         let outcome = tree.modify(key, max_value, txid.0, |current, out| {
             let found = match Found::look(&system, txid, tree_id, key, current) {
@@ -184,7 +182,7 @@ impl Transaction {
             if found.writer != Some(txid)
                 && !system
                     .locks()
-                    .admits_writer(tree_id, key, participant, savepoints)
+                    .admits_writer(tree_id, key, participant, found.live.is_some())
             {
                 let conflict = Conflict::with_holders(Row::new(tree_id, key), LockMode::Exclusive);
                 return (Change::Keep, Ok((Put::Conflict(conflict), None)));

@@ -1,0 +1,232 @@
+//! Checking one table: every tree by itself, then entries against rows.
+//!
+//! Every live entry must lead to a live row with the same values in the columns that the entry
+//! gives back; and each index must have as many live entries as there are live rows. As no two
+//! entries of an index lead to one row with the same values, every row then has its entry. This
+//! needs no collations, which the checking program may not have.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::{Report, TableReport};
+use crate::catalog::Definition;
+use crate::error::{Error, Result};
+use crate::ids::TxId;
+use crate::page::Pool;
+use crate::row::entry::{self, EntryBuffer, EntryRef};
+use crate::row::layout::PartForm;
+use crate::row::payload::{Field, RowRef};
+use crate::row::Value;
+use crate::table::large;
+use crate::table::state::TableState;
+use crate::table::Table;
+use crate::tree::{LeafImage, Position, Tree};
+use crate::txn::Header;
+
+/// How the newest version of a record stands.
+enum Newest<'a> {
+    Live(&'a [u8]),
+    Deleted,
+    InFlight,
+}
+
+struct Check<'a> {
+    table: Table,
+    running: &'a HashSet<TxId>,
+    report: &'a mut Report,
+}
+
+/// Checks a table; returns how many pages its trees have.
+pub(super) fn check(
+    pool: &Arc<Pool>,
+    definition: &Definition,
+    running: &HashSet<TxId>,
+    report: &mut Report,
+) -> Result<u64> {
+    let state = Arc::new(TableState::new(0, 1));
+    let table = Table::open(pool, definition, state, None)?;
+    let mut found = TableReport {
+        name: definition.name.clone(),
+        ..TableReport::default()
+    };
+    let trees = table.trees.load_full();
+    let mut pages = 0;
+    for tree in trees.all() {
+        let counts = tree.verify(&mut |_, value| Header::decode(value).map(|_| ()))?;
+        pages += counts.inner_pages + counts.leaf_pages;
+    }
+    let in_flight = report.in_flight;
+    let mut check = Check {
+        table,
+        running,
+        report,
+    };
+    found.rows = check.rows(&trees.clustered)?;
+    for (n, index) in definition.schema.indexes.iter().enumerate() {
+        let entries = check.entries(n + 1, &index.name)?;
+        found.indexes.push((index.name.clone(), entries));
+        if entries != found.rows && check.report.in_flight == in_flight {
+            check.report.problem(format!(
+                "table {}: index {} has {entries} entries for {} rows",
+                found.name, index.name, found.rows
+            ));
+        }
+    }
+    report.tables.push(found);
+    Ok(pages)
+}
+
+impl Check<'_> {
+    fn newest<'v>(&self, value: &'v [u8]) -> Result<Newest<'v>> {
+        let (header, payload) = Header::decode(value)?;
+        Ok(match header.txid() {
+            Some(txid) if self.running.contains(&txid) => Newest::InFlight,
+            _ if header.deleted => Newest::Deleted,
+            _ => Newest::Live(payload),
+        })
+    }
+
+    fn problem(&mut self, key: &[u8], text: &str) {
+        let name = self.table.name();
+        self.report
+            .problem(format!("table {name}: key {key:02x?}: {text}"));
+    }
+
+    /// Decodes every column of every live row, and reads what stands outside.
+    fn rows(&mut self, tree: &Tree) -> Result<u64> {
+        let mut rows = 0;
+        let mut image = LeafImage::new();
+        let mut key = Vec::new();
+        let mut more = tree.copy_leaf(Position::First, &mut image)?;
+        while more {
+            for i in 0..image.count() {
+                image.key(i, &mut key);
+                match self.newest(image.value(i)) {
+                    Ok(Newest::Live(payload)) => {
+                        rows += 1;
+                        if let Err(error) = self.row(&key, payload) {
+                            self.problem(&key, &error.to_string());
+                        }
+                    }
+                    Ok(Newest::Deleted) => {}
+                    Ok(Newest::InFlight) => self.report.in_flight += 1,
+                    Err(error) => self.problem(&key, &error.to_string()),
+                }
+            }
+            more = tree.copy_next_leaf(&mut image)?;
+        }
+        Ok(rows)
+    }
+
+    fn row(&self, key: &[u8], payload: &[u8]) -> Result<()> {
+        let trees = self.table.trees.load();
+        let mut bytes = payload.to_vec();
+        large::bring_inside(&trees, &mut bytes)?;
+        let row = RowRef::new(&self.table.layout, key, &bytes)?;
+        let mut buffer = Vec::new();
+        for column in 0..self.table.layout.columns.len() {
+            if let Field::Outside(value) = row.field(column)? {
+                buffer.clear();
+                large::read(&trees, value, u64::MAX, &mut buffer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks every live entry of an index against its row.
+    fn entries(&mut self, index: usize, name: &str) -> Result<u64> {
+        let trees = self.table.trees.load_full();
+        let tree = trees.index(index)?;
+        let mut entries = 0;
+        let mut image = LeafImage::new();
+        let mut key = Vec::new();
+        let mut buffer = EntryBuffer::default();
+        let mut more = tree.copy_leaf(Position::First, &mut image)?;
+        while more {
+            for i in 0..image.count() {
+                image.key(i, &mut key);
+                let outcome = match self.newest(image.value(i)) {
+                    Ok(Newest::Live(payload)) => {
+                        entries += 1;
+                        self.entry(index, &key, payload, &mut buffer)
+                    }
+                    Ok(Newest::Deleted) => Ok(()),
+                    Ok(Newest::InFlight) => {
+                        self.report.in_flight += 1;
+                        Ok(())
+                    }
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = outcome {
+                    self.problem(&key, &format!("index {name}: {error}"));
+                }
+            }
+            more = tree.copy_next_leaf(&mut image)?;
+        }
+        Ok(entries)
+    }
+
+    fn entry(
+        &mut self,
+        index: usize,
+        key: &[u8],
+        payload: &[u8],
+        buffer: &mut EntryBuffer,
+    ) -> Result<()> {
+        let wrong = |text: String| Err(Error::Internal(text));
+        let table = &self.table;
+        let trees = table.trees.load();
+        let clustered = entry::clustered_key(key, payload)?;
+        let record = trees
+            .clustered
+            .read(clustered, |value, _| value.map(<[u8]>::to_vec))?;
+        let Some(record) = record else {
+            return wrong(format!("the entry leads to no row {clustered:02x?}"));
+        };
+        let mut row = match self.newest(&record)? {
+            Newest::Live(row) => row.to_vec(),
+            Newest::InFlight => {
+                self.report.in_flight += 1;
+                return Ok(());
+            }
+            Newest::Deleted => {
+                return wrong(format!("the entry leads to a deleted row {clustered:02x?}"))
+            }
+        };
+        large::bring_inside(&trees, &mut row)?;
+        let row = RowRef::new(&table.layout, clustered, &row)?;
+        let layout = table.key_layout(index)?;
+        let collated = |form| matches!(form, PartForm::Collated { .. });
+        if !layout.parts.iter().any(|p| collated(p.form)) {
+            let mut buffers = Vec::new();
+            let values = large::values(&table.layout, &trees, row, false, &mut buffers)?;
+            let (mut want_key, mut want) = (Vec::new(), Vec::new());
+            entry::encode(layout, &values, clustered, None, &mut want_key, &mut want)?;
+            if want_key != key || want != payload {
+                return wrong(format!("the entry differs from its row {clustered:02x?}"));
+            }
+            return Ok(());
+        }
+        buffer.decode(layout, usize::MAX, key, payload)?;
+        let found = EntryRef::new(&table.layout, layout, key, payload, buffer)?;
+        for part in &layout.parts {
+            if layout.entry_part(part.column).is_none() {
+                continue;
+            }
+            let (in_entry, in_row) = (found.get(part.column)?, row.get(part.column)?);
+            let same = match in_row {
+                Value::OutOfRow(len) => {
+                    matches!(in_entry, Value::Bytes(b) if b.len() as u64 == len)
+                }
+                _ => in_entry == in_row,
+            };
+            if !same {
+                return wrong(format!(
+                    "column {} is {in_entry:?} in the entry, {in_row:?} in its row {clustered:02x?}",
+                    table.layout.columns[part.column].column.name
+                ));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,117 @@
+//! One checkpoint, step by step.
+
+use std::time::{Duration, Instant};
+
+use super::{Captured, CheckpointSource};
+use crate::error::{Error, Result};
+use crate::ids::Lsn;
+use crate::log::{Durability, Log};
+use crate::store::Store;
+
+/// Pages written between two syncs of the data file: about 16 MiB, so that the last sync, and the
+/// log's syncs beside it, don't wait for everything at once.
+const PAGES_PER_SYNC: u64 = 2048;
+
+/// What a checkpoint did, and how long it took.
+#[derive(Clone, Debug)]
+pub struct CheckpointReport {
+    /// The store's number of it.
+    pub epoch: u64,
+    /// Where recovery begins to read the log.
+    pub redo_from: Lsn,
+    /// The log's end when the gate opened again.
+    pub log_end: Lsn,
+    /// Pages written by the walk (those that writers saved themselves not counted).
+    pub pages: u64,
+    /// How long the gate was closed, waiting for it not counted.
+    pub gate: Duration,
+    /// How long everything took.
+    pub total: Duration,
+}
+
+/// Runs one checkpoint. Only one may run at a time: the [`super::Checkpointer`] sees to that, and
+/// during creation and recovery there is no other.
+///
+/// # Errors
+/// Whatever failed; the last complete checkpoint stands, and work goes on unless the error is
+/// [`Error::Stopped`].
+pub fn checkpoint(
+    store: &Store,
+    log: &Log,
+    source: &dyn CheckpointSource,
+) -> Result<CheckpointReport> {
+    store.stop_flag().check()?;
+    let began = Instant::now();
+    let mut begun = None;
+    let outcome = steps(store, log, source, &mut begun);
+    let Some(epoch) = begun else {
+        return outcome.and(Err(Error::Internal(
+            "a checkpoint without a beginning".into(),
+        )));
+    };
+    if outcome.is_err() {
+        store.abandon_checkpoint();
+    }
+    source.end_pages(epoch, outcome.is_ok());
+    outcome.map(|report| CheckpointReport {
+        total: began.elapsed(),
+        ..report
+    })
+}
+
+fn steps(
+    store: &Store,
+    log: &Log,
+    source: &dyn CheckpointSource,
+    begun: &mut Option<u64>,
+) -> Result<CheckpointReport> {
+    // Row operations wait from here …
+    let mut gate = Duration::ZERO;
+    let mut taken: Option<(u64, Lsn, Lsn, Captured)> = None;
+    source.with_gate_closed(&mut || {
+        let closed = Instant::now();
+        let epoch = store.begin_checkpoint();
+        *begun = Some(epoch);
+        source.begin_pages(epoch);
+        let redo_from = log.mark()?;
+        let captured = source.capture(redo_from)?;
+        taken = Some((epoch, redo_from, log.end(), captured));
+        gate = closed.elapsed();
+        Ok(())
+    })?;
+    // … to here.
+    let Some((epoch, redo_from, log_end, captured)) = taken else {
+        return Err(Error::Internal(
+            "the gate was not closed for a checkpoint".into(),
+        ));
+    };
+
+    let (mut pages, mut unsynced) = (0, 0);
+    source.write_pages(epoch, &mut |written| {
+        pages += written;
+        unsynced += written;
+        if unsynced >= PAGES_PER_SYNC {
+            unsynced = 0;
+            store.sync()?;
+        }
+        Ok(())
+    })?;
+
+    // The mark at which recovery begins must be there; and the checkpoint must not know of commits
+    // that the log has lost.
+    log.durable(Lsn(redo_from.0 + 1), Durability::SyncAtCommit)?;
+    store.complete_checkpoint(&captured.meta)?;
+
+    if let Err(error) = log.release_before(captured.keep_log_from.min(redo_from)) {
+        // The checkpoint is complete; the log is longer than it has to be.
+        tracing::warn!("old log segments could not be recycled: {error}");
+    }
+    Ok(CheckpointReport {
+        epoch,
+        redo_from,
+        log_end,
+        pages,
+        gate,
+        total: Duration::ZERO,
+    })
+}

@@ -1,0 +1,83 @@
+//! What a checkpoint takes from the layers of an open database.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::checkpoint::{Captured, CheckpointSource};
+use crate::error::{Error, Result};
+use crate::ids::Lsn;
+use crate::page::Pool;
+use crate::recovery::{Counters, Meta};
+use crate::table::ddl::{Numbers, Tables};
+use crate::table::shared::Shared;
+use crate::txn;
+
+/// See [`CheckpointSource`].
+pub(super) struct Source {
+    shared: Arc<Shared>,
+    tables: Arc<Tables>,
+    pool: Arc<Pool>,
+    /// Taken when the gate was closed, until `capture` asks for it.
+    taken: Mutex<Option<(Numbers, txn::Captured)>>,
+}
+
+impl Source {
+    pub fn new(shared: Arc<Shared>, tables: Arc<Tables>, pool: Arc<Pool>) -> Self {
+        Source {
+            shared,
+            tables,
+            pool,
+            taken: Mutex::default(),
+        }
+    }
+
+    fn counters(&self) -> Vec<Counters> {
+        let states = self.shared.registry.states();
+        let mut counters: Vec<Counters> = states
+            .iter()
+            .map(|(table, state)| Counters {
+                table: *table,
+                rows: state.rows(),
+                next_auto: state.next_auto(),
+            })
+            .collect();
+        counters.sort_by_key(|c| c.table);
+        counters
+    }
+}
+
+impl CheckpointSource for Source {
+    fn with_gate_closed(&self, inside: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        // Definitions change with this mutex held, and then inside the gate: the same order.
+        let numbers = self.tables.numbers.lock();
+        let closed = self.shared.system.gate().close();
+        *self.taken.lock() = Some((*numbers, self.shared.system.capture(&closed)));
+        inside()
+    }
+
+    fn begin_pages(&self, epoch: u64) {
+        self.pool.begin_checkpoint(epoch);
+    }
+
+    fn capture(&self, redo_from: Lsn) -> Result<Captured> {
+        let Some((numbers, transactions)) = self.taken.lock().take() else {
+            return Err(Error::Internal("a checkpoint outside the gate".into()));
+        };
+        let meta = Meta {
+            checkpoint: redo_from,
+            catalog: self.tables.catalog.root(),
+            numbers,
+            transactions,
+            counters: self.counters(),
+        };
+        Ok(Captured {
+            keep_log_from: meta.log_from(),
+            meta: meta.encode()?,
+        })
+    }
+
+    fn write_pages(&self, epoch: u64, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        self.pool.write_checkpoint(epoch, progress)
+    }
+}

@@ -1,0 +1,181 @@
+//! Many threads, one tree.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+use super::*;
+
+/// Each thread has keys of its own, interleaved with those of the others.
+#[test]
+fn own_keys_are_each_threads_model() {
+    let bench = Bench::new(64);
+    let tree = bench.tree(1);
+    let models: Vec<Model> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..6u32)
+            .map(|me| {
+                let tree = &tree;
+                scope.spawn(move || {
+                    let mut random = SmallRng::seed_from_u64(u64::from(me));
+                    let mut model = Model::new();
+                    for _ in 0..4_000 {
+                        let n = random.random_range(0..3_000u32) * 6 + me;
+                        let mut key = n.to_be_bytes().to_vec();
+                        if n % 5 == 0 {
+                            key.resize(300, b'.');
+                        }
+                        match random.random_range(0..10) {
+                            0..6 => {
+                                let len = random.random_range(0..300);
+                                let value = vec![me as u8; len];
+                                assert_eq!(put(tree, &key, &value), model.insert(key, value));
+                            }
+                            6..8 => assert_eq!(remove(tree, &key), model.remove(&key)),
+                            _ => assert_eq!(get(tree, &key).as_ref(), model.get(&key)),
+                        }
+                    }
+                    model
+                })
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    check(&tree, &models.into_iter().flatten().collect());
+}
+
+/// All threads add to the same counters: no addition may be lost.
+#[test]
+fn shared_counters_lose_nothing() {
+    const KEYS: u32 = 400;
+    let bench = Bench::new(64);
+    let tree = bench.tree(1);
+    let sums: Vec<AtomicU64> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
+    std::thread::scope(|scope| {
+        for me in 0..6u64 {
+            let (tree, sums) = (&tree, &sums);
+            scope.spawn(move || {
+                let mut random = SmallRng::seed_from_u64(me);
+                for _ in 0..4_000 {
+                    let n = random.random_range(0..KEYS);
+                    let add = random.random_range(1..100u64);
+                    // Values of changing length, so that leaves split and merge.
+                    let pad = random.random_range(0..900usize);
+                    let runs = AtomicU64::new(0);
+                    tree.modify(&n.to_be_bytes(), 8 + pad, me, |old, new| {
+                        runs.fetch_add(1, Ordering::Relaxed);
+                        let sum =
+                            old.map_or(0, |old| u64::from_le_bytes(old[..8].try_into().unwrap()));
+                        new.extend_from_slice(&(sum + add).to_le_bytes());
+                        new.resize(8 + pad, 7);
+                        (Change::Put, ())
+                    })
+                    .unwrap();
+                    assert_eq!(runs.into_inner(), 1);
+                    sums[n as usize].fetch_add(add, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    tree.verify(&mut |key, value| {
+        let n = u32::from_be_bytes(key.try_into().unwrap());
+        let sum = u64::from_le_bytes(value[..8].try_into().unwrap());
+        assert_eq!(sum, sums[n as usize].load(Ordering::Relaxed), "key {n}");
+        Ok(())
+    })
+    .unwrap();
+}
+
+/// Scans in both directions see every key that stays, in order, whatever happens around it.
+#[test]
+fn scans_never_miss_a_key_that_stays() {
+    let bench = Bench::new(96);
+    let tree = bench.tree(1);
+    const STABLE: u32 = 1_500;
+    for i in 0..STABLE {
+        put(&tree, &(i * 16).to_be_bytes(), &[3; 100]);
+    }
+    let stop = AtomicBool::new(false);
+    let done = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for me in 0..3u64 {
+            let (tree, stop) = (&tree, &stop);
+            scope.spawn(move || {
+                let mut random = SmallRng::seed_from_u64(me);
+                while !stop.load(Ordering::Relaxed) {
+                    let from = random.random_range(0..STABLE) * 16;
+                    let len = random.random_range(1..1000);
+                    for i in 0..60 {
+                        if i % 16 != 0 {
+                            put(tree, &(from + i).to_be_bytes(), &vec![4; len]);
+                        }
+                    }
+                    for i in 0..60 {
+                        if i % 16 != 0 {
+                            remove(tree, &(from + i).to_be_bytes());
+                        }
+                    }
+                }
+            });
+        }
+        for forwards in [true, false, true] {
+            let (tree, stop, done) = (&tree, &stop, &done);
+            scope.spawn(move || {
+                for _ in 0..15 {
+                    scan(tree, forwards, STABLE);
+                }
+                if done.fetch_add(1, Ordering::Relaxed) == 2 {
+                    stop.store(true, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    tree.verify(&mut |_, _| Ok(())).unwrap();
+}
+
+/// A cursor's walk, from fence to fence.
+fn scan(tree: &Tree, forwards: bool, stable: u32) {
+    let mut image = LeafImage::new();
+    let start = if forwards {
+        Position::First
+    } else {
+        Position::Last
+    };
+    let mut more = tree.copy_leaf(start, &mut image).unwrap();
+    let mut fence: Option<Vec<u8>> = None;
+    let mut last: Option<Vec<u8>> = None;
+    let mut seen = 0;
+    let mut key = Vec::new();
+    while more {
+        // What lies on this side of the fence was seen with the leaf before.
+        let (from, to) = match &fence {
+            Some(fence) if forwards => (image.lower_bound(fence).0, image.count()),
+            Some(fence) => (0, image.lower_bound(fence).0),
+            None => (0, image.count()),
+        };
+        for i in from..to {
+            let i = if forwards { i } else { to - 1 - (i - from) };
+            image.key(i, &mut key);
+            if let Some(last) = &last {
+                assert!(if forwards { *last < key } else { *last > key });
+            }
+            last = Some(key.clone());
+            let n = u32::from_be_bytes(key[..].try_into().unwrap());
+            if n % 16 == 0 {
+                seen += 1;
+                assert_eq!(image.value(i), [3; 100]);
+            }
+        }
+        fence = if forwards {
+            image.upper_fence().map(<[u8]>::to_vec)
+        } else {
+            Some(image.lower_fence().to_vec())
+        };
+        more = if forwards {
+            tree.copy_next_leaf(&mut image).unwrap()
+        } else {
+            tree.copy_previous_leaf(&mut image).unwrap()
+        };
+    }
+    assert_eq!(seen, stable);
+}

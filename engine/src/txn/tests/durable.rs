@@ -1,0 +1,307 @@
+//! Commits in the log, and restarts from a checkpoint.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::fixture::{delete, log_options, put, Fixture, OTHER, TREE};
+use crate::ids::{Lsn, TxId};
+use crate::log::Log;
+use crate::os::{Os, RealOs};
+use crate::page::Pool;
+use crate::settings::Isolation::ReadCommitted;
+use crate::store::Store;
+use crate::tree::{Change as TreeChange, Tree};
+use crate::txn::{
+    encode_settled, Captured, Change, ChangeReader, PutMode, KIND_CHANGES, KIND_COMMIT,
+};
+
+fn key(i: u32) -> Vec<u8> {
+    i.to_be_bytes().to_vec()
+}
+
+type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn rows(fixture: &Fixture) -> Rows {
+    let records = fixture.records(&fixture.tree);
+    let live = records.into_iter().filter(|(_, header, _)| !header.deleted);
+    live.map(|(key, _, row)| (key, row)).collect()
+}
+
+/// Takes a checkpoint as `checkpoint/` does, and returns what it captured and its log position.
+fn checkpoint(fixture: &Fixture, while_writing: impl FnOnce()) -> (Captured, Lsn) {
+    let closed = fixture.system.gate().close();
+    let epoch = fixture.store.begin_checkpoint();
+    fixture.pool.begin_checkpoint(epoch);
+    let at = fixture.log.mark().unwrap();
+    let captured = fixture.system.capture(&closed);
+    drop(closed);
+    while_writing();
+    fixture
+        .pool
+        .write_checkpoint(epoch, &mut |_| Ok(()))
+        .unwrap();
+    fixture.store.complete_checkpoint(b"").unwrap();
+    (captured, at)
+}
+
+/// Ends without closing anything, opens again, restores and replays.
+fn restart(fixture: Fixture, captured: &Captured, at: Lsn) -> Fixture {
+    let (root, other_root) = (fixture.tree.root(), fixture.other.root());
+    fixture
+        .log
+        .durable(fixture.log.end(), crate::Durability::SyncAtCommit)
+        .unwrap();
+    let Fixture {
+        dir,
+        store,
+        log,
+        system,
+        trees,
+        tree,
+        other,
+        pool,
+    } = fixture;
+    system.shutdown();
+    trees.trees.lock().clear();
+    drop((tree, other, trees, system, pool, log, store));
+
+    let os: Arc<dyn Os> = RealOs::new();
+    let (store, _) = Store::open(os.clone(), &dir.path().join("db")).unwrap();
+    let store = Arc::new(store);
+    let options = log_options(&store);
+    let from = captured.redo_from(at);
+    let log = Log::open(os, &dir.path().join("db/log"), options, from).unwrap();
+    let pool = Pool::new(8 << 20, store.clone()).unwrap();
+    let tree = Arc::new(Tree::open(&pool, TREE, root).unwrap());
+    let other = Arc::new(Tree::open(&pool, OTHER, other_root).unwrap());
+    let fixture = Fixture::assemble(dir, store, Arc::new(log), pool, tree, other);
+    fixture.system.restore(captured).unwrap();
+    replay(&fixture, from, at);
+    fixture
+}
+
+fn replay(fixture: &Fixture, from: Lsn, checkpoint: Lsn) {
+    let mut committed = Vec::new();
+    let mut highest = TxId(0);
+    for record in fixture.log.read_from(from).unwrap() {
+        let record = record.unwrap();
+        if record.kind == KIND_COMMIT || record.kind == KIND_CHANGES {
+            let (txid, _) = ChangeReader::new(&record.payload).unwrap();
+            highest = highest.max(txid);
+            if record.kind == KIND_COMMIT && record.start >= checkpoint {
+                committed.push(txid);
+            }
+        }
+    }
+    for record in fixture.log.read_from(from).unwrap() {
+        let record = record.unwrap();
+        if record.kind != KIND_COMMIT && record.kind != KIND_CHANGES {
+            continue;
+        }
+        let (txid, changes) = ChangeReader::new(&record.payload).unwrap();
+        if !committed.contains(&txid) {
+            continue;
+        }
+        for change in changes {
+            let change = change.unwrap();
+            fixture
+                .tree
+                .modify(change.key, 4000, 0, |_, out| match change.change {
+                    Change::Put(payload) => {
+                        encode_settled(payload, out);
+                        (TreeChange::Put, ())
+                    }
+                    Change::Delete => (TreeChange::Remove, ()),
+                })
+                .unwrap();
+        }
+    }
+    fixture.system.raise_txid(highest);
+}
+
+#[test]
+fn a_restart_finds_exactly_the_committed() {
+    let fixture = Fixture::new();
+    fixture.load((0..500).map(|i| (key(i), vec![0; 100])));
+    let mut deleted = fixture.begin(ReadCommitted);
+    for i in 0..50 {
+        delete(&mut deleted, &fixture.tree, &key(i)).unwrap();
+    }
+    deleted.commit().unwrap();
+    // Running at the checkpoint: one commits later, one rolls back later, one never ends.
+    let mut commits = fixture.begin(ReadCommitted);
+    let mut aborts = fixture.begin(ReadCommitted);
+    let mut loses = fixture.begin(ReadCommitted);
+    for i in 50..100 {
+        put(
+            &mut commits,
+            &fixture.tree,
+            &key(i),
+            &[1; 300],
+            PutMode::Update,
+        )
+        .unwrap();
+        put(
+            &mut aborts,
+            &fixture.tree,
+            &key(i + 50),
+            &[2; 300],
+            PutMode::Update,
+        )
+        .unwrap();
+        put(
+            &mut loses,
+            &fixture.tree,
+            &key(i + 100),
+            &[3; 300],
+            PutMode::Update,
+        )
+        .unwrap();
+        delete(&mut loses, &fixture.tree, &key(i + 100)).unwrap();
+        put(
+            &mut loses,
+            &fixture.tree,
+            &key(i + 1000),
+            &[3; 300],
+            PutMode::Insert,
+        )
+        .unwrap();
+        // Over a delete mark not purged yet.
+        put(
+            &mut loses,
+            &fixture.tree,
+            &key(i - 50),
+            &[3; 30],
+            PutMode::Insert,
+        )
+        .unwrap();
+    }
+    let later = 200..250;
+    let (captured, at) = checkpoint(&fixture, || {
+        for i in later.clone() {
+            put(
+                &mut commits,
+                &fixture.tree,
+                &key(i),
+                &[4; 10],
+                PutMode::Update,
+            )
+            .unwrap();
+            put(
+                &mut loses,
+                &fixture.tree,
+                &key(i + 50),
+                &[5; 10],
+                PutMode::Update,
+            )
+            .unwrap();
+        }
+    });
+    commits.commit().unwrap();
+    aborts.rollback().unwrap();
+    let mut after = fixture.begin(ReadCommitted);
+    put(
+        &mut after,
+        &fixture.tree,
+        &key(100),
+        b"after",
+        PutMode::Update,
+    )
+    .unwrap();
+    delete(&mut after, &fixture.tree, &key(101)).unwrap();
+    after.commit().unwrap();
+
+    let mut expected: Rows = (50..500).map(|i| (key(i), vec![0; 100])).collect();
+    for i in 50..100 {
+        expected.insert(key(i), vec![1; 300]);
+    }
+    for i in later {
+        expected.insert(key(i), vec![4; 10]);
+    }
+    expected.insert(key(100), b"after".to_vec());
+    expected.remove(&key(101));
+    let highest = after_highest(&fixture);
+    // Its rollback leaves no trace in the log, and no checkpoint follows.
+    drop((deleted, commits, aborts, loses, after));
+
+    let fixture = restart(fixture, &captured, at);
+    assert_eq!(rows(&fixture), expected);
+    let records = fixture.records(&fixture.tree);
+    assert!(records.iter().all(|(_, header, _)| !header.deleted));
+    assert_eq!(fixture.system.stats().undo_pages, 0);
+
+    // Work goes on, with new numbers.
+    let mut txn = fixture.begin(ReadCommitted);
+    for i in 0..600 {
+        put(&mut txn, &fixture.tree, &key(i), b"new", PutMode::Upsert).unwrap();
+    }
+    assert!(txn.id().unwrap() > highest);
+    txn.rollback().unwrap();
+    assert_eq!(rows(&fixture), expected);
+}
+
+fn after_highest(fixture: &Fixture) -> TxId {
+    TxId(fixture.system.order().next_txid().0 - 1)
+}
+
+/// A transaction of many megabytes sends its redo in parts, takes some of it back after the parts
+/// are in the log, and a checkpoint falls in its middle.
+#[test]
+fn redo_in_parts_is_compensated_and_replayed_from_before_the_checkpoint() {
+    let fixture = Fixture::new();
+    fixture.load((0..100).map(|i| (key(i), b"old".to_vec())));
+    let mut big = fixture.begin(ReadCommitted);
+    for i in 0..400 {
+        put(
+            &mut big,
+            &fixture.tree,
+            &key(i),
+            &[6; 1500],
+            PutMode::Upsert,
+        )
+        .unwrap();
+    }
+    let savepoint = big.savepoint();
+    for i in 50..500 {
+        if i % 2 == 0 {
+            put(
+                &mut big,
+                &fixture.tree,
+                &key(i),
+                &[7; 1500],
+                PutMode::Upsert,
+            )
+            .unwrap();
+        } else {
+            let _ = delete(&mut big, &fixture.tree, &key(i));
+        }
+    }
+    big.rollback_to(&savepoint).unwrap();
+    let (captured, at) = checkpoint(&fixture, || {});
+    assert!(captured.redo_from(at) < at);
+    put(&mut big, &fixture.tree, &key(3), b"last", PutMode::Update).unwrap();
+    big.commit().unwrap();
+    let mut expected: Rows = (0..400).map(|i| (key(i), vec![6; 1500])).collect();
+    expected.insert(key(3), b"last".to_vec());
+    assert_eq!(rows(&fixture), expected);
+    drop(big);
+
+    let fixture = restart(fixture, &captured, at);
+    assert_eq!(rows(&fixture), expected);
+}
+
+#[test]
+fn a_transaction_that_took_everything_back_logs_nothing() {
+    let fixture = Fixture::new();
+    let before = fixture.log.end();
+    let mut txn = fixture.begin(ReadCommitted);
+    let savepoint = txn.savepoint();
+    put(&mut txn, &fixture.tree, &key(1), b"x", PutMode::Insert).unwrap();
+    txn.rollback_to(&savepoint).unwrap();
+    txn.commit().unwrap();
+    let mut reader = fixture.begin(ReadCommitted);
+    reader.view();
+    reader.commit().unwrap();
+    assert_eq!(fixture.log.end(), before);
+    assert_eq!(fixture.records(&fixture.tree), []);
+}

@@ -1,0 +1,266 @@
+//! Trees, pool, store and log in a temporary directory, with a transaction system over them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::error::{Error, Result};
+use crate::ids::{TreeId, TxId};
+use crate::log::{Log, LogOptions};
+use crate::os::{Os, RealOs};
+use crate::page::Pool;
+use crate::settings::{Durability, Isolation};
+use crate::store::Store;
+use crate::tree::{LeafImage, Position, Tree};
+use crate::txn::{
+    Delete, Header, LockMode, Put, PutMode, ReadView, RedoBuffer, System, Transaction, Trees,
+};
+
+pub const TREE: TreeId = TreeId(1);
+pub const OTHER: TreeId = TreeId(2);
+
+/// The trees, and what purge and rollback said.
+#[derive(Default)]
+pub struct TestTrees {
+    pub trees: Mutex<BTreeMap<TreeId, Arc<Tree>>>,
+    pub purged: Mutex<Vec<Vec<u8>>>,
+    pub rolled_back: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Trees for TestTrees {
+    fn tree(&self, tree: TreeId) -> Option<Arc<Tree>> {
+        self.trees.lock().get(&tree).cloned()
+    }
+
+    fn purged(&self, note: &[u8]) -> Result<()> {
+        self.purged.lock().push(note.to_vec());
+        Ok(())
+    }
+
+    fn rolled_back(&self, note: &[u8]) -> Result<()> {
+        self.rolled_back.lock().push(note.to_vec());
+        Ok(())
+    }
+
+    fn compensate(
+        &self,
+        tree: TreeId,
+        key: &[u8],
+        previous: Option<&[u8]>,
+        redo: &mut RedoBuffer,
+    ) -> Result<()> {
+        let table = crate::ids::TableId(tree.0);
+        match previous {
+            Some(payload) => redo.put(table, key, &[payload]),
+            None => redo.delete(table, key),
+        }
+        Ok(())
+    }
+}
+
+pub struct Fixture {
+    pub system: Arc<System>,
+    pub trees: Arc<TestTrees>,
+    pub tree: Arc<Tree>,
+    pub other: Arc<Tree>,
+    pub pool: Arc<Pool>,
+    pub store: Arc<Store>,
+    pub log: Arc<Log>,
+    pub dir: tempfile::TempDir,
+}
+
+impl Fixture {
+    /// Two empty trees over a pool of 8 MiB.
+    pub fn new() -> Fixture {
+        Fixture::with_pool(8 << 20)
+    }
+
+    pub fn with_pool(bytes: usize) -> Fixture {
+        let dir = tempfile::tempdir().unwrap();
+        let os: Arc<dyn Os> = RealOs::new();
+        let store = Arc::new(Store::create(os.clone(), &dir.path().join("db")).unwrap());
+        let log = Log::create(os, &dir.path().join("db/log"), log_options(&store)).unwrap();
+        let pool = Pool::new(bytes, store.clone()).unwrap();
+        let tree = Arc::new(Tree::create(&pool, TREE).unwrap());
+        let other = Arc::new(Tree::create(&pool, OTHER).unwrap());
+        Fixture::assemble(dir, store, Arc::new(log), pool, tree, other)
+    }
+
+    pub fn assemble(
+        dir: tempfile::TempDir,
+        store: Arc<Store>,
+        log: Arc<Log>,
+        pool: Arc<Pool>,
+        tree: Arc<Tree>,
+        other: Arc<Tree>,
+    ) -> Fixture {
+        let trees = Arc::new(TestTrees::default());
+        trees.trees.lock().insert(TREE, tree.clone());
+        trees.trees.lock().insert(OTHER, other.clone());
+        let system = System::new(pool.clone(), log.clone(), Durability::Later);
+        system.set_trees(trees.clone());
+        pool.set_settle(system.leaf_settle());
+        Fixture {
+            system,
+            trees,
+            tree,
+            other,
+            pool,
+            store,
+            log,
+            dir,
+        }
+    }
+
+    pub fn begin(&self, isolation: Isolation) -> Transaction {
+        self.system.begin(isolation)
+    }
+
+    /// A transaction that puts the given rows and commits.
+    pub fn load(&self, rows: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>) {
+        let mut txn = self.begin(Isolation::ReadCommitted);
+        for (key, payload) in rows {
+            put(&mut txn, &self.tree, &key, &payload, PutMode::Upsert).unwrap();
+        }
+        txn.commit().unwrap();
+    }
+
+    /// Purges as long as there is anything to purge now.
+    pub fn purge(&self) {
+        while self.system.purge_step().unwrap() {}
+    }
+
+    /// Every record of a tree, with its header.
+    pub fn records(&self, tree: &Tree) -> Vec<(Vec<u8>, Header, Vec<u8>)> {
+        let mut records = Vec::new();
+        tree.verify(&mut |key, value| {
+            let (header, payload) = Header::decode(value)?;
+            records.push((key.to_vec(), header, payload.to_vec()));
+            Ok(())
+        })
+        .unwrap();
+        records
+    }
+}
+
+pub fn log_options(store: &Store) -> LogOptions {
+    LogOptions {
+        database_id: store.database_id(),
+        segment_bytes: 1 << 20,
+        stop: store.stop_flag().clone(),
+    }
+}
+
+/// One attempt to put, without waiting.
+pub fn try_put(
+    txn: &mut Transaction,
+    tree: &Tree,
+    key: &[u8],
+    payload: &[u8],
+    mode: PutMode,
+) -> Result<Put> {
+    let system = txn.system().clone();
+    let inside = system.gate().enter();
+    txn.try_put(&inside, tree, key, payload, mode, None)
+}
+
+/// One attempt to delete, without waiting.
+pub fn try_delete(txn: &mut Transaction, tree: &Tree, key: &[u8]) -> Result<Delete> {
+    let system = txn.system().clone();
+    let inside = system.gate().enter();
+    txn.try_delete(&inside, tree, key, None)
+}
+
+/// Puts, waiting as needed, and logs the change. Whether a row was replaced.
+pub fn put(
+    txn: &mut Transaction,
+    tree: &Tree,
+    key: &[u8],
+    payload: &[u8],
+    mode: PutMode,
+) -> Result<bool> {
+    let system = txn.system().clone();
+    loop {
+        let inside = system.gate().enter();
+        match txn.try_put(&inside, tree, key, payload, mode, None)? {
+            Put::Done { replaced } => {
+                let table = crate::ids::TableId(tree.id().0);
+                txn.log_put(&inside, table, key, &[payload])?;
+                return Ok(replaced);
+            }
+            Put::Duplicate => return Err(Error::Duplicate { index: 0 }),
+            Put::Missing => return Err(missing()),
+            Put::Changed => return Err(Error::WriteConflict),
+            Put::Conflict(conflict) => {
+                drop(inside);
+                txn.wait(&conflict)?;
+            }
+        }
+    }
+}
+
+/// Deletes, waiting as needed, and logs the change.
+pub fn delete(txn: &mut Transaction, tree: &Tree, key: &[u8]) -> Result<()> {
+    let system = txn.system().clone();
+    loop {
+        let inside = system.gate().enter();
+        match txn.try_delete(&inside, tree, key, None)? {
+            Delete::Done => {
+                return txn.log_delete(&inside, crate::ids::TableId(tree.id().0), key);
+            }
+            Delete::Missing => return Err(missing()),
+            Delete::Changed => return Err(Error::WriteConflict),
+            Delete::Conflict(conflict) => {
+                drop(inside);
+                txn.wait(&conflict)?;
+            }
+        }
+    }
+}
+
+fn missing() -> Error {
+    Error::NotFound {
+        what: "row",
+        name: String::new(),
+    }
+}
+
+/// What the transaction's own view sees.
+pub fn get(txn: &mut Transaction, tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
+    let view = txn.view();
+    txn.read(tree, key, &view, <[u8]>::to_vec).unwrap()
+}
+
+/// What a locking read sees.
+pub fn get_locked(txn: &mut Transaction, tree: &Tree, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    txn.lock_row(tree, key, LockMode::Exclusive)?;
+    let view = txn.latest_view();
+    txn.read(tree, key, &view, <[u8]>::to_vec)
+}
+
+/// Every row that a view sees, through leaf images.
+pub fn scan(txn: &Transaction, tree: &Tree, view: &ReadView) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut rows = BTreeMap::new();
+    let mut image = LeafImage::new();
+    let mut buf = Vec::new();
+    let mut more = tree.copy_leaf(Position::First, &mut image).unwrap();
+    while more {
+        let all_seen = TxId(image.max_txid()) < view.low;
+        for i in 0..image.count() {
+            let value = image.value(i);
+            let payload = if all_seen {
+                crate::txn::live_payload(value).unwrap()
+            } else {
+                txn.visible(view, value, &mut buf).unwrap()
+            };
+            if let Some(payload) = payload {
+                let mut key = Vec::new();
+                image.key(i, &mut key);
+                rows.insert(key, payload.to_vec());
+            }
+        }
+        more = tree.copy_next_leaf(&mut image).unwrap();
+    }
+    rows
+}

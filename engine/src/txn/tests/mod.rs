@@ -1,0 +1,8 @@
+//! Tests of the whole layer over real trees, pages and log in a temporary directory.
+
+mod durable;
+mod fixture;
+mod locking;
+mod purging;
+mod schedule;
+mod threads;

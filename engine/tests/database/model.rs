@@ -1,0 +1,633 @@
+//! Random changes of a whole database against a plain model.
+//!
+//! One writer, with savepoints, over a few tables that come and go; beside it a reader whose
+//! snapshot must not change. Every index is compared in both directions, with rows and index-only,
+//! by prefixes and by whole keys. The pool is the smallest, so pages come and go all the time;
+//! checkpoints and reopening (with and without closing first) fall anywhere.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use peregrine::{
+    Cursor, CursorOptions, Database, Error, Isolation, OwnedValue, RowLock, Savepoint, Seek, Table,
+    TableSchema, Transaction, Value,
+};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::schemas::{self, borrow, collide, key_order, Row};
+
+/// Rows by encoded clustered key.
+type Rows = BTreeMap<Vec<u8>, Row>;
+
+#[derive(Clone)]
+struct ModelTable {
+    schema: TableSchema,
+    rows: Rows,
+}
+
+type Model = BTreeMap<String, ModelTable>;
+
+struct World {
+    rng: StdRng,
+    dir: std::path::PathBuf,
+    db: Option<Database>,
+    committed: Model,
+}
+
+macro_rules! trace { ($($t:tt)*) => { if std::env::var_os("MODEL_TRACE").is_some() { eprintln!($($t)*) } } }
+
+const NAMES: [&str; 3] = ["app/one", "app/two", "other/three"];
+
+impl World {
+    fn db(&self) -> &Database {
+        self.db.as_ref().unwrap()
+    }
+
+    fn pick_table(&mut self, model: &Model) -> Option<(String, Arc<Table>)> {
+        if model.is_empty() {
+            return None;
+        }
+        let n = self.rng.random_range(0..model.len());
+        let name = model.keys().nth(n).unwrap().clone();
+        let table = self.db().table(&name).unwrap();
+        Some((name, table))
+    }
+
+    fn define(&mut self) {
+        let name = NAMES[self.rng.random_range(0..NAMES.len())];
+        match (
+            self.rng.random_range(0..6),
+            self.committed.contains_key(name),
+        ) {
+            (_, false) => {
+                let schema = schemas::schema(&mut self.rng);
+                let table = self.db().create_table(name, &schema).unwrap();
+                assert_eq!(table.schema(), &schema);
+                trace!("create {name} {:?} {:?}", schema.primary, schema.indexes);
+                self.committed.insert(
+                    name.into(),
+                    ModelTable {
+                        schema,
+                        rows: Rows::new(),
+                    },
+                );
+            }
+            (0, true) => {
+                trace!("drop {name}");
+                self.db().drop_table(name).unwrap();
+                self.committed.remove(name);
+            }
+            (1, true) => {
+                trace!("truncate {name}");
+                self.db().truncate_table(name).unwrap();
+                self.committed.get_mut(name).unwrap().rows.clear();
+            }
+            (2, true) => {
+                let to = NAMES[self.rng.random_range(0..NAMES.len())];
+                let result = self.db().rename_table(name, to);
+                if self.committed.contains_key(to) {
+                    assert!(matches!(result, Err(Error::Exists(_))), "{result:?}");
+                } else {
+                    result.unwrap();
+                    trace!("rename {name} to {to}");
+                    let table = self.committed.remove(name).unwrap();
+                    self.committed.insert(to.into(), table);
+                }
+            }
+            (_, true) => {
+                let schema = schemas::schema(&mut self.rng);
+                let result = self.db().create_table(name, &schema);
+                assert!(matches!(result, Err(Error::Exists(_))));
+            }
+        }
+        let names: Vec<String> = self.committed.keys().cloned().collect();
+        assert_eq!(self.db().table_names(), names);
+    }
+
+    fn reopen(&mut self) {
+        trace!("reopen");
+        let db = self.db.take().unwrap();
+        if self.rng.random_bool(0.4) {
+            db.close().unwrap();
+        } else {
+            drop(db);
+        }
+        self.db = Some(Database::open(&self.dir, schemas::options()).unwrap());
+        let names: Vec<String> = self.committed.keys().cloned().collect();
+        assert_eq!(self.db().table_names(), names);
+        for (name, table) in &self.committed {
+            assert_eq!(self.db().table(name).unwrap().schema(), &table.schema);
+        }
+    }
+
+    /// One transaction with random changes, savepoints, and a random end.
+    fn transaction(&mut self, isolation: Isolation) {
+        trace!("begin {isolation:?}");
+        let mut txn = self.db().begin(isolation);
+        let mut reader = self.db().begin(Isolation::RepeatableRead);
+        let before = self.committed.clone();
+        let mut reader_began = false;
+        let mut model = self.committed.clone();
+        let mut savepoints: Vec<(Savepoint, Model)> = vec![];
+        for _ in 0..self.rng.random_range(1..40) {
+            match self.rng.random_range(0..20) {
+                0..=11 => self.change(&mut txn, &mut model),
+                12 => {
+                    trace!("savepoint {}", savepoints.len());
+                    savepoints.push((txn.savepoint(), model.clone()));
+                }
+                13 => {
+                    if !savepoints.is_empty() {
+                        let n = self.rng.random_range(0..savepoints.len());
+                        savepoints.truncate(n + 1);
+                        let (savepoint, then) = &savepoints[n];
+                        trace!("rollback to {n}");
+                        txn.rollback_to(savepoint).unwrap();
+                        model = then.clone();
+                    }
+                }
+                14 => self.db().checkpoint().unwrap(),
+                15 | 16 => {
+                    // The reader's snapshot is taken at its first read, before or after changes.
+                    self.look(&mut reader, &before, RowLock::None);
+                    reader_began = true;
+                }
+                _ => {
+                    txn.start_statement();
+                    let lock = match self.rng.random_range(0..6) {
+                        0 => RowLock::Shared,
+                        1 => RowLock::Exclusive,
+                        _ => RowLock::None,
+                    };
+                    self.look(&mut txn, &model, lock);
+                    txn.end_statement();
+                }
+            }
+        }
+        let ended = match self.rng.random_range(0..8) {
+            0 => {
+                txn.rollback().unwrap();
+                false
+            }
+            1 => {
+                drop(txn);
+                false
+            }
+            _ => {
+                txn.commit().unwrap();
+                true
+            }
+        };
+        trace!("ended: {ended}");
+        if ended {
+            self.committed = model;
+        }
+        if reader_began {
+            self.look(&mut reader, &before, RowLock::None);
+        }
+        drop(reader);
+        let mut fresh = self.db().begin(isolation);
+        let committed = self.committed.clone();
+        self.look(&mut fresh, &committed, RowLock::None);
+        drop(fresh);
+        if ended {
+            for (name, table) in &self.committed {
+                let estimate = self.db().table(name).unwrap().estimate_rows();
+                assert_eq!(estimate, table.rows.len() as u64, "row count of {name}");
+            }
+        }
+    }
+
+    fn change(&mut self, txn: &mut Transaction, model: &mut Model) {
+        let Some((name, table)) = self.pick_table(model) else {
+            return;
+        };
+        let entry = model.get_mut(&name).unwrap();
+        let schema = entry.schema.clone();
+        let target = (!entry.rows.is_empty()).then(|| {
+            let n = self.rng.random_range(0..entry.rows.len());
+            entry.rows.keys().nth(n).unwrap().clone()
+        });
+        match (self.rng.random_range(0..10), target) {
+            (0..=1, Some(key)) => {
+                trace!("{name}: delete {key:02x?}");
+                txn.delete(&table, &key).unwrap();
+                entry.rows.remove(&key);
+            }
+            (2..=4, Some(key)) => self.update(txn, &table, &schema, &mut entry.rows, &key),
+            (5, Some(key)) => {
+                // A row that is not there.
+                let mut other = key;
+                other.push(7);
+                let row = schemas::row(&mut self.rng, &schema);
+                let missing = |r| matches!(r, Err(Error::NotFound { what: "row", .. }));
+                assert!(missing(txn.delete(&table, &other)));
+                if schema.primary.is_none() {
+                    assert!(missing(txn.update(&table, &other, &borrow(&row))));
+                }
+            }
+            _ => {
+                let row = schemas::row(&mut self.rng, &schema);
+                let result = txn.insert(&table, &borrow(&row));
+                let hit = conflict(&table, &schema, &entry.rows, None, &row);
+                trace!("{name}: insert {:02x?} {result:?}", txn.last_key());
+                check_duplicate(txn, result, hit, || {
+                    entry.rows.insert(txn_key(txn), row.clone());
+                });
+            }
+        }
+    }
+
+    fn update(
+        &mut self,
+        txn: &mut Transaction,
+        table: &Table,
+        schema: &TableSchema,
+        rows: &mut Rows,
+        key: &[u8],
+    ) {
+        let mut row = rows[key].clone();
+        for column in 0..row.len() {
+            if self.rng.random_bool(0.3) {
+                row[column] = schemas::value(&mut self.rng, schema, column);
+            }
+        }
+        // A program that saw that a value stands outside may say "as it was".
+        let mut given = borrow(&row);
+        let old = rows[key].clone();
+        let outside = txn
+            .get(table, key, |view| {
+                (0..old.len())
+                    .map(|c| matches!(view.get(c), Ok(Value::OutOfRow(_))))
+                    .collect::<Vec<bool>>()
+            })
+            .unwrap()
+            .unwrap();
+        for column in 0..row.len() {
+            if outside[column] && row[column] == old[column] && self.rng.random_bool(0.5) {
+                given[column] = Value::OutOfRow(1);
+            }
+        }
+        let result = txn.update(table, key, &given);
+        trace!(
+            "{}: update {key:02x?} -> {:02x?} {result:?}",
+            table.name(),
+            txn.last_key()
+        );
+        let hit = conflict(table, schema, rows, Some(key), &row);
+        check_duplicate(txn, result, hit, || {
+            rows.remove(key);
+            rows.insert(txn_key(txn), row.clone());
+        });
+    }
+
+    /// Compares a random index of a random table with the model, one of several ways.
+    fn look(&mut self, txn: &mut Transaction, model: &Model, lock: RowLock) {
+        let names: Vec<String> = model
+            .keys()
+            .filter(|n| self.db().table(n).is_ok())
+            .cloned()
+            .collect();
+        if names.is_empty() {
+            return;
+        }
+        let name = &names[self.rng.random_range(0..names.len())];
+        let table = self.db().table(name).unwrap();
+        let entry = &model[name];
+        let index = self.rng.random_range(0..=entry.schema.indexes.len());
+        let index_only = self.rng.random_bool(0.4);
+        let mut cursor = Cursor::new(&table, index, CursorOptions { lock, index_only });
+        // Some ways don't read an empty table, and then take no snapshot.
+        assert!(txn.get(&table, b"", |_| ()).unwrap().is_none());
+        let sorted = sorted(&entry.schema, &entry.rows, index);
+        trace!(
+            "look at {name}, index {index}, index_only {index_only}, {lock:?}, {} rows",
+            sorted.len()
+        );
+
+        match self.rng.random_range(0..5) {
+            0 => self.walk(txn, &mut cursor, &entry.schema, index, &sorted, true),
+            1 => self.walk(txn, &mut cursor, &entry.schema, index, &sorted, false),
+            2 => self.zigzag(txn, &mut cursor, &entry.schema, index, &sorted),
+            3 => self.gets(txn, &table, &entry.rows),
+            _ => self.seeks(txn, &mut cursor, &entry.schema, index, &sorted),
+        }
+    }
+
+    fn walk(
+        &mut self,
+        txn: &mut Transaction,
+        cursor: &mut Cursor,
+        schema: &TableSchema,
+        index: usize,
+        sorted: &[(&Vec<u8>, &Row)],
+        forward: bool,
+    ) {
+        let to = if forward { Seek::First } else { Seek::Last };
+        let mut more = cursor.seek(txn, b"", to).unwrap();
+        let mut n = 0;
+        while more {
+            assert!(
+                n < sorted.len(),
+                "index {index} has more than {} entries: {:02x?}",
+                sorted.len(),
+                cursor.key()
+            );
+            let at = if forward { n } else { sorted.len() - 1 - n };
+            check_at(cursor, schema, index, sorted[at]);
+            n += 1;
+            more = if forward {
+                cursor.next(txn).unwrap()
+            } else {
+                cursor.prev(txn).unwrap()
+            };
+        }
+        assert_eq!(n, sorted.len());
+        assert!(cursor.row().is_err());
+    }
+
+    /// Steps to and fro.
+    fn zigzag(
+        &mut self,
+        txn: &mut Transaction,
+        cursor: &mut Cursor,
+        schema: &TableSchema,
+        index: usize,
+        sorted: &[(&Vec<u8>, &Row)],
+    ) {
+        if !cursor.seek(txn, b"", Seek::First).unwrap() {
+            assert!(sorted.is_empty());
+            return;
+        }
+        let mut at = 0;
+        for _ in 0..30 {
+            check_at(cursor, schema, index, sorted[at]);
+            if self.rng.random_bool(0.6) {
+                if !cursor.next(txn).unwrap() {
+                    assert_eq!(at, sorted.len() - 1);
+                    return;
+                }
+                at += 1;
+            } else {
+                if !cursor.prev(txn).unwrap() {
+                    assert_eq!(at, 0);
+                    return;
+                }
+                at -= 1;
+            }
+        }
+    }
+
+    fn gets(&mut self, txn: &mut Transaction, table: &Arc<Table>, rows: &Rows) {
+        for _ in 0..10 {
+            if rows.is_empty() {
+                return;
+            }
+            let n = self.rng.random_range(0..rows.len());
+            let (key, row) = rows.iter().nth(n).unwrap();
+            let got = txn.get(table, key, |view| view.to_values()).unwrap();
+            assert_eq!(&got.unwrap().unwrap(), row);
+            let mut absent = key.clone();
+            absent.push(0);
+            assert!(txn.get(table, &absent, |_| ()).unwrap().is_none());
+        }
+    }
+
+    /// Seeks every way by a random prefix of the key.
+    fn seeks(
+        &mut self,
+        txn: &mut Transaction,
+        cursor: &mut Cursor,
+        schema: &TableSchema,
+        index: usize,
+        sorted: &[(&Vec<u8>, &Row)],
+    ) {
+        let parts = match index {
+            0 => match &schema.primary {
+                Some(key) => key.parts.clone(),
+                None => return,
+            },
+            n => schema.indexes[n - 1].parts.clone(),
+        };
+        for _ in 0..6 {
+            let count = self.rng.random_range(1..=parts.len());
+            let row: Row = if self.rng.random_bool(0.5) && !sorted.is_empty() {
+                sorted[self.rng.random_range(0..sorted.len())].1.clone()
+            } else {
+                schemas::row(&mut self.rng, schema)
+            };
+            let values: Vec<Value<'_>> = parts[..count]
+                .iter()
+                .map(|p| row[p.column].as_value())
+                .collect();
+            let table = cursor.table().clone();
+            let prefix = table.encode_key(index, &values).unwrap();
+            let order = |at: usize| key_order(schema, &parts[..count], sorted[at].1, &row);
+            let first_at = (0..sorted.len())
+                .find(|&i| order(i) != Ordering::Less)
+                .unwrap_or(sorted.len());
+            let first_after = (0..sorted.len())
+                .find(|&i| order(i) == Ordering::Greater)
+                .unwrap_or(sorted.len());
+            let before = |n: usize| n.checked_sub(1);
+            let within = |n: usize| (n < sorted.len()).then_some(n);
+            for (to, want) in [
+                (Seek::Exact, (first_at < first_after).then_some(first_at)),
+                (Seek::AtOrAfter, within(first_at)),
+                (Seek::After, within(first_after)),
+                (Seek::AtOrBefore, before(first_after)),
+                (Seek::Before, before(first_at)),
+            ] {
+                let found = cursor.seek(txn, &prefix, to).unwrap();
+                assert_eq!(
+                    found,
+                    want.is_some(),
+                    "{to:?} of {values:?} in index {index}"
+                );
+                let Some(at) = want else { continue };
+                check_at(cursor, schema, index, sorted[at]);
+                match to {
+                    Seek::Exact => {
+                        for at in first_at + 1..first_after {
+                            assert!(cursor.next_same_prefix(txn).unwrap());
+                            check_at(cursor, schema, index, sorted[at]);
+                        }
+                        assert!(!cursor.next_same_prefix(txn).unwrap());
+                    }
+                    Seek::AtOrBefore | Seek::Before => {
+                        let more = cursor.prev(txn).unwrap();
+                        assert_eq!(more, at > 0);
+                        if more {
+                            check_at(cursor, schema, index, sorted[at - 1]);
+                        }
+                    }
+                    _ => {
+                        let more = cursor.next(txn).unwrap();
+                        assert_eq!(more, at + 1 < sorted.len());
+                        if more {
+                            check_at(cursor, schema, index, sorted[at + 1]);
+                        }
+                    }
+                }
+            }
+            // A range with an end.
+            let inclusive = self.rng.random_bool(0.5);
+            cursor.set_end(&prefix, inclusive);
+            let end = if inclusive { first_after } else { first_at };
+            let mut n = 0;
+            let mut more = cursor.seek(txn, b"", Seek::First).unwrap();
+            while more {
+                check_at(cursor, schema, index, sorted[n]);
+                n += 1;
+                more = cursor.next(txn).unwrap();
+            }
+            assert_eq!(n, end);
+            cursor.clear_end();
+        }
+    }
+}
+
+fn txn_key(txn: &Transaction) -> Vec<u8> {
+    txn.last_key().to_vec()
+}
+
+/// The unique index, and the clustered key in it, that forbids `row` (beside the row `replaces`).
+fn conflict(
+    table: &Table,
+    schema: &TableSchema,
+    rows: &Rows,
+    replaces: Option<&[u8]>,
+    row: &Row,
+) -> Option<(usize, Vec<u8>)> {
+    let others = || {
+        rows.iter()
+            .filter(|(key, _)| Some(key.as_slice()) != replaces)
+    };
+    if let Some(primary) = &schema.primary {
+        let values: Vec<Value<'_>> = primary
+            .parts
+            .iter()
+            .map(|p| row[p.column].as_value())
+            .collect();
+        let key = table.encode_key(0, &values).unwrap();
+        if others().any(|(k, _)| k == &key) {
+            return Some((0, key));
+        }
+    }
+    schema.indexes.iter().enumerate().find_map(|(n, index)| {
+        others()
+            .find(|(_, other)| collide(schema, index, other, row))
+            .map(|(key, _)| (n + 1, key.clone()))
+    })
+}
+
+fn check_duplicate(
+    txn: &Transaction,
+    result: peregrine::Result<()>,
+    hit: Option<(usize, Vec<u8>)>,
+    done: impl FnOnce(),
+) {
+    match (result, hit) {
+        (Ok(()), None) => done(),
+        (Err(Error::Duplicate { index }), Some((want, key))) => {
+            assert_eq!(index, want);
+            assert_eq!(txn.duplicate_key(), key);
+        }
+        (result, hit) => panic!("{result:?}, but the model has {hit:?}"),
+    }
+}
+
+/// The model's rows in the order of an index.
+fn sorted<'a>(schema: &TableSchema, rows: &'a Rows, index: usize) -> Vec<(&'a Vec<u8>, &'a Row)> {
+    let mut all: Vec<(&Vec<u8>, &Row)> = rows.iter().collect();
+    let parts = match index {
+        0 => schema.primary.as_ref().map_or(&[][..], |k| &k.parts),
+        n => &schema.indexes[n - 1].parts,
+    };
+    all.sort_by(|a, b| key_order(schema, parts, a.1, b.1).then_with(|| a.0.cmp(b.0)));
+    all
+}
+
+/// The cursor must stand on this row, and give each column it can.
+fn check_at(cursor: &mut Cursor, schema: &TableSchema, index: usize, want: (&Vec<u8>, &Row)) {
+    assert_eq!(cursor.clustered_key(), &want.0[..]);
+    let table = cursor.table().clone();
+    let row = cursor.row().unwrap();
+    let mut buffer = Vec::new();
+    for column in 0..schema.columns.len() {
+        let got = match row.get(column) {
+            Ok(Value::OutOfRow(len)) => {
+                assert!(row.get_large(column, &mut buffer).unwrap());
+                assert_eq!(len, buffer.len() as u64);
+                OwnedValue::Bytes(buffer.clone())
+            }
+            Ok(value) => value.to_owned(),
+            Err(Error::NotFound { .. }) => {
+                assert!(!table.index_covers(index, column), "column {column}");
+                continue;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        assert_eq!(
+            got, want.1[column],
+            "column {column} of index {index}, row {:?}, schema {schema:?}",
+            want.1
+        );
+    }
+}
+
+fn run(seed: u64, steps: usize) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    let mut world = World {
+        rng: StdRng::seed_from_u64(seed),
+        db: Some(Database::open(&path, schemas::options()).unwrap()),
+        dir: path,
+        committed: Model::new(),
+    };
+    for _ in 0..steps {
+        match world.rng.random_range(0..10) {
+            0 | 1 => world.define(),
+            2 => world.reopen(),
+            3 => world.db().checkpoint().unwrap(),
+            4 => world.transaction(Isolation::ReadCommitted),
+            5 => world.transaction(Isolation::Serializable),
+            _ => world.transaction(Isolation::RepeatableRead),
+        }
+    }
+    let committed = world.committed.clone();
+    world.db.take().unwrap().close().unwrap();
+    let mut report = peregrine::check::Report::default();
+    peregrine::check::check(&world.dir, &mut report).unwrap();
+    assert_eq!(report.problems, Vec::<String>::new());
+    assert_eq!(report.unused_pages, 0, "of {} pages", report.pages);
+    let found: Vec<(String, u64)> = report
+        .tables
+        .iter()
+        .map(|t| (t.name.clone(), t.rows))
+        .collect();
+    let want: Vec<(String, u64)> = committed
+        .iter()
+        .map(|(n, t)| (n.clone(), t.rows.len() as u64))
+        .collect();
+    assert_eq!(found, want, "{report:?}");
+}
+
+#[test]
+fn behaves_as_the_model() {
+    let first: u64 = std::env::var("MODEL_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or_else(rand::random);
+    let runs = std::env::var("MODEL_RUNS")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(12);
+    for n in 0..runs {
+        let seed = first.wrapping_add(n);
+        eprintln!("MODEL_SEED={seed}");
+        run(seed, 40);
+    }
+}
