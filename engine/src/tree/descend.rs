@@ -87,6 +87,9 @@ impl Tree {
                     Route::Below(key) => node.child_below(key),
                     Route::Last => node.last_child(),
                 };
+                if let (Child::Frame(child), 1) = (page::child(word), node_level) {
+                    self.core.frames.prefetch(child);
+                }
                 if !state.latch.still(version) {
                     continue 'restart;
                 }
