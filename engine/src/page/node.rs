@@ -280,6 +280,7 @@ impl<'a> Node<'a> {
     }
 
     /// The child that takes the keys right below `key`.
+    #[cfg(test)]
     pub fn child_below(&self, key: &[u8]) -> usize {
         self.lower_bound(key).0
     }

@@ -28,7 +28,7 @@ use crate::page::{self, Core, FrameId, NodeFrame, PageKind, PinnedPage, Pool, Sh
 
 pub use crate::page::{Change, LeafSettle};
 pub use leaf_image::{LeafImage, Position};
-pub use verify::{TreeCounts, TreeStats};
+pub use verify::{RecordVisitor, TreeCounts, TreeStats};
 
 use descend::Route;
 

@@ -31,6 +31,9 @@ pub struct TreeCounts {
     pub leaf_pages: u64,
 }
 
+/// What [`Tree::verify`] shows every record to: key and value.
+pub type RecordVisitor<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
+
 /// What a parent says about a child.
 struct Expected {
     level: u8,
@@ -42,7 +45,7 @@ impl Tree {
     /// Walks the whole tree and checks its structure: levels, fences, order of keys. `record` sees
     /// every record in key order, and may end the walk by an error. To be called while nobody
     /// changes the tree: a change under way may look like damage.
-    pub fn verify(&self, record: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<TreeCounts> {
+    pub fn verify(&self, record: &mut RecordVisitor<'_>) -> Result<TreeCounts> {
         let mut counts = TreeCounts::default();
         let root = Expected {
             level: self.root_level()?,
@@ -57,7 +60,7 @@ impl Tree {
         &self,
         expected: &Expected,
         counts: &mut TreeCounts,
-        record: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
+        record: &mut RecordVisitor<'_>,
     ) -> Result<()> {
         let page = self.copy_node(&expected.lower, expected.level)?;
         let node = Node::new(&page);
