@@ -30,10 +30,17 @@ pub(super) struct Finished {
 }
 
 /// The end that a transaction's last append has reached.
+#[derive(Clone, Copy)]
 struct Cursor {
-    page: PinnedPage,
+    page: PageId,
     used: usize,
     /// The next page, made before it is needed.
+    spare: Option<PageId>,
+}
+
+/// The pages of the cursor, kept in memory for one append.
+struct Pinned {
+    page: PinnedPage,
     spare: Option<PinnedPage>,
 }
 
@@ -69,6 +76,8 @@ struct Streams {
 pub(super) struct StreamWriter {
     stream: Arc<Stream>,
     cursor: Option<Cursor>,
+    /// Only within an operation: a transaction that waits or idles keeps no page in memory.
+    pinned: Option<Pinned>,
 }
 
 impl UndoStreams {
@@ -92,7 +101,11 @@ impl UndoStreams {
                 cursor.used = 0;
             }
         }
-        StreamWriter { stream, cursor }
+        StreamWriter {
+            stream,
+            cursor,
+            pinned: None,
+        }
     }
 
     /// Gives a stream back. Call [`StreamWriter::finish`] before, when anything was appended.
@@ -126,7 +139,7 @@ impl UndoStreams {
 
 impl StreamWriter {
     /// Makes sure that a record of up to `len` bytes can be appended without any I/O or error.
-    /// Called inside the gate, before a leaf is latched.
+    /// Called inside the gate, before a leaf is latched; [`unpin`](Self::unpin) follows.
     pub fn reserve(&mut self, pool: &Arc<Pool>, len: usize) -> Result<()> {
         if len > MAX_RECORD {
             return Err(Error::TooLarge(format!(
@@ -141,44 +154,53 @@ impl StreamWriter {
                 spare: None,
             }),
         };
+        let page = pool.pin(cursor.page)?;
         // The first change of a page may have to save its image for a running checkpoint; that
         // can fail here, and not any more in `append`.
-        cursor.page.exclusive().body_mut()?;
+        page.exclusive().body_mut()?;
+        let mut spare = None;
         if cursor.used + len > BODY_SIZE {
-            let spare = match &cursor.spare {
-                Some(spare) => spare,
-                None => cursor.spare.insert(self.stream.add_page(pool)?),
+            let id = match cursor.spare {
+                Some(id) => id,
+                None => *cursor.spare.insert(self.stream.add_page(pool)?),
             };
-            spare.exclusive().body_mut()?;
+            let page = spare.insert(pool.pin(id)?);
+            page.exclusive().body_mut()?;
         }
+        self.pinned = Some(Pinned { page, spare });
         Ok(())
     }
 
     /// Appends a record for which room was reserved.
     pub fn append(&mut self, record: &UndoRecord<'_>) -> Result<UndoPtr> {
-        let cursor = self.cursor.as_mut().ok_or_else(not_reserved)?;
+        let (Some(cursor), Some(pinned)) = (&mut self.cursor, &mut self.pinned) else {
+            return Err(not_reserved());
+        };
         if cursor.used + record.len() > BODY_SIZE {
             cursor.page = cursor.spare.take().ok_or_else(not_reserved)?;
             cursor.used = 0;
+            pinned.page = pinned.spare.take().ok_or_else(not_reserved)?;
         }
         let offset = cursor.used;
-        let mut page = cursor.page.exclusive();
+        let mut page = pinned.page.exclusive();
         record
             .encode(&mut page.body_mut()?[offset..])
             .ok_or_else(not_reserved)?;
         cursor.used += record.len();
         page.set_used(cursor.used)?;
         let offset = u16::try_from(offset).map_err(|_| not_reserved())?;
-        Ok(UndoPtr::new(cursor.page.page(), offset))
+        Ok(UndoPtr::new(cursor.page, offset))
+    }
+
+    /// The operation is over: its undo pages may leave memory.
+    pub fn unpin(&mut self) {
+        self.pinned = None;
     }
 
     /// Notes the end of the transaction that appended. Inside the gate, with the end itself.
     pub fn finish(&self, txid: TxId, csn: Csn, head: UndoPtr) {
         let mut pages = self.stream.pages.lock();
-        let spare = self
-            .cursor
-            .as_ref()
-            .is_some_and(|cursor| cursor.spare.is_some());
+        let spare = self.cursor.is_some_and(|cursor| cursor.spare.is_some());
         let count = pages.ids.len() as u64 - u64::from(spare);
         let last_page = pages.first + count.saturating_sub(1);
         pages.finished.push_back(Finished {
@@ -196,10 +218,10 @@ fn not_reserved() -> Error {
 }
 
 impl Stream {
-    fn add_page(&self, pool: &Arc<Pool>) -> Result<PinnedPage> {
+    fn add_page(&self, pool: &Pool) -> Result<PageId> {
         let id = pool.create_unparented(PageKind::Undo)?.0;
         self.pages.lock().ids.push_back(id);
-        pool.pin(id)
+        Ok(id)
     }
 
     /// The oldest end, when the horizon has passed it.

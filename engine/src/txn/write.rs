@@ -219,8 +219,9 @@ impl Transaction {
             }
             let replaced = found.live.is_some();
             (Change::Put, Ok((Put::Done { replaced }, Some(ptr))))
-        })?;
-        let (put, ptr) = outcome?;
+        });
+        undo.unpin();
+        let (put, ptr) = outcome??;
         if let Some(ptr) = ptr {
             self.purge_looks |= matches!(wish, Wish::Delete);
             self.set_undo_head(ptr);
@@ -277,8 +278,9 @@ impl Transaction {
             return Err(Error::Internal("a writer has no undo stream".into()));
         };
         undo.reserve(self.system.pool(), record.len())?;
-        let ptr = undo.append(&record)?;
-        self.set_undo_head(ptr);
+        let ptr = undo.append(&record);
+        undo.unpin();
+        self.set_undo_head(ptr?);
         Ok(())
     }
 }

@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::fixture::{delete, log_options, put, Fixture, OTHER, TREE};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::fixture::{delete, get_locked, log_options, put, Fixture, OTHER, TREE};
+use crate::error::Error;
 use crate::ids::{Lsn, TxId};
 use crate::log::Log;
 use crate::os::{Os, RealOs};
@@ -288,6 +292,77 @@ fn redo_in_parts_is_compensated_and_replayed_from_before_the_checkpoint() {
 
     let fixture = restart(fixture, &captured, at);
     assert_eq!(rows(&fixture), expected);
+}
+
+/// Checkpoints while threads move money about: after a restart from the last of them the bank is
+/// exactly what it was.
+#[test]
+fn a_restart_after_checkpoints_under_load_finds_the_whole_bank() {
+    let fixture = Fixture::new();
+    fixture.system.start_purge().unwrap();
+    let accounts = 40u32;
+    let amount = |row: &[u8]| u64::from_le_bytes(row[..8].try_into().unwrap());
+    fixture.load((0..accounts).map(|i| (key(i), 100u64.to_le_bytes().to_vec())));
+    let mut last = None;
+    std::thread::scope(|scope| {
+        let movers: Vec<_> = (0..3)
+            .map(|seed| {
+                let fixture = &fixture;
+                scope.spawn(move || move_money(fixture, seed, accounts))
+            })
+            .collect();
+        while last.is_none() || movers.iter().any(|mover| !mover.is_finished()) {
+            last = Some(checkpoint(&fixture, || {}));
+        }
+    });
+    let before = rows(&fixture);
+    assert_eq!(before.values().map(|row| amount(row)).sum::<u64>(), 4000);
+    let (captured, at) = last.unwrap();
+    let fixture = restart(fixture, &captured, at);
+    assert_eq!(rows(&fixture), before);
+    let records = fixture.records(&fixture.tree);
+    assert!(records.iter().all(|(_, header, _)| !header.deleted));
+}
+
+fn move_money(fixture: &Fixture, seed: u64, accounts: u32) {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut txn = fixture.begin(ReadCommitted);
+    for round in 0..600 {
+        let (from, to) = (
+            random.random_range(0..accounts),
+            random.random_range(0..accounts),
+        );
+        let outcome = (|| {
+            let savepoint = txn.savepoint();
+            for (account, sign) in [(from, -1i64), (to, 1)] {
+                let row = get_locked(&mut txn, &fixture.tree, &key(account))?;
+                let row = row.unwrap_or_else(|| vec![0; 8]);
+                let amount = i64::from_le_bytes(row[..8].try_into().unwrap()) + sign;
+                if amount < 0 {
+                    return txn.rollback_to(&savepoint);
+                }
+                let mut row = amount.to_le_bytes().to_vec();
+                row.resize(8 + random.random_range(0..400), 1);
+                match amount {
+                    0 => delete(&mut txn, &fixture.tree, &key(account))?,
+                    _ => drop(put(
+                        &mut txn,
+                        &fixture.tree,
+                        &key(account),
+                        &row,
+                        PutMode::Upsert,
+                    )?),
+                }
+            }
+            Ok(())
+        })();
+        match outcome {
+            Ok(()) if round % 7 == 0 => txn.rollback().unwrap(),
+            Ok(()) => txn.commit().unwrap(),
+            Err(Error::Deadlock) => txn.rollback().unwrap(),
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 #[test]

@@ -186,6 +186,35 @@ fn undo_of_a_dropped_tree_is_skipped() {
     assert_eq!(fixture.system.stats().unpurged, 0);
 }
 
+/// Undo and rows many times the pool: old versions come back from disk, for a reader and for the
+/// rollback.
+#[test]
+fn undo_larger_than_the_pool_spills_and_comes_back() {
+    let fixture = Fixture::with_pool(1 << 20);
+    let rows = 4000;
+    fixture.load((0..rows).map(|i| (key(i), vec![1; 400])));
+    let mut reader = fixture.begin(RepeatableRead);
+    let view = reader.view();
+    let mut txn = fixture.begin(ReadCommitted);
+    for round in 2..5u8 {
+        for i in 0..rows {
+            let row = vec![round; 300 + usize::from(round) * 50];
+            put(&mut txn, &fixture.tree, &key(i), &row, PutMode::Update).unwrap();
+        }
+    }
+    assert!(fixture.system.stats().undo_pages > 3 * fixture.pool.stats().frames);
+    let seen = scan(&reader, &fixture.tree, &view);
+    assert_eq!(seen.len(), rows as usize);
+    assert!(seen.values().all(|row| row == &vec![1; 400]));
+    txn.rollback().unwrap();
+    let seen = scan(&reader, &fixture.tree, &view);
+    assert_eq!(seen.len(), rows as usize);
+    assert!(seen.values().all(|row| row == &vec![1; 400]));
+    drop(reader);
+    fixture.purge();
+    assert!(fixture.system.stats().undo_pages <= 4);
+}
+
 /// A transaction far larger than one undo page, rolled back to savepoints and then wholly.
 #[test]
 fn a_large_transaction_rolls_back_byte_for_byte() {
