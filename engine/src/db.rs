@@ -16,7 +16,7 @@ use crate::os::{Os, RealOs};
 use crate::page::Pool;
 use crate::recovery::{self, Meta};
 use crate::row::TableSchema;
-use crate::settings::{Isolation, Options};
+use crate::settings::{Durability, Isolation, Options};
 use crate::store::Store;
 use crate::table::ddl::{Numbers, Tables};
 use crate::table::registry::Registry;
@@ -86,7 +86,8 @@ const LEAST_BYTES: u64 = 1 << 20;
 pub struct Database {
     shared: Arc<Shared>,
     tables: Arc<Tables>,
-    checkpointer: Checkpointer,
+    /// `None` only while the database is being closed.
+    checkpointer: Option<Checkpointer>,
     dir: PathBuf,
 }
 
@@ -208,15 +209,15 @@ impl Database {
     }
 
     /// Takes a last checkpoint and closes. Dropping without it is safe too: the next open then
-    /// replays the log. Open transactions are rolled back by the next open.
+    /// replays the log. Open transactions are rolled back by the next open. Tables and
+    /// transactions that live on return [`Error::Stopped`].
     ///
     /// # Errors
     /// Those of [`Database::checkpoint`]; the database is closed all the same.
     pub fn close(self) -> Result<()> {
         self.shared.system.shutdown();
         // Also when nothing was logged since the last one: a rollback leaves no log, but pages.
-        self.checkpointer.now()?;
-        self.checkpointer.shutdown()
+        self.checkpoint()
     }
 
     /// Creates a table. Names are any strings, compared byte by byte. Durable when it returns, as
@@ -272,7 +273,7 @@ impl Database {
     }
 
     /// What commits wait for from now on.
-    pub fn set_durability(&self, durability: crate::Durability) {
+    pub fn set_durability(&self, durability: Durability) {
         self.shared.system.set_durability(durability);
     }
 
@@ -294,7 +295,10 @@ impl Database {
     /// # Errors
     /// [`Error::NoSpace`], after which work goes on from the checkpoint before; [`Error::Stopped`].
     pub fn checkpoint(&self) -> Result<()> {
-        self.checkpointer.now()
+        match &self.checkpointer {
+            Some(checkpointer) => checkpointer.now(),
+            None => Err(Error::Stopped("the database was closed".into())),
+        }
     }
 
     /// Counters for monitoring.
@@ -312,7 +316,10 @@ impl Database {
             pool_pages_dirty: pool.dirty,
             log_bytes: log.written_bytes,
             log_syncs: log.syncs,
-            checkpoints: self.checkpointer.stats().completed,
+            checkpoints: self
+                .checkpointer
+                .as_ref()
+                .map_or(0, |c| c.stats().completed),
             commits: system.commits,
             rollbacks: system.rollbacks,
             rows_inserted: rows.inserted.load(Ordering::Relaxed),
@@ -329,6 +336,13 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         self.shared.system.shutdown();
+        drop(self.checkpointer.take());
+        // What was committed without waiting for the log goes there now, if it still can.
+        let log = &self.shared.log;
+        if let Err(error) = log.durable(log.end(), Durability::SyncAtCommit) {
+            tracing::error!("the end of the log could not be written: {error}");
+        }
+        self.shared.registry.pool().store().close();
     }
 }
 
@@ -426,7 +440,7 @@ impl Parts {
         Ok(Database {
             shared,
             tables,
-            checkpointer,
+            checkpointer: Some(checkpointer),
             dir: dir.to_owned(),
         })
     }

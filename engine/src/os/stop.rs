@@ -27,6 +27,12 @@ impl StopFlag {
         self.check().err().unwrap_or(Error::Stopped(reason))
     }
 
+    /// Stops the engine because it is being closed: as [`StopFlag::stop`], and no failure.
+    pub fn close(&self) {
+        // If it had stopped before, that reason stays.
+        let _ = self.0.set("the database was closed".into());
+    }
+
     /// `Ok` while the engine runs.
     ///
     /// # Errors

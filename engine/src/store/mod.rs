@@ -67,7 +67,8 @@ pub struct Store {
     generation: AtomicU64,
     durable: Mutex<Durable>,
     counters: Counters,
-    _lock: Box<dyn DirLock>,
+    /// Until the store is closed.
+    lock: Mutex<Option<Box<dyn DirLock>>>,
 }
 
 #[derive(Debug, Default)]
@@ -110,6 +111,15 @@ thread_local! {
 }
 
 impl Store {
+    /// Ends the use of the files, though values may live on that refer to the store: nothing is
+    /// written any more, and others may open the directory.
+    pub fn close(&self) {
+        // The lock goes only after the last write: writers check the flag before each.
+        let _none_writes = self.writing.write();
+        self.stop.close();
+        drop(self.lock.lock().take());
+    }
+
     /// The random number given to the database when it was created; the log carries it too.
     pub fn database_id(&self) -> u64 {
         self.database_id

@@ -176,7 +176,7 @@ fn open_locked(
         }),
         counters: Counters::default(),
         file,
-        _lock: lock,
+        lock: Mutex::new(Some(lock)),
     };
     Ok((store, record.meta))
 }

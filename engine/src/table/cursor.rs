@@ -211,12 +211,7 @@ impl Cursor {
         } else {
             Ahead::End
         };
-        let found = self.start(txn, &trees, position, ahead)?;
-        if found && to == Seek::Exact && !self.key().starts_with(&self.prefix) {
-            self.at = At::Nowhere;
-            return Ok(false);
-        }
-        Ok(found)
+        self.start(txn, &trees, position, ahead)
     }
 
     /// Goes to the next entry; false at the end, and the cursor then stands nowhere.
@@ -403,7 +398,7 @@ impl Cursor {
         ahead: Ahead,
     ) -> Result<bool> {
         if !self.batched(txn) {
-            if !on || !self.within(&self.walk.key, Ahead::End) {
+            if !on || !self.within(&self.walk.key, ahead) {
                 self.at = At::Nowhere;
                 return Ok(false);
             }
@@ -426,13 +421,11 @@ impl Cursor {
                 self.batch.take_size()
             };
             let mut taken = false;
-            for n in 0..size {
+            for _ in 0..size {
                 if taken {
                     on = self.walk.step(&txn.inner, tree, self.direction)?;
                     taken = false;
                 }
-                // The first entry is what was asked for; those after it are fetched ahead.
-                let ahead = if n == 0 { Ahead::End } else { ahead };
                 if !on || !self.within(&self.walk.key, ahead) {
                     break;
                 }

@@ -22,6 +22,8 @@ pub(super) struct Walk {
     pub view: ReadView,
     /// The key that the walk stands on.
     pub key: Vec<u8>,
+    /// Where the leaf left behind ended.
+    fence: Vec<u8>,
     /// An older version that was fetched from undo.
     older: Vec<u8>,
     payload: Payload,
@@ -48,6 +50,7 @@ impl Walk {
                 own: crate::ids::TxId(0),
             },
             key: Vec::new(),
+            fence: Vec::new(),
             older: Vec::new(),
             payload: Payload::Older(0),
         }
@@ -113,10 +116,10 @@ impl Walk {
                 }
                 at += 1;
             }
-            if !self.next_leaf(tree, Direction::Forward)? {
-                return Ok(false);
+            match self.next_leaf(tree, Direction::Forward)? {
+                Some(on) => at = on,
+                None => return Ok(false),
             }
-            at = 0;
         }
     }
 
@@ -129,10 +132,10 @@ impl Walk {
                     return Ok(true);
                 }
             }
-            if !self.next_leaf(tree, Direction::Backward)? {
-                return Ok(false);
+            match self.next_leaf(tree, Direction::Backward)? {
+                Some(on) => at = on,
+                None => return Ok(false),
             }
-            at = self.count();
         }
     }
 
@@ -140,16 +143,35 @@ impl Walk {
         self.image.as_ref().map_or(0, LeafImage::count)
     }
 
-    fn next_leaf(&mut self, tree: &Tree, direction: Direction) -> Result<bool> {
+    /// Goes to the next leaf; `None` at the end. Gives where in it the walk goes on: the leaf may
+    /// have taken in records that the walk has passed, when it was merged with its neighbour.
+    fn next_leaf(&mut self, tree: &Tree, direction: Direction) -> Result<Option<usize>> {
         let Some(image) = &mut self.image else {
-            return Ok(false);
+            return Ok(None);
         };
+        self.fence.clear();
         let more = match direction {
-            Direction::Forward => tree.copy_next_leaf(image)?,
-            Direction::Backward => tree.copy_previous_leaf(image)?,
+            Direction::Forward => match image.upper_fence() {
+                None => false,
+                Some(fence) => {
+                    self.fence.extend_from_slice(fence);
+                    tree.copy_next_leaf(image)?
+                }
+            },
+            Direction::Backward => {
+                self.fence.extend_from_slice(image.lower_fence());
+                tree.copy_previous_leaf(image)?
+            }
         };
+        if !more {
+            return Ok(None);
+        }
         self.all_visible = image.max_txid() < self.view.low.0;
-        Ok(more)
+        let at = match direction {
+            Direction::Forward if image.lower_fence() == self.fence => 0,
+            _ => image.lower_bound(&self.fence).0,
+        };
+        Ok(Some(at))
     }
 
     /// Stands on record `at`, if the view sees it.

@@ -1,7 +1,8 @@
 //! The whole database through its public interface, against models.
 
 mod ascii;
-
+mod larger_than_memory;
 mod model;
-
 mod schemas;
+mod statements;
+mod threads;
