@@ -46,6 +46,8 @@ pub(crate) struct Core {
     pub epoch: AtomicU64,
     pub settle: OnceLock<Arc<dyn LeafSettle>>,
     pub counters: Counters,
+    /// See [`FRAME_WAIT`]; in milliseconds.
+    frame_wait: AtomicU64,
 }
 
 impl Core {
@@ -64,7 +66,14 @@ impl Core {
             epoch: AtomicU64::new(epoch),
             settle: OnceLock::new(),
             counters: Counters::default(),
+            frame_wait: AtomicU64::new(FRAME_WAIT.as_millis() as u64),
         }
+    }
+
+    #[cfg(test)]
+    pub fn set_frame_wait(&self, wait: Duration) {
+        let millis = wait.as_millis() as u64;
+        self.frame_wait.store(millis, Ordering::Relaxed);
     }
 
     pub fn free_count(&self) -> usize {
@@ -93,7 +102,8 @@ impl Core {
         if let Some(frame) = self.pop_free() {
             return Ok(self.own(frame));
         }
-        let deadline = Instant::now() + FRAME_WAIT;
+        let wait = Duration::from_millis(self.frame_wait.load(Ordering::Relaxed));
+        let deadline = Instant::now() + wait;
         loop {
             let evicted = self.evict_some(4);
             if let Some(frame) = self.pop_free() {

@@ -21,6 +21,8 @@ mod node_tests;
 mod optimistic;
 mod page_table;
 mod pool;
+#[cfg(test)]
+mod pool_tests;
 mod settle;
 mod swip;
 
