@@ -239,9 +239,10 @@ impl Transaction {
         s: &mut Scratch,
     ) -> Result<()> {
         let trees = table.trees.load();
-        if trees.large.is_some() {
+        let keeps = || row.iter().any(|value| matches!(value, Value::OutOfRow(_)));
+        if trees.large.is_some() || keeps() {
             let start = self.inner.savepoint();
-            let result = self.update_with_large(table, &trees, old_key, row, s);
+            let result = self.update_from_old(table, &trees, old_key, row, s);
             if result.is_err() {
                 self.inner.rollback_to(&start)?;
             }
@@ -264,9 +265,9 @@ impl Transaction {
         })
     }
 
-    /// The update of a table that may have values outside rows: the old row is locked and read
-    /// first, for the new one may share values with it.
-    fn update_with_large(
+    /// An update whose new row may take values from the old one, in the row or outside: the old row
+    /// is locked and read first.
+    fn update_from_old(
         &mut self,
         table: &Table,
         trees: &TableTrees,
