@@ -19,6 +19,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod abandoned;
 mod capture;
 mod commit;
 mod deadlock;

@@ -97,6 +97,7 @@ impl System {
     /// Stops and joins the purge thread.
     pub fn shutdown(&self) {
         self.purge.stop();
+        self.forget_abandoned();
     }
 
     /// One bounded step of purging (what the thread does); whether there is more to do now. Not
@@ -106,6 +107,7 @@ impl System {
     /// I/O errors; what was not done is done by a later step.
     pub fn purge_step(&self) -> Result<bool> {
         let _one_at_a_time = self.purge.step.lock();
+        self.retry_abandoned();
         let Some(horizon) = self.snapshots().horizon(self.order()) else {
             return Ok(false);
         };

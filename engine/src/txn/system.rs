@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::abandoned::Abandoned;
 use super::gate::Gate;
 use super::lock::LockTable;
 use super::order::CommitOrder;
@@ -79,6 +80,8 @@ pub struct SystemStats {
     pub locked_rows: u64,
     /// Ended transactions whose undo is not purged yet.
     pub unpurged: u64,
+    /// Dropped transactions whose rollback failed and is tried again.
+    pub abandoned: u64,
     /// Undo pages in use.
     pub undo_pages: u64,
     /// Bytes of the status directory.
@@ -109,6 +112,7 @@ pub struct System {
     streams: UndoStreams,
     gate: Gate,
     pub(super) purge: PurgeThread,
+    pub(super) abandoned: Abandoned,
     pub(super) counters: Counters,
 }
 
@@ -142,6 +146,7 @@ impl System {
             streams: UndoStreams::default(),
             gate: Gate::default(),
             purge: PurgeThread::default(),
+            abandoned: Abandoned::default(),
             counters: Counters::default(),
         })
     }
@@ -196,6 +201,7 @@ impl System {
             deadlocks: self.counters.deadlocks.load(Ordering::Relaxed),
             locked_rows: self.locks.len() as u64,
             unpurged,
+            abandoned: self.abandoned.len() as u64,
             undo_pages,
             status_bytes: self.order.status_bytes() as u64,
         }

@@ -231,6 +231,13 @@ impl Transaction {
         }
     }
 
+    /// Empties the object without ending what it stands for: that goes on, unowned, until a restart.
+    pub(super) fn disown(&mut self) {
+        self.undo = None;
+        self.participant = None;
+        self.reset();
+    }
+
     /// Makes the object empty for the next transaction. Its locks and its number are given up.
     pub(super) fn reset(&mut self) {
         self.drop_view();
@@ -247,7 +254,14 @@ impl Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         if let Err(error) = self.rollback() {
-            tracing::error!(txid = self.txid.0, %error, "rolling back a dropped transaction failed");
+            tracing::warn!(
+                txid = self.txid.0,
+                %error,
+                "rolling back a dropped transaction failed; purge will try again"
+            );
+            let system = self.system.clone();
+            let unfinished = std::mem::replace(self, system.begin(self.isolation));
+            system.abandoned.push(unfinished);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Trees, pool, store and log in a temporary directory, with a transaction system over them.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -26,6 +27,8 @@ pub struct TestTrees {
     pub trees: Mutex<BTreeMap<TreeId, Arc<Tree>>>,
     pub purged: Mutex<Vec<Vec<u8>>>,
     pub rolled_back: Mutex<Vec<Vec<u8>>>,
+    /// Whether notes of rollbacks are refused.
+    pub refuse_rollback: AtomicBool,
 }
 
 impl Trees for TestTrees {
@@ -39,6 +42,11 @@ impl Trees for TestTrees {
     }
 
     fn rolled_back(&self, note: &[u8]) -> Result<()> {
+        if self.refuse_rollback.load(Ordering::Relaxed) {
+            return Err(Error::NoSpace {
+                path: "data".into(),
+            });
+        }
         self.rolled_back.lock().push(note.to_vec());
         Ok(())
     }

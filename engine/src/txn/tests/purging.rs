@@ -1,6 +1,9 @@
 //! What purge takes and what it leaves.
 
+use std::sync::atomic::Ordering;
+
 use super::fixture::{delete, get, put, scan, Fixture, TREE};
+use crate::error::Error;
 use crate::settings::Isolation::{ReadCommitted, RepeatableRead};
 use crate::tree::Tree;
 use crate::txn::{PutMode, Savepoint, Transaction};
@@ -168,6 +171,50 @@ fn notes_are_told_once_each_in_the_right_case() {
     assert_eq!(*fixture.trees.purged.lock(), [b"a purge"]);
     let rolled_back = fixture.trees.rolled_back.lock().clone();
     assert_eq!(rolled_back, [&b"a rollback, taken back"[..], b"b rollback"]);
+}
+
+/// A rollback that fails half-way (here: its note is refused) can be tried again by its owner, and
+/// goes on by itself when the owner is gone.
+#[test]
+fn a_failed_rollback_is_tried_again() {
+    let fixture = Fixture::new();
+    fixture.load([
+        (b"k".to_vec(), b"0".to_vec()),
+        (b"l".to_vec(), b"0".to_vec()),
+    ]);
+    let refuse = |refuse| {
+        fixture
+            .trees
+            .refuse_rollback
+            .store(refuse, Ordering::Relaxed)
+    };
+    for owner_tries_again in [true, false] {
+        refuse(true);
+        let mut txn = fixture.begin(ReadCommitted);
+        put(&mut txn, &fixture.tree, b"k", b"1", PutMode::Update).unwrap();
+        let inside = fixture.system.gate().enter();
+        txn.note_on_rollback(&inside, b"note").unwrap();
+        drop(inside);
+        put(&mut txn, &fixture.tree, b"l", b"1", PutMode::Update).unwrap();
+        assert!(matches!(txn.rollback(), Err(Error::NoSpace { .. })));
+        if !owner_tries_again {
+            drop(txn);
+            fixture.purge();
+            assert_eq!(fixture.system.stats().abandoned, 1);
+            refuse(false);
+            fixture.purge();
+        } else {
+            refuse(false);
+            txn.rollback().unwrap();
+        }
+        assert_eq!(fixture.system.stats().abandoned, 0);
+        let mut reader = fixture.begin(ReadCommitted);
+        for key in [b"k", b"l"] {
+            assert_eq!(get(&mut reader, &fixture.tree, key).unwrap(), b"0");
+            put(&mut reader, &fixture.tree, key, b"2", PutMode::Update).unwrap();
+        }
+        reader.rollback().unwrap();
+    }
 }
 
 #[test]
