@@ -172,7 +172,8 @@ impl Database {
     }
 
     fn start_new(os: Arc<dyn Os>, dir: &Path, store: Store, options: Options) -> Result<Database> {
-        let log_options = LogOptions::new(store.database_id(), store.stop_flag().clone());
+        let log_options = LogOptions::new(store.database_id(), store.stop_flag().clone())
+            .sized_for(options.log_bytes);
         let log = Log::create(os, &dir.join(LOG_DIR), log_options)?;
         let parts = Parts::new(store, log, &options)?;
         let catalog = {
