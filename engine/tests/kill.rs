@@ -203,7 +203,7 @@ fn parent() {
         rounds += 1;
     }
     assert!(commits > 0, "no child came to a commit");
-    println!("test crash: {rounds} kills, {commits} acknowledged commits, all there ... ok");
+    println!("test kill: {rounds} kills, {commits} acknowledged commits, all there ... ok");
 }
 
 /// Runs a child and kills it; applies what it acknowledged. Returns per thread the changes whose
