@@ -1,14 +1,17 @@
-//! How fast trees are: `cargo run --release -p peregrine --example tree_speed [RECORDS] [SECONDS]`.
+//! How fast trees are:
+//! `cargo run --release -p peregrine --example tree_speed [RECORDS] [SECONDS] [POOL_MIB]`.
 //!
-//! Records have 8-byte keys and 200-byte values, and fit the pool. Prints operations a second of
+//! Records have 8-byte keys and 200-byte values, and fit the pool unless POOL_MIB says otherwise; the
+//! data file is made in a folder below the system's temporary one, and removed at the end. Prints operations a second of
 //! wall-clock time and of processor time: on a busy machine only the latter means anything.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use peregrine::ids::TreeId;
-use peregrine::os::simulated::SimulatedOs;
+use peregrine::os::RealOs;
 use peregrine::page::Pool;
 use peregrine::store::Store;
 use peregrine::tree::{Change, LeafImage, Position, Tree};
@@ -25,17 +28,26 @@ fn main() -> Result<()> {
             None => otherwise,
             Some(Ok(number)) => number,
             Some(Err(error)) => {
-                eprintln!("expected numbers: RECORDS SECONDS: {error}");
+                eprintln!("expected numbers: RECORDS SECONDS POOL_MIB: {error}");
                 std::process::exit(2);
             }
         }
     };
     let records = number(1_000_000);
     let seconds = Duration::from_secs(number(3));
-    let os = Arc::new(SimulatedOs::new(1));
-    let store = Arc::new(Store::create(os, std::path::Path::new("/speed"))?);
-    let bytes = (records as usize * 2 * (VALUE.len() + 40)).max(16 << 20);
-    let pool = Pool::new(bytes, store)?;
+    let bytes = (records * 2 * (VALUE.len() as u64 + 100)).max(16 << 20);
+    let bytes = number(bytes >> 20) << 20;
+    let dir = std::env::temp_dir().join(format!("peregrine-tree-speed-{}", std::process::id()));
+    let outcome = run(&dir, records, seconds, bytes as usize);
+    if let Err(error) = std::fs::remove_dir_all(&dir) {
+        eprintln!("{}: {error}", dir.display());
+    }
+    outcome
+}
+
+fn run(dir: &Path, records: u64, seconds: Duration, pool_bytes: usize) -> Result<()> {
+    let store = Arc::new(Store::create(RealOs::new(), dir)?);
+    let pool = Pool::new(pool_bytes, store)?;
 
     let sequential = Tree::create(&pool, TreeId(1))?;
     timed("sequential inserts", records, || {
@@ -85,6 +97,7 @@ fn main() -> Result<()> {
         assert_eq!((count, sum), (records, records * 42));
         Ok(())
     })?;
+    println!("{:?}", pool.stats());
     Ok(())
 }
 
