@@ -3,9 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::core::Core;
 use super::frames::{FrameId, NO_FRAME};
-use super::guard::{ExclusiveGuard, PinnedPage};
+use super::guard::{ExclusiveGuard, PinnedPage, SharedGuard};
 use super::header::*;
 use super::latch::Version;
 use super::node::Node;
@@ -13,6 +15,9 @@ use super::page_table::Entry;
 use super::swip::{self, Child};
 use crate::error::Result;
 use crate::ids::PageId;
+
+/// How many pages ahead of a cursor the store is told of.
+const READ_AHEAD: usize = 16;
 
 /// Where an inner node refers to a child, seen at a version of its latch.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +78,36 @@ impl Core {
         // changed, and load nothing.
         entries.remove(&id);
         Ok(())
+    }
+
+    /// Tells the store which of a node's children a cursor will want after the one at `place`, which
+    /// is about to be loaded. Once for every few children, lest each load asks again.
+    pub fn read_ahead(&self, place: ChildPlace, forward: bool) {
+        let turn = if forward { 0 } else { READ_AHEAD / 2 - 1 };
+        if place.at % (READ_AHEAD / 2) != turn {
+            return;
+        }
+        let mut pages: SmallVec<[PageId; READ_AHEAD]> = SmallVec::new();
+        {
+            let Some(parent) = SharedGuard::try_lock(self, place.parent) else {
+                return;
+            };
+            if !self.frames.state(place.parent).latch.still(place.version) {
+                return;
+            }
+            let node = parent.node();
+            let wanted = if forward {
+                place.at + 1..(place.at + 1 + READ_AHEAD).min(node.count() + 1)
+            } else {
+                place.at.saturating_sub(READ_AHEAD)..place.at
+            };
+            for i in wanted {
+                if let Child::Page(id) = swip::child(node.child(i)) {
+                    pages.push(PageId(id));
+                }
+            }
+        }
+        self.store.prefetch(&pages);
     }
 
     /// The frame of a page without a parent, pinned.

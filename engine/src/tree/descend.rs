@@ -14,6 +14,10 @@ pub(super) enum Route<'a> {
     Below(&'a [u8]),
     /// To the last node.
     Last,
+    /// As [`Route::Key`], by a cursor that will want the leaves behind, too.
+    Forward(&'a [u8]),
+    /// As [`Route::Below`], by a cursor that will want the leaves before, too.
+    Backward(&'a [u8]),
 }
 
 /// A node found, not latched: it is this one only while the place's version holds.
@@ -83,8 +87,8 @@ impl Tree {
             }
             loop {
                 let (at, word) = match route {
-                    Route::Key(key) => node.child_for(key),
-                    Route::Below(key) => node.child_below(key),
+                    Route::Key(key) | Route::Forward(key) => node.child_for(key),
+                    Route::Below(key) | Route::Backward(key) => node.child_below(key),
                     Route::Last => node.last_child(),
                 };
                 if let (Child::Frame(child), 1) = (page::child(word), node_level) {
@@ -101,6 +105,11 @@ impl Tree {
                 // From here on `at` and `word` are known to be of one state of the node.
                 match page::child(word) {
                     Child::Page(id) => {
+                        match route {
+                            Route::Forward(_) => self.core.read_ahead(place, true),
+                            Route::Backward(_) => self.core.read_ahead(place, false),
+                            Route::Key(_) | Route::Below(_) | Route::Last => {}
+                        }
                         self.core.make_resident(place, id)?;
                         continue 'restart;
                     }

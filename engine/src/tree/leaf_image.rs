@@ -91,19 +91,24 @@ impl Tree {
             into.copy(node);
             return Ok(true);
         }
-        let mut more = step(node, at.forward(), fence);
-        drop(guard);
         // An empty leaf, or one whose records all lie on the wrong side: on to the neighbours.
-        while more {
-            let route = if at.forward() {
-                Route::Key(fence)
+        let more = step(node, at.forward(), fence);
+        drop(guard);
+        Ok(more && self.copy_on(at.forward(), into, fence)?)
+    }
+
+    /// Copies the next leaf from the fence on that has records on this side of it.
+    fn copy_on(&self, forward: bool, into: &mut LeafImage, fence: &mut Vec<u8>) -> Result<bool> {
+        loop {
+            let route = if forward {
+                Route::Forward(fence)
             } else {
-                Route::Below(fence)
+                Route::Backward(fence)
             };
             let guard: SharedGuard<'_> = self.latch_leaf(route)?;
             let node = guard.node();
-            // Leaves may have been joined: the neighbour may have become a part of this one.
-            let here = if at.forward() {
+            // Leaves may have been joined: what the cursor has seen may be a part of this one.
+            let here = if forward {
                 Position::AtOrAfter(fence)
             } else {
                 Position::Before(fence)
@@ -112,9 +117,10 @@ impl Tree {
                 into.copy(node);
                 return Ok(true);
             }
-            more = step(node, at.forward(), fence);
+            if !step(node, forward, fence) {
+                return Ok(false);
+            }
         }
-        Ok(false)
     }
 
     /// Moves a filled image on to the next leaf that has records; false (image unchanged) at the
@@ -134,18 +140,9 @@ impl Tree {
     fn copy_neighbour(&self, image: &mut LeafImage, forward: bool) -> Result<bool> {
         let mut from = std::mem::take(&mut image.fence);
         let more = step(image.node(), forward, &mut from);
-        let found = if more {
-            let at = if forward {
-                Position::AtOrAfter(&from)
-            } else {
-                Position::Before(&from)
-            };
-            self.copy_leaf(at, image)
-        } else {
-            Ok(false)
-        };
+        let found = more && self.copy_on(forward, image, &mut from)?;
         image.fence = from;
-        found
+        Ok(found)
     }
 }
 
