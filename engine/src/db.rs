@@ -343,6 +343,7 @@ impl Drop for Database {
         if let Err(error) = log.durable(log.end(), Durability::SyncAtCommit) {
             tracing::error!("the end of the log could not be written: {error}");
         }
+        log.close();
         self.shared.registry.pool().store().close();
     }
 }

@@ -249,6 +249,19 @@ impl Group {
         outcome
     }
 
+    /// Ends the use of the files: sets the stop flag, and returns when nobody writes or syncs.
+    pub fn close(&self) {
+        self.stop.close();
+        let mut state = self.state.lock();
+        while state.writing || state.syncing {
+            if state.writing {
+                self.written_changed.wait(&mut state);
+            } else {
+                self.durable_changed.wait(&mut state);
+            }
+        }
+    }
+
     fn wait_in_company(&self, state: &mut MutexGuard<'_, State>, upto: u64) -> Result<()> {
         loop {
             self.stop.check()?;

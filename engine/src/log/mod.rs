@@ -231,6 +231,13 @@ impl Log {
         }
     }
 
+    /// Ends the use of the files, though values may live on that refer to the log: when this
+    /// returns nothing is being written, and nothing will be. Whoever wants what was appended
+    /// durable asks for that before.
+    pub fn close(&self) {
+        self.group.close();
+    }
+
     /// The end of the last record appended.
     pub fn end(&self) -> Lsn {
         Lsn(self.group.ends().0)
@@ -292,8 +299,11 @@ impl Drop for Log {
             // A panic there has been reported by the thread itself.
             let _ = thread.join();
         }
-        if let Err(error) = self.group.wait_durable(self.group.ends().0) {
-            tracing::error!("the log's end could not be made durable: {error}");
+        let (end, _, durable) = self.group.ends();
+        if durable < end {
+            if let Err(error) = self.group.wait_durable(end) {
+                tracing::error!("the log's end could not be made durable: {error}");
+            }
         }
     }
 }

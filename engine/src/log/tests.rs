@@ -396,3 +396,40 @@ fn a_full_disk_refuses_appends_and_ends() {
     let log = open(&os, Lsn(0)).unwrap();
     assert_eq!(records(&log, Lsn(0)), appended);
 }
+
+#[test]
+fn nothing_is_written_after_closing() {
+    let os = SimulatedOs::new(11);
+    let log = create(&os);
+    let done = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut done = 0u64;
+                    loop {
+                        let Ok(end) = log.append(1, &[b"record"]) else {
+                            return done;
+                        };
+                        if log.durable(end, Durability::SyncAtCommit).is_err() {
+                            return done;
+                        }
+                        done += 1;
+                    }
+                })
+            })
+            .collect();
+        while log.stats().syncs < 50 {
+            std::thread::yield_now();
+        }
+        log.close();
+        // What a closed log left in the files is what they will always have.
+        let files = Log::read_only(Arc::new(os.clone()), &dir(), 77, Lsn(0)).unwrap();
+        let found = files.map(Result::unwrap).count();
+        let done: u64 = threads.into_iter().map(|t| t.join().unwrap()).sum();
+        assert!(found as u64 >= done);
+        found
+    });
+    drop(log);
+    let log = open(&os, Lsn(0)).unwrap();
+    assert_eq!(records(&log, Lsn(0)).len(), done);
+}
