@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -108,6 +109,8 @@ impl Fixture {
         trees.trees.lock().insert(OTHER, other.clone());
         let system = System::new(pool.clone(), log.clone(), Durability::Later);
         system.set_trees(trees.clone());
+        // No test waits that long, however slow the machine: who does has been forgotten.
+        system.set_lock_wait_timeout(Duration::from_secs(600));
         pool.set_settle(system.leaf_settle());
         Fixture {
             system,

@@ -212,7 +212,6 @@ fn a_deadlock_ring_has_exactly_one_victim_at_once() {
     for _ in 0..20 {
         let barrier = Barrier::new(usize::from(size));
         let victims = AtomicUsize::new(0);
-        let started = Instant::now();
         std::thread::scope(|scope| {
             for i in 0..size {
                 let (fixture, barrier, victims) = (&fixture, &barrier, &victims);
@@ -233,8 +232,6 @@ fn a_deadlock_ring_has_exactly_one_victim_at_once() {
             }
         });
         assert_eq!(victims.load(Ordering::Relaxed), 1);
-        // Nobody came anywhere near the time limit.
-        assert!(started.elapsed() < Duration::from_secs(40));
     }
     assert_eq!(fixture.system.stats().deadlocks, 20);
     assert_eq!(fixture.system.stats().locked_rows, 0);
