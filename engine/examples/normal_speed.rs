@@ -101,19 +101,36 @@ fn load(db: &Database, table: &Table, rows: u64) -> Result<()> {
     txn.commit()
 }
 
+/// Seconds that this thread has had a processor; other work on the machine does not count. `None`
+/// where the system does not tell.
+fn thread_seconds() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanoseconds: f64 = text.split_whitespace().next()?.parse().ok()?;
+    Some(nanoseconds / 1e9)
+}
+
+/// What was done in a second of time, and in a second of processor.
+#[derive(Clone, Copy)]
+struct Rate {
+    time: f64,
+    processor: f64,
+}
+
 /// Runs `work` in `threads` threads for a while; returns how much they did in a second.
 fn measure(
     db: &Database,
     threads: u64,
     work: impl Fn(&mut Transaction, &mut Random) -> Result<u64> + Sync,
-) -> Result<f64> {
+) -> Result<Rate> {
     let done = AtomicU64::new(0);
+    let processor_us = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
     let begun = Instant::now();
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|n| {
                 let (done, stop, work) = (&done, &stop, &work);
+                let processor_us = &processor_us;
                 scope.spawn(move || -> Result<()> {
                     let mut random = Random(begun.elapsed().as_nanos() as u64 + n * 7919);
                     let mut txn = db.begin(Isolation::ReadCommitted);
@@ -123,6 +140,8 @@ fn measure(
                         txn.end_statement();
                         done.fetch_add(n, Ordering::Relaxed);
                     }
+                    let used = thread_seconds().unwrap_or(f64::NAN) * 1e6;
+                    processor_us.fetch_add(used as u64, Ordering::Relaxed);
                     Ok(())
                 })
             })
@@ -133,14 +152,23 @@ fn measure(
             .into_iter()
             .try_for_each(|w| w.join().unwrap_or(Ok(())))
     })?;
-    Ok(done.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64())
+    let done = done.load(Ordering::Relaxed) as f64;
+    Ok(Rate {
+        time: done / begun.elapsed().as_secs_f64(),
+        processor: done / (processor_us.load(Ordering::Relaxed) as f64 / 1e6),
+    })
 }
 
-fn both(what: &str, run: impl Fn(u64) -> Result<f64>) -> Result<()> {
+fn both(what: &str, run: impl Fn(u64) -> Result<Rate>) -> Result<()> {
     let (one, two) = (run(1)?, run(2)?);
     println!(
-        "{what:<34} {one:>12.0}/s  two threads {two:>12.0}/s  × {:.2}",
-        two / one
+        "{what:<34} {:>11.0}/s  two threads {:>11.0}/s  × {:.2}; \
+         in a second of processor {:>11.0}, {:>11.0}",
+        one.time,
+        two.time,
+        two.time / one.time,
+        one.processor,
+        two.processor
     );
     Ok(())
 }
@@ -168,8 +196,9 @@ fn main() -> Result<()> {
     load(&db, &table, rows)?;
     let took = begun.elapsed().as_secs_f64();
     println!(
-        "load {rows} rows: {took:.2} s, {:.0} rows/s",
-        rows as f64 / took
+        "load {rows} rows: {took:.2} s, {:.0} rows/s; {:.2} s of processor in this thread",
+        rows as f64 / took,
+        thread_seconds().unwrap_or(f64::NAN)
     );
     let begun = Instant::now();
     db.checkpoint()?;

@@ -284,11 +284,23 @@ pub(crate) enum Field<'a> {
     Outside(LargeRef),
 }
 
+/// A clustered key that is put together when it is asked for.
+pub(crate) trait KeyBytes {
+    fn key_bytes(&self) -> &[u8];
+}
+
+/// A row's clustered key, or where to get it.
+#[derive(Clone, Copy)]
+enum RowKey<'a> {
+    Here(&'a [u8]),
+    There(&'a dyn KeyBytes),
+}
+
 /// A clustered row, decoded a column at a time.
 #[derive(Clone, Copy)]
 pub(crate) struct RowRef<'a> {
     layout: &'a Layout,
-    key: &'a [u8],
+    key: RowKey<'a>,
     /// Null bitmap; empty without.
     nulls: &'a [u8],
     /// Bitmap of values outside; empty without.
@@ -301,7 +313,23 @@ pub(crate) struct RowRef<'a> {
 
 impl<'a> RowRef<'a> {
     /// Reads the head of a payload (not of a row that stands outside as a whole).
+    #[inline]
     pub fn new(layout: &'a Layout, key: &'a [u8], payload: &'a [u8]) -> Result<Self> {
+        Self::read(layout, RowKey::Here(key), payload)
+    }
+
+    /// As [`RowRef::new`], with a key that few rows will be asked for.
+    #[inline]
+    pub fn with_key_of(
+        layout: &'a Layout,
+        key: &'a dyn KeyBytes,
+        payload: &'a [u8],
+    ) -> Result<Self> {
+        Self::read(layout, RowKey::There(key), payload)
+    }
+
+    #[inline]
+    fn read(layout: &'a Layout, key: RowKey<'a>, payload: &'a [u8]) -> Result<Self> {
         let (&flags, mut rest) = payload.split_first().ok_or_else(|| damaged("empty"))?;
         let width = match flags & WIDTH_MASK {
             0 => return Err(damaged("the row stands outside")),
@@ -333,11 +361,6 @@ impl<'a> RowRef<'a> {
             offsets,
             data: rest,
         })
-    }
-
-    /// The clustered key.
-    pub fn key(&self) -> &'a [u8] {
-        self.key
     }
 
     fn end(&self, n: usize) -> usize {
@@ -381,9 +404,13 @@ impl<'a> RowRef<'a> {
                 .ok_or_else(|| damaged("reference"));
         }
         if let (true, Some(part)) = (bytes.is_empty(), column.from_key) {
+            let bytes = match self.key {
+                RowKey::Here(key) => key,
+                RowKey::There(key) => key.key_bytes(),
+            };
             let key = &self.layout.clustered;
             return key
-                .part_of(part, self.key)
+                .part_of(part, bytes)
                 .and_then(|bytes| key.parts[part].decode(bytes))
                 .map(Field::Value)
                 .ok_or_else(|| damaged("clustered key"));

@@ -80,6 +80,9 @@ enum Ahead {
 /// only with the transaction of its last seek in between.
 pub struct Cursor {
     table: Arc<Table>,
+    /// The table's trees as of the last seek: they can't change while the transaction uses the
+    /// table.
+    trees: Option<Arc<TableTrees>>,
     index: IndexId,
     options: CursorOptions,
     /// Parts of the index's key to decode for index-only reads.
@@ -98,6 +101,10 @@ pub struct Cursor {
     entry: EntryBuffer,
     /// [`Transaction::writes`] when the walk's leaf was copied.
     writes: u64,
+    /// Entries come from the walk, without locks.
+    plain: bool,
+    /// The last seek was for entries that start with its prefix.
+    same_prefix: bool,
 }
 
 impl Cursor {
@@ -105,6 +112,7 @@ impl Cursor {
     pub fn new(table: &Arc<Table>, index: IndexId, options: CursorOptions) -> Self {
         Cursor {
             table: table.clone(),
+            trees: None,
             index,
             options,
             parts: usize::MAX,
@@ -119,6 +127,8 @@ impl Cursor {
             buffer: Vec::new(),
             entry: EntryBuffer::default(),
             writes: 0,
+            plain: false,
+            same_prefix: false,
         }
     }
 
@@ -154,11 +164,14 @@ impl Cursor {
         end.clear();
         end.extend_from_slice(prefix);
         *flag = inclusive;
+        self.set_stop();
     }
 
     /// Takes [`Cursor::set_end`] back.
     pub fn clear_end(&mut self) {
-        self.end = None;
+        if self.end.take().is_some() {
+            self.set_stop();
+        }
     }
 
     /// Goes to an entry; false when there is none, and the cursor then stands nowhere.
@@ -177,12 +190,33 @@ impl Cursor {
             Seek::AtOrBefore | Seek::Before | Seek::Last => Direction::Backward,
             _ => Direction::Forward,
         };
-        let table = self.table.clone();
-        let trees = table.trees.load();
+        let trees = self.take_trees();
+        let result = self.seek_in(txn, &trees, prefix, to);
+        self.trees = Some(trees);
+        result
+    }
+
+    /// The table's present trees. Cursors of many threads share them: what they count stays
+    /// untouched unless the trees have changed.
+    fn take_trees(&mut self) -> Arc<TableTrees> {
+        let now = self.table.trees.load();
+        match self.trees.take() {
+            Some(trees) if Arc::ptr_eq(&trees, &now) => trees,
+            _ => arc_swap::Guard::into_inner(now),
+        }
+    }
+
+    fn seek_in(
+        &mut self,
+        txn: &mut Transaction,
+        trees: &TableTrees,
+        prefix: &[u8],
+        to: Seek,
+    ) -> Result<bool> {
         if to == Seek::Exact {
-            match table.whole_key(self.index, prefix) {
-                WholeKey::Yes => return self.point(txn, &trees, prefix),
-                WholeKey::Unknown if self.point(txn, &trees, prefix)? => return Ok(true),
+            match self.table.whole_key(self.index, prefix) {
+                WholeKey::Yes => return self.point(txn, trees, prefix),
+                WholeKey::Unknown if self.point(txn, trees, prefix)? => return Ok(true),
                 _ => {}
             }
         }
@@ -211,7 +245,9 @@ impl Cursor {
         } else {
             Ahead::End
         };
-        self.start(txn, &trees, position, ahead)
+        self.same_prefix = to == Seek::Exact;
+        self.set_stop();
+        self.start(txn, trees, position, ahead)
     }
 
     /// Goes to the next entry; false at the end, and the cursor then stands nowhere.
@@ -219,7 +255,14 @@ impl Cursor {
     /// # Errors
     /// As [`Cursor::seek`].
     #[allow(clippy::should_implement_trait)]
+    #[inline]
     pub fn next(&mut self, txn: &mut Transaction) -> Result<bool> {
+        if self.can_step(txn) && self.walk.step_within()? {
+            if self.index != 0 || self.walk.payload().first() != Some(&0) {
+                return Ok(true);
+            }
+            return self.arrive_again(txn);
+        }
         self.step(txn, Direction::Forward, Ahead::End)
     }
 
@@ -236,7 +279,14 @@ impl Cursor {
     ///
     /// # Errors
     /// As [`Cursor::seek`].
+    #[inline]
     pub fn next_same_prefix(&mut self, txn: &mut Transaction) -> Result<bool> {
+        if self.same_prefix && self.can_step(txn) && self.walk.step_within()? {
+            if self.index != 0 || self.walk.payload().first() != Some(&0) {
+                return Ok(true);
+            }
+            return self.arrive_again(txn);
+        }
         if matches!(self.at, At::Point | At::PointEntry) && self.prefix == self.point_key {
             // A whole key of a unique index has one entry.
             self.at = At::Nowhere;
@@ -265,9 +315,10 @@ impl Cursor {
             At::Point if self.index != 0 => {
                 return RowView::row(&self.table, &self.point_clustered, &self.buffer)
             }
-            At::Walk => (&self.walk.key, self.walk.payload()),
-            At::Brought => (&self.walk.key, &self.buffer[..]),
-            At::Point | At::PointEntry => (&self.point_key, &self.buffer[..]),
+            At::Walk if self.index == 0 => return RowView::row_at(&self.table, &self.walk),
+            At::Walk => (self.walk.key(), self.walk.payload()),
+            At::Brought => (self.walk.key(), &self.buffer[..]),
+            At::Point | At::PointEntry => (&self.point_key[..], &self.buffer[..]),
         };
         if self.index == 0 {
             return RowView::row(&self.table, key, payload);
@@ -283,7 +334,7 @@ impl Cursor {
     pub fn key(&self) -> &[u8] {
         match self.at {
             At::Nowhere => &[],
-            At::Walk | At::Brought => &self.walk.key,
+            At::Walk | At::Brought => self.walk.key(),
             At::Point | At::PointEntry => &self.point_key,
             At::Batch => self.batch.key(),
         }
@@ -296,7 +347,7 @@ impl Cursor {
             At::Batch => self.batch.clustered_key(),
             _ if self.index == 0 => self.key(),
             At::Walk | At::Brought => {
-                entry::clustered_key(&self.walk.key, self.walk.payload()).unwrap_or(&[])
+                entry::clustered_key(self.walk.key(), self.walk.payload()).unwrap_or(&[])
             }
             At::Point => &self.point_clustered,
             At::PointEntry => entry::clustered_key(&self.point_key, &self.buffer).unwrap_or(&[]),
@@ -381,6 +432,7 @@ impl Cursor {
         let lock = txn.read_lock(self.options.lock);
         let view = txn.read_view(lock);
         self.writes = txn.writes;
+        self.plain = !self.batched(txn);
         let tree = trees.index(self.index)?;
         let on = self
             .walk
@@ -398,7 +450,7 @@ impl Cursor {
         ahead: Ahead,
     ) -> Result<bool> {
         if !self.batched(txn) {
-            if !on || !self.within(&self.walk.key, ahead) {
+            if !on || !self.within(self.walk.key(), ahead) {
                 self.at = At::Nowhere;
                 return Ok(false);
             }
@@ -426,13 +478,13 @@ impl Cursor {
                     on = self.walk.step(&txn.inner, tree, self.direction)?;
                     taken = false;
                 }
-                if !on || !self.within(&self.walk.key, ahead) {
+                if !on || !self.within(self.walk.key(), ahead) {
                     break;
                 }
                 if self.index == 0 {
-                    self.batch.add_row(&self.walk.key);
+                    self.batch.add_row(self.walk.key());
                 } else {
-                    self.batch.add(&self.walk.key, self.walk.payload())?;
+                    self.batch.add(self.walk.key(), self.walk.payload())?;
                 }
                 taken = true;
             }
@@ -486,8 +538,57 @@ impl Cursor {
             return Ok(false);
         }
         txn.enter_table(&self.table)?;
-        let table = self.table.clone();
-        let trees = table.trees.load();
+        let trees = self.take_trees();
+        let result = self.step_in(txn, &trees, direction, ahead);
+        self.trees = Some(trees);
+        result
+    }
+
+    /// Whether the next record of the leaf at hand, below the walk's stop, is the next entry.
+    #[inline]
+    fn can_step(&self, txn: &mut Transaction) -> bool {
+        self.plain
+            && self.at == At::Walk
+            && self.writes == txn.writes
+            && self.direction == Direction::Forward
+            && txn.inner.view().csn == self.walk.view.csn
+    }
+
+    /// Tells the walk where the cursor's end, or after an exact seek the prefix, is reached.
+    fn set_stop(&mut self) {
+        let mut stop = self.end.as_ref().and_then(|(end, inclusive)| {
+            if *inclusive {
+                successor(end)
+            } else {
+                Some(end.clone())
+            }
+        });
+        if self.same_prefix {
+            let behind = successor(&self.prefix);
+            stop = match (stop, behind) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+        }
+        self.walk.set_stop(stop);
+    }
+
+    /// The walk has stepped onto a row that stands outside.
+    #[cold]
+    fn arrive_again(&mut self, txn: &mut Transaction) -> Result<bool> {
+        let trees = self.take_trees();
+        let result = self.arrive(txn, &trees, true, Ahead::End);
+        self.trees = Some(trees);
+        result
+    }
+
+    fn step_in(
+        &mut self,
+        txn: &mut Transaction,
+        trees: &TableTrees,
+        direction: Direction,
+        ahead: Ahead,
+    ) -> Result<bool> {
         let lock = txn.read_lock(self.options.lock);
         let view = txn.read_view(lock);
         let goes_on = !matches!(self.at, At::Point | At::PointEntry)
@@ -506,7 +607,7 @@ impl Cursor {
                 Direction::Forward => Position::After(&here),
                 Direction::Backward => Position::Before(&here),
             };
-            let result = self.start(txn, &trees, position, ahead);
+            let result = self.start(txn, trees, position, ahead);
             self.point_key = here;
             return result;
         }
@@ -519,14 +620,14 @@ impl Cursor {
                 }
                 return Ok(true);
             }
-            if self.walk.key != self.batch.last_key() {
+            if self.walk.key() != self.batch.last_key() {
                 // The collection stopped before what the walk stands on.
-                return self.arrive(txn, &trees, true, ahead);
+                return self.arrive(txn, trees, true, ahead);
             }
         }
         let tree = trees.index(self.index)?;
         let on = self.walk.step(&txn.inner, tree, direction)?;
-        self.arrive(txn, &trees, on, ahead)
+        self.arrive(txn, trees, on, ahead)
     }
 
     /// Whether all that the transaction has written since the leaf was copied is the row that

@@ -3,7 +3,10 @@
 //! A walk copies a leaf at a time and reads the copy without any latch. When every change of the
 //! leaf is older than the reader's snapshot, records need no look at their versions.
 
+use std::cell::{Cell, OnceCell};
+
 use crate::error::Result;
+use crate::row::payload::KeyBytes;
 use crate::tree::{LeafImage, Position, Tree};
 use crate::txn::{live_payload, ReadView, Transaction};
 
@@ -19,9 +22,16 @@ pub(super) struct Walk {
     image: Option<LeafImage>,
     at: usize,
     all_visible: bool,
+    /// Where [`Walk::step_within`] ends: keys from here on are not wanted. `None`: nowhere.
+    stop: Option<Vec<u8>>,
+    /// The first record of the leaf that is not below `stop`.
+    limit: usize,
     pub view: ReadView,
-    /// The key that the walk stands on.
-    pub key: Vec<u8>,
+    /// The key that the walk stands on, once somebody has asked for it: a scan that reads other
+    /// columns than those of the key has no use for it.
+    key: OnceCell<Vec<u8>>,
+    /// The buffer for the next key.
+    spare: Cell<Vec<u8>>,
     /// Where the leaf left behind ended.
     fence: Vec<u8>,
     /// An older version that was fetched from undo.
@@ -44,16 +54,77 @@ impl Walk {
             image: None,
             at: 0,
             all_visible: false,
+            stop: None,
+            limit: 0,
             view: ReadView {
                 csn: crate::ids::Csn(0),
                 low: crate::ids::TxId(0),
                 own: crate::ids::TxId(0),
             },
-            key: Vec::new(),
+            key: OnceCell::new(),
+            spare: Cell::default(),
             fence: Vec::new(),
             older: Vec::new(),
             payload: Payload::Older(0),
         }
+    }
+
+    /// The key that the walk stands on.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.key.get_or_init(|| {
+            let mut key = self.spare.take();
+            key.clear();
+            if let Some(image) = &self.image {
+                if self.at < image.count() {
+                    image.key(self.at, &mut key);
+                }
+            }
+            key
+        })
+    }
+
+    #[inline]
+    fn move_to(&mut self, at: usize, payload: Payload) {
+        self.at = at;
+        self.payload = payload;
+        if let Some(key) = self.key.take() {
+            self.spare.set(key);
+        }
+    }
+
+    /// Sets where [`Walk::step_within`] ends, from the leaf that is copied next.
+    pub fn set_stop(&mut self, stop: Option<Vec<u8>>) {
+        self.stop = stop;
+        self.limit = 0;
+    }
+
+    fn find_limit(&mut self) {
+        self.limit = match (&self.image, &self.stop) {
+            (Some(image), Some(stop)) => image.lower_bound(stop).0,
+            (Some(image), None) => image.count(),
+            (None, _) => 0,
+        };
+    }
+
+    /// Goes to the next record, if that is in the leaf at hand, below the stop, and needs no look
+    /// at versions; otherwise stays, and says false.
+    #[inline]
+    pub fn step_within(&mut self) -> Result<bool> {
+        let at = self.at + 1;
+        if at >= self.limit || !self.all_visible {
+            return Ok(false);
+        }
+        let Some(image) = &self.image else {
+            return Ok(false);
+        };
+        let value = image.value(at);
+        let Some(payload) = live_payload(value)? else {
+            return Ok(false);
+        };
+        let skip = value.len() - payload.len();
+        self.move_to(at, Payload::Image(skip));
+        Ok(true)
     }
 
     /// The payload that the walk stands on.
@@ -81,6 +152,10 @@ impl Walk {
             return Ok(false);
         }
         self.all_visible = image.max_txid() < view.low.0;
+        self.find_limit();
+        let Some(image) = &self.image else {
+            return Ok(false);
+        };
         // One past the record in walking direction, so that a step leads to it.
         let ahead = match position {
             Position::First => 0,
@@ -167,6 +242,10 @@ impl Walk {
             return Ok(None);
         }
         self.all_visible = image.max_txid() < self.view.low.0;
+        self.find_limit();
+        let Some(image) = &self.image else {
+            return Ok(None);
+        };
         let at = match direction {
             Direction::Forward if image.lower_fence() == self.fence => 0,
             _ => image.lower_bound(&self.fence).0,
@@ -192,13 +271,18 @@ impl Walk {
         // The payload is the tail of the record, or of the buffer for older versions.
         let len = payload.len();
         let skip = value.len().wrapping_sub(len);
-        self.payload = if value.as_ptr().wrapping_add(skip) == payload.as_ptr() {
+        let payload = if value.as_ptr().wrapping_add(skip) == payload.as_ptr() {
             Payload::Image(skip)
         } else {
             Payload::Older(self.older.len().saturating_sub(len))
         };
-        self.at = at;
-        image.key(at, &mut self.key);
+        self.move_to(at, payload);
         Ok(true)
+    }
+}
+
+impl KeyBytes for Walk {
+    fn key_bytes(&self) -> &[u8] {
+        self.key()
     }
 }
