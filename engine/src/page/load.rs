@@ -41,6 +41,9 @@ impl Core {
         else {
             return Ok(());
         };
+        let Some(child) = SharedGuard::try_lock(self, frame) else {
+            return Ok(());
+        };
         let mut entries = self.table.lock(id);
         if entries.get(&id) != Some(&Entry::Ready(frame)) {
             return Ok(());
@@ -50,25 +53,10 @@ impl Core {
             Child::Page(id),
             "the version holds, so the reference must"
         );
-        // A look at the child without its latch: its frame can't go while its entry stands locked, and
-        // nobody but this call may change the page before the parent refers to it.
-        let (level, tree) = {
-            let header = self.frames.optimistic(frame);
-            (header.level(), header.tree_id())
-        };
-        let (want_level, want_tree) = (
-            parent.node().level().wrapping_sub(1),
-            get_u32(parent.bytes(), TREE_ID),
-        );
-        if (level, tree) != (want_level, want_tree) {
-            return Err(self.corrupt(
-                id,
-                format!(
-                    "its parent expects a node of tree {want_tree} at level {want_level}, \
-                     found tree {tree}, level {level}"
-                ),
-            ));
+        if let Some(what) = mismatch(parent.bytes(), place.at, child.bytes()) {
+            return Err(self.corrupt(id, what));
         }
+        drop(child);
         // The image in the store means the same: the parent does not become dirty by this.
         parent.node_mut().set_child(place.at, swip::resident(frame));
         let state = self.frames.state(frame);
@@ -231,4 +219,33 @@ impl Core {
             }
         }
     }
+}
+
+/// What of a child is not as its parent says; None where all is well.
+fn mismatch(parent: &Page, at: usize, child: &Page) -> Option<String> {
+    let (tree, found) = (get_u32(parent, TREE_ID), get_u32(child, TREE_ID));
+    if tree != found {
+        return Some(format!(
+            "expected a node of tree {tree}, found tree {found}"
+        ));
+    }
+    let (parent, child) = (Node::new(parent), Node::new(child));
+    let level = parent.level().wrapping_sub(1);
+    if child.level() != level {
+        return Some(format!(
+            "expected a node at level {level}, found level {}",
+            child.level()
+        ));
+    }
+    let lower_is_right = match at.checked_sub(1) {
+        None => child.lower_fence() == parent.lower_fence(),
+        Some(before) => child.lower_fence() == parent.key(before),
+    };
+    let upper_is_right = if at == parent.count() {
+        child.upper_fence() == parent.upper_fence()
+    } else {
+        child.upper_fence() == Some(&parent.key(at))
+    };
+    (!lower_is_right || !upper_is_right)
+        .then(|| "its fences are not the keys between which its parent has it".to_string())
 }

@@ -93,11 +93,6 @@ impl<'a> OptimisticNode<'a> {
         (self.u16_at(KIND) >> 8) as u8
     }
 
-    /// The tree that the page belongs to.
-    pub fn tree_id(&self) -> u32 {
-        self.u32_at(TREE_ID)
-    }
-
     #[inline]
     pub fn count(&self) -> usize {
         self.u16_at(COUNT).min(PAGE_SIZE / 16)

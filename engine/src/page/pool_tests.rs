@@ -196,6 +196,7 @@ fn damaged_nodes_are_found_when_they_are_read() {
         ("level", LEVEL, 3),
         ("tree", TREE_ID, 77),
         ("prefix", PREFIX_LEN, 200),
+        ("fence", PAGE_SIZE - 1, 0xee),
         ("first slot", HEADER_SIZE, 0xff),
     ] {
         let (os, pool) = pool(MIN_FRAMES);

@@ -44,6 +44,55 @@ fn own_keys_are_each_threads_model() {
     check(&tree, &models.into_iter().flatten().collect());
 }
 
+/// A key of which few share the front with their neighbours: separators stay long, nodes have few
+/// children, trees get high.
+fn deep_key(n: u32) -> Vec<u8> {
+    let mut key = (n / 4).to_be_bytes().to_vec();
+    key.resize(900, b'x');
+    key.extend((n % 4).to_be_bytes());
+    key
+}
+
+/// High trees grow and shrink again and again under several threads: splits, merges and changes of
+/// the root's level all meet.
+#[test]
+fn high_trees_grow_and_shrink() {
+    const KEYS: u32 = 600;
+    let bench = Bench::new(192);
+    let tree = bench.tree(1);
+    let highest = AtomicU64::new(0);
+    let models: Vec<Model> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4u32)
+            .map(|me| {
+                let (tree, highest) = (&tree, &highest);
+                scope.spawn(move || {
+                    let mut random = SmallRng::seed_from_u64(u64::from(me));
+                    let mut model = Model::new();
+                    for wave in 0..4 {
+                        for _ in 0..KEYS {
+                            let key = deep_key(random.random_range(0..KEYS) * 4 + me);
+                            let value = vec![me as u8; random.random_range(0..500)];
+                            assert_eq!(put(tree, &key, &value), model.insert(key, value));
+                        }
+                        let height = tree.stats().unwrap().height;
+                        highest.fetch_max(u64::from(height), Ordering::Relaxed);
+                        let keep = if wave == 3 { KEYS / 8 } else { 0 };
+                        while model.len() > keep as usize {
+                            let at = random.random_range(0..model.len());
+                            let key = model.keys().nth(at).unwrap().clone();
+                            assert_eq!(remove(tree, &key), model.remove(&key));
+                        }
+                    }
+                    model
+                })
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    assert!(highest.into_inner() >= 3);
+    check(&tree, &models.into_iter().flatten().collect());
+}
+
 /// All threads add to the same counters: no addition may be lost.
 #[test]
 fn shared_counters_lose_nothing() {
