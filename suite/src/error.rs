@@ -1,0 +1,121 @@
+//! The one error type of the suite. Each message says what is wrong and what to do about it.
+
+use std::path::{Path, PathBuf};
+
+/// What can go wrong in the suite.
+#[derive(Debug, thiserror::Error)]
+pub enum SuiteError {
+    /// No MariaDB server can be found.
+    #[error(
+        "no MariaDB was found{detail}. Run `make mariadb` in the checkout to fetch a private one into \
+         target/, or set MARIADB_BASEDIR to the directory of your own (on Debian: \
+         `apt-get install mariadb-server mariadb-plugin-rocksdb`, then MARIADB_BASEDIR=/usr)"
+    )]
+    NoMariaDb {
+        /// What was looked at, in brackets, or empty.
+        detail: String,
+    },
+
+    /// The Peregrine plug-in has not been built.
+    #[error(
+        "the Peregrine plug-in is not there ({looked_at}). Build it with `make plugin`, or name it with \
+         --plugin FILE; to measure the other engines alone, leave peregrine out of --engines"
+    )]
+    NoPlugin {
+        /// The path that was looked at.
+        looked_at: String,
+    },
+
+    /// An operation on a file failed.
+    #[error("{action} {path}: {source}")]
+    Io {
+        /// What was being done, e.g. "cannot create".
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: std::io::Error,
+    },
+
+    /// The server could not be started, stopped or reached.
+    #[error("{0}")]
+    Server(String),
+
+    /// A statement failed.
+    #[error("{statement}: {source}")]
+    Sql {
+        /// The statement, shortened.
+        statement: String,
+        /// The client library's answer.
+        source: Box<mysql::Error>,
+    },
+
+    /// Something the caller asked for cannot be had.
+    #[error("{0}")]
+    Usage(String),
+
+    /// A results file cannot be understood.
+    #[error("{path}, line {line}: {problem}")]
+    Results {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// The report's template could not be filled in.
+    #[error("cannot render the report: {0}")]
+    Report(String),
+
+    /// The run was interrupted by the user.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// The result of the suite's operations.
+pub type Result<T, E = SuiteError> = std::result::Result<T, E>;
+
+/// Puts the action and the path beside an operating-system error.
+pub trait PathContext<T> {
+    /// Turns the error into [`SuiteError::Io`].
+    ///
+    /// # Errors
+    /// The original error, with its context.
+    fn at(self, action: &'static str, path: &Path) -> Result<T>;
+}
+
+impl<T> PathContext<T> for std::io::Result<T> {
+    fn at(self, action: &'static str, path: &Path) -> Result<T> {
+        self.map_err(|source| SuiteError::Io {
+            action,
+            path: path.to_path_buf(),
+            source,
+        })
+    }
+}
+
+/// Puts the statement beside an error of the client library.
+pub trait StatementContext<T> {
+    /// Turns the error into [`SuiteError::Sql`].
+    ///
+    /// # Errors
+    /// The original error, with the statement.
+    fn running(self, statement: &str) -> Result<T>;
+}
+
+impl<T> StatementContext<T> for std::result::Result<T, mysql::Error> {
+    fn running(self, statement: &str) -> Result<T> {
+        self.map_err(|source| {
+            let mut shown: String = statement.chars().take(160).collect();
+            if shown.len() < statement.len() {
+                shown.push('…');
+            }
+            SuiteError::Sql {
+                statement: shown,
+                source: Box::new(source),
+            }
+        })
+    }
+}

@@ -1,0 +1,10 @@
+//! A private MariaDB server: finding one, and running it on a data directory of its own, over a
+//! Unix socket only, beside whatever the machine's own services do.
+
+pub mod installation;
+pub mod process;
+pub mod sandbox;
+pub mod socket;
+
+pub use installation::Installation;
+pub use sandbox::{Running, Sandbox, StartOptions, Status};

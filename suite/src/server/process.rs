@@ -1,0 +1,129 @@
+//! Facts about a process, read from `/proc`.
+//!
+//! A process is known by its id *and* the time it started, because ids are given out again: a stale
+//! id must never lead to a signal for a stranger.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+use serde::{Deserialize, Serialize};
+
+/// One process, for as long as it lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// The process id.
+    pub pid: i32,
+    /// When it started, in clock ticks since the machine did.
+    pub started: u64,
+}
+
+impl Process {
+    /// The process that has this id now, if there is a living one.
+    #[must_use]
+    pub fn with_id(pid: i32) -> Option<Self> {
+        let (state, started) = read_stat(pid)?;
+        (state != 'Z' && state != 'X').then_some(Self { pid, started })
+    }
+
+    /// Whether it is still alive (a zombie is not).
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        Self::with_id(self.pid) == Some(*self)
+    }
+
+    /// Sends a signal, unless the process is gone.
+    pub fn signal(&self, signal: Signal) {
+        if let (true, Some(pid)) = (self.is_alive(), Pid::from_raw(self.pid)) {
+            // It may end between the look and the signal; then there is nothing to do.
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+
+    /// Waits until it is gone; false when `limit` passed first.
+    #[must_use]
+    pub fn wait_until_gone(&self, limit: Duration) -> bool {
+        let begun = Instant::now();
+        while self.is_alive() {
+            if begun.elapsed() > limit {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        true
+    }
+
+    /// The most resident memory it ever had, in bytes (`VmHWM`).
+    #[must_use]
+    pub fn peak_resident_bytes(&self) -> Option<u64> {
+        let text = std::fs::read_to_string(self.proc_file("status")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(kib * 1024)
+    }
+
+    /// Processor time used so far, in clock ticks (user and system).
+    #[must_use]
+    pub fn cpu_ticks(&self) -> Option<u64> {
+        let fields = stat_fields(self.pid)?;
+        let user: u64 = fields.get(11)?.parse().ok()?;
+        let system: u64 = fields.get(12)?.parse().ok()?;
+        Some(user + system)
+    }
+
+    fn proc_file(&self, name: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/{name}", self.pid))
+    }
+}
+
+/// The fields of `/proc/PID/stat` after the program's name, which may itself hold spaces and
+/// brackets; the first is the state.
+fn stat_fields(pid: i32) -> Option<Vec<String>> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after_name) = text.rsplit_once(')')?;
+    Some(after_name.split_whitespace().map(str::to_owned).collect())
+}
+
+fn read_stat(pid: i32) -> Option<(char, u64)> {
+    let fields = stat_fields(pid)?;
+    let state = fields.first()?.chars().next()?;
+    let started = fields.get(19)?.parse().ok()?;
+    Some((state, started))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own_id() -> i32 {
+        i32::try_from(std::process::id()).expect("a process id")
+    }
+
+    #[test]
+    fn this_process_is_alive_and_uses_memory() {
+        let own = Process::with_id(own_id()).expect("this process");
+        assert!(own.is_alive());
+        assert!(own.peak_resident_bytes().expect("VmHWM") > 100_000);
+        assert!(own.cpu_ticks().is_some());
+    }
+
+    #[test]
+    fn a_reused_id_is_not_the_same_process() {
+        let mut own = Process::with_id(own_id()).expect("this process");
+        own.started += 1;
+        assert!(!own.is_alive());
+        // Would end this test if it reached the stranger.
+        own.signal(Signal::KILL);
+    }
+
+    #[test]
+    fn an_ended_child_is_gone_even_before_it_is_reaped() {
+        let mut child = std::process::Command::new("true").spawn().expect("true");
+        let pid = i32::try_from(child.id()).expect("a process id");
+        if let Some(process) = Process::with_id(pid) {
+            assert!(process.wait_until_gone(Duration::from_secs(60)));
+        }
+        assert_eq!(Process::with_id(pid), None);
+        child.wait().expect("its status");
+    }
+}

@@ -1,0 +1,92 @@
+//! Where the server's socket lies.
+//!
+//! A Unix socket's path may have 107 bytes. A server directory deep in a file system can exceed
+//! that, so such a server gets its socket in a short private directory under the temporary
+//! directory; the server's state file says where.
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::{PathContext, Result, SuiteError};
+
+/// The longest path that the operating system takes for a socket, in bytes.
+const LONGEST: usize = 107;
+
+/// The socket's path for the server in `dir`, and its directory made ready.
+///
+/// # Errors
+/// When a short directory is needed and can't be had, or belongs to somebody else.
+pub fn prepare(dir: &Path) -> Result<PathBuf> {
+    let near = dir.join("mariadb.sock");
+    if near.as_os_str().as_bytes().len() <= LONGEST {
+        return Ok(near);
+    }
+    let name = format!(
+        "peregrine-{:016x}",
+        xxhash_rust::xxh3::xxh3_64(dir.as_os_str().as_bytes())
+    );
+    let short = std::env::temp_dir().join(name);
+    match std::fs::DirBuilder::new().mode(0o700).create(&short) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        other => other.at("cannot create the socket's directory", &short)?,
+    }
+    let about = std::fs::symlink_metadata(&short).at("cannot look at", &short)?;
+    let ours = about.is_dir()
+        && about.uid() == rustix::process::geteuid().as_raw()
+        && about.permissions().mode() & 0o077 == 0;
+    if !ours {
+        return Err(SuiteError::Server(format!(
+            "the socket's directory {} is not a private directory of this user",
+            short.display()
+        )));
+    }
+    let socket = short.join("mariadb.sock");
+    if socket.as_os_str().as_bytes().len() > LONGEST {
+        return Err(SuiteError::Server(format!(
+            "no socket path of at most {LONGEST} bytes can be had: {} is too deep, and so is the temporary \
+             directory {}; set TMPDIR to a short one",
+            dir.display(),
+            std::env::temp_dir().display()
+        )));
+    }
+    Ok(socket)
+}
+
+/// Removes the short directory of a socket, if it had one, after the server has ended.
+pub fn clean_up(dir: &Path, socket: &Path) {
+    // Both may be gone already, which is what is wanted.
+    let _ = std::fs::remove_file(socket);
+    if let Some(parent) = socket.parent().filter(|parent| *parent != dir) {
+        let _ = std::fs::remove_dir(parent);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deep_directory_gets_a_short_private_socket() {
+        let deep = PathBuf::from("/").join("a-rather-deep-directory/".repeat(8));
+        let socket = prepare(&deep).expect("a socket path");
+        assert!(socket.as_os_str().as_bytes().len() <= LONGEST);
+        let parent = socket.parent().expect("a directory");
+        let mode = std::fs::metadata(parent)
+            .expect("there")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert_eq!(prepare(&deep).expect("again"), socket);
+        clean_up(&deep, &socket);
+        assert!(!parent.exists());
+    }
+
+    #[test]
+    fn a_near_directory_keeps_its_socket() {
+        assert_eq!(
+            prepare(Path::new("/srv/x")).expect("a path"),
+            Path::new("/srv/x/mariadb.sock")
+        );
+    }
+}

@@ -1,0 +1,251 @@
+//! Equal caches and equal durability: the server options that ask for them, and the look at the
+//! server's variables that proves them.
+
+use std::collections::BTreeMap;
+
+use mysql::prelude::Queryable;
+
+use super::Engine;
+use crate::error::{Result, StatementContext, SuiteError};
+
+/// The part of the cache size that an engine may round away, in percent.
+const ROUNDING_PERCENT: u64 = 2;
+
+/// The settings of a comparison.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The engines compared.
+    pub engines: Vec<Engine>,
+    /// The size of each engine's cache, in bytes.
+    pub cache_bytes: u64,
+    /// The most client threads at a time.
+    pub most_threads: u32,
+    /// The server's default character set, and so the table's.
+    pub charset: String,
+}
+
+impl Settings {
+    /// The server options that bring these settings about.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec![
+            format!("--character-set-server={}", self.charset),
+            format!("--max-connections={}", self.most_threads + 30),
+            format!("--thread-cache-size={}", self.most_threads + 30),
+            "--table-open-cache=4000".to_owned(),
+            "--query-cache-size=0".to_owned(),
+            "--query-cache-type=OFF".to_owned(),
+            "--skip-log-bin".to_owned(),
+            "--secure-file-priv=".to_owned(),
+            "--loose-performance-schema=OFF".to_owned(),
+        ];
+        for engine in Engine::ALL {
+            if !self.engines.contains(&engine) {
+                // An engine that is there but not measured shall not take the memory of the others.
+                if engine == Engine::InnoDb {
+                    arguments.push("--innodb-buffer-pool-size=16M".to_owned());
+                }
+                continue;
+            }
+            arguments.push(option(engine.cache_variable(), self.cache_bytes));
+            if let Some(variable) = engine.durability_variable() {
+                arguments.push(option(variable, 1));
+            }
+            for extra in extra_options(engine) {
+                arguments.push((*extra).to_owned());
+            }
+        }
+        arguments
+    }
+
+    /// Reads the server's variables back and returns those that matter to the comparison.
+    ///
+    /// # Errors
+    /// When an engine is not there, or when its cache or durability is not what was asked for.
+    pub fn verify(&self, connection: &mut mysql::Conn) -> Result<BTreeMap<String, String>> {
+        let statement = "SHOW GLOBAL VARIABLES";
+        let variables: BTreeMap<String, String> = connection
+            .query_map(statement, |(name, value): (String, String)| (name, value))
+            .running(statement)?
+            .into_iter()
+            .collect();
+        self.check_engines(connection)?;
+        self.check_variables(&variables)?;
+        let prefixes: Vec<&str> = self.engines.iter().map(|engine| prefix(*engine)).collect();
+        Ok(variables
+            .into_iter()
+            .filter(|(name, _)| {
+                NOTED.contains(&name.as_str())
+                    || self
+                        .engines
+                        .iter()
+                        .any(|engine| engine.cache_variable() == name)
+                    || (prefixes.iter().any(|prefix| name.starts_with(prefix))
+                        && (name.contains("flush")
+                            || name.contains("log_file_size")
+                            || name.contains("doublewrite")))
+                    || name.starts_with("peregrine_")
+            })
+            .collect())
+    }
+
+    fn check_engines(&self, connection: &mut mysql::Conn) -> Result<()> {
+        let statement =
+            "SELECT engine FROM information_schema.engines WHERE support IN ('YES', 'DEFAULT')";
+        let there: Vec<String> = connection.query(statement).running(statement)?;
+        for engine in &self.engines {
+            if !there
+                .iter()
+                .any(|name| name.eq_ignore_ascii_case(engine.sql_name()))
+            {
+                return Err(SuiteError::Server(format!(
+                    "the server has no engine {}: it has {}",
+                    engine.sql_name(),
+                    there.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_variables(&self, variables: &BTreeMap<String, String>) -> Result<()> {
+        let read = |name: &str| -> Result<u64> {
+            variables
+                .get(name)
+                .and_then(|value| value.parse().ok())
+                .ok_or_else(|| SuiteError::Server(format!("the server has no variable {name}")))
+        };
+        for engine in &self.engines {
+            let variable = engine.cache_variable();
+            let cache = read(variable)?;
+            if cache.abs_diff(self.cache_bytes) > self.cache_bytes / 100 * ROUNDING_PERCENT {
+                return Err(SuiteError::Server(format!(
+                    "the caches are not equal: {variable} is {cache} bytes, not {}; choose a --cache that every \
+                     engine can have, e.g. a multiple of 128M",
+                    self.cache_bytes
+                )));
+            }
+            if let Some(variable) = engine.durability_variable() {
+                let value = read(variable)?;
+                if value != 1 {
+                    return Err(SuiteError::Server(format!(
+                        "the durability is not equal: {variable} is {value}, not 1"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Variables that are written into the results beside those of the engines.
+const NOTED: [&str; 12] = [
+    "version",
+    "version_comment",
+    "character_set_server",
+    "collation_server",
+    "max_connections",
+    "query_cache_type",
+    "log_bin",
+    "innodb_flush_method",
+    "myisam_sort_buffer_size",
+    "aria_sort_buffer_size",
+    "tx_isolation",
+    "thread_handling",
+];
+
+fn prefix(engine: Engine) -> &'static str {
+    match engine {
+        Engine::InnoDb => "innodb_",
+        Engine::MyIsam => "myisam_",
+        Engine::Aria => "aria_",
+        Engine::MyRocks => "rocksdb_",
+        Engine::Peregrine => "peregrine_",
+    }
+}
+
+/// What each engine's users set before they load much: none of it changes durability or cache.
+fn extra_options(engine: Engine) -> &'static [&'static str] {
+    match engine {
+        Engine::InnoDb => &["--innodb-log-file-size=1G"],
+        Engine::MyIsam => &["--myisam-sort-buffer-size=256M"],
+        Engine::Aria => &["--aria-sort-buffer-size=256M"],
+        // A load in one transaction is refused beyond rocksdb_max_row_locks rows otherwise.
+        Engine::MyRocks => &["--loose-rocksdb-commit-in-the-middle=ON"],
+        Engine::Peregrine => &[],
+    }
+}
+
+fn option(variable: &str, value: u64) -> String {
+    format!("--{}={value}", variable.replace('_', "-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(engines: &[Engine]) -> Settings {
+        Settings {
+            engines: engines.to_vec(),
+            cache_bytes: 1 << 30,
+            most_threads: 64,
+            charset: "latin1".to_owned(),
+        }
+    }
+
+    fn variables(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn every_engine_is_given_the_same_cache_and_durability() {
+        let arguments = settings(&Engine::ALL).arguments();
+        for engine in Engine::ALL {
+            let cache = format!("--{}=1073741824", engine.cache_variable().replace('_', "-"));
+            assert!(arguments.contains(&cache), "{cache}");
+            if let Some(variable) = engine.durability_variable() {
+                let durability = format!("--{}=1", variable.replace('_', "-"));
+                assert!(arguments.contains(&durability), "{durability}");
+            }
+        }
+    }
+
+    #[test]
+    fn unequal_caches_and_durability_are_refused() {
+        let two = settings(&[Engine::InnoDb, Engine::MyIsam]);
+        let right = [
+            ("innodb_buffer_pool_size", "1073741824"),
+            ("innodb_flush_log_at_trx_commit", "1"),
+            ("key_buffer_size", "1073700000"),
+        ];
+        two.check_variables(&variables(&right)).expect("equal");
+
+        let mut smaller = right;
+        smaller[2].1 = "134217728";
+        let message = two
+            .check_variables(&variables(&smaller))
+            .expect_err("unequal")
+            .to_string();
+        assert!(message.contains("key_buffer_size"), "{message}");
+
+        let mut lazy = right;
+        lazy[1].1 = "2";
+        let message = two
+            .check_variables(&variables(&lazy))
+            .expect_err("unequal")
+            .to_string();
+        assert!(
+            message.contains("innodb_flush_log_at_trx_commit is 2"),
+            "{message}"
+        );
+
+        let message = two
+            .check_variables(&variables(&right[..2]))
+            .expect_err("missing")
+            .to_string();
+        assert!(message.contains("key_buffer_size"), "{message}");
+    }
+}
