@@ -2,5 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod normal;
 pub mod server;
 pub mod target;

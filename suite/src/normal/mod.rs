@@ -1,0 +1,18 @@
+//! The workload on table `normal`: a user-account table and thirteen read queries, as published in
+//! the engine comparisons of 2007 to 2010.
+//!
+//! A row is a pure function of seed and id ([`generator`]), so the right answer to every query can
+//! be computed beforehand ([`answers`]) and every answer that a server gives is checked against it.
+
+pub mod answers;
+pub mod check;
+pub mod data_file;
+pub mod fingerprint;
+pub mod generator;
+pub mod queries;
+pub mod schema;
+
+pub use answers::Answers;
+pub use check::Check;
+pub use generator::Generator;
+pub use queries::Query;
