@@ -19,6 +19,9 @@ pub enum Action {
     /// A private MariaDB server with the Peregrine plug-in.
     #[command(subcommand)]
     Server(ServerAction),
+    /// The benchmark: engines side by side on table `normal`.
+    #[command(subcommand)]
+    Bench(BenchAction),
 }
 
 /// What can be done with the private server.
@@ -71,4 +74,92 @@ pub struct SqlArguments {
     /// Options for the client, after `--`.
     #[arg(last = true, value_name = "CLIENT OPTION")]
     pub options: Vec<String>,
+}
+
+/// What the benchmark can do.
+#[derive(Debug, Subcommand)]
+pub enum BenchAction {
+    /// Loads table `normal` into each engine and measures the thirteen queries.
+    Run(Box<RunArguments>),
+}
+
+/// What to measure. Lists are separated by commas.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// quick (five engines within twelve minutes), standard (some hours), or paper (the published
+    /// times) [default: quick].
+    #[arg(long)]
+    pub profile: Option<String>,
+    /// Engines to compare: innodb, myisam, aria, myrocks, peregrine [default: all].
+    #[arg(long, value_delimiter = ',')]
+    pub engines: Vec<String>,
+    /// Queries to run, by their published names [default: all thirteen].
+    #[arg(long, value_delimiter = ',')]
+    pub queries: Vec<String>,
+    /// The thread ladder [default: the profile's].
+    #[arg(long, value_delimiter = ',')]
+    pub threads: Vec<u32>,
+    /// Rows of the table [default: 1000000].
+    #[arg(long)]
+    pub rows: Option<u32>,
+    /// Seed of the table and of the queries' parameters.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Size of each engine's cache, e.g. 128M or 1G [default: 1G].
+    #[arg(long, value_parser = bytes)]
+    pub cache: Option<u64>,
+    /// text, prepared or both: how statements travel.
+    #[arg(long, default_value = "text")]
+    pub protocol: String,
+    /// The table's character set, e.g. latin1 (as published) or utf8mb4.
+    #[arg(long, default_value = "latin1")]
+    pub charset: String,
+    /// Warm-up before each cell, in seconds [default: the profile's].
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub warm_up: Option<f64>,
+    /// Time of an effective run, in seconds [default: the profile's].
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub run_time: Option<f64>,
+    /// Effective runs per cell [default: 3].
+    #[arg(long)]
+    pub runs: Option<u32>,
+    /// Where the results go [default: a new directory under target/bench; with --resume the latest].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Go on with an interrupted run where it stopped, under its settings.
+    #[arg(long)]
+    pub resume: bool,
+    /// Keep the server's directory (with the data) after a complete run.
+    #[arg(long)]
+    pub keep_data: bool,
+    /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
+    /// Options for mariadbd, after `--`.
+    #[arg(last = true, value_name = "MARIADBD OPTION")]
+    pub options: Vec<String>,
+}
+
+/// Reads a size such as `128M`.
+fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, factor) = match text.trim_end_matches(['b', 'B', 'i']) {
+        t if t.ends_with(['k', 'K']) => (&t[..t.len() - 1], 1_u64 << 10),
+        t if t.ends_with(['m', 'M']) => (&t[..t.len() - 1], 1 << 20),
+        t if t.ends_with(['g', 'G']) => (&t[..t.len() - 1], 1 << 30),
+        t => (t, 1),
+    };
+    digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(factor))
+        .filter(|size| *size >= 1 << 20)
+        .ok_or_else(|| "a size of at least 1M is a number with K, M or G, such as 128M".to_owned())
+}
+
+/// Reads a time in seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|time| time.is_finite() && (0.0..=86_400.0).contains(time))
+        .ok_or_else(|| "a time is a number of seconds, such as 0.5".to_owned())
 }

@@ -2,15 +2,19 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod bench;
 mod server;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
+use arguments::{Action, Arguments};
+
 fn main() -> ExitCode {
-    let result = match arguments::Arguments::parse().action {
-        arguments::Action::Server(action) => server::run(&action),
+    let result = match Arguments::parse().action {
+        Action::Server(action) => server::run(&action),
+        Action::Bench(action) => bench::run(&action),
     };
     result.unwrap_or_else(|error| {
         eprintln!("peregrine: {error}");

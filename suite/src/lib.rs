@@ -1,7 +1,14 @@
-//! The measuring suite behind `peregrine bench`.
+//! The measuring suite behind `peregrine bench`: a private server, the workload with its right
+//! answers, a closed-loop load generator, results, and the report.
+//!
+//! Calls go down this list only: [`report`] and [`runner`] and [`crash`] → [`results`] →
+//! [`normal`] → [`server`] and [`target`] → [`error`].
 #![forbid(unsafe_code)]
 
+pub mod arithmetic;
 pub mod error;
 pub mod normal;
+pub mod results;
+pub mod runner;
 pub mod server;
 pub mod target;

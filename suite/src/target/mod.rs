@@ -4,6 +4,8 @@
 //! tests implement them with a fake that answers as they wish.
 
 pub mod engine;
+#[cfg(test)]
+pub(crate) mod fake;
 pub mod mariadb;
 pub mod settings;
 

@@ -1,0 +1,177 @@
+//! `peregrine bench run`: from the options to the comparison.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use peregrine_suite::error::{PathContext, Result, SuiteError};
+use peregrine_suite::normal::Query;
+use peregrine_suite::results::record::RunSettings;
+use peregrine_suite::results::Comparison;
+use peregrine_suite::runner::{self, interrupt, summary, Profile, Request};
+use peregrine_suite::server::installation::{find_plugin, target_directory};
+use peregrine_suite::server::Installation;
+use peregrine_suite::target::{Engine, Protocol};
+
+use crate::arguments::RunArguments;
+
+/// The most client threads that a run may ask for.
+const MOST_THREADS: u32 = 4_096;
+
+/// Runs the benchmark; exit status 1 when an answer was wrong or a query failed.
+///
+/// # Errors
+/// What the suite says; the caller prints it.
+pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
+    let target = target_directory();
+    let bench = target.join("bench");
+    let out = output_directory(arguments, &bench)?;
+    let mut settings = settings(arguments)?;
+    if arguments.resume {
+        let lines = peregrine_suite::results::file::read(&out)?;
+        if let Some(header) = peregrine_suite::results::file::header(&lines) {
+            settings = header.settings.clone();
+        }
+    }
+    let installation = Installation::find(&target)?;
+    let plugin = if settings.engines.contains(&Engine::Peregrine) {
+        Some(find_plugin(&target, arguments.plugin.as_deref())?)
+    } else {
+        None
+    };
+    let request = Request {
+        settings,
+        out: out.clone(),
+        resume: arguments.resume,
+        data_files: bench.join("data"),
+        installation,
+        plugin,
+        keep_data: arguments.keep_data,
+        server_options: arguments.options.clone(),
+    };
+    std::fs::create_dir_all(&out).at("cannot create", &out)?;
+    link_latest(&bench, &out)?;
+    let outcome = match runner::run(&request) {
+        Ok(outcome) => outcome,
+        Err(SuiteError::Interrupted) => {
+            eprintln!(
+                "interrupted; what was measured is kept. Go on with: peregrine bench run --resume --out {}",
+                out.display()
+            );
+            return Ok(ExitCode::from(interrupt::EXIT_STATUS));
+        }
+        Err(error) => return Err(error),
+    };
+    print!("{}", summary::render(&outcome.lines));
+    println!("results: {}", out.join("results.jsonl").display());
+    if Comparison::new(&outcome.lines).faulty().is_empty() {
+        Ok(ExitCode::SUCCESS)
+    } else {
+        Ok(ExitCode::FAILURE)
+    }
+}
+
+fn output_directory(arguments: &RunArguments, bench: &Path) -> Result<PathBuf> {
+    let dir = match &arguments.out {
+        Some(dir) => dir.clone(),
+        None if arguments.resume => {
+            let latest = bench.join("latest");
+            std::fs::canonicalize(&latest).at("there is nothing to resume: cannot find", &latest)?
+        }
+        None => bench.join(jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string()),
+    };
+    std::path::absolute(&dir).at("cannot resolve", &dir)
+}
+
+/// Points `target/bench/latest` at the output directory.
+fn link_latest(bench: &Path, out: &Path) -> Result<()> {
+    let link = bench.join("latest");
+    std::fs::create_dir_all(bench).at("cannot create", bench)?;
+    match std::fs::remove_file(&link) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).at("cannot replace", &link)?;
+        }
+        _ => {}
+    }
+    let to = out.strip_prefix(bench).unwrap_or(out);
+    std::os::unix::fs::symlink(to, &link).at("cannot link", &link)
+}
+
+fn settings(arguments: &RunArguments) -> Result<RunSettings> {
+    let profile = Profile::parse(arguments.profile.as_deref().unwrap_or("quick"))?;
+    let engines = parsed(&arguments.engines, Engine::parse, &Engine::ALL)?;
+    let queries = parsed(&arguments.queries, Query::parse, &Query::ALL)?;
+    let threads = if arguments.threads.is_empty() {
+        profile.threads.to_vec()
+    } else {
+        distinct(arguments.threads.clone())
+    };
+    if threads
+        .iter()
+        .any(|count| !(1..=MOST_THREADS).contains(count))
+    {
+        return Err(SuiteError::Usage(format!(
+            "--threads takes numbers from 1 to {MOST_THREADS}"
+        )));
+    }
+    let protocols = match arguments.protocol.as_str() {
+        "text" => vec![Protocol::Text],
+        "prepared" => vec![Protocol::Prepared],
+        "both" => vec![Protocol::Text, Protocol::Prepared],
+        other => {
+            return Err(SuiteError::Usage(format!(
+                "unknown protocol '{other}': text, prepared or both"
+            )))
+        }
+    };
+    let rows = arguments.rows.unwrap_or(profile.rows);
+    let runs = arguments.runs.unwrap_or(profile.runs);
+    if rows == 0 || runs == 0 {
+        return Err(SuiteError::Usage(
+            "--rows and --runs take numbers from 1".to_owned(),
+        ));
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if arguments.charset.is_empty() || !arguments.charset.chars().all(plain) {
+        return Err(SuiteError::Usage(format!(
+            "'{}' is no character set: the server's are in information_schema.character_sets, e.g. latin1, utf8mb4",
+            arguments.charset
+        )));
+    }
+    Ok(RunSettings {
+        workload: "normal".to_owned(),
+        profile: profile.name.to_owned(),
+        engines,
+        queries,
+        threads,
+        protocols,
+        rows,
+        seed: arguments.seed,
+        cache_bytes: arguments.cache.unwrap_or(profile.cache_bytes),
+        charset: arguments.charset.clone(),
+        warm_up_s: arguments.warm_up.unwrap_or(profile.warm_up_s),
+        run_s: arguments.run_time.unwrap_or(profile.run_s),
+        runs,
+    })
+}
+
+fn parsed<T: Copy + PartialEq>(
+    names: &[String],
+    parse: impl Fn(&str) -> Result<T>,
+    all: &[T],
+) -> Result<Vec<T>> {
+    if names.is_empty() {
+        return Ok(all.to_vec());
+    }
+    let found: Result<Vec<T>> = names.iter().map(|name| parse(name.trim())).collect();
+    Ok(distinct(found?))
+}
+
+fn distinct<T: PartialEq>(values: Vec<T>) -> Vec<T> {
+    let mut kept = Vec::new();
+    for value in values {
+        if !kept.contains(&value) {
+            kept.push(value);
+        }
+    }
+    kept
+}

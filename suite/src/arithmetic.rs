@@ -1,0 +1,75 @@
+//! The few numbers that a comparison is summed up in.
+
+/// The geometric mean: the right mean for ratios, since it is the same whichever side is the
+/// baseline. `None` of no values, or when one is not above zero.
+#[must_use]
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+    if values.is_empty()
+        || values
+            .iter()
+            .any(|value| value.partial_cmp(&0.0) != Some(std::cmp::Ordering::Greater))
+    {
+        return None;
+    }
+    let logarithms: f64 = values.iter().map(|value| value.ln()).sum();
+    #[allow(clippy::cast_precision_loss)] // there are never 2⁵² values
+    Some((logarithms / values.len() as f64).exp())
+}
+
+/// `value` over `baseline`; `None` when there is no baseline above zero.
+#[must_use]
+pub fn ratio(value: f64, baseline: f64) -> Option<f64> {
+    (baseline > 0.0 && value.is_finite()).then(|| value / baseline)
+}
+
+/// The largest of the values.
+#[must_use]
+pub fn best(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    values.into_iter().fold(None, |best, value| {
+        Some(best.map_or(value, |best: f64| best.max(value)))
+    })
+}
+
+/// The smallest of the values.
+#[must_use]
+pub fn least(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    values.into_iter().fold(None, |least, value| {
+        Some(least.map_or(value, |least: f64| least.min(value)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: Option<f64>, b: f64) -> bool {
+        a.is_some_and(|a| (a - b).abs() < 1e-12)
+    }
+
+    #[test]
+    fn geometric_means_computed_by_hand() {
+        assert!(close(geometric_mean(&[2.0, 8.0]), 4.0));
+        assert!(close(geometric_mean(&[0.5, 2.0]), 1.0));
+        assert!(close(geometric_mean(&[1.0, 3.0, 9.0]), 3.0));
+        assert!(close(geometric_mean(&[1.2]), 1.2));
+        assert_eq!(geometric_mean(&[]), None);
+        assert_eq!(geometric_mean(&[1.0, 0.0]), None);
+        assert_eq!(geometric_mean(&[1.0, f64::NAN]), None);
+    }
+
+    #[test]
+    fn ratios_need_a_baseline() {
+        assert!(close(ratio(150.0, 100.0), 1.5));
+        assert!(close(ratio(0.0, 100.0), 0.0));
+        assert_eq!(ratio(1.0, 0.0), None);
+        assert_eq!(ratio(f64::INFINITY, 1.0), None);
+    }
+
+    #[test]
+    fn extremes() {
+        assert_eq!(best([3.0, 7.0, 5.0]), Some(7.0));
+        assert_eq!(least([3.0, 7.0, 5.0]), Some(3.0));
+        assert_eq!(best([]), None);
+        assert_eq!(least([]), None);
+    }
+}

@@ -1,0 +1,231 @@
+//! Results seen as a comparison: cells, their best runs, ratios to a baseline.
+
+use std::collections::BTreeMap;
+
+use super::record::{Line, Run};
+use crate::arithmetic;
+use crate::normal::Query;
+use crate::target::{Engine, Protocol};
+
+/// What is measured together: one query, one number of threads, one protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Group {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The query.
+    pub query: Query,
+    /// Client threads.
+    pub threads: u32,
+}
+
+/// The runs of a results file, by cell.
+#[derive(Debug, Default)]
+pub struct Comparison {
+    cells: BTreeMap<(Group, Engine), Vec<Run>>,
+}
+
+/// A comparison with the baseline in a few numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Summary {
+    /// The geometric mean of the ratios.
+    pub mean: f64,
+    /// The smallest ratio, and where.
+    pub least: (f64, Group),
+    /// How many cells were compared.
+    pub cells: usize,
+    /// How many cells could not be: not measured, failed, or wrongly answered.
+    pub void: usize,
+}
+
+impl Comparison {
+    /// Sorts the runs among `lines` into cells. A run that is there twice counts as it was last.
+    #[must_use]
+    pub fn new(lines: &[Line]) -> Self {
+        let mut cells: BTreeMap<(Group, Engine), Vec<Run>> = BTreeMap::new();
+        for line in lines {
+            if let Line::Run(run) = line {
+                let group = Group {
+                    protocol: run.protocol,
+                    query: run.query,
+                    threads: run.threads,
+                };
+                let runs = cells.entry((group, run.engine)).or_default();
+                runs.retain(|other| other.run != run.run);
+                runs.push(run.clone());
+            }
+        }
+        Self { cells }
+    }
+
+    /// Every group there is, in order.
+    #[must_use]
+    pub fn groups(&self) -> Vec<Group> {
+        let mut groups: Vec<Group> = self.cells.keys().map(|(group, _)| *group).collect();
+        groups.dedup();
+        groups
+    }
+
+    /// The runs of a cell.
+    #[must_use]
+    pub fn runs(&self, group: Group, engine: Engine) -> &[Run] {
+        self.cells.get(&(group, engine)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The figure of a cell: the best of its runs. `None` when nothing was measured, or when any run
+    /// had a wrong answer or an error: then its speed means nothing.
+    #[must_use]
+    pub fn figure(&self, group: Group, engine: Engine) -> Option<f64> {
+        let runs = self.runs(group, engine);
+        if runs.iter().any(|run| !run.is_valid()) {
+            return None;
+        }
+        arithmetic::best(runs.iter().map(|run| run.qps))
+    }
+
+    /// The ratio of an engine's figure to the baseline's.
+    #[must_use]
+    pub fn ratio(&self, group: Group, engine: Engine, baseline: Engine) -> Option<f64> {
+        arithmetic::ratio(self.figure(group, engine)?, self.figure(group, baseline)?)
+    }
+
+    /// An engine against the baseline over all cells; `None` when no cell can be compared.
+    #[must_use]
+    pub fn summary(&self, engine: Engine, baseline: Engine) -> Option<Summary> {
+        let groups = self.groups();
+        let ratios: Vec<(f64, Group)> = groups
+            .iter()
+            .filter_map(|group| Some((self.ratio(*group, engine, baseline)?, *group)))
+            .collect();
+        let values: Vec<f64> = ratios.iter().map(|(ratio, _)| *ratio).collect();
+        Some(Summary {
+            mean: arithmetic::geometric_mean(&values)?,
+            least: ratios.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0))?,
+            cells: ratios.len(),
+            void: groups.len() - ratios.len(),
+        })
+    }
+
+    /// Runs with wrong answers or errors.
+    #[must_use]
+    pub fn faulty(&self) -> Vec<&Run> {
+        self.cells
+            .values()
+            .flatten()
+            .filter(|run| !run.is_valid())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::sample;
+
+    fn group(query: Query, threads: u32) -> Group {
+        Group {
+            protocol: Protocol::Text,
+            query,
+            threads,
+        }
+    }
+
+    /// Two queries at two thread counts; `InnoDB` 100 everywhere (best of three), Peregrine as given.
+    fn comparison(ours: [f64; 4]) -> (Comparison, Vec<Line>) {
+        let mut lines = Vec::new();
+        let groups = [
+            (Query::ReadPkPoint, 1),
+            (Query::ReadPkPoint, 4),
+            (Query::ReadFts, 1),
+            (Query::ReadFts, 4),
+        ];
+        for ((query, threads), qps) in groups.into_iter().zip(ours) {
+            for (run, part) in [(1, 0.9), (2, 1.0), (3, 0.95)] {
+                lines.push(Line::Run(sample::run(
+                    Engine::InnoDb,
+                    query,
+                    threads,
+                    run,
+                    100.0 * part,
+                )));
+                lines.push(Line::Run(sample::run(
+                    Engine::Peregrine,
+                    query,
+                    threads,
+                    run,
+                    qps * part,
+                )));
+            }
+        }
+        (Comparison::new(&lines), lines)
+    }
+
+    #[test]
+    fn best_of_three_and_summary_computed_by_hand() {
+        let (comparison, _) = comparison([400.0, 100.0, 50.0, 50.0]);
+        assert_eq!(comparison.groups().len(), 4);
+        assert_eq!(
+            comparison.figure(group(Query::ReadPkPoint, 1), Engine::Peregrine),
+            Some(400.0)
+        );
+        let summary = comparison
+            .summary(Engine::Peregrine, Engine::InnoDb)
+            .expect("a summary");
+        // 4 × 1 × ½ × ½ = 1
+        assert!((summary.mean - 1.0).abs() < 1e-12);
+        assert!((summary.least.0 - 0.5).abs() < 1e-12);
+        assert_eq!(summary.least.1.query, Query::ReadFts);
+        assert_eq!((summary.cells, summary.void), (4, 0));
+        assert_eq!(comparison.summary(Engine::Aria, Engine::InnoDb), None);
+    }
+
+    #[test]
+    fn one_wrong_answer_voids_its_cell() {
+        let (_, mut lines) = comparison([400.0, 100.0, 50.0, 50.0]);
+        for line in &mut lines {
+            if let Line::Run(run) = line {
+                if run.engine == Engine::Peregrine
+                    && run.query == Query::ReadPkPoint
+                    && run.threads == 1
+                    && run.run == 3
+                {
+                    run.wrong = 1;
+                }
+            }
+        }
+        let comparison = Comparison::new(&lines);
+        assert_eq!(
+            comparison.figure(group(Query::ReadPkPoint, 1), Engine::Peregrine),
+            None
+        );
+        let summary = comparison
+            .summary(Engine::Peregrine, Engine::InnoDb)
+            .expect("a summary");
+        assert_eq!((summary.cells, summary.void), (3, 1));
+        // 1 × ½ × ½ = ¼, whose cube root is 0.63
+        assert!((summary.mean - 0.25_f64.cbrt()).abs() < 1e-12);
+        assert_eq!(comparison.faulty().len(), 1);
+    }
+
+    #[test]
+    fn a_run_done_again_counts_as_it_was_last() {
+        let (_, mut lines) = comparison([400.0, 100.0, 50.0, 50.0]);
+        lines.push(Line::Run(sample::run(
+            Engine::InnoDb,
+            Query::ReadFts,
+            4,
+            2,
+            10.0,
+        )));
+        let comparison = Comparison::new(&lines);
+        assert_eq!(
+            comparison
+                .runs(group(Query::ReadFts, 4), Engine::InnoDb)
+                .len(),
+            3
+        );
+        assert_eq!(
+            comparison.figure(group(Query::ReadFts, 4), Engine::InnoDb),
+            Some(95.0)
+        );
+    }
+}

@@ -1,0 +1,229 @@
+//! The lines of a results file.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::normal::Query;
+use crate::target::{Engine, Protocol};
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Line {
+    /// The first line: versions, machine, settings.
+    Header(Header),
+    /// An engine's table was loaded.
+    Load(Load),
+    /// How the server means to execute a query on an engine.
+    Plan(Plan),
+    /// One effective run of one cell.
+    Run(Run),
+    /// The whole matrix is done.
+    Finish(Finish),
+}
+
+/// The version of this format.
+pub const FORMAT: u32 = 1;
+
+/// Versions, machine and settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// The format of the file, [`FORMAT`].
+    pub format: u32,
+    /// The version of this suite.
+    pub suite_version: String,
+    /// The server's `@@version`.
+    pub server_version: String,
+    /// Versions of the engines' plug-ins, as the server tells them.
+    pub engine_versions: BTreeMap<String, String>,
+    /// When the run began, in universal time.
+    pub started: String,
+    /// The machine.
+    pub machine: Machine,
+    /// The settings that make runs comparable.
+    pub settings: RunSettings,
+    /// The server's variables that matter, read back from it.
+    pub variables: BTreeMap<String, String>,
+    /// The command that runs the same again.
+    pub command: String,
+}
+
+/// The settings of a run of the matrix. A run can be resumed only under the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSettings {
+    /// The workload's name.
+    pub workload: String,
+    /// The profile's name.
+    pub profile: String,
+    /// The engines.
+    pub engines: Vec<Engine>,
+    /// The queries.
+    pub queries: Vec<Query>,
+    /// The thread ladder.
+    pub threads: Vec<u32>,
+    /// The protocols.
+    pub protocols: Vec<Protocol>,
+    /// Rows of the table.
+    pub rows: u32,
+    /// The generator's seed.
+    pub seed: u64,
+    /// Each engine's cache, in bytes.
+    pub cache_bytes: u64,
+    /// The table's character set.
+    pub charset: String,
+    /// Warm-up before the first run of a cell, in seconds.
+    pub warm_up_s: f64,
+    /// The time of an effective run, in seconds.
+    pub run_s: f64,
+    /// Effective runs per cell.
+    pub runs: u32,
+}
+
+/// What the benchmark ran on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The processor's model.
+    pub cpu: String,
+    /// Processors that may be used.
+    pub cores: u32,
+    /// Memory, in bytes.
+    pub memory_bytes: u64,
+    /// The operating system's kernel.
+    pub kernel: String,
+    /// The distribution.
+    pub system: String,
+    /// The file system that the data lie on.
+    pub file_system: String,
+}
+
+/// The loading of one engine's table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// The workload's name.
+    pub workload: String,
+    /// The engine.
+    pub engine: Engine,
+    /// Rows loaded.
+    pub rows: u32,
+    /// Seconds for `LOAD DATA`, `FLUSH TABLES` and making the files durable.
+    pub seconds: f64,
+    /// Seconds of that in `LOAD DATA` alone.
+    pub load_data_s: f64,
+    /// Seconds that the server went on working in the background, charged to nobody.
+    pub settle_s: f64,
+    /// Seconds for `ANALYZE TABLE`.
+    pub analyze_s: f64,
+    /// Bytes on disk, as allocated by the file system.
+    pub disk_bytes: u64,
+    /// `data_length` as the engine tells it.
+    pub data_bytes: u64,
+    /// `index_length` as the engine tells it.
+    pub index_bytes: u64,
+    /// What a commit of this engine promises.
+    pub durability: String,
+    /// The engine's cache, in bytes.
+    pub cache_bytes: u64,
+    /// The server's peak resident memory up to here, in bytes.
+    pub server_peak_rss_bytes: Option<u64>,
+}
+
+/// A query's plan on an engine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The query.
+    pub query: Query,
+    /// The engine.
+    pub engine: Engine,
+    /// The steps of `EXPLAIN`.
+    pub steps: Vec<PlanStep>,
+    /// Whether it reads the same way as the baseline's; `None` for the baseline itself.
+    pub same_as_baseline: Option<bool>,
+}
+
+/// One line of `EXPLAIN`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanStep {
+    /// The way of access: `const`, `ref`, `range`, `ALL`…
+    pub access: Option<String>,
+    /// The index used.
+    pub key: Option<String>,
+    /// Bytes of the index used.
+    pub key_length: Option<String>,
+    /// Rows expected.
+    pub rows: Option<String>,
+    /// The rest, such as `Using index`.
+    pub extra: Option<String>,
+}
+
+impl PlanStep {
+    /// Whether two steps read the same way; the estimates may differ.
+    #[must_use]
+    pub fn reads_like(&self, other: &Self) -> bool {
+        self.access == other.access
+            && self.key == other.key
+            && self.key_length == other.key_length
+            && self.extra == other.extra
+    }
+}
+
+/// One effective run of one cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The workload's name.
+    pub workload: String,
+    /// The query.
+    pub query: Query,
+    /// The engine.
+    pub engine: Engine,
+    /// How statements travelled.
+    pub protocol: Protocol,
+    /// Client threads.
+    pub threads: u32,
+    /// Which run of the cell, from 1.
+    pub run: u32,
+    /// Wall-clock seconds from the common start to the last answer.
+    pub seconds: f64,
+    /// Queries answered.
+    pub queries: u64,
+    /// Queries per second.
+    pub qps: f64,
+    /// Median latency, in microseconds.
+    pub p50_us: u64,
+    /// 95th percentile.
+    pub p95_us: u64,
+    /// 99th percentile.
+    pub p99_us: u64,
+    /// The slowest query.
+    pub max_us: u64,
+    /// Queries that failed.
+    pub errors: u64,
+    /// Queries answered wrongly, in the warm-up too.
+    pub wrong: u64,
+    /// What was wrong first, or failed first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// What a commit of this engine promises.
+    pub durability: String,
+    /// The engine's cache, in bytes.
+    pub cache_bytes: u64,
+    /// The server's peak resident memory up to here, in bytes.
+    pub server_peak_rss_bytes: Option<u64>,
+}
+
+impl Run {
+    /// Whether the run counts: every query was answered, and rightly.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.errors == 0 && self.wrong == 0 && self.queries > 0
+    }
+}
+
+/// The end of a complete run of the matrix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finish {
+    /// When it ended, in universal time.
+    pub finished: String,
+    /// Seconds that this sitting took, loading included.
+    pub seconds: f64,
+}

@@ -1,0 +1,101 @@
+//! Lines for tests.
+
+use std::collections::BTreeMap;
+
+use super::record::{Finish, Header, Line, Load, Machine, Run, RunSettings, FORMAT};
+use crate::normal::Query;
+use crate::target::{Engine, Protocol};
+
+/// The settings of a small run.
+pub fn settings() -> RunSettings {
+    RunSettings {
+        workload: "normal".to_owned(),
+        profile: "quick".to_owned(),
+        engines: vec![Engine::InnoDb, Engine::Peregrine],
+        queries: vec![Query::ReadPkPoint, Query::ReadFts],
+        threads: vec![1, 4],
+        protocols: vec![Protocol::Text],
+        rows: 1_000,
+        seed: 1,
+        cache_bytes: 1 << 27,
+        charset: "latin1".to_owned(),
+        warm_up_s: 0.01,
+        run_s: 0.02,
+        runs: 3,
+    }
+}
+
+/// A header.
+pub fn header() -> Header {
+    Header {
+        format: FORMAT,
+        suite_version: "0".to_owned(),
+        server_version: "10.11".to_owned(),
+        engine_versions: BTreeMap::new(),
+        started: "2026-01-01T00:00:00Z".to_owned(),
+        machine: Machine {
+            cpu: "a processor".to_owned(),
+            cores: 2,
+            memory_bytes: 1 << 33,
+            kernel: "6.1".to_owned(),
+            system: "Debian".to_owned(),
+            file_system: "ext4".to_owned(),
+        },
+        settings: settings(),
+        variables: BTreeMap::new(),
+        command: "peregrine bench run".to_owned(),
+    }
+}
+
+/// A run.
+pub fn run(engine: Engine, query: Query, threads: u32, run: u32, qps: f64) -> Run {
+    Run {
+        workload: "normal".to_owned(),
+        query,
+        engine,
+        protocol: Protocol::Text,
+        threads,
+        run,
+        seconds: 1.0,
+        queries: 100,
+        qps,
+        p50_us: 10,
+        p95_us: 20,
+        p99_us: 30,
+        max_us: 40,
+        errors: 0,
+        wrong: 0,
+        problem: None,
+        durability: engine.durability().to_owned(),
+        cache_bytes: 1 << 27,
+        server_peak_rss_bytes: Some(1 << 28),
+    }
+}
+
+/// A whole file.
+pub fn lines() -> Vec<Line> {
+    vec![
+        Line::Header(header()),
+        Line::Load(Load {
+            workload: "normal".to_owned(),
+            engine: Engine::InnoDb,
+            rows: 1_000,
+            seconds: 1.5,
+            load_data_s: 1.25,
+            settle_s: 0.5,
+            analyze_s: 0.25,
+            disk_bytes: 1 << 20,
+            data_bytes: 1 << 19,
+            index_bytes: 1 << 18,
+            durability: "sync at commit".to_owned(),
+            cache_bytes: 1 << 27,
+            server_peak_rss_bytes: None,
+        }),
+        Line::Run(run(Engine::InnoDb, Query::ReadPkPoint, 1, 1, 100.0)),
+        Line::Run(run(Engine::Peregrine, Query::ReadPkPoint, 1, 1, 150.0)),
+        Line::Finish(Finish {
+            finished: "2026-01-01T00:10:00Z".to_owned(),
+            seconds: 600.0,
+        }),
+    ]
+}

@@ -1,0 +1,122 @@
+//! How much of the disk an engine's table takes.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::{PathContext, Result};
+use crate::target::Engine;
+
+/// Size of the unit that the file system counts allocation in.
+const BLOCK: u64 = 512;
+
+/// The files that hold an engine's data (its log left out, as it is for every engine: a log's size
+/// is a setting).
+///
+/// # Errors
+/// When a directory can't be read.
+pub fn data_files(data_dir: &Path, engine: Engine) -> Result<Vec<PathBuf>> {
+    let schema = data_dir.join(engine.schema());
+    let mut files = Vec::new();
+    match engine {
+        Engine::InnoDb | Engine::MyIsam | Engine::Aria => walk(&schema, &mut files)?,
+        Engine::MyRocks => {
+            walk(&data_dir.join("#rocksdb"), &mut files)?;
+            files.retain(|file| file.extension().is_some_and(|extension| extension == "sst"));
+        }
+        Engine::Peregrine => {
+            for name in ["peregrine", "#peregrine"] {
+                walk(&data_dir.join(name), &mut files)?;
+            }
+            files.retain(|file| !file.components().any(|part| part.as_os_str() == "log"));
+        }
+    }
+    Ok(files)
+}
+
+/// Bytes that the file system has allocated for the files (a file with holes takes less than its
+/// length). A file that has gone meanwhile takes none.
+#[must_use]
+pub fn allocated_bytes(files: &[PathBuf]) -> u64 {
+    files
+        .iter()
+        .filter_map(|file| file.metadata().ok())
+        .map(|about| about.blocks() * BLOCK)
+        .sum()
+}
+
+/// Makes what was written to the files durable.
+///
+/// # Errors
+/// When that fails.
+pub fn sync(files: &[PathBuf]) -> Result<()> {
+    for file in files {
+        match std::fs::File::open(file) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            other => other
+                .and_then(|open| open.sync_all())
+                .at("cannot sync", file)?,
+        }
+    }
+    Ok(())
+}
+
+fn walk(dir: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let entries = match std::fs::read_dir(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        other => other.at("cannot read", dir)?,
+    };
+    for entry in entries {
+        let entry = entry.at("cannot read", dir)?;
+        let kind = match entry.file_type() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            other => other.at("cannot look at", &entry.path())?,
+        };
+        if kind.is_dir() {
+            walk(&entry.path(), files)?;
+        } else if kind.is_file() {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_engine_is_charged_for_its_data_and_not_for_logs() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let put = |name: &str, bytes: usize| {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("created");
+            std::fs::write(path, vec![1_u8; bytes]).expect("written");
+        };
+        put("bench_myisam/normal.MYD", 100_000);
+        put("bench_myisam/normal.MYI", 50_000);
+        put("#rocksdb/000010.sst", 40_000);
+        put("#rocksdb/000011.log", 900_000);
+        put("peregrine/data", 30_000);
+        put("peregrine/log/00000001", 900_000);
+        put("ib_logfile0", 900_000);
+        for (engine, bytes) in [
+            (Engine::MyIsam, 150_000),
+            (Engine::MyRocks, 40_000),
+            (Engine::Peregrine, 30_000),
+            (Engine::InnoDb, 0),
+        ] {
+            let files = data_files(dir.path(), engine).expect("files");
+            let length: u64 = files
+                .iter()
+                .map(|f| f.metadata().expect("there").len())
+                .sum();
+            assert_eq!(length, bytes, "{engine:?}");
+            sync(&files).expect("synced");
+            let allocated = allocated_bytes(&files);
+            assert!(
+                allocated >= bytes && allocated <= bytes + 16_384 * 2,
+                "{engine:?} {allocated}"
+            );
+        }
+    }
+}

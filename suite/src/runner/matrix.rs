@@ -1,0 +1,200 @@
+//! The order of the matrix.
+//!
+//! Engines are measured side by side: within a group (one query at one number of threads) the first
+//! runs of all engines come one after the other, then the second runs, then the third, each round
+//! beginning with another engine. So whatever else the machine does meanwhile hits all engines
+//! alike, and ratios stay comparable when absolute figures waver.
+
+use std::collections::HashSet;
+
+use crate::results::comparison::Group;
+use crate::results::record::{Line, RunSettings};
+use crate::target::Engine;
+
+/// One effective run to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Step {
+    /// The engine.
+    pub engine: Engine,
+    /// Which run of its cell, from 1.
+    pub run: u32,
+    /// Whether the engine is warmed up first.
+    pub warm_up: bool,
+}
+
+/// A group and what is still to be done in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Work {
+    /// The group.
+    pub group: Group,
+    /// Its runs, in order.
+    pub steps: Vec<Step>,
+}
+
+/// Runs that are done already, as they stand in the results.
+#[must_use]
+pub fn done(lines: &[Line]) -> HashSet<(Group, Engine, u32)> {
+    lines
+        .iter()
+        .filter_map(|line| match line {
+            Line::Run(run) => Some((
+                Group {
+                    protocol: run.protocol,
+                    query: run.query,
+                    threads: run.threads,
+                },
+                run.engine,
+                run.run,
+            )),
+            _ => None,
+        })
+        .collect()
+}
+
+/// What is still to be done of the matrix that `settings` describe.
+#[must_use]
+pub fn remaining<S: std::hash::BuildHasher>(
+    settings: &RunSettings,
+    done: &HashSet<(Group, Engine, u32), S>,
+) -> Vec<Work> {
+    let mut work = Vec::new();
+    for protocol in &settings.protocols {
+        for query in &settings.queries {
+            for threads in &settings.threads {
+                let group = Group {
+                    protocol: *protocol,
+                    query: *query,
+                    threads: *threads,
+                };
+                let steps = steps(settings, group, work.len(), done);
+                if !steps.is_empty() {
+                    work.push(Work { group, steps });
+                }
+            }
+        }
+    }
+    work
+}
+
+fn steps<S: std::hash::BuildHasher>(
+    settings: &RunSettings,
+    group: Group,
+    turn: usize,
+    done: &HashSet<(Group, Engine, u32), S>,
+) -> Vec<Step> {
+    let mut warm = HashSet::new();
+    let mut steps = Vec::new();
+    for run in 1..=settings.runs {
+        let mut engines = settings.engines.clone();
+        if !engines.is_empty() {
+            let first = (turn + run as usize) % engines.len();
+            engines.rotate_left(first);
+        }
+        for engine in engines {
+            if !done.contains(&(group, engine, run)) {
+                steps.push(Step {
+                    engine,
+                    run,
+                    warm_up: warm.insert(engine),
+                });
+            }
+        }
+    }
+    steps
+}
+
+/// How long the work is planned to take, in seconds; slow queries make it longer.
+#[must_use]
+pub fn planned_seconds(settings: &RunSettings, work: &Work) -> f64 {
+    work.steps
+        .iter()
+        .map(|step| {
+            settings.run_s
+                + if step.warm_up {
+                    settings.warm_up_s
+                } else {
+                    0.0
+                }
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::sample;
+
+    #[test]
+    fn a_fresh_matrix_has_every_run_once_and_one_warm_up_per_cell() {
+        let settings = sample::settings();
+        let work = remaining(&settings, &HashSet::new());
+        assert_eq!(work.len(), 2 * 2);
+        for group in &work {
+            assert_eq!(group.steps.len(), 2 * 3);
+            let runs: HashSet<_> = group.steps.iter().map(|s| (s.engine, s.run)).collect();
+            assert_eq!(runs.len(), 6);
+            assert_eq!(group.steps.iter().filter(|step| step.warm_up).count(), 2);
+            // Rounds: no engine is a run ahead of another by more than one.
+            let order: Vec<u32> = group.steps.iter().map(|step| step.run).collect();
+            assert_eq!(order, [1, 1, 2, 2, 3, 3]);
+            assert!((planned_seconds(&settings, group) - (2.0 * 0.01 + 6.0 * 0.02)).abs() < 1e-9);
+        }
+        let first: HashSet<Engine> = work[0].steps.iter().step_by(2).map(|s| s.engine).collect();
+        assert_eq!(first.len(), 2, "each round begins with another engine");
+    }
+
+    #[test]
+    fn resuming_at_any_point_does_exactly_what_is_missing() {
+        let settings = sample::settings();
+        let all: Vec<(Group, Step)> = remaining(&settings, &HashSet::new())
+            .into_iter()
+            .flat_map(|work| work.steps.into_iter().map(move |step| (work.group, step)))
+            .collect();
+        for stopped in 0..=all.len() {
+            let lines: Vec<Line> = all[..stopped]
+                .iter()
+                .map(|(group, step)| {
+                    Line::Run(sample::run(
+                        step.engine,
+                        group.query,
+                        group.threads,
+                        step.run,
+                        1.0,
+                    ))
+                })
+                .collect();
+            let left: HashSet<_> = remaining(&settings, &done(&lines))
+                .into_iter()
+                .flat_map(|work| {
+                    work.steps
+                        .into_iter()
+                        .map(move |s| (work.group, s.engine, s.run))
+                })
+                .collect();
+            let missing: HashSet<_> = all[stopped..]
+                .iter()
+                .map(|(group, step)| (*group, step.engine, step.run))
+                .collect();
+            assert_eq!(left, missing, "stopped after {stopped}");
+        }
+    }
+
+    #[test]
+    fn engines_resumed_in_the_middle_of_a_cell_are_warmed_up_again() {
+        let settings = sample::settings();
+        let work = remaining(&settings, &HashSet::new());
+        let mut done = HashSet::new();
+        for step in &work[0].steps[..3] {
+            done.insert((work[0].group, step.engine, step.run));
+        }
+        let again = remaining(&settings, &done);
+        assert_eq!(again[0].steps.len(), 3);
+        let warmed: HashSet<Engine> = again[0]
+            .steps
+            .iter()
+            .filter(|s| s.warm_up)
+            .map(|s| s.engine)
+            .collect();
+        assert_eq!(warmed.len(), 2);
+    }
+}

@@ -1,0 +1,432 @@
+//! Measuring the matrix: every step in its order, each result written down at once.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::closed_loop::{measure, Measured, Question};
+use super::matrix::{planned_seconds, Step, Work};
+use super::progress::Progress;
+use crate::arithmetic;
+use crate::error::{Result, SuiteError};
+use crate::normal::Answers;
+use crate::results::comparison::Group;
+use crate::results::record::{Line, Run, RunSettings};
+use crate::target::{Engine, Session};
+
+/// What the sessions are open on.
+pub trait Host {
+    /// So many open sessions.
+    ///
+    /// # Errors
+    /// When they can't be had.
+    fn sessions(&mut self, count: usize) -> Result<&mut [Box<dyn Session>]>;
+
+    /// The most memory the server ever had resident, in bytes.
+    fn peak_resident_bytes(&self) -> Option<u64>;
+
+    /// Makes things work again after queries have failed, and says what had happened to the server,
+    /// if anything had.
+    ///
+    /// # Errors
+    /// When that can't be done.
+    fn recover(&mut self) -> Result<Option<String>>;
+}
+
+/// What is measured and where it is written.
+pub struct Measuring<'a> {
+    /// The settings.
+    pub settings: &'a RunSettings,
+    /// The right answers.
+    pub answers: &'a Answers,
+    /// Set when the user wants to stop.
+    pub stop: &'a AtomicBool,
+    /// Takes every line.
+    pub write: &'a mut dyn FnMut(&Line) -> Result<()>,
+    /// Is told how far it is.
+    pub progress: &'a mut Progress,
+}
+
+/// What went wrong in a warm-up: it is charged to the cell's first run.
+#[derive(Debug, Clone, Default)]
+struct Debt {
+    errors: u64,
+    wrong: u64,
+    problem: Option<String>,
+}
+
+impl Measuring<'_> {
+    /// Does the work.
+    ///
+    /// # Errors
+    /// [`SuiteError::Interrupted`] when the user wants to stop; otherwise when the target can't be
+    /// brought back after a failure or results can't be written.
+    pub fn all(&mut self, work: &[Work], host: &mut dyn Host) -> Result<()> {
+        let planned = work
+            .iter()
+            .map(|work| planned_seconds(self.settings, work))
+            .sum();
+        self.progress.matrix(work.len(), planned);
+        for work in work {
+            self.group(work, host)?;
+        }
+        Ok(())
+    }
+
+    fn group(&mut self, work: &Work, host: &mut dyn Host) -> Result<()> {
+        let mut debts: HashMap<Engine, Debt> = HashMap::new();
+        let mut best: Vec<(Engine, Option<f64>)> = Vec::new();
+        for step in &work.steps {
+            if step.warm_up {
+                let warmed = self.ask(work.group, step.engine, 0, self.settings.warm_up_s, host)?;
+                debts.insert(
+                    step.engine,
+                    Debt {
+                        errors: warmed.errors,
+                        wrong: warmed.wrong,
+                        problem: warmed.problem,
+                    },
+                );
+                self.progress.advance(self.settings.warm_up_s);
+            }
+            let measured =
+                self.ask(work.group, step.engine, step.run, self.settings.run_s, host)?;
+            self.progress.advance(self.settings.run_s);
+            let debt = debts.remove(&step.engine).unwrap_or_default();
+            let run = self.record(
+                work.group,
+                step,
+                &measured,
+                debt,
+                host.peak_resident_bytes(),
+            );
+            if let Some(problem) = &run.problem {
+                self.progress.note(&format!(
+                    "{} on {}, {} threads: {} wrong, {} failed: {problem}",
+                    run.query.name(),
+                    run.engine.title(),
+                    run.threads,
+                    run.wrong,
+                    run.errors
+                ));
+            }
+            let figure = run.is_valid().then_some(run.qps);
+            match best.iter_mut().find(|(engine, _)| *engine == step.engine) {
+                Some((_, so_far)) => {
+                    *so_far = match (*so_far, figure) {
+                        (Some(a), Some(b)) => Some(a.max(b)),
+                        _ => None,
+                    };
+                }
+                None => best.push((step.engine, figure)),
+            }
+            (self.write)(&Line::Run(run))?;
+        }
+        best.sort_by_key(|(engine, _)| *engine);
+        self.progress.group_done(&described(work.group, &best));
+        Ok(())
+    }
+
+    /// One run. Whatever fails in it is counted, and the target brought back.
+    fn ask(
+        &mut self,
+        group: Group,
+        engine: Engine,
+        run: u32,
+        seconds: f64,
+        host: &mut dyn Host,
+    ) -> Result<Measured> {
+        let what = if run == 0 {
+            "warm-up".to_owned()
+        } else {
+            format!("run {run}")
+        };
+        self.progress.run(&format!(
+            "{}, {} threads, {}, {what}",
+            group.query.name(),
+            group.threads,
+            engine.title()
+        ));
+        let question = Question {
+            answers: self.answers,
+            query: group.query,
+            engine,
+            protocol: group.protocol,
+            seed: self.settings.seed,
+            run,
+        };
+        let time = Duration::from_secs_f64(seconds.max(0.0));
+        let sessions = host.sessions(group.threads as usize);
+        let result = sessions.and_then(|sessions| measure(sessions, &question, time, self.stop));
+        let mut measured = match result {
+            Ok(measured) => measured,
+            Err(SuiteError::Interrupted) => return Err(SuiteError::Interrupted),
+            Err(error) => failed(&error)?,
+        };
+        if measured.errors > 0 {
+            if let Some(happened) = host.recover()? {
+                let before = measured.problem.take().unwrap_or_default();
+                measured.problem = Some(format!("{happened} ({before})"));
+            }
+        }
+        Ok(measured)
+    }
+
+    fn record(
+        &self,
+        group: Group,
+        step: &Step,
+        measured: &Measured,
+        debt: Debt,
+        peak: Option<u64>,
+    ) -> Run {
+        let at = |quantile: f64| measured.latencies.value_at_quantile(quantile);
+        Run {
+            workload: self.settings.workload.clone(),
+            query: group.query,
+            engine: step.engine,
+            protocol: group.protocol,
+            threads: group.threads,
+            run: step.run,
+            seconds: rounded(measured.time.as_secs_f64(), 1e6),
+            queries: measured.queries,
+            qps: rounded(measured.rate(), 1e3),
+            p50_us: at(0.50),
+            p95_us: at(0.95),
+            p99_us: at(0.99),
+            max_us: measured.latencies.max(),
+            errors: measured.errors + debt.errors,
+            wrong: measured.wrong + debt.wrong,
+            problem: debt.problem.or_else(|| measured.problem.clone()),
+            durability: step.engine.durability().to_owned(),
+            cache_bytes: self.settings.cache_bytes,
+            server_peak_rss_bytes: peak,
+        }
+    }
+}
+
+fn rounded(value: f64, parts: f64) -> f64 {
+    (value * parts).round() / parts
+}
+
+/// A run that could not even begin: one error and nothing else.
+fn failed(error: &SuiteError) -> Result<Measured> {
+    Ok(Measured {
+        time: Duration::ZERO,
+        queries: 0,
+        errors: 1,
+        wrong: 0,
+        problem: Some(error.to_string()),
+        latencies: hdrhistogram::Histogram::new(3)
+            .map_err(|error| SuiteError::Server(error.to_string()))?,
+    })
+}
+
+fn described(group: Group, best: &[(Engine, Option<f64>)]) -> String {
+    let baseline = best.first().and_then(|(_, figure)| *figure);
+    let engines: Vec<String> = best
+        .iter()
+        .enumerate()
+        .map(|(place, (engine, figure))| {
+            let ratio = figure
+                .zip(baseline)
+                .and_then(|(figure, baseline)| arithmetic::ratio(figure, baseline));
+            match (figure, ratio) {
+                (None, _) => format!("{} void", engine.title()),
+                (Some(figure), Some(ratio)) if place > 0 => {
+                    format!("{} {} (×{ratio:.2})", engine.title(), short(*figure))
+                }
+                (Some(figure), _) => format!("{} {}", engine.title(), short(*figure)),
+            }
+        })
+        .collect();
+    format!(
+        "{:<29}{:>4} threads: {}",
+        group.query.name(),
+        group.threads,
+        engines.join(", ")
+    )
+}
+
+/// A figure in three digits or so: 12, 4.1k, 81k.
+#[must_use]
+pub fn short(figure: f64) -> String {
+    match figure {
+        f if f < 10.0 => format!("{f:.1}"),
+        f if f < 1_000.0 => format!("{f:.0}"),
+        f if f < 9_950.0 => format!("{:.1}k", f / 1_000.0),
+        f if f < 999_500.0 => format!("{:.0}k", f / 1_000.0),
+        f => format!("{:.2}M", f / 1_000_000.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normal::{Generator, Query};
+    use crate::results::{sample, Comparison};
+    use crate::runner::matrix::{done, remaining};
+    use crate::target::fake::{Behaviour, FakeSession};
+    use crate::target::Protocol;
+    use std::collections::HashSet;
+
+    /// A host whose sessions all behave alike, and which notes how often it was brought back.
+    struct FakeHost {
+        sessions: Vec<Box<dyn Session>>,
+        recovered: usize,
+    }
+
+    impl FakeHost {
+        fn new(generator: &Generator, behaviour: Behaviour) -> Self {
+            let sessions = (0..4)
+                .map(|_| -> Box<dyn Session> { Box::new(FakeSession::new(generator, behaviour)) })
+                .collect();
+            Self {
+                sessions,
+                recovered: 0,
+            }
+        }
+    }
+
+    impl Host for FakeHost {
+        fn sessions(&mut self, count: usize) -> Result<&mut [Box<dyn Session>]> {
+            Ok(&mut self.sessions[..count])
+        }
+
+        fn peak_resident_bytes(&self) -> Option<u64> {
+            Some(77)
+        }
+
+        fn recover(&mut self) -> Result<Option<String>> {
+            self.recovered += 1;
+            Ok(Some("the server had crashed".to_owned()))
+        }
+    }
+
+    /// Measures the sample matrix until `limit` lines are written; then the user interrupts.
+    fn sitting(
+        behaviour: Behaviour,
+        lines: &mut Vec<Line>,
+        limit: usize,
+    ) -> (Result<()>, FakeHost) {
+        let settings = sample::settings();
+        let generator = Generator::new(settings.seed, 300);
+        let answers = Answers::compute(&generator, |_| ());
+        let mut host = FakeHost::new(&generator, behaviour);
+        let stop = AtomicBool::new(false);
+        let work = remaining(&settings, &done(lines));
+        let mut progress = Progress::new();
+        let mut written = 0;
+        let mut write = |line: &Line| {
+            lines.push(line.clone());
+            written += 1;
+            if written == limit {
+                stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+            Ok(())
+        };
+        let result = Measuring {
+            settings: &settings,
+            answers: &answers,
+            stop: &stop,
+            write: &mut write,
+            progress: &mut progress,
+        }
+        .all(&work, &mut host);
+        (result, host)
+    }
+
+    #[test]
+    fn an_interrupted_matrix_goes_on_where_it_stopped() {
+        let mut lines = vec![Line::Header(sample::header())];
+        let (result, _) = sitting(Behaviour::Right, &mut lines, 7);
+        assert!(matches!(result, Err(SuiteError::Interrupted)));
+        assert_eq!(lines.len(), 1 + 7);
+        let (result, _) = sitting(Behaviour::Right, &mut lines, usize::MAX);
+        result.expect("to the end");
+        let cells = 2 * 2 * 2;
+        assert_eq!(lines.len(), 1 + cells * 3);
+        let distinct: HashSet<_> = done(&lines);
+        assert_eq!(distinct.len(), cells * 3, "none twice");
+        let comparison = Comparison::new(&lines);
+        let summary = comparison
+            .summary(Engine::Peregrine, Engine::InnoDb)
+            .expect("a summary");
+        assert_eq!((summary.cells, summary.void), (4, 0));
+    }
+
+    #[test]
+    fn wrong_answers_are_written_down_and_void_their_cells() {
+        let mut lines = Vec::new();
+        let (result, host) = sitting(Behaviour::OneValueOff, &mut lines, usize::MAX);
+        result.expect("to the end");
+        assert_eq!(host.recovered, 0);
+        for line in &lines {
+            let Line::Run(run) = line else {
+                panic!("a run")
+            };
+            // The warm-up's wrong answers are charged to the first run.
+            assert!(if run.run == 1 {
+                run.wrong > run.queries
+            } else {
+                run.wrong == run.queries
+            });
+            assert!(run.problem.as_ref().expect("told").contains("wrong answer"));
+            assert_eq!(run.server_peak_rss_bytes, Some(77));
+        }
+        let comparison = Comparison::new(&lines);
+        assert_eq!(comparison.summary(Engine::Peregrine, Engine::InnoDb), None);
+        assert_eq!(comparison.faulty().len(), lines.len());
+    }
+
+    #[test]
+    fn a_failing_target_is_brought_back_and_its_cells_are_void() {
+        let mut lines = Vec::new();
+        let (result, host) = sitting(Behaviour::Fails, &mut lines, usize::MAX);
+        result.expect("to the end");
+        assert!(host.recovered >= lines.len());
+        for line in &lines {
+            let Line::Run(run) = line else {
+                panic!("a run")
+            };
+            assert!(run.errors > 0);
+            assert!(run
+                .problem
+                .as_ref()
+                .expect("told")
+                .contains("the server had crashed"));
+        }
+    }
+
+    #[test]
+    fn figures_are_told_shortly() {
+        for (figure, told) in [
+            (7.94, "7.9"),
+            (15.6, "16"),
+            (999.0, "999"),
+            (1_234.0, "1.2k"),
+            (9_960.0, "10k"),
+            (81_234.0, "81k"),
+            (1_234_567.0, "1.23M"),
+        ] {
+            assert_eq!(short(figure), told);
+        }
+        let group = Group {
+            protocol: Protocol::Text,
+            query: Query::ReadFts,
+            threads: 4,
+        };
+        let line = described(
+            group,
+            &[
+                (Engine::InnoDb, Some(10.0)),
+                (Engine::Aria, None),
+                (Engine::Peregrine, Some(25.0)),
+            ],
+        );
+        assert!(
+            line.contains("InnoDB 10, Aria void, Peregrine 25 (×2.50)"),
+            "{line}"
+        );
+    }
+}

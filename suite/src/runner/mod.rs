@@ -1,0 +1,18 @@
+//! Running a comparison: load every engine, then measure every cell of the matrix, engines side by
+//! side, and write down what was found.
+
+pub mod closed_loop;
+pub mod disk;
+pub mod interrupt;
+pub mod loading;
+pub mod machine;
+pub mod matrix;
+pub mod measuring;
+pub mod plans;
+pub mod profile;
+pub mod progress;
+pub mod sitting;
+pub mod summary;
+
+pub use profile::Profile;
+pub use sitting::{run, Outcome, Request};

@@ -1,0 +1,496 @@
+//! One sitting of the benchmark, from the start of the server to the last line of the results.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use mysql::prelude::Queryable;
+
+use super::loading::Loading;
+use super::measuring::{Host, Measuring};
+use super::progress::Progress;
+use super::{interrupt, machine, matrix, plans};
+use crate::error::{PathContext, Result, StatementContext, SuiteError};
+use crate::normal::{data_file, Answers, Generator};
+use crate::results::file::{self, Journal, FILE_NAME};
+use crate::results::record::{Finish, Header, Line, RunSettings, FORMAT};
+use crate::server::{Installation, Running, Sandbox, StartOptions, Status};
+use crate::target::mariadb::MariaDb;
+use crate::target::settings::Settings;
+use crate::target::{Engine, Session, Target};
+
+/// What is to be run.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The settings; when resuming, those in the results count instead.
+    pub settings: RunSettings,
+    /// The output directory.
+    pub out: PathBuf,
+    /// Whether to go on with what is in the output directory.
+    pub resume: bool,
+    /// Where generated data files are kept from run to run.
+    pub data_files: PathBuf,
+    /// The MariaDB to run.
+    pub installation: Installation,
+    /// The Peregrine plug-in, if that engine is to be measured.
+    pub plugin: Option<PathBuf>,
+    /// Whether to keep the server's directory after a complete run.
+    pub keep_data: bool,
+    /// More options for mariadbd.
+    pub server_options: Vec<String>,
+}
+
+/// What a complete run found.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Every line of the results.
+    pub lines: Vec<Line>,
+}
+
+/// Runs the benchmark, or the rest of it.
+///
+/// # Errors
+/// [`SuiteError::Interrupted`] when the user stopped it; the server is stopped then too, and the
+/// results so far are kept.
+pub fn run(request: &Request) -> Result<Outcome> {
+    let begun = Instant::now();
+    interrupt::flag();
+    std::fs::create_dir_all(&request.out).at("cannot create", &request.out)?;
+    let mut lines = Vec::new();
+    let mut settings = request.settings.clone();
+    if request.resume {
+        lines = file::read(&request.out)?;
+        if let Some(header) = file::header(&lines) {
+            settings = header.settings.clone();
+        }
+    } else if request.out.join(FILE_NAME).exists() {
+        return Err(SuiteError::Usage(format!(
+            "{} has results already: go on with them (--resume --out {}), or choose another --out",
+            request.out.display(),
+            request.out.display()
+        )));
+    }
+    let mut progress = Progress::new();
+    let result = sitting(request, &settings, lines, begun, &mut progress);
+    progress.end();
+    result
+}
+
+fn sitting(
+    request: &Request,
+    settings: &RunSettings,
+    lines: Vec<Line>,
+    begun: Instant,
+    progress: &mut Progress,
+) -> Result<Outcome> {
+    let generator = Generator::new(settings.seed, settings.rows);
+    progress.preparing(&format!("generating {} rows", settings.rows));
+    let file = data_file::prepare(&request.data_files, settings.seed, &generator, |_| {
+        !interrupt::requested()
+    })?;
+    let file = std::path::absolute(&file).at("cannot resolve", &file)?;
+    progress.preparing("computing the right answers");
+    let answers = Answers::compute(&generator, |_| ());
+    stop_if_asked()?;
+
+    progress.preparing("starting the server");
+    let mut host = SandboxHost::start(request, settings)?;
+    let work = Sitting {
+        request,
+        settings,
+        answers: &answers,
+        file: &file,
+    };
+    let result = work.on_server(&mut host, lines, progress);
+    progress.preparing("stopping the server");
+    // A server that does not stop is told of, but a failure before that matters more.
+    let stopped = host.stop();
+    let mut lines = result?;
+    stopped?;
+
+    if !request.keep_data {
+        let dir = request.out.join("server");
+        std::fs::remove_dir_all(&dir).at("cannot remove", &dir)?;
+    }
+    if !lines.iter().any(|line| matches!(line, Line::Finish(_))) {
+        let finish = Line::Finish(Finish {
+            finished: jiff::Timestamp::now().to_string(),
+            seconds: begun.elapsed().as_secs_f64().round(),
+        });
+        let (mut journal, _) = Journal::resume(&request.out)?;
+        journal.append(&finish)?;
+        lines.push(finish);
+    }
+    Ok(Outcome { lines })
+}
+
+fn stop_if_asked() -> Result<()> {
+    if interrupt::requested() {
+        Err(SuiteError::Interrupted)
+    } else {
+        Ok(())
+    }
+}
+
+struct Sitting<'a> {
+    request: &'a Request,
+    settings: &'a RunSettings,
+    answers: &'a Answers,
+    file: &'a Path,
+}
+
+impl Sitting<'_> {
+    fn on_server(
+        &self,
+        host: &mut SandboxHost<'_>,
+        mut lines: Vec<Line>,
+        progress: &mut Progress,
+    ) -> Result<Vec<Line>> {
+        let mut connection = host.target()?.administration()?;
+        let variables = host.settings.verify(&mut connection)?;
+        let header = self.header(&mut connection, variables)?;
+        let mut journal = match file::header(&lines) {
+            None => {
+                let journal = Journal::create(&self.request.out, &header)?;
+                lines.push(Line::Header(header));
+                journal
+            }
+            Some(before) => {
+                must_be_same(before, &header)?;
+                Journal::resume(&self.request.out)?.0
+            }
+        };
+        let mut write = |line: &Line| {
+            journal.append(line)?;
+            lines.push(line.clone());
+            Ok(())
+        };
+        // Copies, because `write` holds the lines.
+        let before = file::read(&self.request.out)?;
+        self.load(host, &mut connection, &before, &mut write, progress)?;
+        self.explain(&mut connection, &before, &mut write, progress)?;
+        drop(connection);
+
+        let work = matrix::remaining(self.settings, &matrix::done(&before));
+        Measuring {
+            settings: self.settings,
+            answers: self.answers,
+            stop: interrupt::flag(),
+            write: &mut write,
+            progress,
+        }
+        .all(&work, host)?;
+        Ok(lines)
+    }
+
+    fn load(
+        &self,
+        host: &SandboxHost<'_>,
+        connection: &mut mysql::Conn,
+        before: &[Line],
+        write: &mut dyn FnMut(&Line) -> Result<()>,
+        progress: &Progress,
+    ) -> Result<()> {
+        let loading = Loading {
+            file: self.file,
+            rows: self.settings.rows,
+            data_dir: &host.sandbox.data_dir(),
+            process: host.running()?.process,
+            cache_bytes: self.settings.cache_bytes,
+            workload: &self.settings.workload,
+        };
+        let was_there = !host.new_data;
+        for engine in &self.settings.engines {
+            let loaded = before
+                .iter()
+                .any(|line| matches!(line, Line::Load(load) if load.engine == *engine));
+            if loaded && was_there {
+                continue;
+            }
+            stop_if_asked()?;
+            progress.preparing(&format!("loading {}", engine.title()));
+            let load = loading.load(connection, *engine)?;
+            #[allow(clippy::cast_precision_loss)] // sizes far below 2⁵²
+            let megabytes = load.disk_bytes as f64 / 1e6;
+            progress.note(&format!(
+                "{:<10} loaded in {:.1} s, {megabytes:.0} MB on disk",
+                engine.title(),
+                load.seconds
+            ));
+            write(&Line::Load(load))?;
+        }
+        Ok(())
+    }
+
+    fn explain(
+        &self,
+        connection: &mut mysql::Conn,
+        before: &[Line],
+        write: &mut dyn FnMut(&Line) -> Result<()>,
+        progress: &Progress,
+    ) -> Result<()> {
+        if before.iter().any(|line| matches!(line, Line::Plan(_))) {
+            return Ok(());
+        }
+        progress.preparing("asking for the plans");
+        let RunSettings {
+            queries,
+            rows,
+            seed,
+            ..
+        } = self.settings;
+        let mut engines = self.settings.engines.clone();
+        // The baseline comes first, whatever order was asked for.
+        let baseline = super::summary::baseline(&engines);
+        engines.sort_by_key(|engine| (*engine != baseline, *engine));
+        for plan in plans::explain(connection, &engines, queries, *rows, *seed)? {
+            write(&Line::Plan(plan))?;
+        }
+        Ok(())
+    }
+
+    fn header(
+        &self,
+        connection: &mut mysql::Conn,
+        variables: std::collections::BTreeMap<String, String>,
+    ) -> Result<Header> {
+        let statement = "SELECT plugin_name, plugin_version, coalesce(plugin_auth_version, '') \
+                         FROM information_schema.plugins WHERE plugin_type = 'STORAGE ENGINE'";
+        let plugins: Vec<(String, String, String)> =
+            connection.query(statement).running(statement)?;
+        let engine_versions = plugins
+            .into_iter()
+            .filter_map(|(name, version, own)| {
+                let engine = self
+                    .settings
+                    .engines
+                    .iter()
+                    .find(|engine| engine.sql_name().eq_ignore_ascii_case(&name))?;
+                Some((
+                    engine.name().to_owned(),
+                    if own.is_empty() { version } else { own },
+                ))
+            })
+            .collect();
+        Ok(Header {
+            format: FORMAT,
+            suite_version: env!("CARGO_PKG_VERSION").to_owned(),
+            server_version: variables.get("version").cloned().unwrap_or_default(),
+            engine_versions,
+            started: jiff::Timestamp::now().to_string(),
+            machine: machine::describe(&self.request.out),
+            settings: self.settings.clone(),
+            variables,
+            command: command(self.settings),
+        })
+    }
+}
+
+fn must_be_same(before: &Header, now: &Header) -> Result<()> {
+    let versions = |header: &Header| {
+        (
+            header.server_version.clone(),
+            header.engine_versions.clone(),
+        )
+    };
+    if versions(before) == versions(now) && before.machine.cpu == now.machine.cpu {
+        Ok(())
+    } else {
+        Err(SuiteError::Usage(format!(
+            "the results were begun with server {} {:?} on {}, which is not what is here now ({} {:?} on {}): \
+             begin anew with another --out",
+            before.server_version,
+            before.engine_versions,
+            before.machine.cpu,
+            now.server_version,
+            now.engine_versions,
+            now.machine.cpu
+        )))
+    }
+}
+
+/// The command line that runs `settings` again.
+#[must_use]
+pub fn command(settings: &RunSettings) -> String {
+    let list = |names: Vec<String>| names.join(",");
+    let engines = settings.engines.iter().map(|e| e.name().to_owned());
+    let mut command = format!(
+        "peregrine bench run --profile {} --engines {} --threads {} --rows {} --seed {} --cache {} \
+         --charset {} --protocol {}",
+        settings.profile,
+        list(engines.collect()),
+        list(settings.threads.iter().map(u32::to_string).collect()),
+        settings.rows,
+        settings.seed,
+        settings.cache_bytes,
+        settings.charset,
+        match settings.protocols[..] {
+            [only] => only.name(),
+            _ => "both",
+        }
+    );
+    let timing = (settings.warm_up_s, settings.run_s, settings.runs);
+    let usual = super::Profile::parse(&settings.profile).map(|p| (p.warm_up_s, p.run_s, p.runs));
+    if usual.ok() != Some(timing) {
+        command.push_str(&format!(
+            " --warm-up {} --run-time {} --runs {}",
+            timing.0, timing.1, timing.2
+        ));
+    }
+    if settings.queries.len() < crate::normal::Query::ALL.len() {
+        let queries = settings.queries.iter().map(|q| q.name().to_owned());
+        command.push_str(&format!(" --queries {}", list(queries.collect())));
+    }
+    command
+}
+
+/// The private server that a sitting runs on.
+struct SandboxHost<'a> {
+    request: &'a Request,
+    settings: Settings,
+    sandbox: Sandbox,
+    running: Option<Running>,
+    sessions: Vec<Box<dyn Session>>,
+    /// Whether the data directory was made in this sitting.
+    new_data: bool,
+}
+
+impl<'a> SandboxHost<'a> {
+    fn start(request: &'a Request, run: &RunSettings) -> Result<Self> {
+        let sandbox = Sandbox::new(&request.out.join("server"))?;
+        // A benchmark that was ended by force leaves its server behind.
+        if let Status::Running(left_over) = sandbox.status()? {
+            left_over.stop()?;
+        }
+        let new_data = !sandbox.data_dir().is_dir();
+        let mut host = Self {
+            request,
+            settings: Settings {
+                engines: run.engines.clone(),
+                cache_bytes: run.cache_bytes,
+                most_threads: run.threads.iter().copied().max().unwrap_or(1),
+                charset: run.charset.clone(),
+            },
+            sandbox,
+            running: None,
+            sessions: Vec::new(),
+            new_data,
+        };
+        host.start_server()?;
+        Ok(host)
+    }
+
+    fn start_server(&mut self) -> Result<()> {
+        let load = self
+            .settings
+            .engines
+            .iter()
+            .filter_map(|e| e.server_plugin());
+        let mut arguments = self.settings.arguments();
+        arguments.extend(self.request.server_options.iter().cloned());
+        let plugin = self
+            .settings
+            .engines
+            .contains(&Engine::Peregrine)
+            .then(|| self.request.plugin.clone())
+            .flatten();
+        self.running = Some(self.sandbox.start(
+            &self.request.installation,
+            &StartOptions {
+                plugin,
+                load: load.map(str::to_owned).collect(),
+                arguments,
+            },
+        )?);
+        Ok(())
+    }
+
+    fn running(&self) -> Result<&Running> {
+        self.running
+            .as_ref()
+            .ok_or_else(|| SuiteError::Server("the server does not run".to_owned()))
+    }
+
+    fn target(&self) -> Result<MariaDb> {
+        Ok(MariaDb::new(&self.running()?.socket))
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        self.sessions.clear();
+        match self.running.take() {
+            Some(running) => running.stop(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Host for SandboxHost<'_> {
+    fn sessions(&mut self, count: usize) -> Result<&mut [Box<dyn Session>]> {
+        let target = self.target()?;
+        while self.sessions.len() < count {
+            self.sessions.push(target.connect()?);
+        }
+        Ok(&mut self.sessions[..count])
+    }
+
+    fn peak_resident_bytes(&self) -> Option<u64> {
+        self.running.as_ref()?.process.peak_resident_bytes()
+    }
+
+    fn recover(&mut self) -> Result<Option<String>> {
+        self.sessions.clear();
+        if self
+            .running
+            .as_ref()
+            .is_some_and(|running| running.process.is_alive())
+        {
+            return Ok(None);
+        }
+        let last_words = self.sandbox.log_tail();
+        if let Some(running) = self.running.take() {
+            running.kill()?;
+        }
+        self.start_server()?;
+        let tail: Vec<&str> = last_words.lines().rev().take(3).collect();
+        Ok(Some(format!(
+            "the server ended by itself and was started again; its last words: {}",
+            tail.into_iter().rev().collect::<Vec<_>>().join(" / ")
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::sample;
+
+    #[test]
+    fn the_command_names_every_setting_that_makes_runs_comparable() {
+        let command = command(&sample::settings());
+        for part in [
+            "--profile quick",
+            "--engines innodb,peregrine",
+            "--queries READ_PK_POINT,READ_FTS",
+            "--threads 1,4",
+            "--rows 1000",
+            "--seed 1",
+            "--cache 134217728",
+            "--charset latin1",
+            "--protocol text",
+            "--warm-up 0.01 --run-time 0.02 --runs 3",
+        ] {
+            assert!(command.contains(part), "{part}: {command}");
+        }
+    }
+
+    #[test]
+    fn results_of_other_versions_are_not_gone_on_with() {
+        let header = sample::header();
+        must_be_same(&header, &header).expect("the same");
+        let mut other = header.clone();
+        other.server_version = "11.8".to_owned();
+        let message = must_be_same(&header, &other)
+            .expect_err("another")
+            .to_string();
+        assert!(message.contains("11.8"), "{message}");
+    }
+}

@@ -1,0 +1,260 @@
+//! The comparison as a table for the terminal.
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{Attribute, Cell, CellAlignment, Color, Row, Table};
+
+use super::measuring::short;
+use crate::arithmetic;
+use crate::results::comparison::{Comparison, Group, Summary};
+use crate::results::file;
+use crate::results::record::{Line, Load, RunSettings};
+use crate::target::{Engine, Protocol};
+
+/// The engine that others are compared with: `InnoDB` if it took part, else the first.
+#[must_use]
+pub fn baseline(engines: &[Engine]) -> Engine {
+    if engines.contains(&Engine::InnoDb) {
+        Engine::InnoDb
+    } else {
+        engines.first().copied().unwrap_or(Engine::InnoDb)
+    }
+}
+
+/// The tables and sentences that end a run; the best engine of each cell is bold and starred.
+#[must_use]
+pub fn render(lines: &[Line]) -> String {
+    let Some(header) = file::header(lines) else {
+        return String::new();
+    };
+    let settings = &header.settings;
+    let comparison = Comparison::new(lines);
+    let baseline = baseline(&settings.engines);
+    let mut text = String::new();
+    for protocol in &settings.protocols {
+        if settings.protocols.len() > 1 {
+            text.push_str(&format!("\n{} protocol\n", protocol.name()));
+        }
+        text.push_str(&ratios(settings, &comparison, baseline, *protocol).to_string());
+        text.push('\n');
+    }
+    text.push_str(&loads(lines, settings, baseline).to_string());
+    text.push('\n');
+    for engine in settings
+        .engines
+        .iter()
+        .filter(|engine| **engine != baseline)
+    {
+        text.push_str(&sentence(
+            *engine,
+            baseline,
+            comparison.summary(*engine, baseline),
+        ));
+        text.push('\n');
+    }
+    text.push_str(&plan_notes(lines));
+    let faulty = comparison.faulty();
+    if faulty.is_empty() {
+        text.push_str("every answer was right\n");
+    } else {
+        text.push_str(&format!(
+            "{} runs had wrong answers or errors and don't count, first: {}\n",
+            faulty.len(),
+            faulty[0]
+                .problem
+                .as_deref()
+                .unwrap_or("no query was answered")
+        ));
+    }
+    text
+}
+
+fn new_table() -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED.with_rounded_corners());
+    table
+}
+
+fn right(text: String) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+fn ratios(
+    settings: &RunSettings,
+    comparison: &Comparison,
+    baseline: Engine,
+    protocol: Protocol,
+) -> Table {
+    let mut table = new_table();
+    let mut head = Row::new();
+    head.add_cell(Cell::new("query"));
+    head.add_cell(right("threads".to_owned()));
+    head.add_cell(right(format!("{} q/s", baseline.title())));
+    for engine in settings
+        .engines
+        .iter()
+        .filter(|engine| **engine != baseline)
+    {
+        head.add_cell(right(format!("{} ×", engine.title())));
+    }
+    table.set_header(head);
+    for query in &settings.queries {
+        for (place, threads) in settings.threads.iter().enumerate() {
+            let group = Group {
+                protocol,
+                query: *query,
+                threads: *threads,
+            };
+            let best = arithmetic::best(
+                settings
+                    .engines
+                    .iter()
+                    .filter_map(|engine| comparison.figure(group, *engine)),
+            );
+            let mut row = Row::new();
+            row.add_cell(Cell::new(if place == 0 { query.name() } else { "" }));
+            row.add_cell(right(threads.to_string()));
+            let mut add = |engine: Engine| {
+                let figure = comparison.figure(group, engine);
+                let shown = match figure {
+                    None => "void".to_owned(),
+                    Some(figure) if engine == baseline => short(figure),
+                    Some(_) => comparison
+                        .ratio(group, engine, baseline)
+                        .map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}")),
+                };
+                let is_best = figure.is_some() && figure == best;
+                let cell = right(if is_best {
+                    format!("{shown}*")
+                } else {
+                    format!("{shown} ")
+                });
+                row.add_cell(if is_best {
+                    cell.add_attribute(Attribute::Bold)
+                } else if figure.is_none() {
+                    cell.fg(Color::Red)
+                } else {
+                    cell
+                });
+            };
+            add(baseline);
+            for engine in settings
+                .engines
+                .iter()
+                .filter(|engine| **engine != baseline)
+            {
+                add(*engine);
+            }
+            table.add_row(row);
+        }
+    }
+    table
+}
+
+fn loads(lines: &[Line], settings: &RunSettings, baseline: Engine) -> Table {
+    let mut table = new_table();
+    table.set_header(["engine", "load s", "×", "size MB", "×", "durability"]);
+    // The last load of each engine counts.
+    let load = |engine: Engine| -> Option<&Load> {
+        lines.iter().rev().find_map(|line| match line {
+            Line::Load(load) if load.engine == engine => Some(load),
+            _ => None,
+        })
+    };
+    let base = load(baseline);
+    #[allow(clippy::cast_precision_loss)] // sizes far below 2⁵²
+    let size = |load: &Load| load.disk_bytes as f64;
+    let times = |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |r| format!("{r:.2}"));
+    for engine in &settings.engines {
+        let Some(load) = load(*engine) else { continue };
+        let time = base.and_then(|base| arithmetic::ratio(load.seconds, base.seconds));
+        let room = base.and_then(|base| arithmetic::ratio(size(load), size(base)));
+        table.add_row(vec![
+            Cell::new(engine.title()),
+            right(format!("{:.1}", load.seconds)),
+            right(times(time)),
+            right(format!("{:.0}", size(load) / 1e6)),
+            right(times(room)),
+            Cell::new(&load.durability),
+        ]);
+    }
+    table
+}
+
+fn sentence(engine: Engine, baseline: Engine, summary: Option<Summary>) -> String {
+    match summary {
+        None => format!("{}: no cell can be compared", engine.title()),
+        Some(summary) => format!(
+            "{}/{}: geometric mean {:.3} over {} cells, least {:.3} ({}, {} threads){}",
+            engine.title(),
+            baseline.title(),
+            summary.mean,
+            summary.cells,
+            summary.least.0,
+            summary.least.1.query.name(),
+            summary.least.1.threads,
+            if summary.void == 0 {
+                String::new()
+            } else {
+                format!(", {} cells void", summary.void)
+            }
+        ),
+    }
+}
+
+fn plan_notes(lines: &[Line]) -> String {
+    let other: Vec<String> = lines
+        .iter()
+        .filter_map(|line| match line {
+            Line::Plan(plan) if plan.same_as_baseline == Some(false) => {
+                Some(format!("{} on {}", plan.query.name(), plan.engine.title()))
+            }
+            _ => None,
+        })
+        .collect();
+    if other.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "plans that differ from the baseline's: {}\n",
+            other.join(", ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normal::Query;
+    use crate::results::sample;
+
+    #[test]
+    fn the_table_shows_ratios_stars_the_best_and_says_what_is_void() {
+        let mut lines = vec![Line::Header(sample::header())];
+        for run in 1..=3 {
+            for (engine, qps) in [(Engine::InnoDb, 1_000.0), (Engine::Peregrine, 1_500.0)] {
+                for threads in [1, 4] {
+                    lines.push(Line::Run(sample::run(
+                        engine,
+                        Query::ReadPkPoint,
+                        threads,
+                        run,
+                        qps,
+                    )));
+                    let mut scan = sample::run(engine, Query::ReadFts, threads, run, qps / 100.0);
+                    scan.wrong = u64::from(engine == Engine::Peregrine && threads == 4);
+                    lines.push(Line::Run(scan));
+                }
+            }
+        }
+        let text = render(&lines);
+        assert!(text.contains("1.50*"), "{text}");
+        assert!(text.contains("1.0k"), "{text}");
+        assert!(text.contains("void"), "{text}");
+        assert!(
+            text.contains("Peregrine/InnoDB: geometric mean 1.500 over 3 cells, least 1.500"),
+            "{text}"
+        );
+        assert!(text.contains("1 cells void"), "{text}");
+        assert!(text.contains("3 runs had wrong answers"), "{text}");
+    }
+}

@@ -1,0 +1,126 @@
+//! A target for tests that holds the table in memory and answers as it is told to.
+
+use super::{Engine, Parameters, Protocol, RowSink, Session, Value};
+use crate::error::{Result, SuiteError};
+use crate::normal::generator::{date, Row};
+use crate::normal::queries::Column;
+use crate::normal::{Generator, Query};
+
+/// How a fake session answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Behaviour {
+    /// As it should.
+    Right,
+    /// Without the last row.
+    OneRowLess,
+    /// With the last row twice.
+    OneRowMore,
+    /// With another value in the first row.
+    OneValueOff,
+    /// With an error.
+    Fails,
+}
+
+/// A session on the rows of a generator.
+pub struct FakeSession {
+    rows: Vec<Row>,
+    behaviour: Behaviour,
+    query: Query,
+}
+
+impl FakeSession {
+    /// A session that answers as `behaviour` says.
+    pub fn new(generator: &Generator, behaviour: Behaviour) -> Self {
+        let rows = (1..=generator.rows())
+            .map(|id| {
+                let mut row = Row::default();
+                generator.row(id, &mut row);
+                row
+            })
+            .collect();
+        Self {
+            rows,
+            behaviour,
+            query: Query::ReadFts,
+        }
+    }
+
+    fn answer(&self, given: &[u32]) -> Vec<Option<String>> {
+        let by_id = matches!(
+            self.query,
+            Query::ReadPkPoint
+                | Query::ReadPkPointIndex
+                | Query::ReadPkRange
+                | Query::ReadPkRangeIndex
+        );
+        let matching = self.rows.iter().filter(|row| match *given {
+            [id] if by_id => row.id == id,
+            [first, last] => (first..=last).contains(&row.id),
+            [country] => u32::from(row.country_id) == country,
+            [country, first, last] => {
+                u32::from(row.country_id) == country
+                    && (first..=last).contains(&u32::from(row.state_id))
+            }
+            _ => true,
+        });
+        if self.query == Query::ReadPkRangeIndex {
+            return vec![Some(matching.count().to_string())];
+        }
+        if self.query.column() == Column::Date {
+            let day = matching.filter_map(|row| row.birth_day).min();
+            return vec![day.map(|day| {
+                let (year, month, day) = date(day);
+                format!("{year:04}-{month:02}-{day:02}")
+            })];
+        }
+        matching
+            .take(self.query.limit().unwrap_or(usize::MAX))
+            .map(|row| {
+                Some(match self.query.column() {
+                    Column::Name => row.name.clone(),
+                    Column::City => row.city.clone(),
+                    Column::State => row.state_id.to_string(),
+                    _ => row.id.to_string(),
+                })
+            })
+            .collect()
+    }
+}
+
+impl Session for FakeSession {
+    fn prepare(&mut self, _: Engine, _: Protocol, statement: &str) -> Result<()> {
+        let found = Query::ALL
+            .into_iter()
+            .find(|query| query.statement() == statement);
+        self.query = found.ok_or_else(|| SuiteError::Server(format!("unknown: {statement}")))?;
+        Ok(())
+    }
+
+    fn execute(&mut self, parameters: &Parameters, rows: &mut dyn RowSink) -> Result<()> {
+        if self.behaviour == Behaviour::Fails {
+            return Err(SuiteError::Server("failed as asked".to_owned()));
+        }
+        let mut answer = self.answer(parameters.values());
+        // A small table may have no row that qualifies; a row too many is then made up.
+        let last = answer.last().cloned().unwrap_or(Some("5".to_owned()));
+        match self.behaviour {
+            Behaviour::OneRowLess if !answer.is_empty() => {
+                answer.pop();
+            }
+            Behaviour::OneRowMore | Behaviour::OneRowLess => answer.push(last),
+            Behaviour::OneValueOff => match answer.first_mut() {
+                Some(first) => *first = Some("1001-01-01".to_owned()),
+                None => answer.push(last),
+            },
+            Behaviour::Right | Behaviour::Fails => {}
+        }
+        for value in &answer {
+            rows.row(
+                value
+                    .as_ref()
+                    .map_or(Value::Null, |text| Value::Bytes(text.as_bytes())),
+            );
+        }
+        Ok(())
+    }
+}
