@@ -114,6 +114,10 @@ pub struct RunArguments {
     /// The table's character set, e.g. latin1 (as published) or utf8mb4.
     #[arg(long, default_value = "latin1")]
     pub charset: String,
+    /// paired (each client thread on one processor with its server thread) or free (wherever the
+    /// scheduler likes).
+    #[arg(long, default_value = "paired")]
+    pub placement: String,
     /// Warm-up before each cell, in seconds [default: the profile's].
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub warm_up: Option<f64>,

@@ -10,7 +10,7 @@ use peregrine_suite::results::Comparison;
 use peregrine_suite::runner::{self, interrupt, summary, Profile, Request};
 use peregrine_suite::server::installation::{find_plugin, target_directory};
 use peregrine_suite::server::Installation;
-use peregrine_suite::target::{Engine, Protocol};
+use peregrine_suite::target::{Engine, Placement, Protocol};
 
 use crate::arguments::RunArguments;
 
@@ -123,6 +123,15 @@ fn settings(arguments: &RunArguments) -> Result<RunSettings> {
             )))
         }
     };
+    let placement = match arguments.placement.as_str() {
+        "paired" => Placement::Paired,
+        "free" => Placement::Free,
+        other => {
+            return Err(SuiteError::Usage(format!(
+                "unknown placement '{other}': paired or free"
+            )))
+        }
+    };
     let rows = arguments.rows.unwrap_or(profile.rows);
     let runs = arguments.runs.unwrap_or(profile.runs);
     if rows == 0 || runs == 0 {
@@ -148,6 +157,7 @@ fn settings(arguments: &RunArguments) -> Result<RunSettings> {
         seed: arguments.seed,
         cache_bytes: arguments.cache.unwrap_or(profile.cache_bytes),
         charset: arguments.charset.clone(),
+        placement,
         warm_up_s: arguments.warm_up.unwrap_or(profile.warm_up_s),
         run_s: arguments.run_time.unwrap_or(profile.run_s),
         runs,

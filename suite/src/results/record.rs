@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::normal::Query;
-use crate::target::{Engine, Protocol};
+use crate::target::{Engine, Placement, Protocol};
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,6 +72,8 @@ pub struct RunSettings {
     pub cache_bytes: u64,
     /// The table's character set.
     pub charset: String,
+    /// Where client and server threads run.
+    pub placement: Placement,
     /// Warm-up before the first run of a cell, in seconds.
     pub warm_up_s: f64,
     /// The time of an effective run, in seconds.

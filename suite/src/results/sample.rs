@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::record::{Finish, Header, Line, Load, Machine, Run, RunSettings, FORMAT};
 use crate::normal::Query;
-use crate::target::{Engine, Protocol};
+use crate::target::{Engine, Placement, Protocol};
 
 /// The settings of a small run.
 pub fn settings() -> RunSettings {
@@ -19,6 +19,7 @@ pub fn settings() -> RunSettings {
         seed: 1,
         cache_bytes: 1 << 27,
         charset: "latin1".to_owned(),
+        placement: Placement::Free,
         warm_up_s: 0.01,
         run_s: 0.02,
         runs: 3,

@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use crate::error::{Result, SuiteError};
 use crate::normal::queries::Dice;
 use crate::normal::{Answers, Check, Query};
-use crate::target::{Engine, Protocol, Session};
+use crate::target::{placement, Engine, Placement, Protocol, Session};
 
 /// After this many failed queries a thread gives up for the rest of the run.
 const MOST_ERRORS: u64 = 20;
@@ -28,6 +28,8 @@ pub struct Question<'a> {
     pub protocol: Protocol,
     /// The seed of the parameters.
     pub seed: u64,
+    /// Where client and server threads run.
+    pub placement: Placement,
     /// Which run of the cell: each has its own parameters, the same for every engine.
     pub run: u32,
 }
@@ -86,23 +88,37 @@ pub fn measure(
     time: Duration,
     stop: &AtomicBool,
 ) -> Result<Measured> {
-    for session in sessions.iter_mut() {
+    let processors = placement::processors();
+    let mut places: Vec<&[usize]> = match question.placement {
+        Placement::Paired => processors.chunks(1).collect(),
+        Placement::Free => vec![&processors],
+    };
+    places.retain(|place| !place.is_empty());
+    for (at, session) in sessions.iter_mut().enumerate() {
         session.prepare(
             question.engine,
             question.protocol,
             question.query.statement(),
         )?;
+        if !places.is_empty() {
+            session.keep_on(places[at % places.len()])?;
+        }
     }
     let threads = sessions.len() as u64;
     let barrier = Barrier::new(sessions.len());
     let parts: Vec<Option<Part>> = std::thread::scope(|scope| {
         let workers: Vec<_> = sessions
             .iter_mut()
-            .zip(0_u64..)
-            .map(|(session, worker)| {
+            .enumerate()
+            .map(|(worker, session)| {
                 let barrier = &barrier;
-                let stream = stream(question, threads, worker);
-                scope.spawn(move || work(session.as_mut(), question, stream, time, barrier, stop))
+                let stream = stream(question, threads, worker as u64);
+                let place = places.get(worker % places.len().max(1)).copied();
+                scope.spawn(move || {
+                    // Where that is refused the thread runs anywhere, as it would without.
+                    let _ = place.map(|place| placement::keep_on(None, place));
+                    work(session.as_mut(), question, stream, time, barrier, stop)
+                })
             })
             .collect();
         workers
@@ -241,6 +257,7 @@ mod tests {
             query,
             engine: Engine::InnoDb,
             protocol: Protocol::Text,
+            placement: Placement::Paired,
             seed: 3,
             run: 1,
         };

@@ -154,6 +154,7 @@ impl Measuring<'_> {
             protocol: group.protocol,
             seed: self.settings.seed,
             run,
+            placement: self.settings.placement,
         };
         let time = Duration::from_secs_f64(seconds.max(0.0));
         let sessions = host.sessions(group.threads as usize);

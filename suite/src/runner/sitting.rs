@@ -315,7 +315,7 @@ pub fn command(settings: &RunSettings) -> String {
     let engines = settings.engines.iter().map(|e| e.name().to_owned());
     let mut command = format!(
         "peregrine bench run --profile {} --engines {} --threads {} --rows {} --seed {} --cache {} \
-         --charset {} --protocol {}",
+         --charset {} --placement {} --protocol {}",
         settings.profile,
         list(engines.collect()),
         list(settings.threads.iter().map(u32::to_string).collect()),
@@ -323,6 +323,7 @@ pub fn command(settings: &RunSettings) -> String {
         settings.seed,
         settings.cache_bytes,
         settings.charset,
+        settings.placement.name(),
         match settings.protocols[..] {
             [only] => only.name(),
             _ => "both",

@@ -96,6 +96,10 @@ impl Session for FakeSession {
         Ok(())
     }
 
+    fn keep_on(&mut self, _: &[usize]) -> Result<()> {
+        Ok(())
+    }
+
     fn execute(&mut self, parameters: &Parameters, rows: &mut dyn RowSink) -> Result<()> {
         if self.behaviour == Behaviour::Fails {
             return Err(SuiteError::Server("failed as asked".to_owned()));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, Statement};
 
+use super::placement;
 use super::{Engine, Parameters, Protocol, RowSink, Session, Target, Value};
 use crate::error::{Result, StatementContext, SuiteError};
 
@@ -48,6 +49,7 @@ impl Target for MariaDb {
             connection: self.administration()?,
             prepared: None,
             text: String::new(),
+            kept_on: Vec::new(),
         }))
     }
 }
@@ -56,6 +58,8 @@ struct MariaDbSession {
     connection: Conn,
     prepared: Option<Prepared>,
     text: String,
+    /// The processors that the server's thread is kept on; empty: wherever the scheduler likes.
+    kept_on: Vec<usize>,
 }
 
 enum Prepared {
@@ -82,11 +86,27 @@ impl Session for MariaDbSession {
         Ok(())
     }
 
+    fn keep_on(&mut self, processors: &[usize]) -> Result<()> {
+        if self.kept_on == processors {
+            return Ok(());
+        }
+        let statement = "SELECT tid FROM information_schema.processlist WHERE id = connection_id()";
+        let thread: Option<i32> = self.connection.query_first(statement).running(statement)?;
+        placement::keep_on(thread, processors).map_err(|error| {
+            SuiteError::Server(format!(
+                "the server's thread can't be kept on a processor: {error}; use --placement free"
+            ))
+        })?;
+        self.kept_on = processors.to_vec();
+        Ok(())
+    }
+
     fn execute(&mut self, parameters: &Parameters, rows: &mut dyn RowSink) -> Result<()> {
         let Self {
             connection,
             prepared,
             text,
+            ..
         } = self;
         match prepared {
             None => Err(SuiteError::Server("no statement is prepared".to_owned())),

@@ -7,12 +7,14 @@ pub mod engine;
 #[cfg(test)]
 pub(crate) mod fake;
 pub mod mariadb;
+pub mod placement;
 pub mod settings;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 pub use engine::Engine;
+pub use placement::Placement;
 
 /// How statements travel to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -98,6 +100,12 @@ pub trait Session: Send {
     /// # Errors
     /// When the statement fails, or the connection.
     fn execute(&mut self, parameters: &Parameters, rows: &mut dyn RowSink) -> Result<()>;
+
+    /// Keeps the target's thread for this session on these processors, where it has such a thread.
+    ///
+    /// # Errors
+    /// When that can't be done.
+    fn keep_on(&mut self, processors: &[usize]) -> Result<()>;
 }
 
 /// Something that sessions can be opened on.
