@@ -81,6 +81,19 @@ pub struct SqlArguments {
 pub enum BenchAction {
     /// Loads table `normal` into each engine and measures the thirteen queries.
     Run(Box<RunArguments>),
+    /// Makes one offline HTML page of the results in one or more directories.
+    Report(ReportArguments),
+}
+
+/// What to report.
+#[derive(Debug, Args)]
+pub struct ReportArguments {
+    /// Directories with results [default: target/bench/latest].
+    #[arg(value_name = "DIR")]
+    pub dirs: Vec<PathBuf>,
+    /// The page to write [default: report.html in the first directory].
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 /// What to measure. Lists are separated by commas.

@@ -8,6 +8,7 @@
 pub mod arithmetic;
 pub mod error;
 pub mod normal;
+pub mod report;
 pub mod results;
 pub mod runner;
 pub mod server;

@@ -1,5 +1,6 @@
 //! `peregrine bench`: measuring engines beside each other.
 
+mod report;
 mod run;
 
 use std::process::ExitCode;
@@ -15,5 +16,6 @@ use crate::arguments::BenchAction;
 pub fn run(action: &BenchAction) -> Result<ExitCode> {
     match action {
         BenchAction::Run(arguments) => run::run(arguments),
+        BenchAction::Report(arguments) => report::run(arguments),
     }
 }

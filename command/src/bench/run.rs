@@ -62,7 +62,10 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
         Err(error) => return Err(error),
     };
     print!("{}", summary::render(&outcome.lines));
+    let report = out.join(peregrine_suite::report::FILE_NAME);
+    peregrine_suite::report::write(&[out.clone()], &report)?;
     println!("results: {}", out.join("results.jsonl").display());
+    println!("report:  {}", report.display());
     if Comparison::new(&outcome.lines).faulty().is_empty() {
         Ok(ExitCode::SUCCESS)
     } else {

@@ -1,0 +1,109 @@
+//! The runs, as the page's script reads them.
+
+use serde::Serialize;
+
+use super::Source;
+use crate::error::{Result, SuiteError};
+use crate::normal::Query;
+use crate::results::file;
+use crate::results::record::{Line, Run};
+use crate::runner::summary::baseline;
+use crate::target::Engine;
+
+#[derive(Serialize)]
+struct Data<'a> {
+    queries: Vec<QueryAbout>,
+    engines: Vec<EngineAbout>,
+    /// The series that ratios are against at first.
+    baseline: Option<String>,
+    series: Vec<Series<'a>>,
+}
+
+#[derive(Serialize)]
+struct QueryAbout {
+    name: &'static str,
+    sql: &'static str,
+}
+
+#[derive(Serialize)]
+struct EngineAbout {
+    name: &'static str,
+    title: &'static str,
+}
+
+/// One engine of one directory.
+#[derive(Serialize)]
+struct Series<'a> {
+    id: String,
+    label: String,
+    engine: &'static str,
+    /// The place of the directory among those of the report.
+    source: usize,
+    runs: Vec<&'a Run>,
+}
+
+/// The runs as JSON that can stand inside a `script` element.
+///
+/// # Errors
+/// When they can't be written as JSON.
+pub fn embedded(sources: &[Source]) -> Result<String> {
+    let mut series = Vec::new();
+    let mut first_baseline = None;
+    for (place, source) in sources.iter().enumerate() {
+        let Some(header) = file::header(&source.lines) else {
+            continue;
+        };
+        let chosen = baseline(&header.settings.engines);
+        for engine in &header.settings.engines {
+            let id = format!("{place}-{}", engine.name());
+            if *engine == chosen && first_baseline.is_none() {
+                first_baseline = Some(id.clone());
+            }
+            series.push(Series {
+                id,
+                label: label(sources, source, *engine),
+                engine: engine.name(),
+                source: place,
+                runs: source
+                    .lines
+                    .iter()
+                    .filter_map(|line| match line {
+                        Line::Run(run) if run.engine == *engine => Some(run),
+                        _ => None,
+                    })
+                    .collect(),
+            });
+        }
+    }
+    let data = Data {
+        queries: Query::ALL
+            .iter()
+            .map(|query| QueryAbout {
+                name: query.name(),
+                sql: query.statement(),
+            })
+            .collect(),
+        engines: Engine::ALL
+            .iter()
+            .map(|engine| EngineAbout {
+                name: engine.name(),
+                title: engine.title(),
+            })
+            .collect(),
+        baseline: first_baseline,
+        series,
+    };
+    let json =
+        serde_json::to_string(&data).map_err(|error| SuiteError::Report(error.to_string()))?;
+    // No `<` may stand in a script element, so that nothing can end it early.
+    Ok(json.replace('<', "\\u003c"))
+}
+
+/// What a series is called.
+pub fn label(sources: &[Source], source: &Source, engine: Engine) -> String {
+    if sources.len() > 1 {
+        format!("{} · {}", engine.title(), source.name)
+    } else {
+        engine.title().to_owned()
+    }
+}
