@@ -83,6 +83,39 @@ pub enum BenchAction {
     Run(Box<RunArguments>),
     /// Makes one offline HTML page of the results in one or more directories.
     Report(ReportArguments),
+    /// Kills the server (kill -9) again and again while threads write; after each restart every
+    /// acknowledged commit must be there, and no half of a transaction.
+    Crash(Box<CrashArguments>),
+}
+
+/// How to prove durability.
+#[derive(Debug, Args)]
+pub struct CrashArguments {
+    /// The engine of the tables: innodb, myrocks or peregrine.
+    #[arg(long, default_value = "peregrine")]
+    pub engine: String,
+    /// How often the server is killed.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub kills: u32,
+    /// Writing threads.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub threads: u32,
+    /// Seed of the transactions and of the times between kills.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Size of the engine's cache, e.g. 128M.
+    #[arg(long, default_value = "128M", value_parser = bytes)]
+    pub cache: u64,
+    /// The server's directory, which must not exist yet; kept when a promise was broken [default: a
+    /// new one under target/bench].
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
+    /// Options for mariadbd, after `--`.
+    #[arg(last = true, value_name = "MARIADBD OPTION")]
+    pub options: Vec<String>,
 }
 
 /// What to report.

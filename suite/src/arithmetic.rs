@@ -12,7 +12,7 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
         return None;
     }
     let logarithms: f64 = values.iter().map(|value| value.ln()).sum();
-    #[allow(clippy::cast_precision_loss)] // there are never 2⁵² values
+
     Some((logarithms / values.len() as f64).exp())
 }
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
+pub mod crash;
 pub mod error;
 pub mod normal;
 pub mod report;

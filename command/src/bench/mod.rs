@@ -1,5 +1,6 @@
 //! `peregrine bench`: measuring engines beside each other.
 
+mod crash;
 mod report;
 mod run;
 
@@ -17,5 +18,6 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
     match action {
         BenchAction::Run(arguments) => run::run(arguments),
         BenchAction::Report(arguments) => report::run(arguments),
+        BenchAction::Crash(arguments) => crash::run(arguments),
     }
 }

@@ -63,7 +63,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     };
     print!("{}", summary::render(&outcome.lines));
     let report = out.join(peregrine_suite::report::FILE_NAME);
-    peregrine_suite::report::write(&[out.clone()], &report)?;
+    peregrine_suite::report::write(std::slice::from_ref(&out), &report)?;
     println!("results: {}", out.join("results.jsonl").display());
     println!("report:  {}", report.display());
     if Comparison::new(&outcome.lines).faulty().is_empty() {

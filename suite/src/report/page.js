@@ -72,6 +72,7 @@
   };
   const short = (f) => {
     const n = (value, digits) => value.toFixed(digits);
+    if (f === 0) return "0";
     if (f < 10) return n(f, 1);
     if (f < 1000) return n(f, 0);
     if (f < 9950) return n(f / 1e3, 1) + "k";
@@ -95,7 +96,7 @@
     const plain = dark() ? 17 : 97;
     const strong = dark() ? (ratio >= 1 ? 33 : 38) : ratio >= 1 ? 58 : 66;
     const light = plain + (strong - plain) * strength;
-    return `hsl(${hue} ${Math.round(saturation * (0.35 + 0.65 * strength))}% ${light.toFixed(1)}%)`;
+    return `hsl(${hue} ${Math.round(saturation * (0.12 + 0.88 * strength))}% ${light.toFixed(1)}%)`;
   };
 
   // ---- heat map
@@ -130,7 +131,8 @@
     const logs = series.map(() => threads.map(() => []));
     for (const query of queries()) {
       const row = body.appendChild(element("tr"));
-      row.append(element("th", { title: query.sql }, query.name));
+      // A name may break after its underscores, which matters on a phone.
+      row.append(element("th", { title: query.sql }, query.name.replaceAll("_", "_\u200b")));
       const top = threads.map((count) => {
         const all = series.map((s) => figure(s, query.name, count)).filter((f) => f !== null);
         return all.length ? Math.max(...all) : null;

@@ -150,7 +150,7 @@ fn cards(lines: &[Line]) -> Vec<Card> {
                     good: ratio <= 1.0,
                 });
             }
-            #[allow(clippy::cast_precision_loss)] // sizes far below 2⁵²
+
             let ratio = arithmetic::ratio(ours.disk_bytes as f64, theirs.disk_bytes as f64);
             if let Some(ratio) = ratio {
                 cards.push(Card {
@@ -177,7 +177,7 @@ fn cards(lines: &[Line]) -> Vec<Card> {
         .sum();
     cards.push(Card {
         figure: wrong.to_string(),
-        #[allow(clippy::cast_precision_loss)] // shown in three digits
+
         text: format!("wrong answers among {} checked", short(answered as f64)),
         good: wrong == 0,
     });
@@ -191,7 +191,6 @@ fn load_of(lines: &[Line], engine: Engine) -> Option<&Load> {
     })
 }
 
-#[allow(clippy::cast_precision_loss)] // sizes far below 2⁵²
 fn loads(sources: &[Source]) -> Vec<LoadRow> {
     let mut found: Vec<(String, &Load)> = Vec::new();
     for source in sources {
@@ -230,7 +229,6 @@ fn loads(sources: &[Source]) -> Vec<LoadRow> {
 }
 
 fn megabytes(bytes: u64) -> String {
-    #[allow(clippy::cast_precision_loss)] // sizes far below 2⁵²
     let value = bytes as f64 / 1e6;
     format!("{value:.0}")
 }

@@ -30,7 +30,7 @@ impl Journal {
             .open(&path)
             .at("cannot create", &path)?;
         let mut journal = Self { path, file };
-        journal.append(&Line::Header(header.clone()))?;
+        journal.append(&Line::Header(Box::new(header.clone())))?;
         Ok(journal)
     }
 

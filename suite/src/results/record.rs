@@ -12,7 +12,7 @@ use crate::target::{Engine, Placement, Protocol};
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Line {
     /// The first line: versions, machine, settings.
-    Header(Header),
+    Header(Box<Header>),
     /// An engine's table was loaded.
     Load(Load),
     /// How the server means to execute a query on an engine.

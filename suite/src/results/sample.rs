@@ -76,7 +76,7 @@ pub fn run(engine: Engine, query: Query, threads: u32, run: u32, qps: f64) -> Ru
 /// A whole file.
 pub fn lines() -> Vec<Line> {
     vec![
-        Line::Header(header()),
+        Line::Header(Box::new(header())),
         Line::Load(Load {
             workload: "normal".to_owned(),
             engine: Engine::InnoDb,

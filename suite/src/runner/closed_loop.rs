@@ -57,7 +57,6 @@ impl Measured {
     pub fn rate(&self) -> f64 {
         let seconds = self.time.as_secs_f64();
         if seconds > 0.0 {
-            #[allow(clippy::cast_precision_loss)] // never 2⁵² queries
             let queries = self.queries as f64;
             queries / seconds
         } else {

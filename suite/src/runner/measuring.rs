@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn an_interrupted_matrix_goes_on_where_it_stopped() {
-        let mut lines = vec![Line::Header(sample::header())];
+        let mut lines = vec![Line::Header(Box::new(sample::header()))];
         let (result, _) = sitting(Behaviour::Right, &mut lines, 7);
         assert!(matches!(result, Err(SuiteError::Interrupted)));
         assert_eq!(lines.len(), 1 + 7);

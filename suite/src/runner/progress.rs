@@ -68,7 +68,7 @@ impl Progress {
         self.planned_done += planned;
         if let Some(bar) = &self.bar {
             let part = self.planned_done / self.planned.max(f64::MIN_POSITIVE);
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 0 to 1000
+
             bar.set_position((part.clamp(0.0, 1.0) * 1_000.0) as u64);
         }
     }
@@ -120,7 +120,6 @@ impl Default for Progress {
 }
 
 fn minutes(seconds: f64) -> String {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates, which is fine
     let seconds = seconds.ceil() as u64;
     match seconds {
         0..=59 => format!("{seconds} s"),

@@ -151,7 +151,7 @@ impl Sitting<'_> {
         let mut journal = match file::header(&lines) {
             None => {
                 let journal = Journal::create(&self.request.out, &header)?;
-                lines.push(Line::Header(header));
+                lines.push(Line::Header(Box::new(header)));
                 journal
             }
             Some(before) => {
@@ -209,7 +209,7 @@ impl Sitting<'_> {
             stop_if_asked()?;
             progress.preparing(&format!("loading {}", engine.title()));
             let load = loading.load(connection, *engine)?;
-            #[allow(clippy::cast_precision_loss)] // sizes far below 2⁵²
+
             let megabytes = load.disk_bytes as f64 / 1e6;
             progress.note(&format!(
                 "{:<10} loaded in {:.1} s, {megabytes:.0} MB on disk",

@@ -1,0 +1,123 @@
+//! What the command says to wrong input: an error that names what is allowed.
+
+use assert_cmd::Command;
+use predicates::prelude::PredicateBooleanExt;
+use predicates::str::contains;
+
+/// The command, in a directory of its own and without a MariaDB.
+fn peregrine(dir: &tempfile::TempDir) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("peregrine"));
+    command
+        .current_dir(dir.path())
+        .env("MARIADB_BASEDIR", dir.path().join("no-mariadb"));
+    command
+}
+
+fn refused(arguments: &[&str], names: &[&str]) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut assertion = peregrine(&dir).args(arguments).assert().failure();
+    for name in names {
+        assertion = assertion.stderr(contains(*name));
+    }
+    assertion.stderr(contains("panicked").not());
+}
+
+#[test]
+fn unknown_names_are_answered_with_the_known_ones() {
+    refused(
+        &["bench", "run", "--engines", "innodb,falcon"],
+        &["falcon", "innodb", "myisam", "aria", "myrocks", "peregrine"],
+    );
+    refused(
+        &["bench", "run", "--queries", "READ_ALL"],
+        &["READ_ALL", "READ_PK_POINT", "READ_FTS"],
+    );
+    refused(
+        &["bench", "run", "--profile", "slow"],
+        &["slow", "quick", "standard", "paper"],
+    );
+    refused(
+        &["bench", "run", "--protocol", "html"],
+        &["html", "text", "prepared", "both"],
+    );
+    refused(
+        &["bench", "run", "--placement", "odd"],
+        &["odd", "paired", "free"],
+    );
+    refused(
+        &["bench", "crash", "--engine", "falcon"],
+        &["falcon", "peregrine"],
+    );
+    refused(&["bench", "fly"], &["fly", "run"]);
+    refused(
+        &["fly"],
+        &["fly", "peregrine --help", "unrecognized subcommand"],
+    );
+}
+
+#[test]
+fn values_out_of_range_are_refused() {
+    refused(&["bench", "run", "--threads", "0"], &["--threads", "1"]);
+    refused(&["bench", "run", "--threads", "x"], &["--threads"]);
+    refused(&["bench", "run", "--rows", "0"], &["--rows"]);
+    refused(&["bench", "run", "--cache", "lots"], &["--cache", "128M"]);
+    refused(&["bench", "run", "--cache", "99999999999G"], &["--cache"]);
+    refused(&["bench", "run", "--run-time", "-1"], &["--run-time"]);
+    refused(&["bench", "run", "--run-time=NaN"], &["seconds"]);
+    refused(
+        &["bench", "run", "--charset", "latin1;--"],
+        &["character set", "utf8mb4"],
+    );
+    refused(&["bench", "crash", "--kills", "0"], &["--kills"]);
+}
+
+#[test]
+fn no_mariadb_says_what_to_install() {
+    for arguments in [
+        &["server", "start", "--dir", "here"][..],
+        &["bench", "run", "--engines", "innodb", "--out", "there"],
+        &["bench", "crash", "--engine", "innodb", "--dir", "here"],
+    ] {
+        refused(
+            arguments,
+            &["no MariaDB was found", "make mariadb", "apt-get install"],
+        );
+    }
+}
+
+#[test]
+fn no_plugin_says_what_to_build() {
+    refused(
+        &["bench", "crash", "--plugin", "nowhere.so"],
+        &["nowhere.so", "make plugin"],
+    );
+}
+
+#[test]
+fn no_server_says_how_to_start_one() {
+    let dir = tempfile::tempdir().expect("a directory");
+    peregrine(&dir)
+        .args(["server", "status", "--dir", "here"])
+        .assert()
+        .code(3)
+        .stdout(contains("stopped"));
+    peregrine(&dir)
+        .args(["server", "sql", "--dir", "here", "SELECT 1"])
+        .assert()
+        .failure()
+        .stderr(contains("peregrine server start"));
+    peregrine(&dir)
+        .args(["server", "stop", "--dir", "here"])
+        .assert()
+        .success()
+        .stdout(contains("no server runs"));
+}
+
+#[test]
+fn reports_and_resumptions_need_results() {
+    refused(&["bench", "report", "nothing-here"], &["nothing-here"]);
+    refused(
+        &["bench", "run", "--resume", "--out", "nothing-here"],
+        &["nothing-here"],
+    );
+}

@@ -1,0 +1,235 @@
+//! One writer thread: transaction after transaction until the server is gone.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use mysql::prelude::Queryable;
+
+use super::history::{Author, State, Transaction};
+use crate::error::{Result, StatementContext};
+use crate::target::mariadb::MariaDb;
+
+/// What a writer knows when the server is gone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// What every acknowledged commit together made.
+    pub acknowledged: State,
+    /// The transaction whose COMMIT was sent and not answered: it may be there or not, but not in
+    /// part.
+    pub in_flight: Option<Transaction>,
+    /// Transactions that the server refused, and that were rolled back.
+    pub refused: u64,
+    /// The first reason it gave.
+    pub reason: Option<String>,
+    /// The last transaction number used.
+    pub number: u64,
+}
+
+/// Counts what all writers have done so far.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Commits acknowledged.
+    pub commits: AtomicU64,
+}
+
+/// Something that a writer can run statements on; the real one is a connection.
+pub trait Statements {
+    /// Runs a statement.
+    ///
+    /// # Errors
+    /// What went wrong, and whether the connection is gone.
+    fn run(&mut self, statement: &str) -> std::result::Result<(), Failure>;
+}
+
+/// Why a statement failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The server refused it and is still there.
+    Refused(String),
+    /// The connection is gone.
+    Gone,
+}
+
+impl Statements for mysql::Conn {
+    fn run(&mut self, statement: &str) -> std::result::Result<(), Failure> {
+        self.query_drop(statement).map_err(|error| match error {
+            mysql::Error::MySqlError(error) => Failure::Refused(error.to_string()),
+            _ => Failure::Gone,
+        })
+    }
+}
+
+/// Opens a connection for a writer.
+///
+/// # Errors
+/// When the server refuses.
+pub fn connect(socket: &Path, schema: &str) -> Result<mysql::Conn> {
+    let mut connection = MariaDb::new(socket).administration()?;
+    connection
+        .select_db(schema)
+        .running(&format!("USE {schema}"))?;
+    Ok(connection)
+}
+
+/// Writes until the connection is gone or `stop` is set, beginning with `state`.
+pub fn write(
+    connection: &mut dyn Statements,
+    author: &mut Author,
+    state: State,
+    number: u64,
+    counters: &Counters,
+    stop: &AtomicBool,
+) -> Ending {
+    let mut ending = Ending {
+        acknowledged: state,
+        number,
+        ..Ending::default()
+    };
+    while !stop.load(Ordering::Relaxed) {
+        let transaction = author.next(&ending.acknowledged);
+        ending.number = transaction.number;
+        match attempt(connection, &transaction) {
+            Attempt::Acknowledged => {
+                counters.commits.fetch_add(1, Ordering::Relaxed);
+                ending.acknowledged = transaction.after;
+            }
+            Attempt::Undone => {}
+            Attempt::Refused(reason) => {
+                ending.refused += 1;
+                ending.reason.get_or_insert(reason);
+            }
+            Attempt::Unknown => {
+                ending.in_flight = Some(transaction);
+                return ending;
+            }
+            Attempt::Gone => return ending,
+        }
+    }
+    ending
+}
+
+enum Attempt {
+    /// COMMIT was answered.
+    Acknowledged,
+    /// Rolled back on purpose.
+    Undone,
+    /// Refused by the server and rolled back.
+    Refused(String),
+    /// COMMIT was sent, and no answer came.
+    Unknown,
+    /// The connection went before COMMIT was sent.
+    Gone,
+}
+
+fn attempt(connection: &mut dyn Statements, transaction: &Transaction) -> Attempt {
+    let body = std::iter::once("BEGIN").chain(transaction.statements.iter().map(String::as_str));
+    for statement in body {
+        match connection.run(statement) {
+            Ok(()) => {}
+            Err(Failure::Gone) => return Attempt::Gone,
+            Err(Failure::Refused(reason)) => {
+                return match connection.run("ROLLBACK") {
+                    Err(Failure::Gone) => Attempt::Gone,
+                    _ => Attempt::Refused(reason),
+                }
+            }
+        }
+    }
+    if !transaction.commits {
+        return match connection.run("ROLLBACK") {
+            Err(Failure::Gone) => Attempt::Gone,
+            _ => Attempt::Undone,
+        };
+    }
+    match connection.run("COMMIT") {
+        Ok(()) => Attempt::Acknowledged,
+        // A COMMIT that is refused leaves the transaction undone.
+        Err(Failure::Refused(reason)) => match connection.run("ROLLBACK") {
+            Err(Failure::Gone) => Attempt::Unknown,
+            _ => Attempt::Refused(reason),
+        },
+        Err(Failure::Gone) => Attempt::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers so many statements and is gone then; refuses those that hold `refused`.
+    struct Script {
+        left: usize,
+        refused: &'static str,
+        ran: Vec<String>,
+    }
+
+    impl Statements for Script {
+        fn run(&mut self, statement: &str) -> std::result::Result<(), Failure> {
+            if self.left == 0 {
+                return Err(Failure::Gone);
+            }
+            self.left -= 1;
+            self.ran.push(statement.to_owned());
+            if !self.refused.is_empty() && statement.starts_with(self.refused) {
+                return Err(Failure::Refused("as asked".to_owned()));
+            }
+            Ok(())
+        }
+    }
+
+    fn until_gone(left: usize, refused: &'static str) -> (Ending, Vec<String>) {
+        let mut script = Script {
+            left,
+            refused,
+            ran: Vec::new(),
+        };
+        let mut author = Author::new(1, 0, 0, 4, 0);
+        let counters = Counters::default();
+        let stop = AtomicBool::new(false);
+        let ending = write(
+            &mut script,
+            &mut author,
+            State::default(),
+            0,
+            &counters,
+            &stop,
+        );
+        let commits = counters.commits.load(Ordering::Relaxed);
+        assert_eq!(commits, ending.acknowledged.commits.len() as u64);
+        (ending, script.ran)
+    }
+
+    #[test]
+    fn only_an_unanswered_commit_is_in_flight() {
+        for left in 0..200 {
+            let (ending, ran) = until_gone(left, "");
+            let answered = ran
+                .iter()
+                .filter(|statement| *statement == "COMMIT")
+                .count();
+            assert_eq!(ending.acknowledged.commits.len(), answered);
+            // What came last decides: the statement that would come next is COMMIT exactly when the
+            // row in the table of commits was written and the transaction is to be committed.
+            if let Some(transaction) = &ending.in_flight {
+                assert!(transaction.commits);
+                assert_eq!(ran.last(), transaction.statements.last());
+                assert!(!ending.acknowledged.commits.contains(&transaction.number));
+            }
+        }
+        assert!((0..200).any(|left| until_gone(left, "").0.in_flight.is_some()));
+    }
+
+    #[test]
+    fn what_the_server_refuses_is_rolled_back_and_not_expected() {
+        let (ending, ran) = until_gone(500, "UPDATE");
+        assert!(ending.refused > 0);
+        assert_eq!(ending.reason.as_deref(), Some("as asked"));
+        for pair in ran.windows(2) {
+            if pair[0].starts_with("UPDATE") {
+                assert_eq!(pair[1], "ROLLBACK");
+            }
+        }
+        let (ending, _) = until_gone(500, "COMMIT");
+        assert!(ending.acknowledged.commits.is_empty());
+    }
+}
