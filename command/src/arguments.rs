@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 /// Peregrine: a private MariaDB with the engine in it, and the benchmark that compares engines.
 #[derive(Debug, Parser)]
@@ -11,6 +12,51 @@ pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
     pub action: Action,
+}
+
+impl Arguments {
+    /// Reads the command line. What is wrong with it is told, with all that is allowed, and ends the
+    /// program.
+    #[must_use]
+    pub fn read() -> Self {
+        Self::try_parse().unwrap_or_else(|error| {
+            let known = match error.kind() {
+                ErrorKind::UnknownArgument => allowed(|command| {
+                    let options = command.get_arguments().filter_map(clap::Arg::get_long);
+                    let mut names: Vec<String> = options.map(|name| format!("--{name}")).collect();
+                    names.extend(["--help".to_owned()]);
+                    ("options", names)
+                }),
+                ErrorKind::InvalidSubcommand => allowed(|command| {
+                    let actions = command.get_subcommands().map(clap::Command::get_name);
+                    ("actions", actions.map(str::to_owned).collect())
+                }),
+                _ => None,
+            };
+            if let Some(known) = known {
+                // Without standard error there is nobody to tell it.
+                let _ = error.print();
+                eprintln!("{known}");
+                std::process::exit(2);
+            }
+            error.exit()
+        })
+    }
+}
+
+/// What the innermost action on the command line allows.
+fn allowed(names: impl Fn(&clap::Command) -> (&'static str, Vec<String>)) -> Option<String> {
+    let mut command = Arguments::command();
+    let mut path = command.get_name().to_owned();
+    for word in std::env::args().skip(1) {
+        let Some(next) = command.find_subcommand(&word).cloned() else {
+            break;
+        };
+        path = format!("{path} {word}");
+        command = next;
+    }
+    let (what, names) = names(&command);
+    (!names.is_empty()).then(|| format!("\nThe {what} of {path}: {}", names.join(", ")))
 }
 
 /// The command's actions.
@@ -22,6 +68,17 @@ pub enum Action {
     /// The benchmark: engines side by side on table `normal`.
     #[command(subcommand)]
     Bench(BenchAction),
+    /// Verifies the files of a database that is not in use: checksums, tree order, and that every
+    /// index entry has its row and the reverse. Exit status 1 when something is wrong.
+    Check(CheckArguments),
+}
+
+/// What to verify.
+#[derive(Debug, Args)]
+pub struct CheckArguments {
+    /// The database's directory; with MariaDB it is `peregrine` in the data directory.
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
 }
 
 /// What can be done with the private server.

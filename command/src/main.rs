@@ -3,18 +3,18 @@
 
 mod arguments;
 mod bench;
+mod check;
 mod server;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use arguments::{Action, Arguments};
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().action {
+    let result = match Arguments::read().action {
         Action::Server(action) => server::run(&action),
         Action::Bench(action) => bench::run(&action),
+        Action::Check(arguments) => check::run(&arguments),
     };
     result.unwrap_or_else(|error| {
         eprintln!("peregrine: {error}");

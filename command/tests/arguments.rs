@@ -48,11 +48,12 @@ fn unknown_names_are_answered_with_the_known_ones() {
         &["bench", "crash", "--engine", "falcon"],
         &["falcon", "peregrine"],
     );
-    refused(&["bench", "fly"], &["fly", "run"]);
+    refused(&["bench", "fly"], &["fly", "run", "report", "crash"]);
     refused(
-        &["fly"],
-        &["fly", "peregrine --help", "unrecognized subcommand"],
+        &["bench", "run", "--engine", "innodb"],
+        &["--engine", "--engines", "--threads", "--resume"],
     );
+    refused(&["fly"], &["fly", "server", "bench", "check"]);
 }
 
 #[test]
@@ -62,7 +63,7 @@ fn values_out_of_range_are_refused() {
     refused(&["bench", "run", "--rows", "0"], &["--rows"]);
     refused(&["bench", "run", "--cache", "lots"], &["--cache", "128M"]);
     refused(&["bench", "run", "--cache", "99999999999G"], &["--cache"]);
-    refused(&["bench", "run", "--run-time", "-1"], &["--run-time"]);
+    refused(&["bench", "run", "--run-time=-1"], &["seconds"]);
     refused(&["bench", "run", "--run-time=NaN"], &["seconds"]);
     refused(
         &["bench", "run", "--charset", "latin1;--"],
@@ -111,6 +112,12 @@ fn no_server_says_how_to_start_one() {
         .assert()
         .success()
         .stdout(contains("no server runs"));
+}
+
+#[test]
+fn checking_what_is_no_database_is_an_error() {
+    refused(&["check", "nothing-here"], &["nothing-here"]);
+    refused(&["check"], &["DIR"]);
 }
 
 #[test]

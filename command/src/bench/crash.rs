@@ -10,6 +10,7 @@ use peregrine_suite::server::Installation;
 use peregrine_suite::target::Engine;
 
 use crate::arguments::CrashArguments;
+use crate::check;
 
 /// Runs the rounds and prints one line; exit status 1 when a promise was broken.
 ///
@@ -39,7 +40,7 @@ pub fn run(arguments: &CrashArguments) -> Result<ExitCode> {
         installation: Installation::find(&target)?,
         plugin,
         server_options: arguments.options.clone(),
-        check_files: None,
+        check_files: (engine == Engine::Peregrine).then_some(&check::look),
     };
     let outcome = match crash::run(&request, |line| eprintln!("{line}")) {
         Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),

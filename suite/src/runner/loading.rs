@@ -122,7 +122,9 @@ fn bring_to_rest(connection: &mut mysql::Conn, engine: Engine) -> Result<()> {
             connection,
             "SET GLOBAL rocksdb_force_flush_memtable_and_lzero_now = 1",
         ),
-        _ => Ok(()),
+        // Until a checkpoint, changed pages are in memory and in the log only.
+        Engine::Peregrine => run(connection, "SET GLOBAL peregrine_checkpoint_now = ON"),
+        Engine::InnoDb | Engine::MyIsam | Engine::Aria => Ok(()),
     }
 }
 

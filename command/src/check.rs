@@ -1,0 +1,65 @@
+//! `peregrine check`: the files of a closed database, verified.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use peregrine::check::Report;
+use peregrine_suite::error::{Result, SuiteError};
+
+use crate::arguments::CheckArguments;
+
+/// Verifies and prints counts and what is wrong; exit status 1 when something is.
+///
+/// # Errors
+/// When the database can't be opened, e.g. because it is in use.
+pub fn run(arguments: &CheckArguments) -> Result<ExitCode> {
+    let report = verify(&arguments.dir)?;
+    for table in &report.tables {
+        println!("{}: {} rows", table.name, table.rows);
+        for (index, entries) in &table.indexes {
+            println!("  index {index}: {entries} entries");
+        }
+    }
+    println!(
+        "{} tables, {} pages, {} of them unused, {} log records since the last checkpoint, {} entries in flight at it",
+        report.tables.len(),
+        report.pages,
+        report.unused_pages,
+        report.log_records,
+        report.in_flight
+    );
+    if report.is_sound() {
+        println!("no problem found");
+        return Ok(ExitCode::SUCCESS);
+    }
+    for problem in &report.problems {
+        println!("problem: {problem}");
+    }
+    if report.more_problems > 0 {
+        println!("and {} problems more", report.more_problems);
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+/// Verifies the database in `dir`.
+///
+/// # Errors
+/// When it can't be opened.
+pub fn verify(dir: &Path) -> Result<Report> {
+    let mut report = Report::default();
+    peregrine::check::check(dir, &mut report)
+        .map_err(|error| SuiteError::Server(format!("{}: {error}", dir.display())))?;
+    Ok(report)
+}
+
+/// The engine's directory in a server's data directory, verified: what is wrong, if anything.
+///
+/// # Errors
+/// When it can't be opened.
+pub fn look(data_dir: &Path) -> Result<Option<String>> {
+    let report = verify(&data_dir.join("peregrine"))?;
+    Ok(report.problems.first().map(|first| {
+        let others = report.problems.len() as u64 - 1 + report.more_problems;
+        format!("peregrine check: {first} (and {others} problems more)")
+    }))
+}
