@@ -47,6 +47,22 @@ static MYSQL_SYSVAR_ULONG(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUG
                           "and synced each second (a crash can take the last second)",
                           nullptr, update_flush, 1, 0, 2, 0);
 
+static my_bool checkpoint_now;
+
+static void take_checkpoint(MYSQL_THD, st_mysql_sys_var *, void *, const void *value) {
+  if (!*static_cast<const my_bool *>(value) || !engine) return;
+  /* The server holds this lock for every SET GLOBAL; a checkpoint takes too long for that. */
+  mysql_mutex_unlock(&LOCK_global_system_variables);
+  if (peregrine_engine_checkpoint(engine) != PEREGRINE_OK)
+    my_printf_error(ER_UNKNOWN_ERROR, "Peregrine: %s", MYF(0), last_error_text().c_ptr_safe());
+  mysql_mutex_lock(&LOCK_global_system_variables);
+}
+
+static MYSQL_SYSVAR_BOOL(checkpoint_now, checkpoint_now, PLUGIN_VAR_RQCMDARG,
+                         "Set to ON: a checkpoint is taken, and the statement ends when it is "
+                         "complete. It always reads OFF",
+                         nullptr, take_checkpoint, 0);
+
 static MYSQL_THDVAR_UINT(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
                          "Seconds that a statement waits for a row lock before it fails with error "
                          "1205; 0 does not wait. lock_wait_timeout, where less, counts instead",
@@ -55,7 +71,8 @@ static MYSQL_THDVAR_UINT(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
 st_mysql_sys_var *system_variables[] = {
     MYSQL_SYSVAR(buffer_pool_size),        MYSQL_SYSVAR(log_size),
     MYSQL_SYSVAR(checkpoint_interval),     MYSQL_SYSVAR(flush_log_at_trx_commit),
-    MYSQL_SYSVAR(lock_wait_timeout),       nullptr,
+    MYSQL_SYSVAR(lock_wait_timeout),       MYSQL_SYSVAR(checkpoint_now),
+    nullptr,
 };
 
 uint lock_wait_seconds(THD *thd) {
