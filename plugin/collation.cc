@@ -312,6 +312,11 @@ extern "C" size_t peregrine_plugin_sort_key(uint32_t collation, const uint8_t *v
         size_t n =
             transform(charset, buffer.get(), room, value, length, w->level_flags[level]);
         write(buffer.get(), n, level);
+        if (is_char && level == 0) {
+          const char *begin = reinterpret_cast<const char *>(value);
+          size_t characters = charset->cset->numchars(charset, begin, begin + length);
+          output.number(32768 + n / w->unit - characters);
+        }
       }
       break;
     }

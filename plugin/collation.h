@@ -21,8 +21,9 @@
    byte 0 end the string.
 
    Several levels follow one another, each ended by itself; those above the first always pad. CHAR
-   columns of collations without padding are compared as if filled up with spaces, so their keys pad.
-   Collations whose weights are of neither
+   columns of collations without padding are compared as if filled up with spaces to the same number
+   of characters. So their keys pad, and then say how many weights there are more, or fewer, than
+   characters (2 bytes): that many the string filled up is longer. Collations whose weights are of neither
    kind are filled up to the width of the column by the server's own function. */
 
 #ifndef PEREGRINE_COLLATION_H

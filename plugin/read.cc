@@ -9,12 +9,10 @@ namespace peregrine {
 
 /* Tells the engine the key to search in, where it does not know it yet. */
 int RowHandler::use_key(uint key) {
-  const bool index_only = keyread_enabled();
-  if (likely(used_key_ == key && used_index_only_ == index_only)) return 0;
-  int code = peregrine_use_key(handle_, key == MAX_KEY ? UINT32_MAX : key, lock_, index_only);
+  if (likely(used_key_ == key)) return 0;
+  int code = peregrine_use_key(handle_, key == MAX_KEY ? UINT32_MAX : key, lock_);
   if (unlikely(code != PEREGRINE_OK)) return server_error(code, ha_thd());
   used_key_ = key;
-  used_index_only_ = index_only;
   return 0;
 }
 

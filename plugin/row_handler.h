@@ -80,6 +80,7 @@ class RowHandler final : public handler {
   int delete_row(const uchar *record) override;
   void get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted,
                           ulonglong *first, ulonglong *reserved) override;
+  void release_auto_increment() override;
   int reset_auto_increment(ulonglong value) override;
 
   /* What the optimizer asks: statistics.cc. */
@@ -106,7 +107,11 @@ class RowHandler final : public handler {
   int finish_change(int code);
   int session(peregrine_session **out);
   peregrine_target target(uchar *record) const {
-    return {record, reinterpret_cast<const uint8_t *>(table->read_set->bitmap)};
+    return {record, words(table->read_set)};
+  }
+  static const uint64_t *words(const MY_BITMAP *map) {
+    static_assert(sizeof(my_bitmap_map) == sizeof(uint64_t), "words of 64 bits");
+    return reinterpret_cast<const uint64_t *>(map->bitmap);
   }
   void raise_auto_increment();
   bool count_rows(THD *thd, uint key, ulonglong *rows, int *error);
@@ -117,12 +122,13 @@ class RowHandler final : public handler {
   /* How rows are locked when read: decided by store_lock and external_lock. */
   peregrine_lock lock_ = PEREGRINE_LOCK_NONE;
   peregrine_lock stored_lock_ = PEREGRINE_LOCK_NONE;
-  /* The key and manner of the scan that is open, as the engine knows them. */
+  /* The key of the scan that is open, as the engine knows it. */
   uint used_key_ = MAX_KEY;
-  bool used_index_only_ = false;
   bool has_range_end_ = false;
   /* Whether the next rnd_next is the first of its scan. */
   bool scan_begins_ = false;
+  /* Where the automatic values that the statement has reserved end; 0 when none are. */
+  ulonglong reserved_end_ = 0;
   /* The key with the last duplicate. */
   uint duplicate_key_ = MAX_KEY;
 };

@@ -33,7 +33,8 @@ int RowHandler::update_row(const uchar *old_record, const uchar *new_record) {
   peregrine_session *session;
   if (int error = this->session(&session)) return error;
   int code = peregrine_update(handle_, session, old_record, new_record,
-                              reinterpret_cast<const uint8_t *>(table->write_set->bitmap));
+                              words(table->write_set));
+  if (code == PEREGRINE_END) return HA_ERR_RECORD_IS_THE_SAME;
   if (int error = finish_change(code)) return error;
   if (table->found_next_number_field && new_record == table->record[0] &&
       bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
@@ -78,11 +79,19 @@ void RowHandler::get_auto_increment(ulonglong offset, ulonglong increment, ulong
   if (code == PEREGRINE_OK) {
     *first = value;
     *reserved = MY_MAX(wanted, 1ULL);
+    reserved_end_ = value + *reserved * increment;
   } else {
     /* Beyond the column's values: the server reports it. */
     *first = max == ULONGLONG_MAX || code != PEREGRINE_TOO_LARGE ? ULONGLONG_MAX : max + 1;
     *reserved = 0;
   }
+}
+
+/* The statement has ended: what it reserved and did not use is free again. */
+void RowHandler::release_auto_increment() {
+  if (reserved_end_ && next_insert_id && next_insert_id < reserved_end_)
+    peregrine_table_return_auto_increment(share_->table, next_insert_id, reserved_end_);
+  reserved_end_ = 0;
 }
 
 int RowHandler::reset_auto_increment(ulonglong value) {

@@ -203,6 +203,10 @@ int peregrine_table_analyze(peregrine_table *table);
 int peregrine_table_reserve_auto_increment(peregrine_table *table, uint64_t count,
                                            uint64_t increment, uint64_t offset, uint64_t max,
                                            uint64_t *first);
+/* Gives back values that were reserved and not used, where nobody has reserved more since: the
+   counter goes from `reserved_end` back to `next`. */
+int peregrine_table_return_auto_increment(peregrine_table *table, uint64_t next,
+                                          uint64_t reserved_end);
 int peregrine_table_raise_auto_increment(peregrine_table *table, uint64_t next);
 
 /* The greatest length of a row's position in bytes, ending length included. */
@@ -267,18 +271,18 @@ typedef enum peregrine_seek {
 } peregrine_seek;
 
 /* How rows are read: the record buffer that they go to, and the columns wanted, as the server's
-   bitmap (bit n of byte n / 8). Only these columns are written to the record. */
+   bitmap (bit n % 64 of word n / 64). Only these columns are written to the record. */
 typedef struct peregrine_target {
   uint8_t *record;
-  const uint8_t *columns;
+  const uint64_t *columns;
 } peregrine_target;
 
 int peregrine_handle_open(peregrine_table *table, peregrine_handle **out);
 void peregrine_handle_close(peregrine_handle *handle);
 
 /* Uses the server's key `key` (UINT32_MAX: the order of the table) for the searches that follow.
-   `index_only`: rows are not fetched where the key has the columns wanted. */
-int peregrine_use_key(peregrine_handle *handle, uint32_t key, uint32_t lock, uint32_t index_only);
+   Rows are not fetched where the key has the columns wanted. */
+int peregrine_use_key(peregrine_handle *handle, uint32_t key, uint32_t lock);
 
 /* Ends forward scans after the rows that start with (`inclusive`) or before those that are not
    less than a key image; `key` NULL takes the end back. */
@@ -312,10 +316,10 @@ int peregrine_read_position(peregrine_handle *handle, peregrine_session *session
 int peregrine_insert(peregrine_handle *handle, peregrine_session *session, const uint8_t *record);
 
 /* Changes the row last read. Columns outside `changed` (a bitmap) whose bytes are the same in
-   both records keep their value. */
+   both records keep their value. PEREGRINE_END: the row had all the values already. */
 int peregrine_update(peregrine_handle *handle, peregrine_session *session,
                      const uint8_t *old_record, const uint8_t *new_record,
-                     const uint8_t *changed);
+                     const uint64_t *changed);
 
 /* Deletes the row last read. */
 int peregrine_delete(peregrine_handle *handle, peregrine_session *session);

@@ -197,7 +197,7 @@ pub struct Target {
     /// The record buffer.
     pub record: *mut u8,
     /// The columns wanted, a bitmap.
-    pub columns: *const u8,
+    pub columns: *const u64,
 }
 
 const _: () = {

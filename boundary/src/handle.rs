@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use peregrine::{Cursor, CursorOptions, RowLock, Seek, Table, Transaction, Value};
+use peregrine::{Cursor, CursorOptions, RowLock, RowView, Seek, Table, Transaction, Value};
 
 use crate::c_types::{Code, Target};
 use crate::failure::{Failure, Outcome};
@@ -50,7 +50,6 @@ pub struct Handle {
     /// The server's key in use, `u32::MAX` for the table's own order.
     key: u32,
     lock: RowLock,
-    index_only: bool,
     /// The cursor in use, and the one used before it: statements often take turns.
     cursor: Option<(Purpose, Cursor)>,
     spare: Option<(Purpose, Cursor)>,
@@ -66,6 +65,8 @@ pub struct Handle {
     cursor_has_end: bool,
     /// The session's generation at the scan's last search.
     generation: u64,
+    /// The key of the row that is being changed.
+    row_key: Vec<u8>,
     /// Large values of the row last read, by the engine's column.
     memory: Vec<Vec<u8>>,
     rows_read: u64,
@@ -79,7 +80,6 @@ impl Handle {
             shared,
             key: u32::MAX,
             lock: RowLock::None,
-            index_only: false,
             cursor: None,
             spare: None,
             positioned: None,
@@ -91,6 +91,7 @@ impl Handle {
             next_end: None,
             cursor_has_end: false,
             generation: 0,
+            row_key: Vec::new(),
             memory: Vec::new(),
             rows_read: 0,
         }
@@ -101,13 +102,12 @@ impl Handle {
     }
 
     /// Uses a key of the server's for the searches that follow.
-    pub fn use_key(&mut self, key: u32, lock: RowLock, index_only: bool) -> Outcome {
+    pub fn use_key(&mut self, key: u32, lock: RowLock) -> Outcome {
         if key != u32::MAX {
             self.layout().key(key)?;
         }
         self.key = key;
         self.lock = lock;
-        self.index_only = index_only;
         self.next_end = None;
         self.current = Current::None;
         Ok(())
@@ -168,7 +168,7 @@ impl Handle {
     }
 
     /// Makes the cursor ready for a search that reads `wanted`.
-    fn prepare_cursor(&mut self, wanted: &[u8]) -> Outcome {
+    fn prepare_cursor(&mut self, wanted: &[u64]) -> Outcome {
         let layout = &self.shared.layout;
         let index = match self.key {
             u32::MAX => 0,
@@ -176,8 +176,7 @@ impl Handle {
         };
         let index_only = index != 0
             && self.lock == RowLock::None
-            && (self.index_only
-                || self.scan_projection.fits(wanted, Some(index))
+            && (self.scan_projection.fits(wanted, Some(index))
                 || layout
                     .stored
                     .iter()
@@ -317,7 +316,7 @@ impl Handle {
         &mut self,
         transaction: &mut Transaction,
         found: bool,
-        wanted: &[u8],
+        wanted: &[u64],
         record: &mut [u8],
     ) -> Outcome<bool> {
         if !found {
@@ -342,7 +341,7 @@ impl Handle {
                 layout.stored.iter().enumerate().all(|(s, &c)| {
                     !has(wanted, c) || index.is_none_or(|i| table.index_covers(i, s))
                 });
-            if covered || self.index_only {
+            if covered {
                 cursor.set_columns(Some(&self.scan_projection.stored()));
             } else {
                 // The server wants more than when the scan began: this row comes from the table.
@@ -474,10 +473,10 @@ impl Handle {
         // SAFETY: by the caller's promise.
         unsafe { record::values(self.layout(), record, &mut values)? };
         let result = transaction.insert(&self.table, &values);
-        self.checked(result)
+        checked(self.layout(), result)
     }
 
-    /// Changes the row last read.
+    /// Changes the row last read; false when it is the same already.
     ///
     /// # Safety
     /// `old` and `new` must be records of the table, their blobs valid; `changed` a bitmap of its
@@ -487,8 +486,8 @@ impl Handle {
         transaction: &mut Transaction,
         old: *const u8,
         new: *const u8,
-        changed: *const u8,
-    ) -> Outcome {
+        changed: *const u64,
+    ) -> Outcome<bool> {
         // SAFETY: by the caller's promise.
         let (old, new, changed) = unsafe {
             (
@@ -497,7 +496,8 @@ impl Handle {
                 self.shared.bitmap(changed)?,
             )
         };
-        let layout = self.layout();
+        let shared = Arc::clone(&self.shared);
+        let layout = &shared.layout;
         let mut values = Values::new();
         for &number in &layout.stored {
             let column = &layout.columns[number];
@@ -509,33 +509,51 @@ impl Handle {
                 values.push(Value::OutOfRow(0));
             }
         }
-        let result = transaction.update(&self.table, self.current_key()?, &values);
-        self.checked(result)
+        let mut key = std::mem::take(&mut self.row_key);
+        key.clear();
+        key.extend_from_slice(self.current_key()?);
+        let result = self.update_kept(transaction, &key, values);
+        self.row_key = key;
+        result
+    }
+
+    /// Updates a row; values given as outside the row are as they are now.
+    fn update_kept(
+        &mut self,
+        transaction: &mut Transaction,
+        key: &[u8],
+        given: Values<'_>,
+    ) -> Outcome<bool> {
+        let layout = &self.shared.layout;
+        let cursor = match self.current {
+            Current::Position => &mut self.positioned,
+            _ => &mut self.cursor,
+        };
+        if let Some((purpose, cursor)) = cursor {
+            // Read with a lock, so nobody has changed it since.
+            if purpose.lock == RowLock::Exclusive && !purpose.index_only {
+                let now = cursor.row()?;
+                if same_row(&given, &now)? {
+                    return Ok(false);
+                }
+                let row = with_kept(&given, |column| Ok(now.get(column)?))?;
+                checked(layout, transaction.update(&self.table, key, &row))?;
+                return Ok(true);
+            }
+        }
+        let read = |row: RowView<'_>| row.to_values();
+        let now = transaction
+            .get_locked(&self.table, key, RowLock::Exclusive, read)?
+            .ok_or_else(|| Failure::new(Code::Internal, "the row to change is gone"))??;
+        let row = with_kept(&given, |column| Ok(now[column].as_value()))?;
+        checked(layout, transaction.update(&self.table, key, &row))?;
+        Ok(true)
     }
 
     /// Deletes the row last read.
     pub fn delete(&mut self, transaction: &mut Transaction) -> Outcome {
         let result = transaction.delete(&self.table, self.current_key()?);
-        self.checked(result)
-    }
-
-    /// Names the server's key in a duplicate.
-    fn checked(&self, result: peregrine::Result<()>) -> Outcome {
-        result.map_err(|error| {
-            let key = match &error {
-                peregrine::Error::Duplicate { index } => self
-                    .layout()
-                    .key_of_index
-                    .get(*index)
-                    .copied()
-                    .unwrap_or(u32::MAX),
-                _ => u32::MAX,
-            };
-            Failure {
-                key,
-                ..error.into()
-            }
-        })
+        checked(self.layout(), result)
     }
 
     /// About how many rows lie between two key images.
@@ -583,7 +601,6 @@ impl Handle {
     pub fn reset(&mut self) {
         self.current = Current::None;
         self.next_end = None;
-        self.index_only = false;
         self.shared
             .engine
             .count_rows_read(std::mem::take(&mut self.rows_read));
@@ -593,6 +610,47 @@ impl Handle {
             }
         }
     }
+}
+
+/// A row in which values given as outside the row are taken from another.
+fn with_kept<'a>(
+    given: &[Value<'a>],
+    kept: impl Fn(usize) -> Outcome<Value<'a>>,
+) -> Outcome<Values<'a>> {
+    given
+        .iter()
+        .enumerate()
+        .map(|(column, &value)| match value {
+            Value::OutOfRow(_) => kept(column),
+            value => Ok(value),
+        })
+        .collect()
+}
+
+/// Whether a row has all values given, those given as outside the row aside.
+fn same_row(given: &[Value<'_>], now: &RowView<'_>) -> Outcome<bool> {
+    for (column, value) in given.iter().enumerate() {
+        if !matches!(value, Value::OutOfRow(_)) && now.get(column)? != *value {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Names the server's key in a duplicate.
+fn checked(layout: &Layout, result: peregrine::Result<()>) -> Outcome {
+    result.map_err(|error| {
+        let key = match &error {
+            peregrine::Error::Duplicate { index } => {
+                layout.key_of_index.get(*index).copied().unwrap_or(u32::MAX)
+            }
+            _ => u32::MAX,
+        };
+        Failure {
+            key,
+            ..error.into()
+        }
+    })
 }
 
 /// Makes a prefix the least that is greater than all that start with it; false: there is none.
@@ -624,7 +682,7 @@ impl SharedTable {
     /// # Safety
     /// They must be null or fit the table, and nobody else may use the record for `'a`.
     #[inline]
-    unsafe fn buffers<'a>(&self, target: Target) -> Outcome<(&'a [u8], &'a mut [u8])> {
+    unsafe fn buffers<'a>(&self, target: Target) -> Outcome<(&'a [u64], &'a mut [u8])> {
         if target.record.is_null() {
             return Err(Failure::argument("record"));
         }
@@ -638,8 +696,8 @@ impl SharedTable {
     /// # Safety
     /// `bitmap` must be null or a bitmap of the table's columns.
     #[inline]
-    unsafe fn bitmap<'a>(&self, bitmap: *const u8) -> Outcome<&'a [u8]> {
-        if bitmap.is_null() {
+    unsafe fn bitmap<'a>(&self, bitmap: *const u64) -> Outcome<&'a [u64]> {
+        if bitmap.is_null() || !bitmap.is_aligned() {
             return Err(Failure::argument("bitmap of columns"));
         }
         // SAFETY: not null, and fitting by the caller's promise.

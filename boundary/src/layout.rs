@@ -102,7 +102,7 @@ pub struct Layout {
     pub key_of_index: Vec<u32>,
     /// Bytes of a record.
     pub record_length: usize,
-    /// Bytes of a bitmap of columns.
+    /// Words of a bitmap of columns.
     pub bitmap_length: usize,
 }
 
@@ -137,7 +137,7 @@ impl Layout {
             keys: Vec::with_capacity(keys.len()),
             key_of_index: vec![u32::MAX],
             record_length,
-            bitmap_length: columns.len().div_ceil(8),
+            bitmap_length: columns.len().div_ceil(64),
         };
         let mut schema = TableSchema::default();
         for column in columns {

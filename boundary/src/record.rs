@@ -12,10 +12,10 @@ pub type Values<'a> = SmallVec<[Value<'a>; 32]>;
 
 /// Whether a bitmap of the server's has a column.
 #[inline]
-pub fn has(bitmap: &[u8], column: usize) -> bool {
+pub fn has(bitmap: &[u64], column: usize) -> bool {
     bitmap
-        .get(column / 8)
-        .is_some_and(|byte| byte >> (column % 8) & 1 != 0)
+        .get(column / 64)
+        .is_some_and(|word| word >> (column % 64) & 1 != 0)
 }
 
 /// The value of a column in a record.
@@ -147,7 +147,7 @@ unsafe fn blob<'a>(bytes: &[u8], length: usize) -> Outcome<&'a [u8]> {
 /// Which columns a reader wants, prepared: what it is compared with, and what is then done.
 #[derive(Debug, Default)]
 pub struct Projection {
-    wanted: Vec<u8>,
+    wanted: SmallVec<[u64; 2]>,
     /// The index whose entries alone are read; `None`: whole rows.
     index: Option<usize>,
     columns: Vec<(usize, usize)>,
@@ -157,15 +157,16 @@ pub struct Projection {
 impl Projection {
     /// Whether this is what `wanted` asks for.
     #[inline]
-    pub fn fits(&self, wanted: &[u8], index: Option<usize>) -> bool {
-        self.ready && self.index == index && self.wanted == wanted
+    pub fn fits(&self, wanted: &[u64], index: Option<usize>) -> bool {
+        // Words one by one: a call of memcmp would cost more than the few there are.
+        self.ready && self.index == index && self.wanted.iter().eq(wanted)
     }
 
     /// Prepares for another bitmap. `covers` tells whether an engine column can be read.
     pub fn prepare(
         &mut self,
         layout: &Layout,
-        wanted: &[u8],
+        wanted: &[u64],
         index: Option<usize>,
         covers: impl Fn(usize) -> bool,
     ) {

@@ -91,16 +91,11 @@ pub unsafe extern "C" fn peregrine_handle_close(pointer: *mut Handle) {
 /// # Safety
 /// `pointer` must be a handle of this thread.
 #[no_mangle]
-pub unsafe extern "C" fn peregrine_use_key(
-    pointer: *mut Handle,
-    key: u32,
-    lock: u32,
-    index_only: u32,
-) -> i32 {
+pub unsafe extern "C" fn peregrine_use_key(pointer: *mut Handle, key: u32, lock: u32) -> i32 {
     guard::reading(|| {
         // SAFETY: by the caller's promise.
         let handle = unsafe { handle(pointer)? };
-        handle.use_key(key, row_lock(lock)?, index_only != 0)?;
+        handle.use_key(key, row_lock(lock)?)?;
         Ok(true)
     })
 }
@@ -283,15 +278,13 @@ pub unsafe extern "C" fn peregrine_update(
     session: *mut SessionBox,
     old_record: *const u8,
     new_record: *const u8,
-    changed: *const u8,
+    changed: *const u64,
 ) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
         with(pointer, session, |handle, session| {
             let transaction = session.changing()?;
-            handle
-                .update(transaction, old_record, new_record, changed)
-                .map(|()| true)
+            handle.update(transaction, old_record, new_record, changed)
         })
     }
 }

@@ -399,6 +399,25 @@ pub unsafe extern "C" fn peregrine_table_reserve_auto_increment(
 /// # Safety
 /// `pointer` must be an open table.
 #[no_mangle]
+pub unsafe extern "C" fn peregrine_table_return_auto_increment(
+    pointer: *mut TableBox,
+    next: u64,
+    reserved_end: u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with_table(pointer, |_, table| {
+            table.return_auto_increment(next, reserved_end);
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be an open table.
+#[no_mangle]
 pub unsafe extern "C" fn peregrine_table_raise_auto_increment(
     pointer: *mut TableBox,
     next: u64,

@@ -260,7 +260,7 @@ impl Table {
     }
 
     /// Takes `n` values v, v + increment, … of the form offset + k × increment, not smaller than
-    /// the counter; returns the first. The counter moves past the last. Values are not given
+    /// the counter; returns the first. The counter moves an increment past the last. Values are not given
     /// back by rollback. With an `offset` of 0 or beyond `increment` it counts as 1.
     ///
     /// # Errors
@@ -273,6 +273,13 @@ impl Table {
         max: u64,
     ) -> Result<u64> {
         self.state.reserve_auto(n, increment, offset, max)
+    }
+
+    /// Gives back values from `next` on that [`Table::reserve_auto_increment`] reserved and that
+    /// were not used. `reserved_end` is where the counter stood after it, an increment behind the
+    /// last value; if it stands elsewhere by now, the values stay unused.
+    pub fn return_auto_increment(&self, next: u64, reserved_end: u64) {
+        self.state.return_auto(next, reserved_end);
     }
 
     /// Makes the counter at least `value` (after a row came with an explicit value, pass that

@@ -85,9 +85,9 @@ impl TableState {
                 .and_then(|s| s.checked_add(offset))
                 .filter(|&first| first <= max)
                 .ok_or_else(|| exhausted(now))?;
-            // The counter stands right behind the last value taken, or at the end.
+            // The counter stands an increment behind the last value taken, or at the end.
             let last = first.saturating_add((n.max(1) - 1).saturating_mul(increment));
-            let after = last.min(max).saturating_add(1);
+            let after = last.min(max).saturating_add(increment);
             if self
                 .next_auto
                 .compare_exchange(now, after, Ordering::Relaxed, Ordering::Relaxed)
@@ -96,6 +96,17 @@ impl TableState {
                 return Ok(first);
             }
         }
+    }
+
+    /// Gives values back; see [`crate::Table::return_auto_increment`].
+    pub fn return_auto(&self, next: u64, reserved_end: u64) {
+        // Somebody else may have taken more: then these stay unused.
+        let _ = self.next_auto.compare_exchange(
+            reserved_end,
+            next.min(reserved_end),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
     }
 
     /// The counter, if the log does not know it yet; from now on it is taken as known.
