@@ -105,7 +105,7 @@ static int drop_table(handlerton *, const char *path) {
 static int start(void *p) {
   hton = static_cast<handlerton *>(p);
   peregrine_options options{};
-  options.directory = "peregrine"; /* the server's working directory is its data directory */
+  options.directory = "#peregrine"; /* in the data directory, where the server works; no schema is called so */
   options.pool_bytes = buffer_pool_size;
   options.log_bytes = log_size;
   options.checkpoint_seconds = checkpoint_interval;
