@@ -72,10 +72,11 @@ impl Transaction {
         }
     }
 
-    /// What a read sees: its snapshot, or, under READ COMMITTED with a lock, the newest state.
+    /// What a read sees: its snapshot, or, with a lock under READ COMMITTED or before there is a
+    /// snapshot, the newest state.
     pub(super) fn read_view(&mut self, lock: Option<LockMode>) -> ReadView {
-        if lock.is_some() && self.isolation() == Isolation::ReadCommitted {
-            self.inner.latest_view()
+        if lock.is_some() {
+            self.inner.locking_view()
         } else {
             self.inner.view()
         }

@@ -49,6 +49,8 @@ pub struct Transaction {
     pub(super) system: Arc<System>,
     pub(super) isolation: Isolation,
     pub(super) slot: SnapshotSlot,
+    /// Whether the slot holds back the horizon for what this transaction reads.
+    pub(super) registered: bool,
     pub(super) view: Option<ReadView>,
     pub(super) parker: Arc<Parker>,
     /// Once it has written or locked.
@@ -75,6 +77,7 @@ impl Transaction {
             system,
             isolation,
             slot,
+            registered: false,
             view: None,
             parker: Arc::default(),
             participant: None,
@@ -129,6 +132,7 @@ impl Transaction {
     pub fn start_statement(&mut self) {
         if self.isolation == Isolation::ReadCommitted {
             self.view = None;
+            self.registered = false;
         }
     }
 
@@ -149,7 +153,14 @@ impl Transaction {
     }
 
     fn take_view(&mut self) -> ReadView {
-        let newest = self.slot.take(self.system.order());
+        // Where the slot is registered already, leaf images may have been copied under it: it
+        // stays where it is, which is older than the snapshot, and so protects that too.
+        let newest = if self.registered {
+            self.system.order().newest()
+        } else {
+            self.registered = true;
+            self.slot.take(self.system.order())
+        };
         let view = ReadView {
             csn: newest.csn,
             low: newest.low,
@@ -159,15 +170,28 @@ impl Transaction {
         view
     }
 
-    /// The newest committed state and own changes: what locking reads see under READ COMMITTED.
+    /// The newest committed state and own changes. Takes no snapshot.
     pub fn latest_view(&mut self) -> ReadView {
-        // The registered snapshot keeps the undo of whoever is running now.
-        self.view();
+        if !self.registered {
+            // Keeps the undo of whoever is running now.
+            self.registered = true;
+            self.slot.take(self.system.order());
+        }
         let newest = self.system.order().newest();
         ReadView {
             csn: Csn(u64::MAX),
             low: newest.low,
             own: self.txid,
+        }
+    }
+
+    /// What reads see that lock the rows they return: the newest state under READ COMMITTED, and
+    /// as long as there is no snapshot, which can then only be newer; otherwise the snapshot (for
+    /// a row changed since can't be locked).
+    pub fn locking_view(&mut self) -> ReadView {
+        match self.snapshot_to_respect() {
+            Some(view) => view,
+            None => self.latest_view(),
         }
     }
 
@@ -181,6 +205,7 @@ impl Transaction {
 
     pub(super) fn drop_view(&mut self) {
         self.view = None;
+        self.registered = false;
         self.slot.clear();
     }
 

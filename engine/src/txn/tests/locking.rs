@@ -72,6 +72,14 @@ fn repeatable_read_refuses_a_row_changed_since_its_snapshot() {
     let locked = old.lock_row(&fixture.tree, b"k", LockMode::Exclusive);
     assert!(matches!(locked, Err(Error::WriteConflict)));
     assert_eq!(get(&mut old, &fixture.tree, b"k").unwrap(), b"0");
+    fresh
+        .lock_row(&fixture.tree, b"k", LockMode::Exclusive)
+        .unwrap();
+    let view = fresh.locking_view();
+    let newest = fresh
+        .read(&fixture.tree, b"k", &view, <[u8]>::to_vec)
+        .unwrap();
+    assert_eq!(newest.unwrap(), b"1");
     put(&mut fresh, &fixture.tree, b"k", b"3", PutMode::Update).unwrap();
     assert_eq!(get(&mut fresh, &fixture.tree, b"k").unwrap(), b"3");
 }
@@ -280,6 +288,34 @@ fn a_kill_wakes_a_waiter_and_holds_until_cleared() {
     holder.commit().unwrap();
     put(&mut waiter, &fixture.tree, b"k", b"2", PutMode::Update).unwrap();
     waiter.commit().unwrap();
+}
+
+/// A locking read before the first snapshot protects what it has copied, also when the snapshot
+/// is taken after.
+#[test]
+fn a_snapshot_taken_after_a_locking_read_does_not_let_its_undo_go() {
+    let fixture = Fixture::new();
+    fixture.load([(b"k".to_vec(), b"0".to_vec())]);
+    let mut writer = fixture.begin(RepeatableRead);
+    put(&mut writer, &fixture.tree, b"k", b"1", PutMode::Update).unwrap();
+    let mut reader = fixture.begin(RepeatableRead);
+    let latest = reader.locking_view();
+    let mut image = crate::tree::LeafImage::new();
+    let found = fixture
+        .tree
+        .copy_leaf(crate::tree::Position::First, &mut image);
+    assert!(found.unwrap());
+    writer.rollback().unwrap();
+    reader.view();
+    fixture.purge();
+    // The image still has the version that was rolled back, and its undo is still there.
+    let mut buf = Vec::new();
+    let seen = reader.visible(&latest, image.value(0), &mut buf).unwrap();
+    assert_eq!(seen, Some(&b"0"[..]));
+    assert_eq!(fixture.system.stats().unpurged, 1);
+    reader.commit().unwrap();
+    fixture.purge();
+    assert_eq!(fixture.system.stats().unpurged, 0);
 }
 
 /// Many wait for one row, each takes its turn, and the total is right.
