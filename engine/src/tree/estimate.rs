@@ -5,7 +5,7 @@ use super::Tree;
 use crate::error::Result;
 use crate::page::{Node, SharedGuard};
 
-/// Fractions of the tree at which its density is sampled.
+/// In how many places the density of a tree, or of a part of it, is looked at.
 const SAMPLES: usize = 5;
 
 /// One way down.
@@ -20,7 +20,7 @@ struct Path {
 
 impl Tree {
     /// About how many records have `lo` ≤ key < `hi` (None: no bound). Exact, while nobody changes
-    /// the tree, if both ends lie in the same leaf or in neighbours under one parent.
+    /// the tree, if its ends lie in the same leaf, or in leaves near one another under one parent.
     pub fn estimate_range(&self, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<u64> {
         if let (Some(lo), Some(hi)) = (lo, hi) {
             if lo >= hi {
@@ -48,17 +48,47 @@ impl Tree {
         let Some(fork) = fork else {
             return Ok(high.at.saturating_sub(low.at) as u64);
         };
-        // Records below one child, for each level from the leaves up, by the two ways' average.
-        let mut below = (low.count + high.count) as f64 / 2.0;
-        let mut records = (low.count - low.at) as f64 + high.at as f64;
-        for level in (fork + 1..height).rev() {
-            let ((low_at, low_n), (high_at, high_n)) = (low.steps[level], high.steps[level]);
-            records += (low_n - 1 - low_at + high_at) as f64 * below;
-            below *= (low_n + high_n) as f64 / 2.0;
+        // Beside the two ways, each side by its own way's density; between them, by samples.
+        let aside = |path: &Path, here: usize, count: fn((usize, usize)) -> usize| {
+            let mut below = path.count as f64;
+            let mut records = here as f64;
+            for step in path.steps[fork + 1..].iter().rev() {
+                records += count(*step) as f64 * below;
+                below *= step.1 as f64;
+            }
+            records
+        };
+        let mut records = aside(&low, low.count - low.at, |(at, n)| n - 1 - at);
+        records += aside(&high, high.at, |(at, _)| at);
+        let (first, last) = (low.steps[fork].0 + 1, high.steps[fork].0);
+        if first < last {
+            let level = (height - fork) as u8;
+            let key = lo.unwrap_or(&[]);
+            records += self.records_between(key, level, first, last)?;
         }
-        let between = high.steps[fork].0.saturating_sub(low.steps[fork].0 + 1);
-        records += between as f64 * below;
         Ok(records as u64)
+    }
+
+    /// About how many records lie below the children `first..last` of the node of `level` that
+    /// takes the key, from a few of the children. Exact for as few children just above the leaves.
+    fn records_between(&self, key: &[u8], level: u8, first: usize, last: usize) -> Result<f64> {
+        let count = last - first;
+        let samples = count.min(SAMPLES);
+        let mut sum = 0.0;
+        for sample in 0..samples {
+            let child = first + (2 * sample + 1) * count / (2 * samples);
+            let guard: Option<SharedGuard<'_>> = self.latch_node(Route::Key(key), level)?;
+            let Some(guard) = guard else { break };
+            let node = guard.node();
+            if child == 0 || child > node.count() {
+                // It was split or joined meanwhile.
+                break;
+            }
+            let from = node.key(child - 1);
+            drop(guard);
+            sum += self.records_below(from, level - 1, 0.5)?;
+        }
+        Ok(sum / samples as f64 * count as f64)
     }
 
     /// About how many records there are, from a few ways down spread over the tree.
@@ -66,52 +96,61 @@ impl Tree {
         let mut sum = 0.0;
         for sample in 0..SAMPLES {
             let fraction = (2 * sample + 1) as f64 / (2 * SAMPLES) as f64;
-            let mut key = Vec::new();
-            let mut records = 1.0;
-            let mut level = self.root_level()?;
-            // At each level the child at that fraction; its lower fence leads to it.
-            loop {
-                let guard: Option<SharedGuard<'_>> = self.latch_node(Route::Key(&key), level)?;
-                let Some(guard) = guard else { break };
-                let node = guard.node();
-                if node.is_leaf() {
-                    records *= node.count() as f64;
-                    break;
-                }
-                records *= (node.count() + 1) as f64;
-                let child = ((node.count() + 1) as f64 * fraction) as usize;
-                key = if child == 0 {
-                    node.lower_fence().to_vec()
-                } else {
-                    node.key(child - 1)
-                };
-                level = node.level() - 1;
-            }
-            sum += records;
+            sum += self.records_below(Vec::new(), self.root_level(), fraction)?;
         }
         Ok((sum / SAMPLES as f64) as u64)
     }
 
-    pub(super) fn root_level(&self) -> Result<u8> {
-        Ok(SharedGuard::lock(&self.core, self.root_frame)
-            .node()
-            .level())
+    /// About how many records lie below the node of `level` that takes the key, from the way that
+    /// goes down at `fraction` of each node's children.
+    fn records_below(&self, mut key: Vec<u8>, mut level: u8, fraction: f64) -> Result<f64> {
+        let mut records = 1.0;
+        loop {
+            let guard: Option<SharedGuard<'_>> = self.latch_node(Route::Key(&key), level)?;
+            let Some(guard) = guard else {
+                return Ok(records);
+            };
+            let node = guard.node();
+            if node.is_leaf() {
+                return Ok(records * node.count() as f64);
+            }
+            records *= (node.count() + 1) as f64;
+            let child = ((node.count() + 1) as f64 * fraction) as usize;
+            key = if child == 0 {
+                node.lower_fence().to_vec()
+            } else {
+                node.key(child - 1)
+            };
+            level = node.level() - 1;
+        }
+    }
+
+    pub(super) fn root_level(&self) -> u8 {
+        let frames = &self.core.frames;
+        let latch = &frames.state(self.root_frame).latch;
+        loop {
+            let version = latch.optimistic();
+            let level = frames.optimistic(self.root_frame).level();
+            if latch.still(version) {
+                return level;
+            }
+        }
     }
 
     fn path(&self, route: Route<'_>) -> Result<Path> {
         'restart: loop {
-            let height = usize::from(self.root_level()?);
+            let height = usize::from(self.root_level());
             let mut steps = vec![(0, 1); height];
             for level in (0..height as u8).rev() {
                 let Located::Child { place, .. } = self.locate(route, level)? else {
                     continue 'restart;
                 };
-                let guard = SharedGuard::lock(&self.core, place.parent);
+                let children = self.core.frames.optimistic(place.parent).count() + 1;
                 let latch = &self.core.frames.state(place.parent).latch;
                 if !latch.still(place.version) {
                     continue 'restart;
                 }
-                steps[height - 1 - usize::from(level)] = (place.at, guard.node().count() + 1);
+                steps[height - 1 - usize::from(level)] = (place.at, children);
             }
             let guard: SharedGuard<'_> = self.latch_leaf(route)?;
             let node: Node<'_> = guard.node();

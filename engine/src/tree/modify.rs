@@ -5,12 +5,11 @@ use std::cell::RefCell;
 use super::descend::Route;
 use super::{check_sizes, Tree};
 use crate::error::{Error, Result};
-use crate::ids::PAGE_SIZE;
 use crate::page::{Change, ExclusiveGuard, MEAGRE};
 
-/// Settling a full leaf must free this much to be worth more than a split; else the leaf would be
-/// settled again and again for a few bytes each time.
-const SETTLED_ENOUGH: usize = PAGE_SIZE / 16;
+/// Settling a full leaf must free this much to stand in for a split; else the leaf would be settled
+/// again and again for a few bytes each time.
+const SETTLED_ENOUGH: usize = 64;
 
 thread_local! {
     /// The new value on its way into the leaf.
@@ -94,7 +93,7 @@ impl Tree {
         }
     }
 
-    /// Lets the layer above shorten and drop records; true if that has freed a good part of the leaf.
+    /// Lets the layer above shorten and drop records; true if that has freed anything to speak of.
     fn settle(&self, guard: &mut ExclusiveGuard<'_>) -> Result<bool> {
         let Some(settle) = self.core.settle.get() else {
             return Ok(false);

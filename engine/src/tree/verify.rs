@@ -48,7 +48,7 @@ impl Tree {
     pub fn verify(&self, record: &mut RecordVisitor<'_>) -> Result<TreeCounts> {
         let mut counts = TreeCounts::default();
         let root = Expected {
-            level: self.root_level()?,
+            level: self.root_level(),
             lower: Vec::new(),
             upper: None,
         };
@@ -126,7 +126,7 @@ impl Tree {
 
     /// Height and page counts; reads inner nodes only. About right while the tree is being changed.
     pub fn stats(&self) -> Result<TreeStats> {
-        let level = self.root_level()?;
+        let level = self.root_level();
         let mut stats = TreeStats {
             height: u32::from(level) + 1,
             inner_pages: 0,
