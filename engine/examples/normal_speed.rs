@@ -1,7 +1,8 @@
 //! How fast the library is by itself: the benchmark's table `normal`, loaded, read by primary key,
 //! by a secondary key, and as a whole, by one and by two threads.
 //!
-//! `cargo run --release -p peregrine --example normal_speed [ROWS] [POOL_MB] [DIR]`
+//! `cargo run --release -p peregrine --example normal_speed [ROWS] [POOL_MB] [DIR] [ONLY]`
+//! measures, with ONLY, only what has it in its name.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -160,6 +161,12 @@ fn measure(
 }
 
 fn both(what: &str, run: impl Fn(u64) -> Result<Rate>) -> Result<()> {
+    if std::env::args()
+        .nth(4)
+        .is_some_and(|only| !what.contains(&only))
+    {
+        return Ok(());
+    }
     let (one, two) = (run(1)?, run(2)?);
     println!(
         "{what:<34} {:>11.0}/s  two threads {:>11.0}/s  × {:.2}; \

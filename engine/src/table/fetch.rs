@@ -10,12 +10,17 @@ use super::read::RowLock;
 use super::transaction::Transaction;
 use crate::error::Result;
 use crate::row::entry;
+use crate::tree::LeafHint;
 use crate::txn::ReadView;
+use smallvec::SmallVec;
 
 /// Most rows of a batch.
 const MOST: usize = 64;
 
-/// A piece of [`Batch::bytes`].
+/// Rows whose leaves are found before the first of them is read.
+const LEAVES_AHEAD: usize = 16;
+
+/// A piece of [`Batch::bytes`], or of [`Batch::rows`].
 type Span = (u32, u32);
 
 #[derive(Clone, Copy)]
@@ -29,7 +34,10 @@ struct Item {
 /// Entries with their rows.
 #[derive(Default)]
 pub(super) struct Batch {
+    /// Keys.
     bytes: Vec<u8>,
+    /// Payloads of rows.
+    rows: Vec<u8>,
     items: Vec<Item>,
     order: Vec<u32>,
     /// The item that the cursor stands on, plus one.
@@ -48,6 +56,7 @@ impl Batch {
     /// Forgets the entries.
     pub fn clear(&mut self) {
         self.bytes.clear();
+        self.rows.clear();
         self.items.clear();
         self.next = 0;
     }
@@ -120,17 +129,42 @@ impl Batch {
                 &bytes[from as usize..to as usize]
             });
         }
-        for n in 0..self.order.len() {
-            let item = self.order[n] as usize;
-            let key = self.items[item].clustered;
-            buffer.clear();
-            if !txn.copy(&trees.clustered, self.span(key), view, buffer)? {
-                continue;
+        let tree = &trees.clustered;
+        let mut begin = 0;
+        while begin < self.order.len() {
+            // The leaves of some rows are looked for before the first is read: the waits for
+            // memory then overlap.
+            let end = self.order.len().min(begin + LEAVES_AHEAD);
+            let mut hints: SmallVec<[LeafHint; LEAVES_AHEAD]> = SmallVec::new();
+            for &n in &self.order[begin..end] {
+                hints.push(tree.find_leaf(self.span(self.items[n as usize].clustered))?);
             }
-            if trees.large.is_some() {
-                large::bring_inside(trees, buffer)?;
+            for (n, hint) in (begin..end).zip(hints) {
+                let item = self.order[n] as usize;
+                let (from, to) = self.items[item].clustered;
+                let at = self.rows.len();
+                let Batch { bytes, rows, .. } = self;
+                let found = txn.inner.read_in(
+                    tree,
+                    hint,
+                    &bytes[from as usize..to as usize],
+                    view,
+                    |payload| rows.extend_from_slice(payload),
+                )?;
+                if found.is_none() {
+                    continue;
+                }
+                if self.rows.get(at) == Some(&0) {
+                    // The row stands outside.
+                    buffer.clear();
+                    buffer.extend_from_slice(&self.rows[at..]);
+                    large::bring_inside(trees, buffer)?;
+                    self.rows.truncate(at);
+                    self.rows.extend_from_slice(buffer);
+                }
+                self.items[item].row = Some((at as u32, self.rows.len() as u32));
             }
-            self.items[item].row = Some(self.push(buffer));
+            begin = end;
         }
         Ok(())
     }
@@ -147,7 +181,9 @@ impl Batch {
             let key = self.items[item].clustered;
             let (from, to) = (key.0 as usize, key.1 as usize);
             if txn.read_row(trees, &self.bytes[from..to], lock, buffer)? {
-                self.items[item].row = Some(self.push(buffer));
+                let at = self.rows.len() as u32;
+                self.rows.extend_from_slice(buffer);
+                self.items[item].row = Some((at, self.rows.len() as u32));
             }
         }
         Ok(())
@@ -184,6 +220,7 @@ impl Batch {
     pub fn row(&self) -> &[u8] {
         self.current()
             .and_then(|item| item.row)
-            .map_or(&[], |row| self.span(row))
+            .and_then(|(from, to)| self.rows.get(from as usize..to as usize))
+            .unwrap_or(&[])
     }
 }

@@ -143,6 +143,21 @@ impl Tree {
         }
     }
 
+    /// Latches a child that [`Tree::locate`] has found, if it is still where it was.
+    #[inline]
+    pub(super) fn latch_found<'a, G: Latched<'a>>(&'a self, found: Located) -> Option<G> {
+        let Located::Child { place, frame } = found else {
+            return None;
+        };
+        let guard = G::latch(&self.core, frame);
+        let parent = self.core.frames.state(place.parent);
+        if !parent.latch.still(place.version) {
+            return None;
+        }
+        self.core.frames.state(frame).note_use();
+        Some(guard)
+    }
+
     /// Latches the node of `level` on the route; None if the tree is not that high.
     #[inline]
     pub(super) fn latch_node<'a, G: Latched<'a>>(

@@ -103,6 +103,32 @@ impl Tree {
         self.id
     }
 
+    /// Finds a key's leaf and asks the processor for what a search in it will touch, without
+    /// waiting for that. A reader of many keys finds the leaves of some before it reads in the
+    /// first ([`Tree::read_in`]): so the waits for memory overlap.
+    #[inline]
+    pub fn find_leaf(&self, key: &[u8]) -> Result<LeafHint> {
+        self.locate(Route::Key(key), 0).map(LeafHint)
+    }
+
+    /// As [`Tree::read`], with what [`Tree::find_leaf`] of the same key gave before. Where the
+    /// leaf has moved since, it is looked for again.
+    #[inline]
+    pub fn read_in<R>(
+        &self,
+        hint: LeafHint,
+        key: &[u8],
+        f: impl FnOnce(Option<&[u8]>, u64) -> R,
+    ) -> Result<R> {
+        let guard: SharedGuard<'_> = match self.latch_found(hint.0) {
+            Some(guard) => guard,
+            None => self.latch_leaf(Route::Key(key))?,
+        };
+        let node = guard.node();
+        let (at, found) = node.lower_bound(key);
+        Ok(f(found.then(|| node.value(at)), node.max_txid()))
+    }
+
     /// Calls `f` with the key's value, if there is one, and the leaf's newest transaction, under
     /// the leaf's shared latch: `f` must be short and wait for nothing.
     #[inline]
@@ -113,6 +139,10 @@ impl Tree {
         Ok(f(found.then(|| node.value(at)), node.max_txid()))
     }
 }
+
+/// Where a key's leaf was when [`Tree::find_leaf`] looked.
+#[derive(Clone, Copy, Debug)]
+pub struct LeafHint(descend::Located);
 
 /// Refuses keys and values that no leaf could hold.
 fn check_sizes(key: &[u8], value: usize) -> Result<()> {

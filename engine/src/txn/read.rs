@@ -7,7 +7,7 @@ use super::version::{Header, UndoPtr};
 use super::{System, Transaction};
 use crate::error::{Error, Result};
 use crate::page::Pool;
-use crate::tree::Tree;
+use crate::tree::{LeafHint, Tree};
 
 /// What a look at the newest version gave.
 enum Newest<R> {
@@ -29,9 +29,36 @@ impl Transaction {
         view: &ReadView,
         f: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
+        self.read_at(tree, None, key, view, f)
+    }
+
+    /// As [`Transaction::read`], with what [`Tree::find_leaf`] of the same key gave before.
+    ///
+    /// # Errors
+    /// As [`Transaction::read`].
+    pub fn read_in<R>(
+        &self,
+        tree: &Tree,
+        hint: LeafHint,
+        key: &[u8],
+        view: &ReadView,
+        f: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.read_at(tree, Some(hint), key, view, f)
+    }
+
+    #[inline]
+    fn read_at<R>(
+        &self,
+        tree: &Tree,
+        hint: Option<LeafHint>,
+        key: &[u8],
+        view: &ReadView,
+        f: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
         let system = self.system();
         let mut f = Some(f);
-        let newest = tree.read(key, |value, max_txid| -> Result<Newest<R>> {
+        let look = |value: Option<&[u8]>, max_txid: u64| -> Result<Newest<R>> {
             let Some(value) = value else {
                 return Ok(Newest::Seen(None));
             };
@@ -44,7 +71,11 @@ impl Transaction {
                 Some(older) => Newest::Older(older),
                 None => Newest::Seen(None),
             })
-        })??;
+        };
+        let newest = match hint {
+            Some(hint) => tree.read_in(hint, key, look),
+            None => tree.read(key, look),
+        }??;
         match (newest, f) {
             (Newest::Seen(result), _) => Ok(result),
             (Newest::Older(ptr), Some(f)) => {
