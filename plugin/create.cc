@@ -15,7 +15,7 @@ static int refuse(const char *option) {
 }
 
 /* What the statement asks for and the engine does not have; 0 when nothing. */
-static int refuse_unsupported(THD *thd, const TABLE *table, const HA_CREATE_INFO *info) {
+static int refuse_unsupported(THD *thd, const HA_CREATE_INFO *info) {
   if (info->data_file_name) return refuse("DATA DIRECTORY");
   if (info->index_file_name) return refuse("INDEX DIRECTORY");
   switch (thd_sql_command(thd)) {
@@ -30,18 +30,12 @@ static int refuse_unsupported(THD *thd, const TABLE *table, const HA_CREATE_INFO
     default:
       break;
   }
-  for (uint k = 0; k < table->s->keys; k++) {
-    const KEY &key = table->key_info[k];
-    for (uint p = 0; p < key.user_defined_key_parts; p++) {
-      if (key.key_part[p].key_part_flag & HA_REVERSE_SORT) return refuse("DESC in a key");
-    }
-  }
   return 0;
 }
 
 int RowHandler::create(const char *name, TABLE *form, HA_CREATE_INFO *info) {
   THD *thd = ha_thd();
-  if (int error = refuse_unsupported(thd, form, info)) return error;
+  if (int error = refuse_unsupported(thd, info)) return error;
   TableLayout layout(form);
   if (!layout.refused().empty()) return refuse(layout.refused().c_str());
   std::string engine_name = table_name(name);

@@ -162,6 +162,7 @@ void TableLayout::add_key(const TABLE *table, const KEY &key) {
     part.column = from.fieldnr - 1;
     part.key_length = from.length;
     if ((from.key_part_flag & HA_PART_KEY_SEG) || is_blob(field)) part.prefix = characters;
+    part.descending = (from.key_part_flag & HA_REVERSE_SORT) != 0;
     if (is_text(field))
       part.sort_length =
           longest_sort_key(engine_collation(charset, characters, false), characters);

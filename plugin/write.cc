@@ -25,7 +25,9 @@ int RowHandler::write_row(const uchar *record) {
     if (int error = update_auto_increment()) return error;
   }
   if (int error = finish_change(peregrine_insert(handle_, session, record))) return error;
-  if (may_count && !insert_id_for_cur_row) raise_auto_increment();
+  /* Values that were not reserved: the user's, or those of SET INSERT_ID. */
+  if (may_count && (!insert_id_for_cur_row || insert_id_for_cur_row >= reserved_end_))
+    raise_auto_increment();
   return 0;
 }
 

@@ -145,6 +145,7 @@ typedef struct peregrine_key_part {
   uint32_t key_length;   /* bytes of the value in the server's key image, null byte and length
                             bytes not counted */
   uint32_t sort_length;  /* columns with a collation: the most bytes that peregrine_sort_key gives */
+  uint32_t descending;   /* 1: greater values come first */
 } peregrine_key_part;
 
 typedef struct peregrine_key {
@@ -339,7 +340,7 @@ void peregrine_handle_reset(peregrine_handle *handle);
 static_assert(sizeof(peregrine_options) == 48, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_counters) == 152, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_column) == 48, "as in boundary/src/c_types.rs");
-static_assert(sizeof(peregrine_key_part) == 16, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_key_part) == 20, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key) == 32, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_definition) == 32, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_table_stats) == 32, "as in boundary/src/c_types.rs");

@@ -138,6 +138,8 @@ pub struct KeyPartDefinition {
     pub key_length: u32,
     /// The most bytes of a sort key.
     pub sort_length: u32,
+    /// 1 when greater values come first.
+    pub descending: u32,
 }
 
 /// `peregrine_key`.
@@ -204,7 +206,7 @@ const _: () = {
     assert!(size_of::<EngineOptions>() == 48);
     assert!(size_of::<Counters>() == 152);
     assert!(size_of::<ColumnDefinition>() == 48);
-    assert!(size_of::<KeyPartDefinition>() == 16);
+    assert!(size_of::<KeyPartDefinition>() == 20);
     assert!(size_of::<KeyDefinition>() == 32);
     assert!(size_of::<TableDefinition>() == 32);
     assert!(size_of::<TableStats>() == 32);

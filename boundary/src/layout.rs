@@ -328,6 +328,7 @@ unsafe fn read_parts(
         engine.push(KeyPart {
             column: stored,
             prefix: (part.prefix != 0).then_some(part.prefix),
+            descending: part.descending != 0,
         });
     }
     Ok((placed, engine))

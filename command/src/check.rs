@@ -57,7 +57,7 @@ pub fn verify(dir: &Path) -> Result<Report> {
 /// # Errors
 /// When it can't be opened.
 pub fn look(data_dir: &Path) -> Result<Option<String>> {
-    let report = verify(&data_dir.join("peregrine"))?;
+    let report = verify(&data_dir.join("#peregrine"))?;
     Ok(report.problems.first().map(|first| {
         let others = report.problems.len() as u64 - 1 + report.more_problems;
         format!("peregrine check: {first} (and {others} problems more)")

@@ -13,7 +13,7 @@ pub const KIND_DDL: u8 = 16;
 pub const KIND_COUNTER: u8 = 17;
 
 /// First byte of what this module serialises.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// A tree of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

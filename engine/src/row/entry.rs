@@ -6,7 +6,7 @@
 //! payload: varint (length of the clustered key × 2 + 1 when it stands here)
 //!          [clustered key]
 //!          per collated part that is not NULL: varint length of its sort key; then, unless it is
-//!          a prefix, what gives the original back (case_map)
+//!          a prefix or descending, what gives the original back (case_map)
 //! ```
 
 use super::case_map;
@@ -42,7 +42,7 @@ pub(crate) fn encode(
         if let (PartForm::Collated { .. }, Value::Bytes(v)) = (part.form, value) {
             let weights = &key[at + usize::from(part.nullable)..];
             varint::put(weights.len() as u64, payload);
-            if part.prefix.is_none() {
+            if part.gives_back() {
                 case_map::encode(v, weights, payload);
             }
         }
@@ -83,11 +83,11 @@ pub(crate) fn end_of(index: &KeyLayout, parts: usize, key: &[u8], payload: &[u8]
         let mut rest = key;
         for part in index.parts.get(..parts)? {
             let collated = matches!(part.form, PartForm::Collated { .. });
-            let is_null = part.nullable && *rest.first()? == 0;
+            let is_null = part.is_null(rest)?;
             let mut weights = None;
             if collated && !is_null {
                 weights = Some(usize::try_from(varint::take(&mut info)?).ok()?);
-                if part.prefix.is_none() {
+                if part.gives_back() {
                     case_map::skip(&mut info)?;
                 }
             }
@@ -140,7 +140,7 @@ impl EntryBuffer {
         for part in parts {
             let before = self.restored.len();
             let collated = matches!(part.form, PartForm::Collated { .. });
-            let is_null = part.nullable && *rest.first()? == 0;
+            let is_null = part.is_null(rest)?;
             let weights = if collated && !is_null {
                 Some(usize::try_from(varint::take(&mut info)?).ok()?)
             } else {
@@ -152,7 +152,7 @@ impl EntryBuffer {
             };
             let begin = bytes.as_ptr() as usize - key.as_ptr() as usize;
             self.found.push(match part.form {
-                _ if part.prefix.is_some() => Found::Absent,
+                _ if !part.gives_back() => Found::Absent,
                 PartForm::Collated { .. } => {
                     case_map::decode(&mut info, bytes, &mut self.restored)?;
                     Found::Buffer(before as u32, self.restored.len() as u32)

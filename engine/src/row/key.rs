@@ -6,6 +6,7 @@
 //!   fixed bytes as they are
 //!   variable   00 → 01 01, 01 → 01 02, other bytes as they are, then 00
 //!   collated   what [`Collations::sort_key`] gives
+//! The bytes of a descending part are those, each inverted (the null marker too).
 //! A hidden row id is 6 bytes, big-endian.
 
 use super::collation::Collations;
@@ -57,6 +58,20 @@ fn put_var(bytes: &[u8], out: &mut Vec<u8>) {
 impl PartLayout {
     /// Appends the part for a column's value. Collated strings need `collations`.
     pub fn encode(
+        &self,
+        value: Value<'_>,
+        collations: Option<&dyn Collations>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let begin = out.len();
+        self.encode_ascending(value, collations, out)?;
+        if self.descending {
+            out[begin..].iter_mut().for_each(|b| *b = !*b);
+        }
+        Ok(())
+    }
+
+    fn encode_ascending(
         &self,
         value: Value<'_>,
         collations: Option<&dyn Collations>,
@@ -118,8 +133,14 @@ impl PartLayout {
         ))
     }
 
+    /// Whether the part at the front of `key` is NULL. `None` when there is no part.
+    pub fn is_null(&self, key: &[u8]) -> Option<bool> {
+        let null = if self.descending { u8::MAX } else { 0 };
+        Some(self.nullable && *key.first()? == null)
+    }
+
     /// The bytes of this part's value at the front of `key`, which moves past the part: `None`
-    /// inside for NULL. Collated parts can't be measured: `collated_len` says how long they are.
+    /// inside for NULL. The bytes of a descending part are inverted. Collated parts can't be measured: `collated_len` says how long they are.
     /// `None` outside when the bytes are no such part.
     pub fn take<'k>(
         &self,
@@ -127,14 +148,15 @@ impl PartLayout {
         collated_len: Option<usize>,
     ) -> Option<Option<&'k [u8]>> {
         if self.nullable {
-            let (&marker, rest) = key.split_first()?;
-            *key = rest;
-            if marker == 0 {
+            let is_null = self.is_null(key)?;
+            *key = key.get(1..)?;
+            if is_null {
                 return Some(None);
             }
         }
+        let end = if self.descending { u8::MAX } else { 0 };
         let (len, skip) = match self.form {
-            PartForm::Var => (key.iter().position(|&b| b == 0)?, 1),
+            PartForm::Var => (key.iter().position(|&b| b == end)?, 1),
             PartForm::Collated { .. } => (collated_len?, 0),
             form => (form.fixed_len()?, 0),
         };

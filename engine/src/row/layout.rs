@@ -47,8 +47,17 @@ pub(crate) struct PartLayout {
     pub form: PartForm,
     /// Byte or character limit of the value, where it has one.
     pub prefix: Option<u32>,
+    /// Whether all its bytes are inverted, the null marker's too, so that greater values come first.
+    pub descending: bool,
     /// Where it begins in the key, when everything before it has a fixed size.
     pub fixed_at: Option<usize>,
+}
+
+impl PartLayout {
+    /// Whether the part's bytes give its column's value back.
+    pub fn gives_back(&self) -> bool {
+        self.prefix.is_none() && !self.descending
+    }
 }
 
 /// How a part's value is encoded.
@@ -220,6 +229,7 @@ impl KeyLayout {
                 nullable: column.nullable,
                 form,
                 prefix,
+                descending: part.descending,
                 fixed_at: at,
             });
             at = match (at, form.fixed_len(), column.nullable) {
@@ -239,7 +249,7 @@ impl KeyLayout {
         self.parts
             .iter()
             .take_while(|p| !matches!(p.form, PartForm::Collated { .. }))
-            .position(|p| p.column == column && p.prefix.is_none())
+            .position(|p| p.column == column && p.gives_back())
     }
 
     /// As `restorable`, for values that stand in the key as they are: of floats it does not keep
@@ -257,7 +267,7 @@ impl KeyLayout {
     pub fn entry_part(&self, column: usize) -> Option<usize> {
         self.parts.iter().position(|p| {
             p.column == column
-                && p.prefix.is_none()
+                && p.gives_back()
                 && !matches!(p.form, PartForm::Float | PartForm::Double)
         })
     }

@@ -116,6 +116,8 @@ pub struct KeyPart {
     pub column: usize,
     /// Only so much of the value counts: bytes, or characters where the column has a collation.
     pub prefix: Option<u32>,
+    /// Whether greater values come first. An index gives no value back from such a part.
+    pub descending: bool,
 }
 
 impl KeyPart {
@@ -124,6 +126,7 @@ impl KeyPart {
         KeyPart {
             column,
             prefix: None,
+            descending: false,
         }
     }
 }

@@ -139,6 +139,7 @@ fn key_parts(columns: Vec<Column>, of_primary: bool) -> impl Strategy<Value = Ve
             parts.push(KeyPart {
                 column,
                 prefix: (must || cuttable && cut).then_some(len),
+                descending: column % 3 == 2,
             });
         }
         parts
@@ -248,7 +249,10 @@ proptest! {
             key.encode_row(&a, Some(&Ascii), &mut ka).unwrap();
             key.encode_row(&b, Some(&Ascii), &mut kb).unwrap();
             let want = parts.iter().fold(Ordering::Equal, |o, p| {
-                o.then_with(|| part_order(&schema.columns[p.column], p.prefix, a[p.column], b[p.column]))
+                o.then_with(|| {
+                    let order = part_order(&schema.columns[p.column], p.prefix, a[p.column], b[p.column]);
+                    if p.descending { order.reverse() } else { order }
+                })
             });
             prop_assert_eq!(ka.cmp(&kb), want);
             prop_assert!(ka == kb || !kb.starts_with(&ka), "no key is a prefix of another");
@@ -452,12 +456,14 @@ fn schemas_that_cannot_be_are_refused() {
     assert!(Layout::new(&with(vec![KeyPart::new(1)])).is_err());
     assert!(Layout::new(&with(vec![KeyPart {
         column: 1,
-        prefix: Some(5)
+        prefix: Some(5),
+        descending: false
     }]))
     .is_err());
     assert!(Layout::new(&with(vec![KeyPart {
         column: 0,
-        prefix: Some(5)
+        prefix: Some(5),
+        descending: false
     }]))
     .is_err());
     assert!(Layout::new(&with(vec![KeyPart::new(0)])).is_ok());

@@ -74,7 +74,11 @@ pub fn schema(rng: &mut StdRng) -> TableSchema {
                 ColumnType::VarBytes { .. } if rng.random_bool(0.3) => Some(2),
                 _ => None,
             };
-            parts.push(KeyPart { column, prefix });
+            parts.push(KeyPart {
+                column,
+                prefix,
+                descending: rng.random_bool(0.25),
+            });
         }
         indexes.push(Index {
             name: format!("index{n}"),
@@ -188,7 +192,14 @@ pub fn part_order(
 /// The order of two rows by the parts of a key.
 pub fn key_order(schema: &TableSchema, parts: &[KeyPart], a: &Row, b: &Row) -> Ordering {
     parts.iter().fold(Ordering::Equal, |order, part| {
-        order.then_with(|| part_order(schema, part, &a[part.column], &b[part.column]))
+        order.then_with(|| {
+            let order = part_order(schema, part, &a[part.column], &b[part.column]);
+            if part.descending {
+                order.reverse()
+            } else {
+                order
+            }
+        })
     })
 }
 
