@@ -176,7 +176,7 @@ impl StreamWriter {
         let (Some(cursor), Some(pinned)) = (&mut self.cursor, &mut self.pinned) else {
             return Err(not_reserved());
         };
-        if cursor.used + record.len() > BODY_SIZE {
+        if cursor.used + record.len(cursor.page) > BODY_SIZE {
             cursor.page = cursor.spare.take().ok_or_else(not_reserved)?;
             cursor.used = 0;
             pinned.page = pinned.spare.take().ok_or_else(not_reserved)?;
@@ -184,9 +184,9 @@ impl StreamWriter {
         let offset = cursor.used;
         let mut page = pinned.page.exclusive();
         record
-            .encode(&mut page.body_mut()?[offset..])
+            .encode(cursor.page, &mut page.body_mut()?[offset..])
             .ok_or_else(not_reserved)?;
-        cursor.used += record.len();
+        cursor.used += record.len(cursor.page);
         page.set_used(cursor.used)?;
         let offset = u16::try_from(offset).map_err(|_| not_reserved())?;
         Ok(UndoPtr::new(cursor.page, offset))

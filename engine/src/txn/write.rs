@@ -4,7 +4,7 @@ use super::gate::GateGuard;
 use super::lock::{LockMode, Row};
 use super::snapshot::never_given;
 use super::status::Status;
-use super::undo::{Kind, UndoRecord, MAX_RECORD};
+use super::undo::{Kind, UndoRecord, MAX_FIXED, MAX_RECORD};
 use super::version::{Header, Origin, MAX_HEADER, MAX_PAYLOAD};
 use super::wait::Conflict;
 use super::{System, Transaction};
@@ -277,7 +277,7 @@ impl Transaction {
         let Some(undo) = &mut self.undo else {
             return Err(Error::Internal("a writer has no undo stream".into()));
         };
-        undo.reserve(self.system.pool(), record.len())?;
+        undo.reserve(self.system.pool(), MAX_FIXED + note.len())?;
         let ptr = undo.append(&record);
         undo.unpin();
         self.set_undo_head(ptr?);
