@@ -95,7 +95,10 @@ pub(crate) fn apply_put(table: &Table, key: &[u8], redo: &[u8]) -> Result<()> {
         let (value, kept) = match new.field(column)? {
             Field::Value(value) => (value, None),
             Field::Outside(_) => match old_ref.map(|old| old.field(column)).transpose()? {
-                Some(Field::Outside(at)) => (old_values[column], Some(at)),
+                Some(Field::Outside(at)) => {
+                    let prefix = old_values.get(column).copied().unwrap_or(Value::Null);
+                    (prefix, Some(at))
+                }
                 Some(Field::Value(value)) => (value, None),
                 None => {
                     return Err(Error::Internal(format!(

@@ -192,6 +192,16 @@ fn auto_increment_counters_survive_with_the_rows() {
     assert_eq!(reserve(&table, 1, 10, 3), 33);
     table.set_auto_increment_at_least(20);
     assert_eq!(reserve(&table, 1, 1, 1), 43);
+    let end = table.next_auto_increment();
+    assert_eq!(reserve(&table, 10, 1, 1), end);
+    table.return_auto_increment(end + 3, end + 10);
+    assert_eq!(table.next_auto_increment(), end + 3);
+    table.return_auto_increment(end, end + 10);
+    assert_eq!(
+        table.next_auto_increment(),
+        end + 3,
+        "somebody has taken more"
+    );
     table.set_auto_increment_at_least(500);
     let mut txn = db.begin(Isolation::RepeatableRead);
     txn.insert(&table, &row(500, 1, 1, b"")).unwrap();
