@@ -3,7 +3,7 @@
 //! - `frames`, `latch`, `optimistic`: the memory, and the only unsafe code of the engine's core;
 //! - `pool` (for the layers above), `core`, `guard`, `load`, `evict`, `page_table`, `swip`: which
 //!   page is where, and how it comes and goes;
-//! - `header`, `node`, `node_edit`, `node_build`, `node_split`: what the bytes of a page mean.
+//! - `header`, `node`, `node_edit`, `node_build`, `node_split`, `node_window`: what the bytes of a page mean.
 
 mod core;
 mod evict;
@@ -18,6 +18,7 @@ mod node_edit;
 mod node_split;
 #[cfg(test)]
 mod node_tests;
+mod node_window;
 mod optimistic;
 mod page_table;
 mod pool;
@@ -40,6 +41,7 @@ pub(crate) use node_build::{write_empty, Frame as NodeFrame};
 pub(crate) use node_split::{
     lift, merge, plan_inner, plan_leaf, split, write_root, SplitPlan, MEAGRE,
 };
+pub(crate) use node_window::copy_window;
 pub(crate) use swip::{child, resident, Child};
 
 /// The smallest pool, in pages.

@@ -3,7 +3,7 @@
 use super::descend::Route;
 use super::Tree;
 use crate::error::Result;
-use crate::page::{Node, Page, SharedGuard};
+use crate::page::{self, Node, Page, SharedGuard};
 
 /// Which leaf a cursor wants: the one that holds the record so described. Leaves without such a
 /// record are passed over.
@@ -42,22 +42,20 @@ impl<'a> Position<'a> {
         )
     }
 
-    /// Whether the leaf, found on the route, holds the record.
-    fn is_in(self, node: Node<'_>) -> bool {
-        let n = node.count();
-        match self {
-            Position::First | Position::Last => n > 0,
-            Position::AtOrAfter(key) => node.lower_bound(key).0 < n,
-            Position::After(key) => {
+    /// Where in the leaf, found on the route, the record is: right behind this place going forward,
+    /// right before it going back. None if the leaf doesn't hold it.
+    fn find(self, node: Node<'_>) -> Option<usize> {
+        let at = match self {
+            Position::First => 0,
+            Position::Last => node.count(),
+            Position::AtOrAfter(key) | Position::Before(key) => node.lower_bound(key).0,
+            Position::After(key) | Position::AtOrBefore(key) => {
                 let (at, equal) = node.lower_bound(key);
-                at + usize::from(equal) < n
+                at + usize::from(equal)
             }
-            Position::AtOrBefore(key) => {
-                let (at, equal) = node.lower_bound(key);
-                at + usize::from(equal) > 0
-            }
-            Position::Before(key) => node.lower_bound(key).0 > 0,
-        }
+        };
+        let last = if self.forward() { node.count() } else { 0 };
+        (at != last).then_some(at)
     }
 }
 
@@ -73,8 +71,20 @@ impl Tree {
     /// Copies the leaf that holds the record described by `at`; false (image unchanged) where there
     /// is none.
     pub fn copy_leaf(&self, at: Position<'_>, into: &mut LeafImage) -> Result<bool> {
+        self.copy_at(at, into, false)
+    }
+
+    /// As [`Tree::copy_leaf`], but copies only a few records if those will do: the one described by
+    /// `at` and some behind it (before it, for positions that look back). The image's fences are
+    /// around these, and the next or previous leaf is then the rest of this one. For cursors that
+    /// may stop soon.
+    pub fn copy_near(&self, at: Position<'_>, into: &mut LeafImage) -> Result<bool> {
+        self.copy_at(at, into, true)
+    }
+
+    fn copy_at(&self, at: Position<'_>, into: &mut LeafImage, near: bool) -> Result<bool> {
         let mut fence = std::mem::take(&mut into.fence);
-        let found = self.copy_from(at, into, &mut fence);
+        let found = self.copy_from(at, into, near, &mut fence);
         into.fence = fence;
         found
     }
@@ -83,12 +93,17 @@ impl Tree {
         &self,
         at: Position<'_>,
         into: &mut LeafImage,
+        near: bool,
         fence: &mut Vec<u8>,
     ) -> Result<bool> {
         let guard: SharedGuard<'_> = self.latch_leaf(at.route())?;
         let node = guard.node();
-        if at.is_in(node) {
-            into.copy(node);
+        if let Some(place) = at.find(node) {
+            if near {
+                page::copy_window(node, place, at.forward(), &mut into.page);
+            } else {
+                into.copy(node);
+            }
             return Ok(true);
         }
         // An empty leaf, or one whose records all lie on the wrong side: on to the neighbours.
@@ -113,7 +128,7 @@ impl Tree {
             } else {
                 Position::Before(fence)
             };
-            if here.is_in(node) {
+            if here.find(node).is_some() {
                 into.copy(node);
                 return Ok(true);
             }
@@ -162,7 +177,7 @@ impl LeafImage {
     /// An empty image: no records, and no bounds.
     pub fn new() -> LeafImage {
         let mut page: Box<Page> = Box::new([0; crate::ids::PAGE_SIZE]);
-        let frame = crate::page::NodeFrame {
+        let frame = page::NodeFrame {
             page_id: 0,
             tree_id: 0,
             level: 0,
@@ -171,7 +186,7 @@ impl LeafImage {
             max_txid: 0,
             upper_child: 0,
         };
-        crate::page::write_empty(&mut page, &frame);
+        page::write_empty(&mut page, &frame);
         LeafImage {
             page,
             fence: Vec::new(),

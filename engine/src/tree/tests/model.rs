@@ -51,10 +51,54 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// The few records around a position are the model's, and so is what follows them on either side.
+fn check_near(tree: &Tree, model: &Model, at: Position<'_>, want: Option<&Vec<u8>>) {
+    use std::ops::Bound::{Excluded, Included};
+    let mut image = LeafImage::new();
+    assert_eq!(tree.copy_near(at, &mut image).unwrap(), want.is_some());
+    let Some(want) = want else { return };
+    assert!(image.lower_bound(want).1, "{at:?}");
+    let mut key = Vec::new();
+    let mut check = |image: &LeafImage| {
+        let lower = image.lower_fence().to_vec();
+        let upper = image.upper_fence().map(<[u8]>::to_vec);
+        let bounds = (
+            Included(lower),
+            upper.clone().map_or(std::ops::Bound::Unbounded, Excluded),
+        );
+        assert_eq!(model.range(bounds).count(), image.count());
+        for i in 0..image.count() {
+            image.key(i, &mut key);
+            assert_eq!(image.value(i), model[&key]);
+            assert_eq!(image.lower_bound(&key), (i, true));
+        }
+        upper
+    };
+    let upper = check(&image);
+    let mut next = image.clone();
+    let behind = upper.and_then(|upper| model.range(upper..).next());
+    assert_eq!(tree.copy_next_leaf(&mut next).unwrap(), behind.is_some());
+    if let Some((behind, _)) = behind {
+        assert!(next.lower_bound(behind).1);
+        check(&next);
+    }
+    let lower = image.lower_fence().to_vec();
+    let before = model.range(..lower).next_back();
+    assert_eq!(
+        tree.copy_previous_leaf(&mut image).unwrap(),
+        before.is_some()
+    );
+    if let Some((before, _)) = before {
+        assert!(image.lower_bound(before).1);
+        check(&image);
+    }
+}
+
 /// Each position must give the leaf with the record that the model names.
 fn check_seeks(tree: &Tree, model: &Model, key: &[u8]) {
     let mut image = LeafImage::new();
     let mut holds = |at: Position<'_>, want: Option<&Vec<u8>>| {
+        check_near(tree, model, at, want);
         let found = tree.copy_leaf(at, &mut image).unwrap();
         assert_eq!(found, want.is_some(), "{at:?}");
         if let Some(want) = want {
