@@ -148,7 +148,7 @@ impl Walk {
     ) -> Result<bool> {
         self.view = view;
         let image = self.image.get_or_insert_with(LeafImage::new);
-        if !tree.copy_leaf(position, image)? {
+        if !tree.copy_near(position, image)? {
             return Ok(false);
         }
         self.all_visible = image.max_txid() < view.low.0;
