@@ -318,11 +318,14 @@
   addEventListener("resize", fit);
   addEventListener("beforeprint", () => {
     root.dataset.theme = "light";
+    // The page's width on paper; charts must be drawn for it before it is laid out.
+    root.classList.add("printing");
     drawHeat();
     drawCharts();
     fit();
   });
   addEventListener("afterprint", () => {
+    root.classList.remove("printing");
     draw();
     fit();
   });

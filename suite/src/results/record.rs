@@ -211,6 +211,12 @@ pub struct Run {
     pub cache_bytes: u64,
     /// The server's peak resident memory up to here, in bytes.
     pub server_peak_rss_bytes: Option<u64>,
+    /// Processor time that the server took for the run, in seconds (to a hundredth).
+    #[serde(default)]
+    pub server_cpu_s: Option<f64>,
+    /// Processor time that the load generator took: what it adds to every engine alike.
+    #[serde(default)]
+    pub client_cpu_s: Option<f64>,
 }
 
 impl Run {

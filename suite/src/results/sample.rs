@@ -70,6 +70,8 @@ pub fn run(engine: Engine, query: Query, threads: u32, run: u32, qps: f64) -> Ru
         durability: engine.durability().to_owned(),
         cache_bytes: 1 << 27,
         server_peak_rss_bytes: Some(1 << 28),
+        server_cpu_s: Some(1.5),
+        client_cpu_s: Some(0.25),
     }
 }
 

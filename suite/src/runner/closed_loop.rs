@@ -166,7 +166,8 @@ fn work(
             Ok(()) => {
                 part.queries += 1;
                 let latency = part.ended.duration_since(asked).as_micros();
-                latencies.saturating_record(u64::try_from(latency).unwrap_or(u64::MAX));
+                // The histogram grows to hold it, so this can't fail.
+                let _ = latencies.record(u64::try_from(latency).unwrap_or(u64::MAX));
                 if let Err(what) = check.verdict(&parameters) {
                     part.wrong += 1;
                     part.problem.get_or_insert_with(|| {
@@ -238,7 +239,7 @@ fn stream(question: &Question<'_>, threads: u64, worker: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::normal::Generator;
-    use crate::target::fake::{Behaviour, FakeSession};
+    use crate::target::fake::{Behaviour, FakeSession, SLOW};
 
     fn ask(
         query: Query,
@@ -279,6 +280,17 @@ mod tests {
             assert!(measured.time >= Duration::from_millis(30));
             assert!(measured.rate() > 0.0);
         }
+    }
+
+    #[test]
+    fn latencies_are_those_of_the_answers_however_long() {
+        let measured =
+            ask(Query::ReadFts, 2, Behaviour::Slow, &AtomicBool::new(false)).expect("measured");
+        let slept = u64::try_from(SLOW.as_micros()).expect("a time");
+        // Three significant figures are kept.
+        assert!(measured.latencies.min() >= slept / 1_000 * 999);
+        let whole = u64::try_from(measured.time.as_micros()).expect("a time");
+        assert!(measured.latencies.max() <= whole / 1_000 * 1_001 + 1);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::error::{Result, SuiteError};
 use crate::normal::Answers;
 use crate::results::comparison::Group;
 use crate::results::record::{Line, Run, RunSettings};
+use crate::server::process::Process;
 use crate::target::{Engine, Session};
 
 /// What the sessions are open on.
@@ -24,6 +25,9 @@ pub trait Host {
 
     /// The most memory the server ever had resident, in bytes.
     fn peak_resident_bytes(&self) -> Option<u64>;
+
+    /// Processor time that the server has taken so far, in seconds.
+    fn cpu_seconds(&self) -> Option<f64>;
 
     /// Makes things work again after queries have failed, and says what had happened to the server,
     /// if anything had.
@@ -89,17 +93,18 @@ impl Measuring<'_> {
                 );
                 self.progress.advance(self.settings.warm_up_s);
             }
+            let before = Usage::now(host);
             let measured =
                 self.ask(work.group, step.engine, step.run, self.settings.run_s, host)?;
+            let used = Usage::now(host).since(before);
             self.progress.advance(self.settings.run_s);
             let debt = debts.remove(&step.engine).unwrap_or_default();
-            let run = self.record(
-                work.group,
-                step,
-                &measured,
-                debt,
-                host.peak_resident_bytes(),
-            );
+            let run = Run {
+                server_peak_rss_bytes: host.peak_resident_bytes(),
+                server_cpu_s: used.server,
+                client_cpu_s: used.client,
+                ..self.record(work.group, step, &measured, debt)
+            };
             if let Some(problem) = &run.problem {
                 self.progress.note(&format!(
                     "{} on {}, {} threads: {} wrong, {} failed: {problem}",
@@ -173,14 +178,7 @@ impl Measuring<'_> {
         Ok(measured)
     }
 
-    fn record(
-        &self,
-        group: Group,
-        step: &Step,
-        measured: &Measured,
-        debt: Debt,
-        peak: Option<u64>,
-    ) -> Run {
+    fn record(&self, group: Group, step: &Step, measured: &Measured, debt: Debt) -> Run {
         let at = |quantile: f64| measured.latencies.value_at_quantile(quantile);
         Run {
             workload: self.settings.workload.clone(),
@@ -201,7 +199,34 @@ impl Measuring<'_> {
             problem: debt.problem.or_else(|| measured.problem.clone()),
             durability: step.engine.durability().to_owned(),
             cache_bytes: self.settings.cache_bytes,
-            server_peak_rss_bytes: peak,
+            server_peak_rss_bytes: None,
+            server_cpu_s: None,
+            client_cpu_s: None,
+        }
+    }
+}
+
+/// Processor time taken so far, in seconds.
+#[derive(Debug, Clone, Copy)]
+struct Usage {
+    server: Option<f64>,
+    client: Option<f64>,
+}
+
+impl Usage {
+    fn now(host: &dyn Host) -> Self {
+        Self {
+            server: host.cpu_seconds(),
+            client: Process::current().and_then(|process| process.cpu_seconds()),
+        }
+    }
+
+    fn since(self, before: Self) -> Self {
+        let difference =
+            |now: Option<f64>, before: Option<f64>| Some(rounded((now? - before?).max(0.0), 100.0));
+        Self {
+            server: difference(self.server, before.server),
+            client: difference(self.client, before.client),
         }
     }
 }
@@ -296,6 +321,10 @@ mod tests {
 
         fn peak_resident_bytes(&self) -> Option<u64> {
             Some(77)
+        }
+
+        fn cpu_seconds(&self) -> Option<f64> {
+            None
         }
 
         fn recover(&mut self) -> Result<Option<String>> {

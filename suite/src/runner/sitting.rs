@@ -437,6 +437,10 @@ impl Host for SandboxHost<'_> {
         self.running.as_ref()?.process.peak_resident_bytes()
     }
 
+    fn cpu_seconds(&self) -> Option<f64> {
+        self.running.as_ref()?.process.cpu_seconds()
+    }
+
     fn recover(&mut self) -> Result<Option<String>> {
         self.sessions.clear();
         if self

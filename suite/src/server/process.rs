@@ -26,6 +26,12 @@ impl Process {
         (state != 'Z' && state != 'X').then_some(Self { pid, started })
     }
 
+    /// This program.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        Self::with_id(i32::try_from(std::process::id()).ok()?)
+    }
+
     /// Whether it is still alive (a zombie is not).
     #[must_use]
     pub fn is_alive(&self) -> bool {
@@ -71,6 +77,14 @@ impl Process {
         Some(user + system)
     }
 
+    /// Processor time used so far, in seconds.
+    #[must_use]
+    pub fn cpu_seconds(&self) -> Option<f64> {
+        let ticks = u32::try_from(self.cpu_ticks()?).ok()?;
+        let per_second = u32::try_from(rustix::param::clock_ticks_per_second()).ok()?;
+        Some(f64::from(ticks) / f64::from(per_second))
+    }
+
     fn proc_file(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/{name}", self.pid))
     }
@@ -95,13 +109,9 @@ fn read_stat(pid: i32) -> Option<(char, u64)> {
 mod tests {
     use super::*;
 
-    fn own_id() -> i32 {
-        i32::try_from(std::process::id()).expect("a process id")
-    }
-
     #[test]
     fn this_process_is_alive_and_uses_memory() {
-        let own = Process::with_id(own_id()).expect("this process");
+        let own = Process::current().expect("this process");
         assert!(own.is_alive());
         assert!(own.peak_resident_bytes().expect("VmHWM") > 100_000);
         assert!(own.cpu_ticks().is_some());
@@ -109,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_reused_id_is_not_the_same_process() {
-        let mut own = Process::with_id(own_id()).expect("this process");
+        let mut own = Process::current().expect("this process");
         own.started += 1;
         assert!(!own.is_alive());
         // Would end this test if it reached the stranger.

@@ -19,7 +19,12 @@ pub enum Behaviour {
     OneValueOff,
     /// With an error.
     Fails,
+    /// As it should, after [`SLOW`].
+    Slow,
 }
+
+/// How long a slow answer takes.
+pub const SLOW: std::time::Duration = std::time::Duration::from_millis(8);
 
 /// A session on the rows of a generator.
 pub struct FakeSession {
@@ -116,6 +121,7 @@ impl Session for FakeSession {
                 Some(first) => *first = Some("1001-01-01".to_owned()),
                 None => answer.push(last),
             },
+            Behaviour::Slow => std::thread::sleep(SLOW),
             Behaviour::Right | Behaviour::Fails => {}
         }
         for value in &answer {
