@@ -288,9 +288,9 @@ mod tests {
             ask(Query::ReadFts, 2, Behaviour::Slow, &AtomicBool::new(false)).expect("measured");
         let slept = u64::try_from(SLOW.as_micros()).expect("a time");
         // Three significant figures are kept.
-        assert!(measured.latencies.min() >= slept / 1_000 * 999);
+        assert!(measured.latencies.min() >= slept * 999 / 1_000);
         let whole = u64::try_from(measured.time.as_micros()).expect("a time");
-        assert!(measured.latencies.max() <= whole / 1_000 * 1_001 + 1);
+        assert!(measured.latencies.max() <= whole * 1_001 / 1_000 + 1);
     }
 
     #[test]
