@@ -1,8 +1,33 @@
 //! What a table has besides its pages: counters, and who is using it.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+
+use crossbeam_utils::CachePadded;
 
 use crate::error::{Error, Result};
+
+const STRIPES: usize = 16;
+
+/// Where a user of a table was counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stripe(usize);
+
+impl Stripe {
+    fn of_thread() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static MINE: Cell<Option<usize>> = const { Cell::new(None) };
+        }
+        Stripe(MINE.with(|mine| {
+            mine.get().unwrap_or_else(|| {
+                let number = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES;
+                mine.set(Some(number));
+                number
+            })
+        }))
+    }
+}
 
 /// A table's counters. Those of a checkpoint are written with it; see `recovery/`.
 pub(crate) struct TableState {
@@ -16,8 +41,9 @@ pub(crate) struct TableState {
     pub next_row_id: AtomicU64,
     /// The next number of a large value.
     pub next_large: AtomicU64,
-    /// Transactions that have used the table and have not ended.
-    users: AtomicU64,
+    /// Transactions that have used the table and have not ended, counted apart by thread: every
+    /// statement of every thread comes by here.
+    users: [CachePadded<AtomicU64>; STRIPES],
     /// The table is being changed as a whole, or is gone: no transaction may begin to use it.
     closed: AtomicBool,
 }
@@ -30,7 +56,7 @@ impl TableState {
             logged_auto: AtomicU64::new(next_auto),
             next_row_id: AtomicU64::new(1),
             next_large: AtomicU64::new(1),
-            users: AtomicU64::new(0),
+            users: Default::default(),
             closed: AtomicBool::new(false),
         }
     }
@@ -117,19 +143,21 @@ impl TableState {
             .then_some(next)
     }
 
-    /// A transaction begins to use the table; false when it can't.
-    pub fn enter(&self) -> bool {
-        self.users.fetch_add(1, Ordering::SeqCst);
+    /// A transaction begins to use the table: what it gives to [`TableState::leave`] when it ends.
+    /// `None` when it can't.
+    pub fn enter(&self) -> Option<Stripe> {
+        let stripe = Stripe::of_thread();
+        self.users[stripe.0].fetch_add(1, Ordering::SeqCst);
         if self.closed.load(Ordering::SeqCst) {
-            self.leave();
-            return false;
+            self.leave(stripe);
+            return None;
         }
-        true
+        Some(stripe)
     }
 
     /// A transaction that used the table has ended.
-    pub fn leave(&self) {
-        self.users.fetch_sub(1, Ordering::SeqCst);
+    pub fn leave(&self, stripe: Stripe) {
+        self.users[stripe.0].fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Keeps transactions out; false, changing nothing, when some are in.
@@ -137,7 +165,9 @@ impl TableState {
         if self.closed.swap(true, Ordering::SeqCst) {
             return false;
         }
-        if self.users.load(Ordering::SeqCst) != 0 {
+        // Who enters counts first and looks at `closed` then; here it is the other way round: so
+        // one of the two sees the other.
+        if self.users.iter().any(|n| n.load(Ordering::SeqCst) != 0) {
             self.closed.store(false, Ordering::SeqCst);
             return false;
         }

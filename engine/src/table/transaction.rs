@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::open_table::Table;
 use super::shared::{RowCounts, Shared};
-use super::state::TableState;
+use super::state::{Stripe, TableState};
 use super::write::Scratch;
 use crate::catalog::{DdlRecord, KIND_COUNTER};
 use crate::error::{Error, Result};
@@ -18,10 +18,16 @@ use crate::txn;
 
 pub use crate::txn::KillHandle;
 
-/// A table that a transaction uses.
+/// Tables whose states a transaction object keeps at hand from one transaction to the next.
+const REMEMBERED: usize = 16;
+
+/// A table that a transaction uses, or one before it in the same object has used: what threads
+/// share of a table is touched as little as possible.
 pub(super) struct Used {
     pub id: TableId,
     pub state: Arc<TableState>,
+    /// Whether this transaction uses it.
+    entered: Option<Stripe>,
     /// Rows inserted less rows deleted.
     pub rows: i64,
     pub written: bool,
@@ -165,19 +171,29 @@ impl Transaction {
     }
 
     /// Notes that the transaction uses a table, which then can't be dropped until it ends.
+    #[inline]
     pub(super) fn enter_table(&mut self, table: &Table) -> Result<usize> {
-        if let Some(n) = self.used.iter().rposition(|u| u.id == table.id()) {
-            return Ok(n);
+        match self.used.iter().rposition(|u| u.id == table.id()) {
+            Some(n) if self.used[n].entered.is_some() => Ok(n),
+            known => self.enter_first(table, known),
         }
-        if !table.state.enter() {
+    }
+
+    fn enter_first(&mut self, table: &Table, known: Option<usize>) -> Result<usize> {
+        let Some(entered) = table.state.enter() else {
             return Err(Error::NotFound {
                 what: "table",
                 name: table.name(),
             });
+        };
+        if let Some(n) = known {
+            self.used[n].entered = Some(entered);
+            return Ok(n);
         }
         self.used.push(Used {
             id: table.id(),
             state: table.state.clone(),
+            entered: Some(entered),
             rows: 0,
             written: false,
         });
@@ -196,8 +212,15 @@ impl Transaction {
     }
 
     fn release(&mut self) {
-        for used in self.used.drain(..) {
-            used.state.leave();
+        for used in &mut self.used {
+            if let Some(entered) = used.entered.take() {
+                used.state.leave(entered);
+            }
+            used.rows = 0;
+            used.written = false;
+        }
+        if self.used.len() > REMEMBERED {
+            self.used.clear();
         }
         self.writes += 1;
         self.last_table = TableId(0);
@@ -207,7 +230,7 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if !self.used.is_empty() {
+        if self.used.iter().any(|u| u.entered.is_some()) {
             if let Err(error) = self.rollback() {
                 tracing::error!("rolling back a dropped transaction: {error}");
             }
