@@ -16,11 +16,46 @@ int RowHandler::use_key(uint key) {
   return 0;
 }
 
+/* The engine's call for an index entry whose columns stand in the record. */
+int RowHandler::check_condition(void *context) {
+  switch (handler_index_cond_check(context)) {
+    case CHECK_POS:
+      return 0;
+    case CHECK_NEG:
+      return 1;
+    case CHECK_OUT_OF_RANGE:
+      return 2;
+    default:
+      return 3;
+  }
+}
+
+/* The whole condition is the engine's to check, and the end of the range with it. */
+Item *RowHandler::idx_cond_push(uint key, Item *condition) {
+  /* Entries of the clustered key are the rows. */
+  if (key == table->s->primary_key) return condition;
+  pushed_idx_cond = condition;
+  pushed_idx_cond_keyno = key;
+  in_range_check_pushed_down = true;
+  return nullptr;
+}
+
+/* Gives the engine the condition for the key in use, or takes it back. */
+int RowHandler::use_condition() {
+  const bool wanted = pushed_idx_cond && pushed_idx_cond_keyno == active_index;
+  if (likely(wanted == has_condition_)) return 0;
+  has_condition_ = wanted;
+  int code = peregrine_set_condition(handle_, wanted ? check_condition : nullptr,
+                                     static_cast<handler *>(this), target(table->record[0]));
+  return finish(code, 0);
+}
+
 int RowHandler::search(uchar *record, const uchar *key, key_part_map parts, peregrine_seek seek,
                        int end) {
   peregrine_session *session;
   if (int error = this->session(&session)) return error;
   if (int error = use_key(active_index)) return error;
+  if (int error = use_condition()) return error;
   if (!has_range_end_) peregrine_set_end(handle_, nullptr, 0, 0);
   has_range_end_ = false;
   return finish(peregrine_search(handle_, session, key, parts, seek, target(record)), end);
@@ -63,7 +98,9 @@ int RowHandler::rnd_pos(uchar *record, uchar *position) {
 
 int RowHandler::index_init(uint key, bool) {
   active_index = key;
-  /* The lock may be another one than at the last scan. */
+  /* The lock may be another one than at the last scan, and the condition. */
+  if (has_condition_) peregrine_set_condition(handle_, nullptr, nullptr, target(nullptr));
+  has_condition_ = false;
   used_key_ = MAX_KEY + 1;
   has_range_end_ = false;
   return 0;

@@ -25,7 +25,8 @@ handler::Table_flags RowHandler::table_flags() const {
 }
 
 ulong RowHandler::index_flags(uint key, uint, bool) const {
-  ulong flags = HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;
+  ulong flags = HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY |
+                HA_DO_INDEX_COND_PUSHDOWN;
   if (key == table_share->primary_key) flags |= HA_CLUSTERED_INDEX;
   return flags;
 }
@@ -77,6 +78,7 @@ int RowHandler::reset() {
   peregrine_handle_reset(handle_);
   used_key_ = MAX_KEY;
   has_range_end_ = false;
+  has_condition_ = false;
   return 0;
 }
 

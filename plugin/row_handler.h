@@ -74,6 +74,8 @@ class RowHandler final : public handler {
   int read_range_first(const key_range *start, const key_range *end, bool equal,
                        bool sorted) override;
 
+  Item *idx_cond_push(uint key, Item *condition) override;
+
   /* Changing: write.cc. */
   int write_row(const uchar *record) override;
   int update_row(const uchar *old_record, const uchar *new_record) override;
@@ -102,6 +104,8 @@ class RowHandler final : public handler {
   static constexpr uint kMaxKeyLength = 3072;
 
   int use_key(uint key);
+  int use_condition();
+  static int check_condition(void *handler);
   int search(uchar *record, const uchar *key, key_part_map parts, peregrine_seek seek, int end);
   int finish(int code, int end);
   int finish_change(int code);
@@ -125,6 +129,8 @@ class RowHandler final : public handler {
   /* The key of the scan that is open, as the engine knows it. */
   uint used_key_ = MAX_KEY;
   bool has_range_end_ = false;
+  /* Whether the engine has a condition of the server's for the key in use. */
+  bool has_condition_ = false;
   /* Whether the next rnd_next is the first of its scan. */
   bool scan_begins_ = false;
   /* Where the automatic values that the statement has reserved end; 0 when none are. */

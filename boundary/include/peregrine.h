@@ -285,6 +285,15 @@ void peregrine_handle_close(peregrine_handle *handle);
    Rows are not fetched where the key has the columns wanted. */
 int peregrine_use_key(peregrine_handle *handle, uint32_t key, uint32_t lock);
 
+/* Decides from the columns of a key, written to the record of a target, what is done with an index
+   entry: 0 its row is fetched, 1 it is passed over, 2 the scan ends, 3 the statement was killed. */
+typedef int (*peregrine_check)(void *context);
+
+/* Uses a condition for the searches that follow in the present key; `check` NULL takes it back.
+   Rows are then fetched in any case, and only where the condition holds. */
+int peregrine_set_condition(peregrine_handle *handle, peregrine_check check, void *context,
+                            peregrine_target target);
+
 /* Ends forward scans after the rows that start with (`inclusive`) or before those that are not
    less than a key image; `key` NULL takes the end back. */
 int peregrine_set_end(peregrine_handle *handle, const uint8_t *key, uint64_t key_parts,

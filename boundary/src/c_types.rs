@@ -2,7 +2,7 @@
 //!
 //! The sizes are asserted on both sides, so that a change of one file alone does not compile.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
 
 /// What a call came to: the numbers of `peregrine_code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,9 @@ pub enum Code {
 
 /// `peregrine_sort_key`.
 pub type SortKey = unsafe extern "C" fn(u32, *const u8, usize, u32, *mut u8, usize) -> usize;
+
+/// `peregrine_check`.
+pub type Check = unsafe extern "C" fn(*mut c_void) -> i32;
 
 /// `peregrine_options`.
 #[repr(C)]

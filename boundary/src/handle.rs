@@ -1,10 +1,12 @@
 //! Handles: the rows of one table, read and changed by one thread at a time.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use peregrine::{Cursor, CursorOptions, RowLock, RowView, Seek, Table, Transaction, Value};
 
-use crate::c_types::{Code, Target};
+use crate::c_types::{Check, Code, Target};
+use crate::condition::Condition;
 use crate::failure::{Failure, Outcome};
 use crate::key_image;
 use crate::layout::Layout;
@@ -18,6 +20,8 @@ struct Purpose {
     index: usize,
     lock: RowLock,
     index_only: bool,
+    /// The number of the condition that the cursor has.
+    condition: u64,
 }
 
 /// Which row "the row last read" is.
@@ -50,6 +54,8 @@ pub struct Handle {
     /// The server's key in use, `u32::MAX` for the table's own order.
     key: u32,
     lock: RowLock,
+    condition: Option<Condition>,
+    conditions: u64,
     /// The cursor in use, and the one used before it: statements often take turns.
     cursor: Option<(Purpose, Cursor)>,
     spare: Option<(Purpose, Cursor)>,
@@ -80,6 +86,8 @@ impl Handle {
             shared,
             key: u32::MAX,
             lock: RowLock::None,
+            condition: None,
+            conditions: 0,
             cursor: None,
             spare: None,
             positioned: None,
@@ -111,6 +119,21 @@ impl Handle {
         self.next_end = None;
         self.current = Current::None;
         Ok(())
+    }
+
+    /// Uses a condition of the server's for the searches that follow.
+    ///
+    /// # Safety
+    /// As [`Condition::filter`].
+    pub unsafe fn set_condition(
+        &mut self,
+        check: Option<Check>,
+        context: *mut c_void,
+        target: Target,
+    ) {
+        self.conditions += 1;
+        let number = self.conditions;
+        self.condition = check.map(|check| Condition::new(check, context, target, number));
     }
 
     /// Encodes the parts of a key image that `map` has; none for a null image.
@@ -176,31 +199,56 @@ impl Handle {
         };
         let index_only = index != 0
             && self.lock == RowLock::None
+            && self.condition.is_none()
             && (self.scan_projection.fits(wanted, Some(index))
                 || layout
                     .stored
                     .iter()
                     .enumerate()
                     .all(|(s, &c)| !has(wanted, c) || self.table.index_covers(index, s)));
+        let condition = self
+            .condition
+            .as_ref()
+            .map_or(0, |condition| condition.number);
         let purpose = Purpose {
             index,
             lock: self.lock,
             index_only,
+            condition,
         };
-        if self.cursor.as_ref().is_none_or(|(p, _)| *p != purpose) {
+        let same = |cursor: &Option<(Purpose, Cursor)>| {
+            cursor
+                .as_ref()
+                .is_some_and(|(p, _)| Purpose { condition, ..*p } == purpose)
+        };
+        if !same(&self.cursor) {
             std::mem::swap(&mut self.cursor, &mut self.spare);
-            if self.cursor.as_ref().is_none_or(|(p, _)| *p != purpose) {
-                let cursor = Cursor::new(
-                    &self.table,
-                    index,
-                    CursorOptions {
-                        lock: self.lock,
-                        index_only,
+            if !same(&self.cursor) {
+                let options = CursorOptions {
+                    lock: self.lock,
+                    index_only,
+                };
+                let cursor = Cursor::new(&self.table, index, options);
+                self.cursor = Some((
+                    Purpose {
+                        condition: 0,
+                        ..purpose
                     },
-                );
-                self.cursor = Some((purpose, cursor));
+                    cursor,
+                ));
             }
             self.cursor_has_end = true;
+        }
+        if let Some((has, cursor)) = &mut self.cursor {
+            if has.condition != condition {
+                has.condition = condition;
+                // SAFETY: by the promise to `set_condition`.
+                cursor.set_filter(
+                    self.condition
+                        .as_ref()
+                        .map(|c| unsafe { c.filter(&self.shared, index) }),
+                );
+            }
         }
         if let Some((_, cursor)) = &mut self.cursor {
             match self.next_end.take() {
@@ -435,6 +483,7 @@ impl Handle {
             index: 0,
             lock,
             index_only: false,
+            condition: 0,
         };
         if self.positioned.as_ref().is_none_or(|(p, _)| *p != purpose) {
             let options = CursorOptions {
@@ -601,6 +650,7 @@ impl Handle {
     pub fn reset(&mut self) {
         self.current = Current::None;
         self.next_end = None;
+        self.condition = None;
         self.shared
             .engine
             .count_rows_read(std::mem::take(&mut self.rows_read));
@@ -682,7 +732,7 @@ impl SharedTable {
     /// # Safety
     /// They must be null or fit the table, and nobody else may use the record for `'a`.
     #[inline]
-    unsafe fn buffers<'a>(&self, target: Target) -> Outcome<(&'a [u64], &'a mut [u8])> {
+    pub unsafe fn buffers<'a>(&self, target: Target) -> Outcome<(&'a [u64], &'a mut [u8])> {
         if target.record.is_null() {
             return Err(Failure::argument("record"));
         }
@@ -696,7 +746,7 @@ impl SharedTable {
     /// # Safety
     /// `bitmap` must be null or a bitmap of the table's columns.
     #[inline]
-    unsafe fn bitmap<'a>(&self, bitmap: *const u64) -> Outcome<&'a [u64]> {
+    pub unsafe fn bitmap<'a>(&self, bitmap: *const u64) -> Outcome<&'a [u64]> {
         if bitmap.is_null() || !bitmap.is_aligned() {
             return Err(Failure::argument("bitmap of columns"));
         }

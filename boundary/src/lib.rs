@@ -8,6 +8,7 @@
 
 pub mod c_types;
 pub mod collation;
+pub mod condition;
 pub mod engine;
 pub mod failure;
 pub mod guard;

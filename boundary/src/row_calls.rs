@@ -1,8 +1,10 @@
 //! The entries of the header that read and change rows.
 
+use std::ffi::c_void;
+
 use peregrine::RowLock;
 
-use crate::c_types::Target;
+use crate::c_types::{Check, Target};
 use crate::failure::{keep, Failure, Outcome};
 use crate::guard;
 use crate::handle::{Handle, Step};
@@ -96,6 +98,25 @@ pub unsafe extern "C" fn peregrine_use_key(pointer: *mut Handle, key: u32, lock:
         // SAFETY: by the caller's promise.
         let handle = unsafe { handle(pointer)? };
         handle.use_key(key, row_lock(lock)?)?;
+        Ok(true)
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a handle of this thread; the target must fit, and stay valid, like the
+/// context, until the condition is taken back.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_set_condition(
+    pointer: *mut Handle,
+    check: Option<Check>,
+    context: *mut c_void,
+    target: Target,
+) -> i32 {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        unsafe { handle(pointer)?.set_condition(check, context, target) };
         Ok(true)
     })
 }

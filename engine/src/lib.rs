@@ -25,6 +25,6 @@ pub use row::{
 };
 pub use settings::{Durability, Isolation, Options};
 pub use table::{
-    Cursor, CursorOptions, IndexId, KillHandle, RowLock, RowView, Savepoint, Seek, Table,
-    Transaction,
+    Cursor, CursorOptions, EntryFilter, IndexId, KillHandle, RowLock, RowView, Savepoint, Seek,
+    Table, Transaction, Verdict,
 };

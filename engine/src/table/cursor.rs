@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use super::fetch::Batch;
+use super::filter::{EntryFilter, Verdict};
 use super::large;
 use super::open_table::{IndexId, Table, TableTrees, WholeKey};
 use super::read::RowLock;
@@ -99,6 +100,8 @@ pub struct Cursor {
     point_clustered: Vec<u8>,
     buffer: Vec<u8>,
     entry: EntryBuffer,
+    filter: Option<Box<dyn EntryFilter>>,
+    filter_entry: EntryBuffer,
     /// [`Transaction::writes`] when the walk's leaf was copied.
     writes: u64,
     /// Entries come from the walk, without locks.
@@ -126,6 +129,8 @@ impl Cursor {
             point_clustered: Vec::new(),
             buffer: Vec::new(),
             entry: EntryBuffer::default(),
+            filter: None,
+            filter_entry: EntryBuffer::default(),
             writes: 0,
             plain: false,
             same_prefix: false,
@@ -174,6 +179,12 @@ impl Cursor {
         }
     }
 
+    /// Looks at entries of a secondary index with a filter before it fetches their rows. For
+    /// cursors that fetch rows; from the next seek on.
+    pub fn set_filter(&mut self, filter: Option<Box<dyn EntryFilter>>) {
+        self.filter = filter;
+    }
+
     /// Goes to an entry; false when there is none, and the cursor then stands nowhere.
     ///
     /// # Errors
@@ -213,7 +224,7 @@ impl Cursor {
         prefix: &[u8],
         to: Seek,
     ) -> Result<bool> {
-        if to == Seek::Exact {
+        if to == Seek::Exact && self.filter.is_none() {
             match self.table.whole_key(self.index, prefix) {
                 WholeKey::Yes => return self.point(txn, trees, prefix),
                 WholeKey::Unknown if self.point(txn, trees, prefix)? => return Ok(true),
@@ -473,13 +484,22 @@ impl Cursor {
                 self.batch.take_size()
             };
             let mut taken = false;
-            for _ in 0..size {
+            let mut collected = 0;
+            while collected < size {
                 if taken {
                     on = self.walk.step(&txn.inner, tree, self.direction)?;
                     taken = false;
                 }
                 if !on || !self.within(self.walk.key(), ahead) {
                     break;
+                }
+                match self.look()? {
+                    Verdict::Keep => collected += 1,
+                    Verdict::Skip => {
+                        taken = true;
+                        continue;
+                    }
+                    Verdict::Stop => break,
                 }
                 if self.index == 0 {
                     self.batch.add_row(self.walk.key());
@@ -514,6 +534,19 @@ impl Cursor {
                 on = self.walk.step(&txn.inner, tree, self.direction)?;
             }
         }
+    }
+
+    /// What the filter says of the entry that the walk stands on.
+    fn look(&mut self) -> Result<Verdict> {
+        let Some(filter) = self.filter.as_mut().filter(|_| self.index != 0) else {
+            return Ok(Verdict::Keep);
+        };
+        let index = self.table.key_layout(self.index)?;
+        let (key, payload) = (self.walk.key(), self.walk.payload());
+        self.filter_entry.decode(index, usize::MAX, key, payload)?;
+        let layout = &self.table.layout;
+        let entry = EntryRef::new(layout, index, key, payload, &self.filter_entry)?;
+        filter.look(&RowView::entry(&self.table, entry))
     }
 
     /// Whether a collection may go as far as `key`.

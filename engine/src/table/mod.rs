@@ -4,6 +4,7 @@
 mod cursor;
 pub(crate) mod ddl;
 mod fetch;
+mod filter;
 pub(crate) mod large;
 mod open_table;
 mod read;
@@ -18,6 +19,7 @@ mod walk;
 mod write;
 
 pub use cursor::{Cursor, CursorOptions, Seek};
+pub use filter::{EntryFilter, Verdict};
 pub use open_table::{IndexId, Table};
 pub use read::RowLock;
 pub use row_view::RowView;
