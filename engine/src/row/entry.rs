@@ -129,6 +129,9 @@ impl EntryBuffer {
     ) -> Result<()> {
         self.found.clear();
         self.restored.clear();
+        if parts == 0 {
+            return Ok(());
+        }
         let parts = index.parts.get(..parts).unwrap_or(&index.parts);
         self.find(parts, key, payload)
             .ok_or_else(|| damaged("parts"))
@@ -174,31 +177,41 @@ pub(crate) struct EntryRef<'a> {
     layout: &'a Layout,
     index: &'a KeyLayout,
     key: &'a [u8],
-    clustered_key: &'a [u8],
+    payload: &'a [u8],
     buffer: &'a EntryBuffer,
 }
 
 impl<'a> EntryRef<'a> {
-    /// An entry whose parts `buffer` has decoded.
+    /// An entry of which `buffer` has decoded the parts that don't stand at a fixed place.
+    #[inline]
     pub fn new(
         layout: &'a Layout,
         index: &'a KeyLayout,
         key: &'a [u8],
         payload: &'a [u8],
         buffer: &'a EntryBuffer,
-    ) -> Result<Self> {
-        Ok(EntryRef {
+    ) -> Self {
+        EntryRef {
             layout,
             index,
             key,
-            clustered_key: clustered_key(key, payload)?,
+            payload,
             buffer,
-        })
+        }
     }
 
     /// The value of a column that the entry covers (see [`Layout::covers`]).
+    #[inline]
     pub fn get(&self, column: usize) -> Result<Value<'a>> {
         if let Some(n) = self.index.entry_part(column) {
+            let part = &self.index.parts[n];
+            if let Some(at) = part.stands_at() {
+                let value = || match part.take(&mut self.key.get(at..)?, None)? {
+                    None => Some(Value::Null),
+                    Some(bytes) => part.decode(bytes),
+                };
+                return value().ok_or_else(|| damaged("part"));
+            }
             let span = |bytes: &'a [u8], from: u32, to: u32| {
                 bytes
                     .get(from as usize..to as usize)
@@ -220,7 +233,7 @@ impl<'a> EntryRef<'a> {
         let clustered = &self.layout.clustered;
         if let Some(n) = clustered.restorable_exactly(column) {
             return clustered
-                .part_of(n, self.clustered_key)
+                .part_of(n, clustered_key(self.key, self.payload)?)
                 .and_then(|bytes| clustered.parts[n].decode(bytes))
                 .ok_or_else(|| damaged("clustered key"));
         }

@@ -204,6 +204,15 @@ fn check_column(column: &Column) -> Result<()> {
     Ok(())
 }
 
+impl PartLayout {
+    /// Where the part stands in every key, when that is always the same place and its bytes
+    /// always as many: it can then be read without looking at the parts before.
+    #[inline]
+    pub fn stands_at(&self) -> Option<usize> {
+        self.fixed_at.filter(|_| self.form.fixed_len().is_some())
+    }
+}
+
 impl KeyLayout {
     fn new(schema: &TableSchema, what: &str, parts: &[KeyPart], unique: bool) -> Result<Self> {
         if parts.is_empty() || parts.len() > MAX_PARTS {

@@ -331,7 +331,7 @@ proptest! {
             prop_assert_eq!(entry::clustered_key(&key, &payload).unwrap(), &ck[..]);
             let mut buffer = EntryBuffer::default();
             buffer.decode(index, usize::MAX, &key, &payload).unwrap();
-            let entry = EntryRef::new(&layout, index, &key, &payload, &buffer).unwrap();
+            let entry = EntryRef::new(&layout, index, &key, &payload, &buffer);
             for (i, &v) in row.iter().enumerate() {
                 if layout.covers(n + 1, i) {
                     prop_assert!(same(entry.get(i).unwrap(), v), "{:?} came back as {:?}", v, entry.get(i));
@@ -364,10 +364,9 @@ proptest! {
         for index in &layout.indexes {
             let mut buffer = EntryBuffer::default();
             let _ = buffer.decode(index, usize::MAX, &key, &bytes);
-            if let Ok(entry) = EntryRef::new(&layout, index, &key, &bytes, &buffer) {
-                for i in 0..schema.columns.len() {
-                    let _ = entry.get(i);
-                }
+            let entry = EntryRef::new(&layout, index, &key, &bytes, &buffer);
+            for i in 0..schema.columns.len() {
+                let _ = entry.get(i);
             }
         }
     }

@@ -155,6 +155,7 @@ impl Cursor {
             (Some(columns), Some(key)) => columns
                 .iter()
                 .filter_map(|&c| key.entry_part(c))
+                .filter(|&n| key.parts[n].stands_at().is_none())
                 .max()
                 .map_or(0, |last| last + 1),
             _ => usize::MAX,
@@ -337,7 +338,7 @@ impl Cursor {
         let layout = &self.table.layout;
         let index = self.table.key_layout(self.index)?;
         self.entry.decode(index, self.parts, key, payload)?;
-        let entry = EntryRef::new(layout, index, key, payload, &self.entry)?;
+        let entry = EntryRef::new(layout, index, key, payload, &self.entry);
         Ok(RowView::entry(&self.table, entry))
     }
 
