@@ -546,7 +546,7 @@ impl Cursor {
         let (key, payload) = (self.walk.key(), self.walk.payload());
         self.filter_entry.decode(index, usize::MAX, key, payload)?;
         let layout = &self.table.layout;
-        let entry = EntryRef::new(layout, index, key, payload, &self.filter_entry)?;
+        let entry = EntryRef::new(layout, index, key, payload, &self.filter_entry);
         filter.look(&RowView::entry(&self.table, entry))
     }
 
