@@ -90,8 +90,7 @@ void end_run(Output &out, size_t spaces, int next) {
 }
 
 /* Weights of a collation that pads. */
-void write_padded(Output &out, const uchar *weights, size_t length, uint unit,
-                  const uchar *space) {
+void write_padded(Output &out, const uchar *weights, size_t length, uint unit, const uchar *space) {
   const uchar *end = weights + length - length % unit;
   const uchar *at = weights;
   while (at < end) {
@@ -129,7 +128,8 @@ size_t transform(CHARSET_INFO *charset, uchar *to, size_t capacity, const uchar 
 
 /* Whether every byte has a weight of its own, that of the collation's table. */
 bool is_table(CHARSET_INFO *charset) {
-  if (charset->mbmaxlen != 1 || !charset->sort_order || charset->levels_for_order != MY_CS_COLL_LEVELS_S1)
+  if (charset->mbmaxlen != 1 || !charset->sort_order ||
+      charset->levels_for_order != MY_CS_COLL_LEVELS_S1)
     return false;
   for (uint byte = 0; byte < 256; byte++) {
     uchar from[2] = {static_cast<uchar>(byte), 'b'}, to[8];
@@ -177,7 +177,8 @@ std::unique_ptr<Weights> find_weights(CHARSET_INFO *charset) {
   w->unit = 1;
   w->space[0][0] = ' ';
   /* Compared by code, while the server's weights of rare characters are all the same. */
-  const bool is_big5 = charset->sort_order && strncmp(charset->coll_name.str, "big5_chinese", 12) == 0;
+  const bool is_big5 =
+      charset->sort_order && strncmp(charset->coll_name.str, "big5_chinese", 12) == 0;
   if ((charset->state & MY_CS_BINSORT) && charset->mbminlen == 1 &&
       !(charset->state & MY_CS_NONASCII)) {
     w->form = Form::kBytes;
@@ -212,9 +213,9 @@ const Weights *weights_of(uint32_t collation) {
 /* A buffer that is on the stack for strings of ordinary length. */
 class Buffer {
  public:
-  explicit Buffer(size_t size) : heap_(size > sizeof stack_ ? new (std::nothrow) uchar[size]
-                                                           : nullptr),
-                                 failed_(size > sizeof stack_ && !heap_) {}
+  explicit Buffer(size_t size)
+      : heap_(size > sizeof stack_ ? new (std::nothrow) uchar[size] : nullptr),
+        failed_(size > sizeof stack_ && !heap_) {}
   uchar *get() { return heap_ ? heap_.get() : stack_; }
   bool failed() const { return failed_; }
 
@@ -256,9 +257,9 @@ uint32_t longest_sort_key(uint32_t collation, size_t characters) {
   return static_cast<uint32_t>(MY_MIN(longest, UINT32_MAX));
 }
 
-extern "C" size_t peregrine_plugin_sort_key(uint32_t collation, const uint8_t *value,
-                                            size_t length, uint32_t prefix_characters,
-                                            uint8_t *out, size_t capacity) {
+extern "C" size_t peregrine_plugin_sort_key(uint32_t collation, const uint8_t *value, size_t length,
+                                            uint32_t prefix_characters, uint8_t *out,
+                                            size_t capacity) {
   const Weights *w = weights_of(collation);
   if (unlikely(!w)) return SIZE_MAX;
   CHARSET_INFO *charset = w->charset;
@@ -309,8 +310,7 @@ extern "C" size_t peregrine_plugin_sort_key(uint32_t collation, const uint8_t *v
       Buffer buffer(room);
       if (buffer.failed()) return SIZE_MAX;
       for (uint level = 0; level < w->levels; level++) {
-        size_t n =
-            transform(charset, buffer.get(), room, value, length, w->level_flags[level]);
+        size_t n = transform(charset, buffer.get(), room, value, length, w->level_flags[level]);
         write(buffer.get(), n, level);
         if (is_char && level == 0) {
           const char *begin = reinterpret_cast<const char *>(value);
@@ -324,8 +324,7 @@ extern "C" size_t peregrine_plugin_sort_key(uint32_t collation, const uint8_t *v
       size_t characters = collation >> kNumberBits & kCharactersMask;
       if (prefix_characters != UINT32_MAX)
         characters = MY_MIN(characters ? characters : prefix_characters, prefix_characters);
-      if (w->pads)
-        length = charset->lengthsp(reinterpret_cast<const char *>(value), length);
+      if (w->pads) length = charset->lengthsp(reinterpret_cast<const char *>(value), length);
       size_t width = charset->strnxfrmlen(characters * charset->mbmaxlen);
       Buffer buffer(width);
       if (buffer.failed()) return SIZE_MAX;

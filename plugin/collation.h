@@ -23,8 +23,8 @@
    Several levels follow one another, each ended by itself; those above the first always pad. CHAR
    columns of collations without padding are compared as if filled up with spaces to the same number
    of characters. So their keys pad, and then say how many weights there are more, or fewer, than
-   characters (2 bytes): that many the string filled up is longer. Collations whose weights are of neither
-   kind are filled up to the width of the column by the server's own function. */
+   characters (2 bytes): that many the string filled up is longer. Collations whose weights are of
+   neither kind are filled up to the width of the column by the server's own function. */
 
 #ifndef PEREGRINE_COLLATION_H
 #define PEREGRINE_COLLATION_H
@@ -43,9 +43,9 @@ uint32_t engine_collation(CHARSET_INFO *charset, size_t characters, bool padded)
 uint32_t longest_sort_key(uint32_t collation, size_t characters);
 
 /* See peregrine_sort_key in peregrine.h. */
-extern "C" size_t peregrine_plugin_sort_key(uint32_t collation, const uint8_t *value,
-                                            size_t length, uint32_t prefix_characters,
-                                            uint8_t *out, size_t capacity);
+extern "C" size_t peregrine_plugin_sort_key(uint32_t collation, const uint8_t *value, size_t length,
+                                            uint32_t prefix_characters, uint8_t *out,
+                                            size_t capacity);
 
 }  // namespace peregrine
 

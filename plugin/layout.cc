@@ -61,7 +61,9 @@ static uint32_t pad_character(CHARSET_INFO *charset) {
   return pad;
 }
 
-static bool is_blob(const Field *field) { return field->flags & BLOB_FLAG; }
+static bool is_blob(const Field *field) {
+  return field->flags & BLOB_FLAG;
+}
 
 void TableLayout::add_column(const TABLE *table, Field *field) {
   peregrine_column column{};
@@ -118,8 +120,7 @@ void TableLayout::add_column(const TABLE *table, Field *field) {
         break;
       default:
         if (is_integer(field->real_type())) {
-          column.kind =
-              field->flags & UNSIGNED_FLAG ? PEREGRINE_UNSIGNED : PEREGRINE_SIGNED;
+          column.kind = field->flags & UNSIGNED_FLAG ? PEREGRINE_UNSIGNED : PEREGRINE_SIGNED;
           break;
         }
         switch (field->key_type()) {
@@ -164,8 +165,7 @@ void TableLayout::add_key(const TABLE *table, const KEY &key) {
     if ((from.key_part_flag & HA_PART_KEY_SEG) || is_blob(field)) part.prefix = characters;
     part.descending = (from.key_part_flag & HA_REVERSE_SORT) != 0;
     if (is_text(field))
-      part.sort_length =
-          longest_sort_key(engine_collation(charset, characters, false), characters);
+      part.sort_length = longest_sort_key(engine_collation(charset, characters, false), characters);
     parts.push_back(part);
   }
   peregrine_key to{};

@@ -37,15 +37,16 @@ static MYSQL_SYSVAR_ULONGLONG(log_size, log_size, PLUGIN_VAR_RQCMDARG | PLUGIN_V
 
 static MYSQL_SYSVAR_UINT(checkpoint_interval, checkpoint_interval,
                          PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
-                         "Seconds after which a checkpoint starts while there are changes",
-                         nullptr, nullptr, 300, 1, 86400, 0);
+                         "Seconds after which a checkpoint starts while there are changes", nullptr,
+                         nullptr, 300, 1, 86400, 0);
 
-static MYSQL_SYSVAR_ULONG(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_RQCMDARG,
-                          "What a commit waits for. 1: the log is written and synced to disk (no "
-                          "committed change is ever lost). 2: the log is written; it is synced each "
-                          "second (a power failure can take the last second). 0: the log is written "
-                          "and synced each second (a crash can take the last second)",
-                          nullptr, update_flush, 1, 0, 2, 0);
+static MYSQL_SYSVAR_ULONG(
+    flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_RQCMDARG,
+    "What a commit waits for. 1: the log is written and synced to disk (no "
+    "committed change is ever lost). 2: the log is written; it is synced each "
+    "second (a power failure can take the last second). 0: the log is written "
+    "and synced each second (a crash can take the last second)",
+    nullptr, update_flush, 1, 0, 2, 0);
 
 static my_bool checkpoint_now;
 
@@ -69,9 +70,12 @@ static MYSQL_THDVAR_UINT(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
                          nullptr, nullptr, 50, 0, 1 << 30, 0);
 
 st_mysql_sys_var *system_variables[] = {
-    MYSQL_SYSVAR(buffer_pool_size),        MYSQL_SYSVAR(log_size),
-    MYSQL_SYSVAR(checkpoint_interval),     MYSQL_SYSVAR(flush_log_at_trx_commit),
-    MYSQL_SYSVAR(lock_wait_timeout),       MYSQL_SYSVAR(checkpoint_now),
+    MYSQL_SYSVAR(buffer_pool_size),
+    MYSQL_SYSVAR(log_size),
+    MYSQL_SYSVAR(checkpoint_interval),
+    MYSQL_SYSVAR(flush_log_at_trx_commit),
+    MYSQL_SYSVAR(lock_wait_timeout),
+    MYSQL_SYSVAR(checkpoint_now),
     nullptr,
 };
 
@@ -85,7 +89,9 @@ static handler *create_handler(handlerton *h, TABLE_SHARE *share, MEM_ROOT *memo
   return new (memory) RowHandler(h, share);
 }
 
-static bool flush_logs(handlerton *) { return false; }
+static bool flush_logs(handlerton *) {
+  return false;
+}
 
 static void drop_database(handlerton *, char *path) {
   /* "./schema/": what DROP DATABASE has left over, files of which the server lost. */
@@ -105,7 +111,8 @@ static int drop_table(handlerton *, const char *path) {
 static int start(void *p) {
   hton = static_cast<handlerton *>(p);
   peregrine_options options{};
-  options.directory = "#peregrine"; /* in the data directory, where the server works; no schema is called so */
+  options.directory =
+      "#peregrine"; /* in the data directory, where the server works; no schema is called so */
   options.pool_bytes = buffer_pool_size;
   options.log_bytes = log_size;
   options.checkpoint_seconds = checkpoint_interval;
@@ -119,8 +126,7 @@ static int start(void *p) {
   }
   /* Temporary tables end with the server, be it by a crash. */
   if (peregrine_tables_drop(engine, kTemporaryPrefix, strlen(kTemporaryPrefix)) != PEREGRINE_OK)
-    sql_print_warning("Peregrine: temporary tables of before: %s",
-                      last_error_text().c_ptr_safe());
+    sql_print_warning("Peregrine: temporary tables of before: %s", last_error_text().c_ptr_safe());
 
   static const char *no_extensions[] = {nullptr};
   hton->create = create_handler;

@@ -67,7 +67,9 @@ int RowHandler::rnd_init(bool scan) {
   return 0;
 }
 
-int RowHandler::rnd_end() { return 0; }
+int RowHandler::rnd_end() {
+  return 0;
+}
 
 int RowHandler::rnd_next(uchar *record) {
   peregrine_session *session;
@@ -177,8 +179,8 @@ int RowHandler::read_range_first(const key_range *start, const key_range *end, b
   /* The engine then reads no rows ahead that lie beyond the range. */
   if (end && !equal) {
     if (int error = use_key(active_index)) return error;
-    int code = peregrine_set_end(handle_, end->key, end->keypart_map,
-                                 end->flag != HA_READ_BEFORE_KEY);
+    int code =
+        peregrine_set_end(handle_, end->key, end->keypart_map, end->flag != HA_READ_BEFORE_KEY);
     if (unlikely(code != PEREGRINE_OK)) return server_error(code, ha_thd());
     has_range_end_ = true;
   }

@@ -10,17 +10,19 @@ namespace peregrine {
 
 RowHandler::RowHandler(handlerton *hton, TABLE_SHARE *share) : handler(hton, share) {}
 
-RowHandler::~RowHandler() { peregrine_handle_close(handle_); }
+RowHandler::~RowHandler() {
+  peregrine_handle_close(handle_);
+}
 
 handler::Table_flags RowHandler::table_flags() const {
-  return HA_REC_NOT_IN_SEQ            /* positions are no multiples of a length */
+  return HA_REC_NOT_IN_SEQ /* positions are no multiples of a length */
          | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS | HA_CAN_GEOMETRY | HA_CAN_VIRTUAL_COLUMNS |
-         HA_PARTIAL_COLUMN_READ       /* only the columns asked for are decoded */
-         | HA_TABLE_SCAN_ON_INDEX     /* rows stand in the clustered index */
+         HA_PARTIAL_COLUMN_READ         /* only the columns asked for are decoded */
+         | HA_TABLE_SCAN_ON_INDEX       /* rows stand in the clustered index */
          | HA_PRIMARY_KEY_IN_READ_INDEX /* secondary keys end with the clustered key */
-         | HA_DUPLICATE_POS           /* the row in the way is known by position */
+         | HA_DUPLICATE_POS             /* the row in the way is known by position */
          | HA_CAN_SQL_HANDLER |
-         HA_BINLOG_ROW_CAPABLE        /* snapshots: statements need not repeat alike */
+         HA_BINLOG_ROW_CAPABLE /* snapshots: statements need not repeat alike */
          | HA_ONLINE_ANALYZE | HA_CONCURRENT_OPTIMIZE | HA_CRASH_SAFE;
 }
 
@@ -32,8 +34,8 @@ ulong RowHandler::index_flags(uint key, uint, bool) const {
 }
 
 /* The engine's table of a share, opened at the first use of the share. */
-static int open_share(Handler_share *&place, TableShare **out, const TABLE *table,
-                      const char *name, THD *thd) {
+static int open_share(Handler_share *&place, TableShare **out, const TABLE *table, const char *name,
+                      THD *thd) {
   TableShare *share = static_cast<TableShare *>(place);
   if (!share) {
     share = new (std::nothrow) TableShare;
@@ -103,8 +105,9 @@ int RowHandler::finish(int code, int end) {
   return likely(code == PEREGRINE_OK) ? 0 : server_error(code, ha_thd(), end);
 }
 
-bool RowHandler::get_error_message(int, String *text) {
-  *text = last_error_text();
+bool RowHandler::get_error_message(int error, String *text) {
+  /* The server's own numbers have texts of their own, to which it would append this one. */
+  if (error > kFirstOwnError) *text = last_error_text();
   return false;
 }
 

@@ -80,8 +80,8 @@ class RowHandler final : public handler {
   int write_row(const uchar *record) override;
   int update_row(const uchar *old_record, const uchar *new_record) override;
   int delete_row(const uchar *record) override;
-  void get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted,
-                          ulonglong *first, ulonglong *reserved) override;
+  void get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong *first,
+                          ulonglong *reserved) override;
   void release_auto_increment() override;
   int reset_auto_increment(ulonglong value) override;
 
@@ -110,9 +110,7 @@ class RowHandler final : public handler {
   int finish(int code, int end);
   int finish_change(int code);
   int session(peregrine_session **out);
-  peregrine_target target(uchar *record) const {
-    return {record, words(table->read_set)};
-  }
+  peregrine_target target(uchar *record) const { return {record, words(table->read_set)}; }
   static const uint64_t *words(const MY_BITMAP *map) {
     static_assert(sizeof(my_bitmap_map) == sizeof(uint64_t), "words of 64 bits");
     return reinterpret_cast<const uint64_t *>(map->bitmap);

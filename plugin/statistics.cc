@@ -51,7 +51,9 @@ ha_rows RowHandler::records_in_range(uint key, const key_range *low, const key_r
   return MY_MAX(rows, 1ULL);
 }
 
-ha_rows RowHandler::estimate_rows_upper_bound() { return 2 * stats.records + EXTRA_RECORDS; }
+ha_rows RowHandler::estimate_rows_upper_bound() {
+  return 2 * stats.records + EXTRA_RECORDS;
+}
 
 double RowHandler::scan_time() {
   return static_cast<double>(stats.data_file_length) / kPageSize + 1;

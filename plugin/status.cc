@@ -53,7 +53,8 @@ bool show_engine_status(handlerton *, THD *thd, stat_print_fn *print, ha_stat_ty
 /* Filled anew for each SHOW STATUS; the server reads the values under a lock of its own. */
 static peregrine_counters shown;
 
-#define PEREGRINE_COUNTER(name, member) {name, (char *)&shown.member, SHOW_LONGLONG}
+#define PEREGRINE_COUNTER(name, member) \
+  { name, (char *)&shown.member, SHOW_LONGLONG }
 
 static st_mysql_show_var counters[] = {
     PEREGRINE_COUNTER("buffer_pool_pages_dirty", pool_pages_dirty),

@@ -77,9 +77,8 @@ static int rollback(handlerton *, THD *thd, bool all) {
   Connection *connection = existing_connection(thd);
   if (!connection) return 0;
   connection->in_statement = false;
-  int code = all || !in_long_transaction(thd)
-                 ? peregrine_session_rollback(connection->session)
-                 : peregrine_statement_rollback(connection->session);
+  int code = all || !in_long_transaction(thd) ? peregrine_session_rollback(connection->session)
+                                              : peregrine_statement_rollback(connection->session);
   return server_error(code, thd);
 }
 
@@ -121,7 +120,9 @@ static int savepoint_release(handlerton *, THD *thd, void *place) {
   return server_error(peregrine_savepoint_release(connection->session, number), thd);
 }
 
-static bool can_release_metadata_locks(handlerton *, THD *) { return false; }
+static bool can_release_metadata_locks(handlerton *, THD *) {
+  return false;
+}
 
 static int start_consistent_snapshot(handlerton *, THD *thd) {
   Connection *connection = connection_of(thd);

@@ -34,8 +34,7 @@ int RowHandler::write_row(const uchar *record) {
 int RowHandler::update_row(const uchar *old_record, const uchar *new_record) {
   peregrine_session *session;
   if (int error = this->session(&session)) return error;
-  int code = peregrine_update(handle_, session, old_record, new_record,
-                              words(table->write_set));
+  int code = peregrine_update(handle_, session, old_record, new_record, words(table->write_set));
   if (code == PEREGRINE_END) return HA_ERR_RECORD_IS_THE_SAME;
   if (int error = finish_change(code)) return error;
   if (table->found_next_number_field && new_record == table->record[0] &&
@@ -75,8 +74,7 @@ void RowHandler::get_auto_increment(ulonglong offset, ulonglong increment, ulong
   if (code == PEREGRINE_TOO_LARGE) {
     /* Fewer may be left than wanted. */
     wanted = 1;
-    code = peregrine_table_reserve_auto_increment(share_->table, 1, increment, offset, max,
-                                                  &value);
+    code = peregrine_table_reserve_auto_increment(share_->table, 1, increment, offset, max, &value);
   }
   if (code == PEREGRINE_OK) {
     *first = value;

@@ -150,7 +150,8 @@ pub struct Projection {
     wanted: SmallVec<[u64; 2]>,
     /// The index whose entries alone are read; `None`: whole rows.
     index: Option<usize>,
-    columns: Vec<(usize, usize)>,
+    /// The engine's number of each column wanted, and where it goes.
+    columns: Vec<(usize, ColumnLayout)>,
     ready: bool,
 }
 
@@ -177,14 +178,14 @@ impl Projection {
         self.columns.clear();
         for (stored, &column) in layout.stored.iter().enumerate() {
             if has(wanted, column) && covers(stored) {
-                self.columns.push((stored, column));
+                self.columns.push((stored, layout.columns[column].clone()));
             }
         }
     }
 
     /// The engine's numbers of the columns.
     pub fn stored(&self) -> Vec<usize> {
-        self.columns.iter().map(|&(stored, _)| stored).collect()
+        self.columns.iter().map(|(stored, _)| *stored).collect()
     }
 
     /// Writes the columns of a row into a record. Large values go to `memory`, one buffer for
@@ -198,8 +199,8 @@ impl Projection {
         memory: &mut Vec<Vec<u8>>,
         copy: bool,
     ) -> Outcome {
-        for &(stored, number) in &self.columns {
-            let column = &layout.columns[number];
+        for (stored, column) in &self.columns {
+            let stored = *stored;
             let value = row.get(stored)?;
             if column.null_bit != 0 {
                 if value.is_null() {

@@ -20,13 +20,13 @@ using Bytes = std::vector<uchar>;
 
 /* Characters that collations treat in special ways, and ordinary ones. */
 constexpr my_wc_t kCharacters[] = {
-    ' ',    ' ',    ' ',    'a',    'A',    'b',    'B',    'c',    'C',    'h',    'H',    's',
-    'l',    'L',    'j',    'z',    'Z',    '0',    '9',    '-',    '_',    '.',    0x00,   0x01,
-    0x09,   0x0A,   0x1F,   0x7F,   0xA0,   0xDF,   0xE4,   0xC4,   0xE9,   0xE8,   0xF1,   0xFC,
-    0xE5,   0xC6,   0xE6,   0x131,  0x130,  0x17F,  0x10D,  0x161,  0x1C6,  0x301,  0x308,  0x327,
-    0x3B1,  0x3C3,  0x3C2,  0x430,  0x410,  0x451,  0x5D0,  0x627,  0xE01,  0xE40,  0xE48,  0xE2D,
-    0x200B, 0x200D, 0x3042, 0x30A2, 0x304B, 0x3099, 0x4E00, 0x5B57, 0xAC00, 0xFDFA, 0xFB01, 0xFFFD,
-    0xFFFF, 0x1F600, 0x10400, 0x1D11E};
+    ' ',    ' ',    ' ',    'a',    'A',    'b',    'B',    'c',     'C',     'h',    'H',
+    's',    'l',    'L',    'j',    'z',    'Z',    '0',    '9',     '-',     '_',    '.',
+    0x00,   0x01,   0x09,   0x0A,   0x1F,   0x7F,   0xA0,   0xDF,    0xE4,    0xC4,   0xE9,
+    0xE8,   0xF1,   0xFC,   0xE5,   0xC6,   0xE6,   0x131,  0x130,   0x17F,   0x10D,  0x161,
+    0x1C6,  0x301,  0x308,  0x327,  0x3B1,  0x3C3,  0x3C2,  0x430,   0x410,   0x451,  0x5D0,
+    0x627,  0xE01,  0xE40,  0xE48,  0xE2D,  0x200B, 0x200D, 0x3042,  0x30A2,  0x304B, 0x3099,
+    0x4E00, 0x5B57, 0xAC00, 0xFDFA, 0xFB01, 0xFFFD, 0xFFFF, 0x1F600, 0x10400, 0x1D11E};
 
 Bytes random_string(CHARSET_INFO *charset, std::mt19937 &random, bool ordinary) {
   Bytes bytes;
@@ -95,7 +95,9 @@ Bytes sort_key(uint32_t collation, const Bytes &value, uint32_t prefix) {
   return key;
 }
 
-int sign(int n) { return n < 0 ? -1 : n > 0; }
+int sign(int n) {
+  return n < 0 ? -1 : n > 0;
+}
 
 std::string hex(const Bytes &bytes) {
   std::string text;
@@ -144,10 +146,10 @@ std::string check(CHARSET_INFO *charset, longlong pairs) {
       fill_up(charset, ca, characters);
       fill_up(charset, cb, characters);
     }
-    int theirs = padded ? charset->coll->strnncollsp_nchars(charset, ca.data(), ca.size(),
-                                                            cb.data(), cb.size(), characters, 0)
-                        : charset->coll->strnncollsp(charset, ca.data(), ca.size(), cb.data(),
-                                                     cb.size());
+    int theirs =
+        padded ? charset->coll->strnncollsp_nchars(charset, ca.data(), ca.size(), cb.data(),
+                                                   cb.size(), characters, 0)
+               : charset->coll->strnncollsp(charset, ca.data(), ca.size(), cb.data(), cb.size());
     int ours = x < y ? -1 : x > y;
     if (sign(theirs) != ours || starts_with(x, y) || starts_with(y, x))
       return "WRONG: " + hex(ca) + " and " + hex(cb) + (padded ? " (CHAR)" : "") + ": " +
@@ -186,8 +188,8 @@ extern "C" char *peregrine_check_collation(UDF_INIT *init, UDF_ARGS *args, char 
   }
   CHARSET_INFO *charset =
       get_charset(static_cast<uint>(*reinterpret_cast<longlong *>(args->args[0])), MYF(0));
-  answer = charset ? check(charset, *reinterpret_cast<longlong *>(args->args[1]))
-                   : "unknown collation";
+  answer =
+      charset ? check(charset, *reinterpret_cast<longlong *>(args->args[1])) : "unknown collation";
   *length = answer.size();
   return answer.data();
 }
