@@ -4,7 +4,11 @@
 //! transaction's lock is in the way, what was done so far is undone, the gate is left, and after
 //! the wait the operation starts again: nobody waits with half an operation in the trees.
 
+mod operation;
+
 use smallvec::SmallVec;
+
+use self::operation::{Op, Step};
 
 use super::large;
 use super::open_table::{check_key, Table, TableTrees};
@@ -14,8 +18,7 @@ use crate::row::entry;
 use crate::row::layout::KeyLayout;
 use crate::row::payload::{self, Field, LargeRef, RowEncoder, RowRef};
 use crate::row::Value;
-use crate::tree::Tree;
-use crate::txn::{self, Conflict, Delete, GateGuard, LockMode, Put, PutMode, MAX_PAYLOAD};
+use crate::txn::{LockMode, MAX_PAYLOAD};
 
 /// Buffers that a transaction keeps from row to row.
 #[derive(Default)]
@@ -70,39 +73,13 @@ impl EntryBytes {
     }
 }
 
-/// How far an operation came.
-enum Step {
-    Done,
-    Wait(Conflict),
-}
-
 type Row<'a> = SmallVec<[Value<'a>; 16]>;
-
-/// One operation's environment.
-struct Op<'a> {
-    txn: &'a mut txn::Transaction,
-    inside: &'a GateGuard<'a>,
-    table: &'a Table,
-    trees: &'a TableTrees,
-}
-
-macro_rules! or_wait {
-    ($step:expr) => {
-        if let Step::Wait(conflict) = $step {
-            return Ok(Step::Wait(conflict));
-        }
-    };
-}
 
 fn no_row() -> Error {
     Error::NotFound {
         what: "row",
         name: "of that key".into(),
     }
-}
-
-fn impossible(what: &str) -> Error {
-    Error::Internal(format!("a row and its index entries disagree: {what}"))
 }
 
 impl Transaction {
@@ -415,205 +392,4 @@ fn write_payload(table: &Table, row: &[Value<'_>], s: &mut Scratch) {
     s.redo.clear();
     s.payload.clear();
     s.encoder.write(&table.layout, row, &mut s.payload);
-}
-
-impl Op<'_> {
-    fn insert(&mut self, row: &[Value<'_>], s: &mut Scratch) -> Result<Step> {
-        s.found.clear();
-        let put = self.txn.try_put(
-            self.inside,
-            &self.trees.clustered,
-            &s.key,
-            &s.payload,
-            PutMode::Insert,
-            None,
-        )?;
-        match put {
-            Put::Done { .. } => {}
-            Put::Conflict(conflict) => return Ok(Step::Wait(conflict)),
-            Put::Changed => return Err(Error::WriteConflict),
-            Put::Duplicate => {
-                s.found.extend_from_slice(&s.key);
-                return Err(Error::Duplicate { index: 0 });
-            }
-            Put::Missing => return Err(impossible("insert")),
-        }
-        for n in 1..=self.table.layout.indexes.len() {
-            let index = &self.table.layout.indexes[n - 1];
-            s.entry.encode(self.table, index, row, &s.key)?;
-            or_wait!(self.put_entry(n, &s.entry, PutMode::Insert, &mut s.found)?);
-        }
-        self.log_put(s)?;
-        Ok(Step::Done)
-    }
-
-    fn log_put(&mut self, s: &Scratch) -> Result<()> {
-        let redo = if s.redo.is_empty() {
-            &s.payload
-        } else {
-            &s.redo
-        };
-        self.txn
-            .log_put(self.inside, self.table.id(), &s.key, &[redo])
-    }
-
-    fn put_entry(
-        &mut self,
-        index: usize,
-        entry: &EntryBytes,
-        mode: PutMode,
-        found: &mut Vec<u8>,
-    ) -> Result<Step> {
-        let tree = &self.trees.indexes[index - 1];
-        let unique = self.table.layout.indexes[index - 1].unique;
-        let put = self.txn.try_put(
-            self.inside,
-            tree,
-            &entry.key,
-            &entry.payload,
-            mode,
-            unique.then_some(&mut *found),
-        )?;
-        match put {
-            Put::Done { .. } => Ok(Step::Done),
-            Put::Conflict(conflict) => Ok(Step::Wait(conflict)),
-            Put::Changed => Err(Error::WriteConflict),
-            Put::Duplicate if unique => {
-                let row = entry::clustered_key(&entry.key, found)?.to_vec();
-                *found = row;
-                Err(Error::Duplicate { index })
-            }
-            Put::Duplicate => Err(impossible("an entry exists before its row")),
-            Put::Missing => Err(impossible("an entry is missing")),
-        }
-    }
-
-    fn delete_entry(&mut self, tree: &Tree, key: &[u8]) -> Result<Step> {
-        match self.txn.try_delete(self.inside, tree, key, None)? {
-            Delete::Done => Ok(Step::Done),
-            Delete::Conflict(conflict) => Ok(Step::Wait(conflict)),
-            Delete::Changed => Err(Error::WriteConflict),
-            Delete::Missing => Err(impossible("an entry is missing")),
-        }
-    }
-
-    /// Replaces the row of `s.key` by `row`, of the same key. Without `old_row` it is taken from
-    /// the tree, and has nothing outside. `goes`: values that no longer belong to the row.
-    fn update(
-        &mut self,
-        row: &[Value<'_>],
-        old_row: Option<&[Value<'_>]>,
-        goes: &[LargeRef],
-        s: &mut Scratch,
-    ) -> Result<Step> {
-        let layout = &self.table.layout;
-        s.found.clear();
-        s.old.clear();
-        let put = self.txn.try_put(
-            self.inside,
-            &self.trees.clustered,
-            &s.key,
-            &s.payload,
-            PutMode::Update,
-            old_row.is_none().then_some(&mut s.old),
-        )?;
-        match put {
-            Put::Done { .. } => {}
-            Put::Conflict(conflict) => return Ok(Step::Wait(conflict)),
-            Put::Changed => return Err(Error::WriteConflict),
-            Put::Missing => return Err(no_row()),
-            Put::Duplicate => return Err(impossible("update")),
-        }
-        let decoded: Row<'_>;
-        let old_row = match old_row {
-            Some(old) => old,
-            None if layout.indexes.is_empty() => &[],
-            None => {
-                let old = RowRef::new(layout, &s.key, &s.old)?;
-                decoded = (0..layout.columns.len())
-                    .map(|i| old.get(i))
-                    .collect::<Result<_>>()?;
-                &decoded
-            }
-        };
-        for (n, index) in layout.indexes.iter().enumerate() {
-            if index
-                .parts
-                .iter()
-                .all(|p| old_row[p.column] == row[p.column])
-            {
-                continue;
-            }
-            s.old_entry.encode(self.table, index, old_row, &s.key)?;
-            s.entry.encode(self.table, index, row, &s.key)?;
-            if s.old_entry.key != s.entry.key {
-                let tree = &self.trees.indexes[n];
-                or_wait!(self.delete_entry(tree, &s.old_entry.key)?);
-                or_wait!(self.put_entry(n + 1, &s.entry, PutMode::Insert, &mut s.found)?);
-            } else if s.old_entry.payload != s.entry.payload {
-                or_wait!(self.put_entry(n + 1, &s.entry, PutMode::Update, &mut s.found)?);
-            }
-        }
-        self.let_go(goes)?;
-        self.log_put(s)?;
-        Ok(Step::Done)
-    }
-
-    /// Values that a committed row version no longer refers to.
-    fn let_go(&mut self, values: &[LargeRef]) -> Result<()> {
-        if let (Some(tree), false) = (&self.trees.large, values.is_empty()) {
-            for &value in values {
-                let note = large::note(tree.id(), value);
-                self.txn.note_on_purge(self.inside, &note)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn delete(&mut self, key: &[u8], s: &mut Scratch) -> Result<Step> {
-        let layout = &self.table.layout;
-        s.old.clear();
-        match self
-            .txn
-            .try_delete(self.inside, &self.trees.clustered, key, Some(&mut s.old))?
-        {
-            Delete::Done => {}
-            Delete::Conflict(conflict) => return Ok(Step::Wait(conflict)),
-            Delete::Changed => return Err(Error::WriteConflict),
-            Delete::Missing => return Err(no_row()),
-        }
-        if self.trees.large.is_some() {
-            let mut goes = Vec::new();
-            large::references(layout, self.trees, key, &s.old, &mut goes)?;
-            self.let_go(&goes)?;
-            large::bring_inside(self.trees, &mut s.old)?;
-        }
-        if !layout.indexes.is_empty() {
-            let old = RowRef::new(layout, key, &s.old)?;
-            let mut buffers = Vec::new();
-            let row: Row<'_> = if self.trees.large.is_some() {
-                large::values(layout, self.trees, old, false, &mut buffers)?.into()
-            } else {
-                (0..layout.columns.len())
-                    .map(|i| old.get(i))
-                    .collect::<Result<_>>()?
-            };
-            for (index, tree) in layout.indexes.iter().zip(&self.trees.indexes) {
-                s.old_entry.encode(self.table, index, &row, key)?;
-                or_wait!(self.delete_entry(tree, &s.old_entry.key)?);
-            }
-        }
-        self.txn.log_delete(self.inside, self.table.id(), key)?;
-        Ok(Step::Done)
-    }
-
-    fn delete_and_insert(
-        &mut self,
-        old_key: &[u8],
-        row: &[Value<'_>],
-        s: &mut Scratch,
-    ) -> Result<Step> {
-        or_wait!(self.delete(old_key, s)?);
-        self.insert(row, s)
-    }
 }

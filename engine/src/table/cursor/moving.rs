@@ -1,0 +1,332 @@
+//! How a cursor moves: points, walks, batches, and when what it holds is out of date.
+
+use super::{successor, Ahead, At, Cursor};
+use crate::error::Result;
+use crate::row::entry::{self, EntryRef};
+use crate::table::filter::Verdict;
+use crate::table::large;
+use crate::table::open_table::TableTrees;
+use crate::table::read::RowLock;
+use crate::table::row_view::RowView;
+use crate::table::transaction::Transaction;
+use crate::table::walk::Direction;
+use crate::tree::Position;
+
+impl Cursor {
+    /// Whether the cursor fetches rows (rather than returning entries of a secondary index).
+    pub(super) fn returns_rows(&self) -> bool {
+        self.index == 0 || !self.options.index_only || self.options.lock != RowLock::None
+    }
+
+    /// Whether rows come in batches, rather than from the walk.
+    pub(super) fn batched(&self, txn: &Transaction) -> bool {
+        (self.index != 0 && self.returns_rows()) || txn.read_lock(self.options.lock).is_some()
+    }
+
+    /// Reads the one row of a whole key.
+    pub(super) fn point(
+        &mut self,
+        txn: &mut Transaction,
+        trees: &TableTrees,
+        key: &[u8],
+    ) -> Result<bool> {
+        self.point_key.clear();
+        self.point_key.extend_from_slice(key);
+        let asked = self.options.lock;
+        if self.index == 0 {
+            if !txn.read_row(trees, key, asked, &mut self.buffer)? {
+                return Ok(false);
+            }
+            self.at = At::Point;
+            return Ok(true);
+        }
+        let lock = txn.read_lock(asked);
+        let view = txn.read_view(lock);
+        let tree = trees.index(self.index)?;
+        self.buffer.clear();
+        if !txn.copy(tree, key, &view, &mut self.buffer)? {
+            return Ok(false);
+        }
+        if !self.batched(txn) {
+            self.at = At::PointEntry;
+            return Ok(true);
+        }
+        self.point_clustered.clear();
+        self.point_clustered
+            .extend_from_slice(entry::clustered_key(key, &self.buffer)?);
+        if !txn.read_row(trees, &self.point_clustered, asked, &mut self.buffer)? {
+            return Ok(false);
+        }
+        if lock.is_some() && !self.still_leads(txn, trees, key, &self.point_clustered)? {
+            return Ok(false);
+        }
+        self.at = At::Point;
+        Ok(true)
+    }
+
+    /// Whether an entry is still there, leading to the row that was locked meanwhile.
+    pub(super) fn still_leads(
+        &self,
+        txn: &mut Transaction,
+        trees: &TableTrees,
+        key: &[u8],
+        clustered: &[u8],
+    ) -> Result<bool> {
+        if self.index == 0 {
+            return Ok(true);
+        }
+        let lock = txn.read_lock(self.options.lock);
+        let view = txn.read_view(lock);
+        let leads = txn
+            .inner
+            .read(trees.index(self.index)?, key, &view, |payload| {
+                entry::clustered_key(key, payload).map(|found| found == clustered)
+            })?;
+        leads.unwrap_or(Ok(false))
+    }
+
+    /// Begins a walk at a position, in `self.direction`.
+    pub(super) fn start(
+        &mut self,
+        txn: &mut Transaction,
+        trees: &TableTrees,
+        position: Position<'_>,
+        ahead: Ahead,
+    ) -> Result<bool> {
+        let lock = txn.read_lock(self.options.lock);
+        let view = txn.read_view(lock);
+        self.writes = txn.writes;
+        self.plain = !self.batched(txn);
+        let tree = trees.index(self.index)?;
+        let on = self
+            .walk
+            .seek(&txn.inner, tree, view, position, self.direction)?;
+        self.arrive(txn, trees, on, ahead)
+    }
+
+    /// The walk stands on a record (`on`) or has ended: makes the cursor stand there, or on the
+    /// first row of a new batch.
+    pub(super) fn arrive(
+        &mut self,
+        txn: &mut Transaction,
+        trees: &TableTrees,
+        mut on: bool,
+        ahead: Ahead,
+    ) -> Result<bool> {
+        if !self.batched(txn) {
+            if !on || !self.within(self.walk.key(), ahead) {
+                self.at = At::Nowhere;
+                return Ok(false);
+            }
+            self.at = At::Walk;
+            if self.index == 0 && trees.large.is_some() && self.walk.payload().first() == Some(&0) {
+                self.buffer.clear();
+                self.buffer.extend_from_slice(self.walk.payload());
+                large::bring_inside(trees, &mut self.buffer)?;
+                self.at = At::Brought;
+            }
+            return Ok(true);
+        }
+        let tree = trees.index(self.index)?;
+        let lock = txn.read_lock(self.options.lock);
+        loop {
+            self.batch.clear();
+            let size = if lock.is_some() {
+                1
+            } else {
+                self.batch.take_size()
+            };
+            let mut taken = false;
+            let mut collected = 0;
+            while collected < size {
+                if taken {
+                    on = self.walk.step(&txn.inner, tree, self.direction)?;
+                    taken = false;
+                }
+                if !on || !self.within(self.walk.key(), ahead) {
+                    break;
+                }
+                match self.look()? {
+                    Verdict::Keep => collected += 1,
+                    Verdict::Skip => {
+                        taken = true;
+                        continue;
+                    }
+                    Verdict::Stop => break,
+                }
+                if self.index == 0 {
+                    self.batch.add_row(self.walk.key());
+                } else {
+                    self.batch.add(self.walk.key(), self.walk.payload())?;
+                }
+                taken = true;
+            }
+            if self.batch.is_empty() {
+                self.at = At::Nowhere;
+                return Ok(false);
+            }
+            if lock.is_none() {
+                self.batch
+                    .fetch(txn, trees, &self.walk.view, &mut self.buffer)?;
+            } else {
+                self.batch
+                    .fetch_locked(txn, trees, self.options.lock, &mut self.buffer)?;
+            }
+            while self.batch.advance() {
+                if lock.is_some() {
+                    let (key, row) = (self.batch.key(), self.batch.clustered_key());
+                    if !self.still_leads(txn, trees, key, row)? {
+                        continue;
+                    }
+                }
+                self.at = At::Batch;
+                return Ok(true);
+            }
+            // No entry of the batch has a row.
+            if taken {
+                on = self.walk.step(&txn.inner, tree, self.direction)?;
+            }
+        }
+    }
+
+    /// What the filter says of the entry that the walk stands on.
+    pub(super) fn look(&mut self) -> Result<Verdict> {
+        let Some(filter) = self.filter.as_mut().filter(|_| self.index != 0) else {
+            return Ok(Verdict::Keep);
+        };
+        let index = self.table.key_layout(self.index)?;
+        let (key, payload) = (self.walk.key(), self.walk.payload());
+        self.filter_entry.decode(index, usize::MAX, key, payload)?;
+        let layout = &self.table.layout;
+        let entry = EntryRef::new(layout, index, key, payload, &self.filter_entry);
+        filter.look(&RowView::entry(&self.table, entry))
+    }
+
+    /// Whether a collection may go as far as `key`.
+    pub(super) fn within(&self, key: &[u8], ahead: Ahead) -> bool {
+        if ahead == Ahead::Prefix && !key.starts_with(&self.prefix) {
+            return false;
+        }
+        match &self.end {
+            Some((end, inclusive)) if self.direction == Direction::Forward => {
+                if key.starts_with(end) {
+                    *inclusive
+                } else {
+                    key < &end[..]
+                }
+            }
+            _ => true,
+        }
+    }
+
+    pub(super) fn step(
+        &mut self,
+        txn: &mut Transaction,
+        direction: Direction,
+        ahead: Ahead,
+    ) -> Result<bool> {
+        if self.at == At::Nowhere {
+            return Ok(false);
+        }
+        txn.enter_table(&self.table)?;
+        let trees = self.take_trees();
+        let result = self.step_in(txn, &trees, direction, ahead);
+        self.trees = Some(trees);
+        result
+    }
+
+    /// Whether the next record of the leaf at hand, below the walk's stop, is the next entry.
+    #[inline]
+    pub(super) fn can_step(&self, txn: &mut Transaction) -> bool {
+        self.plain
+            && self.at == At::Walk
+            && self.writes == txn.writes
+            && self.direction == Direction::Forward
+            && txn.inner.view().csn == self.walk.view.csn
+    }
+
+    /// Tells the walk where the cursor's end, or after an exact seek the prefix, is reached.
+    pub(super) fn set_stop(&mut self) {
+        let mut stop = self.end.as_ref().and_then(|(end, inclusive)| {
+            if *inclusive {
+                successor(end)
+            } else {
+                Some(end.clone())
+            }
+        });
+        if self.same_prefix {
+            let behind = successor(&self.prefix);
+            stop = match (stop, behind) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+        }
+        self.walk.set_stop(stop);
+    }
+
+    /// The walk has stepped onto a row that stands outside.
+    #[cold]
+    pub(super) fn arrive_again(&mut self, txn: &mut Transaction) -> Result<bool> {
+        let trees = self.take_trees();
+        let result = self.arrive(txn, &trees, true, Ahead::End);
+        self.trees = Some(trees);
+        result
+    }
+
+    pub(super) fn step_in(
+        &mut self,
+        txn: &mut Transaction,
+        trees: &TableTrees,
+        direction: Direction,
+        ahead: Ahead,
+    ) -> Result<bool> {
+        let lock = txn.read_lock(self.options.lock);
+        let view = txn.read_view(lock);
+        let goes_on = !matches!(self.at, At::Point | At::PointEntry)
+            && direction == self.direction
+            && (lock.is_some() || view.csn == self.walk.view.csn)
+            && self.knows_writes(txn);
+        if !goes_on {
+            self.direction = direction;
+            let mut here = std::mem::take(&mut self.point_key);
+            if !matches!(self.at, At::Point | At::PointEntry) {
+                here.clear();
+                here.extend_from_slice(self.key());
+            }
+            self.batch.clear();
+            let position = match direction {
+                Direction::Forward => Position::After(&here),
+                Direction::Backward => Position::Before(&here),
+            };
+            let result = self.start(txn, trees, position, ahead);
+            self.point_key = here;
+            return result;
+        }
+        self.writes = txn.writes;
+        if self.at == At::Batch {
+            if self.batch.advance() {
+                if !self.within(self.batch.key(), Ahead::End) {
+                    self.at = At::Nowhere;
+                    return Ok(false);
+                }
+                return Ok(true);
+            }
+            if self.walk.key() != self.batch.last_key() {
+                // The collection stopped before what the walk stands on.
+                return self.arrive(txn, trees, true, ahead);
+            }
+        }
+        let tree = trees.index(self.index)?;
+        let on = self.walk.step(&txn.inner, tree, direction)?;
+        self.arrive(txn, trees, on, ahead)
+    }
+
+    /// Whether all that the transaction has written since the leaf was copied is the row that
+    /// the cursor stands on.
+    pub(super) fn knows_writes(&self, txn: &Transaction) -> bool {
+        txn.writes == self.writes
+            || (txn.writes == self.writes + 1
+                && txn.last_table == self.table.id()
+                && txn.last_key() == self.clustered_key())
+    }
+}
