@@ -99,9 +99,17 @@ impl Tables {
         };
         let lsn = {
             let _inside = shared.system.gate().enter();
-            self.create_trees(&mut definition)?;
-            self.catalog.put(&definition)?;
-            append(&shared.log, &DdlRecord::Create(definition.clone()))?
+            let made = self.create_trees(&mut definition)?;
+            match append(&shared.log, &DdlRecord::Create(definition.clone())) {
+                Ok(lsn) => {
+                    self.whole(self.catalog.put(&definition))?;
+                    lsn
+                }
+                Err(error) => {
+                    made.iter().try_for_each(Tree::destroy)?;
+                    return Err(error);
+                }
+            }
         };
         self.registry
             .add(definition, Arc::new(TableState::new(0, 1)));
@@ -116,9 +124,16 @@ impl Tables {
         self.close(id, name)?;
         let lsn = {
             let _closed = shared.system.gate().close();
-            let lsn = append(&shared.log, &DdlRecord::Drop(id))?;
-            self.remove(&definition)?;
-            lsn
+            match append(&shared.log, &DdlRecord::Drop(id)) {
+                Ok(lsn) => {
+                    self.whole(self.remove(&definition))?;
+                    lsn
+                }
+                Err(error) => {
+                    self.reopen(id);
+                    return Err(error);
+                }
+            }
         };
         durable(&shared.log, lsn)
     }
@@ -134,8 +149,9 @@ impl Tables {
         to.clone_into(&mut definition.name);
         let lsn = {
             let _inside = shared.system.gate().enter();
-            self.catalog.put(&definition)?;
-            append(&shared.log, &DdlRecord::Rename(id, to.into()))?
+            let lsn = append(&shared.log, &DdlRecord::Rename(id, to.into()))?;
+            self.whole(self.catalog.put(&definition))?;
+            lsn
         };
         self.registry.replace(definition)?;
         durable(&shared.log, lsn)
@@ -152,12 +168,11 @@ impl Tables {
         self.close(id, name)?;
         let result = (|| {
             let _closed = shared.system.gate().close();
-            self.replace_trees(&mut definition)?;
-            append(&shared.log, &DdlRecord::Truncate(definition))
+            let lsn = append(&shared.log, &DdlRecord::Truncate(definition.clone()))?;
+            self.whole(self.replace_trees(&mut definition))?;
+            Ok(lsn)
         })();
-        if let Some(state) = self.registry.state(id) {
-            state.reopen();
-        }
+        self.reopen(id);
         durable(&shared.log, result?)
     }
 
@@ -193,6 +208,22 @@ impl Tables {
         Ok(())
     }
 
+    /// A change that the log has must be made as a whole: where it fails on the way, the engine
+    /// stops, and the next opening makes it.
+    fn whole<T>(&self, change: Result<T>) -> Result<T> {
+        change.map_err(|error| {
+            let reason = format!("a logged change of a table's definition failed: {error}");
+            self.registry.pool().store().stop_flag().stop(reason)
+        })
+    }
+
+    /// Lets transactions into a table again.
+    fn reopen(&self, id: TableId) {
+        if let Some(state) = self.registry.state(id) {
+            state.reopen();
+        }
+    }
+
     /// Keeps transactions out of a table that none uses.
     fn close(&self, id: TableId, name: &str) -> Result<()> {
         match self.registry.state(id) {
@@ -203,7 +234,7 @@ impl Tables {
     }
 
     /// Makes the trees of a definition and notes their roots in it. Inside the gate.
-    fn create_trees(&self, definition: &mut Definition) -> Result<()> {
+    fn create_trees(&self, definition: &mut Definition) -> Result<Vec<Tree>> {
         let mut made: Vec<Tree> = Vec::new();
         for root in definition.trees.iter_mut().chain(&mut definition.large) {
             match Tree::create(self.registry.pool(), root.id) {
@@ -212,14 +243,12 @@ impl Tables {
                     made.push(tree);
                 }
                 Err(error) => {
-                    for tree in made {
-                        tree.destroy()?;
-                    }
+                    made.iter().try_for_each(Tree::destroy)?;
                     return Err(error);
                 }
             }
         }
-        Ok(())
+        Ok(made)
     }
 
     /// Takes a table out of registry and catalog, and frees its pages. Nobody else is in a tree.
