@@ -106,6 +106,8 @@ pub unsafe extern "C" fn peregrine_engine_open(
                 checkpoint_interval: Duration::from_secs(options.checkpoint_seconds),
                 collations: Some(Arc::new(ServerCollations::new(collations))),
                 create: true,
+                #[cfg(feature = "broken")]
+                broken: None,
             },
         )?;
         let engine = Arc::new(Engine {

@@ -384,6 +384,11 @@ impl Parts {
         let log = Arc::new(log);
         let system = System::new(pool.clone(), log.clone(), options.durability);
         system.set_lock_wait_timeout(options.lock_wait_timeout);
+        #[cfg(feature = "broken")]
+        system.set_broken(match options.broken {
+            None => crate::BrokenRule::of_environment()?,
+            given => given,
+        });
         let registry = Arc::new(Registry::new(pool.clone(), options.collations.clone()));
         system.set_trees(registry.clone());
         pool.set_settle(system.leaf_settle());

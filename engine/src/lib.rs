@@ -28,3 +28,5 @@ pub use table::{
     Cursor, CursorOptions, EntryFilter, IndexId, KillHandle, RowLock, RowView, Savepoint, Seek,
     Table, Transaction, Verdict,
 };
+#[cfg(feature = "broken")]
+pub use txn::{BrokenRule, BROKEN_VARIABLE};

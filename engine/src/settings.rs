@@ -49,6 +49,9 @@ pub struct Options {
     pub collations: Option<Arc<dyn Collations>>,
     /// Whether a directory without a database becomes a new one. Default true.
     pub create: bool,
+    /// The rule of isolation that is left out; `None`: the one that the environment names.
+    #[cfg(feature = "broken")]
+    pub broken: Option<crate::BrokenRule>,
 }
 
 impl Default for Options {
@@ -61,6 +64,8 @@ impl Default for Options {
             checkpoint_interval: Duration::from_secs(300),
             collations: None,
             create: true,
+            #[cfg(feature = "broken")]
+            broken: None,
         }
     }
 }

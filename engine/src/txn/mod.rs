@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod abandoned;
+mod broken;
 mod capture;
 mod commit;
 mod deadlock;
@@ -45,6 +46,9 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use broken::BrokenRule;
+#[cfg(feature = "broken")]
+pub use broken::VARIABLE as BROKEN_VARIABLE;
 pub use capture::Captured;
 pub use gate::{ClosedGate, Gate, GateGuard};
 pub use lock::LockMode;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 
+use super::broken::Broken;
 use super::participant::Participant;
 use super::snapshot::Horizon;
 use super::status::{Status, StatusDirectory};
@@ -33,6 +34,8 @@ pub(super) struct CommitOrder {
     oldest: CachePadded<AtomicU64>,
     horizon_csn: CachePadded<AtomicU64>,
     horizon_low: AtomicU64,
+    /// What a test build leaves out.
+    pub broken: Broken,
 }
 
 struct Writers {
@@ -53,6 +56,7 @@ impl CommitOrder {
             oldest: CachePadded::new(AtomicU64::new(next.0)),
             horizon_csn: CachePadded::new(AtomicU64::new(0)),
             horizon_low: AtomicU64::new(next.0),
+            broken: Broken::default(),
         }
     }
 

@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 
 use crossbeam_utils::CachePadded;
 
+use super::broken::BrokenRule;
 use super::gate::thread_number;
 use super::order::CommitOrder;
 use super::status::Status;
@@ -50,7 +51,8 @@ impl ReadView {
         }
         match order.status(txid) {
             Status::Committed(csn) => Ok(csn <= self.csn),
-            Status::Active | Status::Aborted(_) => Ok(false),
+            Status::Active => Ok(order.broken.is(BrokenRule::DirtyRead)),
+            Status::Aborted(_) => Ok(false),
             Status::Unknown => Err(never_given(txid)),
         }
     }
@@ -192,6 +194,14 @@ impl SnapshotSlot {
         slot.low.store(newest.low.0, Ordering::Release);
         slot.csn.store(newest.csn.0, Ordering::Release);
         newest
+    }
+
+    /// Registers a snapshot that another slot holds.
+    #[cfg(feature = "broken")]
+    pub fn take_as(&self, held: &Horizon) {
+        let slot = self.slot();
+        slot.low.store(held.low.0, Ordering::Release);
+        slot.csn.store(held.csn.0, Ordering::Release);
     }
 
     /// Gives the snapshot up.

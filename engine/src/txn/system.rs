@@ -114,6 +114,8 @@ pub struct System {
     pub(super) purge: PurgeThread,
     pub(super) abandoned: Abandoned,
     pub(super) counters: Counters,
+    #[cfg(feature = "broken")]
+    pub(super) stale: Mutex<Option<super::broken::Stale>>,
 }
 
 const DURABILITIES: [Durability; 3] = [
@@ -148,6 +150,8 @@ impl System {
             purge: PurgeThread::default(),
             abandoned: Abandoned::default(),
             counters: Counters::default(),
+            #[cfg(feature = "broken")]
+            stale: Mutex::new(None),
         })
     }
 
@@ -179,6 +183,18 @@ impl System {
     pub fn set_lock_wait_timeout(&self, limit: Duration) {
         let limit = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
         self.lock_wait_timeout_us.store(limit, Ordering::Relaxed);
+    }
+
+    /// Leaves a rule of isolation out, from now on.
+    #[cfg(feature = "broken")]
+    pub fn set_broken(&self, rule: Option<super::BrokenRule>) {
+        self.order.broken.set(rule);
+    }
+
+    /// Whether a test build leaves this rule out. Always false in others.
+    #[inline(always)]
+    pub(super) fn breaks(&self, rule: super::BrokenRule) -> bool {
+        self.order.broken.is(rule)
     }
 
     /// Begins a transaction: claims a snapshot slot, nothing else.

@@ -3,8 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::broken::BrokenRule;
+#[cfg(feature = "broken")]
+use super::broken::Stale;
 use super::participant::{Parker, Participant};
 use super::redo::RedoBuffer;
+#[cfg(feature = "broken")]
+use super::snapshot::Horizon;
 use super::snapshot::{ReadView, SnapshotSlot};
 use super::system::System;
 use super::undo_stream::StreamWriter;
@@ -52,6 +57,9 @@ pub struct Transaction {
     /// Whether the slot holds back the horizon for what this transaction reads.
     pub(super) registered: bool,
     pub(super) view: Option<ReadView>,
+    /// What writes are checked against, where reads see something older.
+    #[cfg(feature = "broken")]
+    pub(super) checked_view: Option<ReadView>,
     pub(super) parker: Arc<Parker>,
     /// Once it has written or locked.
     pub(super) participant: Option<Arc<Participant>>,
@@ -79,6 +87,8 @@ impl Transaction {
             slot,
             registered: false,
             view: None,
+            #[cfg(feature = "broken")]
+            checked_view: None,
             parker: Arc::default(),
             participant: None,
             txid: TxId(0),
@@ -161,6 +171,8 @@ impl Transaction {
             self.registered = true;
             self.slot.take(self.system.order())
         };
+        #[cfg(feature = "broken")]
+        let newest = self.older_snapshot(newest);
         let view = ReadView {
             csn: newest.csn,
             low: newest.low,
@@ -168,6 +180,24 @@ impl Transaction {
         };
         self.view = Some(view);
         view
+    }
+
+    /// A snapshot that others have had before, where that is what is broken.
+    #[cfg(feature = "broken")]
+    fn older_snapshot(&mut self, newest: Horizon) -> Horizon {
+        if !self.system.breaks(BrokenRule::StaleSnapshot) {
+            return newest;
+        }
+        self.checked_view = Some(ReadView {
+            csn: newest.csn,
+            low: newest.low,
+            own: self.txid,
+        });
+        let mut stale = self.system.stale.lock();
+        let order = self.system.order();
+        stale
+            .get_or_insert_with(|| Stale::new(self.system.snapshots().claim(), order))
+            .give(&self.slot, order)
     }
 
     /// The newest committed state and own changes. Takes no snapshot.
@@ -199,12 +229,27 @@ impl Transaction {
     /// under READ COMMITTED; and none as long as nothing has been read: the snapshot will be newer
     /// than what is written or locked before it.
     pub(super) fn snapshot_to_respect(&self) -> Option<ReadView> {
+        if self.system.breaks(BrokenRule::SkipFirstCommitterCheck) {
+            return None;
+        }
+        #[cfg(feature = "broken")]
+        if let Some(view) = self.checked_view {
+            let view = ReadView {
+                own: self.txid,
+                ..view
+            };
+            return Some(view).filter(|_| self.isolation != Isolation::ReadCommitted);
+        }
         self.view
             .filter(|_| self.isolation != Isolation::ReadCommitted)
     }
 
     pub(super) fn drop_view(&mut self) {
         self.view = None;
+        #[cfg(feature = "broken")]
+        {
+            self.checked_view = None;
+        }
         self.registered = false;
         self.slot.clear();
     }

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use super::broken::BrokenRule;
 use super::deadlock::find_victim;
 use super::lock::{Enqueued, LockMode, Row};
 use super::participant::{WaitState, Wake};
@@ -91,6 +92,9 @@ impl Transaction {
                     return Ok(LockRow::Done);
                 }
                 match order.status(writer) {
+                    Status::Active if system.breaks(BrokenRule::OverwriteUncommitted) => {
+                        return Ok(LockRow::Done)
+                    }
                     Status::Active => {
                         let conflict = Conflict::with_writer(row, writer, mode);
                         return Ok(LockRow::Conflict(conflict));
@@ -103,6 +107,9 @@ impl Transaction {
                         return Ok(LockRow::Changed);
                     }
                 }
+            }
+            if system.breaks(BrokenRule::SkipRowLock) {
+                return Ok(LockRow::Done);
             }
             // Under the leaf's latch: a writer that comes later finds this lock.
             Ok(if system.locks().try_lock(row, participant, mode) {

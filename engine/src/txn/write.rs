@@ -1,5 +1,6 @@
 //! Writing a record: the checks under the leaf's latch, the undo record, the new version.
 
+use super::broken::BrokenRule;
 use super::gate::GateGuard;
 use super::lock::{LockMode, Row};
 use super::snapshot::never_given;
@@ -317,6 +318,8 @@ impl<'a> Found<'a> {
         let mut conflict = None;
         if let Some(writer) = header.txid().filter(|writer| *writer != own) {
             match system.order().status(writer) {
+                Status::Active | Status::Aborted(_)
+                    if system.breaks(BrokenRule::OverwriteUncommitted) => {}
                 Status::Active => {
                     let row = Row::new(tree, key);
                     conflict = Some(Conflict::with_writer(row, writer, LockMode::Exclusive));

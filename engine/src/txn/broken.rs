@@ -1,0 +1,173 @@
+//! Rules of isolation that a test build can break, one at a time.
+//!
+//! A checker of histories that finds nothing proves nothing until it has found something. With the
+//! cargo feature `broken` the engine leaves one rule out, named by [`Options::broken`] or by the
+//! environment variable `PEREGRINE_BROKEN`, and the checker must notice. Without the feature, as in
+//! every build that is shipped, [`Broken::is`] is the constant `false`, and nothing of this remains.
+//!
+//! [`Options::broken`]: crate::Options
+
+/// A rule that can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BrokenRule {
+    /// Locks without a write are not taken: locking reads, and what SERIALIZABLE reads, protect
+    /// nothing.
+    SkipRowLock,
+    /// A row changed after the snapshot can be overwritten and locked: REPEATABLE READ loses updates.
+    SkipFirstCommitterCheck,
+    /// Reads use a snapshot that is some transactions old, while writes are checked against now:
+    /// REPEATABLE READ loses updates, READ COMMITTED misses what was committed before.
+    StaleSnapshot,
+    /// Reads see what running transactions have written: aborted and intermediate reads, at every
+    /// level.
+    DirtyRead,
+    /// Writers overwrite what running transactions have written: dirty writes, at every level. For
+    /// tables without secondary indexes, whose entries would no longer fit the rows.
+    OverwriteUncommitted,
+}
+
+#[cfg(feature = "broken")]
+pub use breaking::VARIABLE;
+#[cfg(feature = "broken")]
+pub(super) use breaking::{Broken, Stale};
+
+/// Nothing is broken.
+#[cfg(not(feature = "broken"))]
+#[derive(Default)]
+pub(super) struct Broken {}
+
+#[cfg(not(feature = "broken"))]
+impl Broken {
+    #[inline(always)]
+    pub fn is(&self, _: BrokenRule) -> bool {
+        false
+    }
+}
+
+#[cfg(feature = "broken")]
+mod breaking {
+    use std::str::FromStr;
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    use super::BrokenRule;
+    use crate::error::Error;
+    use crate::txn::order::CommitOrder;
+    use crate::txn::snapshot::{Horizon, SnapshotSlot};
+
+    /// The environment variable that names the rule, for programs that can't set the option.
+    pub const VARIABLE: &str = "PEREGRINE_BROKEN";
+
+    /// Snapshots for which a stale one is given out.
+    const STALE_FOR: u64 = 8;
+
+    impl BrokenRule {
+        /// All rules, in the order of their names in the documentation.
+        pub const ALL: [BrokenRule; 5] = [
+            BrokenRule::SkipRowLock,
+            BrokenRule::SkipFirstCommitterCheck,
+            BrokenRule::StaleSnapshot,
+            BrokenRule::DirtyRead,
+            BrokenRule::OverwriteUncommitted,
+        ];
+
+        /// The name in options and in the environment.
+        pub fn name(self) -> &'static str {
+            match self {
+                BrokenRule::SkipRowLock => "skip_row_lock",
+                BrokenRule::SkipFirstCommitterCheck => "skip_first_committer_check",
+                BrokenRule::StaleSnapshot => "stale_snapshot",
+                BrokenRule::DirtyRead => "dirty_read",
+                BrokenRule::OverwriteUncommitted => "overwrite_uncommitted",
+            }
+        }
+
+        /// The rule named by the environment variable; `None` where it is not set or empty.
+        ///
+        /// # Errors
+        /// [`Error::Invalid`] for a name that is none.
+        pub fn of_environment() -> Result<Option<BrokenRule>, Error> {
+            match std::env::var(VARIABLE) {
+                Ok(name) if !name.is_empty() => name.parse().map(Some),
+                _ => Ok(None),
+            }
+        }
+    }
+
+    impl FromStr for BrokenRule {
+        type Err = Error;
+
+        fn from_str(name: &str) -> Result<Self, Error> {
+            let found = BrokenRule::ALL.into_iter().find(|rule| rule.name() == name);
+            found.ok_or_else(|| {
+                let names: Vec<_> = BrokenRule::ALL.iter().map(|rule| rule.name()).collect();
+                Error::Invalid(format!(
+                    "{VARIABLE}={name}: no rule of that name; the rules are {}",
+                    names.join(", ")
+                ))
+            })
+        }
+    }
+
+    /// The rule that is left out now.
+    #[derive(Default)]
+    pub struct Broken(AtomicU8);
+
+    impl Broken {
+        pub fn set(&self, rule: Option<BrokenRule>) {
+            let code = rule.map_or(0, |rule| rule as u8 + 1);
+            self.0.store(code, Ordering::Relaxed);
+        }
+
+        #[inline]
+        pub fn is(&self, rule: BrokenRule) -> bool {
+            self.0.load(Ordering::Relaxed) == rule as u8 + 1
+        }
+    }
+
+    /// A snapshot that is given out again and again. Its slot keeps what it sees from being purged.
+    pub struct Stale {
+        slot: SnapshotSlot,
+        taken: Horizon,
+        used: u64,
+    }
+
+    impl Stale {
+        pub fn new(slot: SnapshotSlot, order: &CommitOrder) -> Stale {
+            let taken = slot.take(order);
+            Stale {
+                slot,
+                taken,
+                used: 0,
+            }
+        }
+
+        /// Registers the old snapshot in `slot` too.
+        pub fn give(&mut self, slot: &SnapshotSlot, order: &CommitOrder) -> Horizon {
+            if self.used >= STALE_FOR {
+                self.taken = self.slot.take(order);
+                self.used = 0;
+            }
+            self.used += 1;
+            slot.take_as(&self.taken);
+            self.taken
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn names_lead_back_to_rules_and_others_are_refused() {
+            for rule in BrokenRule::ALL {
+                assert_eq!(rule.name().parse::<BrokenRule>().unwrap(), rule);
+                let broken = Broken::default();
+                assert!(!BrokenRule::ALL.iter().any(|&r| broken.is(r)));
+                broken.set(Some(rule));
+                assert!(BrokenRule::ALL.iter().all(|&r| broken.is(r) == (r == rule)));
+            }
+            let error = "nothing".parse::<BrokenRule>().unwrap_err().to_string();
+            assert!(error.contains("skip_row_lock"), "{error}");
+        }
+    }
+}

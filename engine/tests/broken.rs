@@ -1,0 +1,147 @@
+//! Each rule that a test build can leave out: left out it shows, in the others it does not.
+//!
+//! `cargo test -p peregrine --features broken --test broken`
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use peregrine::{
+    BrokenRule, Column, ColumnType, Database, Error, Isolation, Key, Options, Result, RowLock,
+    Table, TableSchema, Transaction, Value,
+};
+
+struct World {
+    db: Database,
+    table: Arc<Table>,
+    _dir: tempfile::TempDir,
+}
+
+/// Rows 1 and 2, both 0; nobody waits for locks.
+fn world(broken: Option<BrokenRule>) -> World {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options {
+        broken,
+        lock_wait_timeout: Duration::ZERO,
+        ..Options::default()
+    };
+    let db = Database::open(dir.path().join("db"), options).unwrap();
+    let int = |name| {
+        let signed = false;
+        Column::new(name, ColumnType::Int { bytes: 8, signed })
+    };
+    let schema = TableSchema {
+        columns: vec![int("id"), int("value")],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![],
+        user: vec![],
+    };
+    let table = db.create_table("t", &schema).unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in 1..=2u64 {
+        txn.insert(&table, &[id.into(), 0u64.into()]).unwrap();
+    }
+    txn.commit().unwrap();
+    World {
+        db,
+        table,
+        _dir: dir,
+    }
+}
+
+impl World {
+    fn read(&self, txn: &mut Transaction, id: u64, lock: RowLock) -> Result<u64> {
+        let key = self.table.encode_key(0, &[Value::UInt(id)])?;
+        let value = txn.get_locked(&self.table, &key, lock, |row| {
+            row.get(1).map(|value| value.to_owned())
+        })?;
+        match value.unwrap()?.as_value() {
+            Value::UInt(value) => Ok(value),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn write(&self, txn: &mut Transaction, id: u64, value: u64) -> Result<()> {
+        let key = self.table.encode_key(0, &[Value::UInt(id)])?;
+        txn.update(&self.table, &key, &[id.into(), value.into()])
+    }
+}
+
+/// Whether running transactions' writes are seen.
+fn reads_dirty(world: &World) -> bool {
+    let mut writer = world.db.begin(Isolation::ReadCommitted);
+    world.write(&mut writer, 1, 7).unwrap();
+    let mut reader = world.db.begin(Isolation::ReadCommitted);
+    world.read(&mut reader, 1, RowLock::None).unwrap() == 7
+}
+
+/// Whether running transactions' writes are overwritten.
+fn writes_dirty(world: &World) -> bool {
+    let mut first = world.db.begin(Isolation::ReadCommitted);
+    world.write(&mut first, 1, 7).unwrap();
+    let mut second = world.db.begin(Isolation::ReadCommitted);
+    match world.write(&mut second, 1, 8) {
+        Ok(()) => {
+            first.rollback().unwrap();
+            second.commit().unwrap();
+            let mut reader = world.db.begin(Isolation::ReadCommitted);
+            assert_eq!(world.read(&mut reader, 1, RowLock::None).unwrap(), 8);
+            true
+        }
+        Err(Error::LockNotAvailable) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Whether a row that one transaction has locked can be written by another.
+fn locks_nothing(world: &World) -> bool {
+    let mut holder = world.db.begin(Isolation::ReadCommitted);
+    world.read(&mut holder, 1, RowLock::Exclusive).unwrap();
+    let mut writer = world.db.begin(Isolation::ReadCommitted);
+    world.write(&mut writer, 1, 7).is_ok()
+}
+
+/// Whether an update between snapshot and write is lost. What the reader sees, and what it writes.
+fn loses_updates(world: &World) -> bool {
+    let mut reader = world.db.begin(Isolation::RepeatableRead);
+    let seen = world.read(&mut reader, 1, RowLock::None).unwrap();
+    let mut writer = world.db.begin(Isolation::RepeatableRead);
+    world.write(&mut writer, 1, seen + 10).unwrap();
+    writer.commit().unwrap();
+    match world.write(&mut reader, 1, seen + 1) {
+        Ok(()) => true,
+        Err(Error::WriteConflict) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Whether a snapshot misses what was committed before it, and its writes are let through.
+fn sees_the_past(world: &World) -> bool {
+    let mut first = world.db.begin(Isolation::RepeatableRead);
+    world.read(&mut first, 1, RowLock::None).unwrap();
+    first.commit().unwrap();
+    let mut writer = world.db.begin(Isolation::RepeatableRead);
+    world.write(&mut writer, 1, 5).unwrap();
+    writer.commit().unwrap();
+    let mut reader = world.db.begin(Isolation::RepeatableRead);
+    let seen = world.read(&mut reader, 1, RowLock::None).unwrap();
+    world.write(&mut reader, 1, seen + 1).unwrap();
+    reader.commit().unwrap();
+    seen != 5
+}
+
+type Shows = fn(&World) -> bool;
+
+#[test]
+fn each_rule_left_out_shows_and_the_others_hold() {
+    let shows: [(BrokenRule, Shows); 5] = [
+        (BrokenRule::DirtyRead, reads_dirty),
+        (BrokenRule::OverwriteUncommitted, writes_dirty),
+        (BrokenRule::SkipRowLock, locks_nothing),
+        (BrokenRule::SkipFirstCommitterCheck, loses_updates),
+        (BrokenRule::StaleSnapshot, sees_the_past),
+    ];
+    for (rule, show) in shows {
+        assert!(!show(&world(None)), "{rule:?} shows in a whole engine");
+        assert!(show(&world(Some(rule))), "{rule:?} does not show");
+    }
+}
