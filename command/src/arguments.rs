@@ -143,6 +143,31 @@ pub enum BenchAction {
     /// Kills the server (kill -9) again and again while threads write; after each restart every
     /// acknowledged commit must be there, and no half of a transaction.
     Crash(Box<CrashArguments>),
+    /// Plays the published anomaly scripts at every isolation level, the deadlock of two sessions and
+    /// the update of one row by two, on each engine, and prints who does what.
+    Behaviour(BehaviourArguments),
+}
+
+/// What to look at when sessions meet.
+#[derive(Debug, Args)]
+pub struct BehaviourArguments {
+    /// Engines to compare, separated by commas: innodb, myisam, aria, myrocks, peregrine [default:
+    /// innodb,myrocks,peregrine]. InnoDB gets two columns, with innodb_snapshot_isolation off and on.
+    #[arg(long, value_delimiter = ',')]
+    pub engines: Vec<String>,
+    /// How often the deadlock is played; its median counts.
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub deadlocks: u32,
+    /// Where the findings go; with results of `bench run` there, both stand in one report [default: a
+    /// new directory under target/bench].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
+    /// Options for mariadbd, after `--`.
+    #[arg(last = true, value_name = "MARIADBD OPTION")]
+    pub options: Vec<String>,
 }
 
 /// How to prove durability.

@@ -49,6 +49,7 @@ fn start(arguments: &StartArguments) -> Result<ExitCode> {
             plugin,
             load: arguments.load.clone(),
             arguments: arguments.options.clone(),
+            environment: Vec::new(),
         },
     )?;
     println!(

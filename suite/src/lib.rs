@@ -1,11 +1,12 @@
 //! The measuring suite behind `peregrine bench`: a private server, the workload with its right
 //! answers, a closed-loop load generator, results, and the report.
 //!
-//! Calls go down this list only: [`report`] and [`runner`] and [`crash`] → [`results`] →
+//! Calls go down this list only: [`report`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] →
 //! [`normal`] → [`server`] and [`target`] → [`error`].
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
+pub mod behaviour;
 pub mod crash;
 pub mod error;
 pub mod normal;

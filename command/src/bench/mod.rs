@@ -1,5 +1,6 @@
 //! `peregrine bench`: measuring engines beside each other.
 
+mod behaviour;
 mod crash;
 mod report;
 mod run;
@@ -18,6 +19,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
     match action {
         BenchAction::Run(arguments) => run::run(arguments),
         BenchAction::Report(arguments) => report::run(arguments),
+        BenchAction::Behaviour(arguments) => behaviour::run(arguments),
         BenchAction::Crash(arguments) => crash::run(arguments),
     }
 }

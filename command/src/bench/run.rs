@@ -99,6 +99,21 @@ fn link_latest(bench: &Path, out: &Path) -> Result<()> {
     std::os::unix::fs::symlink(to, &link).at("cannot link", &link)
 }
 
+/// The directory given, or a new one under `bench` named by its purpose and the time.
+///
+/// # Errors
+/// When it can't be made absolute.
+pub fn new_directory(given: Option<&Path>, bench: &Path, purpose: &str) -> Result<PathBuf> {
+    let dir = match given {
+        Some(dir) => dir.to_path_buf(),
+        None => {
+            let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S");
+            bench.join(format!("{purpose}-{now}"))
+        }
+    };
+    std::path::absolute(&dir).at("cannot resolve", &dir)
+}
+
 fn settings(arguments: &RunArguments) -> Result<RunSettings> {
     let profile = Profile::parse(arguments.profile.as_deref().unwrap_or("quick"))?;
     let engines = parsed(&arguments.engines, Engine::parse, &Engine::ALL)?;
@@ -167,7 +182,11 @@ fn settings(arguments: &RunArguments) -> Result<RunSettings> {
     })
 }
 
-fn parsed<T: Copy + PartialEq>(
+/// The things named, or all there are.
+///
+/// # Errors
+/// Those of `parse`.
+pub fn parsed<T: Copy + PartialEq>(
     names: &[String],
     parse: impl Fn(&str) -> Result<T>,
     all: &[T],

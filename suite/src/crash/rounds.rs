@@ -256,6 +256,7 @@ impl Rounds<'_> {
                     .into_iter()
                     .collect(),
                 arguments,
+                environment: Vec::new(),
             },
         )
     }

@@ -4,6 +4,7 @@
 //! charts and heat map are drawn by the page's own script from the runs, which are in the page as
 //! JSON. Charts are drawn by Apache `ECharts`, which lies in `assets/echarts` with its licence.
 
+mod behaviour;
 mod data;
 mod view;
 
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use minijinja::value::{Serde, Value};
 use minijinja::{context, Environment};
 
+use crate::behaviour::Findings;
 use crate::error::{PathContext, Result, SuiteError};
 use crate::results::file;
 use crate::results::record::Line;
@@ -29,8 +31,10 @@ const CHARTS: &str = include_str!("../../assets/echarts/echarts.common.min.js");
 pub struct Source {
     /// What they are called when there are several: the directory's name.
     pub name: String,
-    /// Their lines.
+    /// Their lines; none when only behaviour was looked at.
     pub lines: Vec<Line>,
+    /// What engines do when sessions meet, if that was looked at.
+    pub behaviour: Option<Findings>,
 }
 
 /// Reads the results in `dirs`, renders them as one page and writes it to `out`.
@@ -45,9 +49,16 @@ pub fn write(dirs: &[PathBuf], out: &Path) -> Result<()> {
             || absolute.display().to_string(),
             |name| name.to_string_lossy().into_owned(),
         );
+        let behaviour = Findings::read(&absolute)?;
+        let lines = if behaviour.is_some() && !absolute.join(file::FILE_NAME).exists() {
+            Vec::new()
+        } else {
+            file::read(&absolute)?
+        };
         sources.push(Source {
             name,
-            lines: file::read(&absolute)?,
+            lines,
+            behaviour,
         });
     }
     let page = render(&sources)?;
@@ -72,6 +83,7 @@ pub fn render(sources: &[Source]) -> Result<String> {
     let template = environment.get_template("page.html").map_err(failed)?;
     template
         .render(context! {
+            behaviour => Value::from(Serde(behaviour::sections(sources))),
             view => Value::from(Serde(view::View::new(sources))),
             data => Value::from_safe_string(data::embedded(sources)?),
             style => Value::from_safe_string(STYLE.to_owned()),
@@ -90,6 +102,7 @@ mod tests {
         Source {
             name: name.to_owned(),
             lines: sample::lines(),
+            behaviour: None,
         }
     }
 
@@ -138,6 +151,27 @@ mod tests {
         assert!(!render(&[source("one"), source("two")])
             .expect("rendered")
             .contains("differ in"));
+    }
+
+    #[test]
+    fn behaviour_stands_beside_figures_or_alone() {
+        let mut both = source("one");
+        both.behaviour = Some(crate::behaviour::findings::sample::findings());
+        let alone = Source {
+            name: "two".to_owned(),
+            lines: Vec::new(),
+            behaviour: both.behaviour.clone(),
+        };
+        for (sources, charts) in [(vec![both], true), (vec![alone], false)] {
+            let page = render(&sources).expect("rendered");
+            assert!(page.contains("observed transaction vanishes"));
+            assert!(page.contains("T1 commit"));
+            assert_eq!(page.contains("Loading and size"), charts);
+            assert_eq!(page.contains("<script>"), charts);
+        }
+        assert!(!render(&[source("three")])
+            .expect("rendered")
+            .contains("When sessions meet"));
     }
 
     #[test]

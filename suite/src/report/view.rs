@@ -98,7 +98,12 @@ impl View {
             )
         });
         Self {
-            title: "Engines side by side on table normal".to_owned(),
+            title: if headers.is_empty() {
+                "Engines side by side: when sessions meet"
+            } else {
+                "Engines side by side on table normal"
+            }
+            .to_owned(),
             subtitle,
             cards: sources.first().map_or_else(Vec::new, |s| cards(&s.lines)),
             warnings: differences(sources),

@@ -400,6 +400,7 @@ impl<'a> SandboxHost<'a> {
                 plugin,
                 load: load.map(str::to_owned).collect(),
                 arguments,
+                environment: Vec::new(),
             },
         )?);
         Ok(())

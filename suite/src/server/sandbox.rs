@@ -39,6 +39,8 @@ pub struct StartOptions {
     pub load: Vec<String>,
     /// More options for mariadbd; they come last and so win.
     pub arguments: Vec<String>,
+    /// Variables of the environment that the server gets beside this program's own.
+    pub environment: Vec<(String, String)>,
 }
 
 /// A running server.
@@ -201,6 +203,7 @@ impl Sandbox {
         }
         let child = command
             .args(&options.arguments)
+            .envs(options.environment.iter().cloned())
             .current_dir(&self.dir)
             .stdin(Stdio::null())
             .stdout(log.try_clone().at("cannot open", &path)?)

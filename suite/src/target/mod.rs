@@ -6,6 +6,7 @@
 pub mod engine;
 #[cfg(test)]
 pub(crate) mod fake;
+pub mod hosted;
 pub mod mariadb;
 pub mod placement;
 pub mod settings;
