@@ -131,6 +131,12 @@ pub struct Status {
     pub purge_backlog: u64,
     /// Bytes of the data file.
     pub file_bytes: u64,
+    /// Bytes of it that are free.
+    pub file_free_bytes: u64,
+    /// Pages that hold undo: older versions, and how to roll back.
+    pub undo_pages: u64,
+    /// Bytes of memory that say how recent transactions ended.
+    pub transaction_status_bytes: u64,
 }
 
 impl Database {
@@ -306,6 +312,7 @@ impl Database {
     pub fn status(&self) -> Status {
         let system = self.shared.system.stats();
         let pool = self.shared.registry.pool().stats();
+        let file = self.shared.registry.pool().store().stats();
         let log = self.shared.log.stats();
         let rows = &self.shared.rows;
         Status {
@@ -329,7 +336,10 @@ impl Database {
             lock_waits: system.lock_waits,
             deadlocks: system.deadlocks,
             purge_backlog: system.unpurged,
-            file_bytes: self.shared.registry.pool().store().stats().file_bytes,
+            file_bytes: file.file_bytes,
+            file_free_bytes: file.free_bytes,
+            undo_pages: system.undo_pages,
+            transaction_status_bytes: system.status_bytes,
         }
     }
 }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::broken::Broken;
 use super::participant::Participant;
-use super::snapshot::Horizon;
+use super::snapshot::{Horizon, LiveSnapshots};
 use super::status::{Status, StatusDirectory};
 use crate::ids::{Csn, TxId};
 
@@ -39,8 +39,9 @@ pub(super) struct CommitOrder {
 }
 
 struct Writers {
-    /// Ascending by number; `None` has ended. The front is always running.
-    running: VecDeque<(TxId, Option<Arc<Participant>>)>,
+    /// Ascending by number. Those that have ended are gone from here, so that a transaction which
+    /// runs for long does not make all that come after it stay.
+    running: VecDeque<(TxId, Arc<Participant>)>,
 }
 
 impl CommitOrder {
@@ -65,7 +66,7 @@ impl CommitOrder {
         let mut writers = self.writers.lock();
         let txid = self.statuses.begin();
         // When nobody else runs, `oldest` is the next number already: this one.
-        writers.running.push_back((txid, Some(participant.clone())));
+        writers.running.push_back((txid, participant.clone()));
         txid
     }
 
@@ -83,10 +84,7 @@ impl CommitOrder {
         self.last_csn.store(csn.0, Ordering::Release);
         let running = &mut writers.running;
         if let Ok(at) = running.binary_search_by_key(&txid, |(number, _)| *number) {
-            running[at].1 = None;
-        }
-        while running.front().is_some_and(|(_, writer)| writer.is_none()) {
-            running.pop_front();
+            running.remove(at);
         }
         let oldest = running
             .front()
@@ -116,17 +114,13 @@ impl CommitOrder {
         let at = running
             .binary_search_by_key(&txid, |(number, _)| *number)
             .ok()?;
-        running[at].1.clone()
+        Some(running[at].1.clone())
     }
 
     /// All running writers.
     pub fn all_running(&self) -> Vec<(TxId, Arc<Participant>)> {
         let writers = self.writers.lock();
-        writers
-            .running
-            .iter()
-            .filter_map(|(txid, writer)| Some((*txid, writer.clone()?)))
-            .collect()
+        writers.running.iter().cloned().collect()
     }
 
     /// The next number to be given.
@@ -173,6 +167,12 @@ impl CommitOrder {
             Status::Committed(csn) => csn.0 <= self.horizon_csn.load(Ordering::Acquire),
             _ => false,
         }
+    }
+
+    /// Forgets which transaction ended when, where no snapshot can tell the difference.
+    pub fn summarise(&self, live: &LiveSnapshots) {
+        let _one_at_a_time = self.writers.lock();
+        self.statuses.summarise(live);
     }
 
     /// Bytes of the status directory.

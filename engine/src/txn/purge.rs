@@ -23,6 +23,8 @@ use crate::page::Change;
 
 /// Undo records looked at in one step.
 const STEP: usize = 256;
+/// Transactions ended since the last time that make summarising their ends worth a look.
+const SUMMARISE: u64 = 16 * 1024;
 /// Pause between looks while a snapshot holds the horizon back.
 const HELD_BACK: Duration = Duration::from_millis(20);
 /// Pause when there is nothing to do, unless a transaction ends meanwhile; also after an error.
@@ -40,6 +42,8 @@ pub(super) struct PurgeThread {
     step: Mutex<()>,
     /// Ended transactions purged so far.
     passed: AtomicU64,
+    /// The next transaction number when ends were last summarised.
+    summarised: AtomicU64,
 }
 
 impl PurgeThread {
@@ -112,6 +116,7 @@ impl System {
             return Ok(false);
         };
         let horizon = self.order().advance_horizon(horizon);
+        self.summarise_ends(horizon.low);
         let mut budget = STEP;
         let mut copy = UndoCopy::default();
         for stream in self.streams().all() {
@@ -123,6 +128,20 @@ impl System {
             }
         }
         Ok(false)
+    }
+
+    /// Where much has ended since the oldest transaction began, or a snapshot was taken, its
+    /// statuses need not be kept one by one.
+    fn summarise_ends(&self, low: TxId) {
+        let next = self.order().next_txid().0;
+        let before = self.purge.summarised.load(Ordering::Relaxed);
+        if next - before.max(low.0) < SUMMARISE {
+            return;
+        }
+        if let Some(live) = self.snapshots().live(self.order()) {
+            self.order().summarise(&live);
+            self.purge.summarised.store(next, Ordering::Relaxed);
+        }
     }
 
     /// Purges one ended transaction; false when the budget ended first.

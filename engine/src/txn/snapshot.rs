@@ -69,20 +69,20 @@ struct Slot {
     taken: AtomicBool,
     csn: AtomicU64,
     low: AtomicU64,
+    /// A second, newer snapshot, taken while the first had to stay; mostly idle.
+    second: AtomicU64,
 }
 
-impl Slot {
-    /// The registered snapshot. Registering takes a few instructions, so it is worth waiting for,
-    /// unless the thread was suspended in its middle.
-    fn registered(&self) -> u64 {
-        for _ in 0..50 {
-            match self.csn.load(Ordering::Acquire) {
-                REGISTERING => std::thread::yield_now(),
-                csn => return csn,
-            }
+/// The snapshot registered in a word. Registering takes a few instructions, so it is worth waiting
+/// for, unless the thread was suspended in its middle.
+fn registered(word: &AtomicU64) -> u64 {
+    for _ in 0..50 {
+        match word.load(Ordering::Acquire) {
+            REGISTERING => std::thread::yield_now(),
+            csn => return csn,
         }
-        REGISTERING
     }
+    REGISTERING
 }
 
 type Chunk = Box<[CachePadded<Slot>]>;
@@ -153,7 +153,7 @@ impl SnapshotRegistry {
         for chunk in &self.chunks {
             let Some(slots) = chunk.get() else { break };
             for slot in slots {
-                match slot.registered() {
+                match registered(&slot.csn) {
                     IDLE => {}
                     REGISTERING => return None,
                     csn => {
@@ -166,6 +166,51 @@ impl SnapshotRegistry {
         }
         Some(horizon)
     }
+
+    /// The snapshots registered now; `None` as with [`SnapshotRegistry::horizon`].
+    pub fn live(&self, order: &CommitOrder) -> Option<LiveSnapshots> {
+        let newest = order.newest().csn;
+        fence(Ordering::SeqCst);
+        let mut csns = Vec::new();
+        for chunk in &self.chunks {
+            let Some(slots) = chunk.get() else { break };
+            for slot in slots {
+                for word in [&slot.csn, &slot.second] {
+                    match registered(word) {
+                        IDLE => {}
+                        REGISTERING => return None,
+                        csn => csns.push(csn),
+                    }
+                }
+            }
+        }
+        Some(LiveSnapshots::of(newest, csns))
+    }
+}
+
+/// The snapshots that were registered at a moment: with those taken later, which are not older
+/// than `newest`, all that anybody reads by.
+#[derive(Clone, Debug)]
+pub(super) struct LiveSnapshots {
+    newest: Csn,
+    /// Ascending.
+    csns: Vec<u64>,
+}
+
+impl LiveSnapshots {
+    /// The snapshots `csns`, seen after `newest` was the newest end.
+    pub fn of(newest: Csn, mut csns: Vec<u64>) -> Self {
+        csns.sort_unstable();
+        csns.dedup();
+        LiveSnapshots { newest, csns }
+    }
+
+    /// Whether every snapshot, now and later, sees either both the end `from` and the end `to`, or
+    /// neither; so nobody sees a version that `from` made and `to` replaced.
+    pub fn none_between(&self, from: Csn, to: Csn) -> bool {
+        let next = self.csns.partition_point(|&csn| csn < from.0);
+        to <= self.newest && self.csns.get(next).is_none_or(|&csn| csn >= to.0)
+    }
 }
 
 fn new_chunk() -> Chunk {
@@ -175,6 +220,7 @@ fn new_chunk() -> Chunk {
                 taken: AtomicBool::new(false),
                 csn: AtomicU64::new(IDLE),
                 low: AtomicU64::new(0),
+                second: AtomicU64::new(IDLE),
             })
         })
         .collect()
@@ -204,6 +250,21 @@ impl SnapshotSlot {
         slot.csn.store(held.csn.0, Ordering::Release);
     }
 
+    /// Takes a second snapshot, of now; the first, which is older, stays.
+    pub fn take_second(&self, order: &CommitOrder) -> Horizon {
+        let slot = self.slot();
+        slot.second.store(REGISTERING, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let newest = order.newest();
+        slot.second.store(newest.csn.0, Ordering::Release);
+        newest
+    }
+
+    /// Gives the second snapshot up.
+    pub fn clear_second(&self) {
+        self.slot().second.store(IDLE, Ordering::Release);
+    }
+
     /// Gives the snapshot up.
     pub fn clear(&self) {
         self.slot().csn.store(IDLE, Ordering::Release);
@@ -213,6 +274,7 @@ impl SnapshotSlot {
 impl Drop for SnapshotSlot {
     fn drop(&mut self) {
         self.clear();
+        self.clear_second();
         self.slot().taken.store(false, Ordering::Release);
     }
 }

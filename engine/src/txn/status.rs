@@ -2,17 +2,22 @@
 //!
 //! One word a transaction, in chunks that are never moved: a reader finds the word without a
 //! lock. Chunks whose transactions every snapshot sees are dropped from the front, so that the
-//! directory's memory follows the span of live transactions and not the number of all.
+//! directory's memory follows the span of live transactions and not the number of all. Where an
+//! old snapshot or a long transaction keeps that span wide, a chunk of ended transactions between
+//! whose ends no snapshot stands is kept as one number: nobody can tell them apart.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+use super::snapshot::LiveSnapshots;
 use crate::ids::{Csn, TxId};
 
 const CHUNK: u64 = 8192;
 const ABORTED: u64 = 1 << 63;
+/// A chunk with more aborted transactions than this stays as it is.
+const MOST_ABORTED: usize = 1024;
 
 /// How a transaction stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +32,17 @@ pub enum Status {
     Unknown,
 }
 
-type Chunk = Box<[AtomicU64]>;
+enum Chunk {
+    /// A word for each.
+    Each(Box<[AtomicU64]>),
+    /// All have ended, and no snapshot stands between their ends.
+    Ended {
+        /// The newest end.
+        csn: u64,
+        /// Places of those that were rolled back, ascending.
+        aborted: Box<[u16]>,
+    },
+}
 
 struct Window {
     /// The number of the first transaction of the first chunk.
@@ -66,7 +81,7 @@ impl StatusDirectory {
         let window = self.window.load();
         if txid - window.first == window.chunks.len() as u64 * CHUNK {
             let mut chunks = window.chunks.clone();
-            chunks.push(Arc::new((0..CHUNK).map(|_| AtomicU64::new(0)).collect()));
+            chunks.push(Arc::new(Chunk::new()));
             self.window.store(Arc::new(Window {
                 first: window.first,
                 chunks,
@@ -95,8 +110,9 @@ impl StatusDirectory {
             Status::Active | Status::Unknown => return,
         };
         let window = self.window.load();
-        if let Some(cell) = window.cell(txid) {
-            cell.store(word, Ordering::Release);
+        // A chunk with an active transaction is never summarised.
+        if let Some((Chunk::Each(words), at)) = window.place(txid) {
+            words[at].store(word, Ordering::Release);
         }
     }
 
@@ -110,14 +126,40 @@ impl StatusDirectory {
         if txid.0 >= self.next.load(Ordering::Acquire) {
             return Status::Unknown;
         }
-        let Some(cell) = window.cell(txid) else {
+        match window.place(txid) {
+            Some((Chunk::Each(words), at)) => match words[at].load(Ordering::Acquire) {
+                0 => Status::Active,
+                word if word & ABORTED != 0 => Status::Aborted(Csn(word & !ABORTED)),
+                word => Status::Committed(Csn(word)),
+            },
+            Some((Chunk::Ended { csn, aborted }, at)) => {
+                match aborted.binary_search(&(at as u16)) {
+                    Ok(_) => Status::Aborted(Csn(*csn)),
+                    Err(_) => Status::Committed(Csn(*csn)),
+                }
+            }
             // The window is older than the number: it was given after the window was loaded.
-            return Status::Active;
-        };
-        match cell.load(Ordering::Acquire) {
-            0 => Status::Active,
-            word if word & ABORTED != 0 => Status::Aborted(Csn(word & !ABORTED)),
-            word => Status::Committed(Csn(word)),
+            None => Status::Active,
+        }
+    }
+
+    /// Keeps one number for each chunk of ended transactions between whose ends no snapshot stands.
+    pub fn summarise(&self, live: &LiveSnapshots) {
+        let window = self.window.load();
+        let mut chunks: Option<Vec<Arc<Chunk>>> = None;
+        // The last chunk is still being given out.
+        let full = window.chunks.len().saturating_sub(1);
+        for (number, chunk) in window.chunks[..full].iter().enumerate() {
+            if let Some(summary) = chunk.summary(live) {
+                let chunks = chunks.get_or_insert_with(|| window.chunks.clone());
+                chunks[number] = Arc::new(summary);
+            }
+        }
+        if let Some(chunks) = chunks {
+            self.window.store(Arc::new(Window {
+                first: window.first,
+                chunks,
+            }));
         }
     }
 
@@ -136,15 +178,60 @@ impl StatusDirectory {
 
     /// Bytes held, for the memory account.
     pub fn bytes(&self) -> usize {
-        self.window.load().chunks.len() * CHUNK as usize * 8
+        self.window.load().chunks.iter().map(|c| c.bytes()).sum()
+    }
+}
+
+impl Chunk {
+    fn new() -> Chunk {
+        Chunk::Each((0..CHUNK).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Chunk::Each(words) => words.len() * 8,
+            Chunk::Ended { aborted, .. } => size_of::<Chunk>() + aborted.len() * 2,
+        }
+    }
+
+    /// What stands for the chunk, if nobody can tell the difference.
+    fn summary(&self, live: &LiveSnapshots) -> Option<Chunk> {
+        let Chunk::Each(words) = self else {
+            return None;
+        };
+        let (mut oldest, mut newest) = (u64::MAX, 0);
+        let mut aborted = Vec::new();
+        for (at, word) in words.iter().enumerate() {
+            match word.load(Ordering::Acquire) {
+                0 => return None,
+                word if word & ABORTED != 0 => {
+                    aborted.push(at as u16);
+                    if aborted.len() > MOST_ABORTED {
+                        return None;
+                    }
+                    newest = newest.max(word & !ABORTED);
+                    oldest = oldest.min(word & !ABORTED);
+                }
+                word => {
+                    oldest = oldest.min(word);
+                    newest = newest.max(word);
+                }
+            }
+        }
+        let alike = live.none_between(Csn(oldest), Csn(newest));
+        alike.then(|| Chunk::Ended {
+            csn: newest,
+            aborted: aborted.into(),
+        })
     }
 }
 
 impl Window {
-    fn cell(&self, txid: TxId) -> Option<&AtomicU64> {
+    /// The chunk of a transaction, and its place there.
+    fn place(&self, txid: TxId) -> Option<(&Chunk, usize)> {
         let index = txid.0.checked_sub(self.first)?;
         let chunk = self.chunks.get((index / CHUNK) as usize)?;
-        chunk.get((index % CHUNK) as usize)
+        Some((chunk, (index % CHUNK) as usize))
     }
 }
 
@@ -196,5 +283,44 @@ mod tests {
         assert_eq!(directory.bytes(), 0);
         assert_eq!(directory.begin(), TxId(5 * CHUNK + 1));
         assert_eq!(directory.get(TxId(5 * CHUNK + 1)), Status::Active);
+    }
+
+    #[test]
+    fn nobody_can_tell_a_summary_from_what_it_stands_for() {
+        let directory = StatusDirectory::new(TxId(1));
+        let running = TxId(5 * CHUNK + 7);
+        for i in 0..8 * CHUNK {
+            let txid = directory.begin();
+            match txid {
+                _ if txid == running => {}
+                _ if i % 1000 == 3 => directory.finish(txid, Status::Aborted(Csn(i + 2))),
+                _ => directory.finish(txid, Status::Committed(Csn(i + 2))),
+            }
+        }
+        let all = (1..=8 * CHUNK).map(TxId);
+        let before: Vec<Status> = all.clone().map(|txid| directory.get(txid)).collect();
+        let (full, snapshot) = (directory.bytes(), 2 * CHUNK + 100);
+        let live = LiveSnapshots::of(Csn(7 * CHUNK + 1), vec![snapshot]);
+        directory.summarise(&live);
+        // Left as they were: that of the snapshot, of the running one, of the newest.
+        assert!(directory.bytes() < full / 8 * 4);
+        assert!(directory.bytes() > full / 8 * 3);
+        for (txid, before) in all.zip(before) {
+            let now = directory.get(txid);
+            match (before, now) {
+                (Status::Committed(was), Status::Committed(is)) => {
+                    for view in [snapshot, 7 * CHUNK + 1, u64::MAX] {
+                        assert_eq!(was.0 <= view, is.0 <= view, "{txid}");
+                    }
+                }
+                (Status::Aborted(_), Status::Aborted(_)) => {}
+                _ => assert_eq!(before, now, "{txid}"),
+            }
+        }
+        directory.finish(running, Status::Committed(Csn(9 * CHUNK)));
+        directory.summarise(&LiveSnapshots::of(Csn(9 * CHUNK), vec![]));
+        assert!(directory.bytes() < full / 8 * 2);
+        directory.trim(directory.next());
+        assert_eq!(directory.bytes(), 0);
     }
 }

@@ -207,8 +207,8 @@ impl System {
         let (mut undo_pages, mut unpurged) = (0, 0);
         for stream in self.streams.all() {
             let (pages, ends) = stream.counts();
-            undo_pages += pages as u64;
-            unpurged += ends as u64;
+            undo_pages += pages;
+            unpurged += ends;
         }
         SystemStats {
             commits: self.counters.commits.load(Ordering::Relaxed),

@@ -56,6 +56,8 @@ pub struct Transaction {
     pub(super) slot: SnapshotSlot,
     /// Whether the slot holds back the horizon for what this transaction reads.
     pub(super) registered: bool,
+    /// Whether the slot holds the view as a second, newer snapshot.
+    pub(super) second: bool,
     pub(super) view: Option<ReadView>,
     /// What writes are checked against, where reads see something older.
     #[cfg(feature = "broken")]
@@ -86,6 +88,7 @@ impl Transaction {
             isolation,
             slot,
             registered: false,
+            second: false,
             view: None,
             #[cfg(feature = "broken")]
             checked_view: None,
@@ -143,6 +146,7 @@ impl Transaction {
         if self.isolation == Isolation::ReadCommitted {
             self.view = None;
             self.registered = false;
+            self.drop_second();
         }
     }
 
@@ -164,9 +168,10 @@ impl Transaction {
 
     fn take_view(&mut self) -> ReadView {
         // Where the slot is registered already, leaf images may have been copied under it: it
-        // stays where it is, which is older than the snapshot, and so protects that too.
+        // stays where it is. Versions that only the newer snapshot sees are told of by the second.
         let newest = if self.registered {
-            self.system.order().newest()
+            self.second = true;
+            self.slot.take_second(self.system.order())
         } else {
             self.registered = true;
             self.slot.take(self.system.order())
@@ -242,6 +247,14 @@ impl Transaction {
         }
         self.view
             .filter(|_| self.isolation != Isolation::ReadCommitted)
+    }
+
+    #[inline]
+    fn drop_second(&mut self) {
+        if self.second {
+            self.second = false;
+            self.slot.clear_second();
+        }
     }
 
     pub(super) fn drop_view(&mut self) {

@@ -49,7 +49,15 @@ struct Pages {
     /// Number of the first page in `ids`, counted from the stream's beginning.
     first: u64,
     ids: VecDeque<PageId>,
-    finished: VecDeque<Finished>,
+    finished: VecDeque<Ends>,
+}
+
+/// Ended transactions one behind the other that purge passes together: all of them end in the
+/// same page, and there is nothing to look at in the undo of any. Or just one.
+#[derive(Clone, Copy)]
+struct Ends {
+    last: Finished,
+    count: u64,
 }
 
 /// One stream.
@@ -203,12 +211,23 @@ impl StreamWriter {
         let spare = self.cursor.is_some_and(|cursor| cursor.spare.is_some());
         let count = pages.ids.len() as u64 - u64::from(spare);
         let last_page = pages.first + count.saturating_sub(1);
-        pages.finished.push_back(Finished {
+        let last = Finished {
             txid,
             csn,
             head,
             last_page,
-        });
+        };
+        match pages.finished.back_mut() {
+            Some(ends)
+                if ends.last.last_page == last_page
+                    && ends.last.head.is_none()
+                    && head.is_none() =>
+            {
+                ends.last = last;
+                ends.count += 1;
+            }
+            _ => pages.finished.push_back(Ends { last, count: 1 }),
+        }
     }
 }
 
@@ -230,14 +249,14 @@ impl Stream {
         pages
             .finished
             .front()
-            .copied()
+            .map(|ends| ends.last)
             .filter(|end| end.csn <= horizon)
     }
 
     /// Notes how far purge has come with the oldest end.
     pub fn set_oldest_head(&self, head: UndoPtr) {
         if let Some(oldest) = self.pages.lock().finished.front_mut() {
-            oldest.head = head;
+            oldest.last.head = head;
         }
     }
 
@@ -246,8 +265,8 @@ impl Stream {
         let mut freed = Vec::new();
         {
             let mut pages = self.pages.lock();
-            if let Some(end) = pages.finished.pop_front() {
-                while pages.first < end.last_page {
+            if let Some(ends) = pages.finished.pop_front() {
+                while pages.first < ends.last.last_page {
                     let Some(id) = pages.ids.pop_front() else {
                         break;
                     };
@@ -264,14 +283,15 @@ impl Stream {
         let pages = self.pages.lock();
         (
             pages.ids.iter().copied().collect(),
-            pages.finished.iter().copied().collect(),
+            pages.finished.iter().map(|ends| ends.last).collect(),
         )
     }
 
     /// Counts of pages, and of ends not yet passed.
-    pub fn counts(&self) -> (usize, usize) {
+    pub fn counts(&self) -> (u64, u64) {
         let pages = self.pages.lock();
-        (pages.ids.len(), pages.finished.len())
+        let ends = pages.finished.iter().map(|ends| ends.count).sum();
+        (pages.ids.len() as u64, ends)
     }
 }
 

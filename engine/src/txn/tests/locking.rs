@@ -296,6 +296,7 @@ fn a_kill_wakes_a_waiter_and_holds_until_cleared() {
 fn a_snapshot_taken_after_a_locking_read_does_not_let_its_undo_go() {
     let fixture = Fixture::new();
     fixture.load([(b"k".to_vec(), b"0".to_vec())]);
+    fixture.purge();
     let mut writer = fixture.begin(RepeatableRead);
     put(&mut writer, &fixture.tree, b"k", b"1", PutMode::Update).unwrap();
     let mut reader = fixture.begin(RepeatableRead);
