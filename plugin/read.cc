@@ -50,12 +50,39 @@ int RowHandler::use_condition() {
   return finish(code, 0);
 }
 
+/* Reads only what the statement asked for, where the server asks for all columns of the key. */
+void RowHandler::narrow(uchar *record) {
+  narrowed_ = false;
+  if (!has_asked_ || table->read_set != &table->def_read_set) return;
+  if (bitmap_cmp(&asked_, table->read_set)) return;
+  my_bitmap_map words[(MAX_FIELDS + 63) / 64];
+  MY_BITMAP key_columns;
+  my_bitmap_init(&key_columns, words, table->s->fields);
+  for (uint key : {active_index, table->s->primary_key}) {
+    if (key == MAX_KEY) continue;
+    const KEY &parts = table->key_info[key];
+    for (uint i = 0; i < parts.user_defined_key_parts; i++)
+      bitmap_set_bit(&key_columns, parts.key_part[i].fieldnr - 1);
+  }
+  if (!bitmap_cmp(&key_columns, table->read_set)) return;
+  bitmap_intersect(&asked_, &key_columns);
+  /* Nobody looks at the other columns, but sorts and join buffers copy them. */
+  for (Field **field = table->field; *field; field++) {
+    const uint number = (*field)->field_index;
+    if (!bitmap_is_set(&key_columns, number) || bitmap_is_set(&asked_, number)) continue;
+    const my_ptrdiff_t at = (*field)->ptr - table->record[0];
+    memcpy(record + at, table->s->default_values + at, (*field)->pack_length());
+  }
+  narrowed_ = true;
+}
+
 int RowHandler::search(uchar *record, const uchar *key, key_part_map parts, peregrine_seek seek,
                        int end) {
   peregrine_session *session;
   if (int error = this->session(&session)) return error;
   if (int error = use_key(active_index)) return error;
   if (int error = use_condition()) return error;
+  narrow(record);
   if (!has_range_end_) peregrine_set_end(handle_, nullptr, 0, 0);
   has_range_end_ = false;
   return finish(peregrine_search(handle_, session, key, parts, seek, target(record)), end);
@@ -63,6 +90,7 @@ int RowHandler::search(uchar *record, const uchar *key, key_part_map parts, pere
 
 int RowHandler::rnd_init(bool scan) {
   scan_begins_ = scan;
+  narrowed_ = false;
   used_key_ = MAX_KEY + 1;
   return 0;
 }
@@ -110,6 +138,7 @@ int RowHandler::index_init(uint key, bool) {
 
 int RowHandler::index_end() {
   active_index = MAX_KEY;
+  narrowed_ = false;
   has_range_end_ = false;
   return 0;
 }

@@ -66,6 +66,7 @@ int RowHandler::open(const char *name, int, uint) {
   if (code != PEREGRINE_OK) return report_error(code, ha_thd(), name);
   ref_length = peregrine_table_position_length(share_->table);
   stats.block_size = kPageSize;
+  if (my_bitmap_init(&asked_, nullptr, table->s->fields)) return HA_ERR_OUT_OF_MEM;
   return info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST | HA_STATUS_OPEN);
 }
 
@@ -73,6 +74,7 @@ int RowHandler::close() {
   peregrine_handle_close(handle_);
   handle_ = nullptr;
   share_ = nullptr;
+  my_bitmap_free(&asked_);
   return 0;
 }
 
@@ -81,12 +83,23 @@ int RowHandler::reset() {
   used_key_ = MAX_KEY;
   has_range_end_ = false;
   has_condition_ = false;
+  has_asked_ = narrowed_ = false;
   return 0;
 }
 
 int RowHandler::extra(ha_extra_function operation) {
-  /* Blobs of the row last read: forgotten with the next row or by reset(). */
-  (void)operation;
+  switch (operation) {
+    case HA_EXTRA_KEYREAD:
+      /* The server is about to ask for all columns of the key, whatever the statement needs. */
+      has_asked_ = table->read_set == &table->def_read_set;
+      if (has_asked_) bitmap_copy(&asked_, table->read_set);
+      break;
+    case HA_EXTRA_NO_KEYREAD:
+      has_asked_ = narrowed_ = false;
+      break;
+    default:
+      break;
+  }
   return 0;
 }
 

@@ -110,7 +110,11 @@ class RowHandler final : public handler {
   int finish(int code, int end);
   int finish_change(int code);
   int session(peregrine_session **out);
-  peregrine_target target(uchar *record) const { return {record, words(table->read_set)}; }
+  peregrine_target target(uchar *record) const {
+    const bool narrowed = narrowed_ && table->read_set == &table->def_read_set;
+    return {record, words(narrowed ? &asked_ : table->read_set)};
+  }
+  void narrow(uchar *record);
   static const uint64_t *words(const MY_BITMAP *map) {
     static_assert(sizeof(my_bitmap_map) == sizeof(uint64_t), "words of 64 bits");
     return reinterpret_cast<const uint64_t *>(map->bitmap);
@@ -124,6 +128,11 @@ class RowHandler final : public handler {
   /* How rows are locked when read: decided by store_lock and external_lock. */
   peregrine_lock lock_ = PEREGRINE_LOCK_NONE;
   peregrine_lock stored_lock_ = PEREGRINE_LOCK_NONE;
+  /* The columns that the statement asked for when the server decided to read a key only. */
+  MY_BITMAP asked_ = {};
+  bool has_asked_ = false;
+  /* Whether the scan that is open reads these, and not all columns of its key. */
+  bool narrowed_ = false;
   /* The key of the scan that is open, as the engine knows it. */
   uint used_key_ = MAX_KEY;
   bool has_range_end_ = false;

@@ -41,9 +41,8 @@ impl Condition {
         // SAFETY: by the caller's promise.
         let wanted = unsafe { shared.bitmap(self.target.columns) }.unwrap_or(&[]);
         let table = shared.table();
-        projection.prepare(&shared.layout, wanted, Some(index), |stored| {
-            table.index_covers(index, stored)
-        });
+        let covers = |stored| table.index_covers(index, stored);
+        projection.prepare(&shared.layout, wanted, Some(index), covers, |_| None);
         Box::new(Filter {
             condition: self.clone(),
             shared,

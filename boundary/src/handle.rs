@@ -381,10 +381,13 @@ impl Handle {
         if !self.scan_projection.fits(wanted, index) {
             let table = &self.table;
             cursor.set_columns(None);
-            self.scan_projection
-                .prepare(layout, wanted, index, |stored| {
-                    index.is_none_or(|index| table.index_covers(index, stored))
-                });
+            self.scan_projection.prepare(
+                layout,
+                wanted,
+                index,
+                |stored| index.is_none_or(|index| table.index_covers(index, stored)),
+                |stored| table.number_place(index.unwrap_or(0), stored),
+            );
             let covered =
                 layout.stored.iter().enumerate().all(|(s, &c)| {
                     !has(wanted, c) || index.is_none_or(|i| table.index_covers(i, s))
@@ -394,7 +397,7 @@ impl Handle {
             } else {
                 // The server wants more than when the scan began: this row comes from the table.
                 let projection = &mut self.position_projection;
-                projection.prepare(layout, wanted, None, |_| true);
+                projection.prepare(layout, wanted, None, |_| true, |_| None);
                 let memory = &mut self.memory;
                 let read = transaction.get(&self.table, cursor.clustered_key(), |row| {
                     projection.write(layout, row, record, memory, true)
@@ -409,8 +412,12 @@ impl Handle {
                 };
             }
         }
-        self.scan_projection
-            .write(layout, cursor.row()?, record, &mut self.memory, false)?;
+        self.scan_projection.write_numbers(cursor, record)?;
+        if !self.scan_projection.is_numbers() {
+            let memory = &mut self.memory;
+            self.scan_projection
+                .write(layout, cursor.row()?, record, memory, false)?;
+        }
         Ok(true)
     }
 
@@ -503,7 +510,7 @@ impl Handle {
         let layout = &self.shared.layout;
         if !self.position_projection.fits(wanted, None) {
             self.position_projection
-                .prepare(layout, wanted, None, |_| true);
+                .prepare(layout, wanted, None, |_| true, |_| None);
         }
         let memory = &mut self.memory;
         self.position_projection

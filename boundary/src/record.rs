@@ -1,6 +1,6 @@
 //! Rows: the server's record buffer on one side, the engine's values on the other.
 
-use peregrine::{RowView, Value};
+use peregrine::{Cursor, NumberPlace, RowView, Value};
 use smallvec::SmallVec;
 
 use crate::c_types::Code;
@@ -150,7 +150,9 @@ pub struct Projection {
     wanted: SmallVec<[u64; 2]>,
     /// The index whose entries alone are read; `None`: whole rows.
     index: Option<usize>,
-    /// The engine's number of each column wanted, and where it goes.
+    /// The columns that are read from the key at a known place, and where they go.
+    numbers: Vec<(NumberPlace, usize)>,
+    /// The engine's number of each other column wanted, and where it goes.
     columns: Vec<(usize, ColumnLayout)>,
     ready: bool,
 }
@@ -163,32 +165,63 @@ impl Projection {
         self.ready && self.index == index && self.wanted.iter().eq(wanted)
     }
 
-    /// Prepares for another bitmap. `covers` tells whether an engine column can be read.
+    /// Prepares for another bitmap. `covers` tells whether an engine column can be read, `place`
+    /// where a cursor finds it in the key.
     pub fn prepare(
         &mut self,
         layout: &Layout,
         wanted: &[u64],
         index: Option<usize>,
         covers: impl Fn(usize) -> bool,
+        place: impl Fn(usize) -> Option<NumberPlace>,
     ) {
         self.ready = true;
         self.index = index;
         self.wanted.clear();
         self.wanted.extend_from_slice(wanted);
+        self.numbers.clear();
         self.columns.clear();
         for (stored, &column) in layout.stored.iter().enumerate() {
-            if has(wanted, column) && covers(stored) {
-                self.columns.push((stored, layout.columns[column].clone()));
+            if !has(wanted, column) || !covers(stored) {
+                continue;
+            }
+            let column = &layout.columns[column];
+            let is_number = matches!(column.kind, Kind::Signed | Kind::Unsigned);
+            match place(stored) {
+                Some(place)
+                    if is_number && column.null_bit == 0 && place.bytes() == column.length =>
+                {
+                    self.numbers.push((place, column.offset));
+                }
+                _ => self.columns.push((stored, column.clone())),
             }
         }
     }
 
-    /// The engine's numbers of the columns.
+    /// Writes the columns that stand in the key of what a cursor stands on.
+    #[inline]
+    pub fn write_numbers(&self, cursor: &Cursor, record: &mut [u8]) -> Outcome {
+        for (place, offset) in &self.numbers {
+            let Some(bits) = cursor.number(place) else {
+                return Err(Failure::new(Code::Internal, "a key without its columns"));
+            };
+            write_number(&mut record[*offset..], place.bytes(), bits);
+        }
+        Ok(())
+    }
+
+    /// Whether [`Projection::write_numbers`] writes all there is.
+    #[inline]
+    pub fn is_numbers(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// The engine's numbers of the columns that [`Projection::write`] reads.
     pub fn stored(&self) -> Vec<usize> {
         self.columns.iter().map(|(stored, _)| *stored).collect()
     }
 
-    /// Writes the columns of a row into a record. Large values go to `memory`, one buffer for
+    /// Writes the other columns of a row into a record. Large values go to `memory`, one buffer for
     /// each of the engine's columns, or with `copy` every blob does; pointers in the record are
     /// then good until the next row, and otherwise until the cursor moves.
     pub fn write(
@@ -201,7 +234,12 @@ impl Projection {
     ) -> Outcome {
         for (stored, column) in &self.columns {
             let stored = *stored;
-            let value = row.get(stored)?;
+            // Borrowed, for a copy of what has just been written in pieces would wait for it.
+            let got = row.get(stored);
+            let value = match &got {
+                Ok(value) => value,
+                Err(_) => return got.map(drop).map_err(Failure::from),
+            };
             if column.null_bit != 0 {
                 if value.is_null() {
                     record[column.null_offset] |= column.null_bit;
@@ -217,7 +255,7 @@ impl Projection {
                 }
                 let buffer = &mut memory[stored];
                 row.get_large(stored, buffer)?;
-                write_value(column, Value::Bytes(buffer), record)?;
+                write_value(column, &Value::Bytes(buffer), record)?;
             } else {
                 write_value(column, value, record)?;
             }
@@ -249,16 +287,25 @@ fn fill(column: &ColumnLayout, bytes: &mut [u8]) {
     }
 }
 
+/// Writes the low bytes of a number. Of known lengths: a call of memcpy would cost more than that.
 #[inline]
-fn write_value(column: &ColumnLayout, value: Value<'_>, record: &mut [u8]) -> Outcome {
+fn write_number(bytes: &mut [u8], length: usize, v: u64) {
+    let all = v.to_le_bytes();
+    match length {
+        1 => bytes[0] = all[0],
+        2 => bytes[..2].copy_from_slice(&all[..2]),
+        4 => bytes[..4].copy_from_slice(&all[..4]),
+        8 => bytes[..8].copy_from_slice(&all),
+        n => bytes[..n].copy_from_slice(&all[..n]),
+    }
+}
+
+#[inline]
+fn write_value(column: &ColumnLayout, value: &Value<'_>, record: &mut [u8]) -> Outcome {
     let bytes = &mut record[column.offset..];
     match (column.kind, value) {
-        (Kind::Unsigned, Value::UInt(v)) => {
-            bytes[..column.length].copy_from_slice(&v.to_le_bytes()[..column.length]);
-        }
-        (Kind::Signed, Value::Int(v)) => {
-            bytes[..column.length].copy_from_slice(&v.to_le_bytes()[..column.length]);
-        }
+        (Kind::Unsigned, &Value::UInt(v)) => write_number(bytes, column.length, v),
+        (Kind::Signed, &Value::Int(v)) => write_number(bytes, column.length, v as u64),
         (Kind::Float, Value::Float(v)) => bytes[..4].copy_from_slice(&v.to_le_bytes()),
         (Kind::Double, Value::Double(v)) => bytes[..8].copy_from_slice(&v.to_le_bytes()),
         (Kind::Variable, Value::Bytes(v)) if v.len() <= column.length => {
@@ -315,7 +362,7 @@ mod tests {
     fn round_trip(column: &ColumnLayout, value: Value<'_>) -> Vec<u8> {
         let mut record = vec![0xAA; 64];
         record[0] = 0;
-        write_value(column, value, &mut record).unwrap();
+        write_value(column, &value, &mut record).unwrap();
         record
     }
 
@@ -383,7 +430,7 @@ mod tests {
         record[1] = 6;
         // SAFETY: no blob.
         assert!(unsafe { value(&c, &record) }.is_err());
-        assert!(write_value(&c, Value::Bytes(b"123456"), &mut record).is_err());
+        assert!(write_value(&c, &Value::Bytes(b"123456"), &mut record).is_err());
     }
 
     #[test]

@@ -21,7 +21,8 @@ pub mod txn;
 pub use db::{Database, Status};
 pub use error::{Error, Result};
 pub use row::{
-    Collations, Column, ColumnType, Index, Key, KeyPart, OwnedValue, TableSchema, Value,
+    Collations, Column, ColumnType, Index, Key, KeyPart, NumberPlace, OwnedValue, TableSchema,
+    Value,
 };
 pub use settings::{Durability, Isolation, Options};
 pub use table::{

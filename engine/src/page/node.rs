@@ -195,9 +195,25 @@ impl<'a> Node<'a> {
     /// Appends record `i`'s whole key to `out`.
     pub fn append_key(&self, i: usize, out: &mut Vec<u8>) {
         let head = self.head(i).to_be_bytes();
+        let length = self.suffix_len(i);
         out.extend_from_slice(self.prefix());
-        out.extend_from_slice(&head[..self.suffix_len(i).min(HEAD)]);
-        out.extend_from_slice(self.rest(i));
+        if length >= HEAD {
+            out.extend_from_slice(&head);
+            out.extend_from_slice(self.rest(i));
+        } else {
+            out.extend_from_slice(&head[..length]);
+        }
+    }
+
+    /// A byte of record `i`'s key; `at` must be below `key_len(i)`.
+    #[inline]
+    pub fn key_byte(&self, i: usize, at: usize) -> u8 {
+        let prefix = self.prefix();
+        match at.checked_sub(prefix.len()) {
+            None => prefix[at],
+            Some(at) if at < HEAD => (self.head(i) >> (8 * (HEAD - 1 - at))) as u8,
+            Some(at) => self.rest(i)[at - HEAD],
+        }
     }
 
     /// Record `i`'s whole key.

@@ -105,15 +105,41 @@ pub(crate) fn decode(bytes: &mut &[u8], weights: &[u8], out: &mut Vec<u8>) -> Op
     }
     let (bits, rest) = bytes.split_at_checked(n.div_ceil(8))?;
     *bytes = rest;
-    out.reserve(n);
-    for (chunk, &map) in weights.chunks(8 * step).zip(bits) {
-        let mut map = map;
-        for w in chunk.iter().skip(step - 1).step_by(step) {
-            out.push(w ^ ((map & 1) << 5));
-            map >>= 1;
+    let at = out.len();
+    out.extend(weights.iter().skip(step - 1).step_by(step));
+    for (bytes, &map) in out[at..].chunks_mut(8).zip(bits) {
+        let flips = flips(map);
+        if let Ok(eight) = <&mut [u8; 8]>::try_from(&mut *bytes) {
+            *eight = (u64::from_le_bytes(*eight) ^ u64::from_le_bytes(flips)).to_le_bytes();
+        } else {
+            bytes.iter_mut().zip(flips).for_each(|(b, flip)| *b ^= flip);
         }
     }
     Some(())
+}
+
+/// What eight bytes differ by from their weights: 0x20 where the map has a bit.
+#[inline]
+fn flips(map: u8) -> [u8; 8] {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    // Bit i in byte i, then as the byte's highest bit.
+    let own = u64::from(map) * EACH & 0x8040_2010_0804_0201;
+    let high = (own + 0x7f * EACH | own) & 0x80 * EACH;
+    (high >> 2).to_le_bytes()
+}
+
+/// Passes over one form that is the original itself, and gives its length; `None` inside, and
+/// nothing passed over, for one that must be decoded.
+#[inline]
+pub(crate) fn take_whole(bytes: &mut &[u8]) -> Option<Option<usize>> {
+    let mut rest = *bytes;
+    let head = varint::take(&mut rest)?;
+    if head & 7 != RAW {
+        return Some(None);
+    }
+    let length = usize::try_from(head >> 3).ok()?;
+    *bytes = rest.get(length..)?;
+    Some(Some(length))
 }
 
 /// Passes over one form.

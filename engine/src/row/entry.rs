@@ -104,6 +104,8 @@ enum Found {
     Null,
     /// In the entry's key, as it is encoded there.
     Key(u32, u32),
+    /// In the entry's payload, as it is.
+    Payload(u32, u32),
     /// Restored, in the buffer.
     Buffer(u32, u32),
     /// Not given back by the entry.
@@ -140,7 +142,14 @@ impl EntryBuffer {
     fn find(&mut self, parts: &[PartLayout], key: &[u8], payload: &[u8]) -> Option<()> {
         let (_, mut info) = split(key, payload)?;
         let mut rest = key;
-        for part in parts {
+        // Those in front that are read without decoding have nothing in the payload.
+        let ready = |part: &&PartLayout| part.stands_at().is_some() && !part.nullable;
+        let ready = parts.iter().take_while(ready).count();
+        self.found.resize(ready, Found::Absent);
+        if let Some(at) = parts.get(ready).and_then(|part| part.fixed_at) {
+            rest = key.get(at..)?;
+        }
+        for part in parts.get(ready..)? {
             let before = self.restored.len();
             let collated = matches!(part.form, PartForm::Collated { .. });
             let is_null = part.is_null(rest)?;
@@ -157,8 +166,13 @@ impl EntryBuffer {
             self.found.push(match part.form {
                 _ if !part.gives_back() => Found::Absent,
                 PartForm::Collated { .. } => {
-                    case_map::decode(&mut info, bytes, &mut self.restored)?;
-                    Found::Buffer(before as u32, self.restored.len() as u32)
+                    if let Some(whole) = case_map::take_whole(&mut info)? {
+                        let at = payload.len() - info.len();
+                        Found::Payload((at - whole) as u32, at as u32)
+                    } else {
+                        case_map::decode(&mut info, bytes, &mut self.restored)?;
+                        Found::Buffer(before as u32, self.restored.len() as u32)
+                    }
                 }
                 PartForm::Var if bytes.contains(&1) => {
                     unescape(bytes, &mut self.restored)?;
@@ -221,6 +235,9 @@ impl<'a> EntryRef<'a> {
                 Some(Found::Null) => return Ok(Value::Null),
                 Some(&Found::Buffer(from, to)) => {
                     return Ok(Value::Bytes(span(&self.buffer.restored, from, to)?))
+                }
+                Some(&Found::Payload(from, to)) => {
+                    return Ok(Value::Bytes(span(self.payload, from, to)?))
                 }
                 Some(&Found::Key(from, to)) => {
                     return self.index.parts[n]

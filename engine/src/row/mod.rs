@@ -5,6 +5,7 @@ mod collation;
 pub(crate) mod entry;
 pub(crate) mod key;
 pub(crate) mod layout;
+mod number;
 pub(crate) mod payload;
 mod schema;
 #[cfg(test)]
@@ -13,5 +14,6 @@ mod value;
 pub(crate) mod varint;
 
 pub use collation::Collations;
+pub use number::NumberPlace;
 pub use schema::{Column, ColumnType, Index, Key, KeyPart, TableSchema};
 pub use value::{OwnedValue, Value};

@@ -363,6 +363,7 @@ impl<'a> RowRef<'a> {
         })
     }
 
+    #[inline]
     fn end(&self, n: usize) -> usize {
         let at = n * self.width;
         match self.width {
@@ -394,9 +395,10 @@ impl<'a> RowRef<'a> {
             return Ok(Field::Value(Value::Null));
         }
         let begin = if n == 0 { 0 } else { self.end(n - 1) };
+        let end = self.end(n);
         let bytes = self
             .data
-            .get(begin..self.end(n))
+            .get(begin..end)
             .ok_or_else(|| damaged("offsets"))?;
         if bit(self.outside) {
             return LargeRef::take(bytes)
@@ -420,7 +422,7 @@ impl<'a> RowRef<'a> {
                 Value::Bytes(bytes)
             }
             ColumnType::Int { signed, .. } => {
-                let v = u64::from_le_bytes(eight(bytes)?);
+                let v = number(bytes, self.data.get(begin..))?;
                 if signed {
                     Value::Int((v >> 1) as i64 ^ -((v & 1) as i64))
                 } else {
@@ -428,9 +430,9 @@ impl<'a> RowRef<'a> {
                 }
             }
             ColumnType::Float => Value::Float(f32::from_bits(
-                (u64::from_be_bytes(eight(bytes)?) >> 32) as u32,
+                (number(bytes, None)?.swap_bytes() >> 32) as u32,
             )),
-            ColumnType::Double => Value::Double(f64::from_bits(u64::from_be_bytes(eight(bytes)?))),
+            ColumnType::Double => Value::Double(f64::from_bits(number(bytes, None)?.swap_bytes())),
         };
         Ok(Field::Value(value))
     }
@@ -460,11 +462,18 @@ impl<'a> RowRef<'a> {
     }
 }
 
-/// Stored number bytes, zero-extended at the end.
-fn eight(bytes: &[u8]) -> Result<[u8; 8]> {
-    let mut out = [0; 8];
-    out.get_mut(..bytes.len())
-        .ok_or_else(|| damaged("number"))?
-        .copy_from_slice(bytes);
-    Ok(out)
+/// Stored number bytes, zero-extended at the end, as a little-endian number. `from` is what begins
+/// with them: where eight bytes follow, one load and a mask will do.
+#[inline]
+fn number(bytes: &[u8], from: Option<&[u8]>) -> Result<u64> {
+    if bytes.len() > 8 {
+        return Err(damaged("number"));
+    }
+    if let Some(eight) = from.and_then(|from| from.first_chunk::<8>()) {
+        let mask = u64::MAX
+            .checked_shr(64 - 8 * bytes.len() as u32)
+            .unwrap_or(0);
+        return Ok(u64::from_le_bytes(*eight) & mask);
+    }
+    Ok(bytes.iter().rev().fold(0, |v, &b| v << 8 | u64::from(b)))
 }

@@ -15,12 +15,18 @@ pub(crate) fn len(v: u64) -> usize {
 }
 
 /// Takes one from the front of `bytes`; `None` when it is cut off or longer than 64 bits.
+#[inline(always)]
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
-    let (&first, rest) = bytes.split_first()?;
-    if first < 0x80 {
-        *bytes = rest;
-        return Some(first.into());
+    match bytes.split_first() {
+        Some((&first, rest)) if first < 0x80 => {
+            *bytes = rest;
+            Some(first.into())
+        }
+        _ => take_long(bytes),
     }
+}
+
+fn take_long(bytes: &mut &[u8]) -> Option<u64> {
     let mut v = 0u64;
     for (i, &b) in bytes.iter().enumerate().take(10) {
         let group = u64::from(b & 0x7f);

@@ -19,6 +19,7 @@ use super::transaction::Transaction;
 use super::walk::{Direction, Walk};
 use crate::error::{Error, Result};
 use crate::row::entry::{self, EntryBuffer, EntryRef};
+use crate::row::NumberPlace;
 use crate::tree::Position;
 
 /// How a cursor reads.
@@ -341,6 +342,24 @@ impl Cursor {
         self.entry.decode(index, self.parts, key, payload)?;
         let entry = EntryRef::new(layout, index, key, payload, &self.entry);
         Ok(RowView::entry(&self.table, entry))
+    }
+
+    /// The number at a place that [`Table::number_place`] gave for this cursor's index, or, when the
+    /// cursor returns rows, for index 0: its low bytes as in two's complement, those above zero.
+    /// `None` when the cursor stands nowhere.
+    #[inline]
+    pub fn number(&self, place: &NumberPlace) -> Option<u64> {
+        match self.at {
+            At::Walk | At::Brought => self.walk.number(place),
+            _ => {
+                let key = if self.returns_rows() {
+                    self.clustered_key()
+                } else {
+                    self.key()
+                };
+                place.read(key.len(), |i| key[i])
+            }
+        }
     }
 
     /// The encoded index key that the cursor stands on; empty when it stands nowhere.

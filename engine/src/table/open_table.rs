@@ -14,7 +14,7 @@ use crate::ids::{TableId, MAX_KEY};
 use crate::page::Pool;
 use crate::row::key::{put_row_id, row_id};
 use crate::row::layout::{KeyLayout, Layout, PartForm};
-use crate::row::{Collations, TableSchema, Value};
+use crate::row::{Collations, NumberPlace, TableSchema, Value};
 use crate::tree::{LeafImage, Position, Tree};
 
 /// The number of an index of a table: 0 is the clustered one, n is `schema.indexes[n - 1]`.
@@ -247,6 +247,12 @@ impl Table {
     /// Whether an index-only cursor over `index` can return `column`.
     pub fn index_covers(&self, index: IndexId, column: usize) -> bool {
         self.layout.covers(index, column)
+    }
+
+    /// Where [`crate::Cursor::number`] finds a column; `None` when it must be read otherwise. For a
+    /// cursor that returns rows the index is 0.
+    pub fn number_place(&self, index: IndexId, column: usize) -> Option<NumberPlace> {
+        self.layout.number_place(index, column)
     }
 
     /// About how many rows there are: the count of committed inserts less deletes.

@@ -7,6 +7,7 @@ use std::cell::{Cell, OnceCell};
 
 use crate::error::Result;
 use crate::row::payload::KeyBytes;
+use crate::row::NumberPlace;
 use crate::tree::{LeafImage, Position, Tree};
 use crate::txn::{live_payload, ReadView, Transaction};
 
@@ -82,6 +83,16 @@ impl Walk {
             }
             key
         })
+    }
+
+    /// A number of the key that the walk stands on, without putting the key together.
+    #[inline]
+    pub fn number(&self, place: &NumberPlace) -> Option<u64> {
+        let image = self
+            .image
+            .as_ref()
+            .filter(|image| self.at < image.count())?;
+        place.read(image.key_len(self.at), |i| image.key_byte(self.at, i))
     }
 
     #[inline]

@@ -216,6 +216,18 @@ impl LeafImage {
         self.node().append_key(i, key);
     }
 
+    /// Length of record `i`'s key. `i` must be below `count()`.
+    #[inline]
+    pub fn key_len(&self, i: usize) -> usize {
+        self.node().key_len(i)
+    }
+
+    /// A byte of record `i`'s key. `i` must be below `count()`, `at` below `key_len(i)`.
+    #[inline]
+    pub fn key_byte(&self, i: usize, at: usize) -> u8 {
+        self.node().key_byte(i, at)
+    }
+
     /// Record `i`'s value. `i` must be below `count()`.
     #[inline]
     pub fn value(&self, i: usize) -> &[u8] {

@@ -167,6 +167,18 @@ pub fn encode_settled(payload: &[u8], out: &mut Vec<u8>) {
 /// [`Error::Internal`] when the bytes are no versioned record.
 #[inline]
 pub fn live_payload(value: &[u8]) -> Result<Option<&[u8]>> {
+    // Scans come here for every row: of a header that is not deleted only the length matters.
+    let header = match value.first() {
+        Some(&FORM_SETTLED) => 1,
+        Some(&FORM_INSERTED) => 7,
+        Some(&FORM_CHAINED) => MAX_HEADER,
+        _ => 0,
+    };
+    if header != 0 {
+        if let Some(payload) = value.get(header..) {
+            return Ok(Some(payload));
+        }
+    }
     let (header, payload) = Header::decode(value)?;
     Ok((!header.deleted).then_some(payload))
 }
