@@ -123,8 +123,8 @@ pub(crate) fn decode(bytes: &mut &[u8], weights: &[u8], out: &mut Vec<u8>) -> Op
 fn flips(map: u8) -> [u8; 8] {
     const EACH: u64 = 0x0101_0101_0101_0101;
     // Bit i in byte i, then as the byte's highest bit.
-    let own = u64::from(map) * EACH & 0x8040_2010_0804_0201;
-    let high = (own + 0x7f * EACH | own) & 0x80 * EACH;
+    let own = (u64::from(map) * EACH) & 0x8040_2010_0804_0201;
+    let high = ((own + 0x7f * EACH) | own) & (0x80 * EACH);
     (high >> 2).to_le_bytes()
 }
 
