@@ -17,6 +17,10 @@ extern peregrine_engine *engine;
 /* The name by which the server knows the engine. */
 constexpr const char *kEngineName = "PEREGRINE";
 
+constexpr const char *kAuthor = "The Peregrine developers";
+constexpr uint kVersion = 0x0001;
+constexpr const char *kVersionText = "0.1";
+
 /* Bytes of a page, for the server's cost model. */
 constexpr uint kPageSize = 16384;
 

@@ -5,6 +5,7 @@
 #include "engine.h"
 #include "collation.h"
 #include "errors.h"
+#include "information_schema.h"
 #include "layout.h"
 #include "row_handler.h"
 #include "transactions.h"
@@ -119,6 +120,7 @@ static int start(void *p) {
   options.flush_log_at_commit = static_cast<uint32_t>(flush_log_at_trx_commit);
   options.lock_wait_seconds = 50;
   options.sort_key = peregrine_plugin_sort_key;
+  options.statement = peregrine_plugin_statement;
   if (peregrine_engine_open(&options, &engine) != PEREGRINE_OK) {
     sql_print_error("Peregrine: %s", last_error_text().c_ptr_safe());
     engine = nullptr;
@@ -155,14 +157,16 @@ maria_declare_plugin(peregrine){
     MYSQL_STORAGE_ENGINE_PLUGIN,
     &peregrine::storage_engine,
     peregrine::kEngineName,
-    "The Peregrine developers",
+    peregrine::kAuthor,
     "Transactions, row locks, snapshot reads, compact clustered tables",
     PLUGIN_LICENSE_GPL,
     peregrine::start,
     peregrine::end,
-    0x0001,
+    peregrine::kVersion,
     peregrine::status_variables,
     peregrine::system_variables,
-    "0.1",
+    peregrine::kVersionText,
     MariaDB_PLUGIN_MATURITY_EXPERIMENTAL,
-} maria_declare_plugin_end;
+},
+    peregrine::transactions_table, peregrine::locks_table, peregrine::lock_waits_table,
+    peregrine::metrics_table maria_declare_plugin_end;

@@ -2,88 +2,111 @@
 
 /* SHOW ENGINE PEREGRINE STATUS and SHOW STATUS LIKE 'peregrine_%'. */
 
+#include "counters.h"
 #include "engine.h"
+#include "information_schema.h"
+
+#include <tztime.h>
 
 namespace peregrine {
 
-struct CounterName {
-  const char *name;
-  uint64_t peregrine_counters::*counter;
-};
+static void append_number(String *text, ulonglong number) {
+  text->append_ulonglong(number);
+}
 
-/* In the order in which SHOW ENGINE PEREGRINE STATUS prints them. */
-static const CounterName kCounters[] = {
-    {"Buffer pool pages in use", &peregrine_counters::pool_pages_used},
-    {"Buffer pool pages in all", &peregrine_counters::pool_pages_total},
-    {"Buffer pool pages dirty", &peregrine_counters::pool_pages_dirty},
-    {"Pages read", &peregrine_counters::pages_read},
-    {"Pages written", &peregrine_counters::pages_written},
-    {"Pages evicted", &peregrine_counters::pages_evicted},
-    {"Data file bytes", &peregrine_counters::file_bytes},
-    {"Log bytes appended", &peregrine_counters::log_bytes},
-    {"Log syncs", &peregrine_counters::log_syncs},
-    {"Checkpoints", &peregrine_counters::checkpoints},
-    {"Commits of changes", &peregrine_counters::commits},
-    {"Rollbacks of changes", &peregrine_counters::rollbacks},
-    {"Transactions to purge", &peregrine_counters::purge_backlog},
-    {"Rows read", &peregrine_counters::rows_read},
-    {"Rows inserted", &peregrine_counters::rows_inserted},
-    {"Rows updated", &peregrine_counters::rows_updated},
-    {"Rows deleted", &peregrine_counters::rows_deleted},
-    {"Row lock waits", &peregrine_counters::lock_waits},
-    {"Deadlocks", &peregrine_counters::deadlocks},
-};
+static void append_text(String *text, const char *from) {
+  text->append(from, strlen(from));
+}
+
+/* "2026-11-20 13:48:17", in the session's time zone. */
+static void append_time(THD *thd, String *text, uint64_t micros) {
+  MYSQL_TIME time;
+  char buffer[MAX_DATE_STRING_REP_LENGTH];
+  thd->variables.time_zone->gmt_sec_to_TIME(&time, static_cast<my_time_t>(micros / 1000000));
+  text->append(buffer, static_cast<size_t>(my_datetime_to_str(&time, buffer, 0)));
+}
+
+static void append_member(String *text, const peregrine_deadlock_member &member, size_t number,
+                          size_t next) {
+  const std::string table = shown_table(member.row);
+  append_text(text, "(");
+  append_number(text, number);
+  append_text(text, ") TRANSACTION ");
+  append_number(text, member.id);
+  append_text(text, ", thread ");
+  append_number(text, member.session);
+  append_text(text, ", undo records ");
+  append_number(text, member.undo_records);
+  append_text(text, "\n");
+  if (member.statement) text->append(member.statement, member.statement_length);
+  append_text(text, member.statement ? "\n" : "(the statement is not known)\n");
+  append_text(text, "WAITS FOR a lock, mode ");
+  append_text(text, member.mode == PEREGRINE_LOCK_SHARED ? "S" : "X");
+  append_text(text, ", of index ");
+  text->append(member.row.index, member.row.index_length);
+  append_text(text, " of table ");
+  text->append(table.data(), table.size());
+  append_text(text, ", key ");
+  text->append(member.row.key, member.row.key_length);
+  append_text(text, ", HELD BY (");
+  append_number(text, next);
+  append_text(text, ")\n");
+}
+
+static void append_latest_deadlock(THD *thd, String *text) {
+  peregrine_deadlock *deadlock = nullptr;
+  peregrine_deadlock_info info{};
+  if (peregrine_latest_deadlock(engine, &deadlock, &info) != PEREGRINE_OK) return;
+  append_text(text, "LATEST DEADLOCK\n");
+  append_time(thd, text, info.at_us);
+  append_text(text, ", ");
+  append_number(text, info.length);
+  append_text(text, " transactions in a circle\n");
+  for (size_t n = 0; n < info.member_count; n++)
+    append_member(text, info.members[n], n + 1, (n + 1) % info.member_count + 1);
+  append_text(text, "ROLLED BACK (");
+  append_number(text, info.victim + 1);
+  append_text(text, ")\n\n");
+  peregrine_deadlock_free(deadlock);
+}
 
 bool show_engine_status(handlerton *, THD *thd, stat_print_fn *print, ha_stat_type type) {
   if (type != HA_ENGINE_STATUS) return false;
   peregrine_counters now{};
-  StringBuffer<2048> text;
+  StringBuffer<4096> text(system_charset_info);
   if (peregrine_engine_counters(engine, &now) != PEREGRINE_OK) {
-    text.append(STRING_WITH_LEN("The engine has stopped; restart the server to recover.\n"));
+    append_text(&text, "The engine has stopped; restart the server to recover.\n");
   }
-  for (const CounterName &counter : kCounters) {
+  append_latest_deadlock(thd, &text);
+  append_text(&text, "COUNTERS\n");
+  for (const Counter &counter : kCounters) {
     char line[128];
-    int length = snprintf(line, sizeof line, "%-28s %20llu\n", counter.name,
-                          static_cast<ulonglong>(now.*counter.counter));
+    int length = snprintf(line, sizeof line, "%-28s %20llu\n", counter.name, counter.value(now));
     text.append(line, static_cast<size_t>(length));
   }
   return print(thd, STRING_WITH_LEN("PEREGRINE"), STRING_WITH_LEN(""), text.ptr(), text.length());
 }
 
 /* Filled anew for each SHOW STATUS; the server reads the values under a lock of its own. */
-static peregrine_counters shown;
-
-#define PEREGRINE_COUNTER(name, member) \
-  { name, (char *)&shown.member, SHOW_LONGLONG }
-
-static st_mysql_show_var counters[] = {
-    PEREGRINE_COUNTER("buffer_pool_pages_dirty", pool_pages_dirty),
-    PEREGRINE_COUNTER("buffer_pool_pages_total", pool_pages_total),
-    PEREGRINE_COUNTER("buffer_pool_pages_used", pool_pages_used),
-    PEREGRINE_COUNTER("checkpoints", checkpoints),
-    PEREGRINE_COUNTER("commits", commits),
-    PEREGRINE_COUNTER("data_file_bytes", file_bytes),
-    PEREGRINE_COUNTER("deadlocks", deadlocks),
-    PEREGRINE_COUNTER("log_bytes_written", log_bytes),
-    PEREGRINE_COUNTER("log_syncs", log_syncs),
-    PEREGRINE_COUNTER("pages_evicted", pages_evicted),
-    PEREGRINE_COUNTER("pages_read", pages_read),
-    PEREGRINE_COUNTER("pages_written", pages_written),
-    PEREGRINE_COUNTER("purge_backlog", purge_backlog),
-    PEREGRINE_COUNTER("rollbacks", rollbacks),
-    PEREGRINE_COUNTER("row_lock_waits", lock_waits),
-    PEREGRINE_COUNTER("rows_deleted", rows_deleted),
-    PEREGRINE_COUNTER("rows_inserted", rows_inserted),
-    PEREGRINE_COUNTER("rows_read", rows_read),
-    PEREGRINE_COUNTER("rows_updated", rows_updated),
-    {nullptr, nullptr, SHOW_UNDEF},
-};
+static ulonglong shown[array_elements(kCounters) + 1];
+static st_mysql_show_var variables[array_elements(kCounters) + 2];
 
 static int show_counters(THD *, st_mysql_show_var *variable, void *, system_status_var *,
                          enum_var_type) {
-  peregrine_engine_counters(engine, &shown);
+  peregrine_counters now{};
+  peregrine_engine_counters(engine, &now);
+  size_t n = 0;
+  auto add = [&n](const char *name, ulonglong value) {
+    shown[n] = value;
+    variables[n] = {name, reinterpret_cast<char *>(&shown[n]), SHOW_LONGLONG};
+    n++;
+  };
+  for (const Counter &counter : kCounters) add(counter.name, counter.value(now));
+  const uint64_t ended = now.lock_waits - MY_MIN(now.lock_waits, now.lock_waits_now);
+  add("row_lock_time_avg", ended ? now.lock_wait_us / ended / 1000 : 0);
+  variables[n] = {nullptr, nullptr, SHOW_UNDEF};
   variable->type = SHOW_ARRAY;
-  variable->value = counters;
+  variable->value = variables;
   return 0;
 }
 

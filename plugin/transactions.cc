@@ -20,7 +20,7 @@ Connection *connection_of(THD *thd) {
   if (likely(connection != nullptr)) return connection;
   connection = new (std::nothrow) Connection;
   if (!connection) return nullptr;
-  if (peregrine_session_new(engine, &connection->session) != PEREGRINE_OK) {
+  if (peregrine_session_new(engine, thd_get_thread_id(thd), &connection->session) != PEREGRINE_OK) {
     delete connection;
     return nullptr;
   }
@@ -41,10 +41,17 @@ static uint isolation_of(THD *thd) {
   }
 }
 
+/* When the statement began, in microseconds since 1970. The server has looked at the clock already,
+   though at one that counts from elsewhere. (Its other clock is the user's: SET timestamp.) */
+static uint64_t statement_began(THD *thd) {
+  static const uint64_t offset = my_hrtime().val - microsecond_interval_timer();
+  return thd->start_utime + offset;
+}
+
 int begin_statement(THD *thd, Connection *connection) {
   if (connection->in_statement) return 0;
-  int code =
-      peregrine_statement_start(connection->session, isolation_of(thd), lock_wait_seconds(thd));
+  int code = peregrine_statement_start(connection->session, isolation_of(thd),
+                                       lock_wait_seconds(thd), statement_began(thd));
   if (unlikely(code != PEREGRINE_OK)) return server_error(code, thd);
   connection->in_statement = true;
   trans_register_ha(thd, false, hton, 0);
@@ -127,8 +134,8 @@ static bool can_release_metadata_locks(handlerton *, THD *) {
 static int start_consistent_snapshot(handlerton *, THD *thd) {
   Connection *connection = connection_of(thd);
   if (!connection) return HA_ERR_OUT_OF_MEM;
-  int code =
-      peregrine_session_snapshot(connection->session, isolation_of(thd), lock_wait_seconds(thd));
+  int code = peregrine_session_snapshot(connection->session, isolation_of(thd),
+                                        lock_wait_seconds(thd), statement_began(thd));
   if (code == PEREGRINE_OK) trans_register_ha(thd, true, hton, 0);
   return server_error(code, thd);
 }

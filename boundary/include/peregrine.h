@@ -67,6 +67,12 @@ uint32_t peregrine_error_key(void);
 typedef size_t (*peregrine_sort_key)(uint32_t collation, const uint8_t *value, size_t length,
                                      uint32_t prefix_chars, uint8_t *out, size_t capacity);
 
+/* Writes the text of the statement that a session is executing, in UTF-8, cut to `capacity` bytes;
+   returns its length, or SIZE_MAX when it is not known. Called while the session waits for a row
+   lock, by the thread that found a deadlock: it must not wait for that session, nor call the
+   engine. */
+typedef size_t (*peregrine_statement)(uint64_t session, char *buffer, size_t capacity);
+
 typedef struct peregrine_options {
   const char *directory; /* NUL-terminated; made when it does not exist */
   uint64_t pool_bytes;
@@ -75,6 +81,7 @@ typedef struct peregrine_options {
   uint32_t flush_log_at_commit; /* 1 sync at commit, 2 write at commit, 0 write each second */
   uint32_t lock_wait_seconds;
   peregrine_sort_key sort_key;
+  peregrine_statement statement; /* NULL: reports of deadlocks have none */
 } peregrine_options;
 
 typedef struct peregrine_counters {
@@ -94,9 +101,17 @@ typedef struct peregrine_counters {
   uint64_t rows_updated;
   uint64_t rows_deleted;
   uint64_t lock_waits;
+  uint64_t lock_waits_now;
+  uint64_t lock_wait_us; /* of ended waits, all together */
+  uint64_t longest_lock_wait_us;
+  uint64_t lock_timeouts;
   uint64_t deadlocks;
+  uint64_t locked_rows;
+  uint64_t undo_pages;
   uint64_t purge_backlog;
   uint64_t file_bytes;
+  uint64_t file_free_bytes;
+  uint64_t transaction_status_bytes;
 } peregrine_counters;
 
 int peregrine_engine_open(const peregrine_options *options, peregrine_engine **out);
@@ -221,14 +236,16 @@ typedef enum peregrine_isolation {
   PEREGRINE_SERIALIZABLE = 2
 } peregrine_isolation;
 
-int peregrine_session_new(peregrine_engine *engine, peregrine_session **out);
+/* `number` is the session's in peregrine_inspect. */
+int peregrine_session_new(peregrine_engine *engine, uint64_t number, peregrine_session **out);
 
 /* Rolls back what is open, and frees the session. */
 void peregrine_session_free(peregrine_session *session);
 
-/* Begins a statement, and a transaction where none is open. */
+/* Begins a statement, and a transaction where none is open. `now_us`: the time, in microseconds
+   since 1970, for peregrine_inspect. */
 int peregrine_statement_start(peregrine_session *session, uint32_t isolation,
-                              uint32_t lock_wait_seconds);
+                              uint32_t lock_wait_seconds, uint64_t now_us);
 
 /* Ends the statement; its changes stay part of the transaction. */
 int peregrine_statement_end(peregrine_session *session);
@@ -245,10 +262,104 @@ int peregrine_savepoint_release(peregrine_session *session, uint64_t savepoint);
 
 /* Takes the transaction's snapshot now. */
 int peregrine_session_snapshot(peregrine_session *session, uint32_t isolation,
-                               uint32_t lock_wait_seconds);
+                               uint32_t lock_wait_seconds, uint64_t now_us);
 
 /* Interrupts the session's lock waits until its next statement. Any thread may call it. */
 void peregrine_session_kill(peregrine_session *session);
+
+/* ---- Looking on: who runs, who waits for whom ---------------------------------------------- */
+
+/* Strings in UTF-8, not NUL-terminated. */
+typedef struct peregrine_row_name {
+  const char *table; /* empty: dropped by now */
+  size_t table_length;
+  const char *index; /* "PRIMARY" for the clustered one */
+  size_t index_length;
+  const char *key; /* the values, separated by commas */
+  size_t key_length;
+} peregrine_row_name;
+
+typedef enum peregrine_transaction_state {
+  PEREGRINE_RUNNING = 0,
+  PEREGRINE_LOCK_WAIT = 1,
+  PEREGRINE_ROLLING_BACK = 2
+} peregrine_transaction_state;
+
+typedef struct peregrine_transaction_info {
+  uint64_t id; /* from 2^48 on a provisional one, of a transaction that has not written */
+  uint64_t session;
+  uint64_t started_us;     /* microseconds since 1970; 0: unknown */
+  uint64_t waits_since_us; /* microseconds since 1970; 0: it does not wait */
+  uint64_t waits_for;      /* peregrine_lock_info.lock, in PEREGRINE_LOCK_WAIT */
+  uint64_t rows_changed;
+  uint64_t undo_records;
+  uint64_t undo_bytes;
+  uint64_t rows_locked;
+  uint64_t lock_waits;
+  uint64_t snapshot_age; /* ends of writers since its snapshot; UINT64_MAX: it has none */
+  uint32_t state;        /* peregrine_transaction_state */
+  uint32_t isolation;    /* peregrine_isolation */
+} peregrine_transaction_info;
+
+typedef struct peregrine_lock_info {
+  uint64_t lock; /* a number of the row */
+  uint64_t transaction;
+  peregrine_row_name row;
+  uint32_t mode;    /* PEREGRINE_LOCK_SHARED, PEREGRINE_LOCK_EXCLUSIVE */
+  uint32_t granted; /* 0: waited for */
+} peregrine_lock_info;
+
+typedef struct peregrine_lock_wait_info {
+  uint64_t lock;
+  uint64_t requesting; /* peregrine_transaction_info.id */
+  uint64_t blocking;
+} peregrine_lock_wait_info;
+
+typedef struct peregrine_lists {
+  const peregrine_transaction_info *transactions;
+  size_t transaction_count;
+  const peregrine_lock_info *locks;
+  size_t lock_count;
+  const peregrine_lock_wait_info *waits;
+  size_t wait_count;
+  size_t truncated; /* 1: there are more locks than are listed */
+} peregrine_lists;
+
+typedef struct peregrine_inspection peregrine_inspection;
+
+/* Lists running transactions, locks and waits. The lists live until peregrine_inspection_free. */
+int peregrine_inspect(peregrine_engine *engine, peregrine_inspection **out,
+                      peregrine_lists *lists);
+void peregrine_inspection_free(peregrine_inspection *inspection);
+
+/* A transaction of a deadlock: it waits for a row that the next member holds, the last one for one
+   of the first. */
+typedef struct peregrine_deadlock_member {
+  uint64_t id;
+  uint64_t session;
+  uint64_t undo_records;
+  peregrine_row_name row;
+  const char *statement; /* not NUL-terminated; NULL: not known */
+  size_t statement_length;
+  uint32_t mode; /* PEREGRINE_LOCK_SHARED, PEREGRINE_LOCK_EXCLUSIVE */
+  uint32_t reserved;
+} peregrine_deadlock_member;
+
+typedef struct peregrine_deadlock_info {
+  uint64_t at_us; /* microseconds since 1970 */
+  const peregrine_deadlock_member *members;
+  size_t member_count;
+  size_t length; /* of the circle; long ones have not all of their members listed */
+  size_t victim; /* which member was rolled back */
+} peregrine_deadlock_info;
+
+typedef struct peregrine_deadlock peregrine_deadlock;
+
+/* The latest deadlock; PEREGRINE_END: there was none. The members live until
+   peregrine_deadlock_free. */
+int peregrine_latest_deadlock(peregrine_engine *engine, peregrine_deadlock **out,
+                              peregrine_deadlock_info *info);
+void peregrine_deadlock_free(peregrine_deadlock *deadlock);
 
 /* ---- Handles: reading and changing rows of one table -------------------------------------- */
 
@@ -346,14 +457,21 @@ void peregrine_handle_reset(peregrine_handle *handle);
 #ifdef __cplusplus
 }
 
-static_assert(sizeof(peregrine_options) == 48, "as in boundary/src/c_types.rs");
-static_assert(sizeof(peregrine_counters) == 152, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_options) == 56, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_counters) == 216, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_column) == 48, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key_part) == 20, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key) == 32, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_definition) == 32, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_table_stats) == 32, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_target) == 16, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_row_name) == 48, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_transaction_info) == 96, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_lock_info) == 72, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_lock_wait_info) == 24, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_lists) == 56, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_deadlock_member) == 96, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_deadlock_info) == 40, "as in boundary/src/c_types.rs");
 #endif
 
 #endif /* PEREGRINE_H */

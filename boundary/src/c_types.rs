@@ -53,6 +53,9 @@ pub enum Code {
 /// `peregrine_sort_key`.
 pub type SortKey = unsafe extern "C" fn(u32, *const u8, usize, u32, *mut u8, usize) -> usize;
 
+/// `peregrine_statement`.
+pub type Statement = unsafe extern "C" fn(u64, *mut c_char, usize) -> usize;
+
 /// `peregrine_check`.
 pub type Check = unsafe extern "C" fn(*mut c_void) -> i32;
 
@@ -73,6 +76,8 @@ pub struct EngineOptions {
     pub lock_wait_seconds: u32,
     /// The server's collations.
     pub sort_key: Option<SortKey>,
+    /// What the server's sessions execute.
+    pub statement: Option<Statement>,
 }
 
 /// `peregrine_counters`.
@@ -96,9 +101,17 @@ pub struct Counters {
     pub rows_updated: u64,
     pub rows_deleted: u64,
     pub lock_waits: u64,
+    pub lock_waits_now: u64,
+    pub lock_wait_us: u64,
+    pub longest_lock_wait_us: u64,
+    pub lock_timeouts: u64,
     pub deadlocks: u64,
+    pub locked_rows: u64,
+    pub undo_pages: u64,
     pub purge_backlog: u64,
     pub file_bytes: u64,
+    pub file_free_bytes: u64,
+    pub transaction_status_bytes: u64,
 }
 
 /// `peregrine_column`.
@@ -205,13 +218,122 @@ pub struct Target {
     pub columns: *const u64,
 }
 
+/// `peregrine_row_name`: strings that are not NUL-terminated, in UTF-8.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_docs)] // the names are those of `peregrine::NamedRow`
+pub struct RowNameInfo {
+    pub table: *const c_char,
+    pub table_length: usize,
+    pub index: *const c_char,
+    pub index_length: usize,
+    pub key: *const c_char,
+    pub key_length: usize,
+}
+
+/// `peregrine_transaction_info`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_docs)] // the names are those of `peregrine::TransactionEntry`
+pub struct TransactionInfo {
+    pub id: u64,
+    pub session: u64,
+    /// 0: unknown.
+    pub started_us: u64,
+    /// 0: it does not wait.
+    pub waits_since_us: u64,
+    pub waits_for: u64,
+    pub rows_changed: u64,
+    pub undo_records: u64,
+    pub undo_bytes: u64,
+    pub rows_locked: u64,
+    pub lock_waits: u64,
+    /// `u64::MAX`: it has no snapshot.
+    pub snapshot_age: u64,
+    pub state: u32,
+    pub isolation: u32,
+}
+
+/// `peregrine_lock_info`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_docs)] // the names are those of `peregrine::Lock`
+pub struct LockInfo {
+    pub lock: u64,
+    pub transaction: u64,
+    pub row: RowNameInfo,
+    /// As in `peregrine_lock`.
+    pub mode: u32,
+    pub granted: u32,
+}
+
+/// `peregrine_lock_wait_info`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_docs)] // the names are those of `peregrine::LockWait`
+pub struct LockWaitInfo {
+    pub lock: u64,
+    pub requesting: u64,
+    pub blocking: u64,
+}
+
+/// `peregrine_lists`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_docs)] // the names are those of `peregrine::Inspection`
+pub struct Lists {
+    pub transactions: *const TransactionInfo,
+    pub transaction_count: usize,
+    pub locks: *const LockInfo,
+    pub lock_count: usize,
+    pub waits: *const LockWaitInfo,
+    pub wait_count: usize,
+    /// 1: there are more locks.
+    pub truncated: usize,
+}
+
+/// `peregrine_deadlock_member`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_docs)] // the names are those of `peregrine::DeadlockMember`
+pub struct DeadlockMemberInfo {
+    pub id: u64,
+    pub session: u64,
+    pub undo_records: u64,
+    pub row: RowNameInfo,
+    /// Null: not known.
+    pub statement: *const c_char,
+    pub statement_length: usize,
+    pub mode: u32,
+    pub reserved: u32,
+}
+
+/// `peregrine_deadlock_info`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_docs)] // the names are those of `peregrine::Deadlock`
+pub struct DeadlockInfo {
+    pub at_us: u64,
+    pub members: *const DeadlockMemberInfo,
+    pub member_count: usize,
+    pub length: usize,
+    pub victim: usize,
+}
+
 const _: () = {
-    assert!(size_of::<EngineOptions>() == 48);
-    assert!(size_of::<Counters>() == 152);
+    assert!(size_of::<EngineOptions>() == 56);
+    assert!(size_of::<Counters>() == 216);
     assert!(size_of::<ColumnDefinition>() == 48);
     assert!(size_of::<KeyPartDefinition>() == 20);
     assert!(size_of::<KeyDefinition>() == 32);
     assert!(size_of::<TableDefinition>() == 32);
     assert!(size_of::<TableStats>() == 32);
     assert!(size_of::<Target>() == 16);
+    assert!(size_of::<RowNameInfo>() == 48);
+    assert!(size_of::<TransactionInfo>() == 96);
+    assert!(size_of::<LockInfo>() == 72);
+    assert!(size_of::<LockWaitInfo>() == 24);
+    assert!(size_of::<Lists>() == 56);
+    assert!(size_of::<DeadlockMemberInfo>() == 96);
+    assert!(size_of::<DeadlockInfo>() == 40);
 };

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use peregrine::{Database, Durability, Options};
+use peregrine::{Database, Durability, Options, Statements};
 
 use crate::c_types::{Code, Counters, EngineOptions};
 use crate::collation::ServerCollations;
 use crate::failure::{keep, Failure, Outcome};
 use crate::guard;
+use crate::inspect::ServerStatements;
 
 /// The open database, and what the boundary knows about it.
 pub struct Engine {
@@ -105,6 +106,9 @@ pub unsafe extern "C" fn peregrine_engine_open(
                 log_bytes: options.log_bytes,
                 checkpoint_interval: Duration::from_secs(options.checkpoint_seconds),
                 collations: Some(Arc::new(ServerCollations::new(collations))),
+                statements: options
+                    .statement
+                    .map(|statement| Arc::new(ServerStatements(statement)) as Arc<dyn Statements>),
                 create: true,
                 #[cfg(feature = "broken")]
                 broken: None,
@@ -214,9 +218,17 @@ pub unsafe extern "C" fn peregrine_engine_counters(
             rows_updated: status.rows_updated,
             rows_deleted: status.rows_deleted,
             lock_waits: status.lock_waits,
+            lock_waits_now: status.lock_waits_now,
+            lock_wait_us: status.lock_wait_us,
+            longest_lock_wait_us: status.longest_lock_wait_us,
+            lock_timeouts: status.lock_timeouts,
             deadlocks: status.deadlocks,
+            locked_rows: status.locked_rows,
+            undo_pages: status.undo_pages,
             purge_backlog: status.purge_backlog,
             file_bytes: status.file_bytes,
+            file_free_bytes: status.file_free_bytes,
+            transaction_status_bytes: status.transaction_status_bytes,
         };
         Ok(true)
     })

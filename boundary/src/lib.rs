@@ -13,6 +13,7 @@ pub mod engine;
 pub mod failure;
 pub mod guard;
 pub mod handle;
+pub mod inspect;
 pub mod key_image;
 pub mod layout;
 pub mod record;

@@ -23,6 +23,8 @@ pub struct Session {
     savepoints: Vec<(u64, Savepoint)>,
     next_savepoint: u64,
     generation: u64,
+    /// The server's number for it.
+    number: u64,
     /// Interrupts the transaction; shared with whoever kills.
     kill: Arc<Mutex<Option<KillHandle>>>,
 }
@@ -59,10 +61,11 @@ impl Session {
         }
     }
 
-    fn start(&mut self, level: Isolation, lock_wait_seconds: u32) -> Outcome {
+    fn start(&mut self, level: Isolation, lock_wait_seconds: u32, now_us: u64) -> Outcome {
         self.engine.check()?;
         if self.transaction.is_none() || (!self.active && self.isolation != level) {
-            let transaction = self.engine.database.begin(level);
+            let mut transaction = self.engine.database.begin(level);
+            transaction.set_session(self.number);
             *self.kill.lock().unwrap_or_else(PoisonError::into_inner) =
                 Some(transaction.kill_handle());
             self.transaction = Some(transaction);
@@ -80,6 +83,7 @@ impl Session {
         }
         if !std::mem::replace(&mut self.active, true) {
             self.generation += 1;
+            transaction.set_started(now_us);
         }
         self.mark = None;
         transaction.start_statement();
@@ -178,6 +182,7 @@ unsafe fn with(pointer: *mut SessionBox, entry: impl FnOnce(&mut Session) -> Out
 #[no_mangle]
 pub unsafe extern "C" fn peregrine_session_new(
     shared: *mut SharedEngine,
+    number: u64,
     out: *mut *mut SessionBox,
 ) -> i32 {
     guard::reading(|| {
@@ -197,6 +202,7 @@ pub unsafe extern "C" fn peregrine_session_new(
             savepoints: Vec::new(),
             next_savepoint: 0,
             generation: 0,
+            number,
             kill: Arc::clone(&kill),
         };
         let session = Box::new(SessionBox {
@@ -242,11 +248,12 @@ pub unsafe extern "C" fn peregrine_statement_start(
     pointer: *mut SessionBox,
     level: u32,
     lock_wait_seconds: u32,
+    now_us: u64,
 ) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
         with(pointer, |session| {
-            session.start(isolation(level)?, lock_wait_seconds)?;
+            session.start(isolation(level)?, lock_wait_seconds, now_us)?;
             Ok(true)
         })
     }
@@ -381,11 +388,12 @@ pub unsafe extern "C" fn peregrine_session_snapshot(
     pointer: *mut SessionBox,
     level: u32,
     lock_wait_seconds: u32,
+    now_us: u64,
 ) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
         with(pointer, |session| {
-            session.start(isolation(level)?, lock_wait_seconds)?;
+            session.start(isolation(level)?, lock_wait_seconds, now_us)?;
             session.transaction()?.take_snapshot();
             session.end_statement();
             Ok(true)

@@ -2,12 +2,14 @@
 #![forbid(unsafe_code)]
 
 mod checkpoint_source;
+mod inspection;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use self::checkpoint_source::Source;
+pub use self::inspection::{Deadlock, Inspection, Lock, NamedRow, MOST_LOCKS};
 use crate::catalog::Catalog;
 use crate::checkpoint::{self, Checkpointer, Triggers};
 use crate::error::{Error, Result};
@@ -125,8 +127,18 @@ pub struct Status {
     pub rows_deleted: u64,
     /// Lock waits begun.
     pub lock_waits: u64,
+    /// Transactions that wait for a lock now.
+    pub lock_waits_now: u64,
+    /// Microseconds that ended lock waits took, all together.
+    pub lock_wait_us: u64,
+    /// Microseconds of the longest lock wait.
+    pub longest_lock_wait_us: u64,
+    /// Lock waits that took too long.
+    pub lock_timeouts: u64,
     /// Deadlocks found.
     pub deadlocks: u64,
+    /// Rows with an entry in the lock table.
+    pub locked_rows: u64,
     /// Transactions whose old versions await purging.
     pub purge_backlog: u64,
     /// Bytes of the data file.
@@ -334,7 +346,12 @@ impl Database {
             rows_updated: rows.updated.load(Ordering::Relaxed),
             rows_deleted: rows.deleted.load(Ordering::Relaxed),
             lock_waits: system.lock_waits,
+            lock_waits_now: system.lock_waits_now,
+            lock_wait_us: system.lock_wait_us,
+            longest_lock_wait_us: system.longest_lock_wait_us,
+            lock_timeouts: system.lock_timeouts,
             deadlocks: system.deadlocks,
+            locked_rows: system.locked_rows,
             purge_backlog: system.unpurged,
             file_bytes: file.file_bytes,
             file_free_bytes: file.free_bytes,
@@ -399,6 +416,9 @@ impl Parts {
             None => crate::BrokenRule::of_environment()?,
             given => given,
         });
+        if let Some(statements) = &options.statements {
+            system.set_statements(statements.clone());
+        }
         let registry = Arc::new(Registry::new(pool.clone(), options.collations.clone()));
         system.set_trees(registry.clone());
         pool.set_settle(system.leaf_settle());

@@ -18,7 +18,7 @@ pub mod table;
 pub mod tree;
 pub mod txn;
 
-pub use db::{Database, Status};
+pub use db::{Database, Deadlock, Inspection, Lock, NamedRow, Status};
 pub use error::{Error, Result};
 pub use row::{
     Collations, Column, ColumnType, Index, Key, KeyPart, NumberPlace, OwnedValue, TableSchema,
@@ -31,3 +31,4 @@ pub use table::{
 };
 #[cfg(feature = "broken")]
 pub use txn::{BrokenRule, BROKEN_VARIABLE};
+pub use txn::{DeadlockMember, LockMode, LockWait, Statements, TransactionEntry, TransactionState};

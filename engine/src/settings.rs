@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::row::Collations;
+use crate::txn::Statements;
 
 /// When a commit is durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub struct Options {
     pub checkpoint_interval: Duration,
     /// The collations of the program, for columns whose [`crate::Column::collation`] is not 0.
     pub collations: Option<Arc<dyn Collations>>,
+    /// What sessions execute, for reports of deadlocks; see [`crate::Transaction::set_session`].
+    pub statements: Option<Arc<dyn Statements>>,
     /// Whether a directory without a database becomes a new one. Default true.
     pub create: bool,
     /// The rule of isolation that is left out; `None`: the one that the environment names.
@@ -63,6 +66,7 @@ impl Default for Options {
             log_bytes: 512 << 20,
             checkpoint_interval: Duration::from_secs(300),
             collations: None,
+            statements: None,
             create: true,
             #[cfg(feature = "broken")]
             broken: None,
@@ -79,6 +83,7 @@ impl std::fmt::Debug for Options {
             .field("log_bytes", &self.log_bytes)
             .field("checkpoint_interval", &self.checkpoint_interval)
             .field("collations", &self.collations.is_some())
+            .field("statements", &self.statements.is_some())
             .field("create", &self.create)
             .finish()
     }

@@ -213,7 +213,8 @@ impl Registry {
         Ok(())
     }
 
-    fn table_of_tree(&self, tree: TreeId) -> Result<Option<Arc<Table>>> {
+    /// The table with this tree, opened if need be.
+    pub fn table_of_tree(&self, tree: TreeId) -> Result<Option<Arc<Table>>> {
         let id = self.tables.read().by_tree.get(&tree).copied();
         match id {
             Some(id) => self.table_of(id),

@@ -119,6 +119,7 @@ impl Transaction {
             used.rows = savepoint.rows.get(n).copied().unwrap_or(0);
         }
         self.counts = savepoint.counts;
+        self.inner.show_rows_changed(self.rows_changed());
         Ok(())
     }
 
@@ -163,6 +164,19 @@ impl Transaction {
     /// A handle that interrupts this transaction's waits from another thread.
     pub fn kill_handle(&self) -> KillHandle {
         self.inner.kill_handle()
+    }
+
+    /// Whose transaction this is, in [`crate::Database::inspect`]: a number that means nothing to
+    /// the engine.
+    pub fn set_session(&mut self, session: u64) {
+        self.inner.set_session(session);
+    }
+
+    /// When the transaction began, in microseconds since 1970, for [`crate::Database::inspect`].
+    /// Where it is not called, that gives the time when the transaction first wrote or locked.
+    #[inline]
+    pub fn set_started(&mut self, micros: u64) {
+        self.inner.set_started(micros);
     }
 
     /// Rows inserted, updated and deleted since the transaction began.

@@ -98,6 +98,7 @@ impl Transaction {
         result?;
         self.used[used].rows += 1;
         self.counts.inserted += 1;
+        self.inner.show_rows_changed(self.rows_changed());
         Ok(())
     }
 
@@ -119,6 +120,7 @@ impl Transaction {
         self.wrote(table, used, result.is_ok());
         result?;
         self.counts.updated += 1;
+        self.inner.show_rows_changed(self.rows_changed());
         Ok(())
     }
 
@@ -138,6 +140,7 @@ impl Transaction {
         result?;
         self.used[used].rows -= 1;
         self.counts.deleted += 1;
+        self.inner.show_rows_changed(self.rows_changed());
         Ok(())
     }
 

@@ -13,8 +13,22 @@ use smallvec::SmallVec;
 use super::lock::LockTable;
 use super::participant::{Participant, WaitState};
 
-/// A circle of waiters through `me`: the one with the least work to lose (`me`, where equal).
-pub(super) fn find_victim(locks: &LockTable, me: &Arc<Participant>) -> Option<Arc<Participant>> {
+/// A circle of waiters.
+pub(super) struct Circle {
+    /// Each waits for the next, and the last for the first.
+    pub members: Vec<Arc<Participant>>,
+    /// The one with the least work to lose; among equals the first.
+    pub victim: Arc<Participant>,
+}
+
+/// The victim of a circle through `me`.
+#[cfg(test)]
+fn find_victim(locks: &LockTable, me: &Arc<Participant>) -> Option<Arc<Participant>> {
+    find_circle(locks, me).map(|circle| circle.victim)
+}
+
+/// A circle of waiters through `me`, who is its first.
+pub(super) fn find_circle(locks: &LockTable, me: &Arc<Participant>) -> Option<Circle> {
     let mut visited = HashSet::new();
     let mut path = vec![Step::new(locks, me)];
     loop {
@@ -30,7 +44,10 @@ pub(super) fn find_victim(locks: &LockTable, me: &Arc<Participant>) -> Option<Ar
                     victim = &step.who;
                 }
             }
-            return Some(victim.clone());
+            return Some(Circle {
+                victim: victim.clone(),
+                members: path.into_iter().map(|step| step.who).collect(),
+            });
         }
         if visited.insert(Arc::as_ptr(&next)) {
             let step = Step::new(locks, &next);
@@ -65,9 +82,14 @@ mod tests {
     use super::*;
     use crate::ids::TreeId;
     use crate::txn::lock::{Enqueued, LockMode, Row};
+    use crate::txn::row_name::RowName;
 
     fn row(number: u8) -> Row {
         Row::new(TreeId(1), &[number])
+    }
+
+    fn name(number: u8) -> RowName {
+        RowName::new(TreeId(1), &[number])
     }
 
     fn people(count: usize) -> Vec<Arc<Participant>> {
@@ -77,7 +99,7 @@ mod tests {
     }
 
     fn wait(locks: &LockTable, at: u8, who: &Arc<Participant>) {
-        let outcome = locks.enqueue(row(at), who, LockMode::Exclusive, None);
+        let outcome = locks.enqueue(row(at), &name(at), who, LockMode::Exclusive, None);
         assert_eq!(outcome, Enqueued::Waiting);
     }
 
@@ -86,7 +108,7 @@ mod tests {
         let locks = LockTable::default();
         let ring = people(5);
         for (i, who) in ring.iter().enumerate() {
-            assert!(locks.try_lock(row(i as u8), who, LockMode::Exclusive));
+            assert!(locks.try_lock(row(i as u8), &name(i as u8), who, LockMode::Exclusive));
             who.set_work(10 + i as u64);
         }
         for (i, who) in ring.iter().enumerate().take(4) {
@@ -106,7 +128,7 @@ mod tests {
         let locks = LockTable::default();
         let two = people(2);
         for who in &two {
-            assert!(locks.try_lock(row(1), who, LockMode::Shared));
+            assert!(locks.try_lock(row(1), &name(1), who, LockMode::Shared));
         }
         wait(&locks, 1, &two[0]);
         assert!(find_victim(&locks, &two[0]).is_none());
@@ -119,7 +141,7 @@ mod tests {
     fn a_long_queue_is_no_deadlock() {
         let locks = LockTable::default();
         let many = people(500);
-        assert!(locks.try_lock(row(1), &many[0], LockMode::Exclusive));
+        assert!(locks.try_lock(row(1), &name(1), &many[0], LockMode::Exclusive));
         for who in &many[1..] {
             wait(&locks, 1, who);
             assert!(find_victim(&locks, who).is_none());

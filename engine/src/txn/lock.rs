@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::participant::{Participant, WaitState};
+use super::row_name::RowName;
 use crate::ids::TreeId;
 
 const SHARDS: usize = 256;
@@ -36,7 +37,7 @@ pub enum LockMode {
 /// A row's name in the lock table: a hash of tree and key. Two rows of the same name share their
 /// locks, which costs a needless wait in 2^64 and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Row(u64);
+pub(super) struct Row(pub u64);
 
 impl Row {
     pub fn new(tree: TreeId, key: &[u8]) -> Row {
@@ -61,18 +62,21 @@ impl Hasher for RowHasher {
     }
 }
 
-struct Holder {
-    who: Arc<Participant>,
-    mode: LockMode,
+#[derive(Clone)]
+pub(super) struct Holder {
+    pub who: Arc<Participant>,
+    pub mode: LockMode,
 }
 
-struct Waiter {
-    who: Arc<Participant>,
-    mode: LockMode,
+#[derive(Clone)]
+pub(super) struct Waiter {
+    pub who: Arc<Participant>,
+    pub mode: LockMode,
 }
 
-#[derive(Default)]
 struct Queue {
+    /// For those who look on.
+    name: RowName,
     holders: SmallVec<[Holder; 1]>,
     waiters: VecDeque<Waiter>,
 }
@@ -116,12 +120,18 @@ impl LockTable {
 
     /// Locks a row where nothing is in the way. Called with the row's leaf latched shared, after
     /// the record was seen to have no other running writer.
-    pub fn try_lock(&self, row: Row, who: &Arc<Participant>, mode: LockMode) -> bool {
+    pub fn try_lock(
+        &self,
+        row: Row,
+        name: &RowName,
+        who: &Arc<Participant>,
+        mode: LockMode,
+    ) -> bool {
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
         let queue = rows.entry(row).or_insert_with(|| {
             shard.count.fetch_add(1, Ordering::Relaxed);
-            Queue::default()
+            Queue::new(name)
         });
         if let Some(own) = queue.position(who) {
             if queue.holders[own].mode == mode || mode == LockMode::Shared {
@@ -182,12 +192,13 @@ impl LockTable {
 
     /// Makes `who` an exclusive holder, which it is by the row's header so far. Called with the
     /// row's leaf latched exclusively, before the header is taken back.
-    pub fn hold(&self, row: Row, who: &Arc<Participant>) {
+    pub fn hold(&self, tree: TreeId, key: &[u8], who: &Arc<Participant>) {
+        let row = Row::new(tree, key);
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
         let queue = rows.entry(row).or_insert_with(|| {
             shard.count.fetch_add(1, Ordering::Relaxed);
-            Queue::default()
+            Queue::new(&RowName::new(tree, key))
         });
         match queue.position(who) {
             Some(own) => queue.holders[own].mode = LockMode::Exclusive,
@@ -206,6 +217,7 @@ impl LockTable {
     pub fn enqueue(
         &self,
         row: Row,
+        name: &RowName,
         who: &Arc<Participant>,
         mode: LockMode,
         writer: Option<&Arc<Participant>>,
@@ -215,7 +227,7 @@ impl LockTable {
         let outcome = match rows.entry(row) {
             MapEntry::Occupied(mut occupied) => occupied.get_mut().enqueue(row, who, mode, writer),
             MapEntry::Vacant(vacant) => {
-                let mut queue = Queue::default();
+                let mut queue = Queue::new(name);
                 let outcome = queue.enqueue(row, who, mode, writer);
                 if outcome == Enqueued::Waiting {
                     vacant.insert(queue);
@@ -292,6 +304,31 @@ impl LockTable {
             .collect()
     }
 
+    /// Shows every entry, shard after shard, to `f`, until it says false.
+    pub fn look(&self, mut f: impl FnMut(Row, &RowName, &[Holder], &VecDeque<Waiter>) -> bool) {
+        for shard in &self.shards {
+            if shard.count.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            for (row, queue) in &*shard.rows.lock() {
+                if !f(*row, &queue.name, &queue.holders, &queue.waiters) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What `who` waits for in the queue of `row`.
+    pub fn waited(&self, row: Row, who: &Arc<Participant>) -> Option<(RowName, LockMode)> {
+        let rows = self.shard(row).rows.lock();
+        let queue = rows.get(&row)?;
+        let waiter = queue
+            .waiters
+            .iter()
+            .find(|waiter| Arc::ptr_eq(&waiter.who, who))?;
+        Some((queue.name, waiter.mode))
+    }
+
     /// Entries in all shards.
     pub fn len(&self) -> usize {
         self.shards
@@ -302,6 +339,14 @@ impl LockTable {
 }
 
 impl Queue {
+    fn new(name: &RowName) -> Self {
+        Queue {
+            name: *name,
+            holders: SmallVec::new(),
+            waiters: VecDeque::new(),
+        }
+    }
+
     fn position(&self, who: &Arc<Participant>) -> Option<usize> {
         self.holders
             .iter()
@@ -395,21 +440,25 @@ impl Queue {
 mod tests {
     use super::*;
 
+    fn name() -> RowName {
+        RowName::new(TreeId(1), b"k")
+    }
+
     #[test]
     fn an_upgrade_whose_hindrance_has_gone_does_not_queue() {
         let locks = LockTable::default();
         let row = Row::new(TreeId(1), b"k");
         let [a, b, c] = [(); 3].map(|()| Participant::new(Default::default()));
-        assert!(locks.try_lock(row, &a, LockMode::Shared));
-        assert!(locks.try_lock(row, &b, LockMode::Shared));
-        let queued = locks.enqueue(row, &c, LockMode::Exclusive, None);
+        assert!(locks.try_lock(row, &name(), &a, LockMode::Shared));
+        assert!(locks.try_lock(row, &name(), &b, LockMode::Shared));
+        let queued = locks.enqueue(row, &name(), &c, LockMode::Exclusive, None);
         assert_eq!(queued, Enqueued::Waiting);
-        assert!(!locks.try_lock(row, &a, LockMode::Exclusive));
+        assert!(!locks.try_lock(row, &name(), &a, LockMode::Exclusive));
         locks.release(row, &b);
         // Nobody would wake it: it is the only holder.
-        let queued = locks.enqueue(row, &a, LockMode::Exclusive, None);
+        let queued = locks.enqueue(row, &name(), &a, LockMode::Exclusive, None);
         assert_eq!(queued, Enqueued::Retry);
-        assert!(locks.try_lock(row, &a, LockMode::Exclusive));
+        assert!(locks.try_lock(row, &name(), &a, LockMode::Exclusive));
         locks.release(row, &a);
         assert_eq!(c.parker.state(), WaitState::Granted);
     }
@@ -419,10 +468,10 @@ mod tests {
         let locks = LockTable::default();
         let row = Row::new(TreeId(1), b"k");
         let [a, b, c] = [(); 3].map(|()| Participant::new(Default::default()));
-        assert!(locks.try_lock(row, &a, LockMode::Shared));
-        locks.enqueue(row, &b, LockMode::Exclusive, None);
-        assert!(!locks.try_lock(row, &c, LockMode::Shared));
-        let queued = locks.enqueue(row, &c, LockMode::Shared, None);
+        assert!(locks.try_lock(row, &name(), &a, LockMode::Shared));
+        locks.enqueue(row, &name(), &b, LockMode::Exclusive, None);
+        assert!(!locks.try_lock(row, &name(), &c, LockMode::Shared));
+        let queued = locks.enqueue(row, &name(), &c, LockMode::Shared, None);
         assert_eq!(queued, Enqueued::Waiting);
         // The writer gives up: the reader behind it is granted beside the first.
         assert!(!locks.leave(row, &b));
@@ -435,7 +484,7 @@ mod tests {
         let row = Row::new(TreeId(1), b"k");
         let [a, b] = [(); 2].map(|()| Participant::new(Default::default()));
         assert!(a.take_rows().is_empty());
-        let queued = locks.enqueue(row, &b, LockMode::Exclusive, Some(&a));
+        let queued = locks.enqueue(row, &name(), &b, LockMode::Exclusive, Some(&a));
         assert_eq!(queued, Enqueued::Retry);
         assert_eq!(locks.len(), 0);
     }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -38,12 +38,26 @@ pub(super) enum Wake {
 /// handle stays good from one transaction to the next.
 #[derive(Default)]
 pub(super) struct Parker {
+    /// Its snapshot slot's number.
+    slot: u32,
     killed: AtomicBool,
     state: Mutex<WaitState>,
     woken: Condvar,
 }
 
 impl Parker {
+    pub fn new(slot: u32) -> Self {
+        Parker {
+            slot,
+            ..Parker::default()
+        }
+    }
+
+    /// The number of the transaction's snapshot slot.
+    pub fn slot(&self) -> u32 {
+        self.slot
+    }
+
     pub fn killed(&self) -> bool {
         self.killed.load(Ordering::Acquire)
     }
@@ -106,6 +120,12 @@ impl Parker {
     }
 }
 
+/// The time, in microseconds since 1970.
+pub(super) fn micros_now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_micros() as u64)
+}
+
 /// A transaction that writes or locks, as others see it.
 pub(super) struct Participant {
     /// The newest undo record; stable while the gate is closed.
@@ -117,6 +137,26 @@ pub(super) struct Participant {
     /// Rows in whose queues it stands as holder; `None` once it has ended.
     rows: Mutex<Option<Vec<Row>>>,
     pub parker: Arc<Parker>,
+    /// What others see of it, and nothing depends on.
+    pub shown: Shown,
+}
+
+/// Figures of a running transaction for those who look on. Each is written by the transaction
+/// itself, beside what it writes anyway.
+#[derive(Default)]
+pub(super) struct Shown {
+    /// Its number; 0: it has not written.
+    pub txid: AtomicU64,
+    /// When it first wrote or locked, or began: microseconds since 1970.
+    pub started_us: AtomicU64,
+    /// Rows inserted, updated and deleted.
+    pub rows_changed: AtomicU64,
+    pub undo_bytes: AtomicU64,
+    /// How often it waited for a lock.
+    pub lock_waits: AtomicU64,
+    /// Since when it waits: microseconds since 1970; 0: it does not.
+    pub waits_since_us: AtomicU64,
+    pub rolling_back: AtomicBool,
 }
 
 impl Participant {
@@ -127,6 +167,7 @@ impl Participant {
             work: AtomicU64::new(0),
             rows: Mutex::new(Some(Vec::new())),
             parker,
+            shown: Shown::default(),
         })
     }
 
@@ -173,6 +214,11 @@ impl Participant {
                 rows.pop();
             }
         }
+    }
+
+    /// Rows with an entry in the lock table that it holds.
+    pub fn held_rows(&self) -> usize {
+        self.rows.lock().as_ref().map_or(0, Vec::len)
     }
 
     /// Ends: gives the rows to release.

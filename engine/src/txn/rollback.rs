@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::broken::BrokenRule;
-use super::lock::Row;
 use super::order::End;
 use super::system::Trees;
 use super::transaction::Savepoint;
@@ -61,6 +60,10 @@ impl Transaction {
     /// again.
     pub fn rollback(&mut self) -> Result<()> {
         if self.txid.0 != 0 {
+            if let Some(participant) = &self.participant {
+                let shown = &participant.shown.rolling_back;
+                shown.store(true, Ordering::Relaxed);
+            }
             self.undo_to(UndoPtr::NONE, Extent::Whole)?;
             let system = self.system.clone();
             let inside = system.gate().enter();
@@ -89,8 +92,7 @@ impl Transaction {
                 if let (Extent::Part { .. }, Some(participant)) = (extent, &self.participant) {
                     // The header's lock goes with the header.
                     if !header.deleted && header.txid() != Some(self.txid) {
-                        let row = Row::new(record.tree, record.key);
-                        system.locks().hold(row, participant);
+                        system.locks().hold(record.tree, record.key, participant);
                     }
                 }
                 Ok(keeps_restored(&system, self.txid, &header))

@@ -9,7 +9,7 @@
 //! scan missed the mark, the reader's load comes after the scanner's and gives a commit that is at
 //! least as new as the horizon. If the scan sees the mark, the horizon stays where it was.
 
-use std::sync::atomic::{fence, AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{fence, AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crossbeam_utils::CachePadded;
@@ -71,6 +71,19 @@ struct Slot {
     low: AtomicU64,
     /// A second, newer snapshot, taken while the first had to stay; mostly idle.
     second: AtomicU64,
+    owner: Owner,
+}
+
+/// Whose transaction stands behind a slot: for lists of transactions. Written by the owner, into
+/// the cache line that it has for its snapshot anyway.
+#[derive(Default)]
+pub(super) struct Owner {
+    /// The number that the embedding program gave.
+    pub session: AtomicU64,
+    /// When the transaction began, in microseconds since 1970, where the program says so; 0: not.
+    pub started_us: AtomicU64,
+    /// An [`Isolation`](crate::Isolation) as a number.
+    pub isolation: AtomicU8,
 }
 
 /// The snapshot registered in a word. Registering takes a few instructions, so it is worth waiting
@@ -143,6 +156,25 @@ impl SnapshotRegistry {
             }
         }
         None
+    }
+
+    /// The owner of the slot of this number; it may have changed.
+    pub fn owner(&self, number: u32) -> Option<&Owner> {
+        let chunk = self.chunks.get(number as usize / SLOTS_PER_CHUNK)?.get()?;
+        Some(&chunk[number as usize % SLOTS_PER_CHUNK].owner)
+    }
+
+    /// The registered snapshots, by the numbers of their slots.
+    pub fn registered(&self) -> Vec<(u32, Csn)> {
+        let mut found = Vec::new();
+        let chunks = self.chunks.iter().map_while(OnceLock::get);
+        for (number, slot) in chunks.flatten().enumerate() {
+            let csn = slot.csn.load(Ordering::Acquire);
+            if csn != IDLE && csn != REGISTERING {
+                found.push((number as u32, Csn(csn)));
+            }
+        }
+        found
     }
 
     /// The horizon now; `None` while somebody is just taking a snapshot, and does not come to an
@@ -221,6 +253,7 @@ fn new_chunk() -> Chunk {
                 csn: AtomicU64::new(IDLE),
                 low: AtomicU64::new(0),
                 second: AtomicU64::new(IDLE),
+                owner: Owner::default(),
             })
         })
         .collect()
@@ -229,6 +262,16 @@ fn new_chunk() -> Chunk {
 impl SnapshotSlot {
     fn slot(&self) -> &Slot {
         &self.registry.chunks[self.chunk].get_or_init(new_chunk)[self.index]
+    }
+
+    /// The slot's number: no two running transactions have the same.
+    pub fn number(&self) -> u32 {
+        (self.chunk * SLOTS_PER_CHUNK + self.index) as u32
+    }
+
+    /// Whose transaction it is.
+    pub fn owner(&self) -> &Owner {
+        &self.slot().owner
     }
 
     /// Takes a snapshot of now, giving up the one before.
@@ -275,7 +318,10 @@ impl Drop for SnapshotSlot {
     fn drop(&mut self) {
         self.clear();
         self.clear_second();
-        self.slot().taken.store(false, Ordering::Release);
+        let slot = self.slot();
+        slot.owner.session.store(0, Ordering::Relaxed);
+        slot.owner.started_us.store(0, Ordering::Relaxed);
+        slot.taken.store(false, Ordering::Release);
     }
 }
 

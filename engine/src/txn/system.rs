@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use super::abandoned::Abandoned;
 use super::gate::Gate;
+use super::latest_deadlock::{DeadlockReport, LatestDeadlock, Statements};
 use super::lock::LockTable;
 use super::order::CommitOrder;
 use super::purge::PurgeThread;
@@ -74,6 +75,14 @@ pub struct SystemStats {
     pub rollbacks: u64,
     /// Lock waits begun.
     pub lock_waits: u64,
+    /// Transactions that wait for a lock now.
+    pub lock_waits_now: u64,
+    /// Microseconds that ended lock waits took, all together.
+    pub lock_wait_us: u64,
+    /// Microseconds of the longest.
+    pub longest_lock_wait_us: u64,
+    /// Lock waits that took too long.
+    pub lock_timeouts: u64,
     /// Deadlocks found.
     pub deadlocks: u64,
     /// Rows with an entry in the lock table.
@@ -93,6 +102,10 @@ pub(super) struct Counters {
     pub commits: AtomicU64,
     pub rollbacks: AtomicU64,
     pub lock_waits: AtomicU64,
+    pub lock_waits_now: AtomicU64,
+    pub lock_wait_us: AtomicU64,
+    pub longest_lock_wait_us: AtomicU64,
+    pub lock_timeouts: AtomicU64,
     pub deadlocks: AtomicU64,
 }
 
@@ -116,6 +129,7 @@ pub struct System {
     pub(super) counters: Counters,
     #[cfg(feature = "broken")]
     pub(super) stale: Mutex<Option<super::broken::Stale>>,
+    pub(super) latest_deadlock: LatestDeadlock,
 }
 
 const DURABILITIES: [Durability; 3] = [
@@ -152,6 +166,7 @@ impl System {
             counters: Counters::default(),
             #[cfg(feature = "broken")]
             stale: Mutex::new(None),
+            latest_deadlock: LatestDeadlock::default(),
         })
     }
 
@@ -214,6 +229,10 @@ impl System {
             commits: self.counters.commits.load(Ordering::Relaxed),
             rollbacks: self.counters.rollbacks.load(Ordering::Relaxed),
             lock_waits: self.counters.lock_waits.load(Ordering::Relaxed),
+            lock_waits_now: self.counters.lock_waits_now.load(Ordering::Relaxed),
+            lock_wait_us: self.counters.lock_wait_us.load(Ordering::Relaxed),
+            longest_lock_wait_us: self.counters.longest_lock_wait_us.load(Ordering::Relaxed),
+            lock_timeouts: self.counters.lock_timeouts.load(Ordering::Relaxed),
             deadlocks: self.counters.deadlocks.load(Ordering::Relaxed),
             locked_rows: self.locks.len() as u64,
             unpurged,
@@ -221,6 +240,16 @@ impl System {
             undo_pages,
             status_bytes: self.order.status_bytes() as u64,
         }
+    }
+
+    /// Says what sessions execute, for reports of deadlocks. Once; later calls are ignored.
+    pub fn set_statements(&self, statements: Arc<dyn Statements>) {
+        self.latest_deadlock.set_statements(statements);
+    }
+
+    /// The latest deadlock.
+    pub fn latest_deadlock(&self) -> Option<Arc<DeadlockReport>> {
+        self.latest_deadlock.get()
     }
 
     pub(super) fn pool(&self) -> &Arc<Pool> {

@@ -1,12 +1,13 @@
 //! One transaction: its snapshot, its number, its savepoints.
 
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::broken::BrokenRule;
 #[cfg(feature = "broken")]
 use super::broken::Stale;
-use super::participant::{Parker, Participant};
+use super::participant::{micros_now, Parker, Participant};
 use super::redo::RedoBuffer;
 #[cfg(feature = "broken")]
 use super::snapshot::Horizon;
@@ -83,6 +84,10 @@ pub struct Transaction {
 impl Transaction {
     pub(super) fn new(system: Arc<System>, slot: SnapshotSlot, isolation: Isolation) -> Self {
         let lock_wait_timeout = system.lock_wait_timeout();
+        slot.owner()
+            .isolation
+            .store(isolation as u8, Ordering::Relaxed);
+        let slot_number = slot.number();
         Transaction {
             system,
             isolation,
@@ -92,7 +97,7 @@ impl Transaction {
             view: None,
             #[cfg(feature = "broken")]
             checked_view: None,
-            parker: Arc::default(),
+            parker: Arc::new(Parker::new(slot_number)),
             participant: None,
             txid: TxId(0),
             undo: None,
@@ -132,6 +137,8 @@ impl Transaction {
             ));
         }
         self.isolation = isolation;
+        let shown = &self.slot.owner().isolation;
+        shown.store(isolation as u8, Ordering::Relaxed);
         Ok(())
     }
 
@@ -279,6 +286,30 @@ impl Transaction {
         }
     }
 
+    /// Whose transaction this is, in lists of transactions: a number of the embedding program's,
+    /// which means nothing to the engine.
+    pub fn set_session(&mut self, session: u64) {
+        let shown = &self.slot.owner().session;
+        shown.store(session, Ordering::Relaxed);
+    }
+
+    /// When the transaction began, in microseconds since 1970: for lists of transactions. Without
+    /// it they give the time when it first wrote or locked.
+    #[inline]
+    pub fn set_started(&mut self, micros: u64) {
+        let shown = &self.slot.owner().started_us;
+        shown.store(micros, Ordering::Relaxed);
+    }
+
+    /// How many rows the transaction has changed: for lists of transactions.
+    #[inline]
+    pub fn show_rows_changed(&self, rows: u64) {
+        if let Some(participant) = &self.participant {
+            let shown = &participant.shown.rows_changed;
+            shown.store(rows, Ordering::Relaxed);
+        }
+    }
+
     /// Undo records written so far: a measure of what a rollback would cost.
     pub fn work(&self) -> u64 {
         self.work
@@ -286,8 +317,15 @@ impl Transaction {
 
     /// What others see of this transaction; made when it first writes or locks.
     pub(super) fn participant(&mut self) -> &Arc<Participant> {
-        self.participant
-            .get_or_insert_with(|| Participant::new(self.parker.clone()))
+        self.participant.get_or_insert_with(|| {
+            let participant = Participant::new(self.parker.clone());
+            let began = match self.slot.owner().started_us.load(Ordering::Relaxed) {
+                0 => micros_now(),
+                told => told,
+            };
+            participant.shown.started_us.store(began, Ordering::Relaxed);
+            participant
+        })
     }
 
     /// Gives the transaction its number where it has none.
@@ -295,6 +333,9 @@ impl Transaction {
         if self.txid.0 == 0 {
             let system = self.system.clone();
             self.txid = system.order().begin(self.participant());
+            let number = self.txid.0;
+            let shown = &self.participant().shown;
+            shown.txid.store(number, Ordering::Relaxed);
             self.undo = Some(system.streams().acquire());
             if let Some(view) = &mut self.view {
                 view.own = self.txid;

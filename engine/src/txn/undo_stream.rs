@@ -86,6 +86,8 @@ pub(super) struct StreamWriter {
     cursor: Option<Cursor>,
     /// Only within an operation: a transaction that waits or idles keeps no page in memory.
     pinned: Option<Pinned>,
+    /// Bytes.
+    appended: u64,
 }
 
 impl UndoStreams {
@@ -113,6 +115,7 @@ impl UndoStreams {
             stream,
             cursor,
             pinned: None,
+            appended: 0,
         }
     }
 
@@ -195,9 +198,15 @@ impl StreamWriter {
             .encode(cursor.page, &mut page.body_mut()?[offset..])
             .ok_or_else(not_reserved)?;
         cursor.used += record.len(cursor.page);
+        self.appended += record.len(cursor.page) as u64;
         page.set_used(cursor.used)?;
         let offset = u16::try_from(offset).map_err(|_| not_reserved())?;
         Ok(UndoPtr::new(cursor.page, offset))
+    }
+
+    /// Bytes appended so far.
+    pub fn appended(&self) -> u64 {
+        self.appended
     }
 
     /// The operation is over: its undo pages may leave memory.

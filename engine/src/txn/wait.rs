@@ -4,21 +4,24 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::broken::BrokenRule;
-use super::deadlock::find_victim;
+use super::deadlock::find_circle;
 use super::lock::{Enqueued, LockMode, Row};
-use super::participant::{WaitState, Wake};
+use super::participant::{micros_now, WaitState, Wake};
+use super::row_name::RowName;
 use super::snapshot::never_given;
 use super::status::Status;
+use super::system::Counters;
 use super::version::Header;
 use super::Transaction;
 use crate::error::{Error, Result};
-use crate::ids::TxId;
+use crate::ids::{TreeId, TxId};
 use crate::tree::Tree;
 
 /// What was in the way of a write or a lock: give it to [`Transaction::wait`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conflict {
     row: Row,
+    name: RowName,
     /// The running writer whose version stands in the tree; `None`: the entry in the lock table
     /// has holders.
     writer: Option<TxId>,
@@ -26,17 +29,19 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    pub(super) fn with_writer(row: Row, writer: TxId, mode: LockMode) -> Self {
+    pub(super) fn with_writer(tree: TreeId, key: &[u8], writer: TxId, mode: LockMode) -> Self {
         Conflict {
-            row,
+            row: Row::new(tree, key),
+            name: RowName::new(tree, key),
             writer: Some(writer),
             mode,
         }
     }
 
-    pub(super) fn with_holders(row: Row, mode: LockMode) -> Self {
+    pub(super) fn with_holders(tree: TreeId, key: &[u8], mode: LockMode) -> Self {
         Conflict {
-            row,
+            row: Row::new(tree, key),
+            name: RowName::new(tree, key),
             writer: None,
             mode,
         }
@@ -96,7 +101,7 @@ impl Transaction {
                         return Ok(LockRow::Done)
                     }
                     Status::Active => {
-                        let conflict = Conflict::with_writer(row, writer, mode);
+                        let conflict = Conflict::with_writer(tree.id(), key, writer, mode);
                         return Ok(LockRow::Conflict(conflict));
                     }
                     Status::Committed(_) | Status::Aborted(_) => {}
@@ -112,10 +117,11 @@ impl Transaction {
                 return Ok(LockRow::Done);
             }
             // Under the leaf's latch: a writer that comes later finds this lock.
-            Ok(if system.locks().try_lock(row, participant, mode) {
+            let name = RowName::new(tree.id(), key);
+            Ok(if system.locks().try_lock(row, &name, participant, mode) {
                 LockRow::Done
             } else {
-                LockRow::Conflict(Conflict::with_holders(row, mode))
+                LockRow::Conflict(Conflict::with_holders(tree.id(), key, mode))
             })
         })?
     }
@@ -147,21 +153,30 @@ impl Transaction {
         {
             // One waiter at a time: the last to close a circle sees all of it.
             let _waits = system.waits.lock();
-            let outcome = system
-                .locks()
-                .enqueue(row, &me, conflict.mode, writer.as_ref());
+            let outcome =
+                system
+                    .locks()
+                    .enqueue(row, &conflict.name, &me, conflict.mode, writer.as_ref());
             if outcome == Enqueued::Retry {
                 return Ok(());
             }
-            while let Some(victim) = find_victim(system.locks(), &me) {
-                if victim.parker.wake(WaitState::Victim) {
+            while let Some(circle) = find_circle(system.locks(), &me) {
+                // Before the victim is woken, and goes on to something else.
+                let latest = &system.latest_deadlock;
+                let report = latest.describe(&circle, system.locks(), system.snapshots());
+                if circle.victim.parker.wake(WaitState::Victim) {
                     system.counters.deadlocks.fetch_add(1, Ordering::Relaxed);
+                    latest.set(report);
                 }
             }
         }
-        system.counters.lock_waits.fetch_add(1, Ordering::Relaxed);
-        let deadline = Instant::now().checked_add(self.lock_wait_timeout);
-        let wake = self.parker.sleep(deadline);
+        let began = Instant::now();
+        system.counters.wait_begins();
+        me.shown.lock_waits.fetch_add(1, Ordering::Relaxed);
+        let since = micros_now();
+        me.shown.waits_since_us.store(since, Ordering::Relaxed);
+        let wake = self.parker.sleep(began.checked_add(self.lock_wait_timeout));
+        system.counters.wait_ends(began);
         let granted = wake == Wake::Granted || system.locks().leave(row, &me);
         self.parker.set(WaitState::Idle);
         match wake {
@@ -169,7 +184,27 @@ impl Transaction {
             Wake::Victim => Err(Error::Deadlock),
             Wake::Killed => Err(Error::Interrupted),
             Wake::TimedOut if granted => Ok(()),
-            Wake::TimedOut => Err(Error::LockWaitTimeout),
+            Wake::TimedOut => {
+                system
+                    .counters
+                    .lock_timeouts
+                    .fetch_add(1, Ordering::Relaxed);
+                Err(Error::LockWaitTimeout)
+            }
         }
+    }
+}
+
+impl Counters {
+    fn wait_begins(&self) {
+        self.lock_waits.fetch_add(1, Ordering::Relaxed);
+        self.lock_waits_now.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn wait_ends(&self, began: Instant) {
+        let took = began.elapsed().as_micros() as u64;
+        self.lock_waits_now.fetch_sub(1, Ordering::Relaxed);
+        self.lock_wait_us.fetch_add(took, Ordering::Relaxed);
+        self.longest_lock_wait_us.fetch_max(took, Ordering::Relaxed);
     }
 }

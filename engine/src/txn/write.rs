@@ -1,11 +1,14 @@
 //! Writing a record: the checks under the leaf's latch, the undo record, the new version.
 
+use std::sync::atomic::Ordering;
+
 use super::broken::BrokenRule;
 use super::gate::GateGuard;
-use super::lock::{LockMode, Row};
+use super::lock::LockMode;
 use super::snapshot::never_given;
 use super::status::Status;
 use super::undo::{Kind, UndoRecord, MAX_FIXED, MAX_RECORD};
+use super::undo_stream::StreamWriter;
 use super::version::{Header, Origin, MAX_HEADER, MAX_PAYLOAD};
 use super::wait::Conflict;
 use super::{System, Transaction};
@@ -185,7 +188,7 @@ impl Transaction {
                     .locks()
                     .admits_writer(tree_id, key, participant, found.live.is_some())
             {
-                let conflict = Conflict::with_holders(Row::new(tree_id, key), LockMode::Exclusive);
+                let conflict = Conflict::with_holders(tree_id, key, LockMode::Exclusive);
                 return (Change::Keep, Ok((Put::Conflict(conflict), None)));
             }
 
@@ -237,6 +240,9 @@ impl Transaction {
         if let Some(participant) = &self.participant {
             participant.set_undo_head(head);
             participant.set_work(self.work);
+            let bytes = self.undo.as_ref().map_or(0, StreamWriter::appended);
+            let shown = &participant.shown.undo_bytes;
+            shown.store(bytes, Ordering::Relaxed);
         }
     }
 
@@ -321,8 +327,8 @@ impl<'a> Found<'a> {
                 Status::Active | Status::Aborted(_)
                     if system.breaks(BrokenRule::OverwriteUncommitted) => {}
                 Status::Active => {
-                    let row = Row::new(tree, key);
-                    conflict = Some(Conflict::with_writer(row, writer, LockMode::Exclusive));
+                    let mode = LockMode::Exclusive;
+                    conflict = Some(Conflict::with_writer(tree, key, writer, mode));
                 }
                 Status::Committed(_) => {}
                 // Its rollback ended with the record restored, so this can't stand here.

@@ -1,0 +1,260 @@
+//! What a look from outside gives: who runs, who holds which row, who waits for whom.
+//!
+//! Nothing is kept for this that a transaction does not have anyway, so a look costs the one who
+//! looks. It visits the running writers, the slots of snapshots and the shards of the lock table one
+//! after the other: each part is true for its moment, and work goes on between them.
+//!
+//! A row that its writer holds by the row's header alone, with nobody waiting, is not listed: most
+//! locks are of this kind, and only the page knows them.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use super::lock::{LockMode, Row};
+use super::participant::{Participant, WaitState};
+use super::row_name::RowName;
+use super::System;
+use crate::settings::Isolation;
+
+/// Numbers of transactions that have none, because they have not written, begin here: a number of
+/// the place that they have among the running ones.
+const UNNUMBERED: u64 = 1 << 48;
+
+/// What a transaction does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionState {
+    /// It works, or its session is idle.
+    Running,
+    /// It waits for a row lock.
+    LockWait,
+    /// It is being rolled back.
+    RollingBack,
+}
+
+/// A running transaction.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TransactionEntry {
+    /// Its number; from 2^48 on a provisional one, of a transaction that has not written.
+    pub id: u64,
+    /// What [`super::Transaction::set_session`] said, or 0.
+    pub session: u64,
+    /// What it does.
+    pub state: TransactionState,
+    /// Its isolation level.
+    pub isolation: Isolation,
+    /// When it began, or first wrote or locked, in microseconds since 1970. `None`: unknown.
+    pub started_us: Option<u64>,
+    /// Since when it waits for a lock, in microseconds since 1970.
+    pub waits_since_us: Option<u64>,
+    /// The lock it waits for: a [`LockEntry::lock`].
+    pub waits_for: Option<u64>,
+    /// Rows inserted, updated and deleted.
+    pub rows_changed: u64,
+    /// Undo records: what a rollback would cost.
+    pub undo_records: u64,
+    /// Bytes of undo written.
+    pub undo_bytes: u64,
+    /// Entries of the lock table that it holds.
+    pub rows_locked: u64,
+    /// How often it waited for a lock.
+    pub lock_waits: u64,
+    /// Ends of writing transactions since its snapshot, which its snapshot keeps from being purged.
+    /// `None`: it has no snapshot.
+    pub snapshot_age: Option<u64>,
+}
+
+/// A lock held or waited for.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LockEntry {
+    /// The lock's number: that of its row.
+    pub lock: u64,
+    /// Whose it is: a [`TransactionEntry::id`].
+    pub transaction: u64,
+    /// The row.
+    pub row: RowName,
+    /// Shared or exclusive.
+    pub mode: LockMode,
+    /// Held, or only waited for.
+    pub granted: bool,
+}
+
+/// Who waits for whom.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LockWait {
+    /// The lock: a [`LockEntry::lock`].
+    pub lock: u64,
+    /// Who waits: a [`TransactionEntry::id`].
+    pub requesting: u64,
+    /// Who is in the way.
+    pub blocking: u64,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Inspection {
+    /// Running transactions, by number.
+    pub transactions: Vec<TransactionEntry>,
+    /// Locks with an entry in the lock table.
+    pub locks: Vec<LockEntry>,
+    /// Waits.
+    pub waits: Vec<LockWait>,
+    /// There were more locks than were asked for.
+    pub truncated: bool,
+}
+
+/// The number by which a transaction is shown.
+pub(super) fn shown_id(who: &Participant) -> u64 {
+    match who.shown.txid.load(Ordering::Relaxed) {
+        0 => UNNUMBERED + u64::from(who.parker.slot()),
+        txid => txid,
+    }
+}
+
+fn told(micros: u64) -> Option<u64> {
+    (micros != 0).then_some(micros)
+}
+
+impl System {
+    /// Lists running transactions and at most about `most_locks` locks.
+    pub fn inspect(&self, most_locks: usize) -> Inspection {
+        let mut seen: HashMap<*const Participant, Arc<Participant>> = HashMap::new();
+        let mut found = Inspection::default();
+        self.locks().look(|row, name, holders, waiters| {
+            if found.locks.len() >= most_locks {
+                found.truncated = true;
+                return false;
+            }
+            let held = holders.iter().map(|h| (&h.who, h.mode, true));
+            let awaited = waiters.iter().map(|w| (&w.who, w.mode, false));
+            for (who, mode, granted) in held.chain(awaited) {
+                seen.entry(Arc::as_ptr(who)).or_insert_with(|| who.clone());
+                found.locks.push(LockEntry {
+                    lock: row.0,
+                    transaction: shown_id(who),
+                    row: *name,
+                    mode,
+                    granted,
+                });
+            }
+            for (place, waiter) in waiters.iter().enumerate() {
+                let excludes =
+                    |mode| mode == LockMode::Exclusive || waiter.mode == LockMode::Exclusive;
+                let before = found.waits.len();
+                let blocking = holders.iter().filter(|h| excludes(h.mode)).map(|h| &h.who);
+                found.waits.extend(
+                    blocking
+                        .filter(|who| !Arc::ptr_eq(who, &waiter.who))
+                        .map(|who| wait(row, &waiter.who, who)),
+                );
+                if found.waits.len() == before {
+                    // No holder is in the way: somebody ahead in the queue is.
+                    let ahead = waiters.iter().take(place).rev();
+                    let ahead = ahead.filter(|w| excludes(w.mode)).take(1);
+                    found
+                        .waits
+                        .extend(ahead.map(|w| wait(row, &waiter.who, &w.who)));
+                }
+            }
+            true
+        });
+        for (_, who) in self.order().all_running() {
+            seen.entry(Arc::as_ptr(&who)).or_insert(who);
+        }
+        let newest = self.order().newest().csn.0;
+        let mut snapshots: HashMap<u32, u64> = self
+            .snapshots()
+            .registered()
+            .into_iter()
+            .map(|(slot, csn)| (slot, newest.saturating_sub(csn.0)))
+            .collect();
+        found.transactions = seen
+            .values()
+            .map(|who| self.entry_of(who, snapshots.remove(&who.parker.slot())))
+            .collect();
+        let readers = snapshots.into_iter();
+        found
+            .transactions
+            .extend(readers.map(|(slot, age)| self.entry_of_reader(slot, age)));
+        found.transactions.sort_by_key(|entry| entry.id);
+        found
+    }
+
+    fn entry_of(&self, who: &Participant, snapshot_age: Option<u64>) -> TransactionEntry {
+        let shown = &who.shown;
+        let waits_for = match who.parker.state() {
+            WaitState::Queued(row) => Some(row.0),
+            _ => None,
+        };
+        TransactionEntry {
+            id: shown_id(who),
+            state: if shown.rolling_back.load(Ordering::Relaxed) {
+                TransactionState::RollingBack
+            } else if waits_for.is_some() {
+                TransactionState::LockWait
+            } else {
+                TransactionState::Running
+            },
+            started_us: told(shown.started_us.load(Ordering::Relaxed)),
+            waits_since_us: waits_for
+                .and_then(|_| told(shown.waits_since_us.load(Ordering::Relaxed))),
+            waits_for,
+            rows_changed: shown.rows_changed.load(Ordering::Relaxed),
+            undo_records: who.work(),
+            undo_bytes: shown.undo_bytes.load(Ordering::Relaxed),
+            rows_locked: who.held_rows() as u64,
+            lock_waits: shown.lock_waits.load(Ordering::Relaxed),
+            ..self.entry_of_reader(who.parker.slot(), 0)
+        }
+        .with_snapshot(snapshot_age)
+    }
+
+    /// A transaction of which only its slot is known.
+    fn entry_of_reader(&self, slot: u32, snapshot_age: u64) -> TransactionEntry {
+        let owner = self.snapshots().owner(slot);
+        let isolation = owner.map_or(0, |o| o.isolation.load(Ordering::Relaxed));
+        TransactionEntry {
+            id: UNNUMBERED + u64::from(slot),
+            session: owner.map_or(0, |o| o.session.load(Ordering::Relaxed)),
+            state: TransactionState::Running,
+            isolation: [
+                Isolation::ReadCommitted,
+                Isolation::RepeatableRead,
+                Isolation::Serializable,
+            ]
+            .into_iter()
+            .find(|&level| level as u8 == isolation)
+            .unwrap_or_default(),
+            started_us: owner.and_then(|o| told(o.started_us.load(Ordering::Relaxed))),
+            waits_since_us: None,
+            waits_for: None,
+            rows_changed: 0,
+            undo_records: 0,
+            undo_bytes: 0,
+            rows_locked: 0,
+            lock_waits: 0,
+            snapshot_age: Some(snapshot_age),
+        }
+    }
+}
+
+impl TransactionEntry {
+    fn with_snapshot(self, snapshot_age: Option<u64>) -> Self {
+        TransactionEntry {
+            snapshot_age,
+            ..self
+        }
+    }
+}
+
+fn wait(row: Row, requesting: &Participant, blocking: &Participant) -> LockWait {
+    LockWait {
+        lock: row.0,
+        requesting: shown_id(requesting),
+        blocking: shown_id(blocking),
+    }
+}
