@@ -28,7 +28,8 @@ pub enum Isolation {
     /// no update is lost (a row changed after the snapshot is [`crate::Error::WriteConflict`]).
     #[default]
     RepeatableRead,
-    /// As [`Isolation::RepeatableRead`]; reads lock the rows that they return.
+    /// As if transactions ran one after the other, in the order of their commits: reads see the
+    /// newest rows, and lock them, and the ranges of keys in which they have looked for them.
     Serializable,
 }
 

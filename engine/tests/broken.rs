@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use peregrine::{
-    BrokenRule, Column, ColumnType, Database, Error, Isolation, Key, Options, Result, RowLock,
-    Table, TableSchema, Transaction, Value,
+    BrokenRule, Column, ColumnType, Cursor, CursorOptions, Database, Error, Isolation, Key,
+    Options, Result, RowLock, Seek, Table, TableSchema, Transaction, Value,
 };
 
 struct World {
@@ -129,16 +129,36 @@ fn sees_the_past(world: &World) -> bool {
     seen != 5
 }
 
+/// Whether a row can be inserted where a serializable transaction has looked.
+fn rows_appear(world: &World) -> bool {
+    let mut reader = world.db.begin(Isolation::Serializable);
+    let mut cursor = Cursor::new(&world.table, 0, CursorOptions::default());
+    let mut rows = 0;
+    let mut more = cursor.seek(&mut reader, &[], Seek::First).unwrap();
+    while more {
+        rows += 1;
+        more = cursor.next(&mut reader).unwrap();
+    }
+    assert_eq!(rows, 2);
+    let mut writer = world.db.begin(Isolation::Serializable);
+    match writer.insert(&world.table, &[3u64.into(), 0u64.into()]) {
+        Ok(()) => true,
+        Err(Error::LockNotAvailable) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
 type Shows = fn(&World) -> bool;
 
 #[test]
 fn each_rule_left_out_shows_and_the_others_hold() {
-    let shows: [(BrokenRule, Shows); 5] = [
+    let shows: [(BrokenRule, Shows); 6] = [
         (BrokenRule::DirtyRead, reads_dirty),
         (BrokenRule::OverwriteUncommitted, writes_dirty),
         (BrokenRule::SkipRowLock, locks_nothing),
         (BrokenRule::SkipFirstCommitterCheck, loses_updates),
         (BrokenRule::StaleSnapshot, sees_the_past),
+        (BrokenRule::SkipRangeLock, rows_appear),
     ];
     for (rule, show) in shows {
         assert!(!show(&world(None)), "{rule:?} shows in a whole engine");

@@ -88,9 +88,12 @@ impl Transaction {
         self.inner.start_statement();
     }
 
-    /// Takes the snapshot now, rather than at the first read.
+    /// Takes the snapshot now, rather than at the first read. At [`Isolation::Serializable`], which
+    /// has locks instead of a snapshot, this does nothing.
     pub fn take_snapshot(&mut self) {
-        self.inner.view();
+        if self.isolation() != Isolation::Serializable {
+            self.inner.view();
+        }
     }
 
     /// Marks the end of a statement: under READ COMMITTED its snapshot is given up.

@@ -2,6 +2,9 @@
 //!
 //! A walk copies a leaf at a time and reads the copy without any latch. When every change of the
 //! leaf is older than the reader's snapshot, records need no look at their versions.
+//!
+//! A serializable walk locks the range of a leaf before it copies it. What its end is the walk
+//! learns from a first copy; the one that counts is made after.
 
 use std::cell::{Cell, OnceCell};
 
@@ -9,7 +12,7 @@ use crate::error::Result;
 use crate::row::payload::KeyBytes;
 use crate::row::NumberPlace;
 use crate::tree::{LeafImage, Position, Tree};
-use crate::txn::{live_payload, ReadView, Transaction};
+use crate::txn::{live_payload, Header, RangeLocker, ReadView, Transaction};
 
 /// Which way a walk goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +38,13 @@ pub(super) struct Walk {
     spare: Cell<Vec<u8>>,
     /// Where the leaf left behind ended.
     fence: Vec<u8>,
+    /// Locks what the walk sees; `None`: it reads a snapshot, or what is committed.
+    locker: Option<RangeLocker>,
+    /// With `locker`, going forward: the range is locked up to here, and records from here on are
+    /// as if they stood in the next leaf. `None`: to the end of the tree.
+    reach: Option<Vec<u8>>,
+    /// Whether the record that the walk stands on may be of a running writer.
+    unsure: bool,
     /// An older version that was fetched from undo.
     older: Vec<u8>,
     payload: Payload,
@@ -65,6 +75,9 @@ impl Walk {
             key: OnceCell::new(),
             spare: Cell::default(),
             fence: Vec::new(),
+            locker: None,
+            reach: None,
+            unsure: false,
             older: Vec::new(),
             payload: Payload::Older(0),
         }
@@ -158,12 +171,17 @@ impl Walk {
         direction: Direction,
     ) -> Result<bool> {
         self.view = view;
-        let image = self.image.get_or_insert_with(LeafImage::new);
-        if !tree.copy_near(position, image)? {
+        self.unsure = false;
+        let found = if self.locker.is_some() {
+            self.copy_locked(tree, position, direction, true)?
+        } else {
+            let image = self.image.get_or_insert_with(LeafImage::new);
+            tree.copy_near(position, image)?
+        };
+        if !found {
             return Ok(false);
         }
-        self.all_visible = image.max_txid() < view.low.0;
-        self.find_limit();
+        self.leaf_copied();
         let Some(image) = &self.image else {
             return Ok(false);
         };
@@ -184,6 +202,139 @@ impl Walk {
         }
     }
 
+    /// Locks what the walk sees from the next seek on, or no longer does.
+    pub fn set_locker(&mut self, locker: Option<RangeLocker>) {
+        self.locker = locker;
+    }
+
+    /// Whether the walk locks what it sees.
+    pub fn locks(&self) -> bool {
+        self.locker.is_some()
+    }
+
+    /// Whether the walk stands on a record that a running writer may have written, and that counts
+    /// only as [`Transaction::settled_payload`] says: see [`Walk::set_payload`].
+    pub fn unsure(&self) -> bool {
+        self.unsure
+    }
+
+    /// What the record that the walk stands on holds.
+    pub fn set_payload(&mut self, payload: &[u8]) {
+        self.unsure = false;
+        self.older.clear();
+        self.older.extend_from_slice(payload);
+        self.payload = Payload::Older(0);
+    }
+
+    fn leaf_copied(&mut self) {
+        let newest = self.image.as_ref().map_or(0, LeafImage::max_txid);
+        self.all_visible = newest < self.view.low.0;
+        self.find_limit();
+    }
+
+    /// Copies the leaf at a position when the range that the copy speaks of is locked: from the
+    /// position to the leaf's end, or the walk's stop.
+    fn copy_locked(
+        &mut self,
+        tree: &Tree,
+        position: Position<'_>,
+        direction: Direction,
+        near: bool,
+    ) -> Result<bool> {
+        let Some(locker) = &self.locker else {
+            return Ok(false);
+        };
+        let image = self.image.get_or_insert_with(LeafImage::new);
+        let stop = self.stop.as_deref();
+        // The part of the range on the side of the position.
+        let mut side = Vec::new();
+        match position {
+            Position::First | Position::Last => {}
+            Position::AtOrAfter(key) | Position::After(key) | Position::Before(key) => {
+                side.extend_from_slice(key)
+            }
+            Position::AtOrBefore(key) => {
+                side.extend_from_slice(key);
+                side.push(0);
+            }
+        }
+        let to_end = matches!(position, Position::Last);
+        let mut locked: Option<Option<Vec<u8>>> = None;
+        loop {
+            // Who is older has ended before the copy: its records are what they will stay.
+            self.view.low = locker.oldest_writer();
+            let found = if near {
+                tree.copy_near(position, image)?
+            } else {
+                tree.copy_leaf(position, image)?
+            };
+            match direction {
+                Direction::Forward => {
+                    let fence = image.upper_fence().filter(|_| found);
+                    let end = match (fence, stop) {
+                        (Some(fence), Some(stop)) => Some(fence.min(stop)),
+                        (fence, stop) => fence.or(stop),
+                    };
+                    let enough = locked.as_ref().is_some_and(|locked| match (locked, end) {
+                        (None, _) => true,
+                        (Some(locked), Some(end)) => &locked[..] >= end,
+                        (Some(_), None) => false,
+                    });
+                    if enough {
+                        self.reach = locked.flatten();
+                        return Ok(found);
+                    }
+                    locker.lock(tree, &side, end);
+                    locked = Some(end.map(<[u8]>::to_vec));
+                }
+                Direction::Backward => {
+                    let begin = if found { image.lower_fence() } else { &[] };
+                    let enough = locked
+                        .as_ref()
+                        .is_some_and(|locked| locked.as_deref().unwrap_or(&[]) <= begin);
+                    if enough {
+                        return Ok(found);
+                    }
+                    let end = (!to_end).then_some(&side[..]);
+                    locker.lock(tree, begin, end);
+                    locked = Some(Some(begin.to_vec()));
+                }
+            }
+        }
+    }
+
+    /// As [`Walk::next_leaf`], with the range locked before.
+    fn next_locked_leaf(&mut self, tree: &Tree, direction: Direction) -> Result<Option<usize>> {
+        let mut fence = std::mem::take(&mut self.fence);
+        fence.clear();
+        let position = match direction {
+            Direction::Forward => match (&self.reach, &self.stop) {
+                (None, _) => None,
+                (Some(reach), Some(stop)) if reach >= stop => None,
+                (Some(reach), _) => {
+                    fence.extend_from_slice(reach);
+                    Some(Position::AtOrAfter(&fence))
+                }
+            },
+            Direction::Backward => {
+                let lower = self.image.as_ref().map_or(&[][..], LeafImage::lower_fence);
+                fence.extend_from_slice(lower);
+                (!lower.is_empty()).then_some(Position::Before(&fence))
+            }
+        };
+        let found = match position {
+            Some(position) => self.copy_locked(tree, position, direction, false)?,
+            None => false,
+        };
+        let at = self.image.as_ref().filter(|_| found);
+        let at = at.map(|image| image.lower_bound(&fence).0);
+        self.fence = fence;
+        if at.is_some() {
+            self.leaf_copied();
+        }
+        Ok(at)
+    }
+
     /// Goes to the next visible record in `direction`; false at the end.
     #[inline]
     pub fn step(&mut self, txn: &Transaction, tree: &Tree, direction: Direction) -> Result<bool> {
@@ -196,7 +347,8 @@ impl Walk {
     /// The first visible record from `at` on.
     fn forward(&mut self, txn: &Transaction, tree: &Tree, mut at: usize) -> Result<bool> {
         loop {
-            while at < self.count() {
+            let count = self.count();
+            while at < count {
                 if self.stand(txn, at)? {
                     return Ok(true);
                 }
@@ -225,13 +377,21 @@ impl Walk {
         }
     }
 
+    /// Records of the leaf at hand, as far as the walk may go in it.
     fn count(&self) -> usize {
-        self.image.as_ref().map_or(0, LeafImage::count)
+        match (&self.image, &self.locker, &self.reach) {
+            (None, ..) => 0,
+            (Some(image), Some(_), Some(reach)) => image.lower_bound(reach).0,
+            (Some(image), ..) => image.count(),
+        }
     }
 
     /// Goes to the next leaf; `None` at the end. Gives where in it the walk goes on: the leaf may
     /// have taken in records that the walk has passed, when it was merged with its neighbour.
     fn next_leaf(&mut self, tree: &Tree, direction: Direction) -> Result<Option<usize>> {
+        if self.locker.is_some() {
+            return self.next_locked_leaf(tree, direction);
+        }
         let Some(image) = &mut self.image else {
             return Ok(None);
         };
@@ -252,8 +412,7 @@ impl Walk {
         if !more {
             return Ok(None);
         }
-        self.all_visible = image.max_txid() < self.view.low.0;
-        self.find_limit();
+        self.leaf_copied();
         let Some(image) = &self.image else {
             return Ok(None);
         };
@@ -271,7 +430,15 @@ impl Walk {
             return Ok(false);
         };
         let value = image.value(at);
-        let found = if self.all_visible {
+        if self.locker.is_some() {
+            let (header, _) = Header::decode(value)?;
+            self.unsure = header.txid().is_some_and(|writer| writer >= self.view.low);
+            if self.unsure {
+                self.move_to(at, Payload::Older(0));
+                return Ok(true);
+            }
+        }
+        let found = if self.all_visible || self.locker.is_some() {
             live_payload(value)?
         } else {
             txn.visible(&self.view, value, &mut self.older)?

@@ -18,6 +18,7 @@ use crate::row::entry;
 use crate::row::layout::KeyLayout;
 use crate::row::payload::{self, Field, LargeRef, RowEncoder, RowRef};
 use crate::row::Value;
+use crate::settings::Isolation;
 use crate::txn::{LockMode, MAX_PAYLOAD};
 
 /// Buffers that a transaction keeps from row to row.
@@ -92,7 +93,9 @@ impl Transaction {
     pub fn insert(&mut self, table: &Table, row: &[Value<'_>]) -> Result<()> {
         let used = self.enter_table(table)?;
         let mut scratch = std::mem::take(&mut self.scratch);
-        let result = self.insert_row(table, row, &mut scratch);
+        let result = self.operate(table, &[], &mut scratch, |txn, s| {
+            txn.insert_row(table, row, s)
+        });
         self.scratch = scratch;
         self.wrote(table, used, result.is_ok());
         result?;
@@ -115,7 +118,9 @@ impl Transaction {
     ) -> Result<()> {
         let used = self.enter_table(table)?;
         let mut scratch = std::mem::take(&mut self.scratch);
-        let result = self.update_row(table, clustered_key, new_row, &mut scratch);
+        let result = self.operate(table, clustered_key, &mut scratch, |txn, s| {
+            txn.update_row(table, clustered_key, new_row, s)
+        });
         self.scratch = scratch;
         self.wrote(table, used, result.is_ok());
         result?;
@@ -132,7 +137,9 @@ impl Transaction {
         let used = self.enter_table(table)?;
         let mut scratch = std::mem::take(&mut self.scratch);
         let trees = table.trees.load();
-        let result = self.attempt(table, &trees, |op| op.delete(clustered_key, &mut scratch));
+        let result = self.operate(table, clustered_key, &mut scratch, |txn, s| {
+            txn.attempt(table, &trees, |op| op.delete(clustered_key, s))
+        });
         scratch.key.clear();
         scratch.key.extend_from_slice(clustered_key);
         self.scratch = scratch;
@@ -158,6 +165,39 @@ impl Transaction {
         self.writes += 1;
         self.last_table = table.id();
         self.used[used].written |= ok;
+    }
+
+    /// Runs an operation. What it is refused for, a row in the way or none where one should be,
+    /// the transaction has read by that: at SERIALIZABLE it is locked before the error is given.
+    #[inline]
+    fn operate(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        s: &mut Scratch,
+        mut operation: impl FnMut(&mut Self, &mut Scratch) -> Result<()>,
+    ) -> Result<()> {
+        let result = operation(self, s);
+        match result {
+            Err(_) if self.isolation() == Isolation::Serializable => {}
+            result => return result,
+        }
+        let mut result = result;
+        let mut locked: Option<Vec<u8>> = None;
+        loop {
+            let read = match &result {
+                Err(Error::Duplicate { .. }) => &s.found,
+                Err(Error::NotFound { what: "row", .. }) => key,
+                _ => return result,
+            };
+            if locked.as_deref() == Some(read) {
+                return result;
+            }
+            let clustered = &table.trees.load().clustered;
+            self.inner.lock_row(clustered, read, LockMode::Shared)?;
+            locked = Some(read.to_vec());
+            result = operation(self, s);
+        }
     }
 
     /// Runs an operation until it is done or fails; nothing of a failed one remains.

@@ -24,6 +24,8 @@ pub enum BrokenRule {
     /// Writers overwrite what running transactions have written: dirty writes, at every level. For
     /// tables without secondary indexes, whose entries would no longer fit the rows.
     OverwriteUncommitted,
+    /// Ranges that SERIALIZABLE has read are not locked: rows appear in them.
+    SkipRangeLock,
 }
 
 #[cfg(feature = "broken")]
@@ -62,12 +64,13 @@ mod breaking {
 
     impl BrokenRule {
         /// All rules, in the order of their names in the documentation.
-        pub const ALL: [BrokenRule; 5] = [
+        pub const ALL: [BrokenRule; 6] = [
             BrokenRule::SkipRowLock,
             BrokenRule::SkipFirstCommitterCheck,
             BrokenRule::StaleSnapshot,
             BrokenRule::DirtyRead,
             BrokenRule::OverwriteUncommitted,
+            BrokenRule::SkipRangeLock,
         ];
 
         /// The name in options and in the environment.
@@ -78,6 +81,7 @@ mod breaking {
                 BrokenRule::StaleSnapshot => "stale_snapshot",
                 BrokenRule::DirtyRead => "dirty_read",
                 BrokenRule::OverwriteUncommitted => "overwrite_uncommitted",
+                BrokenRule::SkipRangeLock => "skip_range_lock",
             }
         }
 

@@ -115,9 +115,14 @@ impl Transaction {
         }
     }
 
-    /// Gives every row back to those who wait for it.
+    /// Gives every row and every range back to those who wait for it.
     pub(super) fn end_locking(&mut self) {
         if let Some(participant) = self.participant.take() {
+            // Before the rows: who waits for a range stands in the queue of a row, and must not
+            // find the range again when it is woken.
+            for tree in participant.take_ranged_trees() {
+                self.system.ranges().release(tree, &participant);
+            }
             for row in participant.take_rows() {
                 self.system.locks().release(row, &participant);
             }

@@ -239,6 +239,36 @@ impl LockTable {
         outcome
     }
 
+    /// Takes a place in the row's queue behind transactions that hold a range around it, which
+    /// become shared holders of the row.
+    pub fn enqueue_behind(
+        &self,
+        row: Row,
+        name: &RowName,
+        who: &Arc<Participant>,
+        mode: LockMode,
+        holders: &[Arc<Participant>],
+    ) -> Enqueued {
+        let shard = self.shard(row);
+        let mut rows = shard.rows.lock();
+        let queue = rows.entry(row).or_insert_with(|| {
+            shard.count.fetch_add(1, Ordering::Relaxed);
+            Queue::new(name)
+        });
+        for holder in holders {
+            // One that has ended by now is in nobody's way.
+            if queue.position(holder).is_none() {
+                queue.enter(row, holder, LockMode::Shared);
+            }
+        }
+        let outcome = queue.enqueue(row, who, mode, None);
+        if queue.is_empty() {
+            rows.remove(&row);
+            shard.count.fetch_sub(1, Ordering::Relaxed);
+        }
+        outcome
+    }
+
     /// Leaves the row's queue (late, killed, chosen as victim). Whether the lock was granted first.
     pub fn leave(&self, row: Row, who: &Arc<Participant>) -> bool {
         let shard = self.shard(row);
@@ -365,6 +395,26 @@ impl Queue {
         })
     }
 
+    /// Makes `who` a holder for what it holds elsewhere: the row's header, or a range. False when
+    /// it has ended.
+    fn enter(&mut self, row: Row, who: &Arc<Participant>, mode: LockMode) -> bool {
+        if !who.add_row(row) {
+            return false;
+        }
+        self.holders.push(Holder {
+            who: who.clone(),
+            mode,
+        });
+        // Where it waits here itself it goes first, as every holder that wants more.
+        let waits = |waiter: &Waiter| Arc::ptr_eq(&waiter.who, who);
+        if let Some(waiter) = self.waiters.iter().position(waits) {
+            if let Some(waiter) = self.waiters.remove(waiter) {
+                self.waiters.push_front(waiter);
+            }
+        }
+        true
+    }
+
     fn enqueue(
         &mut self,
         row: Row,
@@ -377,13 +427,9 @@ impl Queue {
                 Some(held) => self.holders[held].mode = LockMode::Exclusive,
                 None => {
                     // Fails when the writer has ended: then there is nothing to wait for.
-                    if !writer.add_row(row) {
+                    if !self.enter(row, writer, LockMode::Exclusive) {
                         return Enqueued::Retry;
                     }
-                    self.holders.push(Holder {
-                        who: writer.clone(),
-                        mode: LockMode::Exclusive,
-                    });
                 }
             },
             None => {

@@ -31,6 +31,7 @@ mod lock;
 mod order;
 mod participant;
 mod purge;
+mod range;
 mod read;
 mod redo;
 mod rollback;
@@ -61,7 +62,7 @@ pub use redo::{Change, ChangeReader, ChangeRecord, RedoBuffer, KIND_CHANGES, KIN
 pub use row_name::RowName;
 pub use snapshot::ReadView;
 pub use system::{System, SystemStats, Trees};
-pub use transaction::{KillHandle, Savepoint, Transaction};
+pub use transaction::{KillHandle, RangeLocker, Savepoint, Transaction};
 pub use version::{encode_settled, live_payload, Header, Origin, UndoPtr, MAX_HEADER, MAX_PAYLOAD};
 pub use wait::{Conflict, LockRow};
 pub use write::{Delete, Put, PutMode};

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
 
 use super::lock::Row;
 use super::version::UndoPtr;
-use crate::ids::Lsn;
+use crate::ids::{Lsn, TreeId};
 
 /// How a wait stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,6 +137,8 @@ pub(super) struct Participant {
     work: AtomicU64,
     /// Rows in whose queues it stands as holder; `None` once it has ended.
     rows: Mutex<Option<Vec<Row>>>,
+    /// Trees in which it holds ranges.
+    ranged_trees: Mutex<SmallVec<[TreeId; 4]>>,
     pub parker: Arc<Parker>,
     /// What others see of it, and nothing depends on.
     pub shown: Shown,
@@ -166,6 +169,7 @@ impl Participant {
             first_redo: AtomicU64::new(u64::MAX),
             work: AtomicU64::new(0),
             rows: Mutex::new(Some(Vec::new())),
+            ranged_trees: Mutex::default(),
             parker,
             shown: Shown::default(),
         })
@@ -219,6 +223,16 @@ impl Participant {
     /// Rows with an entry in the lock table that it holds.
     pub fn held_rows(&self) -> usize {
         self.rows.lock().as_ref().map_or(0, Vec::len)
+    }
+
+    /// Remembers that it holds ranges in `tree`. Once for each tree.
+    pub fn add_ranged_tree(&self, tree: TreeId) {
+        self.ranged_trees.lock().push(tree);
+    }
+
+    /// Ends: gives the trees in which to release ranges.
+    pub fn take_ranged_trees(&self) -> SmallVec<[TreeId; 4]> {
+        std::mem::take(&mut *self.ranged_trees.lock())
     }
 
     /// Ends: gives the rows to release.

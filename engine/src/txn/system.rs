@@ -12,6 +12,7 @@ use super::latest_deadlock::{DeadlockReport, LatestDeadlock, Statements};
 use super::lock::LockTable;
 use super::order::CommitOrder;
 use super::purge::PurgeThread;
+use super::range::RangeTable;
 use super::redo::RedoBuffer;
 use super::settle::Settle;
 use super::snapshot::SnapshotRegistry;
@@ -87,6 +88,8 @@ pub struct SystemStats {
     pub deadlocks: u64,
     /// Rows with an entry in the lock table.
     pub locked_rows: u64,
+    /// Transactions that hold key ranges, counted once for each tree.
+    pub range_holders: u64,
     /// Ended transactions whose undo is not purged yet.
     pub unpurged: u64,
     /// Dropped transactions whose rollback failed and is tried again.
@@ -120,6 +123,7 @@ pub struct System {
     order: Arc<CommitOrder>,
     snapshots: Arc<SnapshotRegistry>,
     locks: LockTable,
+    ranges: RangeTable,
     /// Held while a waiter enters a queue and looks for a deadlock.
     pub(super) waits: Mutex<()>,
     streams: UndoStreams,
@@ -158,6 +162,7 @@ impl System {
             order: Arc::new(CommitOrder::new(TxId(1))),
             snapshots: SnapshotRegistry::new(),
             locks: LockTable::default(),
+            ranges: RangeTable::default(),
             waits: Mutex::new(()),
             streams: UndoStreams::default(),
             gate: Gate::default(),
@@ -235,6 +240,7 @@ impl System {
             lock_timeouts: self.counters.lock_timeouts.load(Ordering::Relaxed),
             deadlocks: self.counters.deadlocks.load(Ordering::Relaxed),
             locked_rows: self.locks.len() as u64,
+            range_holders: self.ranges.len() as u64,
             unpurged,
             abandoned: self.abandoned.len() as u64,
             undo_pages,
@@ -278,6 +284,10 @@ impl System {
 
     pub(super) fn locks(&self) -> &LockTable {
         &self.locks
+    }
+
+    pub(super) fn ranges(&self) -> &RangeTable {
+        &self.ranges
     }
 
     pub(super) fn streams(&self) -> &UndoStreams {

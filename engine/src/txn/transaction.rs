@@ -8,6 +8,7 @@ use super::broken::BrokenRule;
 #[cfg(feature = "broken")]
 use super::broken::Stale;
 use super::participant::{micros_now, Parker, Participant};
+use super::range::Holders;
 use super::redo::RedoBuffer;
 #[cfg(feature = "broken")]
 use super::snapshot::Horizon;
@@ -18,6 +19,7 @@ use super::version::UndoPtr;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, TxId};
 use crate::settings::Isolation;
+use crate::tree::Tree;
 
 /// Interrupts a transaction's lock waits from another thread.
 #[derive(Clone)]
@@ -35,6 +37,29 @@ impl KillHandle {
     /// Takes the interruption back.
     pub fn clear(&self) {
         self.parker.clear_kill();
+    }
+}
+
+/// Locks ranges of keys for one transaction; of no use after its end.
+pub struct RangeLocker {
+    system: Arc<System>,
+    who: Arc<Participant>,
+}
+
+impl RangeLocker {
+    /// Enters a range of keys of a tree, from `from` up to, not including, `to` (`None`: all
+    /// behind): until the transaction ends nobody else writes a record there. To be called with no
+    /// latch held, and before the leaf that holds the range is copied. A record of a running writer
+    /// may stand there already: [`Transaction::settled_payload`] waits for it.
+    pub fn lock(&self, tree: &Tree, from: &[u8], to: Option<&[u8]>) {
+        if !self.system.breaks(BrokenRule::SkipRangeLock) {
+            self.system.ranges().add(tree.id(), &self.who, from, to);
+        }
+    }
+
+    /// Every transaction below has ended by now.
+    pub fn oldest_writer(&self) -> TxId {
+        self.system.order().newest().low
     }
 }
 
@@ -79,6 +104,8 @@ pub struct Transaction {
     pub(super) redo_parts: u64,
     pub(super) generation: u64,
     pub(super) lock_wait_timeout: Duration,
+    /// Whose ranges the last write ran into.
+    pub(super) blocked_by: Holders,
 }
 
 impl Transaction {
@@ -108,6 +135,7 @@ impl Transaction {
             redo_parts: 0,
             generation: 0,
             lock_wait_timeout,
+            blocked_by: Holders::new(),
         }
     }
 
@@ -272,6 +300,14 @@ impl Transaction {
         }
         self.registered = false;
         self.slot.clear();
+    }
+
+    /// What enters ranges for this transaction.
+    pub fn range_locker(&mut self) -> RangeLocker {
+        RangeLocker {
+            system: self.system.clone(),
+            who: self.participant().clone(),
+        }
     }
 
     /// How long [`Transaction::wait`] waits; zero: not at all.

@@ -25,6 +25,8 @@ pub struct Conflict {
     /// The running writer whose version stands in the tree; `None`: the entry in the lock table
     /// has holders.
     writer: Option<TxId>,
+    /// Other transactions hold ranges around the row: those that the write found.
+    ranges: bool,
     mode: LockMode,
 }
 
@@ -34,6 +36,7 @@ impl Conflict {
             row: Row::new(tree, key),
             name: RowName::new(tree, key),
             writer: Some(writer),
+            ranges: false,
             mode,
         }
     }
@@ -43,7 +46,18 @@ impl Conflict {
             row: Row::new(tree, key),
             name: RowName::new(tree, key),
             writer: None,
+            ranges: false,
             mode,
+        }
+    }
+
+    pub(super) fn with_ranges(tree: TreeId, key: &[u8]) -> Self {
+        Conflict {
+            row: Row::new(tree, key),
+            name: RowName::new(tree, key),
+            writer: None,
+            ranges: true,
+            mode: LockMode::Exclusive,
         }
     }
 }
@@ -126,6 +140,50 @@ impl Transaction {
         })?
     }
 
+    /// The payload of a record once no other transaction is writing it, waiting as long as allowed;
+    /// `None`: no row. It stays so where the transaction holds a range around the key. Not inside
+    /// the gate. `buf` takes the payload.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::wait`], and of reading.
+    pub fn settled_payload<'a>(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        buf: &'a mut Vec<u8>,
+    ) -> Result<Option<&'a [u8]>> {
+        let own = self.txid;
+        loop {
+            let system = self.system.clone();
+            let conflict = tree.read(key, |value, _| {
+                buf.clear();
+                let Some(value) = value else {
+                    return Ok(None);
+                };
+                let (header, payload) = Header::decode(value)?;
+                match header.txid() {
+                    Some(writer)
+                        if writer != own && system.order().status(writer) == Status::Active =>
+                    {
+                        let mode = LockMode::Shared;
+                        Ok(Some(Conflict::with_writer(tree.id(), key, writer, mode)))
+                    }
+                    _ if header.deleted => Ok(None),
+                    _ => {
+                        // An empty payload is a row too.
+                        buf.push(0);
+                        buf.extend_from_slice(payload);
+                        Ok(None)
+                    }
+                }
+            })??;
+            match conflict {
+                Some(conflict) => self.wait(&conflict)?,
+                None => return Ok(buf.get(1..)),
+            }
+        }
+    }
+
     /// Waits until what was in the way may be gone; then try again from the top. Not inside the
     /// gate. First come, first served: whoever is woken holds the row's place against newcomers.
     ///
@@ -153,20 +211,29 @@ impl Transaction {
         {
             // One waiter at a time: the last to close a circle sees all of it.
             let _waits = system.waits.lock();
-            let outcome =
-                system
-                    .locks()
-                    .enqueue(row, &conflict.name, &me, conflict.mode, writer.as_ref());
+            let locks = system.locks();
+            let (name, mode) = (&conflict.name, conflict.mode);
+            let holders = std::mem::take(&mut self.blocked_by);
+            let outcome = if conflict.ranges {
+                locks.enqueue_behind(row, name, &me, mode, &holders)
+            } else {
+                locks.enqueue(row, name, &me, mode, writer.as_ref())
+            };
             if outcome == Enqueued::Retry {
                 return Ok(());
             }
-            while let Some(circle) = find_circle(system.locks(), &me) {
-                // Before the victim is woken, and goes on to something else.
-                let latest = &system.latest_deadlock;
-                let report = latest.describe(&circle, system.locks(), system.snapshots());
-                if circle.victim.parker.wake(WaitState::Victim) {
-                    system.counters.deadlocks.fetch_add(1, Ordering::Relaxed);
-                    latest.set(report);
+            // Others that wait for the row now wait for the holders that came with this waiter:
+            // a circle can close that does not go through it.
+            let entered = holders.iter().filter(|_| conflict.ranges);
+            for start in std::iter::once(&me).chain(&writer).chain(entered) {
+                while let Some(circle) = find_circle(locks, start) {
+                    // Before the victim is woken, and goes on to something else.
+                    let latest = &system.latest_deadlock;
+                    let report = latest.describe(&circle, locks, system.snapshots());
+                    if circle.victim.parker.wake(WaitState::Victim) {
+                        system.counters.deadlocks.fetch_add(1, Ordering::Relaxed);
+                        latest.set(report);
+                    }
                 }
             }
         }

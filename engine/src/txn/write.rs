@@ -133,6 +133,7 @@ impl Transaction {
         let (Some(undo), Some(participant)) = (&mut self.undo, &self.participant) else {
             return Err(Error::Internal("a writer has no undo stream".into()));
         };
+        let blocked_by = &mut self.blocked_by;
         // Nothing may fail or wait below the leaf's latch, so the undo page is got ready here.
         undo.reserve(system.pool(), MAX_RECORD - MAX_KEY + key.len())?;
 
@@ -182,6 +183,14 @@ impl Transaction {
             }
             if let Some(refused) = refused {
                 return (Change::Keep, Ok((refused, None)));
+            }
+            // A record of its own is in nobody's way: who has looked here since waits for it.
+            if found.writer != Some(txid) {
+                *blocked_by = system.ranges().holders(tree_id, key, participant);
+                if !blocked_by.is_empty() {
+                    let conflict = Conflict::with_ranges(tree_id, key);
+                    return (Change::Keep, Ok((Put::Conflict(conflict), None)));
+                }
             }
             if found.writer != Some(txid)
                 && !system

@@ -5,5 +5,6 @@ mod inspection;
 mod larger_than_memory;
 mod model;
 mod schemas;
+mod serializable;
 mod statements;
 mod threads;

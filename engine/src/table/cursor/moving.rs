@@ -3,6 +3,7 @@
 use super::{successor, Ahead, At, Cursor};
 use crate::error::Result;
 use crate::row::entry::{self, EntryRef};
+use crate::settings::Isolation;
 use crate::table::filter::Verdict;
 use crate::table::large;
 use crate::table::open_table::TableTrees;
@@ -10,7 +11,8 @@ use crate::table::read::RowLock;
 use crate::table::row_view::RowView;
 use crate::table::transaction::Transaction;
 use crate::table::walk::Direction;
-use crate::tree::Position;
+use crate::tree::{Position, Tree};
+use crate::txn::LockMode;
 
 impl Cursor {
     /// Whether the cursor fetches rows (rather than returning entries of a secondary index).
@@ -43,6 +45,10 @@ impl Cursor {
         let lock = txn.read_lock(asked);
         let view = txn.read_view(lock);
         let tree = trees.index(self.index)?;
+        if txn.isolation() == Isolation::Serializable {
+            // Also where there is no such entry: none can come.
+            txn.inner.lock_row(tree, key, LockMode::Shared)?;
+        }
         self.buffer.clear();
         if !txn.copy(tree, key, &view, &mut self.buffer)? {
             return Ok(false);
@@ -97,6 +103,9 @@ impl Cursor {
         let view = txn.read_view(lock);
         self.writes = txn.writes;
         self.plain = !self.batched(txn);
+        let locks_range = txn.isolation() == Isolation::Serializable;
+        self.walk
+            .set_locker(locks_range.then(|| txn.inner.range_locker()));
         let tree = trees.index(self.index)?;
         let on = self
             .walk
@@ -129,6 +138,7 @@ impl Cursor {
         }
         let tree = trees.index(self.index)?;
         let lock = txn.read_lock(self.options.lock);
+        on = self.settle(txn, tree, on)?;
         loop {
             self.batch.clear();
             let size = if lock.is_some() {
@@ -141,6 +151,7 @@ impl Cursor {
             while collected < size {
                 if taken {
                     on = self.walk.step(&txn.inner, tree, self.direction)?;
+                    on = self.settle(txn, tree, on)?;
                     taken = false;
                 }
                 if !on || !self.within(self.walk.key(), ahead) {
@@ -185,8 +196,22 @@ impl Cursor {
             // No entry of the batch has a row.
             if taken {
                 on = self.walk.step(&txn.inner, tree, self.direction)?;
+                on = self.settle(txn, tree, on)?;
             }
         }
+    }
+
+    /// Where a serializable walk has come to a record that another transaction may be writing:
+    /// waits for that one, and passes over the record if it is none.
+    fn settle(&mut self, txn: &mut Transaction, tree: &Tree, mut on: bool) -> Result<bool> {
+        while on && self.walk.unsure() {
+            let key = self.walk.key();
+            match txn.inner.settled_payload(tree, key, &mut self.buffer)? {
+                Some(payload) => self.walk.set_payload(payload),
+                None => on = self.walk.step(&txn.inner, tree, self.direction)?,
+            }
+        }
+        Ok(on)
     }
 
     /// What the filter says of the entry that the walk stands on.
@@ -286,6 +311,11 @@ impl Cursor {
             && direction == self.direction
             && (lock.is_some() || view.csn == self.walk.view.csn)
             && self.knows_writes(txn);
+        if self.same_prefix && ahead == Ahead::End && self.walk.locks() {
+            // The cursor goes beyond what the last seek was for, and the lock with it.
+            self.same_prefix = false;
+            self.set_stop();
+        }
         if !goes_on {
             self.direction = direction;
             let mut here = std::mem::take(&mut self.point_key);

@@ -1,0 +1,247 @@
+//! Range locks: what a serializable transaction has looked at, also where it found nothing.
+//!
+//! A range is a stretch of keys of one tree. Ranges never exclude each other; they exclude writers:
+//! whoever writes a record of a tree asks who else holds a range around its key, and waits for
+//! those. A reader enters its range *before* it copies the leaf; a writer asks with the leaf
+//! latched exclusively. So the leaf latch decides which of the two came first, as it does for row
+//! locks: see `docs/locking.md`. Where no transaction is serializable a writer pays one load.
+//!
+//! Predicate locks over key ranges: Eswaran, Gray, Lorie, Traiger, "The notions of consistency and
+//! predicate locks in a database system", CACM 19(11), 1976.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use crossbeam_utils::CachePadded;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::participant::Participant;
+use crate::ids::TreeId;
+
+const SHARDS: usize = 64;
+
+/// The ranges of one transaction in one tree: beginning → end, which is not within; `None`: the
+/// range has no end. They neither overlap nor touch.
+#[derive(Debug, Default)]
+pub(super) struct Ranges(BTreeMap<Box<[u8]>, Option<Box<[u8]>>>);
+
+impl Ranges {
+    /// Adds the keys from `from` up to, not including, `to`.
+    pub fn add(&mut self, from: &[u8], to: Option<&[u8]>) {
+        if to.is_some_and(|to| to <= from) {
+            return;
+        }
+        // What begins before, and reaches as far as `from`, is grown.
+        let before = self.0.range_mut::<[u8], _>(up_to(from)).next_back();
+        let (begin, mut end) = match before {
+            Some((begin, end)) if reaches(end.as_deref(), from) => {
+                if end.is_none() || (to.is_some() && end.as_deref() >= to) {
+                    return;
+                }
+                *end = to.map(Into::into);
+                (begin.clone(), end.clone())
+            }
+            _ => {
+                let (begin, end): (Box<[u8]>, _) = (from.into(), to.map(Into::into));
+                self.0.insert(begin.clone(), end.clone());
+                (begin, end)
+            }
+        };
+        // What it reaches now is taken in.
+        let behind = (Bound::Excluded(&*begin), Bound::Unbounded);
+        while let Some((next, next_end)) = self.0.range::<[u8], _>(behind).next() {
+            if !reaches(end.as_deref(), next) {
+                break;
+            }
+            let next = next.clone();
+            let next_end = next_end.clone();
+            self.0.remove(&next);
+            if end.is_some() && (next_end.is_none() || next_end > end) {
+                end = next_end;
+                self.0.insert(begin.clone(), end.clone());
+            }
+        }
+    }
+
+    /// Whether `key` lies in a range.
+    pub fn covers(&self, key: &[u8]) -> bool {
+        let before = self.0.range::<[u8], _>(up_to(key)).next_back();
+        before.is_some_and(|(_, end)| end.as_deref().is_none_or(|end| key < end))
+    }
+}
+
+fn up_to(key: &[u8]) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    (Bound::Unbounded, Bound::Included(key))
+}
+
+/// Whether a range with this end overlaps or touches one that begins at `key`.
+fn reaches(end: Option<&[u8]>, key: &[u8]) -> bool {
+    end.is_none_or(|end| end >= key)
+}
+
+struct Held {
+    who: Arc<Participant>,
+    ranges: Ranges,
+}
+
+#[derive(Default)]
+struct Shard {
+    /// Holders in all trees of the shard, readable without the mutex.
+    count: AtomicUsize,
+    trees: Mutex<HashMap<TreeId, Vec<Held>>>,
+}
+
+/// See the module's text.
+pub(super) struct RangeTable {
+    shards: Box<[CachePadded<Shard>]>,
+}
+
+impl Default for RangeTable {
+    fn default() -> Self {
+        RangeTable {
+            shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
+        }
+    }
+}
+
+/// Transactions in a writer's way.
+pub(super) type Holders = SmallVec<[Arc<Participant>; 4]>;
+
+impl RangeTable {
+    fn shard(&self, tree: TreeId) -> &Shard {
+        &self.shards[tree.0 as usize % SHARDS]
+    }
+
+    /// Enters the keys from `from` up to, not including, `to` (`None`: all behind). Called with no
+    /// latch held, before the leaf that holds them is copied.
+    pub fn add(&self, tree: TreeId, who: &Arc<Participant>, from: &[u8], to: Option<&[u8]>) {
+        let shard = self.shard(tree);
+        let mut trees = shard.trees.lock();
+        let holders = trees.entry(tree).or_default();
+        let at = match holders.iter().position(|held| Arc::ptr_eq(&held.who, who)) {
+            Some(at) => at,
+            None => {
+                who.add_ranged_tree(tree);
+                shard.count.fetch_add(1, Ordering::Relaxed);
+                holders.push(Held {
+                    who: who.clone(),
+                    ranges: Ranges::default(),
+                });
+                holders.len() - 1
+            }
+        };
+        holders[at].ranges.add(from, to);
+    }
+
+    /// The other transactions that have a range around `key`. Called by a writer with the key's
+    /// leaf latched exclusively.
+    #[inline]
+    pub fn holders(&self, tree: TreeId, key: &[u8], who: &Arc<Participant>) -> Holders {
+        // The leaf latch orders this load after the entry of whoever copied the leaf before.
+        if self.shard(tree).count.load(Ordering::Acquire) == 0 {
+            return Holders::new();
+        }
+        self.find_holders(tree, key, who)
+    }
+
+    fn find_holders(&self, tree: TreeId, key: &[u8], who: &Arc<Participant>) -> Holders {
+        let trees = self.shard(tree).trees.lock();
+        let Some(holders) = trees.get(&tree) else {
+            return Holders::new();
+        };
+        holders
+            .iter()
+            .filter(|held| !Arc::ptr_eq(&held.who, who) && held.ranges.covers(key))
+            .map(|held| held.who.clone())
+            .collect()
+    }
+
+    /// Gives up all ranges of `who` in a tree.
+    pub fn release(&self, tree: TreeId, who: &Arc<Participant>) {
+        let shard = self.shard(tree);
+        let mut trees = shard.trees.lock();
+        let Some(holders) = trees.get_mut(&tree) else {
+            return;
+        };
+        if let Some(at) = holders.iter().position(|held| Arc::ptr_eq(&held.who, who)) {
+            holders.swap_remove(at);
+            shard.count.fetch_sub(1, Ordering::Relaxed);
+            if holders.is_empty() {
+                trees.remove(&tree);
+            }
+        }
+    }
+
+    /// Holders, counted once for each tree.
+    pub fn len(&self) -> usize {
+        self.shards
+            .iter()
+            .map(|shard| shard.count.load(Ordering::Relaxed))
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn key() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(0u8..4, 0..3)
+    }
+
+    fn all_keys() -> Vec<Vec<u8>> {
+        let mut keys = vec![vec![]];
+        for length in 0..3 {
+            for key in keys.clone() {
+                if key.len() == length {
+                    keys.extend((0..5).map(|byte| [&key[..], &[byte]].concat()));
+                }
+            }
+        }
+        keys
+    }
+
+    proptest! {
+        /// Exactly the keys of the ranges that were added are covered, in few pieces.
+        #[test]
+        fn covers_what_was_added(added in prop::collection::vec((key(), prop::option::of(key())), 0..12)) {
+            let mut ranges = Ranges::default();
+            for (from, to) in &added {
+                ranges.add(from, to.as_deref());
+            }
+            for key in all_keys() {
+                let expected = added
+                    .iter()
+                    .any(|(from, to)| *from <= key && to.as_ref().is_none_or(|to| key < *to));
+                prop_assert_eq!(ranges.covers(&key), expected, "{:?} in {:?}", key, ranges);
+            }
+            let pieces: Vec<_> = ranges.0.iter().collect();
+            for pair in pieces.windows(2) {
+                prop_assert!(!reaches(pair[0].1.as_deref(), pair[1].0), "{:?}", ranges);
+            }
+        }
+    }
+
+    #[test]
+    fn only_others_are_in_the_way_and_only_while_they_hold() {
+        let table = RangeTable::default();
+        let [a, b] = [(); 2].map(|()| Participant::new(Default::default()));
+        let (tree, other) = (TreeId(1), TreeId(1 + SHARDS as u32));
+        let blocks = |tree, key: &[u8], who| !table.holders(tree, key, who).is_empty();
+        table.add(tree, &a, b"b", Some(b"d"));
+        table.add(tree, &a, b"d", None);
+        table.add(tree, &b, b"x", Some(b"y"));
+        assert!(blocks(tree, b"c", &b) && !blocks(tree, b"c", &a));
+        assert!(!blocks(tree, b"a", &b) && !blocks(other, b"c", &b));
+        assert_eq!(table.holders(tree, b"x", &b).len(), 1);
+        assert_eq!(table.len(), 2);
+        table.release(tree, &a);
+        table.release(tree, &a);
+        assert!(!blocks(tree, b"c", &b));
+        assert_eq!(table.len(), 1);
+    }
+}
