@@ -26,6 +26,9 @@ pub(super) struct Walk {
     image: Option<LeafImage>,
     at: usize,
     all_visible: bool,
+    /// The last step led behind the last record: the leaf at hand may then be another than the one
+    /// that the walk last stood in, and `at` says nothing about it.
+    ended: bool,
     /// Where [`Walk::step_within`] ends: keys from here on are not wanted. `None`: nowhere.
     stop: Option<Vec<u8>>,
     /// The first record of the leaf that is not below `stop`.
@@ -65,6 +68,7 @@ impl Walk {
             image: None,
             at: 0,
             all_visible: false,
+            ended: false,
             stop: None,
             limit: 0,
             view: ReadView {
@@ -171,6 +175,7 @@ impl Walk {
         direction: Direction,
     ) -> Result<bool> {
         self.view = view;
+        self.ended = false;
         self.unsure = false;
         let found = if self.locker.is_some() {
             self.copy_locked(tree, position, direction, true)?
@@ -335,9 +340,13 @@ impl Walk {
         Ok(at)
     }
 
-    /// Goes to the next visible record in `direction`; false at the end.
+    /// Goes to the next visible record in `direction`, which stays the same from seek to seek; false at
+    /// the end, and from then on.
     #[inline]
     pub fn step(&mut self, txn: &Transaction, tree: &Tree, direction: Direction) -> Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
         match direction {
             Direction::Forward => self.forward(txn, tree, self.at + 1),
             Direction::Backward => self.backward(txn, tree, self.at),
@@ -356,7 +365,10 @@ impl Walk {
             }
             match self.next_leaf(tree, Direction::Forward)? {
                 Some(on) => at = on,
-                None => return Ok(false),
+                None => {
+                    self.ended = true;
+                    return Ok(false);
+                }
             }
         }
     }
@@ -372,7 +384,10 @@ impl Walk {
             }
             match self.next_leaf(tree, Direction::Backward)? {
                 Some(on) => at = on,
-                None => return Ok(false),
+                None => {
+                    self.ended = true;
+                    return Ok(false);
+                }
             }
         }
     }

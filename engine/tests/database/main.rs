@@ -1,6 +1,7 @@
 //! The whole database through its public interface, against models.
 
 mod ascii;
+mod index_scans;
 mod inspection;
 mod larger_than_memory;
 mod model;

@@ -307,7 +307,7 @@ impl Cursor {
     ) -> Result<bool> {
         let lock = txn.read_lock(self.options.lock);
         let view = txn.read_view(lock);
-        let goes_on = !matches!(self.at, At::Point | At::PointEntry)
+        let mut goes_on = !matches!(self.at, At::Point | At::PointEntry)
             && direction == self.direction
             && (lock.is_some() || view.csn == self.walk.view.csn)
             && self.knows_writes(txn);
@@ -315,6 +315,8 @@ impl Cursor {
             // The cursor goes beyond what the last seek was for, and the lock with it.
             self.same_prefix = false;
             self.set_stop();
+            // The walk may have come to its end where the lock did.
+            goes_on = false;
         }
         if !goes_on {
             self.direction = direction;

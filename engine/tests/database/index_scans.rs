@@ -1,0 +1,86 @@
+//! What a scan of a secondary index returns after rows have moved within the index.
+
+use peregrine::{
+    Column, ColumnType, Cursor, CursorOptions, Database, Index, Isolation, Key, Seek, TableSchema,
+    Value,
+};
+use rand::{Rng, SeedableRng};
+
+use crate::schemas::options;
+
+const GROUPS: u32 = 3;
+const ROWS: u32 = 12;
+
+/// Rows come, go and move between groups, some of them more than once in a transaction; after every
+/// change each group is read through the index, by every way to seek it.
+#[test]
+fn rows_that_move_in_an_index_are_seen_once_and_where_they_are() {
+    let int = || ColumnType::Int {
+        bytes: 4,
+        signed: false,
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    let schema = TableSchema {
+        columns: vec![
+            Column::new("id", int()),
+            Column::new("group", int()),
+            Column::new("version", int()),
+        ],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![Index::new("by_group", &[1])],
+        user: vec![],
+    };
+    let table = db.create_table("t", &schema).unwrap();
+    let mut rng = rand::rngs::StdRng::seed_from_u64(1);
+    let mut there = vec![None; ROWS as usize];
+    for version in 1..4_000_u32 {
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        let before = there.clone();
+        for _ in 0..rng.random_range(1..4) {
+            let id = rng.random_range(0..ROWS);
+            let group = rng.random_range(0..=GROUPS);
+            let key = table.encode_key(0, &[id.into()]).unwrap();
+            let row = [id.into(), group.into(), version.into()];
+            match (there[id as usize], group < GROUPS) {
+                (None, true) => txn.insert(&table, &row).unwrap(),
+                (Some(_), true) => txn.update(&table, &key, &row).unwrap(),
+                (Some(_), false) => txn.delete(&table, &key).unwrap(),
+                (None, false) => {}
+            }
+            there[id as usize] = (group < GROUPS).then_some((group, version));
+        }
+        if rng.random_bool(0.2) {
+            txn.rollback().unwrap();
+            there = before;
+        } else {
+            txn.commit().unwrap();
+        }
+        let mut txn = db.begin(Isolation::ReadCommitted);
+        for group in 0..GROUPS {
+            let expected: Vec<(u64, u64)> = (0_u64..)
+                .zip(&there)
+                .filter_map(|(id, at)| at.filter(|at| at.0 == group).map(|at| (id, at.1.into())))
+                .collect();
+            for to in [Seek::Exact, Seek::AtOrAfter] {
+                let prefix = table.encode_key(1, &[group.into()]).unwrap();
+                let mut cursor = Cursor::new(&table, 1, CursorOptions::default());
+                cursor.set_end(&prefix, true);
+                let mut found = Vec::new();
+                let mut more = cursor.seek(&mut txn, &prefix, to).unwrap();
+                while more {
+                    let row = cursor.row().unwrap();
+                    let number = |column| match row.get(column).unwrap() {
+                        Value::UInt(number) => number,
+                        other => panic!("{other:?}"),
+                    };
+                    assert_eq!(number(1), u64::from(group), "change {version}, {to:?}");
+                    found.push((number(0), number(2)));
+                    more = cursor.next(&mut txn).unwrap();
+                }
+                assert_eq!(found, expected, "change {version}, group {group}, {to:?}");
+            }
+        }
+        txn.commit().unwrap();
+    }
+}
