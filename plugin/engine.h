@@ -31,6 +31,9 @@ constexpr const char *kTemporaryPrefix = "#temporary/";
 /* How long the statement may wait for a row lock, in seconds. */
 uint lock_wait_seconds(THD *thd);
 
+/* Whether error 1205 rolls back the transaction, and not the statement alone. */
+bool rollback_on_timeout();
+
 /* plugin.cc */
 extern st_mysql_sys_var *system_variables[];
 

@@ -31,7 +31,7 @@ int server_error(int code, THD *thd, int end) {
       return HA_ERR_LOCK_DEADLOCK;
     case PEREGRINE_LOCK_TIMEOUT:
     case PEREGRINE_LOCK_NOT_AVAILABLE:
-      if (thd) thd->mark_transaction_to_rollback(false);
+      if (thd) thd->mark_transaction_to_rollback(rollback_on_timeout());
       return HA_ERR_LOCK_WAIT_TIMEOUT;
     case PEREGRINE_INTERRUPTED:
       return HA_ERR_ABORTED_BY_USER;

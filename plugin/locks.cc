@@ -7,7 +7,12 @@
 
 namespace peregrine {
 
+static bool skips_locked(thr_lock_type type) {
+  return type == TL_READ_SKIP_LOCKED || type == TL_WRITE_SKIP_LOCKED;
+}
+
 THR_LOCK_DATA **RowHandler::store_lock(THD *, THR_LOCK_DATA **to, thr_lock_type type) {
+  if (type != TL_IGNORE) skip_locked_ = skips_locked(type);
   switch (type) {
     case TL_IGNORE:
       break;
@@ -34,7 +39,7 @@ int RowHandler::external_lock(THD *thd, int type) {
   if (!connection) return HA_ERR_OUT_OF_MEM;
   if (int error = begin_statement(thd, connection)) return error;
   if (type == F_WRLCK) stored_lock_ = PEREGRINE_LOCK_EXCLUSIVE;
-  lock_ = stored_lock_;
+  use_lock(stored_lock_);
   connection->tables++;
   connection_ = connection;
   return 0;
@@ -46,13 +51,19 @@ int RowHandler::start_stmt(THD *thd, thr_lock_type type) {
   if (!connection) return HA_ERR_OUT_OF_MEM;
   if (int error = begin_statement(thd, connection)) return error;
   connection_ = connection;
+  skip_locked_ = skips_locked(type);
   if (type >= TL_FIRST_WRITE)
-    lock_ = PEREGRINE_LOCK_EXCLUSIVE;
+    use_lock(PEREGRINE_LOCK_EXCLUSIVE);
   else if (type == TL_READ_WITH_SHARED_LOCKS || type == TL_READ_SKIP_LOCKED)
-    lock_ = PEREGRINE_LOCK_SHARED;
+    use_lock(PEREGRINE_LOCK_SHARED);
   else
-    lock_ = PEREGRINE_LOCK_NONE;
+    use_lock(PEREGRINE_LOCK_NONE);
   return 0;
+}
+
+void RowHandler::use_lock(peregrine_lock lock) {
+  lock_ = lock;
+  if (skip_locked_ && lock != PEREGRINE_LOCK_NONE) lock_ |= PEREGRINE_SKIP_LOCKED;
 }
 
 }  // namespace peregrine

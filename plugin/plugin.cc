@@ -70,14 +70,22 @@ static MYSQL_THDVAR_UINT(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
                          "1205; 0 does not wait. lock_wait_timeout, where less, counts instead",
                          nullptr, nullptr, 50, 0, 1 << 30, 0);
 
+static my_bool rollback_all_on_timeout;
+
+static MYSQL_SYSVAR_BOOL(rollback_on_timeout, rollback_all_on_timeout, PLUGIN_VAR_OPCMDARG,
+                         "ON: error 1205, a row lock not granted in time, rolls back the whole "
+                         "transaction. OFF: the statement alone",
+                         nullptr, nullptr, 0);
+
+bool rollback_on_timeout() {
+  return rollback_all_on_timeout;
+}
+
 st_mysql_sys_var *system_variables[] = {
-    MYSQL_SYSVAR(buffer_pool_size),
-    MYSQL_SYSVAR(log_size),
-    MYSQL_SYSVAR(checkpoint_interval),
-    MYSQL_SYSVAR(flush_log_at_trx_commit),
-    MYSQL_SYSVAR(lock_wait_timeout),
-    MYSQL_SYSVAR(checkpoint_now),
-    nullptr,
+    MYSQL_SYSVAR(buffer_pool_size),    MYSQL_SYSVAR(log_size),
+    MYSQL_SYSVAR(checkpoint_interval), MYSQL_SYSVAR(flush_log_at_trx_commit),
+    MYSQL_SYSVAR(lock_wait_timeout),   MYSQL_SYSVAR(rollback_on_timeout),
+    MYSQL_SYSVAR(checkpoint_now),      nullptr,
 };
 
 uint lock_wait_seconds(THD *thd) {

@@ -21,7 +21,7 @@ handler::Table_flags RowHandler::table_flags() const {
          | HA_TABLE_SCAN_ON_INDEX       /* rows stand in the clustered index */
          | HA_PRIMARY_KEY_IN_READ_INDEX /* secondary keys end with the clustered key */
          | HA_DUPLICATE_POS             /* the row in the way is known by position */
-         | HA_CAN_SQL_HANDLER |
+         | HA_CAN_SQL_HANDLER | HA_CAN_SKIP_LOCKED |
          HA_BINLOG_ROW_CAPABLE /* snapshots: statements need not repeat alike */
          | HA_ONLINE_ANALYZE | HA_CONCURRENT_OPTIMIZE | HA_CRASH_SAFE;
 }

@@ -103,6 +103,7 @@ class RowHandler final : public handler {
   /* Longest key that SQL may define, in bytes. */
   static constexpr uint kMaxKeyLength = 3072;
 
+  void use_lock(peregrine_lock lock);
   int use_key(uint key);
   int use_condition();
   static int check_condition(void *handler);
@@ -126,8 +127,9 @@ class RowHandler final : public handler {
   peregrine_handle *handle_ = nullptr;
   Connection *connection_ = nullptr;
   /* How rows are locked when read: decided by store_lock and external_lock. */
-  peregrine_lock lock_ = PEREGRINE_LOCK_NONE;
+  uint32_t lock_ = PEREGRINE_LOCK_NONE;
   peregrine_lock stored_lock_ = PEREGRINE_LOCK_NONE;
+  bool skip_locked_ = false;
   /* The columns that the statement asked for when the server decided to read a key only. */
   MY_BITMAP asked_ = {};
   bool has_asked_ = false;

@@ -28,6 +28,11 @@ Connection *connection_of(THD *thd) {
   return connection;
 }
 
+/* Whether the statement is a SELECT that changes nothing, be it in a function that it calls. */
+static bool only_reads(THD *thd) {
+  return thd->lex->sql_command == SQLCOM_SELECT && !thd->lex->requires_prelocking();
+}
+
 static uint isolation_of(THD *thd) {
   switch (thd_tx_isolation(thd)) {
     case ISO_READ_UNCOMMITTED:
@@ -35,7 +40,8 @@ static uint isolation_of(THD *thd) {
       return PEREGRINE_READ_COMMITTED;
     case ISO_SERIALIZABLE:
       /* A transaction of one read is serializable as it is: it need not lock. */
-      return in_long_transaction(thd) ? PEREGRINE_SERIALIZABLE : PEREGRINE_REPEATABLE_READ;
+      return in_long_transaction(thd) || !only_reads(thd) ? PEREGRINE_SERIALIZABLE
+                                                          : PEREGRINE_REPEATABLE_READ;
     default:
       return PEREGRINE_REPEATABLE_READ;
   }
@@ -54,6 +60,9 @@ int begin_statement(THD *thd, Connection *connection) {
                                        lock_wait_seconds(thd), statement_began(thd));
   if (unlikely(code != PEREGRINE_OK)) return server_error(code, thd);
   connection->in_statement = true;
+  /* A statement that was killed before this begins with its session interrupted already. */
+  if (unlikely(thd_kill_level(thd) != THD_IS_NOT_KILLED))
+    peregrine_session_kill(connection->session);
   trans_register_ha(thd, false, hton, 0);
   if (in_long_transaction(thd)) trans_register_ha(thd, true, hton, 0);
   return 0;

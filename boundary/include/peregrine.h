@@ -366,7 +366,8 @@ void peregrine_deadlock_free(peregrine_deadlock *deadlock);
 typedef enum peregrine_lock {
   PEREGRINE_LOCK_NONE = 0, /* snapshot read */
   PEREGRINE_LOCK_SHARED = 1,
-  PEREGRINE_LOCK_EXCLUSIVE = 2
+  PEREGRINE_LOCK_EXCLUSIVE = 2,
+  PEREGRINE_SKIP_LOCKED = 4 /* beside one of the two: rows locked by others are passed over */
 } peregrine_lock;
 
 /* Where a search goes, from a key image k. Rows "start with k" when they equal it in the parts

@@ -14,11 +14,20 @@ use crate::record::{self, has, Projection, Values};
 use crate::session::Session;
 use crate::table::{SharedTable, POSITION_LENGTH_BYTES};
 
+/// How rows are locked when they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The lock.
+    pub lock: RowLock,
+    /// Rows that others have locked are passed over.
+    pub skip_locked: bool,
+}
+
 /// What a cursor was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Purpose {
     index: usize,
-    lock: RowLock,
+    reading: Reading,
     index_only: bool,
     /// The number of the condition that the cursor has.
     condition: u64,
@@ -53,7 +62,7 @@ pub struct Handle {
     table: Arc<Table>,
     /// The server's key in use, `u32::MAX` for the table's own order.
     key: u32,
-    lock: RowLock,
+    reading: Reading,
     condition: Option<Condition>,
     conditions: u64,
     /// The cursor in use, and the one used before it: statements often take turns.
@@ -85,7 +94,10 @@ impl Handle {
             table: shared.table(),
             shared,
             key: u32::MAX,
-            lock: RowLock::None,
+            reading: Reading {
+                lock: RowLock::None,
+                skip_locked: false,
+            },
             condition: None,
             conditions: 0,
             cursor: None,
@@ -110,12 +122,12 @@ impl Handle {
     }
 
     /// Uses a key of the server's for the searches that follow.
-    pub fn use_key(&mut self, key: u32, lock: RowLock) -> Outcome {
+    pub fn use_key(&mut self, key: u32, reading: Reading) -> Outcome {
         if key != u32::MAX {
             self.layout().key(key)?;
         }
         self.key = key;
-        self.lock = lock;
+        self.reading = reading;
         self.next_end = None;
         self.current = Current::None;
         Ok(())
@@ -198,7 +210,7 @@ impl Handle {
             key => layout.key(key)?.index,
         };
         let index_only = index != 0
-            && self.lock == RowLock::None
+            && self.reading.lock == RowLock::None
             && self.condition.is_none()
             && (self.scan_projection.fits(wanted, Some(index))
                 || layout
@@ -212,7 +224,7 @@ impl Handle {
             .map_or(0, |condition| condition.number);
         let purpose = Purpose {
             index,
-            lock: self.lock,
+            reading: self.reading,
             index_only,
             condition,
         };
@@ -225,7 +237,8 @@ impl Handle {
             std::mem::swap(&mut self.cursor, &mut self.spare);
             if !same(&self.cursor) {
                 let options = CursorOptions {
-                    lock: self.lock,
+                    lock: self.reading.lock,
+                    skip_locked: self.reading.skip_locked,
                     index_only,
                 };
                 let cursor = Cursor::new(&self.table, index, options);
@@ -470,7 +483,7 @@ impl Handle {
         &mut self,
         transaction: &mut Transaction,
         position: *const u8,
-        lock: RowLock,
+        reading: Reading,
         target: Target,
     ) -> Outcome<bool> {
         let length = self.shared.position_length;
@@ -488,13 +501,14 @@ impl Handle {
         self.current = Current::None;
         let purpose = Purpose {
             index: 0,
-            lock,
+            reading,
             index_only: false,
             condition: 0,
         };
         if self.positioned.as_ref().is_none_or(|(p, _)| *p != purpose) {
             let options = CursorOptions {
-                lock,
+                lock: reading.lock,
+                skip_locked: reading.skip_locked,
                 index_only: false,
             };
             self.positioned = Some((purpose, Cursor::new(&self.table, 0, options)));
@@ -587,7 +601,7 @@ impl Handle {
         };
         if let Some((purpose, cursor)) = cursor {
             // Read with a lock, so nobody has changed it since.
-            if purpose.lock == RowLock::Exclusive && !purpose.index_only {
+            if purpose.reading.lock == RowLock::Exclusive && !purpose.index_only {
                 let now = cursor.row()?;
                 if same_row(&given, &now)? {
                     return Ok(false);

@@ -7,17 +7,22 @@ use peregrine::RowLock;
 use crate::c_types::{Check, Target};
 use crate::failure::{keep, Failure, Outcome};
 use crate::guard;
-use crate::handle::{Handle, Step};
+use crate::handle::{Handle, Reading, Step};
 use crate::session::{session, Session, SessionBox};
 use crate::table::{table, TableBox};
 
-fn row_lock(lock: u32) -> Outcome<RowLock> {
-    match lock {
-        0 => Ok(RowLock::None),
-        1 => Ok(RowLock::Shared),
-        2 => Ok(RowLock::Exclusive),
-        _ => Err(Failure::argument("kind of a lock")),
-    }
+/// `PEREGRINE_SKIP_LOCKED`.
+const SKIP_LOCKED: u32 = 4;
+
+fn reading(lock: u32) -> Outcome<Reading> {
+    let skip_locked = lock & SKIP_LOCKED != 0;
+    let lock = match lock & !SKIP_LOCKED {
+        0 => RowLock::None,
+        1 => RowLock::Shared,
+        2 => RowLock::Exclusive,
+        _ => return Err(Failure::argument("kind of a lock")),
+    };
+    Ok(Reading { lock, skip_locked })
 }
 
 /// The handle behind a pointer of the server's.
@@ -97,7 +102,7 @@ pub unsafe extern "C" fn peregrine_use_key(pointer: *mut Handle, key: u32, lock:
     guard::reading(|| {
         // SAFETY: by the caller's promise.
         let handle = unsafe { handle(pointer)? };
-        handle.use_key(key, row_lock(lock)?)?;
+        handle.use_key(key, reading(lock)?)?;
         Ok(true)
     })
 }
@@ -265,7 +270,7 @@ pub unsafe extern "C" fn peregrine_read_position(
     // SAFETY: by the caller's promise.
     unsafe {
         with(pointer, session, |handle, session| {
-            handle.read_position(session.transaction()?, position, row_lock(lock)?, target)
+            handle.read_position(session.transaction()?, position, reading(lock)?, target)
         })
     }
 }

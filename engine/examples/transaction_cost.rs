@@ -103,7 +103,7 @@ fn measure(dir: &Path, time: Duration, wants: &dyn Fn(&str) -> bool) -> Result<(
         })?;
         println!("one-row updates, {threads} threads: {updates}");
     }
-    for threads in [2, 16, 128, 512].into_iter().filter(|_| wants("one")) {
+    for threads in [2, 16, 64, 256, 512].into_iter().filter(|_| wants("one")) {
         let updates = rate(time, threads, |_| {
             let mut txn = system.begin(Isolation::ReadCommitted);
             update(&mut txn, &tree, 7, PutMode::Update)?;

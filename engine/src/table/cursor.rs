@@ -29,6 +29,9 @@ pub struct CursorOptions {
     /// READ COMMITTED; at the other levels a row that was changed after the snapshot is
     /// [`Error::WriteConflict`].
     pub lock: RowLock,
+    /// Pass over rows that other transactions have locked or are writing, rather than wait. For
+    /// locking reads.
+    pub skip_locked: bool,
     /// Return index entries without fetching their rows: [`crate::RowView::get`] gives the
     /// columns for which [`Table::index_covers`] holds. A locking cursor fetches rows anyway.
     pub index_only: bool,

@@ -4,9 +4,9 @@
 //! each page once, and pages in order), and returned in the order of the index. Batches start at
 //! one row and double, so that a reader that stops early has paid for little more than it got.
 
+use super::cursor::CursorOptions;
 use super::large;
 use super::open_table::TableTrees;
-use super::read::RowLock;
 use super::transaction::Transaction;
 use crate::error::Result;
 use crate::row::entry;
@@ -174,13 +174,14 @@ impl Batch {
         &mut self,
         txn: &mut Transaction,
         trees: &TableTrees,
-        lock: RowLock,
+        options: &CursorOptions,
         buffer: &mut Vec<u8>,
     ) -> Result<()> {
         for item in 0..self.items.len() {
             let key = self.items[item].clustered;
             let (from, to) = (key.0 as usize, key.1 as usize);
-            if txn.read_row(trees, &self.bytes[from..to], lock, buffer)? {
+            let (lock, skip) = (options.lock, options.skip_locked);
+            if txn.read_row(trees, &self.bytes[from..to], lock, skip, buffer)? {
                 let at = self.rows.len() as u32;
                 self.rows.extend_from_slice(buffer);
                 self.items[item].row = Some((at, self.rows.len() as u32));

@@ -52,7 +52,7 @@ impl Transaction {
         let mut row = std::mem::take(&mut self.read_buffer);
         let trees = table.trees.load();
         let result = self
-            .read_row(&trees, clustered_key, lock, &mut row)
+            .read_row(&trees, clustered_key, lock, false, &mut row)
             .and_then(|found| {
                 found
                     .then(|| RowView::row(table, clustered_key, &row).map(f))
@@ -82,17 +82,22 @@ impl Transaction {
         }
     }
 
-    /// Reads a row's payload into `row`, brought inside; false when there is none.
+    /// Reads a row's payload into `row`, brought inside; false when there is none, or when it would
+    /// have to be waited for, and `skip` says not to.
     pub(super) fn read_row(
         &mut self,
         trees: &TableTrees,
         key: &[u8],
         lock: RowLock,
+        skip: bool,
         row: &mut Vec<u8>,
     ) -> Result<bool> {
         let lock = self.read_lock(lock);
         if let Some(mode) = lock {
-            self.inner.lock_row(&trees.clustered, key, mode)?;
+            let clustered = &trees.clustered;
+            if !self.inner.lock_row_or_skip(clustered, key, mode, skip)? {
+                return Ok(false);
+            }
         }
         let view = self.read_view(lock);
         row.clear();

@@ -285,6 +285,7 @@ impl LockTable {
             return true;
         };
         queue.waiters.remove(at);
+        who.parker.set(WaitState::Idle);
         queue.grant(row);
         if queue.is_empty() {
             occupied.remove();
@@ -319,11 +320,8 @@ impl LockTable {
         let Some(queue) = rows.get(&row) else {
             return SmallVec::new();
         };
-        if !queue
-            .waiters
-            .iter()
-            .any(|waiter| Arc::ptr_eq(&waiter.who, who))
-        {
+        // Grants change this under the shard's mutex. The queue itself may be long.
+        if who.parker.state() != WaitState::Queued(row) {
             return SmallVec::new();
         }
         queue
@@ -406,9 +404,10 @@ impl Queue {
             mode,
         });
         // Where it waits here itself it goes first, as every holder that wants more.
-        let waits = |waiter: &Waiter| Arc::ptr_eq(&waiter.who, who);
-        if let Some(waiter) = self.waiters.iter().position(waits) {
-            if let Some(waiter) = self.waiters.remove(waiter) {
+        if who.parker.state() == WaitState::Queued(row) {
+            let waits = |waiter: &Waiter| Arc::ptr_eq(&waiter.who, who);
+            let at = self.waiters.iter().position(waits);
+            if let Some(waiter) = at.and_then(|at| self.waiters.remove(at)) {
                 self.waiters.push_front(waiter);
             }
         }
@@ -507,6 +506,29 @@ mod tests {
         assert!(locks.try_lock(row, &name(), &a, LockMode::Exclusive));
         locks.release(row, &a);
         assert_eq!(c.parker.state(), WaitState::Granted);
+    }
+
+    /// Else it would wait behind one that waits for it, and no walk over holders would find that.
+    #[test]
+    fn who_becomes_a_holder_while_it_waits_goes_first() {
+        let locks = LockTable::default();
+        let row = Row::new(TreeId(1), b"k");
+        let name = RowName::new(TreeId(1), b"k");
+        let [holder, early, ranged, late] = [(); 4].map(|()| Participant::new(Default::default()));
+        assert!(locks.try_lock(row, &name, &holder, LockMode::Exclusive));
+        for who in [&early, &ranged] {
+            locks.enqueue(row, &name, who, LockMode::Exclusive, None);
+        }
+        let in_the_way = [ranged.clone()];
+        let queued = locks.enqueue_behind(row, &name, &late, LockMode::Exclusive, &in_the_way);
+        assert_eq!(queued, Enqueued::Waiting);
+        locks.release(row, &holder);
+        assert_eq!(ranged.parker.state(), WaitState::Granted);
+        assert_eq!(early.parker.state(), WaitState::Queued(row));
+        for who in [&ranged, &early, &late] {
+            locks.release(row, who);
+        }
+        assert_eq!(locks.len(), 0);
     }
 
     #[test]

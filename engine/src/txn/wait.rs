@@ -81,10 +81,25 @@ impl Transaction {
     /// Those of [`Transaction::wait`]; [`Error::WriteConflict`] when the row was changed after
     /// this transaction's snapshot (never under READ COMMITTED).
     pub fn lock_row(&mut self, tree: &Tree, key: &[u8], mode: LockMode) -> Result<()> {
+        self.lock_row_or_skip(tree, key, mode, false).map(|_| ())
+    }
+
+    /// As [`Transaction::lock_row`]; with `skip` it gives false rather than wait.
+    ///
+    /// # Errors
+    /// As [`Transaction::lock_row`].
+    pub fn lock_row_or_skip(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        mode: LockMode,
+        skip: bool,
+    ) -> Result<bool> {
         loop {
             match self.try_lock_row(tree, key, mode)? {
-                LockRow::Done => return Ok(()),
+                LockRow::Done => return Ok(true),
                 LockRow::Changed => return Err(Error::WriteConflict),
+                LockRow::Conflict(_) if skip => return Ok(false),
                 LockRow::Conflict(conflict) => self.wait(&conflict)?,
             }
         }
@@ -142,7 +157,8 @@ impl Transaction {
 
     /// The payload of a record once no other transaction is writing it, waiting as long as allowed;
     /// `None`: no row. It stays so where the transaction holds a range around the key. Not inside
-    /// the gate. `buf` takes the payload.
+    /// the gate. With `skip`, a record that would have to be waited for counts as none. `buf` takes
+    /// the payload.
     ///
     /// # Errors
     /// Those of [`Transaction::wait`], and of reading.
@@ -150,6 +166,7 @@ impl Transaction {
         &mut self,
         tree: &Tree,
         key: &[u8],
+        skip: bool,
         buf: &'a mut Vec<u8>,
     ) -> Result<Option<&'a [u8]>> {
         let own = self.txid;
@@ -178,6 +195,7 @@ impl Transaction {
                 }
             })??;
             match conflict {
+                Some(_) if skip => return Ok(None),
                 Some(conflict) => self.wait(&conflict)?,
                 None => return Ok(buf.get(1..)),
             }

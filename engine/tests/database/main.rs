@@ -7,5 +7,6 @@ mod larger_than_memory;
 mod model;
 mod schemas;
 mod serializable;
+mod skip_locked;
 mod statements;
 mod threads;

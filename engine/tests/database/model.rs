@@ -291,7 +291,15 @@ impl World {
         let entry = &model[name];
         let index = self.rng.random_range(0..=entry.schema.indexes.len());
         let index_only = self.rng.random_bool(0.4);
-        let mut cursor = Cursor::new(&table, index, CursorOptions { lock, index_only });
+        let mut cursor = Cursor::new(
+            &table,
+            index,
+            CursorOptions {
+                lock,
+                index_only,
+                ..CursorOptions::default()
+            },
+        );
         // Some ways don't read an empty table, and then take no snapshot.
         assert!(txn.get(&table, b"", |_| ()).unwrap().is_none());
         let sorted = sorted(&entry.schema, &entry.rows, index);

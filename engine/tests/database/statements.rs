@@ -330,6 +330,7 @@ fn locking_cursors_lock_what_they_return_and_nothing_else() {
             let options = CursorOptions {
                 lock,
                 index_only: index == 2,
+                ..CursorOptions::default()
             };
             let mut cursor = Cursor::new(&table, index, options);
             let at = table.encode_key(index, &[Value::UInt(1)]).unwrap();

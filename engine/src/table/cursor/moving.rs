@@ -34,9 +34,9 @@ impl Cursor {
     ) -> Result<bool> {
         self.point_key.clear();
         self.point_key.extend_from_slice(key);
-        let asked = self.options.lock;
+        let (asked, skip) = (self.options.lock, self.options.skip_locked);
         if self.index == 0 {
-            if !txn.read_row(trees, key, asked, &mut self.buffer)? {
+            if !txn.read_row(trees, key, asked, skip, &mut self.buffer)? {
                 return Ok(false);
             }
             self.at = At::Point;
@@ -47,7 +47,10 @@ impl Cursor {
         let tree = trees.index(self.index)?;
         if txn.isolation() == Isolation::Serializable {
             // Also where there is no such entry: none can come.
-            txn.inner.lock_row(tree, key, LockMode::Shared)?;
+            let mode = LockMode::Shared;
+            if !txn.inner.lock_row_or_skip(tree, key, mode, skip)? {
+                return Ok(false);
+            }
         }
         self.buffer.clear();
         if !txn.copy(tree, key, &view, &mut self.buffer)? {
@@ -60,7 +63,7 @@ impl Cursor {
         self.point_clustered.clear();
         self.point_clustered
             .extend_from_slice(entry::clustered_key(key, &self.buffer)?);
-        if !txn.read_row(trees, &self.point_clustered, asked, &mut self.buffer)? {
+        if !txn.read_row(trees, &self.point_clustered, asked, skip, &mut self.buffer)? {
             return Ok(false);
         }
         if lock.is_some() && !self.still_leads(txn, trees, key, &self.point_clustered)? {
@@ -181,7 +184,7 @@ impl Cursor {
                     .fetch(txn, trees, &self.walk.view, &mut self.buffer)?;
             } else {
                 self.batch
-                    .fetch_locked(txn, trees, self.options.lock, &mut self.buffer)?;
+                    .fetch_locked(txn, trees, &self.options, &mut self.buffer)?;
             }
             while self.batch.advance() {
                 if lock.is_some() {
@@ -206,7 +209,9 @@ impl Cursor {
     fn settle(&mut self, txn: &mut Transaction, tree: &Tree, mut on: bool) -> Result<bool> {
         while on && self.walk.unsure() {
             let key = self.walk.key();
-            match txn.inner.settled_payload(tree, key, &mut self.buffer)? {
+            let skip = self.options.skip_locked;
+            let buffer = &mut self.buffer;
+            match txn.inner.settled_payload(tree, key, skip, buffer)? {
                 Some(payload) => self.walk.set_payload(payload),
                 None => on = self.walk.step(&txn.inner, tree, self.direction)?,
             }

@@ -214,10 +214,14 @@ fn a_lock_and_then_a_write_leave_no_entry() {
 
 #[test]
 fn a_deadlock_ring_has_exactly_one_victim_at_once() {
+    ring(6, 20);
+    ring(100, 2);
+}
+
+fn ring(size: u8, rounds: u64) {
     let fixture = Fixture::new();
-    let size = 6;
     fixture.load((0..size).map(|i| (vec![i], b"0".to_vec())));
-    for _ in 0..20 {
+    for _ in 0..rounds {
         let barrier = Barrier::new(usize::from(size));
         let victims = AtomicUsize::new(0);
         std::thread::scope(|scope| {
@@ -241,7 +245,7 @@ fn a_deadlock_ring_has_exactly_one_victim_at_once() {
         });
         assert_eq!(victims.load(Ordering::Relaxed), 1);
     }
-    assert_eq!(fixture.system.stats().deadlocks, 20);
+    assert_eq!(fixture.system.stats().deadlocks, rounds);
     assert_eq!(fixture.system.stats().locked_rows, 0);
 }
 

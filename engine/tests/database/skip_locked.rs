@@ -1,0 +1,84 @@
+//! Reads that pass over rows which others have locked.
+
+use std::sync::Arc;
+
+use peregrine::{
+    Column, ColumnType, Cursor, CursorOptions, Database, Index, Isolation, Key, RowLock, Seek,
+    Table, TableSchema, Transaction, Value,
+};
+
+use crate::schemas::options;
+
+/// Rows 1 to 6; the second column, with an index, is ten times the first.
+fn queue(dir: &std::path::Path) -> (Database, Arc<Table>) {
+    let db = Database::open(dir.join("db"), options()).unwrap();
+    let int = |name| {
+        let signed = false;
+        Column::new(name, ColumnType::Int { bytes: 4, signed })
+    };
+    let schema = TableSchema {
+        columns: vec![int("id"), int("number")],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![Index::new("number", &[1]).unique()],
+        user: vec![],
+    };
+    let table = db.create_table("queue", &schema).unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in 1..=6u32 {
+        txn.insert(&table, &[id.into(), (10 * id).into()]).unwrap();
+    }
+    txn.commit().unwrap();
+    (db, table)
+}
+
+/// The first rows that are free.
+fn take(txn: &mut Transaction, table: &Arc<Table>, index: usize, most: usize) -> Vec<u64> {
+    let options = CursorOptions {
+        lock: RowLock::Exclusive,
+        skip_locked: true,
+        ..CursorOptions::default()
+    };
+    let mut cursor = Cursor::new(table, index, options);
+    let mut rows = Vec::new();
+    let mut more = cursor.seek(txn, &[], Seek::First).unwrap();
+    while more {
+        match cursor.row().unwrap().get(0).unwrap() {
+            Value::UInt(id) => rows.push(id),
+            other => panic!("{other:?}"),
+        }
+        if rows.len() == most {
+            break;
+        }
+        more = cursor.next(txn).unwrap();
+    }
+    rows
+}
+
+/// Nobody in this test waits: a wait would last until the limit, and then be an error.
+#[test]
+fn locked_rows_are_passed_over_and_no_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, table) = queue(dir.path());
+    let key = |id: u32| table.encode_key(0, &[id.into()]).unwrap();
+    for level in [
+        Isolation::ReadCommitted,
+        Isolation::RepeatableRead,
+        Isolation::Serializable,
+    ] {
+        for index in [0, 1] {
+            let mut writer = db.begin(Isolation::ReadCommitted);
+            writer.delete(&table, &key(2)).unwrap();
+            writer
+                .update(&table, &key(4), &[4u32.into(), 41u32.into()])
+                .unwrap();
+            let mut first = db.begin(level);
+            assert_eq!(take(&mut first, &table, index, 2), [1, 3]);
+            let mut second = db.begin(level);
+            assert_eq!(take(&mut second, &table, index, 9), [5, 6]);
+            writer.rollback().unwrap();
+            assert_eq!(take(&mut first, &table, index, 9), [1, 2, 3, 4]);
+            first.rollback().unwrap();
+            second.commit().unwrap();
+        }
+    }
+}
