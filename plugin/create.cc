@@ -36,11 +36,13 @@ static int refuse_unsupported(THD *thd, const HA_CREATE_INFO *info) {
 int RowHandler::create(const char *name, TABLE *form, HA_CREATE_INFO *info) {
   THD *thd = ha_thd();
   if (int error = refuse_unsupported(thd, info)) return error;
+  uint32_t locking;
+  if (!read_locking(form->s->option_struct, &locking)) return HA_ERR_UNSUPPORTED;
   TableLayout layout(form);
   if (!layout.refused().empty()) return refuse(layout.refused().c_str());
   std::string engine_name = table_name(name);
   int code = peregrine_table_create(engine, engine_name.data(), engine_name.size(),
-                                    layout.definition(), info->auto_increment_value);
+                                    layout.definition(), info->auto_increment_value, locking);
   return report_error(code, thd, name);
 }
 
@@ -69,7 +71,9 @@ int RowHandler::truncate() {
   return finish(peregrine_handle_open(share_->table, &handle_), 0);
 }
 
-enum_alter_inplace_result RowHandler::check_if_supported_inplace_alter(TABLE *,
+/* What changes without a copy changes at once: the server's own definition, and what the engine
+   keeps beside the rows. */
+enum_alter_inplace_result RowHandler::check_if_supported_inplace_alter(TABLE *altered,
                                                                        Alter_inplace_info *info) {
   /* What only the server's own definition knows. */
   constexpr alter_table_operations server_only =
@@ -78,11 +82,41 @@ enum_alter_inplace_result RowHandler::check_if_supported_inplace_alter(TABLE *,
       ALTER_DROP_CHECK_CONSTRAINT | ALTER_RENAME | ALTER_COLUMN_UNVERSIONED;
   constexpr uint option_fields = HA_CREATE_USED_COMMENT | HA_CREATE_USED_DEFAULT_CHARSET |
                                  HA_CREATE_USED_MIN_ROWS | HA_CREATE_USED_MAX_ROWS |
-                                 HA_CREATE_USED_AVG_ROW_LENGTH;
+                                 HA_CREATE_USED_AVG_ROW_LENGTH | HA_CREATE_USED_AUTO;
   if (info->handler_flags & ~(server_only | ALTER_OPTIONS | ALTER_CHANGE_CREATE_OPTION))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   if (info->create_info->used_fields & ~option_fields) return HA_ALTER_INPLACE_NOT_SUPPORTED;
-  return HA_ALTER_INPLACE_EXCLUSIVE_LOCK;
+  uint32_t before, after;
+  if (!read_locking(altered->s->option_struct, &after)) return HA_ALTER_ERROR;
+  const bool changes_locking = !read_locking(table->s->option_struct, &before) || before != after;
+  const bool changes_counter = info->create_info->used_fields & HA_CREATE_USED_AUTO;
+  if (changes_counter) {
+    /* A counter that goes back must not go behind the rows: a copy looks at each. */
+    peregrine_table_stats now;
+    if (peregrine_table_statistics(share_->table, &now) != PEREGRINE_OK ||
+        info->create_info->auto_increment_value < now.next_auto_increment)
+      return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  }
+#ifdef WITH_PARTITION_STORAGE_ENGINE
+  /* The server commits such changes in the first partition only. */
+  if (table->part_info && (changes_locking || changes_counter))
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+#endif
+  return HA_ALTER_INPLACE_INSTANT;
+}
+
+bool RowHandler::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) {
+  info->group_commit_ctx = nullptr;
+  if (!commit) return false;
+  uint32_t locking;
+  if (!read_locking(altered->s->option_struct, &locking)) return true;
+  int code = peregrine_table_set_locking(share_->table, locking);
+  if (code == PEREGRINE_OK && (info->create_info->used_fields & HA_CREATE_USED_AUTO))
+    code =
+        peregrine_table_set_auto_increment(share_->table, info->create_info->auto_increment_value);
+  if (code == PEREGRINE_OK) return false;
+  report_error(code, ha_thd(), table->s->table_name.str);
+  return true;
 }
 
 bool RowHandler::check_if_incompatible_data(HA_CREATE_INFO *, uint) {

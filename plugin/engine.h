@@ -33,6 +33,20 @@ uint lock_wait_seconds(THD *thd);
 
 /* Whether error 1205 rolls back the transaction, and not the statement alone. */
 bool rollback_on_timeout();
+/* Whether the values that a statement takes from an AUTO_INCREMENT counter follow one another. */
+enum class AutoIncrementMode : ulong {
+  kTraditional = 0, /* always */
+  kConsecutive = 1, /* as above; a statement of known length keeps others out for a moment only */
+  kInterleaved = 2  /* where the statement's length is known */
+};
+AutoIncrementMode auto_increment_mode();
+
+/* table_options.cc */
+extern ha_create_table_option table_options[];
+
+/* What LOCKING says; an error is reported, and false returned, for a value that it does not take.
+ */
+bool read_locking(const ha_table_option_struct *options, uint32_t *locking);
 
 /* plugin.cc */
 extern st_mysql_sys_var *system_variables[];

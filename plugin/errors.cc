@@ -33,6 +33,9 @@ int server_error(int code, THD *thd, int end) {
     case PEREGRINE_LOCK_NOT_AVAILABLE:
       if (thd) thd->mark_transaction_to_rollback(rollback_on_timeout());
       return HA_ERR_LOCK_WAIT_TIMEOUT;
+    case PEREGRINE_ROW_CHANGED:
+      if (thd) thd->mark_transaction_to_rollback(false);
+      return HA_ERR_RECORD_CHANGED;
     case PEREGRINE_INTERRUPTED:
       return HA_ERR_ABORTED_BY_USER;
     case PEREGRINE_NO_SUCH_TABLE:

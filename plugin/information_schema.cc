@@ -173,7 +173,7 @@ static ST_FIELD_INFO transactions[] = {
 
 static ST_FIELD_INFO locks[] = {Column("LOCK_ID", Varchar(kLockIdLength), NOT_NULL),
                                 Column("LOCK_TRX_ID", ULonglong(), NOT_NULL),
-                                Column("LOCK_MODE", Varchar(1), NOT_NULL),
+                                Column("LOCK_MODE", Varchar(8), NOT_NULL),
                                 Column("LOCK_TYPE", Varchar(6), NOT_NULL),
                                 Column("LOCK_STATUS", Varchar(7), NOT_NULL),
                                 Column("LOCK_TABLE", Varchar(kTableLength), NOT_NULL),
@@ -244,8 +244,11 @@ static int fill_locks(THD *thd, TABLE_LIST *tables, Item *) {
     Field **field = table->field;
     bool failed = store_lock_id(*field++, info.transaction, info.lock);
     failed |= store(*field++, info.transaction);
-    failed |= store(*field++, info.mode == PEREGRINE_LOCK_SHARED ? "S" : "X");
-    failed |= store(*field++, "RECORD");
+    /* Only the lock of a table's counter is in no index. */
+    const bool is_counter = info.row.index_length == 0 && info.row.table_length != 0;
+    const char *mode = info.mode == PEREGRINE_LOCK_SHARED ? "S" : "X";
+    failed |= store(*field++, is_counter ? "AUTO_INC" : mode);
+    failed |= store(*field++, is_counter ? "TABLE" : "RECORD");
     failed |= store(*field++, info.granted ? "GRANTED" : "WAITING");
     failed |= store(*field++, name.data(), name.size(), system_charset_info);
     failed |= store(*field++, info.row.index, info.row.index_length, system_charset_info);

@@ -49,6 +49,27 @@ static MYSQL_SYSVAR_ULONG(
     "and synced each second (a crash can take the last second)",
     nullptr, update_flush, 1, 0, 2, 0);
 
+static ulong autoinc_lock_mode;
+
+static const char *autoinc_lock_mode_names[] = {"TRADITIONAL", "CONSECUTIVE", "INTERLEAVED",
+                                                nullptr};
+static TYPELIB autoinc_lock_mode_values = {3, "", autoinc_lock_mode_names, nullptr};
+
+static MYSQL_SYSVAR_ENUM(
+    autoinc_lock_mode, autoinc_lock_mode, PLUGIN_VAR_RQCMDARG,
+    "Whether statements that insert into the same table at the same time wait for one another, so "
+    "that the AUTO_INCREMENT values of each follow one another. INTERLEAVED: never; values follow "
+    "one another where the number of rows is known beforehand, as in INSERT ... VALUES. "
+    "CONSECUTIVE: statements of unknown length (INSERT ... SELECT, LOAD DATA) keep others out "
+    "until "
+    "they end. TRADITIONAL: all do",
+    nullptr, nullptr, static_cast<ulong>(AutoIncrementMode::kInterleaved),
+    &autoinc_lock_mode_values);
+
+AutoIncrementMode auto_increment_mode() {
+  return static_cast<AutoIncrementMode>(autoinc_lock_mode);
+}
+
 static my_bool checkpoint_now;
 
 static void take_checkpoint(MYSQL_THD, st_mysql_sys_var *, void *, const void *value) {
@@ -85,6 +106,7 @@ st_mysql_sys_var *system_variables[] = {
     MYSQL_SYSVAR(buffer_pool_size),    MYSQL_SYSVAR(log_size),
     MYSQL_SYSVAR(checkpoint_interval), MYSQL_SYSVAR(flush_log_at_trx_commit),
     MYSQL_SYSVAR(lock_wait_timeout),   MYSQL_SYSVAR(rollback_on_timeout),
+    MYSQL_SYSVAR(lock_wait_timeout),   MYSQL_SYSVAR(autoinc_lock_mode),
     MYSQL_SYSVAR(checkpoint_now),      nullptr,
 };
 
@@ -144,6 +166,7 @@ static int start(void *p) {
   hton->drop_table = drop_table;
   hton->flush_logs = flush_logs;
   hton->show_status = show_engine_status;
+  hton->table_options = table_options;
   hton->tablefile_extensions = no_extensions;
   hton->flags = HTON_SUPPORTS_EXTENDED_KEYS | HTON_TRUNCATE_REQUIRES_EXCLUSIVE_USE;
   set_transaction_calls(hton);

@@ -48,6 +48,10 @@ static int open_share(Handler_share *&place, TableShare **out, const TABLE *tabl
       delete share;
       return report_error(code, thd, name);
     }
+    /* A crash may have come between the engine's change of this and the server's. */
+    uint32_t locking;
+    if (read_locking(table->s->option_struct, &locking))
+      peregrine_table_set_locking(share->table, locking);
     place = share;
   }
   *out = share;

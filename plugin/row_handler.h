@@ -46,6 +46,7 @@ class RowHandler final : public handler {
   int delete_all_rows() override { return HA_ERR_WRONG_COMMAND; }
   enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered,
                                                              Alter_inplace_info *info) override;
+  bool commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) override;
   bool check_if_incompatible_data(HA_CREATE_INFO *info, uint table_changes) override;
   void update_create_info(HA_CREATE_INFO *info) override;
 
@@ -121,6 +122,8 @@ class RowHandler final : public handler {
     return reinterpret_cast<const uint64_t *>(map->bitmap);
   }
   void raise_auto_increment();
+  bool lock_auto_increment(bool *for_a_moment);
+  void unlock_auto_increment();
   bool count_rows(THD *thd, uint key, ulonglong *rows, int *error);
 
   TableShare *share_ = nullptr;
@@ -144,6 +147,10 @@ class RowHandler final : public handler {
   bool scan_begins_ = false;
   /* Where the automatic values that the statement has reserved end; 0 when none are. */
   ulonglong reserved_end_ = 0;
+  /* Whether the statement keeps others from taking automatic values. */
+  bool locked_auto_increment_ = false;
+  /* Why it could not; 0: it could. */
+  int auto_increment_error_ = 0;
   /* The key with the last duplicate. */
   uint duplicate_key_ = MAX_KEY;
 };

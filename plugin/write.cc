@@ -22,7 +22,9 @@ int RowHandler::write_row(const uchar *record) {
   if (int error = this->session(&session)) return error;
   const bool may_count = table->next_number_field && record == table->record[0];
   if (may_count) {
-    if (int error = update_auto_increment()) return error;
+    auto_increment_error_ = 0;
+    if (int error = update_auto_increment())
+      return auto_increment_error_ ? auto_increment_error_ : error;
   }
   if (int error = finish_change(peregrine_insert(handle_, session, record))) return error;
   /* Values that were not reserved: the user's, or those of SET INSERT_ID. */
@@ -64,11 +66,51 @@ void RowHandler::raise_auto_increment() {
   peregrine_table_raise_auto_increment(share_->table, next);
 }
 
+/* Whether the number of rows is known from the statement's text, or one row comes at a time. */
+static bool is_simple_insert(THD *thd) {
+  switch (thd_sql_command(thd)) {
+    case SQLCOM_INSERT:
+    case SQLCOM_REPLACE:
+    case SQLCOM_END: /* a replica's row event */
+      return true;
+    default:
+      return false;
+  }
+}
+
+/* Keeps others from taking values, where the mode asks for it; false: that failed. */
+bool RowHandler::lock_auto_increment(bool *for_a_moment) {
+  *for_a_moment = false;
+  const AutoIncrementMode mode = auto_increment_mode();
+  if (likely(mode == AutoIncrementMode::kInterleaved) || locked_auto_increment_) return true;
+  peregrine_session *session;
+  auto_increment_error_ = this->session(&session);
+  if (!auto_increment_error_)
+    auto_increment_error_ =
+        server_error(peregrine_auto_increment_lock(session, share_->table), ha_thd());
+  if (auto_increment_error_) return false;
+  locked_auto_increment_ = true;
+  *for_a_moment = mode == AutoIncrementMode::kConsecutive && is_simple_insert(ha_thd());
+  return true;
+}
+
+void RowHandler::unlock_auto_increment() {
+  if (locked_auto_increment_ && connection_)
+    peregrine_auto_increment_unlock(connection_->session, share_->table);
+  locked_auto_increment_ = false;
+}
+
 void RowHandler::get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted,
                                     ulonglong *first, ulonglong *reserved) {
   const ulonglong max = table->next_number_field->get_max_int_value();
   uint64_t value = 0;
   if (offset > increment) offset = 1; /* as the server does it */
+  bool for_a_moment;
+  if (!lock_auto_increment(&for_a_moment)) {
+    *first = ULONGLONG_MAX;
+    *reserved = 0;
+    return;
+  }
   int code = peregrine_table_reserve_auto_increment(share_->table, MY_MAX(wanted, 1ULL), increment,
                                                     offset, max, &value);
   if (code == PEREGRINE_TOO_LARGE) {
@@ -76,6 +118,7 @@ void RowHandler::get_auto_increment(ulonglong offset, ulonglong increment, ulong
     wanted = 1;
     code = peregrine_table_reserve_auto_increment(share_->table, 1, increment, offset, max, &value);
   }
+  if (for_a_moment) unlock_auto_increment();
   if (code == PEREGRINE_OK) {
     *first = value;
     *reserved = MY_MAX(wanted, 1ULL);
@@ -92,10 +135,11 @@ void RowHandler::release_auto_increment() {
   if (reserved_end_ && next_insert_id && next_insert_id < reserved_end_)
     peregrine_table_return_auto_increment(share_->table, next_insert_id, reserved_end_);
   reserved_end_ = 0;
+  unlock_auto_increment();
 }
 
 int RowHandler::reset_auto_increment(ulonglong value) {
-  return finish(peregrine_table_raise_auto_increment(share_->table, value), 0);
+  return finish(peregrine_table_set_auto_increment(share_->table, value), 0);
 }
 
 }  // namespace peregrine

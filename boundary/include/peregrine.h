@@ -48,7 +48,9 @@ typedef enum peregrine_code {
   PEREGRINE_STOPPED = 16,       /* the engine has stopped; a restart recovers */
   PEREGRINE_INTERNAL = 17,      /* a bug in the engine */
   PEREGRINE_DEFINITION = 18,    /* the server's definition of a table differs from the engine's */
-  PEREGRINE_LOCK_NOT_AVAILABLE = 19 /* locked, and the caller asked not to wait */
+  PEREGRINE_LOCK_NOT_AVAILABLE = 19, /* locked, and the caller asked not to wait */
+  PEREGRINE_ROW_CHANGED = 20 /* in use or changed by another, and the table's locking is
+                                optimistic: the statement must roll back */
 } peregrine_code;
 
 /* Copies the text of this thread's last error, with an ending NUL, cut to `size` bytes. Returns
@@ -181,8 +183,15 @@ typedef struct peregrine_definition {
   uint32_t record_length;
 } peregrine_definition;
 
+/* What happens where two transactions want the same row. */
+typedef enum peregrine_locking {
+  PEREGRINE_PESSIMISTIC = 0, /* the second waits */
+  PEREGRINE_OPTIMISTIC = 1   /* the second fails at once: PEREGRINE_ROW_CHANGED */
+} peregrine_locking;
+
 int peregrine_table_create(peregrine_engine *engine, const char *name, size_t name_length,
-                           const peregrine_definition *definition, uint64_t auto_increment);
+                           const peregrine_definition *definition, uint64_t auto_increment,
+                           uint32_t locking);
 int peregrine_table_drop(peregrine_engine *engine, const char *name, size_t name_length);
 int peregrine_table_rename(peregrine_engine *engine, const char *from, size_t from_length,
                            const char *to, size_t to_length);
@@ -225,6 +234,12 @@ int peregrine_table_return_auto_increment(peregrine_table *table, uint64_t next,
                                           uint64_t reserved_end);
 int peregrine_table_raise_auto_increment(peregrine_table *table, uint64_t next);
 
+/* As peregrine_table_raise_auto_increment, durable when it returns. */
+int peregrine_table_set_auto_increment(peregrine_table *table, uint64_t next);
+
+/* Changes what a conflict does, from the next one on. */
+int peregrine_table_set_locking(peregrine_table *table, uint32_t locking);
+
 /* The greatest length of a row's position in bytes, ending length included. */
 uint32_t peregrine_table_position_length(const peregrine_table *table);
 
@@ -263,6 +278,11 @@ int peregrine_savepoint_release(peregrine_session *session, uint64_t savepoint);
 /* Takes the transaction's snapshot now. */
 int peregrine_session_snapshot(peregrine_session *session, uint32_t isolation,
                                uint32_t lock_wait_seconds, uint64_t now_us);
+
+/* Locks a table's auto-increment counter against other sessions that lock it, until it is unlocked
+   or the transaction ends: the values reserved meanwhile then follow one another. */
+int peregrine_auto_increment_lock(peregrine_session *session, peregrine_table *table);
+int peregrine_auto_increment_unlock(peregrine_session *session, peregrine_table *table);
 
 /* Interrupts the session's lock waits until its next statement. Any thread may call it. */
 void peregrine_session_kill(peregrine_session *session);

@@ -48,6 +48,8 @@ pub enum Code {
     Definition = 18,
     /// Locked, and the caller asked not to wait.
     LockNotAvailable = 19,
+    /// In use or changed by another transaction, in a table with optimistic locking.
+    RowChanged = 20,
 }
 
 /// `peregrine_sort_key`.

@@ -55,6 +55,7 @@ impl From<Error> for Failure {
             Error::LockWaitTimeout => Code::LockTimeout,
             Error::LockNotAvailable => Code::LockNotAvailable,
             Error::WriteConflict => Code::Conflict,
+            Error::RowChanged => Code::RowChanged,
             Error::Interrupted => Code::Interrupted,
             Error::NotFound { what: "table", .. } => Code::NoSuchTable,
             Error::NotFound { .. } => Code::Internal,

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use peregrine::ids::MAX_KEY;
 use peregrine::row::ColumnType;
-use peregrine::{Table, TableSchema};
+use peregrine::{Locking, Table, TableOptions, TableSchema};
 
 use crate::c_types::{Code, TableDefinition, TableStats};
 use crate::engine::{engine, SharedEngine};
@@ -78,6 +78,14 @@ unsafe fn with_engine(
     }
 }
 
+fn locking_of(number: u32) -> Outcome<Locking> {
+    match number {
+        0 => Ok(Locking::Pessimistic),
+        1 => Ok(Locking::Optimistic),
+        _ => Err(Failure::argument("locking")),
+    }
+}
+
 /// The most bytes that an encoded clustered key can have.
 fn key_bound(layout: &Layout, schema: &TableSchema) -> usize {
     let (Some(primary), Ok(key)) = (&schema.primary, layout.key(layout.key_of_index[0])) else {
@@ -118,6 +126,7 @@ pub unsafe extern "C" fn peregrine_table_create(
     name_length: usize,
     definition: *const TableDefinition,
     auto_increment: u64,
+    locking: u32,
 ) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
@@ -126,12 +135,13 @@ pub unsafe extern "C" fn peregrine_table_create(
                 .as_ref()
                 .ok_or_else(|| Failure::argument("definition of a table"))?;
             let (_, schema) = Layout::read(definition)?;
-            let table = engine
+            let options = TableOptions {
+                locking: locking_of(locking)?,
+                auto_increment,
+            };
+            engine
                 .database
-                .create_table(name_of(name, name_length)?, &schema)?;
-            if auto_increment > 1 {
-                table.set_auto_increment_at_least(auto_increment);
-            }
+                .create_table_with(name_of(name, name_length)?, &schema, &options)?;
             Ok(true)
         })
     }
@@ -426,6 +436,41 @@ pub unsafe extern "C" fn peregrine_table_raise_auto_increment(
     unsafe {
         with_table(pointer, |_, table| {
             table.set_auto_increment_at_least(next);
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be an open table.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_table_set_auto_increment(
+    pointer: *mut TableBox,
+    next: u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with_table(pointer, |shared, table| {
+            let database = &shared.engine.database;
+            database.set_auto_increment(&table.name(), next)?;
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be an open table.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_table_set_locking(pointer: *mut TableBox, locking: u32) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with_table(pointer, |shared, table| {
+            let database = &shared.engine.database;
+            database.set_locking(&table.name(), locking_of(locking)?)?;
             Ok(true)
         })
     }

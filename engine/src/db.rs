@@ -18,7 +18,7 @@ use crate::os::{Os, RealOs};
 use crate::page::Pool;
 use crate::recovery::{self, Meta};
 use crate::row::TableSchema;
-use crate::settings::{Durability, Isolation, Options};
+use crate::settings::{Durability, Isolation, Locking, Options, TableOptions};
 use crate::store::Store;
 use crate::table::ddl::{Numbers, Tables};
 use crate::table::registry::Registry;
@@ -245,8 +245,47 @@ impl Database {
     /// # Errors
     /// [`Error::Exists`]; [`Error::Invalid`] for a schema that cannot be.
     pub fn create_table(&self, name: &str, schema: &TableSchema) -> Result<Arc<Table>> {
-        self.tables.create(&self.shared, name, schema)?;
+        self.create_table_with(name, schema, &TableOptions::default())
+    }
+
+    /// As [`Database::create_table`], with options.
+    ///
+    /// # Errors
+    /// As [`Database::create_table`].
+    pub fn create_table_with(
+        &self,
+        name: &str,
+        schema: &TableSchema,
+        options: &TableOptions,
+    ) -> Result<Arc<Table>> {
+        self.tables.create(&self.shared, name, schema, options)?;
         self.table(name)
+    }
+
+    /// What a conflict between two transactions in a table does.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn locking(&self, name: &str) -> Result<Locking> {
+        self.shared.registry.locking(name)
+    }
+
+    /// Changes what a conflict between two transactions in a table does. The table is not touched;
+    /// transactions that wait in it go on waiting, and the next conflict is met the new way.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn set_locking(&self, name: &str, locking: Locking) -> Result<()> {
+        self.tables.set_locking(&self.shared, name, locking)
+    }
+
+    /// Makes a table's auto-increment counter at least `value`. Durable when it returns, unlike
+    /// [`Table::set_auto_increment_at_least`].
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn set_auto_increment(&self, name: &str, value: u64) -> Result<()> {
+        self.tables.set_counter(&self.shared, name, value)
     }
 
     /// Drops a table and frees its pages.

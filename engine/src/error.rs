@@ -72,6 +72,10 @@ pub enum Error {
     /// The row was changed after this transaction's snapshot was taken; it must roll back.
     #[error("the row was changed after this transaction's snapshot")]
     WriteConflict,
+    /// Another transaction has changed or locked the row, and the table's locking is optimistic
+    /// ([`crate::Locking::Optimistic`]). Nothing of the operation remains; the transaction goes on.
+    #[error("the row is in use or was changed by another transaction")]
+    RowChanged,
     /// The wait or the command was interrupted by the caller.
     #[error("interrupted")]
     Interrupted,

@@ -24,7 +24,7 @@ pub use row::{
     Collations, Column, ColumnType, Index, Key, KeyPart, NumberPlace, OwnedValue, TableSchema,
     Value,
 };
-pub use settings::{Durability, Isolation, Options};
+pub use settings::{Durability, Isolation, Locking, Options, TableOptions};
 pub use table::{
     Cursor, CursorOptions, EntryFilter, IndexId, KillHandle, RowLock, RowView, Savepoint, Seek,
     Table, Transaction, Verdict,

@@ -33,6 +33,36 @@ pub enum Isolation {
     Serializable,
 }
 
+/// What happens where two transactions want the same row of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Locking {
+    /// The second waits for the first. The default.
+    #[default]
+    Pessimistic,
+    /// The second fails at once, with [`crate::Error::RowChanged`]. Suits a table in which conflicts
+    /// are rare and their loser has somebody who decides: it never waits, so it is never part of a
+    /// deadlock either.
+    Optimistic,
+}
+
+/// What a table is made with besides its schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableOptions {
+    /// See [`Locking`].
+    pub locking: Locking,
+    /// The first automatic value. Default 1.
+    pub auto_increment: u64,
+}
+
+impl Default for TableOptions {
+    fn default() -> Self {
+        TableOptions {
+            locking: Locking::default(),
+            auto_increment: 1,
+        }
+    }
+}
+
 /// How a database is opened. `Options::default()` suits a test; a server sets at least
 /// [`Options::pool_bytes`].
 #[derive(Clone)]

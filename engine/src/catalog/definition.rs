@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TableId, TreeId};
 use crate::row::TableSchema;
+use crate::settings::Locking;
 
 /// Log record kind: a change of the catalog.
 pub const KIND_DDL: u8 = 16;
@@ -13,7 +14,9 @@ pub const KIND_DDL: u8 = 16;
 pub const KIND_COUNTER: u8 = 17;
 
 /// First byte of what this module serialises.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+/// The version before, whose definitions have no [`Locking`]: it was always pessimistic.
+const VERSION_WITHOUT_LOCKING: u8 = 2;
 
 /// A tree of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +40,8 @@ pub struct Definition {
     pub trees: Vec<TreeRoot>,
     /// The tree of large values, where rows can need one.
     pub large: Option<TreeRoot>,
+    /// What a conflict does. The last field: see [`VERSION_WITHOUT_LOCKING`].
+    pub locking: Locking,
 }
 
 impl Definition {
@@ -78,6 +83,8 @@ pub enum DdlRecord {
     Truncate(Definition),
     /// A table's auto-increment counter is at least this.
     Counter(TableId, u64),
+    /// What a conflict in a table does was changed.
+    Locking(TableId, Locking),
 }
 
 impl DdlRecord {
@@ -101,6 +108,14 @@ fn decode<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
     match bytes.split_first() {
         Some((&VERSION, rest)) => postcard::from_bytes(rest)
             .map_err(|e| Error::Internal(format!("{what} can't be read: {e}"))),
+        Some((&VERSION_WITHOUT_LOCKING, rest)) => {
+            // What a definition lacks is at its end, as the definition is at a log record's; other
+            // records do not look at what follows them.
+            let mut whole = rest.to_vec();
+            whole.push(0);
+            postcard::from_bytes(&whole)
+                .map_err(|e| Error::Internal(format!("{what} can't be read: {e}")))
+        }
         Some((version, _)) => Err(Error::Invalid(format!(
             "{what} has version {version}; this program knows version {VERSION}"
         ))),
@@ -116,7 +131,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn round_trip(name in ".*", user in any::<Vec<u8>>(), id in any::<u32>()) {
+        fn round_trip(name in ".*", user in any::<Vec<u8>>(), id in any::<u32>(), optimistic in any::<bool>()) {
+            let locking = if optimistic { Locking::Optimistic } else { Locking::Pessimistic };
             let definition = Definition {
                 id: TableId(id),
                 name,
@@ -128,16 +144,34 @@ mod tests {
                 },
                 trees: vec![TreeRoot { id: TreeId(16), root: PageId(3) }; 2],
                 large: None,
+                locking,
             };
             prop_assert_eq!(&Definition::decode(&definition.encode().unwrap()).unwrap(), &definition);
-            let record = DdlRecord::Create(definition);
+            let record = DdlRecord::Create(definition.clone());
             prop_assert_eq!(DdlRecord::decode(&record.encode().unwrap()).unwrap(), record);
+
+            // As the version before wrote them.
+            let definition = Definition { locking: Locking::Pessimistic, ..definition };
+            let older = |mut bytes: Vec<u8>| {
+                bytes[0] = VERSION_WITHOUT_LOCKING;
+                bytes.pop();
+                bytes
+            };
+            let bytes = older(definition.encode().unwrap());
+            prop_assert_eq!(&Definition::decode(&bytes).unwrap(), &definition);
+            let record = DdlRecord::Truncate(definition);
+            let bytes = older(record.encode().unwrap());
+            prop_assert_eq!(DdlRecord::decode(&bytes).unwrap(), record);
+            let record = DdlRecord::Counter(TableId(id), 7);
+            let mut bytes = record.encode().unwrap();
+            bytes[0] = VERSION_WITHOUT_LOCKING;
+            prop_assert_eq!(DdlRecord::decode(&bytes).unwrap(), record);
         }
 
         #[test]
         fn never_panics(mut bytes in any::<Vec<u8>>(), versioned in any::<bool>()) {
             if versioned && !bytes.is_empty() {
-                bytes[0] = VERSION;
+                bytes[0] = VERSION - bytes[0] % 2;
             }
             let _ = Definition::decode(&bytes);
             let _ = DdlRecord::decode(&bytes);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Database;
 use crate::table::Table;
-use crate::txn::{DeadlockMember, LockMode, LockWait, RowName, TransactionEntry};
+use crate::txn::{tree_of_counter, DeadlockMember, LockMode, LockWait, RowName, TransactionEntry};
 
 /// How many locks an [`Inspection`] lists at most, about.
 pub const MOST_LOCKS: usize = 100_000;
@@ -15,7 +15,8 @@ pub const MOST_LOCKS: usize = 100_000;
 pub struct NamedRow {
     /// The table's name; empty when it is dropped by now.
     pub table: String,
-    /// The index: "PRIMARY" for the clustered one.
+    /// The index: "PRIMARY" for the clustered one; empty for the lock of the table's auto-increment
+    /// counter, whose key reads "AUTO_INC".
     pub index: String,
     /// The values of the key, separated by commas; what is not text is in hexadecimal; "…" stands
     /// for the end of a long key.
@@ -106,19 +107,21 @@ impl Database {
 
     /// `last` keeps the table found last: rows of one table often follow one another.
     fn named(&self, row: &RowName, last: &mut Option<Arc<Table>>) -> NamedRow {
+        let counter = tree_of_counter(row.tree());
+        let tree = counter.unwrap_or(row.tree());
         let known = last
             .as_ref()
-            .is_some_and(|table| table.index_name(row.tree()).is_some());
+            .is_some_and(|table| table.index_name(tree).is_some());
         if !known {
             // An error of opening it is one of that table's users; here it just has no name.
-            *last = self
-                .shared
-                .registry
-                .table_of_tree(row.tree())
-                .ok()
-                .flatten();
+            *last = self.shared.registry.table_of_tree(tree).ok().flatten();
         }
         match last {
+            Some(table) if counter.is_some() => NamedRow {
+                table: table.name(),
+                index: String::new(),
+                key: "AUTO_INC".into(),
+            },
             Some(table) => NamedRow {
                 table: table.name(),
                 index: table.index_name(row.tree()).unwrap_or_default().into(),

@@ -12,13 +12,15 @@ use super::large;
 use super::registry::Registry;
 use super::shared::Shared;
 use super::state::TableState;
-use crate::catalog::{Catalog, DdlRecord, Definition, TreeRoot, FIRST_TREE, KIND_DDL};
+use crate::catalog::{
+    Catalog, DdlRecord, Definition, TreeRoot, FIRST_TREE, KIND_COUNTER, KIND_DDL,
+};
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, PageId, TableId, TreeId};
 use crate::log::Log;
 use crate::row::layout::Layout;
 use crate::row::TableSchema;
-use crate::settings::Durability;
+use crate::settings::{Durability, Locking, TableOptions};
 use crate::tree::Tree;
 
 /// The next numbers to give. Also the mutex of all changes of definitions.
@@ -77,7 +79,13 @@ fn durable(log: &Log, lsn: Lsn) -> Result<()> {
 
 impl Tables {
     /// Creates a table.
-    pub fn create(&self, shared: &Shared, name: &str, schema: &TableSchema) -> Result<()> {
+    pub fn create(
+        &self,
+        shared: &Shared,
+        name: &str,
+        schema: &TableSchema,
+        options: &TableOptions,
+    ) -> Result<()> {
         let layout = Layout::new(schema)?;
         self.registry.check_collations(schema)?;
         let mut numbers = self.numbers.lock();
@@ -96,6 +104,7 @@ impl Tables {
                 .map(|_| new_root(&mut numbers))
                 .collect(),
             large: large::can_need(&layout).then(|| new_root(&mut numbers)),
+            locking: options.locking,
         };
         let lsn = {
             let _inside = shared.system.gate().enter();
@@ -111,8 +120,50 @@ impl Tables {
                 }
             }
         };
+        let id = definition.id;
         self.registry
             .add(definition, Arc::new(TableState::new(0, 1)));
+        if options.auto_increment > 1 {
+            return self.raise_counter(shared, id, options.auto_increment);
+        }
+        durable(&shared.log, lsn)
+    }
+
+    /// Makes a table's auto-increment counter at least `value`, durably.
+    pub fn set_counter(&self, shared: &Shared, name: &str, value: u64) -> Result<()> {
+        let _numbers = self.numbers.lock();
+        self.raise_counter(shared, self.registry.id_of(name)?, value)
+    }
+
+    fn raise_counter(&self, shared: &Shared, id: TableId, value: u64) -> Result<()> {
+        let Some(state) = self.registry.state(id) else {
+            return Ok(());
+        };
+        state.raise_auto(value);
+        let lsn = {
+            let _inside = shared.system.gate().enter();
+            let record = DdlRecord::Counter(id, state.next_auto()).encode()?;
+            shared.log.append(KIND_COUNTER, &[&record])?
+        };
+        durable(&shared.log, lsn)
+    }
+
+    /// Changes what a conflict in a table does, from the next conflict on.
+    pub fn set_locking(&self, shared: &Shared, name: &str, locking: Locking) -> Result<()> {
+        let _numbers = self.numbers.lock();
+        let id = self.registry.id_of(name)?;
+        let mut definition = self.registry.definition(id)?;
+        if definition.locking == locking {
+            return Ok(());
+        }
+        definition.locking = locking;
+        let lsn = {
+            let _inside = shared.system.gate().enter();
+            let lsn = append(&shared.log, &DdlRecord::Locking(id, locking))?;
+            self.whole(self.catalog.put(&definition))?;
+            lsn
+        };
+        self.registry.replace(definition)?;
         durable(&shared.log, lsn)
     }
 
@@ -198,10 +249,16 @@ impl Tables {
                 numbers.pass(&definition);
                 self.replace_trees(&mut definition)?;
             }
+            DdlRecord::Locking(id, locking) => {
+                let mut definition = self.registry.definition(id)?;
+                definition.locking = locking;
+                self.catalog.put(&definition)?;
+                self.registry.replace(definition)?;
+            }
             DdlRecord::Counter(id, next) => {
                 if let Some(state) = self.registry.state(id) {
                     state.raise_auto(next);
-                    state.unlogged_auto();
+                    state.auto_logged(next);
                 }
             }
         }

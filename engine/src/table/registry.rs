@@ -17,6 +17,7 @@ use crate::ids::{TableId, TreeId};
 use crate::page::Pool;
 use crate::row::payload::{RowEncoder, RowRef};
 use crate::row::{Collations, TableSchema};
+use crate::settings::Locking;
 use crate::tree::Tree;
 use crate::txn::{RedoBuffer, Trees};
 
@@ -146,6 +147,19 @@ impl Registry {
         self.tables.read().by_id.get(&id).map(|e| e.state.clone())
     }
 
+    /// What a conflict in a tree's table does.
+    fn locking_of(&self, tree: TreeId) -> Locking {
+        let tables = self.tables.read();
+        let id = tables.by_tree.get(&tree);
+        id.and_then(|id| tables.by_id.get(id))
+            .map_or(Locking::Pessimistic, |entry| entry.definition.locking)
+    }
+
+    /// What a conflict in a table does.
+    pub fn locking(&self, name: &str) -> Result<Locking> {
+        Ok(self.definition(self.id_of(name)?)?.locking)
+    }
+
     /// Every table's number and counters.
     pub fn states(&self) -> Vec<(TableId, Arc<TableState>)> {
         let tables = self.tables.read();
@@ -249,6 +263,10 @@ impl Trees for Registry {
                 None
             }
         }
+    }
+
+    fn is_optimistic(&self, tree: TreeId) -> bool {
+        self.locking_of(tree) == Locking::Optimistic
     }
 
     fn purged(&self, note: &[u8]) -> Result<()> {

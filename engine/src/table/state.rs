@@ -135,12 +135,17 @@ impl TableState {
         );
     }
 
-    /// The counter, if the log does not know it yet; from now on it is taken as known.
+    /// The counter, if the log may not know it yet. Who appends it there says so afterwards
+    /// ([`TableState::auto_logged`]), not before: another transaction may not rely on a record that
+    /// is still to come.
     pub fn unlogged_auto(&self) -> Option<u64> {
         let next = self.next_auto();
-        (next > self.logged_auto.load(Ordering::Relaxed)
-            && self.logged_auto.fetch_max(next, Ordering::Relaxed) < next)
-            .then_some(next)
+        (next > self.logged_auto.load(Ordering::Acquire)).then_some(next)
+    }
+
+    /// The log has this counter.
+    pub fn auto_logged(&self, next: u64) {
+        self.logged_auto.fetch_max(next, Ordering::Release);
     }
 
     /// A transaction begins to use the table: what it gives to [`TableState::leave`] when it ends.

@@ -182,6 +182,24 @@ impl Transaction {
         self.inner.set_started(micros);
     }
 
+    /// Locks a table's auto-increment counter against others who lock it, until
+    /// [`Transaction::unlock_auto_increment`] or the end of the transaction, so that the values
+    /// reserved meanwhile follow one another. Reserving values never needs it.
+    ///
+    /// # Errors
+    /// Those of waiting for locks.
+    pub fn lock_auto_increment(&mut self, table: &Table) -> Result<()> {
+        self.enter_table(table)?;
+        let tree = table.trees.load().clustered.id();
+        self.inner.lock_counter(tree)
+    }
+
+    /// Gives the counter's lock back, if it is held.
+    pub fn unlock_auto_increment(&mut self, table: &Table) {
+        let tree = table.trees.load().clustered.id();
+        self.inner.unlock_counter(tree);
+    }
+
     /// Rows inserted, updated and deleted since the transaction began.
     pub fn rows_changed(&self) -> u64 {
         self.counts.inserted + self.counts.updated + self.counts.deleted
@@ -223,6 +241,7 @@ impl Transaction {
             if let Some(next) = used.state.unlogged_auto() {
                 let record = DdlRecord::Counter(used.id, next).encode()?;
                 self.shared.log.append(KIND_COUNTER, &[&record])?;
+                used.state.auto_logged(next);
             }
         }
         Ok(())

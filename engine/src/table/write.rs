@@ -226,6 +226,10 @@ impl Transaction {
                 }
                 Err(error) => {
                     self.inner.rollback_to(&savepoint)?;
+                    if matches!(error, Error::WriteConflict) {
+                        let tree = trees.clustered.id();
+                        return Err(self.shared.system.changed_since(tree));
+                    }
                     return Err(error);
                 }
             }

@@ -23,6 +23,7 @@ mod abandoned;
 mod broken;
 mod capture;
 mod commit;
+mod counter_lock;
 mod deadlock;
 mod gate;
 mod inspect;
@@ -54,6 +55,7 @@ pub use broken::BrokenRule;
 #[cfg(feature = "broken")]
 pub use broken::VARIABLE as BROKEN_VARIABLE;
 pub use capture::Captured;
+pub use counter_lock::tree_of_counter;
 pub use gate::{ClosedGate, Gate, GateGuard};
 pub use inspect::{Inspection, LockEntry, LockWait, TransactionEntry, TransactionState};
 pub use latest_deadlock::{DeadlockMember, DeadlockReport, Statements};

@@ -49,6 +49,11 @@ pub trait Trees: Send + Sync {
         Ok(())
     }
 
+    /// Whether whoever meets another transaction in this tree fails instead of waiting.
+    fn is_optimistic(&self, _tree: TreeId) -> bool {
+        false
+    }
+
     /// A change in this tree was rolled back to a savepoint after its redo had gone to the log:
     /// when the tree is a clustered one, log the restored state into `redo`. `previous` is the
     /// payload restored, `None`: no row. Runs inside the gate.
@@ -292,6 +297,28 @@ impl System {
 
     pub(super) fn streams(&self) -> &UndoStreams {
         &self.streams
+    }
+
+    /// Whether conflicts in a tree fail at once. Asked when there is one, and not before.
+    fn is_optimistic(&self, tree: TreeId) -> bool {
+        let trees = self.trees.get();
+        trees.is_some_and(|trees| trees.is_optimistic(tree))
+    }
+
+    /// Refuses to wait in a tree where conflicts fail at once.
+    pub(super) fn check_may_wait(&self, tree: TreeId) -> Result<()> {
+        match self.is_optimistic(tree) {
+            true => Err(Error::RowChanged),
+            false => Ok(()),
+        }
+    }
+
+    /// The error for a row of a tree that was changed after a transaction's snapshot.
+    pub fn changed_since(&self, tree: TreeId) -> Error {
+        match self.is_optimistic(tree) {
+            true => Error::RowChanged,
+            false => Error::WriteConflict,
+        }
     }
 
     pub(super) fn trees(&self) -> Result<&Arc<dyn Trees>> {

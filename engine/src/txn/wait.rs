@@ -98,7 +98,7 @@ impl Transaction {
         loop {
             match self.try_lock_row(tree, key, mode)? {
                 LockRow::Done => return Ok(true),
-                LockRow::Changed => return Err(Error::WriteConflict),
+                LockRow::Changed => return Err(self.system.changed_since(tree.id())),
                 LockRow::Conflict(_) if skip => return Ok(false),
                 LockRow::Conflict(conflict) => self.wait(&conflict)?,
             }
@@ -208,12 +208,14 @@ impl Transaction {
     /// # Errors
     /// [`Error::Deadlock`]: this transaction was chosen to break a circle, and must roll back.
     /// [`Error::LockWaitTimeout`] after the limit; [`Error::LockNotAvailable`] at once where the
-    /// limit is zero; [`Error::Interrupted`] when killed.
+    /// limit is zero; [`Error::RowChanged`] at once in a tree whose locking is optimistic;
+    /// [`Error::Interrupted`] when killed.
     pub fn wait(&mut self, conflict: &Conflict) -> Result<()> {
         let system = self.system.clone();
         if self.parker.killed() {
             return Err(Error::Interrupted);
         }
+        system.check_may_wait(conflict.name.tree())?;
         let writer = match conflict.writer {
             None => None,
             Some(txid) => match system.order().running(txid) {

@@ -1,10 +1,12 @@
 //! The whole database through its public interface, against models.
 
 mod ascii;
+mod auto_increment;
 mod index_scans;
 mod inspection;
 mod larger_than_memory;
 mod model;
+mod optimistic;
 mod schemas;
 mod serializable;
 mod skip_locked;
