@@ -73,6 +73,12 @@ impl<'a> SharedGuard<'a> {
     pub fn body(&self) -> &[u8] {
         &self.bytes()[HEADER_SIZE..]
     }
+
+    /// How many of the body's bytes mean anything: see [`ExclusiveGuard::set_used`].
+    pub fn used(&self) -> usize {
+        let hole = get_u16(self.bytes(), HOLE_START);
+        hole.saturating_sub(HEADER_SIZE).min(BODY_SIZE)
+    }
 }
 
 impl Drop for SharedGuard<'_> {

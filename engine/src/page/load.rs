@@ -107,6 +107,19 @@ impl Core {
         }
     }
 
+    /// The frame of a page without a parent, pinned, if it is in memory.
+    pub fn find_resident(&self, page: PageId) -> Option<FrameId> {
+        match self.table.lock(page.0).get(&page.0) {
+            Some(Entry::Ready(frame)) => {
+                let state = self.frames.state(*frame);
+                state.pins.fetch_add(1, Ordering::Relaxed);
+                state.note_use();
+                Some(*frame)
+            }
+            Some(Entry::Loading) | None => None,
+        }
+    }
+
     /// The page, kept in memory.
     pub fn pin_page(self: &Arc<Self>, page: PageId) -> Result<PinnedPage> {
         let frame = self.fetch(page)?;

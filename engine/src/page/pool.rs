@@ -94,6 +94,18 @@ impl Pool {
         Ok(ExclusiveGuard::lock(&self.core, frame).owning_pin())
     }
 
+    /// The page, latched for reading, if it is in memory: no I/O, so a leaf may be latched.
+    pub fn resident_shared(&self, page: PageId) -> Option<SharedGuard<'_>> {
+        let frame = self.core.find_resident(page)?;
+        Some(SharedGuard::lock(&self.core, frame).owning_pin())
+    }
+
+    /// The page, latched for changing, if it is in memory: no I/O, so a leaf may be latched.
+    pub fn resident_exclusive(&self, page: PageId) -> Option<ExclusiveGuard<'_>> {
+        let frame = self.core.find_resident(page)?;
+        Some(ExclusiveGuard::lock(&self.core, frame).owning_pin())
+    }
+
     /// Keeps the page in memory for as long as the pin lives; its latches then cost no look-up.
     pub fn pin(&self, page: PageId) -> Result<PinnedPage> {
         self.core.pin_page(page)

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::row::payload::KeyBytes;
 use crate::row::NumberPlace;
 use crate::tree::{LeafImage, Position, Tree};
-use crate::txn::{live_payload, Header, RangeLocker, ReadView, Transaction};
+use crate::txn::{live_payload, Copied, Header, RangeLocker, ReadView, Transaction};
 
 /// Which way a walk goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,7 @@ pub(super) enum Direction {
 /// A position in a tree, with the leaf around it.
 pub(super) struct Walk {
     image: Option<LeafImage>,
+    copied: Copied,
     at: usize,
     all_visible: bool,
     /// The last step led behind the last record: the leaf at hand may then be another than the one
@@ -66,6 +67,7 @@ impl Walk {
     pub fn new() -> Self {
         Walk {
             image: None,
+            copied: Copied::default(),
             at: 0,
             all_visible: false,
             ended: false,
@@ -177,6 +179,7 @@ impl Walk {
         self.view = view;
         self.ended = false;
         self.unsure = false;
+        let copied = txn.before_copy();
         let found = if self.locker.is_some() {
             self.copy_locked(tree, position, direction, true)?
         } else {
@@ -186,6 +189,7 @@ impl Walk {
         if !found {
             return Ok(false);
         }
+        self.copied = copied;
         self.leaf_copied();
         let Some(image) = &self.image else {
             return Ok(false);
@@ -358,12 +362,12 @@ impl Walk {
         loop {
             let count = self.count();
             while at < count {
-                if self.stand(txn, at)? {
+                if self.stand(txn, tree, at)? {
                     return Ok(true);
                 }
                 at += 1;
             }
-            match self.next_leaf(tree, Direction::Forward)? {
+            match self.next_leaf(txn, tree, Direction::Forward)? {
                 Some(on) => at = on,
                 None => {
                     self.ended = true;
@@ -378,11 +382,11 @@ impl Walk {
         loop {
             while at > 0 {
                 at -= 1;
-                if self.stand(txn, at)? {
+                if self.stand(txn, tree, at)? {
                     return Ok(true);
                 }
             }
-            match self.next_leaf(tree, Direction::Backward)? {
+            match self.next_leaf(txn, tree, Direction::Backward)? {
                 Some(on) => at = on,
                 None => {
                     self.ended = true;
@@ -403,13 +407,19 @@ impl Walk {
 
     /// Goes to the next leaf; `None` at the end. Gives where in it the walk goes on: the leaf may
     /// have taken in records that the walk has passed, when it was merged with its neighbour.
-    fn next_leaf(&mut self, tree: &Tree, direction: Direction) -> Result<Option<usize>> {
+    fn next_leaf(
+        &mut self,
+        txn: &Transaction,
+        tree: &Tree,
+        direction: Direction,
+    ) -> Result<Option<usize>> {
         if self.locker.is_some() {
             return self.next_locked_leaf(tree, direction);
         }
         let Some(image) = &mut self.image else {
             return Ok(None);
         };
+        let copied = txn.before_copy();
         self.fence.clear();
         let more = match direction {
             Direction::Forward => match image.upper_fence() {
@@ -427,6 +437,7 @@ impl Walk {
         if !more {
             return Ok(None);
         }
+        self.copied = copied;
         self.leaf_copied();
         let Some(image) = &self.image else {
             return Ok(None);
@@ -440,7 +451,7 @@ impl Walk {
 
     /// Stands on record `at`, if the view sees it.
     #[inline]
-    fn stand(&mut self, txn: &Transaction, at: usize) -> Result<bool> {
+    fn stand(&mut self, txn: &Transaction, tree: &Tree, at: usize) -> Result<bool> {
         let Some(image) = &self.image else {
             return Ok(false);
         };
@@ -456,7 +467,14 @@ impl Walk {
         let found = if self.all_visible || self.locker.is_some() {
             live_payload(value)?
         } else {
-            txn.visible(&self.view, value, &mut self.older)?
+            txn.visible(
+                &self.view,
+                value,
+                &mut self.older,
+                self.copied,
+                tree,
+                |key| image.key(at, key),
+            )?
         };
         let Some(payload) = found else {
             return Ok(false);

@@ -29,7 +29,35 @@ impl Tree {
         f: impl FnOnce(Option<&[u8]>, &mut Vec<u8>) -> (Change, R),
     ) -> Result<R> {
         check_sizes(key, max_value)?;
-        let mut guard = self.latch_with_room(key, max_value)?;
+        let guard = self.latch_with_room(key, max_value)?;
+        self.change(guard, key, max_value, txid, f)
+    }
+
+    /// As [`Tree::modify`], for a new value that is not longer than the one there: needs no room.
+    pub fn rewrite<R>(
+        &self,
+        key: &[u8],
+        f: impl FnOnce(Option<&[u8]>, &mut Vec<u8>) -> (Change, R),
+    ) -> Result<R> {
+        check_sizes(key, 0)?;
+        let guard: ExclusiveGuard<'_> = self.latch_leaf(Route::Key(key))?;
+        let (at, found) = guard.node().lower_bound(key);
+        let len = if found {
+            guard.node().value(at).len()
+        } else {
+            0
+        };
+        self.change(guard, key, len, 0, f)
+    }
+
+    fn change<R>(
+        &self,
+        mut guard: ExclusiveGuard<'_>,
+        key: &[u8],
+        max_value: usize,
+        txid: u64,
+        f: impl FnOnce(Option<&[u8]>, &mut Vec<u8>) -> (Change, R),
+    ) -> Result<R> {
         // Before `f`, because this can fail.
         guard.prepare()?;
         let (at, found) = guard.node().lower_bound(key);

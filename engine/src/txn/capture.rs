@@ -75,6 +75,7 @@ impl System {
                 .finished
                 .extend(finished.iter().filter(|end| !end.head.is_none()));
         }
+        captured.undo_pages.extend(self.pruning.grace.waiting());
         captured
     }
 
@@ -93,10 +94,16 @@ impl System {
                 let record = copy.read(self.pool(), head)?;
                 // No snapshot lives on, so of delete marks only this transaction's own are put
                 // back: they stand over what it still has to restore.
-                take_back(trees, running.txid, &record, &|value| {
-                    let (header, _) = Header::decode(value)?;
-                    Ok(!header.deleted || header.txid() == Some(running.txid))
-                })?;
+                take_back(
+                    trees,
+                    running.txid,
+                    &record,
+                    &|value| {
+                        let (header, _) = Header::decode(value)?;
+                        Ok(!header.deleted || header.txid() == Some(running.txid))
+                    },
+                    &|_| Ok(()),
+                )?;
                 head = record.previous;
             }
         }

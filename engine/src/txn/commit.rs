@@ -1,10 +1,13 @@
 //! Commit, and what every end of a transaction does.
 
 use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 use super::gate::GateGuard;
 use super::order::End;
+use super::prune::stream_to_prune;
 use super::redo::{encode_owner, RedoBuffer, KIND_CHANGES, KIND_COMMIT};
+use super::undo_stream::Stream;
 use super::version::UndoPtr;
 use super::Transaction;
 use crate::error::Result;
@@ -73,22 +76,26 @@ impl Transaction {
     /// back. [`Error::Stopped`](crate::Error::Stopped) or an I/O error after it: committed for
     /// everybody in this run, but whether a restart finds it is unknown; the object is empty.
     pub fn commit(&mut self) -> Result<()> {
-        let mut logged = None;
+        let (mut logged, mut to_prune) = (None, None);
         if self.txid.0 != 0 {
             let system = self.system.clone();
             // A checkpoint sees the log record and the new status, or neither.
             let inside = system.gate().enter();
             logged = self.append_commit()?;
-            self.end_writing(End::Commit);
+            to_prune = self.end_writing(End::Commit);
             drop(inside);
             system.counters.commits.fetch_add(1, Ordering::Relaxed);
         }
         self.end_locking();
         self.reset();
-        match logged {
+        let durable = match logged {
             Some(lsn) => self.system.log().durable(lsn, self.system.durability()),
             None => Ok(()),
+        };
+        if let Some(stream) = to_prune {
+            self.system.prune_own(&stream);
         }
+        durable
     }
 
     /// A transaction without logical changes (all rolled back to a savepoint) leaves no record.
@@ -102,17 +109,19 @@ impl Transaction {
     }
 
     /// Puts the end in the order of ends, and the undo in the queue for purging. Inside the gate.
-    pub(super) fn end_writing(&mut self, end: End) {
+    /// Returns the undo stream, when some of it is to be pruned by who filled it.
+    pub(super) fn end_writing(&mut self, end: End) -> Option<Arc<Stream>> {
         let csn = self.system.order().end(self.txid, end);
         let head = match end {
             End::Commit if self.purge_looks => self.undo_head,
             _ => UndoPtr::NONE,
         };
-        if let Some(undo) = self.undo.take() {
-            undo.finish(self.txid, csn, head);
-            self.system.streams().release(undo);
-            self.system.purge.ended();
-        }
+        let undo = self.undo.take()?;
+        undo.finish(self.txid, csn, head);
+        let to_prune = stream_to_prune(&self.system, &undo);
+        self.system.streams().release(undo);
+        self.system.purge.ended();
+        to_prune
     }
 
     /// Gives every row and every range back to those who wait for it.

@@ -157,6 +157,16 @@ impl CommitOrder {
         }
     }
 
+    /// Whether a horizon is newer than the published one.
+    pub fn is_advanced_by(&self, horizon: Horizon) -> bool {
+        horizon.csn > self.horizon_csn() || horizon.low.0 > self.horizon_low.load(Ordering::Acquire)
+    }
+
+    /// Every snapshot, now and later, sees what ended up to here.
+    pub fn horizon_csn(&self) -> Csn {
+        Csn(self.horizon_csn.load(Ordering::Acquire))
+    }
+
     /// Whether every snapshot, now and later, sees what `txid` wrote.
     #[inline]
     pub fn settled(&self, txid: TxId) -> bool {

@@ -115,8 +115,15 @@ impl System {
         let Some(horizon) = self.snapshots().horizon(self.order()) else {
             return Ok(false);
         };
-        let horizon = self.order().advance_horizon(horizon);
+        let horizon = if self.order().is_advanced_by(horizon) {
+            let _nobody_prunes = self.pruning.horizon.write();
+            self.order().advance_horizon(horizon)
+        } else {
+            // Those who prune under an old snapshot are not kept from it.
+            horizon
+        };
         self.summarise_ends(horizon.low);
+        self.aim_pruning(horizon);
         let mut budget = STEP;
         let mut copy = UndoCopy::default();
         for stream in self.streams().all() {
@@ -127,7 +134,7 @@ impl System {
                 budget = budget.saturating_sub(1);
             }
         }
-        Ok(false)
+        self.prune_step()
     }
 
     /// Where much has ended since the oldest transaction began, or a snapshot was taken, its
@@ -214,6 +221,7 @@ fn run(system: &Weak<System>) {
             }
             Ok(false) => {
                 if !std::mem::replace(&mut trimmed, true) {
+                    system.release_survivors();
                     let inside = system.gate().enter();
                     if let Err(error) = system.streams().trim(system.pool()) {
                         tracing::warn!(%error, "giving undo pages back failed");

@@ -78,17 +78,59 @@ impl Transaction {
         }??;
         match (newest, f) {
             (Newest::Seen(result), _) => Ok(result),
-            (Newest::Older(ptr), Some(f)) => {
+            (Newest::Older(_), Some(f)) => {
                 let mut buf = Vec::new();
-                Ok(older_version(system, view, ptr, &mut buf)?.map(f))
+                Ok(self.read_older(tree, key, view, &mut buf)?.map(f))
             }
             (Newest::Older(_), None) => Ok(None),
         }
     }
 
+    /// Reads a record again, and on from its newest version: pruning knows of it this time.
+    fn read_older<'a>(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        view: &ReadView,
+        buf: &'a mut Vec<u8>,
+    ) -> Result<Option<&'a [u8]>> {
+        let system = self.system();
+        let _walking = self.slot.walk(&system.pruning.grace);
+        let newest = tree.read(key, |value, _| -> Result<Newest<usize>> {
+            let Some(value) = value else {
+                return Ok(Newest::Seen(None));
+            };
+            let (header, payload) = Header::decode(value)?;
+            if sees(system.order(), view, &header)? {
+                if header.deleted {
+                    return Ok(Newest::Seen(None));
+                }
+                buf.clear();
+                buf.extend_from_slice(payload);
+                return Ok(Newest::Seen(Some(0)));
+            }
+            Ok(match header.older() {
+                Some(older) => Newest::Older(older),
+                None => Newest::Seen(None),
+            })
+        })??;
+        match newest {
+            Newest::Seen(seen) => Ok(seen.map(|start| &buf[start..])),
+            Newest::Older(ptr) => older_version(system, view, ptr, buf),
+        }
+    }
+
+    /// What to note before a leaf is copied, for [`Transaction::visible`].
+    #[inline]
+    pub fn before_copy(&self) -> Copied {
+        Copied(self.system().pruning.grace.retired())
+    }
+
     /// The payload that `view` sees of a record found in a leaf image; `None`: no row. The image
     /// must have been copied after the view was taken, and the view must still be this
-    /// transaction's. `buf` takes an older version where one is needed.
+    /// transaction's. `copied` was noted before the copy, and `key` gives the record's key in `tree`,
+    /// from which it is read again when undo has been pruned since. `buf` takes an older version
+    /// where one is needed.
     ///
     /// # Errors
     /// As [`Transaction::read`].
@@ -98,17 +140,33 @@ impl Transaction {
         view: &ReadView,
         value: &'a [u8],
         buf: &'a mut Vec<u8>,
+        copied: Copied,
+        tree: &Tree,
+        key: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Option<&'a [u8]>> {
         let (header, payload) = Header::decode(value)?;
-        if sees(self.system().order(), view, &header)? {
+        let system = self.system();
+        if sees(system.order(), view, &header)? {
             return Ok((!header.deleted).then_some(payload));
         }
-        match header.older() {
-            Some(ptr) => older_version(self.system(), view, ptr, buf),
-            None => Ok(None),
+        let Some(ptr) = header.older() else {
+            return Ok(None);
+        };
+        {
+            let _walking = self.slot.walk(&system.pruning.grace);
+            if self.before_copy() == copied {
+                return older_version(system, view, ptr, buf);
+            }
         }
+        let mut at = Vec::new();
+        key(&mut at);
+        self.read_older(tree, &at, view, buf)
     }
 }
+
+/// A moment before a leaf was copied: whether undo was pruned since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied(u64);
 
 #[inline]
 fn sees(order: &CommitOrder, view: &ReadView, header: &Header) -> Result<bool> {

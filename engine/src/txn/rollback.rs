@@ -8,11 +8,11 @@ use super::order::End;
 use super::system::Trees;
 use super::transaction::Savepoint;
 use super::undo::{Kind, UndoCopy, UndoRecord};
-use super::version::{live_payload, Header, UndoPtr};
+use super::version::{live_payload, Header, Origin, UndoPtr};
 use super::{System, Transaction};
 use crate::error::{Error, Result};
 use crate::ids::TxId;
-use crate::page::Change;
+use crate::page::{Change, PinnedPage};
 
 /// How much is undone.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -83,11 +83,21 @@ impl Transaction {
         let system = self.system.clone();
         let trees = system.trees()?.clone();
         let mut copy = UndoCopy::default();
+        let mut page: Option<PinnedPage> = None;
         while self.undo_head != target && !self.undo_head.is_none() {
-            // The page may have to be read from disk: not inside the gate.
-            let record = copy.read(system.pool(), self.undo_head)?;
+            // The page may have to be read from disk: not inside the gate. It stays in memory, for
+            // pruning may change the pointer to still older versions up to the last moment.
+            let head = self.undo_head;
+            if page.as_ref().map(PinnedPage::page) != Some(head.page()) {
+                page = Some(system.pool().pin(head.page())?);
+            }
+            let record = copy.read(system.pool(), head)?;
+            let refresh = |value: &mut Vec<u8>| match &page {
+                Some(page) => refresh_older(page, head, value),
+                None => Ok(()),
+            };
             let inside = system.gate().enter();
-            let taken = take_back(&trees, self.txid, &record, &|value| {
+            let keeps = |value: &[u8]| {
                 let (header, _) = Header::decode(value)?;
                 if let (Extent::Part { .. }, Some(participant)) = (extent, &self.participant) {
                     // The header's lock goes with the header.
@@ -96,7 +106,8 @@ impl Transaction {
                     }
                 }
                 Ok(keeps_restored(&system, self.txid, &header))
-            });
+            };
+            let taken = take_back(&trees, self.txid, &record, &keeps, &refresh);
             match taken {
                 // Another has overwritten it, which only a test build allows: that stays.
                 Err(Error::Internal(_)) if system.breaks(BrokenRule::OverwriteUncommitted) => {}
@@ -138,13 +149,27 @@ fn keeps_restored(system: &System, own: TxId, header: &Header) -> bool {
     }
 }
 
+/// Puts into `value`, copied from the undo record at `ptr`, the pointer that stands there now.
+fn refresh_older(page: &PinnedPage, ptr: UndoPtr, value: &mut [u8]) -> Result<()> {
+    let page = page.shared();
+    let now = UndoRecord::value_range(ptr.page(), page.body(), ptr.offset())
+        .and_then(|range| page.body().get(range))
+        .ok_or_else(|| Error::Internal("an undo record has gone during its rollback".into()))?;
+    if let Origin::Chained(_, older) = Header::decode(now)?.0.origin {
+        Header::set_older(value, older);
+    }
+    Ok(())
+}
+
 /// Takes one change of transaction `txid` back. `keeps` says whether the value before is to be
-/// put back, or (a delete mark that nobody needs) dropped.
+/// put back, or (a delete mark that nobody needs) dropped; `refresh` may change it then, under the
+/// leaf's latch.
 pub(super) fn take_back(
     trees: &Arc<dyn Trees>,
     txid: TxId,
     record: &UndoRecord<'_>,
     keeps: &dyn Fn(&[u8]) -> Result<bool>,
+    refresh: &dyn Fn(&mut Vec<u8>) -> Result<()>,
 ) -> Result<()> {
     match record.kind {
         Kind::PurgeNote => return Ok(()),
@@ -169,7 +194,10 @@ pub(super) fn take_back(
         match keeps(record.value) {
             Ok(true) => {
                 out.extend_from_slice(record.value);
-                (Change::Put, Ok(()))
+                match refresh(out) {
+                    Ok(()) => (Change::Put, Ok(())),
+                    Err(error) => (Change::Keep, Err(error)),
+                }
             }
             Ok(false) => (Change::Remove, Ok(())),
             Err(error) => (Change::Keep, Err(error)),

@@ -16,6 +16,7 @@ use crossbeam_utils::CachePadded;
 
 use super::broken::BrokenRule;
 use super::gate::thread_number;
+use super::grace::Grace;
 use super::order::CommitOrder;
 use super::status::Status;
 use crate::error::{Error, Result};
@@ -71,6 +72,8 @@ struct Slot {
     low: AtomicU64,
     /// A second, newer snapshot, taken while the first had to stay; mostly idle.
     second: AtomicU64,
+    /// While undo pointers are followed: [`Grace::retired`] when that began; otherwise idle.
+    walking: AtomicU64,
     owner: Owner,
 }
 
@@ -218,6 +221,25 @@ impl SnapshotRegistry {
         }
         Some(LiveSnapshots::of(newest, csns))
     }
+
+    /// Where the oldest walk under way began.
+    pub fn oldest_walk(&self) -> u64 {
+        let chunks = self.chunks.iter().map_while(|chunk| chunk.get());
+        let slots = chunks.flat_map(|slots| slots.iter());
+        let walks = slots.map(|slot| slot.walking.load(Ordering::SeqCst));
+        walks.min().unwrap_or(IDLE)
+    }
+}
+
+/// A walk along undo pointers; it ends when this is dropped.
+pub(super) struct Walking<'a> {
+    slot: &'a Slot,
+}
+
+impl Drop for Walking<'_> {
+    fn drop(&mut self) {
+        self.slot.walking.store(IDLE, Ordering::Release);
+    }
 }
 
 /// The snapshots that were registered at a moment: with those taken later, which are not older
@@ -230,6 +252,21 @@ pub(super) struct LiveSnapshots {
 }
 
 impl LiveSnapshots {
+    /// The newest end when they were looked for.
+    pub fn newest(&self) -> Csn {
+        self.newest
+    }
+
+    /// All that were registered, ascending.
+    pub fn all(&self) -> &[u64] {
+        &self.csns
+    }
+
+    /// The snapshots older than `csn`, ascending.
+    pub fn older_than(&self, csn: Csn) -> &[u64] {
+        &self.csns[..self.csns.partition_point(|&live| live < csn.0)]
+    }
+
     /// The snapshots `csns`, seen after `newest` was the newest end.
     pub fn of(newest: Csn, mut csns: Vec<u64>) -> Self {
         csns.sort_unstable();
@@ -254,6 +291,7 @@ fn new_chunk() -> Chunk {
                 low: AtomicU64::new(0),
                 second: AtomicU64::new(IDLE),
                 owner: Owner::default(),
+                walking: AtomicU64::new(IDLE),
             })
         })
         .collect()
@@ -293,6 +331,14 @@ impl SnapshotSlot {
         slot.csn.store(held.csn.0, Ordering::Release);
     }
 
+    /// Says that undo pointers are going to be followed, that will be read from now on.
+    pub fn walk(&self, grace: &Grace) -> Walking<'_> {
+        let slot = self.slot();
+        slot.walking.store(grace.retired(), Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        Walking { slot }
+    }
+
     /// Takes a second snapshot, of now; the first, which is older, stays.
     pub fn take_second(&self, order: &CommitOrder) -> Horizon {
         let slot = self.slot();
@@ -317,7 +363,6 @@ impl SnapshotSlot {
 impl Drop for SnapshotSlot {
     fn drop(&mut self) {
         self.clear();
-        self.clear_second();
         let slot = self.slot();
         slot.owner.session.store(0, Ordering::Relaxed);
         slot.owner.started_us.store(0, Ordering::Relaxed);

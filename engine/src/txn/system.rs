@@ -11,6 +11,7 @@ use super::gate::Gate;
 use super::latest_deadlock::{DeadlockReport, LatestDeadlock, Statements};
 use super::lock::LockTable;
 use super::order::CommitOrder;
+use super::prune::Pruning;
 use super::purge::PurgeThread;
 use super::range::RangeTable;
 use super::redo::RedoBuffer;
@@ -101,6 +102,8 @@ pub struct SystemStats {
     pub abandoned: u64,
     /// Undo pages in use.
     pub undo_pages: u64,
+    /// Undo pages emptied and freed while a snapshot held purge back.
+    pub pruned_pages: u64,
     /// Bytes of the status directory.
     pub status_bytes: u64,
 }
@@ -134,6 +137,7 @@ pub struct System {
     streams: UndoStreams,
     gate: Gate,
     pub(super) purge: PurgeThread,
+    pub(super) pruning: Pruning,
     pub(super) abandoned: Abandoned,
     pub(super) counters: Counters,
     #[cfg(feature = "broken")]
@@ -172,6 +176,7 @@ impl System {
             streams: UndoStreams::default(),
             gate: Gate::default(),
             purge: PurgeThread::default(),
+            pruning: Pruning::default(),
             abandoned: Abandoned::default(),
             counters: Counters::default(),
             #[cfg(feature = "broken")]
@@ -248,7 +253,8 @@ impl System {
             range_holders: self.ranges.len() as u64,
             unpurged,
             abandoned: self.abandoned.len() as u64,
-            undo_pages,
+            undo_pages: undo_pages + self.pruning.grace.waiting().len() as u64,
+            pruned_pages: self.pruning.emptied.load(Ordering::Relaxed),
             status_bytes: self.order.status_bytes() as u64,
         }
     }

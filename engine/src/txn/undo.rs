@@ -107,6 +107,13 @@ impl<'a> UndoRecord<'a> {
         put(&mut out, self.value)
     }
 
+    /// Where in the page's body the value of the record at `offset` stands.
+    pub fn value_range(page: PageId, body: &[u8], offset: usize) -> Option<std::ops::Range<usize>> {
+        let record = UndoRecord::decode(page, body.get(offset..)?)?;
+        let end = offset + record.len(page);
+        Some(end - record.value.len()..end)
+    }
+
     /// Reads the record of `page` at the beginning of `bytes`.
     pub fn decode(page: PageId, bytes: &'a [u8]) -> Option<UndoRecord<'a>> {
         let (&flags, mut rest) = bytes.split_first()?;

@@ -7,10 +7,12 @@
 //! been passed starts over on the page it has: short transactions need no new pages at all.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::prune::StreamPruning;
 use super::undo::{UndoRecord, MAX_RECORD};
 use super::version::UndoPtr;
 use crate::error::{Error, Result};
@@ -48,8 +50,32 @@ struct Pinned {
 struct Pages {
     /// Number of the first page in `ids`, counted from the stream's beginning.
     first: u64,
+    /// Page 0 stands for one that was emptied and is gone.
     ids: VecDeque<PageId>,
+    /// How many of them are gone.
+    emptied: u64,
     finished: VecDeque<Ends>,
+}
+
+impl Pages {
+    /// Forgets pages at the beginning that were emptied, and ends that have no page but those.
+    fn drop_emptied(&mut self) {
+        while self.ids.front().is_some_and(|id| id.0 == 0) {
+            self.ids.pop_front();
+            self.first += 1;
+            self.emptied -= 1;
+        }
+        while let [Some(front), Some(_)] = [self.finished.front(), self.finished.get(1)] {
+            if front.last.last_page >= self.first || !front.last.head.is_none() {
+                break;
+            }
+            let count = front.count;
+            self.finished.pop_front();
+            if let Some(next) = self.finished.front_mut() {
+                next.count += count;
+            }
+        }
+    }
 }
 
 /// Ended transactions one behind the other that purge passes together: all of them end in the
@@ -60,11 +86,21 @@ struct Ends {
     count: u64,
 }
 
+/// A page that nobody appends to any more, and all of whose transactions have ended.
+#[derive(Clone, Copy)]
+pub(super) struct FullPage {
+    pub number: u64,
+    pub id: PageId,
+}
+
 /// One stream.
 pub(super) struct Stream {
     pages: Mutex<Pages>,
     /// Here while nobody appends.
     parked: Mutex<Option<Cursor>>,
+    pub pruning: Mutex<StreamPruning>,
+    /// Whether it takes the survivors of another stream, which prunes it too.
+    pub apart: AtomicBool,
 }
 
 /// All streams.
@@ -80,10 +116,25 @@ struct Streams {
     idle: Vec<Arc<Stream>>,
 }
 
+impl Streams {
+    fn add(&mut self) -> Arc<Stream> {
+        let stream = Arc::new(Stream {
+            pages: Mutex::default(),
+            parked: Mutex::new(None),
+            pruning: Mutex::default(),
+            apart: AtomicBool::new(false),
+        });
+        self.all.push(stream.clone());
+        stream
+    }
+}
+
 /// A stream in the hands of a transaction.
 pub(super) struct StreamWriter {
     stream: Arc<Stream>,
     cursor: Option<Cursor>,
+    /// Whether it has gone on to another page.
+    filled_page: bool,
     /// Only within an operation: a transaction that waits or idles keeps no page in memory.
     pinned: Option<Pinned>,
     /// Bytes.
@@ -94,14 +145,7 @@ impl UndoStreams {
     /// Takes an idle stream, or makes one.
     pub fn acquire(&self) -> StreamWriter {
         let mut state = self.state.lock();
-        let stream = state.idle.pop().unwrap_or_else(|| {
-            let stream = Arc::new(Stream {
-                pages: Mutex::default(),
-                parked: Mutex::new(None),
-            });
-            state.all.push(stream.clone());
-            stream
-        });
+        let stream = state.idle.pop().unwrap_or_else(|| state.add());
         drop(state);
         let mut cursor = stream.parked.lock().take();
         if let Some(cursor) = &mut cursor {
@@ -114,6 +158,20 @@ impl UndoStreams {
         StreamWriter {
             stream,
             cursor,
+            filled_page: false,
+            pinned: None,
+            appended: 0,
+        }
+    }
+
+    /// A new stream for the survivors of another.
+    pub fn acquire_apart(&self) -> StreamWriter {
+        let stream = self.state.lock().add();
+        stream.apart.store(true, Ordering::Release);
+        StreamWriter {
+            stream,
+            cursor: None,
+            filled_page: false,
             pinned: None,
             appended: 0,
         }
@@ -122,6 +180,7 @@ impl UndoStreams {
     /// Gives a stream back. Call [`StreamWriter::finish`] before, when anything was appended.
     pub fn release(&self, mut writer: StreamWriter) {
         *writer.stream.parked.lock() = writer.cursor.take();
+        writer.stream.apart.store(false, Ordering::Release);
         self.state.lock().idle.push(writer.stream);
     }
 
@@ -140,6 +199,7 @@ impl UndoStreams {
                 if pages.finished.is_empty() {
                     *stream.parked.lock() = None;
                     pages.first += pages.ids.len() as u64;
+                    pages.emptied = 0;
                     freed.extend(pages.ids.drain(..));
                 }
             }
@@ -190,6 +250,7 @@ impl StreamWriter {
         if cursor.used + record.len(cursor.page) > BODY_SIZE {
             cursor.page = cursor.spare.take().ok_or_else(not_reserved)?;
             cursor.used = 0;
+            self.filled_page = true;
             pinned.page = pinned.spare.take().ok_or_else(not_reserved)?;
         }
         let offset = cursor.used;
@@ -214,12 +275,36 @@ impl StreamWriter {
         self.pinned = None;
     }
 
+    /// The stream.
+    pub fn stream(&self) -> &Arc<Stream> {
+        &self.stream
+    }
+
+    /// Whether a page has been filled, and another begun.
+    pub fn has_filled_page(&self) -> bool {
+        self.filled_page
+    }
+
+    /// The head of the newest end, if it is one of `txid`: to go on with it.
+    pub fn open_end(&self, txid: TxId) -> UndoPtr {
+        let pages = self.stream.pages.lock();
+        let newest = pages.finished.back().map(|ends| ends.last);
+        newest
+            .filter(|last| last.txid == txid)
+            .map_or(UndoPtr::NONE, |last| last.head)
+    }
+
     /// Notes the end of the transaction that appended. Inside the gate, with the end itself.
     pub fn finish(&self, txid: TxId, csn: Csn, head: UndoPtr) {
         let mut pages = self.stream.pages.lock();
         let spare = self.cursor.is_some_and(|cursor| cursor.spare.is_some());
         let count = pages.ids.len() as u64 - u64::from(spare);
         let last_page = pages.first + count.saturating_sub(1);
+        // Purge passes ends one behind the other. Those of survivors come in any order.
+        let csn = match pages.finished.back() {
+            Some(ends) => csn.max(ends.last.csn),
+            None => csn,
+        };
         let last = Finished {
             txid,
             csn,
@@ -228,9 +313,10 @@ impl StreamWriter {
         };
         match pages.finished.back_mut() {
             Some(ends)
-                if ends.last.last_page == last_page
+                if (ends.last.last_page == last_page
                     && ends.last.head.is_none()
-                    && head.is_none() =>
+                    && head.is_none())
+                    || (ends.last.txid == txid && !ends.last.head.is_none()) =>
             {
                 ends.last = last;
                 ends.count += 1;
@@ -280,18 +366,94 @@ impl Stream {
                         break;
                     };
                     pages.first += 1;
-                    freed.push(id);
+                    if id.0 == 0 {
+                        pages.emptied -= 1;
+                    } else {
+                        freed.push(id);
+                    }
                 }
+                pages.drop_emptied();
             }
         }
         free_all(pool, freed)
+    }
+
+    /// The first page from number `next` on that is full, whose transactions have ended by
+    /// `below`, and that does not go with the horizon at `passed`.
+    pub fn full_page(&self, next: &mut u64, passed: Csn, below: Csn) -> Option<FullPage> {
+        let pages = self.pages.lock();
+        *next = (*next).max(pages.first);
+        loop {
+            // Only behind the page of an end are all ended whose undo stands in the one before.
+            let end = pages
+                .finished
+                .partition_point(|ends| ends.last.last_page <= *next);
+            let end = pages.finished.get(end)?.last;
+            if end.csn > below {
+                return None;
+            }
+            let id = *pages.ids.get((*next - pages.first) as usize)?;
+            if end.csn > passed && id.0 != 0 {
+                return Some(FullPage { number: *next, id });
+            }
+            *next += 1;
+        }
+    }
+
+    /// An ended transaction with undo in page `number` which purge has to look at.
+    pub fn end_to_look_at(&self, number: u64) -> Option<Finished> {
+        let pages = self.pages.lock();
+        let first = pages
+            .finished
+            .partition_point(|ends| ends.last.last_page < number);
+        let mut behind = false;
+        pages
+            .finished
+            .iter()
+            .skip(first)
+            .take_while(|ends| !std::mem::replace(&mut behind, ends.last.last_page > number))
+            .map(|ends| ends.last)
+            .find(|end| !end.head.is_none())
+    }
+
+    /// Notes how far an end has been looked at.
+    pub fn set_head(&self, end: &Finished, head: UndoPtr) {
+        let mut pages = self.pages.lock();
+        let first = pages
+            .finished
+            .partition_point(|ends| ends.last.last_page < end.last_page);
+        let mut same = pages.finished.iter_mut().skip(first);
+        if let Some(ends) = same.find(|ends| ends.last.txid == end.txid) {
+            ends.last.head = head;
+        }
+    }
+
+    /// Takes an emptied page out; false if it has gone already.
+    pub fn remove_page(&self, page: &FullPage) -> bool {
+        let mut pages = self.pages.lock();
+        let Some(at) = page.number.checked_sub(pages.first) else {
+            return false;
+        };
+        match pages.ids.get_mut(at as usize) {
+            Some(id) if *id == page.id => *id = PageId(0),
+            _ => return false,
+        }
+        pages.emptied += 1;
+        pages.drop_emptied();
+        true
+    }
+
+    /// One past the number of the last page.
+    pub fn end(&self) -> u64 {
+        let pages = self.pages.lock();
+        pages.first + pages.ids.len() as u64
     }
 
     /// Pages, and ends not yet passed. Stable while the gate is closed.
     pub fn contents(&self) -> (Vec<PageId>, Vec<Finished>) {
         let pages = self.pages.lock();
         (
-            pages.ids.iter().copied().collect(),
+            pages.ids.iter().copied().filter(|id| id.0 != 0).collect(),
             pages.finished.iter().map(|ends| ends.last).collect(),
         )
     }
@@ -300,7 +462,7 @@ impl Stream {
     pub fn counts(&self) -> (u64, u64) {
         let pages = self.pages.lock();
         let ends = pages.finished.iter().map(|ends| ends.count).sum();
-        (pages.ids.len() as u64, ends)
+        (pages.ids.len() as u64 - pages.emptied, ends)
     }
 }
 

@@ -89,8 +89,20 @@ impl Header {
     /// The undo record of the version before this one.
     pub fn older(&self) -> Option<UndoPtr> {
         match self.origin {
-            Origin::Chained(_, ptr) => Some(ptr),
+            // Without a page: the versions before were pruned.
+            Origin::Chained(_, ptr) => Some(ptr).filter(|ptr| !ptr.is_none()),
             _ => None,
+        }
+    }
+
+    /// Changes the undo pointer in a record value's header, in place; false where there is none.
+    pub(super) fn set_older(value: &mut [u8], to: UndoPtr) -> bool {
+        match (value.first(), value.get(7..15)) {
+            (Some(flags), Some(_)) if flags & FORM_MASK == FORM_CHAINED => {
+                value[7..15].copy_from_slice(&to.0.to_le_bytes());
+                true
+            }
+            _ => false,
         }
     }
 

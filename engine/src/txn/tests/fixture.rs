@@ -255,6 +255,7 @@ pub fn scan(txn: &Transaction, tree: &Tree, view: &ReadView) -> BTreeMap<Vec<u8>
     let mut rows = BTreeMap::new();
     let mut image = LeafImage::new();
     let mut buf = Vec::new();
+    let mut copied = txn.before_copy();
     let mut more = tree.copy_leaf(Position::First, &mut image).unwrap();
     while more {
         let all_seen = TxId(image.max_txid()) < view.low;
@@ -263,7 +264,9 @@ pub fn scan(txn: &Transaction, tree: &Tree, view: &ReadView) -> BTreeMap<Vec<u8>
             let payload = if all_seen {
                 crate::txn::live_payload(value).unwrap()
             } else {
-                txn.visible(view, value, &mut buf).unwrap()
+                let key = |key: &mut Vec<u8>| image.key(i, key);
+                txn.visible(view, value, &mut buf, copied, tree, key)
+                    .unwrap()
             };
             if let Some(payload) = payload {
                 let mut key = Vec::new();
@@ -271,6 +274,7 @@ pub fn scan(txn: &Transaction, tree: &Tree, view: &ReadView) -> BTreeMap<Vec<u8>
                 rows.insert(key, payload.to_vec());
             }
         }
+        copied = txn.before_copy();
         more = tree.copy_next_leaf(&mut image).unwrap();
     }
     rows

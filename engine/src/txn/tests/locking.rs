@@ -306,6 +306,7 @@ fn a_snapshot_taken_after_a_locking_read_does_not_let_its_undo_go() {
     let mut reader = fixture.begin(RepeatableRead);
     let latest = reader.locking_view();
     let mut image = crate::tree::LeafImage::new();
+    let copied = reader.before_copy();
     let found = fixture
         .tree
         .copy_leaf(crate::tree::Position::First, &mut image);
@@ -315,7 +316,16 @@ fn a_snapshot_taken_after_a_locking_read_does_not_let_its_undo_go() {
     fixture.purge();
     // The image still has the version that was rolled back, and its undo is still there.
     let mut buf = Vec::new();
-    let seen = reader.visible(&latest, image.value(0), &mut buf).unwrap();
+    let seen = reader
+        .visible(
+            &latest,
+            image.value(0),
+            &mut buf,
+            copied,
+            &fixture.tree,
+            |key| image.key(0, key),
+        )
+        .unwrap();
     assert_eq!(seen, Some(&b"0"[..]));
     assert_eq!(fixture.system.stats().unpurged, 1);
     reader.commit().unwrap();

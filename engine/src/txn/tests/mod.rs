@@ -3,6 +3,7 @@
 mod durable;
 mod fixture;
 mod locking;
+mod pruning;
 mod purging;
 mod schedule;
 mod threads;
