@@ -11,7 +11,7 @@ use super::undo_stream::Stream;
 use super::version::UndoPtr;
 use super::Transaction;
 use crate::error::Result;
-use crate::ids::{Lsn, TableId};
+use crate::ids::{Lsn, TableId, TxId};
 
 /// Redo that a transaction keeps to itself before it goes to the log in part, in bytes.
 const REDO_PART: usize = 256 * 1024;
@@ -122,6 +122,29 @@ impl Transaction {
         self.system.streams().release(undo);
         self.system.purge.ended();
         to_prune
+    }
+
+    /// Where nothing has been written yet, gives the number and the undo stream back: many may wait
+    /// for one row, and the one that gets it then finds the stream that was used last. Not inside
+    /// the gate.
+    pub(super) fn stop_writing(&mut self) {
+        if self.txid.0 == 0 || self.undo.as_ref().is_none_or(|undo| undo.appended() != 0) {
+            return;
+        }
+        let system = self.system.clone();
+        let inside = system.gate().enter();
+        if let Some(undo) = self.undo.take() {
+            system.streams().release(undo);
+        }
+        system.order().end(self.txid, End::Unused);
+        drop(inside);
+        self.txid = TxId(0);
+        if let Some(participant) = &self.participant {
+            participant.shown.txid.store(0, Ordering::Relaxed);
+        }
+        if let Some(view) = &mut self.view {
+            view.own = self.txid;
+        }
     }
 
     /// Gives every row and every range back to those who wait for it.

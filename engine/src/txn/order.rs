@@ -24,6 +24,8 @@ pub(super) enum End {
     Commit,
     /// After its rollback is complete.
     Abort,
+    /// It had written nothing: nobody will ask, and no snapshot is older for it.
+    Unused,
 }
 
 /// See the module's text.
@@ -73,12 +75,13 @@ impl CommitOrder {
     /// Ends a writer: from now on its changes are seen by new snapshots (or are gone).
     pub fn end(&self, txid: TxId, end: End) -> Csn {
         let mut writers = self.writers.lock();
-        let csn = Csn(self.last_csn.load(Ordering::Relaxed) + 1);
+        let last = self.last_csn.load(Ordering::Relaxed);
+        let csn = Csn(last + u64::from(end != End::Unused));
         self.statuses.finish(
             txid,
             match end {
                 End::Commit => Status::Committed(csn),
-                End::Abort => Status::Aborted(csn),
+                End::Abort | End::Unused => Status::Aborted(csn),
             },
         );
         self.last_csn.store(csn.0, Ordering::Release);

@@ -226,6 +226,7 @@ impl Transaction {
         if self.lock_wait_timeout.is_zero() {
             return Err(Error::LockNotAvailable);
         }
+        self.stop_writing();
         let me = self.participant().clone();
         let row = conflict.row;
         {

@@ -270,6 +270,38 @@ fn a_wait_ends_at_its_limit_and_leaves_the_queue() {
     late.commit().unwrap();
 }
 
+/// A number and an undo stream for each of many waiters would be many for one row.
+#[test]
+fn who_waits_has_a_number_only_when_it_has_written() {
+    let fixture = Fixture::new();
+    fixture.load([
+        (b"k".to_vec(), b"0".to_vec()),
+        (b"m".to_vec(), b"0".to_vec()),
+    ]);
+    let mut holder = fixture.begin(RepeatableRead);
+    put(&mut holder, &fixture.tree, b"k", b"1", PutMode::Update).unwrap();
+    for writes_before in [false, true] {
+        let mut late = fixture.begin(RepeatableRead);
+        late.set_lock_wait_timeout(Duration::from_millis(1));
+        if writes_before {
+            put(&mut late, &fixture.tree, b"m", b"2", PutMode::Update).unwrap();
+        }
+        let outcome = put(&mut late, &fixture.tree, b"k", b"2", PutMode::Update);
+        assert!(matches!(outcome, Err(Error::LockWaitTimeout)));
+        assert_eq!(late.id().is_some(), writes_before);
+        put(&mut late, &fixture.tree, b"m", b"3", PutMode::Update).unwrap();
+        assert_eq!(get(&mut late, &fixture.tree, b"m").unwrap(), b"3");
+        late.commit().unwrap();
+    }
+    holder.rollback().unwrap();
+    let mut reader = fixture.begin(ReadCommitted);
+    assert_eq!(get(&mut reader, &fixture.tree, b"m").unwrap(), b"3");
+    assert_eq!(get(&mut reader, &fixture.tree, b"k").unwrap(), b"0");
+    drop((reader, holder));
+    fixture.purge();
+    assert_eq!(fixture.system.stats().unpurged, 0);
+}
+
 #[test]
 fn a_kill_wakes_a_waiter_and_holds_until_cleared() {
     let fixture = Fixture::new();
