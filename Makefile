@@ -54,8 +54,14 @@ format: ## put Rust and C++ into the project's format
 verify-flight: build ## what the project promises, a line a point: held or not, with its figure
 	@verify/flight
 
+verify-transactions: build ## what transactions promise, a line a point: held or not, with its figure
+	@verify/transactions
+
+catch-broken: ## builds that leave out a rule of isolation: each must be caught by the checker of histories
+	cargo test -p peregrine-suite --features broken --test histories --target-dir target/broken -- --nocapture
+
 clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
-	rm -rf target/plugin target/mtr
+	rm -rf target/plugin target/mtr target/broken
 
-.PHONY: help bench build library mariadb plugin test unit mtr compare engines-funcs lint format verify-flight clean
+.PHONY: help bench build library mariadb plugin test unit mtr compare engines-funcs lint format verify-flight verify-transactions catch-broken clean

@@ -146,6 +146,174 @@ pub enum BenchAction {
     /// Plays the published anomaly scripts at every isolation level, the deadlock of two sessions and
     /// the update of one row by two, on each engine, and prints who does what.
     Behaviour(BehaviourArguments),
+    /// Runs random concurrent transactions on few hot keys and checks that what they saw and did is
+    /// what their isolation level allows. One line a level; exit status 1 when it is not.
+    Histories(HistoriesArguments),
+    /// Moves money between accounts in two schemas while auditors sum all of it at REPEATABLE READ:
+    /// every sum must be right, also when the server is killed again and again.
+    Bank(BankArguments),
+    /// One row updated by few and by many sessions, and a ring of sessions that wait for each other.
+    Contention(ContentionArguments),
+    /// A transaction many times larger than the cache commits and another rolls back, while other
+    /// sessions go on.
+    LargeTransaction(LargeTransactionArguments),
+    /// A reader's snapshot held open while writers update the same rows again and again.
+    HeldSnapshot(HeldSnapshotArguments),
+}
+
+/// The private server of a command; it lies in a new directory under target/bench, which is kept when
+/// something was wrong.
+#[derive(Debug, Args)]
+pub struct HostArguments {
+    /// Size of each engine's cache, e.g. 128M.
+    #[arg(long, default_value = "128M", value_parser = bytes)]
+    pub cache: u64,
+    /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
+    /// Options for mariadbd, after `--`.
+    #[arg(last = true, value_name = "MARIADBD OPTION")]
+    pub options: Vec<String>,
+}
+
+/// How the bank works.
+#[derive(Debug, Args)]
+pub struct BankArguments {
+    /// The engine of the tables: innodb, myrocks or peregrine.
+    #[arg(long, default_value = "peregrine")]
+    pub engine: String,
+    /// Threads that move money; two more audit.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub threads: u32,
+    /// How long, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub duration: f64,
+    /// Kills the server (kill -9) after every so many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub kill_every: Option<f64>,
+    /// Seed of the transfers.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// A statement to run in every session, e.g. SET SESSION innodb_snapshot_isolation=ON; may be
+    /// repeated.
+    #[arg(long, value_name = "STATEMENT")]
+    pub prepare: Vec<String>,
+    /// The server.
+    #[command(flatten)]
+    pub host: HostArguments,
+}
+
+/// How sessions contend.
+#[derive(Debug, Args)]
+pub struct ContentionArguments {
+    /// Engines beside each other: innodb, myrocks, peregrine [default: innodb,peregrine].
+    #[arg(long, value_delimiter = ',')]
+    pub engines: Vec<String>,
+    /// Few sessions at the hot row.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4_000))]
+    pub few: u32,
+    /// Many sessions at the hot row.
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4_000))]
+    pub many: u32,
+    /// Sessions in the ring.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=4_000))]
+    pub ring: u32,
+    /// Time of each run, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub duration: f64,
+    /// Runs of each engine at each number of sessions; the best counts.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rounds: u32,
+    /// The server.
+    #[command(flatten)]
+    pub host: HostArguments,
+}
+
+/// How large the transaction is.
+#[derive(Debug, Args)]
+pub struct LargeTransactionArguments {
+    /// The engine: innodb, myrocks or peregrine.
+    #[arg(long, default_value = "peregrine")]
+    pub engine: String,
+    /// Rows of each of the two transactions.
+    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub rows: u64,
+    /// Other sessions, which update rows of their own.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub others: u32,
+    /// The most memory that the server may take, e.g. 512M.
+    #[arg(long, default_value = "384M", value_parser = bytes)]
+    pub memory: u64,
+    /// The server.
+    #[command(flatten)]
+    pub host: HostArguments,
+}
+
+/// How the snapshot is held.
+#[derive(Debug, Args)]
+pub struct HeldSnapshotArguments {
+    /// Engines, each on a server of its own: innodb, myrocks, peregrine [default: peregrine,innodb].
+    #[arg(long, value_delimiter = ',')]
+    pub engines: Vec<String>,
+    /// Rows of the table.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub rows: u32,
+    /// Writers.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub writers: u32,
+    /// How long the snapshot is held, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
+    pub duration: f64,
+    /// The most that memory, and disk, may grow meanwhile, e.g. 1G.
+    #[arg(long, default_value = "2G", value_parser = bytes)]
+    pub growth: u64,
+    /// The server.
+    #[command(flatten)]
+    pub host: HostArguments,
+}
+
+/// Which histories to run.
+#[derive(Debug, Args)]
+pub struct HistoriesArguments {
+    /// library (in this process, on a simulated disk) or server (a private one).
+    #[arg(long, default_value = "library")]
+    pub target: String,
+    /// With --target server: innodb, myrocks or peregrine.
+    #[arg(long, default_value = "peregrine")]
+    pub engine: String,
+    /// Isolation levels, separated by commas: read-uncommitted, read-committed, repeatable-read,
+    /// serializable [default: all but the first].
+    #[arg(long, value_delimiter = ',')]
+    pub level: Vec<String>,
+    /// Committed transactions of each level [default: 20000, or as many as --duration allows].
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub transactions: Option<u64>,
+    /// Seed of the transactions and of the crashes.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Ends each level after so many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub duration: Option<f64>,
+    /// Threads, each with a session.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=500))]
+    pub threads: u32,
+    /// Transactions on the same keys before they are checked and fresh keys are taken.
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
+    pub window: u64,
+    /// One window out of so many is interrupted by a crash (the library's loses power, the server gets
+    /// kill -9); 0: none.
+    #[arg(long, default_value_t = 10)]
+    pub crash_every: u32,
+    /// A statement to run in every session of a server, e.g. SET SESSION innodb_snapshot_isolation=ON;
+    /// may be repeated.
+    #[arg(long, value_name = "STATEMENT")]
+    pub prepare: Vec<String>,
+    /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
+    /// Options for mariadbd, after `--`.
+    #[arg(last = true, value_name = "MARIADBD OPTION")]
+    pub options: Vec<String>,
 }
 
 /// What to look at when sessions meet.

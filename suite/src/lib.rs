@@ -1,17 +1,20 @@
 //! The measuring suite behind `peregrine bench`: a private server, the workload with its right
 //! answers, a closed-loop load generator, results, and the report.
 //!
-//! Calls go down this list only: [`report`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] →
-//! [`normal`] → [`server`] and [`target`] → [`error`].
+//! Calls go down this list only: [`report`] → [`histories`], [`bank`] and [`strain`] → [`behaviour`] and
+//! [`runner`] and [`crash`] → [`results`] → [`normal`] → [`server`] and [`target`] → [`error`].
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
+pub mod bank;
 pub mod behaviour;
 pub mod crash;
 pub mod error;
+pub mod histories;
 pub mod normal;
 pub mod report;
 pub mod results;
 pub mod runner;
 pub mod server;
+pub mod strain;
 pub mod target;

@@ -1,9 +1,13 @@
 //! `peregrine bench`: measuring engines beside each other.
 
+mod bank;
 mod behaviour;
 mod crash;
+mod histories;
+mod host;
 mod report;
 mod run;
+mod strain;
 
 use std::process::ExitCode;
 
@@ -20,6 +24,11 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Run(arguments) => run::run(arguments),
         BenchAction::Report(arguments) => report::run(arguments),
         BenchAction::Behaviour(arguments) => behaviour::run(arguments),
+        BenchAction::Histories(arguments) => histories::run(arguments),
+        BenchAction::Bank(arguments) => bank::run(arguments),
+        BenchAction::Contention(arguments) => strain::contention(arguments),
+        BenchAction::LargeTransaction(arguments) => strain::large_transaction(arguments),
+        BenchAction::HeldSnapshot(arguments) => strain::held_snapshot(arguments),
         BenchAction::Crash(arguments) => crash::run(arguments),
     }
 }

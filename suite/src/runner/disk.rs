@@ -33,6 +33,16 @@ pub fn data_files(data_dir: &Path, engine: Engine) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// Every file in a directory and those below it.
+///
+/// # Errors
+/// When a directory can't be read.
+pub fn all_files(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    walk(dir, &mut files)?;
+    Ok(files)
+}
+
 /// Bytes that the file system has allocated for the files (a file with holes takes less than its
 /// length). A file that has gone meanwhile takes none.
 #[must_use]

@@ -1,0 +1,46 @@
+//! The private server that a command of `peregrine bench` runs on.
+
+use std::path::Path;
+
+use peregrine_suite::error::Result;
+use peregrine_suite::server::installation::{find_plugin, target_directory};
+use peregrine_suite::server::Installation;
+use peregrine_suite::target::hosted::{Hosted, Place};
+use peregrine_suite::target::settings::Settings;
+use peregrine_suite::target::Engine;
+
+use super::run::new_directory;
+use crate::arguments::HostArguments;
+
+/// Starts a server for the engines in a new directory named by its purpose.
+///
+/// # Errors
+/// When there is no MariaDB or plug-in, or the server does not start.
+pub fn start(
+    arguments: &HostArguments,
+    engines: &[Engine],
+    most_threads: u32,
+    purpose: &str,
+    mut server_options: Vec<String>,
+) -> Result<Hosted> {
+    let target = target_directory();
+    let plugin = if engines.contains(&Engine::Peregrine) {
+        Some(find_plugin(&target, arguments.plugin.as_deref())?)
+    } else {
+        None
+    };
+    server_options.extend(arguments.options.iter().cloned());
+    Hosted::start(Place {
+        installation: Installation::find(&target)?,
+        plugin,
+        settings: Settings {
+            engines: engines.to_vec(),
+            cache_bytes: arguments.cache,
+            most_threads,
+            charset: "latin1".to_owned(),
+        },
+        dir: new_directory(None::<&Path>, &target.join("bench"), purpose)?,
+        server_options,
+        environment: Vec::new(),
+    })
+}

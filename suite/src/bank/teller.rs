@@ -1,0 +1,140 @@
+//! A teller moves money; an auditor counts it.
+
+use mysql::prelude::Queryable;
+
+use crate::normal::queries::Dice;
+
+/// Accounts in each of the schemas.
+pub const ACCOUNTS: u32 = 50;
+
+/// The schemas.
+pub const SCHEMAS: [&str; 2] = ["bank_a", "bank_b"];
+
+/// What each account begins with.
+pub const BEGIN: i64 = 1_000;
+
+/// All the money there is.
+pub const ALL: i64 = BEGIN * ACCOUNTS as i64 * 2;
+
+/// Errors after which a transaction is rolled back and tried again: deadlock, lock wait timeout, and a
+/// row changed since the snapshot.
+const REFUSALS: [u16; 3] = [1213, 1205, 1020];
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attempt<T> {
+    /// As wished.
+    Done(T),
+    /// The server refused it.
+    Refused,
+    /// The connection is gone; the commit may have been sent (`true`).
+    Gone(bool),
+    /// An error that should not be.
+    Failed(String),
+}
+
+/// Runs the statements of a transaction.
+fn transaction<T>(
+    connection: &mut mysql::Conn,
+    work: impl FnOnce(&mut mysql::Conn) -> mysql::Result<T>,
+) -> Attempt<T> {
+    let done = connection
+        .query_drop("BEGIN")
+        .and_then(|()| work(connection));
+    let (result, asked) = match done {
+        Ok(value) => (connection.query_drop("COMMIT").map(|()| value), true),
+        Err(error) => (Err(error), false),
+    };
+    match result {
+        Ok(value) => Attempt::Done(value),
+        Err(mysql::Error::MySqlError(error)) if matches!(error.code, 1053 | 1927) => {
+            Attempt::Gone(asked)
+        }
+        Err(mysql::Error::MySqlError(error)) => match connection.query_drop("ROLLBACK") {
+            Ok(()) if REFUSALS.contains(&error.code) => Attempt::Refused,
+            Ok(()) => Attempt::Failed(error.to_string()),
+            Err(_) => Attempt::Gone(asked),
+        },
+        Err(_) => Attempt::Gone(asked),
+    }
+}
+
+/// The statements that make the accounts and the tellers' books.
+#[must_use]
+pub fn tables(engine: &str, tellers: u32) -> Vec<String> {
+    let mut statements = Vec::new();
+    for schema in SCHEMAS {
+        let rows: Vec<String> = (0..ACCOUNTS).map(|id| format!("({id}, {BEGIN})")).collect();
+        statements.push(format!("CREATE DATABASE {schema}"));
+        statements.push(format!(
+            "CREATE TABLE {schema}.accounts (id int unsigned primary key, balance bigint not null) ENGINE={engine}"
+        ));
+        statements.push(format!(
+            "INSERT INTO {schema}.accounts VALUES {}",
+            rows.join(", ")
+        ));
+    }
+    let rows: Vec<String> = (0..tellers)
+        .map(|teller| format!("({teller}, 0)"))
+        .collect();
+    statements.push(format!(
+        "CREATE TABLE bank_a.books (teller int unsigned primary key, transfers bigint unsigned not null) ENGINE={engine}"
+    ));
+    statements.push(format!(
+        "INSERT INTO bank_a.books VALUES {}",
+        rows.join(", ")
+    ));
+    statements
+}
+
+/// Moves money once, as programs do: reads both balances, computes, writes both. The teller's book
+/// gets the transfer's number in the same transaction.
+pub fn transfer(
+    connection: &mut mysql::Conn,
+    dice: &mut Dice,
+    teller: u32,
+    number: u64,
+) -> Attempt<()> {
+    let account = |dice: &mut Dice| {
+        let number = dice.below(ACCOUNTS * 2);
+        (SCHEMAS[(number % 2) as usize], number / 2)
+    };
+    let from = account(dice);
+    let mut to = account(dice);
+    while to == from {
+        to = account(dice);
+    }
+    let amount = i64::from(1 + dice.below(20));
+    transaction(connection, |connection| {
+        let mut change = |(schema, id): (&str, u32), by: i64| -> mysql::Result<String> {
+            let balance: Option<i64> = connection.query_first(format!(
+                "SELECT balance FROM {schema}.accounts WHERE id = {id}"
+            ))?;
+            let new = balance.unwrap_or(0) + by;
+            Ok(format!(
+                "UPDATE {schema}.accounts SET balance = {new} WHERE id = {id}"
+            ))
+        };
+        let take = change(from, -amount)?;
+        let give = change(to, amount)?;
+        connection.query_drop(take)?;
+        connection.query_drop(give)?;
+        connection.query_drop(format!(
+            "UPDATE bank_a.books SET transfers = {number} WHERE teller = {teller}"
+        ))
+    })
+}
+
+/// Sums all the money in one transaction, a statement a schema.
+pub fn audit(connection: &mut mysql::Conn) -> Attempt<i64> {
+    transaction(connection, |connection| {
+        let mut sum = 0;
+        for schema in SCHEMAS {
+            let part: Option<i64> = connection.query_first(format!(
+                "SELECT cast(sum(balance) AS signed) FROM {schema}.accounts"
+            ))?;
+            sum += part.unwrap_or(0);
+        }
+        Ok(sum)
+    })
+}

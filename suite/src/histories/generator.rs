@@ -1,0 +1,178 @@
+//! Makes up transactions from a seed.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::history::{Group, Key, Keys, Predicate, FIRST_LIST, FIRST_PLACE, GROUPS};
+use crate::behaviour::level::Level;
+use crate::normal::queries::Dice;
+
+/// Elements after which a list is left for a new one.
+const LONG: u32 = 24;
+
+/// One operation that is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// Read a register, perhaps with a lock.
+    Read(Key, bool),
+    /// Overwrite a register, perhaps without a lock in a step of its own.
+    Write(Key, bool),
+    /// Read a list.
+    ReadList(Key),
+    /// Append to a list.
+    Append(Key),
+    /// Put a place's row into a group, or remove it.
+    Place(Key, Option<Group>),
+    /// Read the rows of a predicate.
+    Scan(Predicate),
+}
+
+/// Which lists are in use, shared by all threads of a window.
+#[derive(Debug)]
+pub struct Lists {
+    keys: Keys,
+    appended: Vec<AtomicU32>,
+}
+
+impl Lists {
+    /// The lists of a window.
+    #[must_use]
+    pub fn new(keys: Keys) -> Self {
+        Self {
+            keys,
+            appended: (0..keys.lists).map(|_| AtomicU32::new(0)).collect(),
+        }
+    }
+
+    /// The list that is in use at a place of the dice; an append is counted.
+    fn current(&self, slot: u32, append: bool) -> Option<Key> {
+        let counter = self.appended.get(slot as usize)?;
+        let count = counter.fetch_add(u32::from(append), Ordering::Relaxed);
+        let list = count / LONG * self.keys.lists + slot;
+        (list < self.keys.all_lists).then_some(FIRST_LIST + list)
+    }
+}
+
+/// One thread's author of transactions.
+#[derive(Debug)]
+pub struct Author<'a> {
+    dice: Dice,
+    level: Level,
+    keys: Keys,
+    lists: &'a Lists,
+}
+
+impl<'a> Author<'a> {
+    /// The author for a thread of a window.
+    #[must_use]
+    pub fn new(
+        seed: u64,
+        window: u32,
+        thread: u32,
+        level: Level,
+        keys: Keys,
+        lists: &'a Lists,
+    ) -> Self {
+        Self {
+            dice: Dice::new(seed, (u64::from(window) << 32) | u64::from(thread)),
+            level,
+            keys,
+            lists,
+        }
+    }
+
+    /// The operations of the next transaction, one to five.
+    pub fn transaction(&mut self) -> Vec<Wish> {
+        let count = 1 + self.dice.below(5);
+        (0..count).map(|_| self.wish()).collect()
+    }
+
+    /// Whether the thread shall let others run now: with few processors transactions of microseconds
+    /// would hardly meet otherwise.
+    pub fn pauses(&mut self) -> bool {
+        self.dice.below(4) == 0
+    }
+
+    /// Whether the transaction is rolled back on purpose.
+    pub fn gives_up(&mut self) -> bool {
+        self.dice.below(25) == 0
+    }
+
+    fn wish(&mut self) -> Wish {
+        match self.dice.below(20) {
+            0..=5 => Wish::Read(self.register(), self.dice.below(6) == 0),
+            6..=9 => {
+                // Under READ COMMITTED a write based on a read without a lock may lose another.
+                let blind = self.level != Level::ReadCommitted && self.dice.below(2) == 0;
+                Wish::Write(self.register(), blind)
+            }
+            10..=11 => self.list(false),
+            12..=13 => self.list(true),
+            14..=16 => {
+                let place = FIRST_PLACE + self.dice.below(self.keys.places);
+                let turn = self.dice.below(u32::from(GROUPS) + 1);
+                let group = Group::try_from(turn).unwrap_or(0);
+                Wish::Place(place, (group < GROUPS).then_some(group))
+            }
+            17 => Wish::Scan(Predicate::Present),
+            _ => {
+                let group = Group::try_from(self.dice.below(u32::from(GROUPS))).unwrap_or(0);
+                Wish::Scan(Predicate::In(group))
+            }
+        }
+    }
+
+    /// A register: a quarter of them takes half of the work.
+    fn register(&mut self) -> Key {
+        let all = self.keys.registers;
+        let hot = if self.dice.below(2) == 0 {
+            all.div_ceil(4)
+        } else {
+            all
+        };
+        self.dice.below(hot)
+    }
+
+    fn list(&mut self, append: bool) -> Wish {
+        let slot = self.dice.below(self.keys.lists);
+        match self.lists.current(slot, append) {
+            Some(key) if append => Wish::Append(key),
+            Some(key) => Wish::ReadList(key),
+            None => Wish::Write(self.register(), false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEYS: Keys = Keys {
+        registers: 8,
+        places: 8,
+        lists: 2,
+        all_lists: 6,
+    };
+
+    #[test]
+    fn transactions_follow_from_the_seed_and_keep_to_their_keys() {
+        let (one, two) = (Lists::new(KEYS), Lists::new(KEYS));
+        let mut first = Author::new(7, 1, 2, Level::ReadCommitted, KEYS, &one);
+        let mut second = Author::new(7, 1, 2, Level::ReadCommitted, KEYS, &two);
+        for _ in 0..2_000 {
+            let wishes = first.transaction();
+            assert_eq!(wishes, second.transaction());
+            assert!((1..=5).contains(&wishes.len()));
+            for wish in wishes {
+                match wish {
+                    Wish::Read(key, _) => assert!(key < 8),
+                    Wish::Write(key, blind) => assert!(key < 8 && !blind),
+                    Wish::ReadList(key) | Wish::Append(key) => {
+                        assert!((FIRST_LIST..FIRST_LIST + 6).contains(&key));
+                    }
+                    Wish::Place(key, _) => assert!((FIRST_PLACE..FIRST_PLACE + 8).contains(&key)),
+                    Wish::Scan(_) => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! A reader's snapshot held open while writers update the same rows again and again.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use mysql::prelude::Queryable;
+
+use super::size::Size;
+use crate::error::{Result, StatementContext};
+use crate::normal::queries::Dice;
+use crate::target::hosted::{self, Hosted};
+use crate::target::Engine;
+
+/// Growth that nobody minds, in bytes.
+const SMALL: u64 = 64 << 20;
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The engine.
+    pub engine: Engine,
+    /// Rows of the table.
+    pub rows: u32,
+    /// Writers.
+    pub writers: u32,
+    /// Seconds that the snapshot was held.
+    pub held_s: f64,
+    /// Updates a second in the first fifth of the time.
+    pub first: f64,
+    /// In the last fifth.
+    pub last: f64,
+    /// Updates refused.
+    pub refused: u64,
+    /// Whether the reader saw the same at the end as at the beginning.
+    pub repeated: bool,
+    /// Before the snapshot was taken, with the writers at work.
+    pub before: Size,
+    /// At the end, with the snapshot still held.
+    pub during: Size,
+    /// The writers stopped and the snapshot given up, some time later.
+    pub after: Size,
+    /// The most that disk and memory may have grown, in bytes.
+    pub growth_limit: u64,
+}
+
+impl Outcome {
+    /// Last throughput to the first.
+    #[must_use]
+    pub fn ratio(&self) -> f64 {
+        self.last / self.first.max(1e-9)
+    }
+
+    /// Whether throughput stayed, growth was bounded and was given back, and the reader saw one state.
+    #[must_use]
+    pub fn held(&self) -> bool {
+        let bounded = |before: u64, during: u64| during <= before + self.growth_limit;
+        let given_back = |before: u64, during: u64, after: u64| {
+            let grown = during.saturating_sub(before);
+            after <= before + SMALL.max(grown / 2)
+        };
+        self.repeated
+            && self.ratio() >= 0.8
+            && bounded(self.before.memory, self.during.memory)
+            && bounded(self.before.disk, self.during.disk)
+            && given_back(self.before.memory, self.during.memory, self.after.memory)
+            && given_back(self.before.disk, self.during.disk, self.after.disk)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: {}, snapshot held {:.0} s beside {} writers on {} rows: {:.0} updates a second in the first fifth, \
+             {:.0} in the last ({:.2}), {} refused; before {}, during {}, after {}; the reader saw {}",
+            if self.held() { "held" } else { "NOT HELD" },
+            self.engine.title(),
+            self.held_s,
+            self.writers,
+            self.rows,
+            self.first,
+            self.last,
+            self.ratio(),
+            self.refused,
+            self.before.megabytes(),
+            self.during.megabytes(),
+            self.after.megabytes(),
+            if self.repeated { "one state" } else { "MORE THAN ONE STATE" },
+        )
+    }
+}
+
+/// Sizes and times.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// The engine.
+    pub engine: Engine,
+    /// Rows of the table.
+    pub rows: u32,
+    /// Writers.
+    pub writers: u32,
+    /// How long the snapshot is held.
+    pub hold: Duration,
+    /// The most that disk and memory may grow, in bytes.
+    pub growth_limit: u64,
+}
+
+/// Runs it on a server that has just been started.
+///
+/// # Errors
+/// When the server refuses.
+pub fn run(server: &Hosted, request: &Request, mut told: impl FnMut(&str)) -> Result<Outcome> {
+    let mut reader = server.connect(None)?;
+    hosted::run_all(
+        &mut reader,
+        &[
+            "CREATE DATABASE strain".to_owned(),
+            "USE strain".to_owned(),
+            format!(
+                "CREATE TABLE held (id int unsigned primary key, n bigint not null, pad varchar(100) not null) \
+                 ENGINE={}",
+                request.engine.sql_name()
+            ),
+            format!(
+                "INSERT INTO held SELECT seq, 0, repeat('x', 80) FROM seq_1_to_{}",
+                request.rows
+            ),
+        ],
+    )?;
+    let mut connections = Vec::new();
+    for _ in 0..request.writers {
+        connections.push(server.connect(Some("strain"))?);
+    }
+    let stop = AtomicBool::new(false);
+    let (done, refused) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (stop_in, done_in, refused_in) = (&stop, &done, &refused);
+    let mut outcome = std::thread::scope(|scope| {
+        for (writer, mut connection) in (0_u64..).zip(connections) {
+            scope.spawn(move || {
+                let mut dice = Dice::new(1, writer);
+                while !stop_in.load(Ordering::Relaxed) {
+                    let id = 1 + dice.below(request.rows);
+                    let statement = format!("UPDATE held SET n = n + 1 WHERE id = {id}");
+                    match connection.query_drop(statement) {
+                        Ok(()) => done_in.fetch_add(1, Ordering::Relaxed),
+                        Err(_) => refused_in.fetch_add(1, Ordering::Relaxed),
+                    };
+                }
+            });
+        }
+        let held = hold(server, request, &mut reader, &done, &mut told);
+        stop.store(true, Ordering::Relaxed);
+        held
+    })?;
+    outcome.refused = refused.load(Ordering::Relaxed);
+    told("waiting for what was kept for the reader to go");
+    outcome.after = settled(server, request)?;
+    Ok(outcome)
+}
+
+/// The time with the snapshot.
+fn hold(
+    server: &Hosted,
+    request: &Request,
+    reader: &mut mysql::Conn,
+    done: &AtomicU64,
+    told: &mut dyn FnMut(&str),
+) -> Result<Outcome> {
+    // Caches and files take their usual size first.
+    std::thread::sleep(request.hold / 10);
+    let before = Size::of(server)?;
+    told("holding the snapshot");
+    hosted::run_all(
+        reader,
+        &[
+            "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ".to_owned(),
+            "START TRANSACTION WITH CONSISTENT SNAPSHOT".to_owned(),
+        ],
+    )?;
+    let seen = sum(reader)?;
+    let fifth = request.hold / 5;
+    let rate = |time: Duration| {
+        let (from, begun) = (done.load(Ordering::Relaxed), Instant::now());
+        std::thread::sleep(time);
+        (done.load(Ordering::Relaxed) - from) as f64 / begun.elapsed().as_secs_f64()
+    };
+    let begun = Instant::now();
+    let first = rate(fifth);
+    std::thread::sleep(fifth * 3);
+    let last = rate(fifth);
+    let during = Size::of(server)?;
+    let repeated = sum(reader)? == seen;
+    let held_s = begun.elapsed().as_secs_f64();
+    reader.query_drop("COMMIT").running("COMMIT")?;
+    Ok(Outcome {
+        engine: request.engine,
+        rows: request.rows,
+        writers: request.writers,
+        held_s,
+        first,
+        last,
+        refused: 0,
+        repeated,
+        before,
+        during,
+        after: Size::default(),
+        growth_limit: request.growth_limit,
+    })
+}
+
+fn sum(reader: &mut mysql::Conn) -> Result<Option<(u64, u64)>> {
+    let statement = "SELECT count(*), cast(sum(n) AS unsigned) FROM held";
+    reader.query_first(statement).running(statement)
+}
+
+/// What the server takes once it has had time to give back: no less for a while, or the time is over.
+fn settled(server: &Hosted, request: &Request) -> Result<Size> {
+    let step = Duration::from_secs(2).max(request.hold / 30);
+    let mut least = Size::of(server)?;
+    let mut still = 0;
+    for _ in 0..30 {
+        if still >= 4 {
+            break;
+        }
+        std::thread::sleep(step);
+        let now = Size::of(server)?;
+        still = if now.disk < least.disk || now.memory < least.memory {
+            0
+        } else {
+            still + 1
+        };
+        least.disk = least.disk.min(now.disk);
+        least.memory = least.memory.min(now.memory);
+    }
+    Ok(least)
+}

@@ -1,0 +1,126 @@
+//! One row updated by many sessions.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use mysql::prelude::Queryable;
+
+use crate::error::{Result, StatementContext, SuiteError};
+use crate::target::hosted::{self, Hosted};
+use crate::target::Engine;
+
+/// What one engine does at one number of sessions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Throughput {
+    /// The engine.
+    pub engine: Engine,
+    /// Sessions.
+    pub sessions: u32,
+    /// Updates acknowledged per second.
+    pub per_second: f64,
+    /// Updates refused (deadlock, lock wait timeout, conflict).
+    pub refused: u64,
+    /// Whether the row's value is the number of acknowledged updates.
+    pub right: bool,
+}
+
+/// Measures every engine at every number of sessions, engines in turn, so often; the best run of each
+/// counts.
+///
+/// # Errors
+/// When the server refuses.
+pub fn measure(
+    server: &Hosted,
+    engines: &[Engine],
+    sessions: &[u32],
+    run: Duration,
+    rounds: u32,
+    mut told: impl FnMut(&Throughput),
+) -> Result<Vec<Throughput>> {
+    let mut best: Vec<Throughput> = Vec::new();
+    for _ in 0..rounds {
+        for count in sessions {
+            for engine in engines {
+                let found = once(server, *engine, *count, run)?;
+                told(&found);
+                match best
+                    .iter_mut()
+                    .find(|b| b.engine == *engine && b.sessions == *count)
+                {
+                    None => best.push(found),
+                    Some(before) => {
+                        let right = before.right && found.right;
+                        if found.per_second > before.per_second {
+                            *before = found;
+                        }
+                        before.right = right;
+                    }
+                }
+            }
+        }
+    }
+    Ok(best)
+}
+
+fn once(server: &Hosted, engine: Engine, count: u32, run: Duration) -> Result<Throughput> {
+    let mut connection = server.connect(None)?;
+    hosted::run_all(
+        &mut connection,
+        &[
+            "CREATE DATABASE IF NOT EXISTS strain".to_owned(),
+            format!(
+                "CREATE OR REPLACE TABLE strain.hot (id int primary key, n bigint not null) ENGINE={}",
+                engine.sql_name()
+            ),
+            "INSERT INTO strain.hot VALUES (1, 0)".to_owned(),
+        ],
+    )?;
+    let mut connections = Vec::new();
+    for _ in 0..count {
+        connections.push(server.connect(Some("strain"))?);
+    }
+    let begin = Barrier::new(count as usize + 1);
+    let stop = AtomicBool::new(false);
+    let (done, refused) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (begin, stop, done_in, refused_in) = (&begin, &stop, &done, &refused);
+    let elapsed = std::thread::scope(|scope| {
+        for mut connection in connections {
+            scope.spawn(move || {
+                begin.wait();
+                while !stop.load(Ordering::Relaxed) {
+                    match connection.query_drop("UPDATE hot SET n = n + 1 WHERE id = 1") {
+                        Ok(()) => done_in.fetch_add(1, Ordering::Relaxed),
+                        Err(_) => refused_in.fetch_add(1, Ordering::Relaxed),
+                    };
+                }
+            });
+        }
+        begin.wait();
+        let begun = Instant::now();
+        std::thread::sleep(run);
+        let counted = done.load(Ordering::Relaxed);
+        let elapsed = begun.elapsed();
+        stop.store(true, Ordering::Relaxed);
+        (counted, elapsed)
+    });
+    let statement = "SELECT n FROM strain.hot";
+    let value: Option<u64> = connection.query_first(statement).running(statement)?;
+    let value = value.ok_or_else(|| SuiteError::Server("the hot row is gone".to_owned()))?;
+    Ok(Throughput {
+        engine,
+        sessions: count,
+        per_second: elapsed.0 as f64 / elapsed.1.as_secs_f64(),
+        refused: refused.load(Ordering::Relaxed),
+        right: value == done.load(Ordering::Relaxed),
+    })
+}
+
+/// The throughput of an engine at a number of sessions.
+#[must_use]
+pub fn of(found: &[Throughput], engine: Engine, sessions: u32) -> Option<f64> {
+    found
+        .iter()
+        .find(|one| one.engine == engine && one.sessions == sessions)
+        .map(|one| one.per_second)
+}
