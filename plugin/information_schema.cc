@@ -248,7 +248,7 @@ static int fill_locks(THD *thd, TABLE_LIST *tables, Item *) {
     const bool is_counter = info.row.index_length == 0 && info.row.table_length != 0;
     const char *mode = info.mode == PEREGRINE_LOCK_SHARED ? "S" : "X";
     failed |= store(*field++, is_counter ? "AUTO_INC" : mode);
-    failed |= store(*field++, is_counter ? "TABLE" : "RECORD");
+    failed |= store(*field++, is_counter ? "TABLE" : info.is_range ? "RANGE" : "RECORD");
     failed |= store(*field++, info.granted ? "GRANTED" : "WAITING");
     failed |= store(*field++, name.data(), name.size(), system_charset_info);
     failed |= store(*field++, info.row.index, info.row.index_length, system_charset_info);

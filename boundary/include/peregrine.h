@@ -327,6 +327,7 @@ typedef struct peregrine_lock_info {
   peregrine_row_name row;
   uint32_t mode;    /* PEREGRINE_LOCK_SHARED, PEREGRINE_LOCK_EXCLUSIVE */
   uint32_t granted; /* 0: waited for */
+  uint64_t is_range; /* 1: the key says which keys are within */
 } peregrine_lock_info;
 
 typedef struct peregrine_lock_wait_info {
@@ -488,7 +489,7 @@ static_assert(sizeof(peregrine_table_stats) == 32, "as in boundary/src/c_types.r
 static_assert(sizeof(peregrine_target) == 16, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_row_name) == 48, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_transaction_info) == 96, "as in boundary/src/c_types.rs");
-static_assert(sizeof(peregrine_lock_info) == 72, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_lock_info) == 80, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_lock_wait_info) == 24, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_lists) == 56, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_deadlock_member) == 96, "as in boundary/src/c_types.rs");

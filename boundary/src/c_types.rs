@@ -267,6 +267,7 @@ pub struct LockInfo {
     /// As in `peregrine_lock`.
     pub mode: u32,
     pub granted: u32,
+    pub is_range: u64,
 }
 
 /// `peregrine_lock_wait_info`.
@@ -333,7 +334,7 @@ const _: () = {
     assert!(size_of::<Target>() == 16);
     assert!(size_of::<RowNameInfo>() == 48);
     assert!(size_of::<TransactionInfo>() == 96);
-    assert!(size_of::<LockInfo>() == 72);
+    assert!(size_of::<LockInfo>() == 80);
     assert!(size_of::<LockWaitInfo>() == 24);
     assert!(size_of::<Lists>() == 56);
     assert!(size_of::<DeadlockMemberInfo>() == 96);

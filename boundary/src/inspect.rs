@@ -94,6 +94,7 @@ impl InspectionBox {
             row: name_info(&lock.row),
             mode: mode_number(lock.mode),
             granted: u32::from(lock.granted),
+            is_range: u64::from(lock.is_range),
         });
         let waits = inspection.waits.iter().map(|wait| LockWaitInfo {
             lock: wait.lock,

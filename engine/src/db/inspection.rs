@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::Database;
 use crate::table::Table;
-use crate::txn::{tree_of_counter, DeadlockMember, LockMode, LockWait, RowName, TransactionEntry};
+use crate::txn::{
+    tree_of_counter, DeadlockMember, LockExtent, LockMode, LockWait, RowName, TransactionEntry,
+};
 
 /// How many locks an [`Inspection`] lists at most, about.
 pub const MOST_LOCKS: usize = 100_000;
@@ -31,8 +33,10 @@ pub struct Lock {
     pub lock: u64,
     /// Whose it is: a [`TransactionEntry::id`].
     pub transaction: u64,
-    /// The row.
+    /// The row. A range's key says which keys are within, as in "5 <= key < 10".
     pub row: NamedRow,
+    /// Whether it locks a range of keys, those that do not exist among them.
+    pub is_range: bool,
     /// Shared or exclusive.
     pub mode: LockMode,
     /// Held, or only waited for.
@@ -78,7 +82,11 @@ impl Database {
         let locks = found.locks.into_iter().map(|lock| Lock {
             lock: lock.lock,
             transaction: lock.transaction,
-            row: self.named(&lock.row, &mut last),
+            row: match lock.extent {
+                LockExtent::Row => self.named(&lock.row, &mut last),
+                LockExtent::Range(end) => self.named_range(&lock.row, end.as_ref(), &mut last),
+            },
+            is_range: lock.extent != LockExtent::Row,
             mode: lock.mode,
             granted: lock.granted,
         });
@@ -103,6 +111,23 @@ impl Database {
             length: report.length,
             victim: report.victim,
         })
+    }
+
+    fn named_range(
+        &self,
+        from: &RowName,
+        to: Option<&RowName>,
+        last: &mut Option<Arc<Table>>,
+    ) -> NamedRow {
+        let begin = self.named(from, last);
+        let end = to.map(|to| self.named(to, last).key);
+        let key = match (from.key().is_empty(), end) {
+            (true, None) => "all keys".into(),
+            (true, Some(end)) => format!("key < {end}"),
+            (false, None) => format!("{} <= key", begin.key),
+            (false, Some(end)) => format!("{} <= key < {end}", begin.key),
+        };
+        NamedRow { key, ..begin }
     }
 
     /// `last` keeps the table found last: rows of one table often follow one another.

@@ -65,6 +65,16 @@ pub struct TransactionEntry {
     pub snapshot_age: Option<u64>,
 }
 
+/// How much a lock covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockExtent {
+    /// One row, or the place of one.
+    Row,
+    /// The keys from the row's on, up to, not including, this one (`None`: all behind), whether they
+    /// exist or not.
+    Range(Option<RowName>),
+}
+
 /// A lock held or waited for.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -73,8 +83,10 @@ pub struct LockEntry {
     pub lock: u64,
     /// Whose it is: a [`TransactionEntry::id`].
     pub transaction: u64,
-    /// The row.
+    /// The row, or where the range begins.
     pub row: RowName,
+    /// What is locked.
+    pub extent: LockExtent,
     /// Shared or exclusive.
     pub mode: LockMode,
     /// Held, or only waited for.
@@ -137,6 +149,7 @@ impl System {
                     lock: row.0,
                     transaction: shown_id(who),
                     row: *name,
+                    extent: LockExtent::Row,
                     mode,
                     granted,
                 });
@@ -160,6 +173,22 @@ impl System {
                         .extend(ahead.map(|w| wait(row, &waiter.who, &w.who)));
                 }
             }
+            true
+        });
+        self.ranges().look(|tree, who, from, to| {
+            if found.locks.len() >= most_locks {
+                found.truncated = true;
+                return false;
+            }
+            seen.entry(Arc::as_ptr(who)).or_insert_with(|| who.clone());
+            found.locks.push(LockEntry {
+                lock: Row::new(tree, from).0,
+                transaction: shown_id(who),
+                row: RowName::new(tree, from),
+                extent: LockExtent::Range(to.map(|to| RowName::new(tree, to))),
+                mode: LockMode::Shared,
+                granted: true,
+            });
             true
         });
         for (_, who) in self.order().all_running() {

@@ -60,7 +60,9 @@ pub use broken::VARIABLE as BROKEN_VARIABLE;
 pub use capture::Captured;
 pub use counter_lock::tree_of_counter;
 pub use gate::{ClosedGate, Gate, GateGuard};
-pub use inspect::{Inspection, LockEntry, LockWait, TransactionEntry, TransactionState};
+pub use inspect::{
+    Inspection, LockEntry, LockExtent, LockWait, TransactionEntry, TransactionState,
+};
 pub use latest_deadlock::{DeadlockMember, DeadlockReport, Statements};
 pub use lock::LockMode;
 pub use read::Copied;

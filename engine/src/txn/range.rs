@@ -175,6 +175,25 @@ impl RangeTable {
         }
     }
 
+    /// Shows every range, shard after shard, to `f`, until it says false: tree, holder, beginning and
+    /// end.
+    pub fn look(&self, mut f: impl FnMut(TreeId, &Arc<Participant>, &[u8], Option<&[u8]>) -> bool) {
+        for shard in &self.shards {
+            if shard.count.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            for (tree, holders) in &*shard.trees.lock() {
+                for held in holders {
+                    for (from, to) in &held.ranges.0 {
+                        if !f(*tree, &held.who, from, to.as_deref()) {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     /// Holders, counted once for each tree.
     pub fn len(&self) -> usize {
         self.shards

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use peregrine::{
-    Column, ColumnType, Database, Error, Index, Inspection, Isolation, Key, LockMode, Options,
-    RowLock, Statements, Table, TableSchema, TransactionEntry, TransactionState, Value,
+    Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Inspection, Isolation, Key,
+    LockMode, Options, RowLock, Seek, Statements, Table, TableSchema, TransactionEntry,
+    TransactionState, Value,
 };
 use proptest::prelude::*;
 
@@ -259,6 +260,48 @@ fn keys_are_told_as_values() {
         let keys: Vec<_> = found.locks.iter().map(|l| l.row.key.as_str()).collect();
         assert!(keys.contains(&told), "{told} is not in {keys:?}");
     }
+}
+
+#[test]
+fn ranges_that_were_searched_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path().join("db"), options()).unwrap();
+    let table = table(&db, 10);
+    let ranges = |db: &Database| {
+        let found = db.inspect();
+        let ranges = found.locks.iter().filter(|lock| lock.is_range);
+        ranges.map(|lock| lock.row.clone()).collect::<Vec<_>>()
+    };
+    let mut reader = db.begin(Isolation::Serializable);
+    reader.set_session(1);
+    let mut cursor = Cursor::new(&table, 0, CursorOptions::default());
+    cursor.set_end(&key(&table, 5), false);
+    let mut more = cursor
+        .seek(&mut reader, &key(&table, 3), Seek::AtOrAfter)
+        .unwrap();
+    while more {
+        more = cursor.next(&mut reader).unwrap();
+    }
+    let told = ranges(&db);
+    assert_eq!(told.len(), 1, "{told:?}");
+    let row = &told[0];
+    let row = (&row.table[..], &row.index[..], &row.key[..]);
+    assert_eq!(row, ("things", "PRIMARY", "3 <= key < 5"));
+
+    // A writer in a range waits for the row that it wants.
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut writer = db.begin(Isolation::ReadCommitted);
+            writer.set_session(2);
+            writer.delete(&table, &key(&table, 4)).unwrap();
+        });
+        let found = until_waiting(&db, 2);
+        assert_eq!(found.waits.len(), 1, "{found:?}");
+        assert_eq!(found.waits[0].blocking, of_session(&found, 1).id);
+        reader.rollback().unwrap();
+        writer.join().unwrap();
+    });
+    assert!(ranges(&db).is_empty());
 }
 
 #[derive(Clone, Debug)]
