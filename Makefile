@@ -42,6 +42,9 @@ compare: plugin ## the same statements on InnoDB and on Peregrine, answers compa
 engines-funcs: plugin ## MariaDB's suite engines/funcs with Peregrine as the default engine
 	@mtr/run engines-funcs
 
+rr-trx: plugin ## MariaDB's suite engines/rr_trx: many clients at REPEATABLE READ, on InnoDB and on Peregrine
+	@mtr/rr-trx
+
 lint: ## formats and lints of Rust, C++ and shell
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
