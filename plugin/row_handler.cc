@@ -69,6 +69,9 @@ int RowHandler::open(const char *name, int, uint) {
   int code = peregrine_handle_open(share_->table, &handle_);
   if (code != PEREGRINE_OK) return report_error(code, ha_thd(), name);
   ref_length = peregrine_table_position_length(share_->table);
+  // A scan goes by the clustered key: an UPDATE that changes it first collects the rows, lest it
+  // meets them again further on.
+  key_used_on_scan = table->s->primary_key;
   stats.block_size = kPageSize;
   if (my_bitmap_init(&asked_, nullptr, table->s->fields)) return HA_ERR_OUT_OF_MEM;
   return info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST | HA_STATUS_OPEN);
