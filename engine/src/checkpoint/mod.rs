@@ -31,6 +31,10 @@ use crate::store::Store;
 
 /// How often the thread looks at the log's length.
 const LOOK: Duration = Duration::from_millis(100);
+/// While the data file is much longer than it need be, and little is logged, a checkpoint starts
+/// this often, until the file is short. (Who writes much will want the space again.)
+const SHRINK: Duration = Duration::from_secs(5);
+const LITTLE: u64 = 1 << 20;
 /// How long it waits after a failed checkpoint before it tries again by itself.
 const RETRY: Duration = Duration::from_secs(2);
 
@@ -225,7 +229,7 @@ impl Drop for Checkpointer {
 }
 
 impl State {
-    fn is_due(&self, log: &Log) -> bool {
+    fn is_due(&self, log: &Log, store: &Store) -> bool {
         if self.wanted > self.begun {
             return true;
         }
@@ -238,13 +242,14 @@ impl State {
         let logged = log.end().0.saturating_sub(self.log_end.0);
         logged >= self.triggers.log_bytes
             || (logged > 0 && self.began_at.elapsed() >= self.triggers.interval)
+            || (logged < LITTLE && self.began_at.elapsed() >= SHRINK && store.is_slack())
     }
 }
 
 fn run(shared: &Shared, store: &Store, source: &dyn CheckpointSource) {
     let mut state = shared.state.lock();
     while !state.closing {
-        if !state.is_due(&shared.log) {
+        if !state.is_due(&shared.log, store) {
             shared.changed.wait_for(&mut state, LOOK);
             continue;
         }

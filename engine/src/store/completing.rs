@@ -92,6 +92,7 @@ impl Store {
             // The checkpoint is complete; the file is longer than it has to be.
             tracing::warn!("{error}");
         }
+        self.space.begin_cycle();
         Ok(())
     }
 

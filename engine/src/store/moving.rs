@@ -5,14 +5,19 @@ use super::space::SHORTEST_TAIL;
 use super::Store;
 use crate::error::Result;
 
-/// Units moved after one checkpoint: 8 MiB, little beside what a checkpoint writes.
-const MOST_UNITS: u64 = 8192;
+/// Units moved after one checkpoint: a sixteenth of the file, but at least 8 MiB, little beside what
+/// a checkpoint writes, and at most 64 MiB.
+const MOVED: u64 = 16;
+const LEAST_UNITS: u64 = 8 << 10;
+const MOST_UNITS: u64 = 64 << 10;
 
 impl Store {
     /// The unit from which on the file would not be needed, if what is used were packed closely;
-    /// `None` when too little is free for that to be worth anything.
+    /// `None` when too little is free for that to be worth anything. What was needed since the last
+    /// checkpoint, if only for new images of pages whose old ones that one keeps, will be needed
+    /// again.
     pub(super) fn packed_end(&self) -> Option<u64> {
-        let (end, free) = self.space.units();
+        let (end, free) = self.space.unneeded();
         (free > end / 4 && free > SHORTEST_TAIL).then(|| end - free + free / 4)
     }
 
@@ -22,7 +27,8 @@ impl Store {
         let Some(limit) = self.packed_end() else {
             return Ok(());
         };
-        let mut left = MOST_UNITS;
+        let (end, _) = self.space.units();
+        let mut left = (end / MOVED).clamp(LEAST_UNITS, MOST_UNITS);
         let mut image = Vec::new();
         for page in self.pages() {
             let from = self.table.current(page);
@@ -53,6 +59,11 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// Whether the file is much longer than it need be: each checkpoint makes it somewhat shorter.
+    pub fn is_slack(&self) -> bool {
+        self.packed_end().is_some()
     }
 
     /// Whether a chunk of the place table lies where the file should end.

@@ -37,6 +37,8 @@ struct State {
     extents: Extents,
     /// Where evicted pages go one after the other.
     run: Run,
+    /// The fewest units that were free at once, since [`Space::begin_cycle`]: nobody needed these.
+    least_free: u64,
 }
 
 impl State {
@@ -51,12 +53,18 @@ impl State {
         self.give(run.offset, run.units);
     }
 
+    /// Space was taken.
+    fn note_taken(&mut self) {
+        self.least_free = self.least_free.min(self.extents.free_units());
+    }
+
     /// A run from free space, long ones first.
     fn reuse_run(&mut self) -> Option<Run> {
         let (offset, units) = self
             .extents
             .take_between(RUN / 2, RUN)
             .or_else(|| self.extents.take_between(SHORTEST_RUN, RUN))?;
+        self.note_taken();
         Some(Run { offset, units })
     }
 
@@ -72,6 +80,7 @@ impl Space {
         Space {
             growth: Mutex::new(()),
             state: Mutex::new(State {
+                least_free: extents.free_units(),
                 extents,
                 run: Run::default(),
             }),
@@ -88,6 +97,7 @@ impl Space {
                     Some(run) => state.run = run,
                     None if state.is_loose() => {
                         if let Some(offset) = state.extents.take(units) {
+                            state.note_taken();
                             return offset;
                         }
                     }
@@ -113,8 +123,12 @@ impl Space {
 
     /// Space for `units`, wherever they fit best.
     pub fn take(&self, units: u64) -> u64 {
-        if let Some(offset) = self.state.lock().extents.take(units) {
-            return offset;
+        {
+            let mut state = self.state.lock();
+            if let Some(offset) = state.extents.take(units) {
+                state.note_taken();
+                return offset;
+            }
         }
         self.grow(units)
     }
@@ -126,6 +140,7 @@ impl Space {
         for times in [1, 2, 4, 16, 64, 512] {
             let (offset, taken) = state.extents.take_between(units * times, units)?;
             if offset + units <= limit {
+                state.note_taken();
                 return Some(offset);
             }
             state.give(offset, taken);
@@ -153,7 +168,10 @@ impl Space {
 
     fn grow(&self, units: u64) -> u64 {
         let _growth = self.growth.lock();
-        self.state.lock().extents.extend(units)
+        let mut state = self.state.lock();
+        let offset = state.extents.extend(units);
+        state.note_taken();
+        offset
     }
 
     /// Gives space back.
@@ -174,6 +192,20 @@ impl Space {
             Some(end) if file.len()? > end * unit => file.set_len(end * unit),
             _ => Ok(()),
         }
+    }
+
+    /// Units of the file, and how many of them have been free all the time since
+    /// [`Space::begin_cycle`].
+    pub fn unneeded(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        let free = state.extents.free_units().min(state.least_free);
+        (state.extents.end(), free)
+    }
+
+    /// From now on counts what is not needed.
+    pub fn begin_cycle(&self) {
+        let mut state = self.state.lock();
+        state.least_free = state.extents.free_units();
     }
 
     /// Units of the file, and how many of them are free.
