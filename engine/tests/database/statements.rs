@@ -242,6 +242,9 @@ fn large_values_are_shared_while_unchanged_and_freed_when_nobody_sees_them() {
     txn.commit().unwrap();
     let full = pages(&db);
     assert!(full > empty + 95, "{empty} {full}");
+    // A leaf that lost records is joined with a neighbour when nobody is in the way, so a page or
+    // two more may be there; a value of 98 pages written once more would show.
+    let as_full = |pages: u64| (full - 5..full + 10).contains(&pages);
     // Unchanged, whether said so or given again: written once.
     let one = key(&table, 1);
     txn.update(&table, &one, &row(1, 2, 2, &text)).unwrap();
@@ -249,7 +252,7 @@ fn large_values_are_shared_while_unchanged_and_freed_when_nobody_sees_them() {
     same[3] = Value::OutOfRow(0);
     txn.update(&table, &one, &same).unwrap();
     txn.commit().unwrap();
-    assert_eq!(pages(&db), full);
+    assert!(as_full(pages(&db)));
     let read = |txn: &mut Transaction, id| {
         let mut out = Vec::new();
         txn.get(&table, &key(&table, id), |r| r.get_large(3, &mut out))
@@ -267,7 +270,7 @@ fn large_values_are_shared_while_unchanged_and_freed_when_nobody_sees_them() {
     txn.rollback().unwrap();
     assert!(read(&mut txn, 1) == text);
     txn.rollback().unwrap();
-    assert_eq!(pages(&db), full);
+    assert!(as_full(pages(&db)));
     // A reader keeps the old value.
     let mut reader = db.begin(Isolation::RepeatableRead);
     assert!(read(&mut reader, 1) == text);
