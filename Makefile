@@ -28,7 +28,7 @@ plugin: library mariadb ## compile the plug-in into target/plugin
 	@if [ -e target/mariadb/current/env ]; then $(MAKE) -f setup/plugin.mk; \
 	else echo "No MariaDB here: going on without the plug-in, with the embedded engine."; fi
 
-test: unit mtr compare ## every test: library, plug-in, comparison with InnoDB
+test: unit mtr compare sessions ## every test: library, plug-in, comparison with InnoDB, sessions that meet
 
 unit: mariadb
 	cargo test --workspace
@@ -38,6 +38,13 @@ mtr: plugin ## the plug-in's tests, run by MariaDB's own test runner
 
 compare: plugin ## the same statements on InnoDB and on Peregrine, answers compared
 	@mtr/run same
+
+sessions: plugin ## short slices of what verify-transactions proves: anomalies, histories, bank
+	@if [ -e target/mariadb/current/env ]; then \
+		target/release/peregrine bench behaviour --engines peregrine --deadlocks 3 && \
+		target/release/peregrine bench histories --target server --duration 4 --window 1000 --crash-every 3 && \
+		target/release/peregrine bench bank --duration 10 --kill-every 4; \
+	else echo "No MariaDB here: going on without servers."; fi
 
 engines-funcs: plugin ## MariaDB's suite engines/funcs with Peregrine as the default engine
 	@mtr/run engines-funcs
@@ -67,4 +74,4 @@ clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken
 
-.PHONY: help bench build library mariadb plugin test unit mtr compare engines-funcs lint format verify-flight verify-transactions catch-broken clean
+.PHONY: help bench build library mariadb plugin test unit mtr compare sessions engines-funcs lint format verify-flight verify-transactions catch-broken clean
