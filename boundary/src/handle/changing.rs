@@ -1,0 +1,148 @@
+//! Inserts, updates and deletes.
+
+use std::sync::Arc;
+
+use peregrine::{RowLock, RowView, Transaction, Value};
+
+use super::{Current, Handle};
+use crate::c_types::Code;
+use crate::failure::{Failure, Outcome};
+use crate::layout::Layout;
+use crate::record::{self, has, Values};
+
+impl Handle {
+    /// Inserts a record.
+    ///
+    /// # Safety
+    /// `record` must be a record of the table, its blobs valid.
+    pub unsafe fn insert(&mut self, transaction: &mut Transaction, record: *const u8) -> Outcome {
+        // SAFETY: by the caller's promise.
+        let record = unsafe { self.shared.record(record)? };
+        let mut values = Values::new();
+        // SAFETY: by the caller's promise.
+        unsafe { record::values(self.layout(), record, &mut values)? };
+        let result = transaction.insert(&self.table, &values);
+        checked(self.layout(), result)
+    }
+
+    /// Changes the row last read; false when it is the same already.
+    ///
+    /// # Safety
+    /// `old` and `new` must be records of the table, their blobs valid; `changed` a bitmap of its
+    /// columns.
+    pub unsafe fn update(
+        &mut self,
+        transaction: &mut Transaction,
+        old: *const u8,
+        new: *const u8,
+        changed: *const u64,
+    ) -> Outcome<bool> {
+        // SAFETY: by the caller's promise.
+        let (old, new, changed) = unsafe {
+            (
+                self.shared.record(old)?,
+                self.shared.record(new)?,
+                self.shared.bitmap(changed)?,
+            )
+        };
+        let shared = Arc::clone(&self.shared);
+        let layout = &shared.layout;
+        let mut values = Values::new();
+        for &number in &layout.stored {
+            let column = &layout.columns[number];
+            // What the statement does not set need not have been read: its bytes mean nothing.
+            if has(changed, number) || !record::same_bytes(column, old, new) {
+                // SAFETY: by the caller's promise.
+                values.push(unsafe { record::value(column, new)? });
+            } else {
+                values.push(Value::OutOfRow(0));
+            }
+        }
+        let mut key = std::mem::take(&mut self.row_key);
+        key.clear();
+        key.extend_from_slice(self.current_key()?);
+        let result = self.update_kept(transaction, &key, values);
+        self.row_key = key;
+        result
+    }
+
+    /// Updates a row; values given as outside the row are as they are now.
+    fn update_kept(
+        &mut self,
+        transaction: &mut Transaction,
+        key: &[u8],
+        given: Values<'_>,
+    ) -> Outcome<bool> {
+        let layout = &self.shared.layout;
+        let cursor = match self.current {
+            Current::Position => &mut self.positioned,
+            _ => &mut self.cursor,
+        };
+        if let Some((purpose, cursor)) = cursor {
+            // Read with a lock, so nobody has changed it since.
+            if purpose.reading.lock == RowLock::Exclusive && !purpose.index_only {
+                let now = cursor.row()?;
+                if same_row(&given, &now)? {
+                    return Ok(false);
+                }
+                let row = with_kept(&given, |column| Ok(now.get(column)?))?;
+                checked(layout, transaction.update(&self.table, key, &row))?;
+                return Ok(true);
+            }
+        }
+        let read = |row: RowView<'_>| row.to_values();
+        let now = transaction
+            .get_locked(&self.table, key, RowLock::Exclusive, read)?
+            .ok_or_else(|| Failure::new(Code::Internal, "the row to change is gone"))??;
+        let row = with_kept(&given, |column| Ok(now[column].as_value()))?;
+        checked(layout, transaction.update(&self.table, key, &row))?;
+        Ok(true)
+    }
+
+    /// Deletes the row last read.
+    pub fn delete(&mut self, transaction: &mut Transaction) -> Outcome {
+        let result = transaction.delete(&self.table, self.current_key()?);
+        checked(self.layout(), result)
+    }
+}
+
+/// A row in which values given as outside the row are taken from another.
+fn with_kept<'a>(
+    given: &[Value<'a>],
+    kept: impl Fn(usize) -> Outcome<Value<'a>>,
+) -> Outcome<Values<'a>> {
+    given
+        .iter()
+        .enumerate()
+        .map(|(column, &value)| match value {
+            Value::OutOfRow(_) => kept(column),
+            value => Ok(value),
+        })
+        .collect()
+}
+
+/// Whether a row has all values given, those given as outside the row aside.
+fn same_row(given: &[Value<'_>], now: &RowView<'_>) -> Outcome<bool> {
+    for (column, value) in given.iter().enumerate() {
+        if !matches!(value, Value::OutOfRow(_)) && now.get(column)? != *value {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Names the server's key in a duplicate.
+fn checked(layout: &Layout, result: peregrine::Result<()>) -> Outcome {
+    result.map_err(|error| {
+        let key = match &error {
+            peregrine::Error::Duplicate { index } => {
+                layout.key_of_index.get(*index).copied().unwrap_or(u32::MAX)
+            }
+            _ => u32::MAX,
+        };
+        Failure {
+            key,
+            ..error.into()
+        }
+    })
+}

@@ -1,0 +1,299 @@
+//! Searches in an index, and steps from row to row.
+
+use peregrine::{Cursor, CursorOptions, RowLock, Seek, Table, Transaction};
+
+use super::{Current, Handle, Purpose, Step};
+use crate::c_types::{Code, Target};
+use crate::failure::{Failure, Outcome};
+use crate::key_image;
+use crate::layout::Layout;
+use crate::record::{has, Projection, Values};
+use crate::session::Session;
+
+impl Handle {
+    /// Encodes the parts of a key image that `map` has; none for a null image.
+    ///
+    /// # Safety
+    /// `image` must be null or valid for these parts.
+    pub(super) unsafe fn encode(
+        table: &Table,
+        layout: &Layout,
+        key: u32,
+        image: *const u8,
+        map: u64,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        out.clear();
+        if key == u32::MAX || map == 0 {
+            return Ok(());
+        }
+        let key = layout.key(key)?;
+        let mut values = Values::new();
+        // SAFETY: by the caller's promise.
+        unsafe { key_image::values(layout, key, image, map, &mut values)? };
+        let own = values.len().min(key.own);
+        table.encode_key_into(key.index, &values[..own], out)?;
+        if values.len() > key.own {
+            // The engine's keys go on with the whole clustered key, the server's images with
+            // those of its columns that the key lacks.
+            let clustered: Values<'_> = key
+                .clustered
+                .iter()
+                .map_while(|&part| values.get(part).copied())
+                .collect();
+            let mut rest = Vec::new();
+            table.encode_key_into(0, &clustered, &mut rest)?;
+            out.extend_from_slice(&rest);
+        }
+        Ok(())
+    }
+
+    /// Ends the next search's scan; a null image takes that back.
+    ///
+    /// # Safety
+    /// `image` must be null or valid for the parts of `map`.
+    pub unsafe fn set_end(&mut self, image: *const u8, map: u64, inclusive: bool) -> Outcome {
+        self.next_end = None;
+        if !image.is_null() {
+            let layout = &self.shared.layout;
+            // SAFETY: by the caller's promise.
+            unsafe {
+                Self::encode(&self.table, layout, self.key, image, map, &mut self.end_key)?;
+            }
+            self.next_end = Some(inclusive);
+        }
+        Ok(())
+    }
+
+    /// Makes the cursor ready for a search that reads `wanted`.
+    fn prepare_cursor(&mut self, wanted: &[u64]) -> Outcome {
+        let layout = &self.shared.layout;
+        let index = match self.key {
+            u32::MAX => 0,
+            key => layout.key(key)?.index,
+        };
+        let index_only = index != 0
+            && self.reading.lock == RowLock::None
+            && self.condition.is_none()
+            && (self.scan_projection.fits(wanted, Some(index))
+                || layout
+                    .stored
+                    .iter()
+                    .enumerate()
+                    .all(|(s, &c)| !has(wanted, c) || self.table.index_covers(index, s)));
+        let condition = self
+            .condition
+            .as_ref()
+            .map_or(0, |condition| condition.number);
+        let purpose = Purpose {
+            index,
+            reading: self.reading,
+            index_only,
+            condition,
+        };
+        let same = |cursor: &Option<(Purpose, Cursor)>| {
+            cursor
+                .as_ref()
+                .is_some_and(|(p, _)| Purpose { condition, ..*p } == purpose)
+        };
+        if !same(&self.cursor) {
+            std::mem::swap(&mut self.cursor, &mut self.spare);
+            if !same(&self.cursor) {
+                let options = CursorOptions {
+                    lock: self.reading.lock,
+                    skip_locked: self.reading.skip_locked,
+                    index_only,
+                };
+                let cursor = Cursor::new(&self.table, index, options);
+                self.cursor = Some((
+                    Purpose {
+                        condition: 0,
+                        ..purpose
+                    },
+                    cursor,
+                ));
+            }
+            self.cursor_has_end = true;
+        }
+        if let Some((has, cursor)) = &mut self.cursor {
+            if has.condition != condition {
+                has.condition = condition;
+                // SAFETY: by the promise to `set_condition`.
+                cursor.set_filter(
+                    self.condition
+                        .as_ref()
+                        .map(|c| unsafe { c.filter(&self.shared, index) }),
+                );
+            }
+        }
+        if let Some((_, cursor)) = &mut self.cursor {
+            match self.next_end.take() {
+                Some(inclusive) => {
+                    cursor.set_end(&self.end_key, inclusive);
+                    self.cursor_has_end = true;
+                }
+                None if self.cursor_has_end => {
+                    cursor.clear_end();
+                    self.cursor_has_end = false;
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Searches in the key in use; false: no such row.
+    ///
+    /// # Safety
+    /// `image` must be null or valid for the parts of `map`; `target` must fit the table.
+    pub unsafe fn search(
+        &mut self,
+        session: &mut Session,
+        image: *const u8,
+        map: u64,
+        to: u32,
+        target: Target,
+    ) -> Outcome<bool> {
+        let (seek, last_equal) = match to {
+            0 => (Seek::Exact, false),
+            1 => (Seek::AtOrAfter, false),
+            2 => (Seek::After, false),
+            3 => (Seek::AtOrBefore, false),
+            4 => (Seek::Before, false),
+            5 => (Seek::First, false),
+            6 => (Seek::Last, false),
+            7 => (Seek::AtOrBefore, true),
+            _ => return Err(Failure::argument("kind of a search")),
+        };
+        // SAFETY: by the caller's promise.
+        let (wanted, record) = unsafe { self.shared.buffers(target)? };
+        self.current = Current::None;
+        self.prepare_cursor(wanted)?;
+        self.generation = session.generation();
+        let transaction = session.transaction()?;
+        let Some((_, cursor)) = &mut self.cursor else {
+            return Err(Failure::argument("no key in use"));
+        };
+        let found = if matches!(seek, Seek::First | Seek::Last) {
+            cursor.seek(transaction, &[], seek)?
+        } else {
+            // SAFETY: by the caller's promise.
+            unsafe {
+                Self::encode(
+                    &self.table,
+                    &self.shared.layout,
+                    self.key,
+                    image,
+                    map,
+                    &mut self.search_key,
+                )?;
+            }
+            cursor.seek(transaction, &self.search_key, seek)?
+                && (!last_equal || cursor.key().starts_with(&self.search_key))
+        };
+        self.take(transaction, found, wanted, record)
+    }
+
+    /// Moves the scan and reads; false: at the end.
+    ///
+    /// # Safety
+    /// `target` must fit the table.
+    #[inline]
+    pub unsafe fn step(
+        &mut self,
+        session: &mut Session,
+        target: Target,
+        step: Step,
+    ) -> Outcome<bool> {
+        // SAFETY: by the caller's promise.
+        let (wanted, record) = unsafe { self.shared.buffers(target)? };
+        let Some((_, cursor)) = &mut self.cursor else {
+            return Err(Failure::argument("a scan that has not begun"));
+        };
+        let generation = session.generation();
+        let transaction = session.transaction()?;
+        let found = if self.generation == generation {
+            match step {
+                Step::Next => cursor.next(transaction)?,
+                Step::Previous => cursor.prev(transaction)?,
+                Step::NextSame => cursor.next_same_prefix(transaction)?,
+            }
+        } else {
+            // The scan was begun in a transaction that has ended: the statement HANDLER does so.
+            self.generation = generation;
+            let key = cursor.key().to_vec();
+            match step {
+                Step::Previous => cursor.seek(transaction, &key, Seek::Before)?,
+                Step::Next => cursor.seek(transaction, &key, Seek::After)?,
+                Step::NextSame => {
+                    cursor.seek(transaction, &key, Seek::After)?
+                        && cursor.key().starts_with(&self.search_key)
+                }
+            }
+        };
+        self.take(transaction, found, wanted, record)
+    }
+
+    /// Reads the row that the scan's cursor stands on.
+    #[inline]
+    fn take(
+        &mut self,
+        transaction: &mut Transaction,
+        found: bool,
+        wanted: &[u64],
+        record: &mut [u8],
+    ) -> Outcome<bool> {
+        if !found {
+            self.current = Current::None;
+            return Ok(false);
+        }
+        self.current = Current::Scan;
+        self.rows_read += 1;
+        let layout = &self.shared.layout;
+        let Some((purpose, cursor)) = &mut self.cursor else {
+            return Ok(false);
+        };
+        let index = purpose.index_only.then_some(purpose.index);
+        if !self.scan_projection.fits(wanted, index) {
+            let table = &self.table;
+            cursor.set_columns(None);
+            self.scan_projection.prepare(
+                layout,
+                wanted,
+                index,
+                |stored| index.is_none_or(|index| table.index_covers(index, stored)),
+                |stored| table.number_place(index.unwrap_or(0), stored),
+            );
+            let covered =
+                layout.stored.iter().enumerate().all(|(s, &c)| {
+                    !has(wanted, c) || index.is_none_or(|i| table.index_covers(i, s))
+                });
+            if covered {
+                cursor.set_columns(Some(&self.scan_projection.stored()));
+            } else {
+                // The server wants more than when the scan began: this row comes from the table.
+                let projection = &mut self.position_projection;
+                projection.prepare(layout, wanted, None, |_| true, |_| None);
+                let memory = &mut self.memory;
+                let read = transaction.get(&self.table, cursor.clustered_key(), |row| {
+                    projection.write(layout, row, record, memory, true)
+                })?;
+                self.scan_projection = Projection::default();
+                return match read {
+                    Some(written) => written.map(|()| true),
+                    None => Err(Failure::new(
+                        Code::Internal,
+                        "an index entry without its row",
+                    )),
+                };
+            }
+        }
+        self.scan_projection.write_numbers(cursor, record)?;
+        if !self.scan_projection.is_numbers() {
+            let memory = &mut self.memory;
+            self.scan_projection
+                .write(layout, cursor.row()?, record, memory, false)?;
+        }
+        Ok(true)
+    }
+}
