@@ -49,9 +49,6 @@ sessions: plugin ## short slices of what verify-transactions proves: anomalies, 
 engines-funcs: plugin ## MariaDB's suite engines/funcs with Peregrine as the default engine
 	@mtr/run engines-funcs
 
-rr-trx: plugin ## MariaDB's suite engines/rr_trx: many clients at REPEATABLE READ, on InnoDB and on Peregrine
-	@mtr/rr-trx
-
 lint: ## formats and lints of Rust, C++ and shell
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings

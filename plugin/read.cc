@@ -50,8 +50,9 @@ int RowHandler::use_condition() {
   return finish(code, 0);
 }
 
-/* Reads only what the statement asked for, where the server asks for all columns of the key. */
-void RowHandler::narrow(uchar *record) {
+/* From here on reads only what the statement asked for, where the server asks for all columns of
+   the key. */
+void RowHandler::narrow() {
   narrowed_ = false;
   if (!has_asked_ || table->read_set != &table->def_read_set) return;
   if (bitmap_cmp(&asked_, table->read_set)) return;
@@ -71,7 +72,7 @@ void RowHandler::narrow(uchar *record) {
     const uint number = (*field)->field_index;
     if (!bitmap_is_set(&key_columns, number) || bitmap_is_set(&asked_, number)) continue;
     const my_ptrdiff_t at = (*field)->ptr - table->record[0];
-    memcpy(record + at, table->s->default_values + at, (*field)->pack_length());
+    memcpy((*field)->ptr, table->s->default_values + at, (*field)->pack_length());
   }
   narrowed_ = true;
 }
@@ -82,7 +83,6 @@ int RowHandler::search(uchar *record, const uchar *key, key_part_map parts, pere
   if (int error = this->session(&session)) return error;
   if (int error = use_key(active_index)) return error;
   if (int error = use_condition()) return error;
-  narrow(record);
   if (!has_range_end_) peregrine_set_end(handle_, nullptr, 0, 0);
   has_range_end_ = false;
   return finish(peregrine_search(handle_, session, key, parts, seek, target(record)), end);
@@ -133,6 +133,7 @@ int RowHandler::index_init(uint key, bool) {
   has_condition_ = false;
   used_key_ = MAX_KEY + 1;
   has_range_end_ = false;
+  narrow();
   return 0;
 }
 

@@ -116,7 +116,7 @@ class RowHandler final : public handler {
     const bool narrowed = narrowed_ && table->read_set == &table->def_read_set;
     return {record, words(narrowed ? &asked_ : table->read_set)};
   }
-  void narrow(uchar *record);
+  void narrow();
   static const uint64_t *words(const MY_BITMAP *map) {
     static_assert(sizeof(my_bitmap_map) == sizeof(uint64_t), "words of 64 bits");
     return reinterpret_cast<const uint64_t *>(map->bitmap);
