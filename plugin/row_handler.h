@@ -151,8 +151,6 @@ class RowHandler final : public handler {
   bool locked_auto_increment_ = false;
   /* Why it could not; 0: it could. */
   int auto_increment_error_ = 0;
-  /* The key with the last duplicate. */
-  uint duplicate_key_ = MAX_KEY;
 };
 
 }  // namespace peregrine

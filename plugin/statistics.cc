@@ -35,7 +35,7 @@ int RowHandler::info(uint flags) {
         key.rec_per_key[part] = static_cast<ulong>(rows[part]);
     }
   }
-  if (flags & HA_STATUS_ERRKEY) errkey = duplicate_key_;
+  if (flags & HA_STATUS_ERRKEY) errkey = connection_ ? connection_->duplicate_key : MAX_KEY;
   return 0;
 }
 

@@ -16,6 +16,9 @@ struct Connection {
   uint tables = 0;
   /* Whether the engine has been told of the present statement. */
   bool in_statement = false;
+  /* The key with the last duplicate, by the server's number. The server may ask the handler of
+     another partition for it. */
+  uint duplicate_key = MAX_KEY;
 };
 
 /* The connection of a thread, made at its first use; null when there is no memory. */

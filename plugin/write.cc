@@ -11,7 +11,7 @@ namespace peregrine {
 int RowHandler::finish_change(int code) {
   if (likely(code == PEREGRINE_OK)) return 0;
   if (code == PEREGRINE_DUPLICATE) {
-    duplicate_key_ = peregrine_error_key();
+    connection_->duplicate_key = peregrine_error_key();
     peregrine_duplicate_position(handle_, connection_->session, dup_ref);
   }
   return server_error(code, ha_thd(), HA_ERR_KEY_NOT_FOUND);
