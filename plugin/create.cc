@@ -119,8 +119,17 @@ bool RowHandler::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *
   return true;
 }
 
-bool RowHandler::check_if_incompatible_data(HA_CREATE_INFO *, uint) {
-  return COMPATIBLE_DATA_NO;
+/* Asked for EXCHANGE PARTITION, after the server has compared columns and keys: whether the rows
+   can stand where the other table's do. */
+bool RowHandler::check_if_incompatible_data(HA_CREATE_INFO *info, uint table_changes) {
+  if (table_changes != IS_EQUAL_YES) return COMPATIBLE_DATA_NO;
+  if ((info->used_fields & HA_CREATE_USED_AUTO) && info->auto_increment_value)
+    return COMPATIBLE_DATA_NO;
+  uint32_t mine, theirs;
+  if (!read_locking(table->s->option_struct, &mine) ||
+      !read_locking(info->option_struct, &theirs) || mine != theirs)
+    return COMPATIBLE_DATA_NO;
+  return COMPATIBLE_DATA_YES;
 }
 
 void RowHandler::update_create_info(HA_CREATE_INFO *info) {
