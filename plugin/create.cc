@@ -71,6 +71,13 @@ int RowHandler::truncate() {
   return finish(peregrine_handle_open(share_->table, &handle_), 0);
 }
 
+/* What the server keeps of a handler whose definition it is about to change. The partitions of a
+   table are changed together, through the first of them. */
+struct AlterContext : public inplace_alter_handler_ctx {
+  explicit AlterContext(RowHandler *handler) : handler(handler) {}
+  RowHandler *handler;
+};
+
 /* What changes without a copy changes at once: the server's own definition, and what the engine
    keeps beside the rows. */
 enum_alter_inplace_result RowHandler::check_if_supported_inplace_alter(TABLE *altered,
@@ -80,40 +87,50 @@ enum_alter_inplace_result RowHandler::check_if_supported_inplace_alter(TABLE *al
       ALTER_COLUMN_DEFAULT | ALTER_CHANGE_COLUMN_DEFAULT | ALTER_COLUMN_NAME | ALTER_RENAME_COLUMN |
       ALTER_RENAME_INDEX | ALTER_INDEX_IGNORABILITY | ALTER_ADD_CHECK_CONSTRAINT |
       ALTER_DROP_CHECK_CONSTRAINT | ALTER_RENAME | ALTER_COLUMN_UNVERSIONED;
+  info->handler_ctx = new (ha_thd()->mem_root) AlterContext(this);
+  if (!info->handler_ctx) return HA_ALTER_ERROR;
   constexpr uint option_fields = HA_CREATE_USED_COMMENT | HA_CREATE_USED_DEFAULT_CHARSET |
                                  HA_CREATE_USED_MIN_ROWS | HA_CREATE_USED_MAX_ROWS |
                                  HA_CREATE_USED_AVG_ROW_LENGTH | HA_CREATE_USED_AUTO;
-  if (info->handler_flags & ~(server_only | ALTER_OPTIONS | ALTER_CHANGE_CREATE_OPTION))
+  if (info->handler_flags &
+      ~(server_only | ALTER_OPTIONS | ALTER_CHANGE_CREATE_OPTION | ALTER_PARTITIONED))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   if (info->create_info->used_fields & ~option_fields) return HA_ALTER_INPLACE_NOT_SUPPORTED;
-  uint32_t before, after;
-  if (!read_locking(altered->s->option_struct, &after)) return HA_ALTER_ERROR;
-  const bool changes_locking = !read_locking(table->s->option_struct, &before) || before != after;
-  const bool changes_counter = info->create_info->used_fields & HA_CREATE_USED_AUTO;
-  if (changes_counter) {
+  uint32_t locking;
+  if (!read_locking(altered->s->option_struct, &locking)) return HA_ALTER_ERROR;
+  if (info->create_info->used_fields & HA_CREATE_USED_AUTO) {
     /* A counter that goes back must not go behind the rows: a copy looks at each. */
     peregrine_table_stats now;
     if (peregrine_table_statistics(share_->table, &now) != PEREGRINE_OK ||
         info->create_info->auto_increment_value < now.next_auto_increment)
       return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
-#ifdef WITH_PARTITION_STORAGE_ENGINE
-  /* The server commits such changes in the first partition only. */
-  if (table->part_info && (changes_locking || changes_counter))
-    return HA_ALTER_INPLACE_NOT_SUPPORTED;
-#endif
   return HA_ALTER_INPLACE_INSTANT;
 }
 
 bool RowHandler::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) {
-  info->group_commit_ctx = nullptr;
   if (!commit) return false;
   uint32_t locking;
   if (!read_locking(altered->s->option_struct, &locking)) return true;
+  const bool counts = info->create_info->used_fields & HA_CREATE_USED_AUTO;
+  const ulonglong next = info->create_info->auto_increment_value;
+  auto change = [&](inplace_alter_handler_ctx *context) {
+    return static_cast<AlterContext *>(context)->handler->change_options(locking, counts, next);
+  };
+  /* The server asks the first partition only; the contexts of all are here. */
+  inplace_alter_handler_ctx **all = info->group_commit_ctx;
+  info->group_commit_ctx = nullptr;
+  if (!all) return change(info->handler_ctx);
+  for (; *all; all++)
+    if (change(*all)) return true;
+  return false;
+}
+
+/* Changes what the engine keeps beside the rows; true: an error was reported. */
+bool RowHandler::change_options(uint32_t locking, bool counts, ulonglong next) {
   int code = peregrine_table_set_locking(share_->table, locking);
-  if (code == PEREGRINE_OK && (info->create_info->used_fields & HA_CREATE_USED_AUTO))
-    code =
-        peregrine_table_set_auto_increment(share_->table, info->create_info->auto_increment_value);
+  if (code == PEREGRINE_OK && counts)
+    code = peregrine_table_set_auto_increment(share_->table, next);
   if (code == PEREGRINE_OK) return false;
   report_error(code, ha_thd(), table->s->table_name.str);
   return true;
