@@ -4,12 +4,17 @@
 //! nobody writing takes the buffer and writes it; whoever needs it synced and finds nobody syncing
 //! writes what has come together meanwhile and syncs it. The others wait. Appends go on during
 //! both.
+//!
+//! Who waits for a sync sleeps on its own, and leaves without the mutex when it is woken: else the
+//! many that one sync releases would go through the mutex one after another, and each wake the next.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use smallvec::SmallVec;
 
 use super::record::{self, Header, FIRST_OWN_KIND, MARK_PAYLOAD, MAX_PAYLOAD, RECORD_HEADER};
 use super::segments::{Segments, Tail};
@@ -32,8 +37,10 @@ pub struct Group {
     stop: Arc<StopFlag>,
     epoch: u32,
     state: Mutex<State>,
+    /// The end of what is durable; changed under `state`.
+    durable: AtomicU64,
     written_changed: Condvar,
-    durable_changed: Condvar,
+    sync_ended: Condvar,
     gathered: Condvar,
     tail: Mutex<Tail>,
     pub writes: AtomicU64,
@@ -49,12 +56,19 @@ struct State {
     spare: Vec<u8>,
     buffer_start: u64,
     written: u64,
-    durable: u64,
     /// Segments have been made up to here.
     prepared: u64,
     writing: bool,
     syncing: bool,
+    /// Those that sleep until a sync has ended.
+    sleepers: Vec<Sleeper>,
     company: Company,
+}
+
+#[derive(Debug)]
+struct Sleeper {
+    upto: u64,
+    thread: Thread,
 }
 
 /// Who commits at the same time.
@@ -64,9 +78,8 @@ struct State {
 /// those that the last sync released, if they were quick to come back before.
 #[derive(Debug, Default)]
 struct Company {
-    /// Threads in [`Group::wait_durable`].
-    waiting: usize,
-    /// How many there were when the last sync ended: those it served, and those that came late.
+    /// How many waited, the leader among them, when the last sync ended: those it served, and those
+    /// that came late.
     expected: usize,
     gathering: bool,
     /// So many syncs are begun without waiting, because it was in vain the last time.
@@ -76,13 +89,18 @@ struct Company {
 }
 
 impl Company {
-    fn ended(&mut self, took: Duration) {
-        self.expected = self.waiting;
+    fn ended(&mut self, waited: usize, took: Duration) {
+        self.expected = waited;
         self.sync_time = (self.sync_time * 7 + took) / 8;
     }
 }
 
 impl State {
+    /// Threads that wait for a sync, the leader among them.
+    fn waiting(&self) -> usize {
+        self.sleepers.len() + 1
+    }
+
     fn end(&self) -> u64 {
         self.buffer_start + self.buffer.len() as u64
     }
@@ -114,14 +132,15 @@ impl Group {
                 spare: Vec::new(),
                 buffer_start: end,
                 written: end,
-                durable: end,
                 prepared,
                 writing: false,
                 syncing: false,
+                sleepers: Vec::new(),
                 company: Company::default(),
             }),
+            durable: AtomicU64::new(end),
             written_changed: Condvar::new(),
-            durable_changed: Condvar::new(),
+            sync_ended: Condvar::new(),
             gathered: Condvar::new(),
             tail: Mutex::new(tail),
             writes: AtomicU64::new(0),
@@ -133,7 +152,11 @@ impl Group {
     /// Ends of what was appended, written, and made durable.
     pub fn ends(&self) -> (u64, u64, u64) {
         let state = self.state.lock();
-        (state.end(), state.written, state.durable)
+        (state.end(), state.written, self.durable())
+    }
+
+    fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
     }
 
     /// Appends a record; returns its end.
@@ -213,7 +236,7 @@ impl Group {
             return Ok(state.buffer_start);
         }
         let start = state.end();
-        let mark = record::mark(self.epoch, start, state.durable);
+        let mark = record::mark(self.epoch, start, self.durable());
         state.buffer.extend_from_slice(&mark);
         Ok(start)
     }
@@ -236,17 +259,85 @@ impl Group {
 
     /// Returns when everything before `upto` is durable.
     pub fn wait_durable(&self, upto: u64) -> Result<()> {
-        let mut state = self.state.lock();
-        if state.durable >= upto {
-            return self.stop.check();
+        loop {
+            if let Err(error) = self.stop.check() {
+                // This thread may be the one that was to lead.
+                let state = self.state.lock();
+                self.wake(state, |_| true);
+                return Err(error);
+            }
+            if self.durable() >= upto {
+                return Ok(());
+            }
+            let state = self.state.lock();
+            if self.durable() >= upto {
+                continue;
+            }
+            if state.syncing {
+                self.sleep(state, upto);
+            } else {
+                self.lead(state)?;
+            }
         }
-        state.company.waiting += 1;
-        if state.company.gathering && state.company.waiting >= state.company.expected {
+    }
+
+    /// Sleeps until a sync has made `upto` durable or failed, or this thread is to lead the next.
+    fn sleep(&self, mut state: MutexGuard<'_, State>, upto: u64) {
+        let thread = std::thread::current();
+        let me = thread.id();
+        state.sleepers.push(Sleeper { upto, thread });
+        if state.company.gathering && state.waiting() >= state.company.expected {
             self.gathered.notify_one();
         }
-        let outcome = self.wait_in_company(&mut state, upto);
-        state.company.waiting -= 1;
+        drop(state);
+        loop {
+            std::thread::park();
+            // Whoever wakes a sleeper has taken it off the list; a park can also end by itself.
+            if self.durable() >= upto {
+                return;
+            }
+            let state = self.state.lock();
+            if !state
+                .sleepers
+                .iter()
+                .any(|sleeper| sleeper.thread.id() == me)
+            {
+                return;
+            }
+        }
+    }
+
+    /// Writes and syncs for all who wait.
+    fn lead(&self, mut state: MutexGuard<'_, State>) -> Result<()> {
+        state.syncing = true;
+        self.gather(&mut state);
+        let outcome = self.write_and_sync(&mut state);
+        state.syncing = false;
+        self.sync_ended.notify_all();
+        let durable = self.durable();
+        self.wake(state, |sleeper| outcome.is_err() || sleeper.upto <= durable);
         outcome
+    }
+
+    /// Wakes the sleepers that need not wait any more, and of the others one, to lead.
+    fn wake(&self, mut state: MutexGuard<'_, State>, done: impl Fn(&Sleeper) -> bool) {
+        // On the heap only where one sync served more.
+        let mut woken = SmallVec::<[Thread; 32]>::new();
+        let mut leads = None;
+        let mut at = 0;
+        while let Some(sleeper) = state.sleepers.get(at) {
+            if done(sleeper) {
+                woken.push(state.sleepers.swap_remove(at).thread);
+            } else if leads.is_none() {
+                leads = Some(state.sleepers.swap_remove(at).thread);
+            } else {
+                at += 1;
+            }
+        }
+        drop(state);
+        for thread in leads.iter().chain(&woken) {
+            thread.unpark();
+        }
     }
 
     /// Ends the use of the files: sets the stop flag, and returns when nobody writes or syncs.
@@ -257,27 +348,8 @@ impl Group {
             if state.writing {
                 self.written_changed.wait(&mut state);
             } else {
-                self.durable_changed.wait(&mut state);
+                self.sync_ended.wait(&mut state);
             }
-        }
-    }
-
-    fn wait_in_company(&self, state: &mut MutexGuard<'_, State>, upto: u64) -> Result<()> {
-        loop {
-            self.stop.check()?;
-            if state.durable >= upto {
-                return Ok(());
-            }
-            if state.syncing {
-                self.durable_changed.wait(state);
-                continue;
-            }
-            state.syncing = true;
-            self.gather(state);
-            let outcome = self.write_and_sync(state);
-            state.syncing = false;
-            self.durable_changed.notify_all();
-            outcome?;
         }
     }
 
@@ -290,7 +362,7 @@ impl Group {
         let limit = (state.company.sync_time / 4).min(LONGEST_GATHERING);
         let until = Instant::now() + limit;
         state.company.gathering = true;
-        while state.company.waiting < state.company.expected {
+        while state.waiting() < state.company.expected {
             if self.gathered.wait_until(state, until).timed_out() {
                 state.company.without = WITHOUT;
                 break;
@@ -304,7 +376,7 @@ impl Group {
             self.written_changed.wait(state);
         }
         self.write(state, true)?;
-        let (from, to) = (state.durable, state.written);
+        let (from, to) = (self.durable(), state.written);
         self.syncs.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
         let outcome = MutexGuard::unlocked(state, || {
@@ -314,8 +386,9 @@ impl Group {
         });
         match outcome {
             Ok(()) => {
-                state.durable = to;
-                state.company.ended(began.elapsed());
+                self.durable.store(to, Ordering::Release);
+                let waited = state.waiting();
+                state.company.ended(waited, began.elapsed());
                 Ok(())
             }
             Err(error) => Err(self.stop.stop(error.to_string())),
@@ -332,7 +405,7 @@ impl Group {
         let start = state.buffer_start;
         state.buffer_start += bytes.len() as u64;
         state.writing = true;
-        let mark = record::mark(self.epoch, start, state.durable);
+        let mark = record::mark(self.epoch, start, self.durable());
         bytes[..mark.len()].copy_from_slice(&mark);
         self.writes.fetch_add(1, Ordering::Relaxed);
         self.written_bytes

@@ -1,17 +1,21 @@
 //! Deadlocks: found at the moment of waiting, by a walk over who waits for whom.
 //!
-//! Whoever is about to wait stands in the queue already, and one waiter at a time looks (a mutex
-//! that only waiters take), so the last one to close a circle finds it, and finds it once. The
-//! walk goes from a waiter to the holders of its row. It is linear in the chain: how many others
-//! stand in the same queues does not matter.
+//! Whoever looks stands in the queue already, so the last one to close a circle finds it. Most
+//! waiters are done after one look: where no holder of the row waits itself, there is no circle. The
+//! others look one at a time, and while one does nobody takes a place in a queue: all of a circle
+//! that is found stood at the same moment, and it is found once. The walk goes from a waiter to the
+//! holders of its row. It is linear in the chain: how many others stand in the same queues does not
+//! matter.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::lock::LockTable;
 use super::participant::{Participant, WaitState};
+use super::system::System;
 
 /// A circle of waiters.
 pub(super) struct Circle {
@@ -53,6 +57,31 @@ pub(super) fn find_circle(locks: &LockTable, me: &Arc<Participant>) -> Option<Ci
             let step = Step::new(locks, &next);
             if !step.blockers.is_empty() {
                 path.push(step);
+            }
+        }
+    }
+}
+
+/// Whether `who` waits for somebody who waits. If not now, whoever begins to wait later looks
+/// itself, and sees that `who` waits.
+pub(super) fn may_close_a_circle(locks: &LockTable, who: &Arc<Participant>) -> bool {
+    let mut blockers = Step::new(locks, who).blockers.into_iter();
+    blockers.any(|blocker| matches!(blocker.parker.state(), WaitState::Queued(_)))
+}
+
+impl System {
+    /// Chooses a victim in every circle of waiters through `who`, and wakes it.
+    pub(super) fn break_circles(&self, who: &Arc<Participant>) {
+        let _nobody_else_queues = self.queueing.write();
+        let locks = self.locks();
+        while let Some(circle) = find_circle(locks, who) {
+            // Before the victim is woken, and goes on to something else.
+            let report = self
+                .latest_deadlock
+                .describe(&circle, locks, self.snapshots());
+            if circle.victim.parker.wake(WaitState::Victim) {
+                self.counters.deadlocks.fetch_add(1, Ordering::Relaxed);
+                self.latest_deadlock.set(report);
             }
         }
     }

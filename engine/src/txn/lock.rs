@@ -19,7 +19,7 @@ use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use super::participant::{Participant, WaitState};
+use super::participant::{Parker, Participant, WaitState};
 use super::row_name::RowName;
 use crate::ids::TreeId;
 
@@ -79,6 +79,20 @@ struct Queue {
     name: RowName,
     holders: SmallVec<[Holder; 1]>,
     waiters: VecDeque<Waiter>,
+}
+
+/// Those granted, to be woken once the shard's mutex is free: who wakes may be put aside for who is
+/// woken, and nobody could use the shard meanwhile.
+#[must_use]
+#[derive(Default)]
+struct Granted(SmallVec<[Arc<Parker>; 2]>);
+
+impl Granted {
+    fn wake(self) {
+        for parker in self.0 {
+            parker.rouse();
+        }
+    }
 }
 
 type Rows = HashMap<Row, Queue, BuildHasherDefault<RowHasher>>;
@@ -286,11 +300,13 @@ impl LockTable {
         };
         queue.waiters.remove(at);
         who.parker.set(WaitState::Idle);
-        queue.grant(row);
+        let granted = queue.grant(row);
         if queue.is_empty() {
             occupied.remove();
             shard.count.fetch_sub(1, Ordering::Relaxed);
         }
+        drop(rows);
+        granted.wake();
         false
     }
 
@@ -305,11 +321,13 @@ impl LockTable {
         queue
             .holders
             .retain(|holder| !Arc::ptr_eq(&holder.who, who));
-        queue.grant(row);
+        let granted = queue.grant(row);
         if queue.is_empty() {
             occupied.remove();
             shard.count.fetch_sub(1, Ordering::Relaxed);
         }
+        drop(rows);
+        granted.wake();
     }
 
     /// Whom `who` waits for in the queue of `row`: its holders. (Those ahead in the queue wait for
@@ -454,13 +472,14 @@ impl Queue {
         Enqueued::Waiting
     }
 
-    fn grant(&mut self, row: Row) {
+    fn grant(&mut self, row: Row) -> Granted {
+        let mut granted = Granted::default();
         while let Some(front) = self.waiters.front() {
             if !self.compatible(&front.who, front.mode) {
-                return;
+                break;
             }
             let Some(waiter) = self.waiters.pop_front() else {
-                return;
+                break;
             };
             match self.position(&waiter.who) {
                 Some(own) => {
@@ -476,8 +495,11 @@ impl Queue {
                     });
                 }
             }
-            waiter.who.parker.wake(WaitState::Granted);
+            if waiter.who.parker.end_wait(WaitState::Granted) {
+                granted.0.push(waiter.who.parker.clone());
+            }
         }
+        granted
     }
 }
 

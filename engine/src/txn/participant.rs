@@ -82,15 +82,29 @@ impl Parker {
         *self.state.lock()
     }
 
+    /// Moves a queued waiter to `to`; whether it was queued. It may sleep on until it is
+    /// [roused](Parker::rouse).
+    pub fn end_wait(&self, to: WaitState) -> bool {
+        let mut state = self.state.lock();
+        let queued = matches!(*state, WaitState::Queued(_));
+        if queued {
+            *state = to;
+        }
+        queued
+    }
+
+    /// Lets the sleeper see that its wait has ended.
+    pub fn rouse(&self) {
+        self.woken.notify_one();
+    }
+
     /// Moves a queued waiter to `to` and wakes it; whether it was queued.
     pub fn wake(&self, to: WaitState) -> bool {
-        let mut state = self.state.lock();
-        if !matches!(*state, WaitState::Queued(_)) {
-            return false;
+        let queued = self.end_wait(to);
+        if queued {
+            self.rouse();
         }
-        *state = to;
-        self.woken.notify_all();
-        true
+        queued
     }
 
     /// Sleeps until granted, chosen as victim, killed or late.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::RwLock;
 
 use super::abandoned::Abandoned;
 use super::gate::Gate;
@@ -132,8 +132,8 @@ pub struct System {
     snapshots: Arc<SnapshotRegistry>,
     locks: LockTable,
     ranges: RangeTable,
-    /// Held while a waiter enters a queue and looks for a deadlock.
-    pub(super) waits: Mutex<()>,
+    /// Shared: a waiter enters a queue. Exclusive: one looks for circles.
+    pub(super) queueing: RwLock<()>,
     streams: UndoStreams,
     gate: Gate,
     pub(super) purge: PurgeThread,
@@ -172,7 +172,7 @@ impl System {
             snapshots: SnapshotRegistry::new(),
             locks: LockTable::default(),
             ranges: RangeTable::default(),
-            waits: Mutex::new(()),
+            queueing: RwLock::new(()),
             streams: UndoStreams::default(),
             gate: Gate::default(),
             purge: PurgeThread::default(),

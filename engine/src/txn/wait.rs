@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::broken::BrokenRule;
-use super::deadlock::find_circle;
+use super::deadlock::may_close_a_circle;
 use super::lock::{Enqueued, LockMode, Row};
 use super::participant::{micros_now, WaitState, Wake};
 use super::row_name::RowName;
@@ -229,33 +229,26 @@ impl Transaction {
         self.stop_writing();
         let me = self.participant().clone();
         let row = conflict.row;
-        {
-            // One waiter at a time: the last to close a circle sees all of it.
-            let _waits = system.waits.lock();
-            let locks = system.locks();
-            let (name, mode) = (&conflict.name, conflict.mode);
-            let holders = std::mem::take(&mut self.blocked_by);
-            let outcome = if conflict.ranges {
+        let locks = system.locks();
+        let (name, mode) = (&conflict.name, conflict.mode);
+        let holders = std::mem::take(&mut self.blocked_by);
+        let outcome = {
+            let _queueing = system.queueing.read();
+            if conflict.ranges {
                 locks.enqueue_behind(row, name, &me, mode, &holders)
             } else {
                 locks.enqueue(row, name, &me, mode, writer.as_ref())
-            };
-            if outcome == Enqueued::Retry {
-                return Ok(());
             }
-            // Others that wait for the row now wait for the holders that came with this waiter:
-            // a circle can close that does not go through it.
-            let entered = holders.iter().filter(|_| conflict.ranges);
-            for start in std::iter::once(&me).chain(&writer).chain(entered) {
-                while let Some(circle) = find_circle(locks, start) {
-                    // Before the victim is woken, and goes on to something else.
-                    let latest = &system.latest_deadlock;
-                    let report = latest.describe(&circle, locks, system.snapshots());
-                    if circle.victim.parker.wake(WaitState::Victim) {
-                        system.counters.deadlocks.fetch_add(1, Ordering::Relaxed);
-                        latest.set(report);
-                    }
-                }
+        };
+        if outcome == Enqueued::Retry {
+            return Ok(());
+        }
+        // Others that wait for the row now wait for the holders that came with this waiter: a
+        // circle can close that does not go through it.
+        let entered = holders.iter().filter(|_| conflict.ranges);
+        for start in std::iter::once(&me).chain(&writer).chain(entered) {
+            if may_close_a_circle(locks, start) {
+                system.break_circles(start);
             }
         }
         let began = Instant::now();
