@@ -71,6 +71,10 @@ pub enum Action {
     /// Verifies the files of a database that is not in use: checksums, tree order, and that every
     /// index entry has its row and the reverse. Exit status 1 when something is wrong.
     Check(CheckArguments),
+    /// Writes out, as SQL or CSV, all that can still be read of a database that is not in use, also
+    /// of a damaged or crashed one, which is left as it is. What is missing is told on standard
+    /// error: which rows, which file and page, and why; exit status 1 then.
+    Dump(DumpArguments),
 }
 
 /// What to verify.
@@ -79,6 +83,33 @@ pub struct CheckArguments {
     /// The database's directory; with MariaDB it is `peregrine` in the data directory.
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
+}
+
+/// What to write out.
+#[derive(Debug, Args)]
+pub struct DumpArguments {
+    /// The database's directory; with MariaDB it is `peregrine` in the data directory.
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Only this table; of the server's tables the name is database/table.
+    #[arg(long, value_name = "NAME")]
+    pub table: Option<String>,
+    /// sql (statements that MariaDB loads) or csv (a file a table).
+    #[arg(long, value_enum, default_value_t = DumpFormat::Sql)]
+    pub format: DumpFormat,
+    /// The file to write, which must not exist; for CSV of several tables a directory [default:
+    /// standard output].
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// What rows are written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum DumpFormat {
+    /// Statements that MariaDB loads.
+    Sql,
+    /// Lines of values separated by commas.
+    Csv,
 }
 
 /// What can be done with the private server.

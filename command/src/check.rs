@@ -28,6 +28,9 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode> {
         report.log_records,
         report.in_flight
     );
+    for note in &report.notes {
+        println!("note: {note} (the other header is whole, and counts)");
+    }
     if report.is_sound() {
         println!("no problem found");
         return Ok(ExitCode::SUCCESS);

@@ -4,6 +4,7 @@
 mod arguments;
 mod bench;
 mod check;
+mod dump;
 mod server;
 
 use std::process::ExitCode;
@@ -15,6 +16,7 @@ fn main() -> ExitCode {
         Action::Server(action) => server::run(&action),
         Action::Bench(action) => bench::run(&action),
         Action::Check(arguments) => check::run(&arguments),
+        Action::Dump(arguments) => dump::run(&arguments),
     };
     result.unwrap_or_else(|error| {
         eprintln!("peregrine: {error}");

@@ -53,7 +53,7 @@ fn unknown_names_are_answered_with_the_known_ones() {
         &["bench", "run", "--engine", "innodb"],
         &["--engine", "--engines", "--threads", "--resume"],
     );
-    refused(&["fly"], &["fly", "server", "bench", "check"]);
+    refused(&["fly"], &["fly", "server", "bench", "check", "dump"]);
 }
 
 #[test]

@@ -193,7 +193,8 @@ impl Database {
         let log_options = LogOptions::new(store.database_id(), store.stop_flag().clone())
             .sized_for(options.log_bytes);
         let log = Log::create(os, &dir.join(LOG_DIR), log_options)?;
-        let parts = Parts::new(store, log, &options)?;
+        let pool = Pool::new(options.pool_bytes, Arc::new(store))?;
+        let parts = Parts::new(pool, log, &options)?;
         let catalog = {
             let _inside = parts.system.gate().enter();
             Catalog::create(&parts.pool)?
@@ -208,11 +209,16 @@ impl Database {
         meta: &Meta,
         options: Options,
     ) -> Result<Database> {
+        let pool = Pool::new(options.pool_bytes, Arc::new(store))?;
+        let catalog = Catalog::open(&pool, meta.catalog)?;
+        let definitions = catalog.load()?;
+        let store = pool.store();
         let log_options = LogOptions::new(store.database_id(), store.stop_flag().clone());
         let log = Log::open(os, &dir.join(LOG_DIR), log_options, meta.log_from())?;
-        let parts = Parts::new(store, log, &options)?;
-        let catalog = Catalog::open(&parts.pool, meta.catalog)?;
-        for definition in catalog.load()? {
+        // Nothing was changed so far: a newer version's files stay as they are.
+        store.cut_lost()?;
+        let parts = Parts::new(pool, log, &options)?;
+        for definition in definitions {
             let counters = meta.counters.iter().find(|c| c.table == definition.id);
             let (rows, next_auto) = counters.map_or((0, 1), |c| (c.rows, c.next_auto));
             parts
@@ -445,8 +451,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(store: Store, log: Log, options: &Options) -> Result<Parts> {
-        let pool = Pool::new(options.pool_bytes, Arc::new(store))?;
+    fn new(pool: Arc<Pool>, log: Log, options: &Options) -> Result<Parts> {
         let log = Arc::new(log);
         let system = System::new(pool.clone(), log.clone(), options.durability);
         system.set_lock_wait_timeout(options.lock_wait_timeout);

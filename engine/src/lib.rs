@@ -5,6 +5,7 @@ pub mod catalog;
 pub mod check;
 pub mod checkpoint;
 pub mod db;
+pub mod dump;
 pub mod error;
 pub mod ids;
 pub mod log;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::catalog::Catalog;
 use crate::db::LOG_DIR;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::{TxId, PAGE_SIZE};
 use crate::log::Log;
 use crate::os::{Os, RealOs};
@@ -42,6 +42,9 @@ pub struct Report {
     pub in_flight: u64,
     /// What is wrong, and where; empty for a sound database.
     pub problems: Vec<String>,
+    /// What is damaged without harm: the older of the two headers, which a crash may tear, and
+    /// which the next checkpoint writes anew.
+    pub notes: Vec<String>,
     /// Problems beyond those in [`Report::problems`].
     pub more_problems: u64,
 }
@@ -88,6 +91,8 @@ pub fn check(dir: impl AsRef<Path>, report: &mut Report) -> Result<()> {
 pub fn check_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, report: &mut Report) -> Result<()> {
     let dir = dir.as_ref();
     let (store, meta) = Store::open_read_only(os.clone(), dir)?;
+    let damaged = store.damaged_headers()?;
+    report.notes.extend(damaged.iter().map(Error::to_string));
     let mut page = vec![0; PAGE_SIZE];
     for id in store.pages() {
         match store.read_page(id, &mut page) {

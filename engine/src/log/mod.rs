@@ -141,14 +141,7 @@ impl Log {
             // The very first record may have been lost with the machine; no other can be.
             None if from == Lsn(0) => 0,
             None => {
-                let (file, offset) = segments.locate(from.0);
-                return Err(Error::Corrupt {
-                    file,
-                    offset,
-                    page: None,
-                    what: "expected the record at which the last checkpoint begins, found none"
-                        .into(),
-                });
+                return Err(no_beginning(&segments, from));
             }
         };
         let segments = Arc::into_inner(segments)
@@ -157,6 +150,9 @@ impl Log {
     }
 
     /// Reads the log of `dir` without changing anything, from `from` to its valid end.
+    ///
+    /// # Errors
+    /// As [`Log::open`]; what is bad further on is an error of the reader.
     pub fn read_only(
         os: Arc<dyn Os>,
         dir: &Path,
@@ -164,7 +160,12 @@ impl Log {
         from: Lsn,
     ) -> Result<LogReader> {
         let segments = Segments::open(os, dir, database_id, from.0, OpenMode::ReadOnly)?;
-        Ok(LogReader::new(Arc::new(segments), from.0, None))
+        let segments = Arc::new(segments);
+        let mut first = LogReader::new(Arc::clone(&segments), from.0, None);
+        if first.next_any().transpose()?.is_none() && from != Lsn(0) {
+            return Err(no_beginning(&segments, from));
+        }
+        Ok(LogReader::new(segments, from.0, None))
     }
 
     /// Writes the first record of this opening at `end`, and starts the background thread.
@@ -266,6 +267,17 @@ impl Log {
             syncs: self.group.syncs.load(Ordering::Relaxed),
             segments: self.group.segments.count() as u64,
         }
+    }
+}
+
+/// The error of a log without the record from which it is to be read.
+fn no_beginning(segments: &Segments, from: Lsn) -> Error {
+    let (file, offset) = segments.locate(from.0);
+    Error::Corrupt {
+        file,
+        offset,
+        page: None,
+        what: "expected the record at which the last checkpoint begins, found none".into(),
     }
 }
 

@@ -268,12 +268,7 @@ impl Core {
 
     /// The error for a page whose bytes can't be.
     pub fn corrupt(&self, page: u64, what: String) -> Error {
-        Error::Corrupt {
-            file: "data".into(),
-            offset: 0,
-            page: Some(PageId(page)),
-            what,
-        }
+        self.store.corrupt(PageId(page), what)
     }
 }
 

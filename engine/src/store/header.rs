@@ -124,13 +124,33 @@ fn format_of(bytes: &[u8]) -> Option<(u32, u32, u32)> {
     Some((rest.u32()?, rest.u32()?, rest.u32()?))
 }
 
-/// Chooses the newer valid header of the file's first `2 * HEADER` bytes (fewer when the file is
-/// shorter).
+/// What the file's two headers say.
+#[derive(Debug)]
+pub struct Headers {
+    /// Those that are valid, the newer one first.
+    pub valid: Vec<Header>,
+    /// What is wrong with the others. A slot that was never written is not wrong.
+    pub damage: Vec<Error>,
+}
+
+impl Headers {
+    /// The newer valid header.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when neither is valid.
+    pub fn newest(&self) -> Result<Header> {
+        self.valid.first().cloned().ok_or_else(|| {
+            let first = self.damage.first().cloned();
+            first.unwrap_or_else(|| Error::Internal("a data file without a header".into()))
+        })
+    }
+}
+
+/// Reads the headers, the file's first `2 * HEADER` bytes (fewer when the file is shorter).
 ///
 /// # Errors
-/// [`Error::Format`] for a file of a newer version or of something else, [`Error::Corrupt`] when
-/// neither header is valid.
-pub fn choose(path: &Path, bytes: &[u8]) -> Result<Header> {
+/// [`Error::Format`] for a file of a newer version or of something else.
+pub fn read(path: &Path, bytes: &[u8]) -> Result<Headers> {
     let cut = bytes.len().min(HEADER);
     let slots = [
         &bytes[..cut],
@@ -147,41 +167,42 @@ pub fn choose(path: &Path, bytes: &[u8]) -> Result<Header> {
             "this is not a Peregrine data file (its headers begin with something else)".into(),
         ));
     }
+    let ours = (FORMAT, PAGE_SIZE as u32, UNIT as u32);
+    let is_ours = |slot: usize| formats[slot] == Some(ours) && found[slot].is_ok();
     // A valid header of our format beside a damaged one means damage, not another format.
-    let valid = |slot: usize| {
-        let ours = formats[slot] == Some((FORMAT, PAGE_SIZE as u32, UNIT as u32));
-        found[slot].as_ref().ok().filter(|_| ours)
-    };
-    match (valid(0), valid(1)) {
-        (Some(a), Some(b)) => Ok(if a.sequence > b.sequence { a } else { b }.clone()),
-        (Some(a), None) | (None, Some(a)) => match formats.iter().flatten().max() {
-            Some(&(format, ..)) if format > FORMAT && found.iter().all(Result::is_ok) => {
-                Err(refuse(newer(format)))
+    if !is_ours(0) && !is_ours(1) || found.iter().all(Result::is_ok) {
+        for (format, page, unit) in formats.into_iter().flatten() {
+            if format > FORMAT {
+                return Err(refuse(newer(format)));
             }
-            _ => Ok(a.clone()),
-        },
-        (None, None) => {
-            for (format, page, unit) in formats.into_iter().flatten() {
-                if format > FORMAT {
-                    return Err(refuse(newer(format)));
-                }
-                if (page, unit) != (PAGE_SIZE as u32, UNIT as u32)
-                    && found.iter().any(Result::is_ok)
-                {
-                    return Err(refuse(format!(
-                        "pages of {page} bytes in units of {unit}, this version reads {PAGE_SIZE} in {UNIT}"
-                    )));
-                }
+            if (page, unit) != (ours.1, ours.2) && found.iter().any(Result::is_ok) {
+                return Err(refuse(format!(
+                    "pages of {page} bytes in units of {unit}, this version reads {PAGE_SIZE} in {UNIT}"
+                )));
             }
-            let [a, b] = found.map(|slot| slot.err().unwrap_or_default());
-            Err(Error::Corrupt {
-                file: path.to_owned(),
-                offset: 0,
-                page: None,
-                what: format!("neither header is valid: {a}; {b}"),
-            })
         }
     }
+    let mut headers = Headers {
+        valid: Vec::new(),
+        damage: Vec::new(),
+    };
+    for (slot, header) in found.into_iter().enumerate() {
+        match header {
+            Ok(header) if formats[slot] == Some(ours) => headers.valid.push(header),
+            Ok(_) => {}
+            Err(_) if slots[slot].iter().all(|&byte| byte == 0) => {}
+            Err(what) => headers.damage.push(Error::Corrupt {
+                file: path.to_owned(),
+                offset: (slot * HEADER) as u64,
+                page: None,
+                what,
+            }),
+        }
+    }
+    headers
+        .valid
+        .sort_by_key(|header| std::cmp::Reverse(header.sequence));
+    Ok(headers)
 }
 
 fn newer(format: u32) -> String {
@@ -315,6 +336,10 @@ mod tests {
 
     fn file(a: &Header, b: &Header) -> Vec<u8> {
         [a.encode(), b.encode()].concat()
+    }
+
+    fn choose(path: &Path, bytes: &[u8]) -> Result<Header> {
+        read(path, bytes)?.newest()
     }
 
     #[test]

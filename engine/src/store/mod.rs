@@ -166,7 +166,7 @@ impl Store {
         SCRATCH.with_borrow_mut(|scratch| loop {
             let place = self.table.current(page);
             if place.is_none() {
-                return Err(Error::Internal(format!("page {page} has no image to read")));
+                return Err(self.corrupt(page, "the place table has no place for it".into()));
             }
             match self.read_at(page, place, &mut scratch.image, buf) {
                 // Rewritten meanwhile, and its old place used for something else.
@@ -205,7 +205,8 @@ impl Store {
         let generation = image::decode(page, image, buf).map_err(corrupt)?;
         if !place.is_of_generation(generation) {
             return Err(corrupt(format!(
-                "generation {generation} is not the one that was written here last: the page is stale"
+                "the page is stale: expected a generation that ends with {:#x}, found {generation:#x}",
+                place.generation_bits()
             )));
         }
         Ok(())

@@ -86,6 +86,81 @@ impl Store {
         let lock = os.lock_dir(dir, LockMode::Shared)?;
         open_locked(&*os, dir, lock, OpenMode::ReadOnly)
     }
+
+    /// As [`Store::open_read_only`], but goes on as far as that makes sense where something is
+    /// damaged, and puts into `damage` what: pages whose part of the place table can't be read are
+    /// not there; without the newest checkpoint's record, that of the checkpoint before is used.
+    ///
+    /// # Errors
+    /// As [`Store::open_read_only`], when there is nothing to go on with.
+    pub fn open_damaged(
+        os: Arc<dyn Os>,
+        dir: &Path,
+        damage: &mut Vec<Error>,
+    ) -> Result<(Store, Vec<u8>)> {
+        let lock = os.lock_dir(dir, LockMode::Shared)?;
+        let file = os.open(&dir.join(DATA), OpenMode::ReadOnly)?;
+        let headers = read_headers(&*file)?;
+        damage.extend(headers.damage);
+        let mut last = None;
+        for header in headers.valid {
+            match read_checkpoint(&*file, &header, Some(damage)) {
+                Ok(checkpoint) => {
+                    return Ok(store_of(
+                        &*os,
+                        file,
+                        lock,
+                        checkpoint,
+                        Extents::new(0),
+                        OpenMode::ReadOnly,
+                    ))
+                }
+                Err(error) => {
+                    damage.push(error.clone());
+                    last = Some(error);
+                }
+            }
+        }
+        Err(last.unwrap_or_else(|| Error::Internal("a data file without a header".into())))
+    }
+
+    /// Cuts off what was written after the last checkpoint, and lost with it. To be called once,
+    /// when everything that was opened proved to be of a format that this version reads.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn cut_lost(&self) -> Result<()> {
+        let end = self.space.units().0 * UNIT as u64;
+        if self.file.len()? > end {
+            self.file.set_len(end)?;
+        }
+        Ok(())
+    }
+
+    /// What is wrong with either header, though the other will do: the next checkpoint writes it
+    /// anew.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn damaged_headers(&self) -> Result<Vec<Error>> {
+        Ok(read_headers(&*self.file)?.damage)
+    }
+
+    /// The error for a page whose bytes can't be, though its image is whole.
+    pub fn corrupt(&self, page: PageId, what: String) -> Error {
+        Error::Corrupt {
+            file: self.file.path().to_owned(),
+            offset: self.table.current(page).byte_offset(),
+            page: Some(page),
+            what,
+        }
+    }
+}
+
+fn read_headers(file: &dyn File) -> Result<header::Headers> {
+    let mut bytes = vec![0; 2 * HEADER];
+    let found = file.read_at(&mut bytes, 0)?;
+    header::read(file.path(), &bytes[..found])
 }
 
 fn open_locked(
@@ -95,65 +170,131 @@ fn open_locked(
     mode: OpenMode,
 ) -> Result<(Store, Vec<u8>)> {
     let file = os.open(&dir.join(DATA), mode)?;
-    let mut bytes = vec![0; 2 * HEADER];
-    let found = file.read_at(&mut bytes, 0)?;
-    let header = header::choose(file.path(), &bytes[..found])?;
-    let corrupt = |offset: u64, what: String| Error::Corrupt {
+    let header = read_headers(&*file)?.newest()?;
+    let checkpoint = read_checkpoint(&*file, &header, None)?;
+    let (extents, len) = (checkpoint.extents(&*file)?, file.len()?);
+    let end = extents.end() * UNIT as u64;
+    if len < end {
+        return Err(corrupt(
+            &*file,
+            len,
+            format!("the file ends here, its last checkpoint uses {end} bytes"),
+        ));
+    }
+    Ok(store_of(os, file, lock, checkpoint, extents, mode))
+}
+
+fn corrupt(file: &dyn File, offset: u64, what: String) -> Error {
+    Error::Corrupt {
         file: file.path().to_owned(),
         offset,
         page: None,
         what,
-    };
+    }
+}
 
-    let mut used = Used::default();
-    used.add(0, HEADER_UNITS, "the headers");
+/// A checkpoint as the file has it.
+struct Checkpoint {
+    header: Header,
+    record: Record,
+    /// The place table's chunks.
+    chunks: Vec<Vec<u64>>,
+}
+
+/// Reads what a header leads to. A chunk of the place table that can't be read is an error, or,
+/// with `damage`, noted there and taken for empty.
+fn read_checkpoint(
+    file: &dyn File,
+    header: &Header,
+    mut damage: Option<&mut Vec<Error>>,
+) -> Result<Checkpoint> {
     let (at, len) = (header.record_offset, header.record_len);
     let file_len = file.len()?;
     if at > file_len / UNIT as u64 || len > file_len - at * UNIT as u64 {
         let what = format!(
             "the checkpoint record, {len} bytes at unit {at}, lies beyond the file's end at {file_len}"
         );
-        return Err(corrupt(0, what));
+        return Err(corrupt(file, 0, what));
     }
-    let record = read_part(&*file, at * UNIT as u64, len as usize)?;
+    let record = read_part(file, at * UNIT as u64, len as usize)?;
     let record =
-        Record::decode(&record, &header).map_err(|what| corrupt(at * UNIT as u64, what))?;
-    let record_units = units_for(len as usize);
-    used.add(at, record_units, "the checkpoint record");
-
+        Record::decode(&record, header).map_err(|what| corrupt(file, at * UNIT as u64, what))?;
     let mut chunks = Vec::with_capacity(record.chunks.len());
     for (index, &place) in record.chunks.iter().enumerate() {
-        let place = Place(place);
-        if place.is_none() {
-            chunks.push(Vec::new());
-            continue;
-        }
-        let bytes = read_part(&*file, place.byte_offset(), place.byte_len())?;
-        let (generation, entries) = header::decode_chunk(&bytes, index)
-            .map_err(|what| corrupt(place.byte_offset(), what))?;
-        if !place.is_of_generation(generation) {
-            let what = format!("generation {generation} of the place table's chunk is stale");
-            return Err(corrupt(place.byte_offset(), what));
-        }
-        used.add(place.offset(), place.units(), "a chunk of the place table");
-        for &entry in entries.iter().filter(|&&entry| entry != 0) {
-            used.add(Place(entry).offset(), Place(entry).units(), "a page");
-        }
-        chunks.push(entries);
+        let chunk = match (read_chunk(file, index, Place(place)), &mut damage) {
+            (Err(error), Some(damage)) => {
+                damage.push(error);
+                Vec::new()
+            }
+            (chunk, _) => chunk?,
+        };
+        chunks.push(chunk);
     }
-    let extents = used
-        .extents()
-        .map_err(|(offset, what)| corrupt(offset * UNIT as u64, what))?;
-    let (end, len) = (extents.end() * UNIT as u64, file.len()?);
-    if len < end {
-        let what = format!("the file ends here, its last checkpoint uses {end} bytes");
-        return Err(corrupt(len, what));
-    }
-    if len > end && mode != OpenMode::ReadOnly {
-        // Written after the last checkpoint, and lost with it.
-        file.set_len(end)?;
-    }
+    Ok(Checkpoint {
+        header: header.clone(),
+        record,
+        chunks,
+    })
+}
 
+fn read_chunk(file: &dyn File, index: usize, place: Place) -> Result<Vec<u64>> {
+    if place.is_none() {
+        return Ok(Vec::new());
+    }
+    let bytes = read_part(file, place.byte_offset(), place.byte_len())?;
+    let (generation, entries) = header::decode_chunk(&bytes, index)
+        .map_err(|what| corrupt(file, place.byte_offset(), what))?;
+    if !place.is_of_generation(generation) {
+        let what = format!(
+            "chunk {index} of the place table is stale: expected a generation that ends with \
+             {:#x}, found {generation:#x}",
+            place.generation_bits()
+        );
+        return Err(corrupt(file, place.byte_offset(), what));
+    }
+    Ok(entries)
+}
+
+impl Checkpoint {
+    /// The space that it leaves free.
+    fn extents(&self, file: &dyn File) -> Result<Extents> {
+        let mut used = Used::default();
+        used.add(0, HEADER_UNITS, "the headers");
+        let record_units = units_for(self.header.record_len as usize);
+        used.add(
+            self.header.record_offset,
+            record_units,
+            "the checkpoint record",
+        );
+        let places = |words: &[u64], what, used: &mut Used| {
+            for place in words.iter().map(|&word| Place(word)) {
+                if !place.is_none() {
+                    used.add(place.offset(), place.units(), what);
+                }
+            }
+        };
+        places(&self.record.chunks, "a chunk of the place table", &mut used);
+        for chunk in &self.chunks {
+            places(chunk, "a page", &mut used);
+        }
+        used.extents()
+            .map_err(|(offset, what)| corrupt(file, offset * UNIT as u64, what))
+    }
+}
+
+fn store_of(
+    os: &dyn Os,
+    file: Arc<dyn File>,
+    lock: Box<dyn DirLock>,
+    checkpoint: Checkpoint,
+    extents: Extents,
+    mode: OpenMode,
+) -> (Store, Vec<u8>) {
+    let Checkpoint {
+        header,
+        record,
+        chunks,
+    } = checkpoint;
     let table = Table::new(&chunks, record.sequence);
     let next = table.ids().max(1);
     let free = (1..table.ids()).filter(|&id| table.current(PageId(id)).is_none());
@@ -171,14 +312,14 @@ fn open_locked(
         generation: AtomicU64::new(record.generation + 1 + os.random() % (1 << 19)),
         durable: Mutex::new(Durable {
             sequence: record.sequence,
-            record: (at, record_units),
+            record: (header.record_offset, units_for(header.record_len as usize)),
             chunks: record.chunks,
         }),
         counters: Counters::default(),
         file,
         lock: Mutex::new(Some(lock)),
     };
-    Ok((store, record.meta))
+    (store, record.meta)
 }
 
 fn read_part(file: &dyn File, offset: u64, len: usize) -> Result<Vec<u8>> {

@@ -59,6 +59,11 @@ impl Place {
         Place::new(offset, self.units(), self.0)
     }
 
+    /// The low bits of the image's generation.
+    pub fn generation_bits(self) -> u64 {
+        self.0 & ((1 << GENERATION_BITS) - 1)
+    }
+
     /// Whether an image of this generation is the one that was put here.
     pub fn is_of_generation(self, generation: u64) -> bool {
         (self.0 ^ generation) & ((1 << GENERATION_BITS) - 1) == 0

@@ -30,7 +30,8 @@ const WORTH_MOVING: usize = 64;
 /// Chunks written in one stay inside the gate.
 const CHUNKS_A_STAY: usize = 64;
 
-fn key(id: u64, chunk: u32) -> [u8; 12] {
+/// The key of a chunk of a value.
+pub(crate) fn key(id: u64, chunk: u32) -> [u8; 12] {
     let mut key = [0; 12];
     key[..8].copy_from_slice(&id.to_be_bytes());
     key[8..].copy_from_slice(&chunk.to_be_bytes());
@@ -58,7 +59,8 @@ pub(crate) fn can_need(layout: &Layout) -> bool {
     longest.saturating_add(head) > IN_ROW_LIMIT as u64
 }
 
-fn chunks(len: u64) -> Result<u32> {
+/// The chunks of a value of so many bytes.
+pub(crate) fn chunks(len: u64) -> Result<u32> {
     u32::try_from(len.div_ceil(CHUNK as u64))
         .map_err(|_| Error::TooLarge(format!("a value can't have {len} bytes")))
 }

@@ -10,7 +10,7 @@ mod open_table;
 mod read;
 pub(crate) mod registry;
 pub(crate) mod replay;
-mod row_text;
+pub(crate) mod row_text;
 mod row_view;
 pub(crate) mod shared;
 pub(crate) mod state;

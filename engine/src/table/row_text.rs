@@ -2,7 +2,7 @@
 
 use super::open_table::Table;
 use crate::ids::TreeId;
-use crate::row::layout::PartLayout;
+use crate::row::layout::{Layout, PartLayout};
 use crate::row::Value;
 
 impl Table {
@@ -26,40 +26,46 @@ impl Table {
     /// the characters, are in hexadecimal. An entry of a secondary index has the values of the
     /// clustered key behind its own.
     pub(crate) fn key_text(&self, tree: TreeId, key: &[u8], cut: bool) -> String {
-        let mut values = Vec::new();
-        let mut rest = key;
-        if let Some(index) = self.index_of(tree) {
-            let own = self.layout.key(index).map_or(&[][..], |key| &key.parts);
-            let clustered = match index {
-                0 => &[][..],
-                _ => &self.layout.clustered.parts,
-            };
-            for part in own.iter().chain(clustered) {
-                if rest.is_empty() {
-                    break;
-                }
-                let mut after = rest;
-                let Some(value) = part.take(&mut after, None) else {
-                    break;
-                };
-                values.push(value.map_or_else(|| "NULL".into(), |bytes| part_text(part, bytes)));
-                rest = after;
-            }
-            if self.layout.hidden && !cut {
-                if let Some(id) = crate::row::key::row_id(rest) {
-                    values.push(id.to_string());
-                    rest = &[];
-                }
-            }
+        match self.index_of(tree) {
+            Some(index) => key_text(&self.layout, index, key, cut),
+            None => hexadecimal(key),
         }
-        if !rest.is_empty() {
-            values.push(hexadecimal(rest));
-        }
-        if cut {
-            values.push("…".into());
-        }
-        values.join(", ")
     }
+}
+
+/// As [`Table::key_text`], for index number `index` of a table that need not be open.
+pub(crate) fn key_text(layout: &Layout, index: usize, key: &[u8], cut: bool) -> String {
+    let mut values = Vec::new();
+    let mut rest = key;
+    let own = layout.key(index).map_or(&[][..], |key| &key.parts);
+    let clustered = match index {
+        0 => &[][..],
+        _ => &layout.clustered.parts,
+    };
+    for part in own.iter().chain(clustered) {
+        if rest.is_empty() {
+            break;
+        }
+        let mut after = rest;
+        let Some(value) = part.take(&mut after, None) else {
+            break;
+        };
+        values.push(value.map_or_else(|| "NULL".into(), |bytes| part_text(part, bytes)));
+        rest = after;
+    }
+    if layout.hidden && !cut {
+        if let Some(id) = crate::row::key::row_id(rest) {
+            values.push(id.to_string());
+            rest = &[];
+        }
+    }
+    if !rest.is_empty() {
+        values.push(hexadecimal(rest));
+    }
+    if cut {
+        values.push("…".into());
+    }
+    values.join(", ")
 }
 
 fn part_text(part: &PartLayout, bytes: &[u8]) -> String {

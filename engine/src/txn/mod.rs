@@ -23,6 +23,7 @@ mod abandoned;
 mod broken;
 mod capture;
 mod commit;
+mod committed;
 mod counter_lock;
 mod deadlock;
 mod gate;
@@ -58,6 +59,7 @@ pub use broken::BrokenRule;
 #[cfg(feature = "broken")]
 pub use broken::VARIABLE as BROKEN_VARIABLE;
 pub use capture::Captured;
+pub(crate) use committed::committed_version;
 pub use counter_lock::tree_of_counter;
 pub use gate::{ClosedGate, Gate, GateGuard};
 pub use inspect::{

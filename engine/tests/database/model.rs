@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use peregrine::dump::Dump;
 use peregrine::{
     Cursor, CursorOptions, Database, Error, Isolation, OwnedValue, RowLock, Savepoint, Seek, Table,
     TableSchema, Transaction, Value,
@@ -114,11 +115,35 @@ impl World {
         } else {
             drop(db);
         }
+        self.compare_dump();
         self.db = Some(Database::open(&self.dir, schemas::options()).unwrap());
         let names: Vec<String> = self.committed.keys().cloned().collect();
         assert_eq!(self.db().table_names(), names);
         for (name, table) in &self.committed {
             assert_eq!(self.db().table(name).unwrap().schema(), &table.schema);
+        }
+    }
+
+    /// A dump of the files, closed or not, has exactly what recovery will bring.
+    fn compare_dump(&self) {
+        let dump = Dump::open(&self.dir).unwrap();
+        assert!(dump.missing().is_empty(), "{:?}", dump.missing());
+        assert!(dump.table_names().eq(self.committed.keys()));
+        for (name, table) in &self.committed {
+            assert_eq!(dump.schema(name).unwrap(), &table.schema);
+            let mut found = Vec::new();
+            let mut row = |row: &[OwnedValue]| {
+                found.push(row.to_vec());
+                Ok(())
+            };
+            let mut missing = |what| panic!("{name}: {what}");
+            let rows = dump.rows(name, &mut row, &mut missing).unwrap();
+            assert_eq!(rows, found.len() as u64);
+            assert!(
+                found.iter().eq(table.rows.values()),
+                "{name}: {found:?} is not {:?}",
+                table.rows
+            );
         }
     }
 

@@ -1,0 +1,205 @@
+//! `peregrine dump`: what can still be read of a database, as SQL or CSV.
+
+mod csv;
+mod sql;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use peregrine::dump::{Dump, Missing};
+use peregrine::{OwnedValue, TableSchema};
+use peregrine_suite::error::{PathContext, Result, SuiteError};
+
+use crate::arguments::{DumpArguments, DumpFormat};
+
+/// Writes the rows that can be read, and tells on standard error what can't; exit status 1 when
+/// something is missing.
+///
+/// # Errors
+/// When nothing can be read (no database there, in use, another format), or when what was read
+/// can't be written.
+pub fn run(arguments: &DumpArguments) -> Result<ExitCode> {
+    let dump = Dump::open(&arguments.dir).map_err(read_error)?;
+    let names: Vec<String> = match &arguments.table {
+        Some(name) => {
+            if dump.schema(name).is_err() {
+                let known: Vec<&str> = dump.table_names().collect();
+                return Err(SuiteError::Usage(format!(
+                    "no table {name} can be found; the tables are: {}",
+                    known.join(", ")
+                )));
+            }
+            vec![name.clone()]
+        }
+        None => dump.table_names().map(str::to_owned).collect(),
+    };
+    if arguments.format == DumpFormat::Csv && names.len() > 1 && arguments.output.is_none() {
+        return Err(SuiteError::Usage(
+            "CSV of several tables goes into a directory: --output DIR; or take one with --table"
+                .into(),
+        ));
+    }
+    let output = arguments.output.as_deref();
+    if let Some(output) = output {
+        refuse_inside(output, &arguments.dir)?;
+    }
+    let mut writer = Writing {
+        dump: &dump,
+        missing: 0,
+        rows: 0,
+    };
+    match (arguments.format, output) {
+        (DumpFormat::Sql, output) => {
+            let mut out = create(output)?;
+            writer
+                .sql(&names, &mut *out)
+                .at("cannot write", shown(output))?;
+        }
+        (DumpFormat::Csv, Some(dir)) if arguments.table.is_none() => {
+            std::fs::create_dir(dir).at("cannot create", dir)?;
+            for name in &names {
+                let path = dir.join(format!("{}.csv", name.replace(['/', '\\'], ".")));
+                let mut out = create(Some(&path))?;
+                writer.csv(name, &mut *out).at("cannot write", &path)?;
+            }
+        }
+        (DumpFormat::Csv, output) => {
+            let mut out = create(output)?;
+            for name in &names {
+                writer
+                    .csv(name, &mut *out)
+                    .at("cannot write", shown(output))?;
+            }
+        }
+    }
+    for missing in dump.missing() {
+        writer.told(missing);
+    }
+    eprintln!(
+        "{} rows of {} tables; {}; {}",
+        writer.rows,
+        names.len(),
+        dump.state(),
+        match writer.missing {
+            0 => "nothing is missing".to_owned(),
+            1 => "1 part is missing".to_owned(),
+            n => format!("{n} parts are missing"),
+        }
+    );
+    Ok(ExitCode::from(u8::from(writer.missing > 0)))
+}
+
+fn read_error(error: peregrine::Error) -> SuiteError {
+    SuiteError::Usage(error.to_string())
+}
+
+fn shown(output: Option<&Path>) -> &Path {
+    output.unwrap_or(Path::new("standard output"))
+}
+
+/// Never into the directory that is being read.
+fn refuse_inside(output: &Path, dir: &Path) -> Result<()> {
+    let above = match output.parent() {
+        Some(above) if !above.as_os_str().is_empty() => above.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let above = above.canonicalize().at("cannot write into", &above)?;
+    let dir = dir.canonicalize().at("cannot read", dir)?;
+    if above.starts_with(&dir) {
+        return Err(SuiteError::Usage(format!(
+            "{} is within the database that is being read",
+            output.display()
+        )));
+    }
+    Ok(())
+}
+
+/// A new file, or standard output.
+fn create(output: Option<&Path>) -> Result<Box<dyn Write>> {
+    Ok(match output {
+        Some(path) => Box::new(BufWriter::new(
+            File::create_new(path).at("cannot create", path)?,
+        )),
+        None => Box::new(BufWriter::new(std::io::stdout().lock())),
+    })
+}
+
+/// How a format writes a table's rows.
+type RowWriter<'a> = dyn FnMut(&mut dyn Write, &[OwnedValue]) -> std::io::Result<()> + 'a;
+
+struct Writing<'a> {
+    dump: &'a Dump,
+    missing: u64,
+    rows: u64,
+}
+
+impl<'a> Writing<'a> {
+    fn told(&mut self, missing: &Missing) {
+        self.missing += 1;
+        eprintln!("missing: {missing}");
+    }
+
+    fn schema(&self, name: &str) -> std::io::Result<&'a TableSchema> {
+        self.dump.schema(name).map_err(std::io::Error::other)
+    }
+
+    /// Passes a table's rows to `write`; returns what is missing of it.
+    fn rows(
+        &mut self,
+        name: &str,
+        out: &mut dyn Write,
+        write: &mut RowWriter<'_>,
+    ) -> std::io::Result<Vec<Missing>> {
+        let mut failed = None;
+        let mut found = Vec::new();
+        let rows = self.dump.rows(
+            name,
+            &mut |row| {
+                write(out, row).map_err(|error| {
+                    let text = error.to_string();
+                    failed = Some(error);
+                    peregrine::Error::Internal(text)
+                })
+            },
+            &mut |missing| found.push(missing),
+        );
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        match rows {
+            Ok(rows) => self.rows += rows,
+            // Its definition makes no sense: nothing of it can be shown.
+            Err(error) => eprintln!("missing: table {name}: {error}"),
+        }
+        for missing in &found {
+            self.told(missing);
+        }
+        Ok(found)
+    }
+
+    fn sql(&mut self, names: &[String], out: &mut dyn Write) -> std::io::Result<()> {
+        sql::begin(out, self.dump.state())?;
+        for missing in self.dump.missing() {
+            sql::comment(out, &format!("missing: {missing}"))?;
+        }
+        for name in names {
+            let mut table = sql::Table::new(name, self.schema(name)?);
+            table.create(out)?;
+            let missing = self.rows(name, out, &mut |out, row| table.row(out, row))?;
+            table.end(out)?;
+            for missing in missing {
+                sql::comment(out, &format!("missing: {missing}"))?;
+            }
+        }
+        sql::end(out)?;
+        out.flush()
+    }
+
+    fn csv(&mut self, name: &str, out: &mut dyn Write) -> std::io::Result<()> {
+        csv::head(out, self.schema(name)?)?;
+        self.rows(name, out, &mut |out, row| csv::row(out, row))?;
+        out.flush()
+    }
+}

@@ -1,0 +1,192 @@
+//! What the log says was committed after the checkpoint.
+//!
+//! As in recovery, the log is read twice, and names rows, not pages. Here the changes stay in
+//! memory, by table and key; a row's state is found when the row is asked for.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::{unnamed, Missing};
+use crate::catalog::{DdlRecord, Definition, KIND_COUNTER, KIND_DDL};
+use crate::error::{Error, Result};
+use crate::ids::{Lsn, TableId, TxId};
+use crate::log::LogReader;
+use crate::recovery::Meta;
+use crate::row::layout::Layout;
+use crate::row::payload::RowRef;
+use crate::txn::{Change, ChangeReader, KIND_CHANGES, KIND_COMMIT};
+
+/// What happened to a row after the checkpoint.
+#[derive(Debug, Default)]
+pub(super) struct RowChange {
+    /// The row of the checkpoint does not matter: it was deleted, or replaced as a whole.
+    pub replaces: bool,
+    /// What was put since then, oldest first; of a value that stands in none, the row before has
+    /// it. None at all: the row is gone.
+    pub puts: Vec<Vec<u8>>,
+}
+
+/// What happened to a table after the checkpoint.
+#[derive(Debug, Default)]
+pub(super) struct TableChanges {
+    /// The rows of the checkpoint are gone: the table was truncated, or is younger.
+    pub emptied: bool,
+    /// By clustered key.
+    pub rows: BTreeMap<Vec<u8>, RowChange>,
+}
+
+struct Entry {
+    definition: Definition,
+    layout: Layout,
+    changes: TableChanges,
+}
+
+/// The tables as the log leaves them.
+pub(super) struct Changes {
+    tables: BTreeMap<TableId, Entry>,
+    /// Changes of tables that have no definition.
+    lost: BTreeMap<TableId, u64>,
+    /// Definitions that make no sense.
+    refused: Vec<Missing>,
+    /// Transactions read from the log.
+    pub transactions: usize,
+}
+
+impl Changes {
+    /// Nothing changed yet.
+    pub fn new(definitions: BTreeMap<TableId, Definition>) -> Changes {
+        let mut changes = Changes {
+            tables: BTreeMap::new(),
+            lost: BTreeMap::new(),
+            refused: Vec::new(),
+            transactions: 0,
+        };
+        for definition in definitions.into_values() {
+            changes.add(definition, TableChanges::default());
+        }
+        changes
+    }
+
+    fn add(&mut self, definition: Definition, changes: TableChanges) {
+        match Layout::new(&definition.schema) {
+            Ok(layout) => {
+                let entry = Entry {
+                    definition,
+                    layout,
+                    changes,
+                };
+                self.tables.insert(entry.definition.id, entry);
+            }
+            Err(why) => self.refused.push(Missing {
+                what: format!("table {}", definition.name),
+                why,
+            }),
+        }
+    }
+
+    /// Reads the log; `open` opens it at a position.
+    ///
+    /// # Errors
+    /// The first thing that can't be read; what was committed before it has been taken.
+    pub fn read(&mut self, meta: &Meta, open: &dyn Fn(Lsn) -> Result<LogReader>) -> Result<()> {
+        let from = meta.log_from();
+        let mut committed: HashSet<TxId> = HashSet::new();
+        let mut error = None;
+        for record in open(from)? {
+            let record = match record {
+                Ok(record) => record,
+                Err(why) => {
+                    error = Some(why);
+                    break;
+                }
+            };
+            if record.kind == KIND_COMMIT && record.start >= meta.checkpoint {
+                let (txid, _) = ChangeReader::new(&record.payload)?;
+                committed.insert(txid);
+            }
+        }
+        self.transactions = committed.len();
+        for record in open(from)? {
+            // The second reading ends where the first did.
+            let Ok(record) = record else { break };
+            match record.kind {
+                KIND_CHANGES | KIND_COMMIT => {
+                    let (txid, changes) = ChangeReader::new(&record.payload)?;
+                    if committed.contains(&txid) {
+                        for change in changes {
+                            let change = change?;
+                            self.row(change.table, change.key, change.change);
+                        }
+                    }
+                }
+                KIND_DDL | KIND_COUNTER if record.start >= meta.checkpoint => {
+                    self.definition(DdlRecord::decode(&record.payload)?);
+                }
+                _ => {}
+            }
+        }
+        error.map_or(Ok(()), Err)
+    }
+
+    fn row(&mut self, table: TableId, key: &[u8], change: Change<'_>) {
+        let Some(entry) = self.tables.get_mut(&table) else {
+            *self.lost.entry(table).or_default() += 1;
+            return;
+        };
+        let row = entry.changes.rows.entry(key.to_vec()).or_default();
+        match change {
+            Change::Delete => *row = RowChange::default(),
+            Change::Put(payload) => {
+                // One with all its values makes what was before it needless.
+                let whole = RowRef::new(&entry.layout, key, payload)
+                    .is_ok_and(|row| row.references().next().is_none());
+                if whole {
+                    row.replaces = true;
+                    row.puts.clear();
+                }
+                row.puts.push(payload.to_vec());
+                return;
+            }
+        }
+        row.replaces = true;
+    }
+
+    fn definition(&mut self, record: DdlRecord) {
+        match record {
+            DdlRecord::Create(definition) | DdlRecord::Truncate(definition) => {
+                let changes = TableChanges {
+                    emptied: true,
+                    ..TableChanges::default()
+                };
+                self.lost.remove(&definition.id);
+                self.add(definition, changes);
+            }
+            DdlRecord::Drop(id) => {
+                self.tables.remove(&id);
+                self.lost.remove(&id);
+            }
+            DdlRecord::Rename(id, name) => {
+                if let Some(entry) = self.tables.get_mut(&id) {
+                    entry.definition.name = name;
+                }
+            }
+            DdlRecord::Counter(..) | DdlRecord::Locking(..) => {}
+        }
+    }
+
+    /// The tables and their changes; what of the log has no table goes to `missing`.
+    pub fn into_tables(self, missing: &mut Vec<Missing>) -> Vec<(Definition, TableChanges)> {
+        missing.extend(self.refused);
+        for (table, changes) in self.lost {
+            let why = Error::NotFound {
+                what: "definition of a table",
+                name: table.to_string(),
+            };
+            let what = format!("{changes} changes in the log of {}", unnamed(table));
+            missing.push(Missing { what, why });
+        }
+        self.tables
+            .into_values()
+            .map(|entry| (entry.definition, entry.changes))
+            .collect()
+    }
+}

@@ -1,0 +1,220 @@
+//! Getting out of a damaged database whatever can still be read, without writing to it.
+//!
+//! What comes out is the state that recovery would bring about, put together in memory: the last
+//! checkpoint's rows, those of transactions that were running then as they were before, and over
+//! them what the log says was committed since. Where pages are damaged, the rows of all others come
+//! out all the same, and each part that is missing is told: which keys, which page, and why.
+//!
+//! No row comes out that was not committed: of a row whose last state can't be told for sure,
+//! nothing comes out but that it is missing.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `nodes.rs` | the nodes of a tree, one by one from the file, past those that are damaged |
+//! | `definitions.rs` | what the catalog still says |
+//! | `changes.rs` | what the log says was committed after the checkpoint |
+//! | `rows.rs` | the rows of a table |
+#![forbid(unsafe_code)]
+
+mod changes;
+mod definitions;
+mod nodes;
+mod rows;
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use self::changes::{Changes, TableChanges};
+use self::nodes::Nodes;
+use crate::catalog::Definition;
+use crate::db::LOG_DIR;
+use crate::error::{Error, Result};
+use crate::ids::{TableId, TxId};
+use crate::log::Log;
+use crate::os::{Os, RealOs};
+use crate::recovery::Meta;
+use crate::row::{OwnedValue, TableSchema};
+use crate::store::Store;
+
+/// A part of the database that can't be read.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Missing {
+    /// What is missing, in words: the rows of which keys of which table, or what else.
+    pub what: String,
+    /// Why: the error that names file, offset and page.
+    pub why: Error,
+}
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.what, self.why)
+    }
+}
+
+/// What [`Dump::rows`] shows each row to, in the order of the clustered key.
+pub type RowVisitor<'a> = dyn FnMut(&[OwnedValue]) -> Result<()> + 'a;
+
+/// A database, perhaps a damaged one, opened to be read as far as that is possible.
+pub struct Dump {
+    store: Arc<Store>,
+    running: HashSet<TxId>,
+    tables: BTreeMap<String, DumpTable>,
+    missing: Vec<Missing>,
+    state: String,
+}
+
+/// A table of a [`Dump`].
+struct DumpTable {
+    definition: Definition,
+    changes: TableChanges,
+}
+
+impl Dump {
+    /// Opens the database in a directory, which nobody else may be changing. Nothing is written.
+    ///
+    /// # Errors
+    /// When nothing of it can be read: no data file, another format, both headers or the whole
+    /// place table damaged.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Dump> {
+        Dump::open_on(RealOs::new(), dir)
+    }
+
+    /// As [`Dump::open`], on another operating system than the real one.
+    ///
+    /// # Errors
+    /// As [`Dump::open`].
+    pub fn open_on(os: Arc<dyn Os>, dir: impl AsRef<Path>) -> Result<Dump> {
+        let dir = dir.as_ref();
+        let mut damage = Vec::new();
+        let (store, meta) = Store::open_damaged(os.clone(), dir, &mut damage)?;
+        let store = Arc::new(store);
+        let mut missing: Vec<Missing> = damage
+            .into_iter()
+            .map(|why| Missing {
+                what: "a part of the data file's own tables".into(),
+                why,
+            })
+            .collect();
+        if meta.is_empty() {
+            // Its creation did not come to the first checkpoint: nothing is in it.
+            return Ok(Dump {
+                store,
+                running: HashSet::new(),
+                tables: BTreeMap::new(),
+                missing,
+                state: "a database that was being created".into(),
+            });
+        }
+        let meta = Meta::decode(&meta)?;
+        let nodes = Nodes::new(store.clone());
+        let definitions = definitions::load(&nodes, meta.catalog, &mut missing);
+        let mut changes = Changes::new(definitions);
+        let log_dir = dir.join(LOG_DIR);
+        let read = |from| Log::read_only(os.clone(), &log_dir, store.database_id(), from);
+        let log = changes.read(&meta, &read);
+        let state = match &log {
+            Ok(()) => format!(
+                "the state after recovery: the last checkpoint, and {} transactions that the log \
+                 has after it",
+                changes.transactions
+            ),
+            Err(_) => format!(
+                "the last checkpoint, and {} transactions after it, up to where the log can be read",
+                changes.transactions
+            ),
+        };
+        if let Err(why) = log {
+            missing.push(Missing {
+                what: "what was committed after the readable part of the log".into(),
+                why,
+            });
+        }
+        let tables = changes.into_tables(&mut missing);
+        Ok(Dump {
+            store,
+            running: meta.transactions.running().collect(),
+            tables: tables
+                .into_iter()
+                .map(|(definition, changes)| {
+                    let name = definition.name.clone();
+                    let table = DumpTable {
+                        definition,
+                        changes,
+                    };
+                    (name, table)
+                })
+                .collect(),
+            missing,
+            state,
+        })
+    }
+
+    /// The names of the tables that are known, sorted.
+    pub fn table_names(&self) -> impl Iterator<Item = &str> {
+        self.tables.keys().map(String::as_str)
+    }
+
+    /// What a table is.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn schema(&self, table: &str) -> Result<&TableSchema> {
+        Ok(&self.table(table)?.definition.schema)
+    }
+
+    /// Which state of the database this is, in words.
+    pub fn state(&self) -> &str {
+        &self.state
+    }
+
+    /// What is missing besides rows of known tables.
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    /// Shows every row of a table that can be read, and tells `missing` of what can't. Returns the
+    /// number of rows shown.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], and those of `row`.
+    pub fn rows(
+        &self,
+        table: &str,
+        row: &mut RowVisitor<'_>,
+        missing: &mut dyn FnMut(Missing),
+    ) -> Result<u64> {
+        let table = self.table(table)?;
+        let nodes = Nodes::new(self.store.clone());
+        rows::all(
+            &nodes,
+            &self.running,
+            &table.definition,
+            &table.changes,
+            row,
+            missing,
+        )
+    }
+
+    fn table(&self, name: &str) -> Result<&DumpTable> {
+        self.tables.get(name).ok_or_else(|| Error::NotFound {
+            what: "table",
+            name: name.into(),
+        })
+    }
+}
+
+impl std::fmt::Debug for Dump {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dump")
+            .field("file", &self.store.path())
+            .field("tables", &self.tables.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The number of a table, for messages about one without a definition.
+fn unnamed(table: TableId) -> String {
+    format!("table number {table}, whose definition can't be read")
+}
