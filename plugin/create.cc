@@ -8,6 +8,14 @@
 
 namespace peregrine {
 
+/* How the server's names of copies begin, or end where they are of partitions. */
+static constexpr const char *kCopyPrefix = tmp_file_prefix "-alter-";
+static constexpr const char *kPartitionCopyEnding = "#TMP#";
+
+static bool is_temporary(const std::string &name) {
+  return name.compare(0, strlen(kTemporaryPrefix), kTemporaryPrefix) == 0;
+}
+
 /* Refuses an option: "Table storage engine 'PEREGRINE' does not support the create option …". */
 static int refuse(const char *option) {
   my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), kEngineName, option);
@@ -42,7 +50,8 @@ int RowHandler::create(const char *name, TABLE *form, HA_CREATE_INFO *info) {
   if (!layout.refused().empty()) return refuse(layout.refused().c_str());
   std::string engine_name = table_name(name);
   int code = peregrine_table_create(engine, engine_name.data(), engine_name.size(),
-                                    layout.definition(), info->auto_increment_value, locking);
+                                    layout.definition(), info->auto_increment_value, locking,
+                                    is_temporary(engine_name));
   return report_error(code, thd, name);
 }
 
@@ -55,10 +64,19 @@ int RowHandler::delete_table(const char *name) {
   return report_error(drop(name), current_thd, name);
 }
 
+/* Whether the server calls a table so that it has just filled with another's rows, to take its
+   place: that of ALTER TABLE, or of an ALTER of partitions. */
+static bool is_copy(const std::string &name) {
+  const size_t slash = name.rfind('/');
+  if (name.compare(slash + 1, strlen(kCopyPrefix), kCopyPrefix) == 0) return true;
+  const size_t ending = strlen(kPartitionCopyEnding);
+  return name.size() > ending && !strcasecmp(&name[name.size() - ending], kPartitionCopyEnding);
+}
+
 int RowHandler::rename_table(const char *from, const char *to) {
   std::string old_name = table_name(from), new_name = table_name(to);
   int code = peregrine_table_rename(engine, old_name.data(), old_name.size(), new_name.data(),
-                                    new_name.size());
+                                    new_name.size(), is_copy(old_name));
   return report_error(code, current_thd, from);
 }
 

@@ -47,6 +47,8 @@ int server_error(int code, THD *thd, int end) {
     case PEREGRINE_DEFINITION:
       log_error("table definition");
       return HA_ERR_TABLE_DEF_CHANGED;
+    case PEREGRINE_TABLE_NEWER:
+      return HA_ERR_TABLE_DEF_CHANGED;
     case PEREGRINE_NO_SPACE:
       log_error("disk full");
       return HA_ERR_RECORD_FILE_FULL;

@@ -49,8 +49,9 @@ typedef enum peregrine_code {
   PEREGRINE_INTERNAL = 17,      /* a bug in the engine */
   PEREGRINE_DEFINITION = 18,    /* the server's definition of a table differs from the engine's */
   PEREGRINE_LOCK_NOT_AVAILABLE = 19, /* locked, and the caller asked not to wait */
-  PEREGRINE_ROW_CHANGED = 20 /* in use or changed by another, and the table's locking is
-                                optimistic: the statement must roll back */
+  PEREGRINE_ROW_CHANGED = 20, /* in use or changed by another, and the table's locking is
+                                 optimistic: the statement must roll back */
+  PEREGRINE_TABLE_NEWER = 21  /* created, copied or truncated after the transaction's snapshot */
 } peregrine_code;
 
 /* Copies the text of this thread's last error, with an ending NUL, cut to `size` bytes. Returns
@@ -189,12 +190,16 @@ typedef enum peregrine_locking {
   PEREGRINE_OPTIMISTIC = 1   /* the second fails at once: PEREGRINE_ROW_CHANGED */
 } peregrine_locking;
 
+/* `of_one_session`: the table is a session's own, which reads it whatever snapshot it has. */
 int peregrine_table_create(peregrine_engine *engine, const char *name, size_t name_length,
                            const peregrine_definition *definition, uint64_t auto_increment,
-                           uint32_t locking);
+                           uint32_t locking, uint32_t of_one_session);
 int peregrine_table_drop(peregrine_engine *engine, const char *name, size_t name_length);
+
+/* `as_new`: the table is a copy that takes the place of another one; snapshots older than now are
+   not of it. */
 int peregrine_table_rename(peregrine_engine *engine, const char *from, size_t from_length,
-                           const char *to, size_t to_length);
+                           const char *to, size_t to_length, uint32_t as_new);
 
 /* Drops every table whose name starts with `prefix`. */
 int peregrine_tables_drop(peregrine_engine *engine, const char *prefix, size_t prefix_length);

@@ -50,6 +50,8 @@ pub enum Code {
     LockNotAvailable = 19,
     /// In use or changed by another transaction, in a table with optimistic locking.
     RowChanged = 20,
+    /// The table was created, copied or truncated after the transaction's snapshot.
+    TableNewer = 21,
 }
 
 /// `peregrine_sort_key`.

@@ -54,6 +54,7 @@ impl From<Error> for Failure {
             Error::Deadlock => Code::Deadlock,
             Error::LockWaitTimeout => Code::LockTimeout,
             Error::LockNotAvailable => Code::LockNotAvailable,
+            Error::TableNewerThanSnapshot(_) => Code::TableNewer,
             Error::WriteConflict => Code::Conflict,
             Error::RowChanged => Code::RowChanged,
             Error::Interrupted => Code::Interrupted,

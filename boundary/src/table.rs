@@ -127,6 +127,7 @@ pub unsafe extern "C" fn peregrine_table_create(
     definition: *const TableDefinition,
     auto_increment: u64,
     locking: u32,
+    of_one_session: u32,
 ) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
@@ -138,6 +139,7 @@ pub unsafe extern "C" fn peregrine_table_create(
             let options = TableOptions {
                 locking: locking_of(locking)?,
                 auto_increment,
+                of_one_session: of_one_session != 0,
             };
             engine
                 .database
@@ -177,12 +179,17 @@ pub unsafe extern "C" fn peregrine_table_rename(
     from_length: usize,
     to: *const c_char,
     to_length: usize,
+    as_new: u32,
 ) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
         with_engine(shared, |engine| {
             let (from, to) = (name_of(from, from_length)?, name_of(to, to_length)?);
-            engine.database.rename_table(from, to)?;
+            if as_new == 0 {
+                engine.database.rename_table(from, to)?;
+            } else {
+                engine.database.rename_table_as_new(from, to)?;
+            }
             Ok(true)
         })
     }

@@ -307,7 +307,17 @@ impl Database {
     /// # Errors
     /// [`Error::NotFound`]; [`Error::Exists`].
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
-        self.tables.rename(&self.shared, from, to)
+        self.tables.rename(&self.shared, from, to, false)
+    }
+
+    /// As [`Database::rename_table`], for a copy that takes another table's place: transactions
+    /// whose snapshot is older than this, and than the copy's rows, can't read it
+    /// ([`Error::TableNewerThanSnapshot`]).
+    ///
+    /// # Errors
+    /// As [`Database::rename_table`].
+    pub fn rename_table_as_new(&self, from: &str, to: &str) -> Result<()> {
+        self.tables.rename(&self.shared, from, to, true)
     }
 
     /// Removes all rows of a table at once, and sets its auto-increment counter to 1.

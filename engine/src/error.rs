@@ -69,6 +69,10 @@ pub enum Error {
     /// A row lock is held by another transaction, and the caller asked not to wait.
     #[error("the row is locked by another transaction")]
     LockNotAvailable,
+    /// The table was created, copied or emptied after this transaction's snapshot was taken, which
+    /// has other rows than are there now, or none. The transaction goes on, without the table.
+    #[error("table {0} was created, copied or truncated after this transaction's snapshot was taken; it can be read by a new transaction")]
+    TableNewerThanSnapshot(String),
     /// The row was changed after this transaction's snapshot was taken; it must roll back.
     #[error("the row was changed after this transaction's snapshot")]
     WriteConflict,

@@ -52,6 +52,10 @@ pub struct TableOptions {
     pub locking: Locking,
     /// The first automatic value. Default 1.
     pub auto_increment: u64,
+    /// Whether the table belongs to one session: a transaction then reads it whenever it was
+    /// created or truncated, where otherwise a snapshot older than the table is
+    /// [`crate::Error::TableNewerThanSnapshot`]. Not kept over a restart.
+    pub of_one_session: bool,
 }
 
 impl Default for TableOptions {
@@ -59,6 +63,7 @@ impl Default for TableOptions {
         TableOptions {
             locking: Locking::default(),
             auto_increment: 1,
+            of_one_session: false,
         }
     }
 }

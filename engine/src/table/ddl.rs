@@ -121,8 +121,12 @@ impl Tables {
             }
         };
         let id = definition.id;
-        self.registry
-            .add(definition, Arc::new(TableState::new(0, 1)));
+        let state = TableState::new(0, 1);
+        if options.of_one_session {
+            state.set_of_one_session();
+        }
+        state.set_since(shared.system.pass());
+        self.registry.add(definition, Arc::new(state));
         if options.auto_increment > 1 {
             return self.raise_counter(shared, id, options.auto_increment);
         }
@@ -189,8 +193,8 @@ impl Tables {
         durable(&shared.log, lsn)
     }
 
-    /// Renames a table.
-    pub fn rename(&self, shared: &Shared, from: &str, to: &str) -> Result<()> {
+    /// Renames a table. `as_new`: it counts as made now.
+    pub fn rename(&self, shared: &Shared, from: &str, to: &str, as_new: bool) -> Result<()> {
         let _numbers = self.numbers.lock();
         let id = self.registry.id_of(from)?;
         if self.registry.id_of(to).is_ok() {
@@ -204,6 +208,9 @@ impl Tables {
             self.whole(self.catalog.put(&definition))?;
             lsn
         };
+        if as_new {
+            self.set_since_now(shared, id);
+        }
         self.registry.replace(definition)?;
         durable(&shared.log, lsn)
     }
@@ -223,6 +230,7 @@ impl Tables {
             self.whole(self.replace_trees(&mut definition))?;
             Ok(lsn)
         })();
+        self.set_since_now(shared, id);
         self.reopen(id);
         durable(&shared.log, result?)
     }
@@ -272,6 +280,13 @@ impl Tables {
             let reason = format!("a logged change of a table's definition failed: {error}");
             self.registry.pool().store().stop_flag().stop(reason)
         })
+    }
+
+    /// Snapshots taken before now are not of the table as it is from now on.
+    fn set_since_now(&self, shared: &Shared, id: TableId) {
+        if let Some(state) = self.registry.state(id) {
+            state.set_since(shared.system.pass());
+        }
     }
 
     /// Lets transactions into a table again.

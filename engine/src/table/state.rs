@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering}
 use crossbeam_utils::CachePadded;
 
 use crate::error::{Error, Result};
+use crate::ids::Csn;
 
 const STRIPES: usize = 16;
 
@@ -46,6 +47,11 @@ pub(crate) struct TableState {
     users: [CachePadded<AtomicU64>; STRIPES],
     /// The table is being changed as a whole, or is gone: no transaction may begin to use it.
     closed: AtomicBool,
+    /// Snapshots older than this saw no table, or one with other rows. Snapshots don't outlive the
+    /// process, so neither need this.
+    since: AtomicU64,
+    /// One session has the table for itself: what it sees of it does not depend on a snapshot.
+    of_one_session: AtomicBool,
 }
 
 impl TableState {
@@ -58,7 +64,25 @@ impl TableState {
             next_large: AtomicU64::new(1),
             users: Default::default(),
             closed: AtomicBool::new(false),
+            since: AtomicU64::new(0),
+            of_one_session: AtomicBool::new(false),
         }
+    }
+
+    /// See [`crate::TableOptions::of_one_session`].
+    pub fn set_of_one_session(&self) {
+        self.of_one_session.store(true, Ordering::Relaxed);
+    }
+
+    /// The table has come to be, or got other rows, at this place in the order of commits.
+    pub fn set_since(&self, csn: Csn) {
+        self.since.store(csn.0, Ordering::Release);
+    }
+
+    /// Whether a snapshot was taken of the table as it is.
+    pub fn is_in(&self, snapshot: Csn) -> bool {
+        snapshot.0 >= self.since.load(Ordering::Acquire)
+            || self.of_one_session.load(Ordering::Relaxed)
     }
 
     pub fn rows(&self) -> i64 {

@@ -27,10 +27,21 @@ pub(super) struct Used {
     pub id: TableId,
     pub state: Arc<TableState>,
     /// Whether this transaction uses it.
-    entered: Option<Stripe>,
+    entered: Entered,
     /// Rows inserted less rows deleted.
     pub rows: i64,
     pub written: bool,
+}
+
+/// How a transaction uses a table.
+#[derive(Clone, Copy, Debug)]
+enum Entered {
+    /// Not.
+    No,
+    /// To write only: its snapshot is older than the table.
+    Unseen(Stripe),
+    /// As it likes.
+    Yes(Stripe),
 }
 
 /// A transaction, made by [`crate::Database::begin`]. Dropped without a commit it rolls back.
@@ -189,7 +200,7 @@ impl Transaction {
     /// # Errors
     /// Those of waiting for locks.
     pub fn lock_auto_increment(&mut self, table: &Table) -> Result<()> {
-        self.enter_table(table)?;
+        self.enter_table_blind(table)?;
         let tree = table.trees.load().clustered.id();
         self.inner.lock_counter(tree)
     }
@@ -206,33 +217,73 @@ impl Transaction {
     }
 
     /// Notes that the transaction uses a table, which then can't be dropped until it ends.
+    ///
+    /// # Errors
+    /// [`Error::TableNewerThanSnapshot`]: what the transaction's snapshot has of the table is gone.
     #[inline]
     pub(super) fn enter_table(&mut self, table: &Table) -> Result<usize> {
         match self.used.iter().rposition(|u| u.id == table.id()) {
-            Some(n) if self.used[n].entered.is_some() => Ok(n),
+            Some(n) if matches!(self.used[n].entered, Entered::Yes(_)) => Ok(n),
+            known => {
+                let n = self.enter_first(table, known)?;
+                match self.used[n].entered {
+                    Entered::Yes(_) => Ok(n),
+                    _ => Err(Error::TableNewerThanSnapshot(table.name())),
+                }
+            }
+        }
+    }
+
+    /// As [`Transaction::enter_table`], for what looks at no row: that can be done in a table that
+    /// is newer than the snapshot.
+    #[inline]
+    pub(super) fn enter_table_blind(&mut self, table: &Table) -> Result<usize> {
+        match self.used.iter().rposition(|u| u.id == table.id()) {
+            Some(n) if !matches!(self.used[n].entered, Entered::No) => Ok(n),
             known => self.enter_first(table, known),
         }
     }
 
     fn enter_first(&mut self, table: &Table, known: Option<usize>) -> Result<usize> {
-        let Some(entered) = table.state.enter() else {
-            return Err(Error::NotFound {
-                what: "table",
-                name: table.name(),
-            });
+        let n = match known {
+            Some(n) => n,
+            None => {
+                self.used.push(Used {
+                    id: table.id(),
+                    state: table.state.clone(),
+                    entered: Entered::No,
+                    rows: 0,
+                    written: false,
+                });
+                self.used.len() - 1
+            }
         };
-        if let Some(n) = known {
-            self.used[n].entered = Some(entered);
-            return Ok(n);
-        }
-        self.used.push(Used {
-            id: table.id(),
-            state: table.state.clone(),
-            entered: Some(entered),
-            rows: 0,
-            written: false,
-        });
-        Ok(self.used.len() - 1)
+        let used = &mut self.used[n];
+        let stripe = match used.entered {
+            Entered::Yes(stripe) | Entered::Unseen(stripe) => stripe,
+            Entered::No => match table.state.enter() {
+                Some(stripe) => stripe,
+                None => {
+                    return Err(Error::NotFound {
+                        what: "table",
+                        name: table.name(),
+                    })
+                }
+            },
+        };
+        // Nobody changes the table as a whole from here on, and a snapshot taken later is newer.
+        let seen = match self.inner.snapshot() {
+            Some(snapshot) if self.inner.isolation() != Isolation::Serializable => {
+                table.state.is_in(snapshot)
+            }
+            _ => true,
+        };
+        used.entered = if seen {
+            Entered::Yes(stripe)
+        } else {
+            Entered::Unseen(stripe)
+        };
+        Ok(n)
     }
 
     /// The log learns auto-increment counters before the commit of the rows that moved them.
@@ -249,8 +300,9 @@ impl Transaction {
 
     fn release(&mut self) {
         for used in &mut self.used {
-            if let Some(entered) = used.entered.take() {
-                used.state.leave(entered);
+            match std::mem::replace(&mut used.entered, Entered::No) {
+                Entered::Yes(stripe) | Entered::Unseen(stripe) => used.state.leave(stripe),
+                Entered::No => {}
             }
             used.rows = 0;
             used.written = false;
@@ -266,7 +318,11 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if self.used.iter().any(|u| u.entered.is_some()) {
+        if self
+            .used
+            .iter()
+            .any(|u| !matches!(u.entered, Entered::No))
+        {
             if let Err(error) = self.rollback() {
                 tracing::error!("rolling back a dropped transaction: {error}");
             }

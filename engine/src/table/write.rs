@@ -91,7 +91,7 @@ impl Transaction {
     /// has the row in the way); [`Error::Invalid`] a value that does not fit its column;
     /// [`Error::TooLarge`] a key or row beyond the limits; the errors of waiting for locks.
     pub fn insert(&mut self, table: &Table, row: &[Value<'_>]) -> Result<()> {
-        let used = self.enter_table(table)?;
+        let used = self.enter_table_blind(table)?;
         let mut scratch = std::mem::take(&mut self.scratch);
         let result = self.operate(table, &[], &mut scratch, |txn, s| {
             txn.insert_row(table, row, s)

@@ -96,6 +96,15 @@ impl CommitOrder {
         csn
     }
 
+    /// Gives a change that is no transaction's a place of its own in the order: snapshots older
+    /// than the number were taken before it.
+    pub fn pass(&self) -> Csn {
+        let _one_at_a_time = self.writers.lock();
+        let csn = self.last_csn.load(Ordering::Relaxed) + 1;
+        self.last_csn.store(csn, Ordering::Release);
+        Csn(csn)
+    }
+
     /// The newest state: what a snapshot taken now holds.
     #[inline]
     pub fn newest(&self) -> Horizon {

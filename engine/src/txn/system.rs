@@ -20,7 +20,7 @@ use super::snapshot::SnapshotRegistry;
 use super::transaction::Transaction;
 use super::undo_stream::UndoStreams;
 use crate::error::{Error, Result};
-use crate::ids::{TreeId, TxId};
+use crate::ids::{Csn, TreeId, TxId};
 use crate::log::Log;
 use crate::page::{LeafSettle, Pool};
 use crate::settings::{Durability, Isolation};
@@ -283,6 +283,12 @@ impl System {
 
     pub(super) fn lock_wait_timeout(&self) -> Duration {
         Duration::from_micros(self.lock_wait_timeout_us.load(Ordering::Relaxed))
+    }
+
+    /// Gives a change that is no transaction's a place of its own in the order of commits: every
+    /// snapshot taken before is older than the number, and none taken from now on.
+    pub fn pass(&self) -> Csn {
+        self.order.pass()
     }
 
     pub(super) fn order(&self) -> &CommitOrder {

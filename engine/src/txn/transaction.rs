@@ -201,6 +201,12 @@ impl Transaction {
         }
     }
 
+    /// The snapshot that reads without a lock see by, where one has been taken.
+    #[inline]
+    pub fn snapshot(&self) -> Option<Csn> {
+        self.view.map(|view| view.csn)
+    }
+
     fn take_view(&mut self) -> ReadView {
         // Where the slot is registered already, leaf images may have been copied under it: it
         // stays where it is. Versions that only the newer snapshot sees are told of by the second.

@@ -6,6 +6,7 @@ mod index_scans;
 mod inspection;
 mod larger_than_memory;
 mod model;
+mod newer_tables;
 mod optimistic;
 mod schemas;
 mod serializable;
