@@ -106,6 +106,8 @@ pub struct Transaction {
     pub(super) lock_wait_timeout: Duration,
     /// Whose ranges the last write ran into.
     pub(super) blocked_by: Holders,
+    /// How often something was in the way of a lock or a write.
+    pub(super) waits: u64,
 }
 
 impl Transaction {
@@ -136,7 +138,14 @@ impl Transaction {
             generation: 0,
             lock_wait_timeout,
             blocked_by: Holders::new(),
+            waits: 0,
         }
+    }
+
+    /// How often another transaction was in the way so far: where that has grown, what was read
+    /// before may be old.
+    pub fn waits(&self) -> u64 {
+        self.waits
     }
 
     /// The system it belongs to.

@@ -211,6 +211,7 @@ impl Transaction {
     /// limit is zero; [`Error::RowChanged`] at once in a tree whose locking is optimistic;
     /// [`Error::Interrupted`] when killed.
     pub fn wait(&mut self, conflict: &Conflict) -> Result<()> {
+        self.waits += 1;
         let system = self.system.clone();
         if self.parker.killed() {
             return Err(Error::Interrupted);

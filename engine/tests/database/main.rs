@@ -4,6 +4,7 @@ mod ascii;
 mod auto_increment;
 mod index_scans;
 mod inspection;
+mod judged_again;
 mod larger_than_memory;
 mod model;
 mod newer_tables;

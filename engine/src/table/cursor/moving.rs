@@ -43,7 +43,6 @@ impl Cursor {
             return Ok(true);
         }
         let lock = txn.read_lock(asked);
-        let view = txn.read_view(lock);
         let tree = trees.index(self.index)?;
         if txn.isolation() == Isolation::Serializable {
             // Also where there is no such entry: none can come.
@@ -52,25 +51,31 @@ impl Cursor {
                 return Ok(false);
             }
         }
-        self.buffer.clear();
-        if !txn.copy(tree, key, &view, &mut self.buffer)? {
-            return Ok(false);
+        loop {
+            let view = txn.read_view(lock);
+            self.buffer.clear();
+            if !txn.copy(tree, key, &view, &mut self.buffer)? {
+                return Ok(false);
+            }
+            if !self.batched(txn) {
+                self.at = At::PointEntry;
+                return Ok(true);
+            }
+            self.point_clustered.clear();
+            self.point_clustered
+                .extend_from_slice(entry::clustered_key(key, &self.buffer)?);
+            let waits = txn.inner.waits();
+            if txn.read_row(trees, &self.point_clustered, asked, skip, &mut self.buffer)?
+                && (lock.is_none() || self.still_leads(txn, trees, key, &self.point_clustered)?)
+            {
+                self.at = At::Point;
+                return Ok(true);
+            }
+            if txn.inner.waits() == waits {
+                return Ok(false);
+            }
+            // The entry may lead to another row now.
         }
-        if !self.batched(txn) {
-            self.at = At::PointEntry;
-            return Ok(true);
-        }
-        self.point_clustered.clear();
-        self.point_clustered
-            .extend_from_slice(entry::clustered_key(key, &self.buffer)?);
-        if !txn.read_row(trees, &self.point_clustered, asked, skip, &mut self.buffer)? {
-            return Ok(false);
-        }
-        if lock.is_some() && !self.still_leads(txn, trees, key, &self.point_clustered)? {
-            return Ok(false);
-        }
-        self.at = At::Point;
-        Ok(true)
     }
 
     /// Whether an entry is still there, leading to the row that was locked meanwhile.
@@ -179,22 +184,29 @@ impl Cursor {
                 self.at = At::Nowhere;
                 return Ok(false);
             }
-            if lock.is_none() {
-                self.batch
-                    .fetch(txn, trees, &self.walk.view, &mut self.buffer)?;
-            } else {
+            if lock.is_some() {
+                let waits = txn.inner.waits();
                 self.batch
                     .fetch_locked(txn, trees, &self.options, &mut self.buffer)?;
-            }
-            while self.batch.advance() {
-                if lock.is_some() {
-                    let (key, row) = (self.batch.key(), self.batch.clustered_key());
-                    if !self.still_leads(txn, trees, key, row)? {
-                        continue;
-                    }
+                let locks_ranges = self.walk.locks();
+                let waited = !locks_ranges && txn.inner.waits() != waits;
+                let found = self.batch.advance();
+                if found && !waited && self.entry_stands(txn, tree)? {
+                    self.at = At::Batch;
+                    return Ok(true);
                 }
-                self.at = At::Batch;
-                return Ok(true);
+                if waited || (!locks_ranges && (found || !self.options.skip_locked)) {
+                    // The leaf was copied before somebody changed what was found in it.
+                    on = self.look_again(txn, tree, waited || found)?;
+                    continue;
+                }
+            } else {
+                self.batch
+                    .fetch(txn, trees, &self.walk.view, &mut self.buffer)?;
+                if self.batch.advance() {
+                    self.at = At::Batch;
+                    return Ok(true);
+                }
             }
             // No entry of the batch has a row.
             if taken {
@@ -202,6 +214,36 @@ impl Cursor {
                 on = self.settle(txn, tree, on)?;
             }
         }
+    }
+
+    /// Whether the entry that the walk stands on is as it was when the leaf was copied, now that its
+    /// row is locked.
+    fn entry_stands(&self, txn: &mut Transaction, tree: &Tree) -> Result<bool> {
+        if self.index == 0 {
+            return Ok(true);
+        }
+        let lock = txn.read_lock(self.options.lock);
+        let view = txn.read_view(lock);
+        let (key, before) = (self.walk.key(), self.walk.payload());
+        let same = txn.inner.read(tree, key, &view, |now| now == before)?;
+        Ok(same == Some(true))
+    }
+
+    /// Copies the leaf anew, and goes on from the entry of the batch: with it (`here`), where it was
+    /// waited for or is another one now, or behind it, where it has no row.
+    fn look_again(&mut self, txn: &mut Transaction, tree: &Tree, here: bool) -> Result<bool> {
+        let lock = txn.read_lock(self.options.lock);
+        let view = txn.read_view(lock);
+        self.writes = txn.writes;
+        let key = self.batch.last_key();
+        let position = match (self.direction, here) {
+            (Direction::Forward, true) => Position::AtOrAfter(key),
+            (Direction::Forward, false) => Position::After(key),
+            (Direction::Backward, true) => Position::AtOrBefore(key),
+            (Direction::Backward, false) => Position::Before(key),
+        };
+        self.walk
+            .seek(&txn.inner, tree, view, position, self.direction)
     }
 
     /// Where a serializable walk has come to a record that another transaction may be writing:

@@ -1,0 +1,240 @@
+//! Locking reads that have waited: rows are judged as they are after the wait, and those that have
+//! come to stand further on meanwhile are found.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use peregrine::{
+    Column, ColumnType, Cursor, CursorOptions, Database, Index, Isolation, Key, RowLock, Seek,
+    Table, TableSchema, Transaction, Value,
+};
+use proptest::prelude::*;
+
+use crate::schemas::options;
+
+/// By id: (number, content). The number has a unique index.
+type Rows = BTreeMap<u32, (u32, u32)>;
+
+fn table(db: &Database, rows: &Rows) -> Arc<Table> {
+    let int = |name| {
+        let signed = false;
+        Column::new(name, ColumnType::Int { bytes: 4, signed })
+    };
+    let schema = TableSchema {
+        columns: vec![int("id"), int("number"), int("content")],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![Index::new("number", &[1]).unique()],
+        user: vec![],
+    };
+    let table = db.create_table("t", &schema).unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for (&id, &(number, content)) in rows {
+        let row = [id.into(), number.into(), content.into()];
+        txn.insert(&table, &row).unwrap();
+    }
+    txn.commit().unwrap();
+    table
+}
+
+fn key(table: &Table, id: u32) -> Vec<u8> {
+    table.encode_key(0, &[id.into()]).unwrap()
+}
+
+fn u32_of(value: Value<'_>) -> u32 {
+    match value {
+        Value::UInt(n) => n as u32,
+        other => panic!("{other:?}"),
+    }
+}
+
+const EXCLUSIVE: CursorOptions = CursorOptions {
+    lock: RowLock::Exclusive,
+    skip_locked: false,
+    index_only: false,
+};
+
+/// All rows in the order of an index, locked.
+fn scan(txn: &mut Transaction, table: &Arc<Table>, index: usize, forward: bool) -> Vec<Vec<u32>> {
+    let mut cursor = Cursor::new(table, index, EXCLUSIVE);
+    let mut rows = Vec::new();
+    let first = if forward { Seek::First } else { Seek::Last };
+    let mut more = cursor.seek(txn, &[], first).unwrap();
+    while more {
+        let row = cursor.row().unwrap();
+        let get = |column| u32_of(row.get(column).unwrap());
+        rows.push(vec![get(0), get(1), get(2)]);
+        more = if forward {
+            cursor.next(txn).unwrap()
+        } else {
+            cursor.prev(txn).unwrap()
+        };
+    }
+    rows
+}
+
+/// Waits until somebody waits for a lock; false: `done` says that nobody will.
+fn until_waiting(db: &Database, done: impl Fn() -> bool) -> bool {
+    while db.status().lock_waits_now == 0 {
+        if done() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    true
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Content(u32),
+    Number(u32, u32),
+    Id(u32, u32),
+    Delete(u32),
+    Insert(u32, u32),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let id = 0..16u32;
+    let number = 100..116u32;
+    prop_oneof![
+        id.clone().prop_map(Change::Content),
+        (id.clone(), number.clone()).prop_map(|(id, number)| Change::Number(id, number)),
+        (id.clone(), id.clone()).prop_map(|(from, to)| Change::Id(from, to)),
+        id.clone().prop_map(Change::Delete),
+        (id, number).prop_map(|(id, number)| Change::Insert(id, number)),
+    ]
+}
+
+/// Makes a change where it is possible; gives the row that was written.
+fn apply(
+    txn: &mut Transaction,
+    table: &Table,
+    rows: &mut Rows,
+    change: &Change,
+) -> Option<u32> {
+    let taken = |rows: &Rows, n: u32| rows.values().any(|row| row.0 == n);
+    let (old, new) = match *change {
+        Change::Content(id) => match rows.get(&id) {
+            Some(&(number, content)) => (Some(id), Some((id, number, content + 1))),
+            None => return None,
+        },
+        Change::Number(id, number) if !taken(rows, number) => match rows.get(&id) {
+            Some(&(_, content)) => (Some(id), Some((id, number, content))),
+            None => return None,
+        },
+        Change::Id(from, to) if !rows.contains_key(&to) => match rows.get(&from) {
+            Some(&(number, content)) => (Some(from), Some((to, number, content))),
+            None => return None,
+        },
+        Change::Delete(id) if rows.contains_key(&id) => (Some(id), None),
+        Change::Insert(id, number) if !rows.contains_key(&id) && !taken(rows, number) => {
+            (None, Some((id, number, 7)))
+        }
+        _ => return None,
+    };
+    let row = |(id, number, content): (u32, u32, u32)| [id.into(), number.into(), content.into()];
+    match (old, new) {
+        (Some(old), Some(new)) => txn.update(table, &key(table, old), &row(new)).unwrap(),
+        (Some(old), None) => txn.delete(table, &key(table, old)).unwrap(),
+        (None, Some(new)) => txn.insert(table, &row(new)).unwrap(),
+        (None, None) => {}
+    }
+    if let Some(old) = old {
+        rows.remove(&old);
+    }
+    if let Some((id, number, content)) = new {
+        rows.insert(id, (number, content));
+    }
+    old
+}
+
+/// Rows in the order of an index.
+fn ordered(rows: &Rows, index: usize, forward: bool) -> Vec<Vec<u32>> {
+    let mut all: Vec<Vec<u32>> = rows.iter().map(|(&id, &(n, c))| vec![id, n, c]).collect();
+    all.sort_by_key(|row| row[index]);
+    if !forward {
+        all.reverse();
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Rows before the first that had to be waited for are as they were; from there on as they are.
+    #[test]
+    fn a_scan_goes_on_with_what_is_there_after_the_wait(
+        ids in proptest::collection::btree_set(0..16u32, 1..10),
+        changes in proptest::collection::vec(change(), 1..8),
+        commits in proptest::bool::weighted(0.9),
+        index in 0..2usize,
+        forward in any::<bool>(),
+        committed_reads in any::<bool>(),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Database::open(dir.path().join("db"), options()).unwrap();
+        let before: Rows = ids.iter().map(|&id| (id, (100 + (id * 7) % 16, 0))).collect();
+        let table = table(&db, &before);
+        let mut after = before.clone();
+        let mut writer = db.begin(Isolation::ReadCommitted);
+        let touched: BTreeSet<u32> = changes
+            .iter()
+            .filter_map(|change| apply(&mut writer, &table, &mut after, change))
+            .collect();
+        if !commits {
+            after = before.clone();
+        }
+        let level = if committed_reads { Isolation::ReadCommitted } else { Isolation::RepeatableRead };
+        let found = std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut txn = db.begin(level);
+                scan(&mut txn, &table, index, forward)
+            });
+            until_waiting(&db, || reader.is_finished());
+            if commits {
+                writer.commit().unwrap();
+            } else {
+                writer.rollback().unwrap();
+            }
+            reader.join().unwrap()
+        });
+        let mut expected = ordered(&before, index, forward);
+        if let Some(at) = expected.iter().position(|row| touched.contains(&row[0])) {
+            let waited_for = expected[at][index];
+            expected.truncate(at);
+            let further = |n: u32| if forward { n >= waited_for } else { n <= waited_for };
+            expected.extend(ordered(&after, index, forward).into_iter().filter(|row| further(row[index])));
+        }
+        prop_assert_eq!(found, expected);
+    }
+}
+
+/// A search for one row by a unique key finds the row that has the key after the wait.
+#[test]
+fn a_unique_key_leads_to_its_new_row() {
+    for (new_id, level) in [
+        (9, Isolation::ReadCommitted),
+        (1, Isolation::ReadCommitted),
+        (9, Isolation::RepeatableRead),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Database::open(dir.path().join("db"), options()).unwrap();
+        let table = table(&db, &Rows::from([(5, (105, 0))]));
+        let mut writer = db.begin(level);
+        let row = [new_id.into(), 105u32.into(), 3u32.into()];
+        writer.update(&table, &key(&table, 5), &row).unwrap();
+        let found = std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut txn = db.begin(level);
+                let mut cursor = Cursor::new(&table, 1, EXCLUSIVE);
+                let key = table.encode_key(1, &[105u32.into()]).unwrap();
+                cursor.seek(&mut txn, &key, Seek::Exact).unwrap();
+                u32_of(cursor.row().unwrap().get(0).unwrap())
+            });
+            assert!(until_waiting(&db, || reader.is_finished()));
+            writer.commit().unwrap();
+            reader.join().unwrap()
+        });
+        assert_eq!(found, new_id);
+    }
+}
