@@ -84,7 +84,8 @@ impl Transaction {
         self.lock_row_or_skip(tree, key, mode, false).map(|_| ())
     }
 
-    /// As [`Transaction::lock_row`]; with `skip` it gives false rather than wait.
+    /// As [`Transaction::lock_row`]; with `skip` it gives false rather than wait, and for a row that
+    /// was changed after this transaction's snapshot.
     ///
     /// # Errors
     /// As [`Transaction::lock_row`].
@@ -98,6 +99,7 @@ impl Transaction {
         loop {
             match self.try_lock_row(tree, key, mode)? {
                 LockRow::Done => return Ok(true),
+                LockRow::Changed if skip => return Ok(false),
                 LockRow::Changed => return Err(self.system.changed_since(tree.id())),
                 LockRow::Conflict(_) if skip => return Ok(false),
                 LockRow::Conflict(conflict) => self.wait(&conflict)?,

@@ -82,3 +82,32 @@ fn locked_rows_are_passed_over_and_no_others() {
         }
     }
 }
+
+/// A row that another has taken and changed meanwhile is not there to be taken: no error.
+#[test]
+fn rows_changed_since_the_snapshot_are_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, table) = queue(dir.path());
+    let key = |id: u32| table.encode_key(0, &[id.into()]).unwrap();
+    for index in [0, 1] {
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        txn.take_snapshot();
+        let mut other = db.begin(Isolation::RepeatableRead);
+        other.delete(&table, &key(1)).unwrap();
+        let row = [2u32.into(), 20u32.into()];
+        other.update(&table, &key(2), &row).unwrap();
+        let row = [4u32.into(), (45 + index as u32).into()];
+        other.update(&table, &key(4), &row).unwrap();
+        other.insert(&table, &[0u32.into(), 5u32.into()]).unwrap();
+        other.commit().unwrap();
+        assert_eq!(take(&mut txn, &table, index, 9), [3, 5, 6]);
+        // Without it, it is a conflict.
+        let read = txn.get_locked(&table, &key(2), RowLock::Exclusive, |_| ());
+        assert!(matches!(read, Err(peregrine::Error::WriteConflict)));
+        txn.rollback().unwrap();
+        let mut restored = db.begin(Isolation::RepeatableRead);
+        restored.delete(&table, &key(0)).unwrap();
+        restored.insert(&table, &[1u32.into(), 10u32.into()]).unwrap();
+        restored.commit().unwrap();
+    }
+}
