@@ -298,6 +298,10 @@ pub struct HeldSnapshotArguments {
     /// The most that memory, and disk, may grow meanwhile, e.g. 1G.
     #[arg(long, default_value = "2G", value_parser = bytes)]
     pub growth: u64,
+    /// How long the reader's last look may take, and then how long space may take to be given back, in
+    /// seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
+    pub patience: f64,
     /// The server.
     #[command(flatten)]
     pub host: HostArguments,

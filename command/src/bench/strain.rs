@@ -153,6 +153,7 @@ pub fn held_snapshot(arguments: &HeldSnapshotArguments) -> Result<ExitCode> {
             writers: arguments.writers,
             hold: Duration::from_secs_f64(arguments.duration),
             growth_limit: arguments.growth,
+            patience: Duration::from_secs_f64(arguments.patience),
         };
         let outcome = held_snapshot::run(&server, &request, |text| {
             eprintln!("{}: {text}", engine.title());

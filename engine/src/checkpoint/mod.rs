@@ -35,6 +35,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// this often, until the file is short. (Who writes much will want the space again.)
 const SHRINK: Duration = Duration::from_secs(5);
 const LITTLE: u64 = 1 << 20;
+/// When a segment's worth of log or more has come together, and then little in this time, a checkpoint
+/// starts: there is time for it, recovery gets short, and the log's space can be given back.
+const QUIET: Duration = Duration::from_secs(5);
 /// How long it waits after a failed checkpoint before it tries again by itself.
 const RETRY: Duration = Duration::from_secs(2);
 
@@ -118,6 +121,8 @@ struct State {
     began_at: Instant,
     /// Not before then, by itself.
     not_before: Option<Instant>,
+    /// Where the log ended at the beginning of the time in which little may be logged.
+    quiet_from: (Lsn, Instant),
 }
 
 impl Checkpointer {
@@ -140,6 +145,7 @@ impl Checkpointer {
                 log_end: log.end(),
                 began_at: Instant::now(),
                 not_before: None,
+                quiet_from: (log.end(), Instant::now()),
             }),
             changed: Condvar::new(),
             log,
@@ -229,7 +235,8 @@ impl Drop for Checkpointer {
 }
 
 impl State {
-    fn is_due(&self, log: &Log, store: &Store) -> bool {
+    fn is_due(&mut self, log: &Log, store: &Store) -> bool {
+        let quiet = self.is_quiet(log.end(), Instant::now());
         if self.wanted > self.begun {
             return true;
         }
@@ -242,7 +249,18 @@ impl State {
         let logged = log.end().0.saturating_sub(self.log_end.0);
         logged >= self.triggers.log_bytes
             || (logged > 0 && self.began_at.elapsed() >= self.triggers.interval)
+            || (logged >= log.segment_bytes() && quiet)
             || (logged < LITTLE && self.began_at.elapsed() >= SHRINK && store.is_slack())
+    }
+
+    /// Whether little has been logged for a while.
+    fn is_quiet(&mut self, end: Lsn, now: Instant) -> bool {
+        let (from, since) = self.quiet_from;
+        if end.0.saturating_sub(from.0) >= LITTLE {
+            self.quiet_from = (end, now);
+            return false;
+        }
+        now.saturating_duration_since(since) >= QUIET
     }
 }
 

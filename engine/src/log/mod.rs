@@ -6,10 +6,12 @@
 //! |---|---|
 //! | `record.rs` | a record's frame, and the marks |
 //! | `segments.rs` | the files, their recycling, the one writer's position |
+//! | `demand.rs` | how many spare files the pace of the log calls for |
 //! | `group.rs` | the buffer, group commit |
 //! | `reader.rs` | reading back, the valid end |
 #![forbid(unsafe_code)]
 
+mod demand;
 mod group;
 mod reader;
 mod record;
@@ -21,10 +23,11 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use self::demand::Demand;
 use self::group::Group;
 pub use self::reader::{LogReader, LogRecord};
 use self::segments::{Segments, Tail};
@@ -35,6 +38,9 @@ pub use crate::settings::Durability;
 
 /// How often the background thread makes durable what nobody waits for.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// Spare segments that one look gives back to the file system: who waits for a sync is not to wait
+/// for the removal of many large files.
+const GIVEN_BACK: usize = 4;
 
 /// What a log is created or opened with.
 #[derive(Clone, Debug)]
@@ -83,6 +89,8 @@ pub struct LogStats {
     pub syncs: u64,
     /// Segment files in use, without spares.
     pub segments: u64,
+    /// Bytes of all segment files, spares included.
+    pub file_bytes: u64,
 }
 
 /// The redo log. All methods may be called from many threads.
@@ -251,7 +259,13 @@ impl Log {
         Ok(LogReader::new(segments, from.0, Some(written)))
     }
 
-    /// Everything before `keep` is no longer needed; its segments are recycled.
+    /// Bytes of the stream that a segment holds: the log becomes shorter and longer by so much.
+    pub fn segment_bytes(&self) -> u64 {
+        self.group.segments.capacity()
+    }
+
+    /// Everything before `keep` is no longer needed; its segments are recycled, or given back to
+    /// the file system within seconds when the log's pace does not call for them.
     pub fn release_before(&self, keep: Lsn) -> Result<()> {
         self.group.segments.release_before(keep.0)
     }
@@ -266,6 +280,7 @@ impl Log {
             written_bytes: self.group.written_bytes.load(Ordering::Relaxed),
             syncs: self.group.syncs.load(Ordering::Relaxed),
             segments: self.group.segments.count() as u64,
+            file_bytes: self.group.segments.file_bytes(),
         }
     }
 }
@@ -281,8 +296,10 @@ fn no_beginning(segments: &Segments, from: Lsn) -> Error {
     }
 }
 
-/// Syncs what has come together every [`SYNC_INTERVAL`], and makes the next segment in time.
+/// Syncs what has come together every [`SYNC_INTERVAL`], makes the next segment in time, and gives
+/// spares back that the log's pace does not call for.
 fn keep_durable(group: &Group, background: &Background) {
+    let mut demand = Demand::new(Lsn(group.ends().0), Instant::now());
     let mut closing = background.closing.lock();
     while !*closing {
         background.wake.wait_for(&mut closing, SYNC_INTERVAL);
@@ -297,6 +314,10 @@ fn keep_durable(group: &Group, background: &Background) {
             if let Err(error) = group.prepare_next() {
                 // Appenders will try again when they get there, and tell whoever wants to append.
                 tracing::warn!("the next log segment could not be made: {error}");
+            }
+            let keep = demand.spares(Lsn(end), Instant::now(), group.segments.capacity());
+            if let Err(error) = group.segments.trim_spares(keep, GIVEN_BACK) {
+                tracing::warn!("a spare log segment could not be removed: {error}");
             }
         });
     }

@@ -20,8 +20,6 @@ const FORMAT: u32 = 1;
 /// Numbers and sizes stay below these, so that positions fit 63 bits.
 const MOST_SEGMENTS: u64 = 1 << 30;
 const LARGEST_SEGMENT: u64 = 1 << 32;
-/// Spare segments that are kept; more are removed.
-const SPARES: usize = 4;
 /// Prefix of the names of spares, which tell nothing else.
 const SPARE: &str = "spare-";
 /// Bytes written ahead with zeros where a segment was never written: a sync then finds the blocks
@@ -228,7 +226,6 @@ impl Segments {
             for &number in numbers.iter().filter(|&&number| number < first) {
                 segments.make_spare(number)?;
             }
-            segments.drop_spares(SPARES)?;
         }
         Ok(segments)
     }
@@ -261,6 +258,12 @@ impl Segments {
     /// Number of segment files in use.
     pub fn count(&self) -> usize {
         self.open.lock().files.len()
+    }
+
+    /// Bytes of all segment files, spares included.
+    pub fn file_bytes(&self) -> u64 {
+        let open = self.open.lock();
+        (open.files.len() + open.spares.len()) as u64 * self.segment_bytes
     }
 
     fn existing(&self, number: u64) -> Option<Arc<dyn File>> {
@@ -367,10 +370,19 @@ impl Segments {
             open.recycled = open.recycled.split_off(&first);
             old.into_keys().collect()
         };
-        for number in old {
-            self.make_spare(number)?;
-        }
-        self.drop_spares(SPARES)
+        old.into_iter()
+            .try_for_each(|number| self.make_spare(number))
+    }
+
+    /// Gives at most `most` spares back to the file system, as long as there are more than `keep`.
+    pub fn trim_spares(&self, keep: usize, most: usize) -> Result<()> {
+        let there = self.spares();
+        self.drop_spares(keep.max(there.saturating_sub(most)))
+    }
+
+    /// Number of spare files.
+    pub fn spares(&self) -> usize {
+        self.open.lock().spares.len()
     }
 
     fn make_spare(&self, number: u64) -> Result<()> {

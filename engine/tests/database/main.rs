@@ -12,5 +12,6 @@ mod optimistic;
 mod schemas;
 mod serializable;
 mod skip_locked;
+mod space_given_back;
 mod statements;
 mod threads;

@@ -3,6 +3,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use crate::error::{Result, SuiteError};
 
 static STOP: AtomicBool = AtomicBool::new(false);
 static INSTALLED: OnceLock<()> = OnceLock::new();
@@ -31,4 +34,21 @@ pub fn flag() -> &'static AtomicBool {
 #[must_use]
 pub fn requested() -> bool {
     flag().load(Ordering::SeqCst)
+}
+
+/// Sleeps for `time`.
+///
+/// # Errors
+/// [`SuiteError::Interrupted`], soon after the user wants to stop.
+pub fn sleep(time: Duration) -> Result<()> {
+    const STEP: Duration = Duration::from_millis(100);
+    let until = Instant::now() + time;
+    while !requested() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(STEP));
+    }
+    Err(SuiteError::Interrupted)
 }

@@ -7,13 +7,17 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 
 use super::size::Size;
-use crate::error::{Result, StatementContext};
+use crate::error::{Result, StatementContext, SuiteError};
 use crate::normal::queries::Dice;
+use crate::runner::interrupt::sleep;
 use crate::target::hosted::{self, Hosted};
 use crate::target::Engine;
 
 /// Growth that nobody minds, in bytes.
 const SMALL: u64 = 64 << 20;
+
+/// So many looks in a row without anything given back end the waiting.
+const STILL: u32 = 8;
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,16 +36,31 @@ pub struct Outcome {
     pub last: f64,
     /// Updates refused.
     pub refused: u64,
-    /// Whether the reader saw the same at the end as at the beginning.
-    pub repeated: bool,
+    /// What the reader saw at the end, beside what it saw at the beginning.
+    pub seen: Seen,
+    /// Seconds that the reader's last look took, beside the writers.
+    pub look_s: f64,
     /// Before the snapshot was taken, with the writers at work.
     pub before: Size,
     /// At the end, with the snapshot still held.
     pub during: Size,
     /// The writers stopped and the snapshot given up, some time later.
     pub after: Size,
+    /// Seconds from then until nothing more was given back.
+    pub settled_s: f64,
     /// The most that disk and memory may have grown, in bytes.
     pub growth_limit: u64,
+}
+
+/// What a reader saw at the end of its snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    /// What it saw at the beginning.
+    OneState,
+    /// Something else.
+    Another,
+    /// Nothing: the look took longer than it may.
+    Nothing,
 }
 
 impl Outcome {
@@ -59,7 +78,7 @@ impl Outcome {
             let grown = during.saturating_sub(before);
             after <= before + SMALL.max(grown / 2)
         };
-        self.repeated
+        self.seen == Seen::OneState
             && self.ratio() >= 0.8
             && bounded(self.before.memory, self.during.memory)
             && bounded(self.before.disk, self.during.disk)
@@ -73,7 +92,7 @@ impl fmt::Display for Outcome {
         write!(
             f,
             "{}: {}, snapshot held {:.0} s beside {} writers on {} rows: {:.0} updates a second in the first fifth, \
-             {:.0} in the last ({:.2}), {} refused; before {}, during {}, after {}; the reader saw {}",
+             {:.0} in the last ({:.2}), {} refused; before {}, during {}, after {} ({:.0} s later); the reader {}",
             if self.held() { "held" } else { "NOT HELD" },
             self.engine.title(),
             self.held_s,
@@ -86,7 +105,12 @@ impl fmt::Display for Outcome {
             self.before.megabytes(),
             self.during.megabytes(),
             self.after.megabytes(),
-            if self.repeated { "one state" } else { "MORE THAN ONE STATE" },
+            self.settled_s,
+            match self.seen {
+                Seen::OneState => format!("saw one state, its last look took {:.1} s", self.look_s),
+                Seen::Another => "saw MORE THAN ONE STATE".to_owned(),
+                Seen::Nothing => format!("SAW NOTHING within {:.0} s", self.look_s),
+            },
         )
     }
 }
@@ -104,6 +128,8 @@ pub struct Request {
     pub hold: Duration,
     /// The most that disk and memory may grow, in bytes.
     pub growth_limit: u64,
+    /// How long the reader's last look may take, and how long space may take to be given back.
+    pub patience: Duration,
 }
 
 /// Runs it on a server that has just been started.
@@ -155,7 +181,7 @@ pub fn run(server: &Hosted, request: &Request, mut told: impl FnMut(&str)) -> Re
     })?;
     outcome.refused = refused.load(Ordering::Relaxed);
     told("waiting for what was kept for the reader to go");
-    outcome.after = settled(server, request)?;
+    (outcome.after, outcome.settled_s) = settled(server, request, &mut told)?;
     Ok(outcome)
 }
 
@@ -168,30 +194,48 @@ fn hold(
     told: &mut dyn FnMut(&str),
 ) -> Result<Outcome> {
     // Caches and files take their usual size first.
-    std::thread::sleep(request.hold / 10);
-    let before = Size::of(server)?;
-    told("holding the snapshot");
+    sleep(request.hold / 10)?;
+    let before = Size::of(server, request.engine)?;
+    told(&format!("holding the snapshot; {}", before.megabytes()));
     hosted::run_all(
         reader,
         &[
             "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ".to_owned(),
             "START TRANSACTION WITH CONSISTENT SNAPSHOT".to_owned(),
+            // The walk through the old versions of all rows can take longer than anybody would wait.
+            format!(
+                "SET SESSION max_statement_time = {}",
+                request.patience.as_secs_f64()
+            ),
         ],
     )?;
     let seen = sum(reader)?;
     let fifth = request.hold / 5;
-    let rate = |time: Duration| {
+    let mut rate = |time: Duration| -> Result<f64> {
         let (from, begun) = (done.load(Ordering::Relaxed), Instant::now());
-        std::thread::sleep(time);
-        (done.load(Ordering::Relaxed) - from) as f64 / begun.elapsed().as_secs_f64()
+        sleep(time)?;
+        let rate = (done.load(Ordering::Relaxed) - from) as f64 / begun.elapsed().as_secs_f64();
+        let size = Size::of(server, request.engine)?;
+        told(&format!("{rate:.0} updates a second; {}", size.megabytes()));
+        Ok(rate)
     };
     let begun = Instant::now();
-    let first = rate(fifth);
-    std::thread::sleep(fifth * 3);
-    let last = rate(fifth);
-    let during = Size::of(server)?;
-    let repeated = sum(reader)? == seen;
+    let first = rate(fifth)?;
+    for _ in 0..3 {
+        rate(fifth)?;
+    }
+    let last = rate(fifth)?;
+    let during = Size::of(server, request.engine)?;
     let held_s = begun.elapsed().as_secs_f64();
+    told("the reader looks again");
+    let look = Instant::now();
+    let seen = match sum(reader) {
+        Ok(now) if now == seen => Seen::OneState,
+        Ok(_) => Seen::Another,
+        Err(SuiteError::Sql { source, .. }) if is_timeout(&source) => Seen::Nothing,
+        Err(error) => return Err(error),
+    };
+    let look_s = look.elapsed().as_secs_f64();
     reader.query_drop("COMMIT").running("COMMIT")?;
     Ok(Outcome {
         engine: request.engine,
@@ -201,10 +245,12 @@ fn hold(
         first,
         last,
         refused: 0,
-        repeated,
+        seen,
+        look_s,
         before,
         during,
         after: Size::default(),
+        settled_s: 0.0,
         growth_limit: request.growth_limit,
     })
 }
@@ -214,24 +260,28 @@ fn sum(reader: &mut mysql::Conn) -> Result<Option<(u64, u64)>> {
     reader.query_first(statement).running(statement)
 }
 
-/// What the server takes once it has had time to give back: no less for a while, or the time is over.
-fn settled(server: &Hosted, request: &Request) -> Result<Size> {
+/// Whether the statement was ended for its time.
+fn is_timeout(error: &mysql::Error) -> bool {
+    const STATEMENT_TIMEOUT: u16 = 1969;
+    matches!(error, mysql::Error::MySqlError(error) if error.code == STATEMENT_TIMEOUT)
+}
+
+/// What the server takes once it has had time to give back, and after how many seconds: no less for a
+/// while, or the time is over.
+fn settled(server: &Hosted, request: &Request, told: &mut dyn FnMut(&str)) -> Result<(Size, f64)> {
     let step = Duration::from_secs(2).max(request.hold / 30);
-    let mut least = Size::of(server)?;
-    let mut still = 0;
-    for _ in 0..30 {
-        if still >= 4 {
-            break;
+    let begun = Instant::now();
+    let mut least = Size::of(server, request.engine)?;
+    let (mut still, mut settled_s) = (0, 0.0);
+    while still < STILL && begun.elapsed() < request.patience {
+        sleep(step)?;
+        let now = Size::of(server, request.engine)?;
+        still += 1;
+        if now.disk < least.disk || now.memory < least.memory {
+            (still, settled_s) = (0, begun.elapsed().as_secs_f64());
+            told(&now.megabytes());
         }
-        std::thread::sleep(step);
-        let now = Size::of(server)?;
-        still = if now.disk < least.disk || now.memory < least.memory {
-            0
-        } else {
-            still + 1
-        };
-        least.disk = least.disk.min(now.disk);
-        least.memory = least.memory.min(now.memory);
+        least = now.or_less(least);
     }
-    Ok(least)
+    Ok((least, settled_s))
 }

@@ -119,7 +119,7 @@ pub fn run(
             format!("INSERT INTO others SELECT seq, 0 FROM seq_1_to_{OTHERS}"),
         ],
     )?;
-    let before = Size::of(server)?;
+    let before = Size::of(server, engine)?;
     let beside = Others::start(server, others)?;
     let alone = beside.rate_over(Duration::from_secs(3));
     told("inserting, to commit");
@@ -154,7 +154,7 @@ pub fn run(
         after_rollback,
         peak_memory: server.process()?.peak_resident_bytes().unwrap_or(0),
         before,
-        after: Size::of(server)?,
+        after: Size::of(server, engine)?,
         others_per_second: [alone, beside_commit, beside_rollback],
         others_refused,
     })

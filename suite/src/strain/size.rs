@@ -1,30 +1,75 @@
 //! What a server takes of memory and disk.
 
-use std::path::Path;
+use mysql::prelude::Queryable;
 
-use crate::error::Result;
+use crate::error::{Result, StatementContext};
 use crate::runner::disk;
 use crate::server::process::Process;
 use crate::target::hosted::Hosted;
+use crate::target::Engine;
 
-/// Bytes taken at one moment.
+/// Bytes taken at one moment. Disk: space that the file system has allocated, not lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Size {
     /// Resident memory of the server.
     pub memory: u64,
-    /// Space that the file system has allocated for the whole data directory, logs included.
+    /// The whole data directory: data, undo, log, and what the server keeps for itself.
     pub disk: u64,
+    /// The engine's tables. Peregrine: its one data file, undo included.
+    pub data: u64,
+    /// Old versions. `InnoDB`: the system and undo tablespaces; Peregrine: the pages of undo in the data
+    /// file, as many bytes as they take in memory; other engines keep none apart.
+    pub undo: u64,
+    /// The engine's redo log, spare files included.
+    pub log: u64,
 }
 
 impl Size {
-    /// What the server takes now.
+    /// What the server takes now, and the engine on it.
     ///
     /// # Errors
     /// When the server does not run, or its files can't be read.
-    pub fn of(server: &Hosted) -> Result<Self> {
+    pub fn of(server: &Hosted, engine: Engine) -> Result<Self> {
+        let data_dir = server.data_dir();
+        let files = disk::all_files(&data_dir)?;
+        let of_files = |wanted: &dyn Fn(&str) -> bool| -> u64 {
+            let chosen: Vec<_> = files
+                .iter()
+                .filter(|file| {
+                    let within = file.strip_prefix(&data_dir).unwrap_or(file);
+                    wanted(&within.to_string_lossy())
+                })
+                .cloned()
+                .collect();
+            disk::allocated_bytes(&chosen)
+        };
+        let (undo, log) = match engine {
+            Engine::Peregrine => (
+                undo_pages(server)? * PAGE,
+                of_files(&|name| name.starts_with("#peregrine/log/")),
+            ),
+            Engine::InnoDb => (
+                of_files(&|name| name.starts_with("ibdata") || name.starts_with("undo")),
+                of_files(&|name| name.starts_with("ib_logfile")),
+            ),
+            Engine::MyRocks => (
+                0,
+                of_files(&|name| name.starts_with("#rocksdb") && name.ends_with(".log")),
+            ),
+            Engine::Aria => (0, of_files(&|name| name.starts_with("aria_log"))),
+            Engine::MyIsam => (0, 0),
+        };
+        let data = match engine {
+            // Its tables lie in the directories of their schemas.
+            Engine::InnoDb => of_files(&|name| name.ends_with(".ibd")),
+            _ => disk::allocated_bytes(&disk::data_files(&data_dir, engine)?),
+        };
         Ok(Self {
             memory: resident_bytes(server.process()?).unwrap_or(0),
-            disk: directory_bytes(&server.data_dir())?,
+            disk: disk::allocated_bytes(&files),
+            data,
+            undo,
+            log,
         })
     }
 
@@ -32,11 +77,36 @@ impl Size {
     #[must_use]
     pub fn megabytes(&self) -> String {
         format!(
-            "{} MB memory, {} MB disk",
+            "{} MB memory, {} MB disk (data {}, undo {}, log {})",
             self.memory >> 20,
-            self.disk >> 20
+            self.disk >> 20,
+            self.data >> 20,
+            self.undo >> 20,
+            self.log >> 20
         )
     }
+
+    /// The least memory and disk of both, with this one's parts of the disk.
+    #[must_use]
+    pub fn or_less(self, before: Self) -> Self {
+        Self {
+            memory: self.memory.min(before.memory),
+            disk: self.disk.min(before.disk),
+            ..self
+        }
+    }
+}
+
+/// Bytes of a page in memory.
+const PAGE: u64 = 16 << 10;
+
+fn undo_pages(server: &Hosted) -> Result<u64> {
+    let statement = "SHOW GLOBAL STATUS LIKE 'Peregrine_undo_pages'";
+    let row: Option<(String, u64)> = server
+        .connect(None)?
+        .query_first(statement)
+        .running(statement)?;
+    Ok(row.map_or(0, |(_, pages)| pages))
 }
 
 /// The process's resident memory, in bytes (`VmRSS`).
@@ -46,8 +116,4 @@ pub fn resident_bytes(process: Process) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
-}
-
-fn directory_bytes(dir: &Path) -> Result<u64> {
-    Ok(disk::allocated_bytes(&disk::all_files(dir)?))
 }

@@ -1,0 +1,102 @@
+//! How many spare segments the pace of the log calls for.
+//!
+//! A checkpoint lets go of all the segments before it at once, and under load the next ones are
+//! wanted within seconds: made anew they cost allocation, and syncs that take twice as long. When
+//! the load is gone they are space that others could have.
+
+use std::time::{Duration, Instant};
+
+use crate::ids::Lsn;
+
+/// So much of the log's future is kept in spares.
+const AHEAD: Duration = Duration::from_secs(10);
+/// The pace is forgotten by half in this time: bursts that follow one another find their spares.
+const HALF_LIFE: Duration = Duration::from_secs(2);
+/// A pace below which a segment lasts so long that a spare is not worth its space, in bytes a second.
+const SLOW: f64 = 256.0 * 1024.0;
+
+/// The pace of the log.
+#[derive(Debug)]
+pub struct Demand {
+    end: Lsn,
+    at: Instant,
+    /// Bytes a second: the highest of late, sinking.
+    pace: f64,
+}
+
+impl Demand {
+    /// The log ends at `end` now.
+    pub fn new(end: Lsn, now: Instant) -> Self {
+        Demand {
+            end,
+            at: now,
+            pace: 0.0,
+        }
+    }
+
+    /// The log ends at `end` now: how many spares of `capacity` bytes to keep.
+    pub fn spares(&mut self, end: Lsn, now: Instant, capacity: u64) -> usize {
+        let passed = now.saturating_duration_since(self.at).as_secs_f64();
+        if passed > 0.0 {
+            let latest = end.0.saturating_sub(self.end.0) as f64 / passed;
+            let sunk = self.pace * 0.5f64.powf(passed / HALF_LIFE.as_secs_f64());
+            self.pace = latest.max(sunk);
+            (self.end, self.at) = (end, now);
+        }
+        if self.pace < SLOW {
+            return 0;
+        }
+        (self.pace * AHEAD.as_secs_f64() / capacity as f64).ceil() as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SEGMENT: u64 = 64 << 20;
+
+    #[test]
+    fn a_steady_pace_keeps_ten_seconds_of_it_and_quiet_keeps_nothing() {
+        let mut now = Instant::now();
+        let mut end = Lsn(0);
+        let mut demand = Demand::new(end, now);
+        let mut kept = 0;
+        for _ in 0..20 {
+            now += Duration::from_secs(1);
+            end.0 += SEGMENT;
+            kept = demand.spares(end, now, SEGMENT);
+        }
+        assert_eq!(kept, 10);
+        let mut seconds = 0;
+        while kept > 0 {
+            now += Duration::from_secs(1);
+            let then = demand.spares(end, now, SEGMENT);
+            assert!(then <= kept, "quiet asks for no more");
+            kept = then;
+            seconds += 1;
+            assert!(seconds < 60, "quiet is found out");
+        }
+        assert!(seconds > 5, "a pause of some seconds costs no spares");
+    }
+
+    proptest! {
+        /// Whatever the pace, never more than ten seconds of the fastest.
+        #[test]
+        fn spares_are_bounded_by_the_fastest_pace(
+            steps in proptest::collection::vec((1u64..5_000, 0u64..1 << 32), 1..50),
+        ) {
+            let (mut now, mut end) = (Instant::now(), Lsn(7));
+            let mut demand = Demand::new(end, now);
+            let mut fastest = 0.0f64;
+            for (millis, bytes) in steps {
+                now += Duration::from_millis(millis);
+                end.0 += bytes;
+                fastest = fastest.max(bytes as f64 * 1000.0 / millis as f64);
+                let kept = demand.spares(end, now, SEGMENT) as f64;
+                prop_assert!(kept <= (fastest * 10.0 / SEGMENT as f64 + 1.0).ceil());
+            }
+        }
+    }
+}
