@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 /// Peregrine: a private MariaDB with the engine in it, and the benchmark that compares engines.
 #[derive(Debug, Parser)]
@@ -171,9 +171,12 @@ pub enum BenchAction {
     Run(Box<RunArguments>),
     /// Makes one offline HTML page of the results in one or more directories.
     Report(ReportArguments),
-    /// Kills the server (kill -9) again and again while threads write; after each restart every
-    /// acknowledged commit must be there, and no half of a transaction.
+    /// Kills the server, or a process with the library, (kill -9) again and again while threads write;
+    /// after each restart every acknowledged commit must be there, and no half of a transaction.
     Crash(Box<CrashArguments>),
+    /// The process that `bench crash --target library` kills.
+    #[command(hide = true)]
+    CrashWriter(CrashWriterArguments),
     /// Plays the published anomaly scripts at every isolation level, the deadlock of two sessions and
     /// the update of one row by two, on each engine, and prints who does what.
     Behaviour(BehaviourArguments),
@@ -376,23 +379,30 @@ pub struct BehaviourArguments {
 /// How to prove durability.
 #[derive(Debug, Args)]
 pub struct CrashArguments {
-    /// The engine of the tables: innodb, myrocks or peregrine.
+    /// What is killed: a server, or a process with the library.
+    #[arg(long, value_enum, default_value_t)]
+    pub target: CrashTarget,
+    /// The engine of the server's tables: innodb, myrocks or peregrine.
     #[arg(long, default_value = "peregrine")]
     pub engine: String,
-    /// How often the server is killed.
+    /// How often it is killed.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub kills: u32,
+    /// Kill until this time has passed, in seconds, instead of so often.
+    #[arg(long, value_name = "SECONDS", conflicts_with = "kills", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub duration: Option<u64>,
     /// Writing threads.
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=400))]
     pub threads: u32,
     /// Seed of the transactions and of the times between kills.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Size of the engine's cache, e.g. 128M.
+    /// Size of the server's cache, e.g. 128M. (The library's is 1M, its log too: crashes are to fall
+    /// into evictions and checkpoints.)
     #[arg(long, default_value = "128M", value_parser = bytes)]
     pub cache: u64,
-    /// The server's directory, which must not exist yet; kept when a promise was broken [default: a
-    /// new one under target/bench].
+    /// The directory, which must not exist yet; kept when a promise was broken [default: a new one
+    /// under target/bench].
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
@@ -401,6 +411,32 @@ pub struct CrashArguments {
     /// Options for mariadbd, after `--`.
     #[arg(last = true, value_name = "MARIADBD OPTION")]
     pub options: Vec<String>,
+}
+
+/// What is killed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum CrashTarget {
+    /// A private MariaDB server.
+    #[default]
+    Server,
+    /// A process with the library.
+    Library,
+}
+
+/// What the killed process is told.
+#[derive(Debug, Args)]
+pub struct CrashWriterArguments {
+    /// The database's directory.
+    pub dir: PathBuf,
+    /// Writing threads.
+    #[arg(long)]
+    pub threads: u32,
+    /// Seed of the transactions.
+    #[arg(long)]
+    pub seed: u64,
+    /// The round.
+    #[arg(long)]
+    pub round: u32,
 }
 
 /// What to report.

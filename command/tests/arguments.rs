@@ -48,6 +48,10 @@ fn unknown_names_are_answered_with_the_known_ones() {
         &["bench", "crash", "--engine", "falcon"],
         &["falcon", "peregrine"],
     );
+    refused(
+        &["bench", "crash", "--target", "disk"],
+        &["disk", "server", "library"],
+    );
     refused(&["bench", "fly"], &["fly", "run", "report", "crash"]);
     refused(
         &["bench", "run", "--engine", "innodb"],

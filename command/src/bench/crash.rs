@@ -1,15 +1,17 @@
-//! `peregrine bench crash`: durability proven by killing the server.
+//! `peregrine bench crash`: durability proven by killing the server, or a process with the library.
 
-use std::process::ExitCode;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
 
-use peregrine_suite::crash::{self, Request};
-use peregrine_suite::error::{Result, SuiteError};
+use peregrine_suite::crash::{self, library, Limit, Request};
+use peregrine_suite::error::{PathContext, Result, SuiteError};
 use peregrine_suite::runner::interrupt;
 use peregrine_suite::server::installation::{find_plugin, target_directory};
 use peregrine_suite::server::Installation;
 use peregrine_suite::target::Engine;
 
-use crate::arguments::CrashArguments;
+use crate::arguments::{CrashArguments, CrashTarget, CrashWriterArguments};
 use crate::check;
 
 /// Runs the rounds and prints one line; exit status 1 when a promise was broken.
@@ -17,6 +19,40 @@ use crate::check;
 /// # Errors
 /// What the suite says; the caller prints it.
 pub fn run(arguments: &CrashArguments) -> Result<ExitCode> {
+    let dir = arguments.dir.clone().unwrap_or_else(|| {
+        let now = jiff::Zoned::now()
+            .strftime("crash-%Y%m%d-%H%M%S")
+            .to_string();
+        target_directory().join("bench").join(now)
+    });
+    let limit = match arguments.duration {
+        Some(seconds) => Limit::Time(Duration::from_secs(seconds)),
+        None => Limit::Kills(arguments.kills),
+    };
+    let found = match arguments.target {
+        CrashTarget::Server => of_the_server(arguments, limit, dir.clone()),
+        CrashTarget::Library => of_the_library(arguments, limit, dir.clone()),
+    };
+    let (line, faults, held) = match found {
+        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        other => other?,
+    };
+    println!("{line}");
+    for fault in &faults {
+        eprintln!("  {fault}");
+    }
+    if held {
+        Ok(ExitCode::SUCCESS)
+    } else {
+        eprintln!("the directory is kept: {}", dir.display());
+        Ok(ExitCode::FAILURE)
+    }
+}
+
+/// The result's line, the faults, and whether the promises were kept.
+type Found = (String, Vec<String>, bool);
+
+fn of_the_server(arguments: &CrashArguments, limit: Limit, dir: PathBuf) -> Result<Found> {
     let target = target_directory();
     let engine = Engine::parse(&arguments.engine)?;
     let plugin = if engine == Engine::Peregrine {
@@ -24,36 +60,60 @@ pub fn run(arguments: &CrashArguments) -> Result<ExitCode> {
     } else {
         None
     };
-    let dir = arguments.dir.clone().unwrap_or_else(|| {
-        let now = jiff::Zoned::now()
-            .strftime("crash-%Y%m%d-%H%M%S")
-            .to_string();
-        target.join("bench").join(now)
-    });
     let request = Request {
-        kills: arguments.kills,
+        limit,
         threads: arguments.threads,
         seed: arguments.seed,
         engine,
-        dir: dir.clone(),
+        dir,
         cache_bytes: arguments.cache,
         installation: Installation::find(&target)?,
         plugin,
         server_options: arguments.options.clone(),
         check_files: (engine == Engine::Peregrine).then_some(&check::look),
     };
-    let outcome = match crash::run(&request, |line| eprintln!("{line}")) {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
-        other => other?,
+    let outcome = crash::run(&request, |line| eprintln!("{line}"))?;
+    let faults = outcome.faults.iter().map(|fault| fault.text().to_owned());
+    Ok((outcome.to_string(), faults.collect(), outcome.held()))
+}
+
+fn of_the_library(arguments: &CrashArguments, limit: Limit, dir: PathBuf) -> Result<Found> {
+    let command = std::env::current_exe().at("cannot find", "the command itself".as_ref())?;
+    let (threads, seed) = (arguments.threads, arguments.seed);
+    let request = library::Request {
+        limit,
+        threads,
+        seed,
+        dir,
     };
-    println!("{outcome}");
-    for fault in &outcome.faults {
-        eprintln!("  {}", fault.text());
-    }
-    if outcome.held() {
-        Ok(ExitCode::SUCCESS)
-    } else {
-        eprintln!("the server's directory is kept: {}", dir.display());
-        Ok(ExitCode::FAILURE)
-    }
+    let database = request.database();
+    let writer = |round: u32| {
+        let mut writer = Command::new(&command);
+        writer.args(["bench", "crash-writer"]).arg(&database);
+        for (option, value) in [
+            ("--threads", u64::from(threads)),
+            ("--seed", seed),
+            ("--round", u64::from(round)),
+        ] {
+            writer.arg(option).arg(value.to_string());
+        }
+        writer
+    };
+    let outcome = library::run(&request, writer, |line| eprintln!("{line}"))?;
+    Ok((outcome.to_string(), outcome.faults.clone(), outcome.held()))
+}
+
+/// Is the process that is killed.
+///
+/// # Errors
+/// What the library says.
+pub fn write(arguments: &CrashWriterArguments) -> Result<ExitCode> {
+    let CrashWriterArguments {
+        dir,
+        threads,
+        seed,
+        round,
+    } = arguments;
+    library::write_until_killed(dir, *threads, *seed, *round)?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -30,5 +30,6 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::LargeTransaction(arguments) => strain::large_transaction(arguments),
         BenchAction::HeldSnapshot(arguments) => strain::held_snapshot(arguments),
         BenchAction::Crash(arguments) => crash::run(arguments),
+        BenchAction::CrashWriter(arguments) => crash::write(arguments),
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 
 use super::history::{create_tables, Author, State};
+use super::limit::Limit;
 use super::verify::{self, Fault, InFlight};
 use super::writer::{self, Counters, Ending};
 use crate::error::{PathContext, Result, StatementContext, SuiteError};
@@ -27,7 +28,7 @@ pub type FileCheck = dyn Fn(&Path) -> Result<Option<String>>;
 /// What is to be done.
 pub struct Request<'a> {
     /// How often the server is killed.
-    pub kills: u32,
+    pub limit: Limit,
     /// Writing threads.
     pub threads: u32,
     /// The seed of transactions and lifetimes.
@@ -195,7 +196,8 @@ impl Rounds<'_> {
             return Err(error);
         }
         let mut server = Some(running);
-        for round in 1..=self.request.kills {
+        let (limit, rounds_begun) = (self.request.limit, Instant::now());
+        for round in 1.. {
             let running = match server.take() {
                 Some(running) => running,
                 None => self.start()?,
@@ -210,11 +212,12 @@ impl Rounds<'_> {
             self.outcome.longest_restart_s = self.outcome.longest_restart_s.max(restart);
             let verified = self.verify(&running, endings);
             told(&format!(
-                "kill {round} of {} after {lifetime} ms: {} commits acknowledged so far, restart {restart:.1} s",
-                self.request.kills, self.outcome.commits
+                "kill {round} after {lifetime} ms: {} commits acknowledged so far, restart {restart:.1} s",
+                self.outcome.commits
             ));
+            let last = limit.reached(round + 1, rounds_begun);
             let check = self.request.check_files;
-            if check.is_some() || verified.is_err() || round == self.request.kills {
+            if check.is_some() || verified.is_err() || last {
                 running.stop()?;
             } else {
                 server = Some(running);
@@ -236,6 +239,9 @@ impl Rounds<'_> {
             }
             if interrupt::requested() {
                 return Err(SuiteError::Interrupted);
+            }
+            if last {
+                break;
             }
         }
         Ok(())

@@ -1,0 +1,105 @@
+//! The process that is killed.
+
+use std::io::Write;
+use std::path::Path;
+
+use peregrine::{Database, Isolation, Table, Transaction};
+
+use super::rows::{self, Change, Line};
+use crate::error::{Result, SuiteError};
+use crate::normal::queries::Dice;
+
+/// Commits until it is killed, and says on the standard output what it commits.
+///
+/// # Errors
+/// What the engine says: nothing but a kill should end it.
+pub fn write_until_killed(dir: &Path, threads: u32, seed: u64, round: u32) -> Result<()> {
+    let failed = |error| SuiteError::Server(format!("the library: {error}"));
+    let db = Database::open(dir, rows::options()).map_err(failed)?;
+    let table = rows::table(&db).map_err(failed)?;
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..threads)
+            .map(|thread| {
+                let mut writer = Writer {
+                    thread,
+                    threads,
+                    dice: Dice::new(seed, u64::from(round) << 32 | u64::from(thread)),
+                };
+                let (db, table) = (&db, &table);
+                scope.spawn(move || writer.work(db, table))
+            })
+            .collect();
+        writers
+            .into_iter()
+            .try_for_each(|writer| writer.join().unwrap_or(Ok(())))
+    })
+    .map_err(failed)
+}
+
+struct Writer {
+    thread: u32,
+    threads: u32,
+    dice: Dice,
+}
+
+impl Writer {
+    fn work(&mut self, db: &Database, table: &Table) -> peregrine::Result<()> {
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        loop {
+            let mut changes = Vec::new();
+            for _ in 0..1 + self.dice.below(8) {
+                changes.extend(self.change(&mut txn, table)?);
+            }
+            if self.dice.below(10) == 0 {
+                txn.rollback()?;
+                continue;
+            }
+            let thread = self.thread as usize;
+            say(&Line::Begins(thread, changes));
+            txn.commit()?;
+            say(&Line::Acknowledged(thread));
+        }
+    }
+
+    /// Changes a row; each thread has its own, so that it knows them, among those of the others.
+    fn change(
+        &mut self,
+        txn: &mut Transaction,
+        table: &Table,
+    ) -> peregrine::Result<Option<Change>> {
+        let place = self.dice.below((rows::IDS / self.threads).max(1));
+        let id = u64::from(place * self.threads + self.thread);
+        let key = rows::key(table, id)?;
+        let exists = txn.get(table, &key, |_| ())?.is_some();
+        if exists && self.dice.below(10) < 3 {
+            txn.delete(table, &key)?;
+            return Ok(Some(Change::Delete(id)));
+        }
+        let token =
+            u64::from(self.dice.below(1 << 31)) << 32 | u64::from(self.dice.below(u32::MAX));
+        let text = rows::text(token);
+        let values = rows::values(id, token, &text);
+        let savepoint = txn.savepoint();
+        if exists {
+            txn.update(table, &key, &values)?;
+        } else {
+            txn.insert(table, &values)?;
+        }
+        if self.dice.below(10) == 0 {
+            txn.rollback_to(&savepoint)?;
+            return Ok(None);
+        }
+        Ok(Some(Change::Put(id, token)))
+    }
+}
+
+fn say(line: &Line) {
+    let mut out = std::io::stdout().lock();
+    let said = out
+        .write_all(line.text().as_bytes())
+        .and_then(|()| out.flush());
+    if said.is_err() {
+        // Nobody listens any more.
+        std::process::exit(0);
+    }
+}
