@@ -103,6 +103,8 @@ static const char *state_name(uint32_t state) {
       return "LOCK WAIT";
     case PEREGRINE_ROLLING_BACK:
       return "ROLLING BACK";
+    case PEREGRINE_PREPARED:
+      return "PREPARED";
     default:
       return "RUNNING";
   }

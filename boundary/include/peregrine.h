@@ -307,7 +307,8 @@ typedef struct peregrine_row_name {
 typedef enum peregrine_transaction_state {
   PEREGRINE_RUNNING = 0,
   PEREGRINE_LOCK_WAIT = 1,
-  PEREGRINE_ROLLING_BACK = 2
+  PEREGRINE_ROLLING_BACK = 2,
+  PEREGRINE_PREPARED = 3 /* waits for its coordinator */
 } peregrine_transaction_state;
 
 typedef struct peregrine_transaction_info {

@@ -85,6 +85,7 @@ impl InspectionBox {
                 TransactionState::Running => 0,
                 TransactionState::LockWait => 1,
                 TransactionState::RollingBack => 2,
+                TransactionState::Prepared => 3,
             },
             isolation: t.isolation as u32,
         });

@@ -21,11 +21,12 @@ use crate::row::TableSchema;
 use crate::settings::{Durability, Isolation, Locking, Options, TableOptions};
 use crate::store::Store;
 use crate::table::ddl::{Numbers, Tables};
+use crate::table::prepared::PreparedTransactions;
 use crate::table::registry::Registry;
 use crate::table::shared::{RowCounters, Shared};
 use crate::table::state::TableState;
-use crate::table::{Table, Transaction};
-use crate::txn::System;
+use crate::table::{Prepared, Table, Transaction};
+use crate::txn::{System, Xid};
 
 /// The log's folder within the database directory.
 pub(crate) const LOG_DIR: &str = "log";
@@ -234,7 +235,8 @@ impl Database {
     }
 
     /// Takes a last checkpoint and closes. Dropping without it is safe too: the next open then
-    /// replays the log. Open transactions are rolled back by the next open. Tables and
+    /// replays the log. Open transactions are rolled back by the next open, prepared ones are there
+    /// again. Tables and
     /// transactions that live on return [`Error::Stopped`].
     ///
     /// # Errors
@@ -346,6 +348,40 @@ impl Database {
         Transaction::new(self.shared.clone(), isolation)
     }
 
+    /// The transactions that are prepared ([`Transaction::prepare`]) and not decided, by name: also
+    /// those of before a restart.
+    pub fn prepared(&self) -> Vec<Prepared> {
+        self.shared.prepared.list()
+    }
+
+    /// Commits a prepared transaction that no transaction object has any more.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; otherwise as [`Transaction::commit`]: where the commit could not be logged
+    /// the transaction is still prepared, and this can be tried again.
+    pub fn commit_prepared(&self, xid: &Xid) -> Result<()> {
+        // One that is still prepared goes back to the list when it is dropped.
+        self.shared.prepared.take(xid)?.commit()
+    }
+
+    /// Rolls a prepared transaction back that no transaction object has any more.
+    ///
+    /// # Errors
+    /// As [`Database::commit_prepared`].
+    pub fn rollback_prepared(&self, xid: &Xid) -> Result<()> {
+        self.shared.prepared.take(xid)?.rollback()
+    }
+
+    /// Makes every commit so far durable, whatever commits wait for: for a coordinator that is about
+    /// to forget its decisions (see [`Transaction::finish_commit`]).
+    ///
+    /// # Errors
+    /// [`Error::Stopped`].
+    pub fn sync_log(&self) -> Result<()> {
+        let log = &self.shared.log;
+        log.durable(log.end(), Durability::SyncAtCommit)
+    }
+
     /// What commits wait for from now on.
     pub fn set_durability(&self, durability: Durability) {
         self.shared.system.set_durability(durability);
@@ -420,6 +456,7 @@ impl Drop for Database {
     fn drop(&mut self) {
         self.shared.system.shutdown();
         drop(self.checkpointer.take());
+        self.shared.prepared.close();
         // What was committed without waiting for the log goes there now, if it still can.
         let log = &self.shared.log;
         if let Err(error) = log.durable(log.end(), Durability::SyncAtCommit) {
@@ -501,20 +538,34 @@ impl Parts {
             registry: self.registry.clone(),
             numbers: numbers.into(),
         });
+        let mut prepared = None;
         if let Some(meta) = meta {
             let replayed = recovery::recover(&self.system, &tables, &self.log, meta)?;
             tracing::info!(
                 transactions = replayed.transactions,
                 changes = replayed.changes,
+                prepared = replayed.prepared.len(),
                 "recovered"
             );
+            prepared = Some((meta.log_from(), replayed.prepared));
         }
         let shared = Arc::new(Shared {
             system: self.system,
             log: self.log,
             registry: self.registry,
             rows: RowCounters::default(),
+            prepared: PreparedTransactions::default(),
         });
+        if let Some(prefix) = &options.drop_on_open {
+            for name in shared.registry.names() {
+                if name.starts_with(prefix) {
+                    tables.remove_table(&shared, &name)?;
+                }
+            }
+        }
+        if let Some((from, prepared)) = prepared {
+            recovery::revive(&shared, from, prepared)?;
+        }
         let source = Arc::new(Source::new(
             shared.clone(),
             tables.clone(),

@@ -27,9 +27,11 @@ pub use row::{
 };
 pub use settings::{Durability, Isolation, Locking, Options, TableOptions};
 pub use table::{
-    Cursor, CursorOptions, EntryFilter, IndexId, KillHandle, RowLock, RowView, Savepoint, Seek,
-    Table, Transaction, Verdict,
+    Cursor, CursorOptions, EntryFilter, IndexId, KillHandle, Prepared, RowLock, RowView, Savepoint,
+    Seek, Table, Transaction, Verdict,
 };
 #[cfg(feature = "broken")]
 pub use txn::{BrokenRule, BROKEN_VARIABLE};
-pub use txn::{DeadlockMember, LockMode, LockWait, Statements, TransactionEntry, TransactionState};
+pub use txn::{
+    DeadlockMember, LockMode, LockWait, Statements, TransactionEntry, TransactionState, Xid,
+};

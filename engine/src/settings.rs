@@ -88,6 +88,9 @@ pub struct Options {
     pub statements: Option<Arc<dyn Statements>>,
     /// Whether a directory without a database becomes a new one. Default true.
     pub create: bool,
+    /// Tables whose names begin so are dropped on opening: those that end with the process. Default
+    /// `None`.
+    pub drop_on_open: Option<String>,
     /// The rule of isolation that is left out; `None`: the one that the environment names.
     #[cfg(feature = "broken")]
     pub broken: Option<crate::BrokenRule>,
@@ -104,6 +107,7 @@ impl Default for Options {
             collations: None,
             statements: None,
             create: true,
+            drop_on_open: None,
             #[cfg(feature = "broken")]
             broken: None,
         }
@@ -121,6 +125,7 @@ impl std::fmt::Debug for Options {
             .field("collations", &self.collations.is_some())
             .field("statements", &self.statements.is_some())
             .field("create", &self.create)
+            .field("drop_on_open", &self.drop_on_open)
             .finish()
     }
 }

@@ -7,8 +7,9 @@ use crate::ids::{Lsn, PageId, TableId};
 use crate::table::ddl::Numbers;
 use crate::txn::Captured;
 
-/// First byte of a serialised [`Meta`].
-const VERSION: u8 = 1;
+/// First byte of a serialised [`Meta`]. Version 1 says the same; it is of programs that know nothing
+/// of prepared transactions, and would lose those that the log has.
+const VERSION: u8 = 2;
 
 /// What a checkpoint holds besides pages: a version byte, then this (postcard).
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -43,11 +44,11 @@ impl Meta {
     /// From bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         match bytes.split_first() {
-            Some((&VERSION, rest)) => postcard::from_bytes(rest).map_err(|e| {
+            Some((&(1 | VERSION), rest)) => postcard::from_bytes(rest).map_err(|e| {
                 Error::Internal(format!("the checkpoint's record can't be read: {e}"))
             }),
             Some((version, _)) => Err(Error::Invalid(format!(
-                "the checkpoint's record has version {version}; this program knows version \
+                "the checkpoint's record has version {version}; this program knows versions up to \
                  {VERSION}"
             ))),
             None => Err(Error::Internal("the checkpoint's record is empty".into())),

@@ -4,15 +4,18 @@
 //! 2. Transactions that were running at the checkpoint are rolled back, what had ended is purged.
 //! 3. The log is read twice: once to learn which transactions committed after the checkpoint,
 //!    once to apply their changes, and those of table definitions, in log order.
-//! 4. A new checkpoint (taken by the caller), so that none of this is needed again.
+//! 4. Transactions that are prepared and not decided are made again, as running ones.
+//! 5. A new checkpoint (taken by the caller), so that none of this is needed again.
 #![forbid(unsafe_code)]
 
 mod meta;
+mod revive;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 pub(crate) use meta::{Counters, Meta};
+pub(crate) use revive::revive;
 
 use crate::catalog::{DdlRecord, KIND_COUNTER, KIND_DDL};
 use crate::error::{Error, Result};
@@ -20,16 +23,22 @@ use crate::ids::{TableId, TxId};
 use crate::log::Log;
 use crate::table::ddl::Tables;
 use crate::table::{replay, Table};
-use crate::txn::{Change, ChangeReader, System, KIND_CHANGES, KIND_COMMIT};
+use crate::txn::{
+    decode_rolled_back, Change, ChangeReader, PreparedRecord, System, KIND_CHANGES, KIND_COMMIT,
+    KIND_PREPARED, KIND_ROLLED_BACK,
+};
 
 /// What a replay did.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Replayed {
     pub transactions: u64,
     pub changes: u64,
+    /// Transactions that are prepared, and neither committed nor rolled back: for [`revive`].
+    pub prepared: Vec<PreparedRecord>,
 }
 
-/// Rolls back and purges what the checkpoint holds of transactions, then replays the log.
+/// Rolls back and purges what the checkpoint holds of transactions, then replays what the log has of
+/// committed ones.
 pub(crate) fn recover(
     system: &Arc<System>,
     tables: &Tables,
@@ -38,20 +47,38 @@ pub(crate) fn recover(
 ) -> Result<Replayed> {
     system.restore(&meta.transactions)?;
     let mut committed: HashSet<TxId> = HashSet::new();
+    // Wherever the records stand: of a transaction that has not ended the log has all.
+    let mut prepared: BTreeMap<TxId, PreparedRecord> = BTreeMap::new();
     let mut highest = TxId(0);
     let from = meta.log_from();
     for record in log.read_from(from)? {
         let record = record?;
-        if matches!(record.kind, KIND_CHANGES | KIND_COMMIT) {
-            let (txid, _) = ChangeReader::new(&record.payload)?;
-            highest = highest.max(txid);
-            if record.kind == KIND_COMMIT && record.start >= meta.checkpoint {
-                committed.insert(txid);
+        match record.kind {
+            KIND_CHANGES | KIND_COMMIT => {
+                let (txid, _) = ChangeReader::new(&record.payload)?;
+                highest = highest.max(txid);
+                if record.kind == KIND_COMMIT {
+                    prepared.remove(&txid);
+                    if record.start >= meta.checkpoint {
+                        committed.insert(txid);
+                    }
+                }
             }
+            KIND_PREPARED => {
+                let record = PreparedRecord::decode(&record.payload)?;
+                highest = highest.max(record.txid);
+                prepared.remove(&record.replaces);
+                prepared.insert(record.txid, record);
+            }
+            KIND_ROLLED_BACK => {
+                prepared.remove(&decode_rolled_back(&record.payload)?);
+            }
+            _ => {}
         }
     }
     let mut replayed = Replayed {
         transactions: committed.len() as u64,
+        prepared: prepared.into_values().collect(),
         ..Replayed::default()
     };
     let mut last: Option<Arc<Table>> = None;

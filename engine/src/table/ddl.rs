@@ -200,6 +200,12 @@ impl Tables {
         if self.registry.id_of(to).is_ok() {
             return Err(Error::Exists(to.into()));
         }
+        // Whoever drops the old table behind a copy would drop what a prepared transaction has
+        // changed in it.
+        let state = self.registry.state(id);
+        if state.is_some_and(|state| state.has_prepared()) {
+            return Err(Error::Busy(from.into()));
+        }
         let mut definition = self.registry.definition(id)?;
         to.clone_into(&mut definition.name);
         let lsn = {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
+use super::prepared::PreparedTransactions;
 use super::registry::Registry;
 use crate::log::Log;
 use crate::txn::System;
@@ -15,6 +16,7 @@ pub(crate) struct Shared {
     pub log: Arc<Log>,
     pub registry: Arc<Registry>,
     pub rows: RowCounters,
+    pub prepared: PreparedTransactions,
 }
 
 /// Row operations of ended transactions.

@@ -45,6 +45,8 @@ pub(crate) struct TableState {
     /// Transactions that have used the table and have not ended, counted apart by thread: every
     /// statement of every thread comes by here.
     users: [CachePadded<AtomicU64>; STRIPES],
+    /// Those of them that are prepared, and may outlive their sessions.
+    prepared: AtomicU64,
     /// The table is being changed as a whole, or is gone: no transaction may begin to use it.
     closed: AtomicBool,
     /// Snapshots older than this saw no table, or one with other rows. Snapshots don't outlive the
@@ -63,6 +65,7 @@ impl TableState {
             next_row_id: AtomicU64::new(1),
             next_large: AtomicU64::new(1),
             users: Default::default(),
+            prepared: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             since: AtomicU64::new(0),
             of_one_session: AtomicBool::new(false),
@@ -187,6 +190,20 @@ impl TableState {
     /// A transaction that used the table has ended.
     pub fn leave(&self, stripe: Stripe) {
         self.users[stripe.0].fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// A transaction that uses the table is prepared, or prepared no more.
+    pub fn count_prepared(&self, prepared: bool) {
+        if prepared {
+            self.prepared.fetch_add(1, Ordering::SeqCst);
+        } else {
+            self.prepared.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether a prepared transaction uses the table.
+    pub fn has_prepared(&self) -> bool {
+        self.prepared.load(Ordering::SeqCst) != 0
     }
 
     /// Keeps transactions out; false, changing nothing, when some are in.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::open_table::Table;
+use super::prepared::PreparedUse;
 use super::shared::{RowCounts, Shared};
 use super::state::{Stripe, TableState};
 use super::write::Scratch;
@@ -14,7 +15,7 @@ use crate::catalog::{DdlRecord, KIND_COUNTER};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};
 use crate::settings::Isolation;
-use crate::txn;
+use crate::txn::{self, Committed};
 
 pub use crate::txn::KillHandle;
 
@@ -33,6 +34,13 @@ pub(super) struct Used {
     pub written: bool,
 }
 
+impl Used {
+    /// Whether this transaction uses the table.
+    pub fn is_entered(&self) -> bool {
+        !matches!(self.entered, Entered::No)
+    }
+}
+
 /// How a transaction uses a table.
 #[derive(Clone, Copy, Debug)]
 enum Entered {
@@ -44,7 +52,9 @@ enum Entered {
     Yes(Stripe),
 }
 
-/// A transaction, made by [`crate::Database::begin`]. Dropped without a commit it rolls back.
+/// A transaction, made by [`crate::Database::begin`]. Dropped without a commit it rolls back, unless
+/// it is prepared: then it stays, for [`crate::Database::commit_prepared`] or
+/// [`crate::Database::rollback_prepared`].
 ///
 /// It can move between threads, but is used by one at a time. After [`Error::Deadlock`] or
 /// [`Error::WriteConflict`] only a rollback is useful; after any other error of a row operation
@@ -53,6 +63,10 @@ pub struct Transaction {
     pub(super) inner: txn::Transaction,
     pub(super) shared: Arc<Shared>,
     pub(super) used: SmallVec<[Used; 4]>,
+    /// Once it is prepared: what it uses stands here, so that it can use nothing more.
+    pub(super) prepared: Option<Box<PreparedUse>>,
+    /// Its commit, which others see already.
+    committed: Option<Committed>,
     /// The number of row operations so far: cursors see by it that what they hold may be old.
     pub(super) writes: u64,
     /// The table of the last row operation; its key is `scratch.key`.
@@ -76,6 +90,8 @@ impl Transaction {
             inner: shared.system.begin(isolation),
             shared,
             used: SmallVec::new(),
+            prepared: None,
+            committed: None,
             writes: 0,
             last_table: TableId(0),
             scratch: Scratch::default(),
@@ -144,28 +160,74 @@ impl Transaction {
     /// `Error::Stopped` or an I/O error: whether the commit will be found after a restart is
     /// then unknown.
     pub fn commit(&mut self) -> Result<()> {
-        let result = self.log_counters().and_then(|()| self.inner.commit());
-        if result.is_ok() {
-            for used in &self.used {
-                used.state.add_rows(used.rows);
-            }
-            self.shared.rows.add(self.counts);
-        } else if self.inner.id().is_some() {
-            // The commit record is not in the log: nothing of the transaction may remain.
-            if let Err(error) = self.inner.rollback() {
-                tracing::error!("rolling back after a failed commit: {error}");
+        self.commit_visibly()?;
+        self.finish_commit(true)
+    }
+
+    /// The first half of [`Transaction::commit`], which waits for nothing: others see the commit,
+    /// and take its locks. For whoever keeps several stores in one order of commits.
+    /// [`Transaction::finish_commit`] is to follow.
+    ///
+    /// # Errors
+    /// The commit is not in the log. The transaction has been rolled back; one that is prepared
+    /// still is, and this can be tried again.
+    pub fn commit_visibly(&mut self) -> Result<()> {
+        let result = self
+            .log_counters()
+            .and_then(|()| self.inner.commit_visibly());
+        match result {
+            Ok(committed) => self.committed = Some(committed),
+            Err(error) if self.is_prepared() => return Err(error),
+            Err(error) => {
+                // The commit record is not in the log: nothing of the transaction may remain.
+                if self.inner.id().is_some() {
+                    if let Err(error) = self.inner.rollback() {
+                        tracing::error!("rolling back after a failed commit: {error}");
+                    }
+                }
+                self.release();
+                return Err(error);
             }
         }
+        self.end_prepared();
+        for used in &self.used {
+            used.state.add_rows(used.rows);
+        }
+        self.shared.rows.add(self.counts);
         self.release();
-        result
+        Ok(())
+    }
+
+    /// The second half of [`Transaction::commit`]: returns when the commit is as durable as
+    /// [`crate::Options::durability`] says; if not to `wait`, at once. Not waiting is for a
+    /// transaction that was prepared and whose coordinator will remember its decision until
+    /// [`crate::Database::sync_log`] has been called.
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`].
+    pub fn finish_commit(&mut self, wait: bool) -> Result<()> {
+        match self.committed.take() {
+            Some(committed) => self.inner.finish_commit(committed, wait),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether its commit is visible, and [`Transaction::finish_commit`] has not been called.
+    pub fn is_committed_visibly(&self) -> bool {
+        self.committed.is_some()
     }
 
     /// Undoes everything. The transaction is empty afterwards and can be used again.
     ///
     /// # Errors
-    /// Those of reading and writing pages: the engine must then be reopened to recover.
+    /// Those of reading and writing pages: the engine must then be reopened to recover. A prepared
+    /// transaction whose rollback can't be logged is still prepared, and this can be tried again.
     pub fn rollback(&mut self) -> Result<()> {
         let result = self.inner.rollback();
+        if self.is_prepared() && self.inner.is_prepared() {
+            return result;
+        }
+        self.end_prepared();
         self.release();
         result
     }
@@ -245,6 +307,11 @@ impl Transaction {
     }
 
     fn enter_first(&mut self, table: &Table, known: Option<usize>) -> Result<usize> {
+        if self.is_prepared() {
+            return Err(Error::Invalid(
+                "a prepared transaction can only be committed or rolled back".into(),
+            ));
+        }
         let n = match known {
             Some(n) => n,
             None => {
@@ -287,7 +354,7 @@ impl Transaction {
     }
 
     /// The log learns auto-increment counters before the commit of the rows that moved them.
-    fn log_counters(&mut self) -> Result<()> {
+    pub(super) fn log_counters(&mut self) -> Result<()> {
         for used in self.used.iter().filter(|u| u.written) {
             if let Some(next) = used.state.unlogged_auto() {
                 let record = DdlRecord::Counter(used.id, next).encode()?;
@@ -318,11 +385,10 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if self
-            .used
-            .iter()
-            .any(|u| !matches!(u.entered, Entered::No))
-        {
+        if self.is_prepared() {
+            return self.detach();
+        }
+        if self.used.iter().any(Used::is_entered) {
             if let Err(error) = self.rollback() {
                 tracing::error!("rolling back a dropped transaction: {error}");
             }

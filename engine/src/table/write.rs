@@ -91,10 +91,20 @@ impl Transaction {
     /// has the row in the way); [`Error::Invalid`] a value that does not fit its column;
     /// [`Error::TooLarge`] a key or row beyond the limits; the errors of waiting for locks.
     pub fn insert(&mut self, table: &Table, row: &[Value<'_>]) -> Result<()> {
+        self.insert_as(table, None, row)
+    }
+
+    /// As [`Transaction::insert`], under a clustered key that is known already.
+    pub(super) fn insert_at(&mut self, table: &Table, key: &[u8], row: &[Value<'_>]) -> Result<()> {
+        self.insert_as(table, Some(key), row)
+    }
+
+    #[inline]
+    fn insert_as(&mut self, table: &Table, key: Option<&[u8]>, row: &[Value<'_>]) -> Result<()> {
         let used = self.enter_table_blind(table)?;
         let mut scratch = std::mem::take(&mut self.scratch);
         let result = self.operate(table, &[], &mut scratch, |txn, s| {
-            txn.insert_row(table, row, s)
+            txn.insert_row(table, key, row, s)
         });
         self.scratch = scratch;
         self.wrote(table, used, result.is_ok());
@@ -236,10 +246,19 @@ impl Transaction {
         }
     }
 
-    fn insert_row(&mut self, table: &Table, row: &[Value<'_>], s: &mut Scratch) -> Result<()> {
+    fn insert_row(
+        &mut self,
+        table: &Table,
+        key: Option<&[u8]>,
+        row: &[Value<'_>],
+        s: &mut Scratch,
+    ) -> Result<()> {
         s.encoder.measure(&table.layout, row)?;
         s.key.clear();
-        table.new_clustered_key(row, &mut s.key)?;
+        match key {
+            Some(key) => s.key.extend_from_slice(key),
+            None => table.new_clustered_key(row, &mut s.key)?,
+        }
         let trees = table.trees.load();
         if s.encoder.encoded_len() <= large::IN_ROW_LIMIT {
             write_payload(table, row, s);

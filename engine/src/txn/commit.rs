@@ -16,6 +16,13 @@ use crate::ids::{Lsn, TableId, TxId};
 /// Redo that a transaction keeps to itself before it goes to the log in part, in bytes.
 const REDO_PART: usize = 256 * 1024;
 
+/// A commit that others see, and that may not be durable yet.
+#[must_use]
+pub struct Committed {
+    logged: Option<Lsn>,
+    to_prune: Option<Arc<Stream>>,
+}
+
 impl Transaction {
     /// Redo: the row of `key` is now `payload` (parts are joined; large values included). Inside
     /// the gate, with the change itself.
@@ -47,10 +54,16 @@ impl Transaction {
         &mut self.redo
     }
 
-    pub(super) fn append_full_part(&mut self, _inside: &GateGuard<'_>) -> Result<()> {
+    #[inline]
+    pub(super) fn append_full_part(&mut self, inside: &GateGuard<'_>) -> Result<()> {
         if self.redo.len() < REDO_PART {
             return Ok(());
         }
+        self.append_part(inside)
+    }
+
+    /// The log gets what has been collected.
+    pub(super) fn append_part(&mut self, _inside: &GateGuard<'_>) -> Result<()> {
         let txid = self.begin_writing();
         let system = self.system.clone();
         if self.redo_parts == 0 {
@@ -76,6 +89,16 @@ impl Transaction {
     /// back. [`Error::Stopped`](crate::Error::Stopped) or an I/O error after it: committed for
     /// everybody in this run, but whether a restart finds it is unknown; the object is empty.
     pub fn commit(&mut self) -> Result<()> {
+        let committed = self.commit_visibly()?;
+        self.finish_commit(committed, true)
+    }
+
+    /// The first half of [`Transaction::commit`]: others see the commit, and take its locks. Waits
+    /// for nothing. Not inside the gate.
+    ///
+    /// # Errors
+    /// The commit record is not in the log: the transaction goes on running, or being prepared.
+    pub fn commit_visibly(&mut self) -> Result<Committed> {
         let (mut logged, mut to_prune) = (None, None);
         if self.txid.0 != 0 {
             let system = self.system.clone();
@@ -88,11 +111,21 @@ impl Transaction {
         }
         self.end_locking();
         self.reset();
-        let durable = match logged {
-            Some(lsn) => self.system.log().durable(lsn, self.system.durability()),
-            None => Ok(()),
+        Ok(Committed { logged, to_prune })
+    }
+
+    /// The second half: returns when the commit is as durable as the system's setting says, or, if
+    /// not to `wait`, at once (for who knows that the commit will be found anyway). Not inside the
+    /// gate.
+    ///
+    /// # Errors
+    /// Whether a restart finds the commit is unknown.
+    pub fn finish_commit(&self, committed: Committed, wait: bool) -> Result<()> {
+        let durable = match committed.logged {
+            Some(lsn) if wait => self.system.log().durable(lsn, self.system.durability()),
+            _ => Ok(()),
         };
-        if let Some(stream) = to_prune {
+        if let Some(stream) = committed.to_prune {
             self.system.prune_own(&stream);
         }
         durable

@@ -30,6 +30,8 @@ pub enum TransactionState {
     LockWait,
     /// It is being rolled back.
     RollingBack,
+    /// It is prepared, and waits for its coordinator to commit it or roll it back.
+    Prepared,
 }
 
 /// A running transaction.
@@ -223,6 +225,8 @@ impl System {
             id: shown_id(who),
             state: if shown.rolling_back.load(Ordering::Relaxed) {
                 TransactionState::RollingBack
+            } else if shown.prepared.load(Ordering::Relaxed) {
+                TransactionState::Prepared
             } else if waits_for.is_some() {
                 TransactionState::LockWait
             } else {

@@ -33,6 +33,7 @@ mod latest_deadlock;
 mod lock;
 mod order;
 mod participant;
+mod prepare;
 mod prune;
 mod prune_chain;
 mod purge;
@@ -51,6 +52,7 @@ mod undo_stream;
 mod version;
 mod wait;
 mod write;
+mod xid;
 
 #[cfg(test)]
 mod tests;
@@ -59,6 +61,7 @@ pub use broken::BrokenRule;
 #[cfg(feature = "broken")]
 pub use broken::VARIABLE as BROKEN_VARIABLE;
 pub use capture::Captured;
+pub use commit::Committed;
 pub(crate) use committed::committed_version;
 pub use counter_lock::tree_of_counter;
 pub use gate::{ClosedGate, Gate, GateGuard};
@@ -76,3 +79,4 @@ pub use transaction::{KillHandle, RangeLocker, Savepoint, Transaction};
 pub use version::{encode_settled, live_payload, Header, Origin, UndoPtr, MAX_HEADER, MAX_PAYLOAD};
 pub use wait::{Conflict, LockRow};
 pub use write::{Delete, Put, PutMode};
+pub use xid::{decode_rolled_back, PreparedRecord, Xid, KIND_PREPARED, KIND_ROLLED_BACK};

@@ -174,6 +174,8 @@ pub(super) struct Shown {
     /// Since when it waits: microseconds since 1970; 0: it does not.
     pub waits_since_us: AtomicU64,
     pub rolling_back: AtomicBool,
+    /// It waits for its coordinator.
+    pub prepared: AtomicBool,
 }
 
 impl Participant {

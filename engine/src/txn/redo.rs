@@ -1,8 +1,9 @@
 //! Logical redo: the encoding of row changes in log records.
 //!
 //! A transaction collects its changes in a buffer of its own and appends them at commit as one
-//! record of kind [`KIND_COMMIT`]; beyond 256 KiB it appends parts before, of kind
-//! [`KIND_CHANGES`]. A transaction that rolls back appends nothing more, and has no commit record.
+//! record of kind [`KIND_COMMIT`]; beyond 256 KiB, and when it is prepared, it appends parts before,
+//! of kind [`KIND_CHANGES`]. A transaction that rolls back appends nothing more, unless it was
+//! prepared (`prepare.rs`), and has no commit record.
 //!
 //! ```text
 //! payload: [txid varint] then per change:
@@ -155,7 +156,7 @@ fn malformed() -> Error {
     Error::Internal("a log record of row changes does not decode".into())
 }
 
-fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -163,7 +164,7 @@ fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+pub(super) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
         let (&byte, rest) = bytes.split_first()?;

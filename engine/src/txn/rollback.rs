@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::broken::BrokenRule;
 use super::order::End;
+use super::prepare::Phase;
 use super::system::Trees;
 use super::transaction::Savepoint;
 use super::undo::{Kind, UndoCopy, UndoRecord};
@@ -34,6 +35,11 @@ impl Transaction {
     /// [`Error::Invalid`] when `savepoint` is of another transaction; I/O errors, after which it
     /// can be tried again.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        if self.phase != Phase::Running {
+            return Err(Error::Invalid(
+                "a prepared transaction can only be committed or rolled back".into(),
+            ));
+        }
         if savepoint.generation != self.generation {
             return Err(Error::Invalid(
                 "the savepoint belongs to another transaction, or to one that has ended".into(),
@@ -52,13 +58,21 @@ impl Transaction {
         Ok(())
     }
 
-    /// Undoes everything, gives up all locks, and leaves the transaction empty. Not inside the
-    /// gate.
+    /// Undoes everything, gives up all locks, and leaves the transaction empty. Of a prepared one it
+    /// returns when the rollback is as durable as commits are. Not inside the gate.
     ///
     /// # Errors
     /// I/O errors; the transaction then still holds what it could not undo, and this can be tried
-    /// again.
+    /// again. A prepared one may still be so ([`Transaction::is_prepared`]): then nothing was undone.
     pub fn rollback(&mut self) -> Result<()> {
+        let logged = match self.phase {
+            Phase::Running => None,
+            _ => {
+                let system = self.system.clone();
+                let inside = system.gate().enter();
+                self.log_rollback(&inside)?
+            }
+        };
         if self.txid.0 != 0 {
             if let Some(participant) = &self.participant {
                 let shown = &participant.shown.rolling_back;
@@ -73,7 +87,10 @@ impl Transaction {
         }
         self.end_locking();
         self.reset();
-        Ok(())
+        match logged {
+            Some(lsn) => self.system.log().durable(lsn, self.system.durability()),
+            None => Ok(()),
+        }
     }
 
     fn undo_to(&mut self, target: UndoPtr, extent: Extent) -> Result<()> {

@@ -8,6 +8,7 @@ use super::broken::BrokenRule;
 #[cfg(feature = "broken")]
 use super::broken::Stale;
 use super::participant::{micros_now, Parker, Participant};
+use super::prepare::Phase;
 use super::range::Holders;
 use super::redo::RedoBuffer;
 #[cfg(feature = "broken")]
@@ -74,8 +75,9 @@ pub struct Savepoint {
     pub(super) redo_len: usize,
 }
 
-/// One transaction. Used by one thread at a time. Dropped without a commit it rolls back. After
-/// commit or rollback it is empty, and can be used again.
+/// One transaction. Used by one thread at a time. Dropped without a commit it rolls back; prepared,
+/// it goes on without an owner until a restart. After commit or rollback it is empty, and can be used
+/// again.
 pub struct Transaction {
     pub(super) system: Arc<System>,
     pub(super) isolation: Isolation,
@@ -102,6 +104,7 @@ pub struct Transaction {
     pub(super) redo: RedoBuffer,
     /// Parts of the redo that are in the log already.
     pub(super) redo_parts: u64,
+    pub(super) phase: Phase,
     pub(super) generation: u64,
     pub(super) lock_wait_timeout: Duration,
     /// Whose ranges the last write ran into.
@@ -135,6 +138,7 @@ impl Transaction {
             purge_looks: false,
             redo: RedoBuffer::default(),
             redo_parts: 0,
+            phase: Phase::Running,
             generation: 0,
             lock_wait_timeout,
             blocked_by: Holders::new(),
@@ -407,7 +411,7 @@ impl Transaction {
     }
 
     /// Empties the object without ending what it stands for: that goes on, unowned, until a restart.
-    pub(super) fn disown(&mut self) {
+    pub fn disown(&mut self) {
         self.undo = None;
         self.participant = None;
         self.reset();
@@ -422,12 +426,17 @@ impl Transaction {
         self.purge_looks = false;
         self.redo.clear();
         self.redo_parts = 0;
+        self.phase = Phase::Running;
         self.generation += 1;
     }
 }
 
 impl Drop for Transaction {
     fn drop(&mut self) {
+        if self.is_prepared() {
+            // Nobody has decided: it stays, and the next opening lists it.
+            return self.disown();
+        }
         if let Err(error) = self.rollback() {
             tracing::warn!(
                 txid = self.txid.0,

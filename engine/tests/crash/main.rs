@@ -5,6 +5,7 @@
 //! must have every acknowledged transaction whole, and no other in part; also when the power goes
 //! again while it is opening.
 
+mod prepared;
 mod world;
 
 use std::io::ErrorKind;

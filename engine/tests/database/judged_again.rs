@@ -106,12 +106,7 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 /// Makes a change where it is possible; gives the row that was written.
-fn apply(
-    txn: &mut Transaction,
-    table: &Table,
-    rows: &mut Rows,
-    change: &Change,
-) -> Option<u32> {
+fn apply(txn: &mut Transaction, table: &Table, rows: &mut Rows, change: &Change) -> Option<u32> {
     let taken = |rows: &Rows, n: u32| rows.values().any(|row| row.0 == n);
     let (old, new) = match *change {
         Change::Content(id) => match rows.get(&id) {

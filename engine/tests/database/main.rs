@@ -9,6 +9,7 @@ mod larger_than_memory;
 mod model;
 mod newer_tables;
 mod optimistic;
+mod prepared;
 mod schemas;
 mod serializable;
 mod skip_locked;

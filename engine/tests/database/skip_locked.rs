@@ -107,7 +107,9 @@ fn rows_changed_since_the_snapshot_are_passed_over() {
         txn.rollback().unwrap();
         let mut restored = db.begin(Isolation::RepeatableRead);
         restored.delete(&table, &key(0)).unwrap();
-        restored.insert(&table, &[1u32.into(), 10u32.into()]).unwrap();
+        restored
+            .insert(&table, &[1u32.into(), 10u32.into()])
+            .unwrap();
         restored.commit().unwrap();
     }
 }

@@ -1,0 +1,193 @@
+//! Prepared transactions: under which names, whose they are, and how they end.
+//!
+//! While its session has it, a prepared transaction is known here by its name alone, so that no other
+//! takes the same. Once detached it stands here itself, until it is committed or rolled back by name,
+//! or the database closes; the next opening makes it again from the log (`recovery/`).
+
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::transaction::{Transaction, Used};
+use crate::error::{Error, Result};
+use crate::ids::TxId;
+use crate::txn::Xid;
+
+/// A prepared transaction, as listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Prepared {
+    /// Its name.
+    pub xid: Xid,
+    /// Whether no transaction object has it, so that it can be ended by its name.
+    pub detached: bool,
+}
+
+/// What a prepared transaction uses.
+pub(super) struct PreparedUse {
+    xid: Xid,
+    used: SmallVec<[Used; 4]>,
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub(crate) struct PreparedTransactions {
+    entries: Mutex<Entries>,
+}
+
+#[derive(Default)]
+struct Entries {
+    /// `None`: somebody has it.
+    by_name: BTreeMap<Xid, Option<Box<Transaction>>>,
+    /// The database is being closed: what is left belongs to the next opening.
+    closed: bool,
+}
+
+impl PreparedTransactions {
+    fn reserve(&self, xid: &Xid) -> Result<()> {
+        let mut entries = self.entries.lock();
+        if entries.by_name.contains_key(xid) {
+            return Err(Error::Invalid(format!(
+                "a transaction is prepared under the name {xid} already"
+            )));
+        }
+        entries.by_name.insert(xid.clone(), None);
+        Ok(())
+    }
+
+    fn forget(&self, xid: &Xid) {
+        self.entries.lock().by_name.remove(xid);
+    }
+
+    /// Keeps a transaction, or gives it back when the database is closed.
+    fn park(&self, transaction: Box<Transaction>) -> Result<(), Box<Transaction>> {
+        let mut entries = self.entries.lock();
+        match &transaction.prepared {
+            Some(prepared) if !entries.closed => {
+                let xid = prepared.xid.clone();
+                entries.by_name.insert(xid, Some(transaction));
+                Ok(())
+            }
+            _ => Err(transaction),
+        }
+    }
+
+    /// Takes a detached transaction, to end it.
+    pub fn take(&self, xid: &Xid) -> Result<Box<Transaction>> {
+        let taken = self
+            .entries
+            .lock()
+            .by_name
+            .get_mut(xid)
+            .and_then(Option::take);
+        taken.ok_or_else(|| Error::NotFound {
+            what: "detached prepared transaction",
+            name: xid.to_string(),
+        })
+    }
+
+    /// All of them, by name.
+    pub fn list(&self) -> Vec<Prepared> {
+        let entries = self.entries.lock();
+        let listed = entries.by_name.iter().map(|(xid, transaction)| Prepared {
+            xid: xid.clone(),
+            detached: transaction.is_some(),
+        });
+        listed.collect()
+    }
+
+    /// Lets go of all, as they are: the next opening makes them again.
+    pub fn close(&self) {
+        let left = {
+            let mut entries = self.entries.lock();
+            entries.closed = true;
+            std::mem::take(&mut entries.by_name)
+        };
+        for mut transaction in left.into_values().flatten() {
+            transaction.disown();
+        }
+    }
+}
+
+impl Transaction {
+    /// The first phase of a two-phase commit: what the transaction has changed is put into the log,
+    /// under the coordinator's name for it, and its locks stay. When this returns only
+    /// [`Transaction::commit`] and [`Transaction::rollback`] can follow, and they can be put off
+    /// beyond the end of the session ([`Transaction::detach`]) and of the process: then by name, with
+    /// [`crate::Database::commit_prepared`] or [`crate::Database::rollback_prepared`].
+    ///
+    /// A transaction that has changed nothing leaves no trace of this in the log. Rows that were
+    /// locked and not changed are not locked any more after a restart.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a name that another prepared transaction has. I/O errors and
+    /// [`Error::Stopped`]: roll the transaction back.
+    pub fn prepare(&mut self, xid: &Xid) -> Result<()> {
+        self.prepare_as(xid, None)
+    }
+
+    pub(crate) fn prepare_as(&mut self, xid: &Xid, replaces: Option<TxId>) -> Result<()> {
+        if self.is_prepared() {
+            return Err(Error::Invalid("the transaction is prepared already".into()));
+        }
+        self.shared.prepared.reserve(xid)?;
+        let result = self
+            .log_counters()
+            .and_then(|()| self.inner.prepare(xid, replaces));
+        if !self.inner.is_prepared() {
+            self.shared.prepared.forget(xid);
+            return result;
+        }
+        let used = std::mem::take(&mut self.used);
+        count(&used, true);
+        self.prepared = Some(Box::new(PreparedUse {
+            xid: xid.clone(),
+            used,
+        }));
+        self.writes += 1;
+        result
+    }
+
+    /// Whether it is prepared, and neither committed nor rolled back yet.
+    pub fn is_prepared(&self) -> bool {
+        self.prepared.is_some()
+    }
+
+    /// Gives a prepared transaction up, to be committed or rolled back by name by anybody; the object
+    /// is empty afterwards, and another [`Transaction::kill_handle`] is to be used. Does nothing to
+    /// one that is not prepared.
+    pub fn detach(&mut self) {
+        if !self.is_prepared() {
+            return;
+        }
+        self.set_session(0);
+        let shared = self.shared.clone();
+        let empty = Transaction::new(shared.clone(), self.isolation());
+        let detached = Box::new(std::mem::replace(self, empty));
+        if let Err(mut late) = shared.prepared.park(detached) {
+            late.disown();
+        }
+    }
+
+    /// Leaves a prepared transaction as it is, for the next opening.
+    fn disown(&mut self) {
+        self.prepared = None;
+        self.inner.disown();
+    }
+
+    /// The transaction has ended, as far as its being prepared goes.
+    pub(super) fn end_prepared(&mut self) {
+        if let Some(prepared) = self.prepared.take() {
+            count(&prepared.used, false);
+            self.used = prepared.used;
+            self.shared.prepared.forget(&prepared.xid);
+        }
+    }
+}
+
+fn count(used: &[Used], prepared: bool) {
+    for used in used.iter().filter(|used| used.is_entered()) {
+        used.state.count_prepared(prepared);
+    }
+}

@@ -1,0 +1,99 @@
+//! Two-phase commit: a transaction that is prepared, and waits for its coordinator's decision.
+//!
+//! Preparing puts the transaction's changes and its name into the log, and makes them durable. From
+//! then on the transaction outlives its session and the process: an opening that finds its record
+//! without a decision makes its changes again, as those of a running transaction. Rows that it has
+//! only locked are not locked again then; it needs them no more, as it does nothing more.
+//!
+//! The log is kept from the first of its changes on while it stands.
+//!
+//! Its commit is a commit record like any other. Its rollback has a record too, *before* anything
+//! is undone: as soon as a row is restored others can change it, and the next opening must not make
+//! the transaction's changes over theirs.
+
+use std::sync::atomic::Ordering;
+
+use super::gate::GateGuard;
+use super::redo::encode_owner;
+use super::xid::{PreparedRecord, Xid, KIND_PREPARED, KIND_ROLLED_BACK};
+use super::Transaction;
+use crate::error::{Error, Result};
+use crate::ids::{Lsn, TxId};
+
+/// Where a transaction stands in two-phase commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Phase {
+    #[default]
+    Running,
+    /// Only commit or rollback can follow.
+    Prepared {
+        /// The log has a record of it.
+        logged: bool,
+    },
+    /// The log knows that it was prepared, and that it rolls back.
+    RollingBack,
+}
+
+impl Transaction {
+    /// Prepares to commit under a name: afterwards the transaction can only be committed or rolled
+    /// back, and what it changed survives a crash until one of the two is. Returns when it is as
+    /// durable as commits are. A transaction that has changed nothing leaves no record, unless it
+    /// `replaces` another one, of an earlier opening: that one's record is void then. Not inside the
+    /// gate.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when it is prepared already. I/O errors: roll it back.
+    pub fn prepare(&mut self, xid: &Xid, replaces: Option<TxId>) -> Result<()> {
+        if self.phase != Phase::Running {
+            return Err(Error::Invalid("the transaction is prepared already".into()));
+        }
+        if replaces.is_some() {
+            self.begin_writing();
+        }
+        let mut logged = None;
+        if self.redo.len() != 0 || self.redo_parts != 0 || replaces.is_some() {
+            let system = self.system.clone();
+            // A checkpoint knows where the changes begin in the log, or comes before them.
+            let inside = system.gate().enter();
+            self.append_part(&inside)?;
+            let record = PreparedRecord {
+                txid: self.txid,
+                replaces: replaces.unwrap_or(TxId(0)),
+                xid: xid.clone(),
+            };
+            logged = Some(system.log().append(KIND_PREPARED, &[&record.encode()])?);
+        }
+        self.phase = Phase::Prepared {
+            logged: logged.is_some(),
+        };
+        if let Some(participant) = &self.participant {
+            participant.shown.prepared.store(true, Ordering::Relaxed);
+        }
+        // It reads nothing more, so it keeps no old versions for itself.
+        self.drop_view();
+        match logged {
+            Some(lsn) => self.system.log().durable(lsn, self.system.durability()),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it is prepared, and neither committed nor being rolled back.
+    pub fn is_prepared(&self) -> bool {
+        matches!(self.phase, Phase::Prepared { .. })
+    }
+
+    /// Before anything of a prepared transaction is undone: its end is in the log. Returns the
+    /// record's end, if there is one.
+    pub(super) fn log_rollback(&mut self, _inside: &GateGuard<'_>) -> Result<Option<Lsn>> {
+        let Phase::Prepared { logged } = self.phase else {
+            return Ok(None);
+        };
+        let mut at = None;
+        if logged {
+            let record = encode_owner(self.txid);
+            at = Some(self.system.log().append(KIND_ROLLED_BACK, &[&record])?);
+        }
+        self.phase = Phase::RollingBack;
+        Ok(at)
+    }
+}
