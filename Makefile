@@ -64,6 +64,9 @@ verify-flight: build ## what the project promises, a line a point: held or not, 
 verify-transactions: build ## what transactions promise, a line a point: held or not, with its figure
 	@verify/transactions
 
+crash: library ## power lost at every moment of many workloads on a simulated disk (OPTIONS="--images N --seed S")
+	target/release/peregrine bench power-loss $(OPTIONS)
+
 catch-broken: ## builds that leave out a rule of isolation: each must be caught by the checker of histories
 	cargo test -p peregrine-suite --features broken --test histories --target-dir target/broken -- --nocapture
 
@@ -71,4 +74,4 @@ clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken
 
-.PHONY: help bench build library mariadb plugin test unit mtr compare sessions engines-funcs lint format verify-flight verify-transactions catch-broken clean
+.PHONY: help bench build library mariadb plugin test unit mtr compare sessions engines-funcs lint format verify-flight verify-transactions crash catch-broken clean

@@ -177,6 +177,9 @@ pub enum BenchAction {
     /// The process that `bench crash --target library` kills.
     #[command(hide = true)]
     CrashWriter(CrashWriterArguments),
+    /// Loses power after every I/O of many small workloads on a simulated disk, in six ways, and again
+    /// during the recoveries: every acknowledged change must be found, and nothing else.
+    PowerLoss(PowerLossArguments),
     /// Plays the published anomaly scripts at every isolation level, the deadlock of two sessions and
     /// the update of one row by two, on each engine, and prints who does what.
     Behaviour(BehaviourArguments),
@@ -208,6 +211,50 @@ pub struct HostArguments {
     /// Options for mariadbd, after `--`.
     #[arg(last = true, value_name = "MARIADBD OPTION")]
     pub options: Vec<String>,
+}
+
+/// What all proofs on a simulated disk take.
+#[derive(Debug, Args)]
+pub struct SimulationArguments {
+    /// Seed of the workloads and of what goes wrong.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Length of the workloads, in percent of the usual.
+    #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub size: u32,
+    /// Threads that work beside each other [default: one a core].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub threads: Option<u32>,
+}
+
+impl SimulationArguments {
+    /// The threads asked for, or one a core.
+    #[must_use]
+    pub fn threads(&self) -> u32 {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads
+            .unwrap_or_else(|| u32::try_from(cores()).unwrap_or(1))
+    }
+}
+
+/// How much power is lost.
+#[derive(Debug, Args)]
+pub struct PowerLossArguments {
+    /// Goes on with new workloads until there are so many crash images.
+    #[arg(long, default_value_t = 100_000)]
+    pub images: u64,
+    /// At least so many workloads.
+    #[arg(long, default_value_t = 108, value_parser = clap::value_parser!(u64).range(1..))]
+    pub workloads: u64,
+    /// Only the workload of this number, to see a failure again.
+    #[arg(long, value_name = "NUMBER")]
+    pub workload: Option<u64>,
+    /// Only this moment of the workload.
+    #[arg(long, value_name = "NUMBER", requires = "workload")]
+    pub moment: Option<u64>,
+    /// The simulation.
+    #[command(flatten)]
+    pub simulation: SimulationArguments,
 }
 
 /// How the bank works.

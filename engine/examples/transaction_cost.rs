@@ -57,6 +57,7 @@ fn measure(dir: &Path, time: Duration, wants: &dyn Fn(&str) -> bool) -> Result<(
         database_id: store.database_id(),
         segment_bytes: 64 << 20,
         stop: store.stop_flag().clone(),
+        background: true,
     };
     let log = Arc::new(Log::create(os, &dir.join("db/log"), options)?);
     let pool = Pool::new(256 << 20, store)?;

@@ -89,8 +89,10 @@ const LEAST_BYTES: u64 = 1 << 20;
 pub struct Database {
     shared: Arc<Shared>,
     tables: Arc<Tables>,
-    /// `None` only while the database is being closed.
+    /// `None` while the database is being closed, and where it has no threads.
     checkpointer: Option<Checkpointer>,
+    /// Where it has no threads: what a checkpoint needs.
+    source: Option<Arc<Source>>,
     dir: PathBuf,
 }
 
@@ -191,10 +193,14 @@ impl Database {
     }
 
     fn start_new(os: Arc<dyn Os>, dir: &Path, store: Store, options: Options) -> Result<Database> {
-        let log_options = LogOptions::new(store.database_id(), store.stop_flag().clone())
+        let mut log_options = LogOptions::new(store.database_id(), store.stop_flag().clone())
             .sized_for(options.log_bytes);
+        log_options.background = options.background;
+        if let Some(bytes) = options.log_segment_bytes {
+            log_options.segment_bytes = bytes;
+        }
         let log = Log::create(os, &dir.join(LOG_DIR), log_options)?;
-        let pool = Pool::new(options.pool_bytes, Arc::new(store))?;
+        let pool = pool_of(store, &options)?;
         let parts = Parts::new(pool, log, &options)?;
         let catalog = {
             let _inside = parts.system.gate().enter();
@@ -210,11 +216,12 @@ impl Database {
         meta: &Meta,
         options: Options,
     ) -> Result<Database> {
-        let pool = Pool::new(options.pool_bytes, Arc::new(store))?;
+        let pool = pool_of(store, &options)?;
         let catalog = Catalog::open(&pool, meta.catalog)?;
         let definitions = catalog.load()?;
         let store = pool.store();
-        let log_options = LogOptions::new(store.database_id(), store.stop_flag().clone());
+        let mut log_options = LogOptions::new(store.database_id(), store.stop_flag().clone());
+        log_options.background = options.background;
         let log = Log::open(os, &dir.join(LOG_DIR), log_options, meta.log_from())?;
         // Nothing was changed so far: a newer version's files stay as they are.
         store.cut_lost()?;
@@ -405,10 +412,23 @@ impl Database {
     /// # Errors
     /// [`Error::NoSpace`], after which work goes on from the checkpoint before; [`Error::Stopped`].
     pub fn checkpoint(&self) -> Result<()> {
+        if let Some(source) = &self.source {
+            let store = self.shared.registry.pool().store();
+            return checkpoint::checkpoint(store, &self.shared.log, &**source).map(drop);
+        }
         match &self.checkpointer {
             Some(checkpointer) => checkpointer.now(),
             None => Err(Error::Stopped("the database was closed".into())),
         }
+    }
+
+    /// Removes now what no snapshot can see any more. A database with threads of its own
+    /// ([`Options::background`]) does it by itself, and need not be asked.
+    ///
+    /// # Errors
+    /// I/O errors; what was not done is done by a later call.
+    pub fn purge(&self) -> Result<()> {
+        self.shared.system.purge_all()
     }
 
     /// Counters for monitoring.
@@ -430,7 +450,7 @@ impl Database {
             checkpoints: self
                 .checkpointer
                 .as_ref()
-                .map_or(0, |c| c.stats().completed),
+                .map_or(file.checkpoints, |c| c.stats().completed),
             commits: system.commits,
             rollbacks: system.rollbacks,
             rows_inserted: rows.inserted.load(Ordering::Relaxed),
@@ -487,6 +507,14 @@ fn check_options(options: &Options) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn pool_of(store: Store, options: &Options) -> Result<Arc<Pool>> {
+    let store = Arc::new(store);
+    match options.background {
+        true => Pool::new(options.pool_bytes, store),
+        false => Pool::without_thread(options.pool_bytes, store),
+    }
 }
 
 /// The layers of a database that is being opened.
@@ -572,6 +600,15 @@ impl Parts {
             self.pool.clone(),
         ));
         checkpoint::checkpoint(self.pool.store(), &shared.log, &*source)?;
+        if !options.background {
+            return Ok(Database {
+                shared,
+                tables,
+                checkpointer: None,
+                source: Some(source),
+                dir: dir.to_owned(),
+            });
+        }
         shared.system.start_purge()?;
         let triggers = Triggers {
             log_bytes: options.log_bytes,
@@ -583,6 +620,7 @@ impl Parts {
             shared,
             tables,
             checkpointer: Some(checkpointer),
+            source: None,
             dir: dir.to_owned(),
         })
     }

@@ -82,6 +82,14 @@ pub struct Options {
     pub log_bytes: u64,
     /// A checkpoint starts at least this often while there are changes. Default 5 minutes.
     pub checkpoint_interval: Duration,
+    /// Bytes of a log segment, when the database is created: a multiple of 4096, at least 16384.
+    /// Default: what suits [`Options::log_bytes`].
+    pub log_segment_bytes: Option<u64>,
+    /// Whether the database has threads of its own, which take checkpoints, purge, keep frames
+    /// free, and sync what nobody waits for. Default true. Without them nothing happens beside the
+    /// program's calls, so that a test can repeat it: the program calls
+    /// [`crate::Database::checkpoint`] and [`crate::Database::purge`] itself.
+    pub background: bool,
     /// The collations of the program, for columns whose [`crate::Column::collation`] is not 0.
     pub collations: Option<Arc<dyn Collations>>,
     /// What sessions execute, for reports of deadlocks; see [`crate::Transaction::set_session`].
@@ -104,6 +112,8 @@ impl Default for Options {
             lock_wait_timeout: Duration::from_secs(50),
             log_bytes: 512 << 20,
             checkpoint_interval: Duration::from_secs(300),
+            log_segment_bytes: None,
+            background: true,
             collations: None,
             statements: None,
             create: true,
@@ -122,6 +132,8 @@ impl std::fmt::Debug for Options {
             .field("lock_wait_timeout", &self.lock_wait_timeout)
             .field("log_bytes", &self.log_bytes)
             .field("checkpoint_interval", &self.checkpoint_interval)
+            .field("log_segment_bytes", &self.log_segment_bytes)
+            .field("background", &self.background)
             .field("collations", &self.collations.is_some())
             .field("statements", &self.statements.is_some())
             .field("create", &self.create)

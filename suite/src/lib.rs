@@ -16,5 +16,6 @@ pub mod report;
 pub mod results;
 pub mod runner;
 pub mod server;
+pub mod simulated;
 pub mod strain;
 pub mod target;

@@ -5,6 +5,7 @@ mod behaviour;
 mod crash;
 mod histories;
 mod host;
+mod power_loss;
 mod report;
 mod run;
 mod strain;
@@ -31,5 +32,6 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::HeldSnapshot(arguments) => strain::held_snapshot(arguments),
         BenchAction::Crash(arguments) => crash::run(arguments),
         BenchAction::CrashWriter(arguments) => crash::write(arguments),
+        BenchAction::PowerLoss(arguments) => power_loss::run(arguments),
     }
 }

@@ -123,7 +123,7 @@ pub fn check_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, report: &mut Report) -> 
         }
         Err(error) => report.problem(error.to_string()),
     }
-    let pool = Pool::new(POOL_BYTES, Arc::new(store))?;
+    let pool = Pool::without_thread(POOL_BYTES, Arc::new(store))?;
     if let Err(error) = check_trees(&pool, &meta, report) {
         report.problem(error.to_string());
     }

@@ -51,6 +51,8 @@ pub struct LogOptions {
     pub segment_bytes: u64,
     /// Shared with the store: a failed write or sync stops both.
     pub stop: Arc<StopFlag>,
+    /// Whether a thread syncs what nobody waits for, and makes segments ahead of time.
+    pub background: bool,
 }
 
 impl LogOptions {
@@ -60,6 +62,7 @@ impl LogOptions {
             database_id,
             segment_bytes: 64 << 20,
             stop,
+            background: true,
         }
     }
 
@@ -117,7 +120,7 @@ impl Log {
             options.database_id,
             options.segment_bytes,
         )?;
-        Log::start(&*os, segments, options.stop, 0, 0)
+        Log::start(&*os, segments, &options, 0, 0)
     }
 
     /// Opens the log and finds its valid end. `from` is the position that the last complete
@@ -154,7 +157,7 @@ impl Log {
         };
         let segments = Arc::into_inner(segments)
             .ok_or_else(|| Error::Internal("a reader outlived the log's opening".into()))?;
-        Log::start(&*os, segments, options.stop, end, epoch)
+        Log::start(&*os, segments, &options, end, epoch)
     }
 
     /// Reads the log of `dir` without changing anything, from `from` to its valid end.
@@ -176,11 +179,12 @@ impl Log {
         Ok(LogReader::new(segments, from.0, None))
     }
 
-    /// Writes the first record of this opening at `end`, and starts the background thread.
+    /// Writes the first record of this opening at `end`, and starts the background thread, if
+    /// there is to be one.
     fn start(
         os: &dyn Os,
         segments: Segments,
-        stop: Arc<StopFlag>,
+        options: &LogOptions,
         end: u64,
         before: u32,
     ) -> Result<Log> {
@@ -195,19 +199,26 @@ impl Log {
         tail.write(&segments, &opened, true)?;
         let now = end + opened.len() as u64;
         segments.sync(end, now)?;
-        let group = Arc::new(Group::new(Arc::new(segments), stop, epoch, tail, now));
+        let group = Arc::new(Group::new(
+            Arc::new(segments),
+            Arc::clone(&options.stop),
+            epoch,
+            tail,
+            now,
+        ));
         let background = Arc::new(Background::default());
-        let thread = std::thread::Builder::new().name("peregrine-log".into());
+        let start = || {
+            let thread = std::thread::Builder::new().name("peregrine-log".into());
+            let (group, background) = (Arc::clone(&group), Arc::clone(&background));
+            thread.spawn(move || keep_durable(&group, &background))
+        };
+        let thread = options.background.then(start).transpose();
         let thread = thread
-            .spawn({
-                let (group, background) = (Arc::clone(&group), Arc::clone(&background));
-                move || keep_durable(&group, &background)
-            })
             .map_err(|source| Error::io("start a thread for", group.segments.dir(), source))?;
         Ok(Log {
             group,
             background,
-            thread: Some(thread),
+            thread,
         })
     }
 

@@ -43,13 +43,23 @@ impl Pool {
     /// A pool of `bytes` (at least [`super::MIN_FRAMES`] pages' worth) above `store`. Beyond them it
     /// takes 64 bytes a page.
     pub fn new(bytes: usize, store: Arc<Store>) -> Result<Arc<Pool>> {
-        let core = Arc::new(Core::new(Frames::new(frames_for(bytes)?)?, store));
-        let provider = start_provider(&core)
+        let mut pool = Pool::alone(bytes, store)?;
+        let provider = start_provider(&pool.core)
             .map_err(|error| Error::io("start a thread for", "the buffer pool", error))?;
-        Ok(Arc::new(Pool {
-            core,
-            provider: Some(provider),
-        }))
+        pool.provider = Some(provider);
+        Ok(Arc::new(pool))
+    }
+
+    /// As [`Pool::new`], without a thread that keeps frames free: whoever needs one makes it.
+    pub fn without_thread(bytes: usize, store: Arc<Store>) -> Result<Arc<Pool>> {
+        Pool::alone(bytes, store).map(Arc::new)
+    }
+
+    fn alone(bytes: usize, store: Arc<Store>) -> Result<Pool> {
+        Ok(Pool {
+            core: Arc::new(Core::new(Frames::new(frames_for(bytes)?)?, store)),
+            provider: None,
+        })
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {

@@ -137,6 +137,22 @@ impl System {
         self.prune_step()
     }
 
+    /// Purges all that can be purged now, and gives back the memory and the pages that only that
+    /// needed: what the thread does once nothing is left. For those who have no such thread.
+    ///
+    /// # Errors
+    /// I/O errors; what was not done is done by a later call.
+    pub fn purge_all(&self) -> Result<()> {
+        while self.purge_step()? {}
+        self.give_back()
+    }
+
+    fn give_back(&self) -> Result<()> {
+        self.release_survivors();
+        let _inside = self.gate().enter();
+        self.streams().trim(self.pool())
+    }
+
     /// Where much has ended since the oldest transaction began, or a snapshot was taken, its
     /// statuses need not be kept one by one.
     fn summarise_ends(&self, low: TxId) {
@@ -221,12 +237,9 @@ fn run(system: &Weak<System>) {
             }
             Ok(false) => {
                 if !std::mem::replace(&mut trimmed, true) {
-                    system.release_survivors();
-                    let inside = system.gate().enter();
-                    if let Err(error) = system.streams().trim(system.pool()) {
+                    if let Err(error) = system.give_back() {
                         tracing::warn!(%error, "giving undo pages back failed");
                     }
-                    drop(inside);
                 }
                 IDLE
             }

@@ -160,6 +160,7 @@ pub fn log_options(store: &Store) -> LogOptions {
         database_id: store.database_id(),
         segment_bytes: 1 << 20,
         stop: store.stop_flag().clone(),
+        background: true,
     }
 }
 

@@ -1,0 +1,111 @@
+//! Calls that fail: which one, for how long, and how.
+
+use std::io;
+
+use super::random::{below, next};
+
+/// A call to the operating system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// Reading from a file.
+    Read,
+    /// Writing to a file.
+    Write,
+    /// Reserving space.
+    Allocate,
+    /// Setting a file's length.
+    Truncate,
+    /// Creating, renaming or removing a file.
+    Name,
+    /// Syncing a file or a directory.
+    Sync,
+}
+
+impl Call {
+    /// All calls that can fail.
+    pub const ALL: [Call; 6] = [
+        Call::Read,
+        Call::Write,
+        Call::Allocate,
+        Call::Truncate,
+        Call::Name,
+        Call::Sync,
+    ];
+
+    /// Its name in reports and on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Call::Read => "read",
+            Call::Write => "write",
+            Call::Allocate => "allocate",
+            Call::Truncate => "truncate",
+            Call::Name => "name",
+            Call::Sync => "sync",
+        }
+    }
+}
+
+/// The operations that an injected fault hits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultOn {
+    /// Writes, reservations, length changes, and changes of names.
+    Write,
+    /// File and directory syncs.
+    Sync,
+    /// Reads.
+    Read,
+    /// Any of them.
+    Any,
+    /// Calls of one kind.
+    Only(Call),
+    /// Calls that take space which was not taken before: those that a full disk refuses.
+    Growth,
+}
+
+impl FaultOn {
+    fn covers(self, call: Call, grows: bool) -> bool {
+        match self {
+            FaultOn::Write => !matches!(call, Call::Read | Call::Sync),
+            FaultOn::Sync => call == Call::Sync,
+            FaultOn::Read => call == Call::Read,
+            FaultOn::Any => true,
+            FaultOn::Only(only) => call == only,
+            FaultOn::Growth => grows,
+        }
+    }
+}
+
+/// A fault to come, or that has come.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    pub on: FaultOn,
+    /// Calls that it lets pass before.
+    pub after: u64,
+    pub once: bool,
+    pub kind: io::ErrorKind,
+}
+
+impl Fault {
+    /// Whether this call fails.
+    pub fn strikes(&mut self, call: Call, grows: bool) -> bool {
+        if !self.on.covers(call, grows) {
+            return false;
+        }
+        match self.after {
+            0 => true,
+            _ => {
+                self.after -= 1;
+                false
+            }
+        }
+    }
+}
+
+/// How many bytes of a failed write have been written all the same.
+pub fn written_in_vain(len: usize, state: &mut u64) -> usize {
+    match next(state) % 4 {
+        0 => below(state, len + 1) / 512 * 512,
+        1 => len,
+        _ => 0,
+    }
+}

@@ -1,0 +1,176 @@
+//! What a crash takes: of the writes and names since the last syncs, which have reached the device.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::content::{Change, Content};
+use super::disk::Disk;
+use super::names::NameChange;
+use super::random::{below, next, one_of};
+
+/// What a device writes whole or not at all: a sector of old disks, and of new ones.
+const SECTOR: usize = 512;
+const LARGE_SECTOR: usize = 4096;
+
+/// What becomes of what was not synced.
+///
+/// Whatever was synced stays. Names of one directory are lost from some moment on, as a file system
+/// with a journal does it, unless the kind says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// All of it is there: the process died, the machine did not.
+    Nothing,
+    /// All of it is gone.
+    Everything,
+    /// Of each file and directory, what came first is there.
+    Later,
+    /// Each write and each change of a name is there or not: they were reordered.
+    Some,
+    /// Each write is there, or gone, or torn between sectors of 512 bytes.
+    TornSectors,
+    /// Each write is there, or gone, or torn between sectors of 4 KiB.
+    TornBlocks,
+}
+
+impl Loss {
+    /// All kinds.
+    pub const ALL: [Loss; 6] = [
+        Loss::Nothing,
+        Loss::Everything,
+        Loss::Later,
+        Loss::Some,
+        Loss::TornSectors,
+        Loss::TornBlocks,
+    ];
+
+    /// Its name in reports and on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Loss::Nothing => "process-killed",
+            Loss::Everything => "all-lost",
+            Loss::Later => "later-lost",
+            Loss::Some => "reordered",
+            Loss::TornSectors => "torn-512",
+            Loss::TornBlocks => "torn-4096",
+        }
+    }
+
+    fn content(self, content: &Content, state: &mut u64) -> Content {
+        let mut bytes = content.durable.clone();
+        let changes = &content.unsynced;
+        match self {
+            // What a failed sync forgot is lost with the machine, not with the process.
+            Loss::Nothing => return Content::synced(content.live.clone()),
+            Loss::Everything => {}
+            Loss::Later => {
+                let kept = below(state, changes.len() + 1);
+                for (n, change) in changes.iter().take(kept).enumerate() {
+                    match n + 1 < kept {
+                        true => change.apply(&mut bytes),
+                        // The last one may have got halfway.
+                        false => first_part(change, state).apply(&mut bytes),
+                    }
+                }
+            }
+            Loss::Some => {
+                for change in changes {
+                    if one_of(state, 2) {
+                        change.apply(&mut bytes);
+                    }
+                }
+            }
+            Loss::TornSectors | Loss::TornBlocks => {
+                let unit = match self {
+                    Loss::TornSectors => SECTOR,
+                    _ => LARGE_SECTOR,
+                };
+                for change in changes {
+                    match next(state) % 4 {
+                        0 => {}
+                        1 => change.apply(&mut bytes),
+                        _ => change.apply_parts(&mut bytes, unit, || one_of(state, 2)),
+                    }
+                }
+            }
+        }
+        Content::synced(bytes)
+    }
+
+    /// Whether a change of a name is there.
+    fn keeps(
+        self,
+        change: &NameChange,
+        left: &mut BTreeMap<PathBuf, usize>,
+        state: &mut u64,
+    ) -> bool {
+        match self {
+            Loss::Nothing => true,
+            Loss::Everything => false,
+            Loss::Some => one_of(state, 2),
+            Loss::Later | Loss::TornSectors | Loss::TornBlocks => {
+                let left = left.entry(change.dir().to_owned()).or_default();
+                *left = left.saturating_sub(1);
+                *left > 0
+            }
+        }
+    }
+
+    /// The disk after a crash that takes this much, chosen by `seed`.
+    pub(super) fn strike(self, disk: &Disk, seed: u64) -> Disk {
+        let mut state = seed;
+        let mut names = (*disk.durable).clone();
+        // Of each directory so many changes stay, less one.
+        let mut left: BTreeMap<PathBuf, usize> = BTreeMap::new();
+        for change in disk.pending.iter() {
+            *left.entry(change.dir().to_owned()).or_default() += 1;
+        }
+        for count in left.values_mut() {
+            *count = 1 + below(&mut state, *count + 1);
+        }
+        for change in disk.pending.iter() {
+            if self.keeps(change, &mut left, &mut state) {
+                change.apply(&mut names);
+            }
+        }
+        let dirs = std::mem::take(&mut names.dirs);
+        names
+            .files
+            .retain(|path, _| path.parent().is_some_and(|dir| dirs.contains(dir)));
+        names.dirs = dirs;
+        let mut files = BTreeMap::new();
+        for &file in names.files.values() {
+            let Some(content) = disk.files.get(&file) else {
+                continue;
+            };
+            let content = match content.unsynced.is_empty() && !content.is_forgetful() {
+                true => Arc::clone(content),
+                false => Arc::new(self.content(content, &mut state)),
+            };
+            files.insert(file, content);
+        }
+        let names = Arc::new(names);
+        Disk {
+            files,
+            live: Arc::clone(&names),
+            durable: names,
+            pending: Arc::default(),
+            next_file: disk.next_file,
+        }
+    }
+}
+
+/// A change cut off behind some sector.
+fn first_part(change: &Change, state: &mut u64) -> Change {
+    match change {
+        Change::Write { offset, data } if !one_of(state, 2) => {
+            let sectors = (offset % SECTOR + data.len()).div_ceil(SECTOR);
+            let end = (below(state, sectors + 1) * SECTOR).saturating_sub(offset % SECTOR);
+            Change::Write {
+                offset: *offset,
+                data: data[..end.min(data.len())].into(),
+            }
+        }
+        other => other.clone(),
+    }
+}

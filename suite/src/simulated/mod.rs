@@ -1,0 +1,18 @@
+//! Durability on a simulated disk: power loss at every moment, calls that fail, damage.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `workload.rs` | small workloads of many kinds, by seed |
+//! | `player.rs` | plays one, and keeps the model beside it |
+//! | `model.rs`, `found.rs` | what must be there, and what is |
+//! | `image.rs` | a disk after a crash: checked, recovered, compared |
+//! | `power_loss.rs` | crashes at every moment of a workload and of recoveries |
+//! | `work.rs` | workloads shared out among threads |
+
+pub mod found;
+pub mod image;
+pub mod model;
+pub mod player;
+pub mod power_loss;
+pub mod work;
+pub mod workload;
