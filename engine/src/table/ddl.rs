@@ -77,6 +77,19 @@ fn durable(log: &Log, lsn: Lsn) -> Result<()> {
     log.durable(lsn, Durability::SyncAtCommit)
 }
 
+/// `None` where what is on disk is damaged: such a table goes too, and leaves the pages behind that
+/// can't be found.
+fn readable<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error @ Error::Corrupt { .. }) => {
+            tracing::warn!("pages of a table that goes stay in use: {error}");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 impl Tables {
     /// Creates a table.
     pub fn create(
@@ -331,11 +344,11 @@ impl Tables {
 
     /// Takes a table out of registry and catalog, and frees its pages. Nobody else is in a tree.
     fn remove(&self, definition: &Definition) -> Result<()> {
-        let trees = self.registry.trees_of(definition)?;
+        let trees = readable(self.registry.trees_of(definition))?;
         self.registry.remove(definition.id);
         self.catalog.remove(definition.id)?;
-        for tree in trees.all() {
-            tree.destroy()?;
+        for tree in trees.iter().flat_map(|trees| trees.all()) {
+            readable(tree.destroy())?;
         }
         Ok(())
     }
@@ -344,7 +357,7 @@ impl Tables {
     /// Nobody else is in a tree.
     fn replace_trees(&self, definition: &mut Definition) -> Result<()> {
         let old = self.registry.definition(definition.id)?;
-        let trees = self.registry.trees_of(&old)?;
+        let trees = readable(self.registry.trees_of(&old))?;
         self.create_trees(definition)?;
         self.catalog.put(definition)?;
         self.registry.replace(definition.clone())?;
@@ -352,8 +365,8 @@ impl Tables {
             state.set_rows(0);
             state.reset_auto(1);
         }
-        for tree in trees.all() {
-            tree.destroy()?;
+        for tree in trees.iter().flat_map(|trees| trees.all()) {
+            readable(tree.destroy())?;
         }
         Ok(())
     }

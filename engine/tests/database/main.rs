@@ -2,6 +2,7 @@
 
 mod ascii;
 mod auto_increment;
+mod damaged_tables;
 mod index_scans;
 mod inspection;
 mod judged_again;
