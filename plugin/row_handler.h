@@ -125,7 +125,6 @@ class RowHandler final : public handler {
   void raise_auto_increment();
   bool lock_auto_increment(bool *for_a_moment);
   void unlock_auto_increment();
-  bool count_rows(THD *thd, uint key, ulonglong *rows, int *error);
 
   TableShare *share_ = nullptr;
   peregrine_handle *handle_ = nullptr;

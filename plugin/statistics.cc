@@ -77,47 +77,44 @@ int RowHandler::analyze(THD *thd, HA_CHECK_OPT *) {
   return HA_ADMIN_OK;
 }
 
-/* Counts the entries of a key, reading each entry's row; true: interrupted. */
-bool RowHandler::count_rows(THD *thd, uint key, ulonglong *rows, int *error) {
-  *rows = 0;
-  *error = key == MAX_KEY ? ha_rnd_init(true) : ha_index_init(key, true);
-  if (*error) return false;
-  while (!*error) {
-    if (thd_killed(thd)) break;
-    if (key == MAX_KEY)
-      *error = ha_rnd_next(table->record[0]);
-    else
-      *error = *rows ? ha_index_next(table->record[0]) : ha_index_first(table->record[0]);
-    if (!*error) ++*rows;
-  }
-  ha_index_or_rnd_end();
-  if (*error == HA_ERR_END_OF_FILE) *error = 0;
-  return thd_killed(thd);
+namespace {
+/* CHECK TABLE, as the engine's calls know it. */
+struct Checking {
+  THD *thd;
+  const char *table;
+  uint problems;
+};
+}  // namespace
+
+static int check_interrupted(void *context) {
+  return thd_killed(static_cast<Checking *>(context)->thd) != 0;
+}
+
+/* The server shows a statement's warnings among the answers of CHECK TABLE. */
+static void check_problem(void *context, const char *text, size_t length) {
+  Checking *checking = static_cast<Checking *>(context);
+  checking->problems++;
+  push_warning_printf(checking->thd, Sql_condition::WARN_LEVEL_WARN, ER_NOT_KEYFILE, "%.*s",
+                      static_cast<int>(length), text);
+  sql_print_error("Peregrine: CHECK TABLE %s: %.*s", checking->table, static_cast<int>(length),
+                  text);
 }
 
 int RowHandler::check(THD *thd, HA_CHECK_OPT *) {
-  ulonglong rows, entries;
-  int error, result = HA_ADMIN_OK;
-  table->use_all_columns();
-  if (count_rows(thd, MAX_KEY, &rows, &error)) return HA_ADMIN_FAILED;
-  if (error) {
-    print_error(error, MYF(0));
-    return HA_ADMIN_CORRUPT;
+  Checking checking{thd, table->s->normalized_path.str, 0};
+  int code = peregrine_table_check(share_->table, check_interrupted, check_problem, &checking);
+  switch (code) {
+    case PEREGRINE_OK:
+      return HA_ADMIN_OK;
+    case PEREGRINE_END:
+      return HA_ADMIN_CORRUPT;
+    case PEREGRINE_INTERRUPTED:
+      /* The server says so by itself. */
+      return HA_ADMIN_FAILED;
+    default:
+      report_error(code, thd, table->s->table_name.str);
+      return HA_ADMIN_FAILED;
   }
-  for (uint k = 0; k < table->s->keys; k++) {
-    if (k == table->s->primary_key) continue;
-    if (count_rows(thd, k, &entries, &error)) return HA_ADMIN_FAILED;
-    if (error) {
-      print_error(error, MYF(0));
-      result = HA_ADMIN_CORRUPT;
-    } else if (entries != rows) {
-      push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_NOT_KEYFILE,
-                          "Key '%s' has %llu entries, the table has %llu rows",
-                          table->key_info[k].name.str, entries, rows);
-      result = HA_ADMIN_CORRUPT;
-    }
-  }
-  return result;
 }
 
 }  // namespace peregrine

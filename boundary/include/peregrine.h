@@ -229,6 +229,15 @@ int peregrine_table_rows_per_key(peregrine_table *table, uint32_t key, uint64_t 
 /* Samples the table's indexes anew. */
 int peregrine_table_analyze(peregrine_table *table);
 
+/* Takes note of something that is wrong in a table: a text in UTF-8, not NUL-terminated. */
+typedef void (*peregrine_problem)(void *context, const char *text, size_t length);
+
+/* Verifies a table's trees, rows and index entries as of now, while others use it. `interrupted` is
+   asked at every page whether to stop (not 0: PEREGRINE_INTERRUPTED); `problem` is called for
+   each problem at the end. PEREGRINE_END: there were some. */
+int peregrine_table_check(peregrine_table *table, int (*interrupted)(void *context),
+                          peregrine_problem problem, void *context);
+
 /* Takes `count` values of the form offset + k * increment, none above `max`. */
 int peregrine_table_reserve_auto_increment(peregrine_table *table, uint64_t count,
                                            uint64_t increment, uint64_t offset, uint64_t max,

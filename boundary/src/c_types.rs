@@ -60,6 +60,9 @@ pub type SortKey = unsafe extern "C" fn(u32, *const u8, usize, u32, *mut u8, usi
 /// `peregrine_statement`.
 pub type Statement = unsafe extern "C" fn(u64, *mut c_char, usize) -> usize;
 
+/// `peregrine_problem`.
+pub type Problem = unsafe extern "C" fn(*mut c_void, *const c_char, usize);
+
 /// `peregrine_check`.
 pub type Check = unsafe extern "C" fn(*mut c_void) -> i32;
 

@@ -21,3 +21,4 @@ pub mod record;
 pub mod row_calls;
 pub mod session;
 pub mod table;
+mod verify;

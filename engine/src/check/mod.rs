@@ -1,4 +1,5 @@
-//! Checking a closed database: checksums, tree order, and that rows and index entries agree.
+//! Checking a closed database, or a table in use (`open_table`): checksums, tree order, and that
+//! rows and index entries agree.
 //!
 //! What is checked is the last checkpoint's state, which is what recovery starts from, and that
 //! the log behind it can be read. Rows and entries that a transaction was changing at the
@@ -6,7 +7,10 @@
 //! them back first.
 #![forbid(unsafe_code)]
 
+mod open_table;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -104,7 +104,7 @@ impl Check<'_> {
                 match self.newest(image.value(i)) {
                     Ok(Newest::Live(payload)) => {
                         rows += 1;
-                        if let Err(error) = self.row(&key, payload) {
+                        if let Err(error) = check_row(&self.table, &key, payload) {
                             self.problem(&key, &error.to_string());
                         }
                     }
@@ -116,21 +116,6 @@ impl Check<'_> {
             more = tree.copy_next_leaf(&mut image)?;
         }
         Ok(rows)
-    }
-
-    fn row(&self, key: &[u8], payload: &[u8]) -> Result<()> {
-        let trees = self.table.trees.load();
-        let mut bytes = payload.to_vec();
-        large::bring_inside(&trees, &mut bytes)?;
-        let row = RowRef::new(&self.table.layout, key, &bytes)?;
-        let mut buffer = Vec::new();
-        for column in 0..self.table.layout.columns.len() {
-            if let Field::Outside(value) = row.field(column)? {
-                buffer.clear();
-                large::read(&trees, value, u64::MAX, &mut buffer)?;
-            }
-        }
-        Ok(())
     }
 
     /// Checks every live entry of an index against its row.
@@ -193,40 +178,79 @@ impl Check<'_> {
                 return wrong(format!("the entry leads to a deleted row {clustered:02x?}"))
             }
         };
-        large::bring_inside(&trees, &mut row)?;
-        let row = RowRef::new(&table.layout, clustered, &row)?;
-        let layout = table.key_layout(index)?;
-        let collated = |form| matches!(form, PartForm::Collated { .. });
-        if !layout.parts.iter().any(|p| collated(p.form)) {
-            let mut buffers = Vec::new();
-            let values = large::values(&table.layout, &trees, row, false, &mut buffers)?;
-            let (mut want_key, mut want) = (Vec::new(), Vec::new());
-            entry::encode(layout, &values, clustered, None, &mut want_key, &mut want)?;
-            if want_key != key || want != payload {
-                return wrong(format!("the entry differs from its row {clustered:02x?}"));
-            }
-            return Ok(());
-        }
-        buffer.decode(layout, usize::MAX, key, payload)?;
-        let found = EntryRef::new(&table.layout, layout, key, payload, buffer);
-        for part in &layout.parts {
-            if layout.entry_part(part.column).is_none() {
-                continue;
-            }
-            let (in_entry, in_row) = (found.get(part.column)?, row.get(part.column)?);
-            let same = match in_row {
-                Value::OutOfRow(len) => {
-                    matches!(in_entry, Value::Bytes(b) if b.len() as u64 == len)
-                }
-                _ => in_entry == in_row,
-            };
-            if !same {
-                return wrong(format!(
-                    "column {} is {in_entry:?} in the entry, {in_row:?} in its row {clustered:02x?}",
-                    table.layout.columns[part.column].column.name
-                ));
-            }
-        }
-        Ok(())
+        compare(table, index, key, payload, &mut row, buffer)
     }
+}
+
+/// Decodes every column of a row, and reads what stands outside.
+pub(super) fn check_row(table: &Table, key: &[u8], payload: &[u8]) -> Result<()> {
+    let trees = table.trees.load();
+    let mut bytes = payload.to_vec();
+    large::bring_inside(&trees, &mut bytes)?;
+    let row = RowRef::new(&table.layout, key, &bytes)?;
+    let mut buffer = Vec::new();
+    for column in 0..table.layout.columns.len() {
+        if let Field::Outside(value) = row.field(column)? {
+            buffer.clear();
+            large::read(&trees, value, u64::MAX, &mut buffer)?;
+        }
+    }
+    Ok(())
+}
+
+/// Compares an index entry with the row that it leads to, whose payload is brought inside.
+pub(super) fn compare(
+    table: &Table,
+    index: usize,
+    key: &[u8],
+    payload: &[u8],
+    row: &mut Vec<u8>,
+    buffer: &mut EntryBuffer,
+) -> Result<()> {
+    let wrong = |text: String| Err(Error::Internal(text));
+    let trees = table.trees.load();
+    let clustered = entry::clustered_key(key, payload)?;
+    large::bring_inside(&trees, row)?;
+    let row = RowRef::new(&table.layout, clustered, row)?;
+    let layout = table.key_layout(index)?;
+    let collated = |form| matches!(form, PartForm::Collated { .. });
+    if table.collations().is_some() || !layout.parts.iter().any(|p| collated(p.form)) {
+        let mut buffers = Vec::new();
+        let values = large::values(&table.layout, &trees, row, false, &mut buffers)?;
+        let (mut want_key, mut want) = (Vec::new(), Vec::new());
+        let collations = table.collations();
+        entry::encode(
+            layout,
+            &values,
+            clustered,
+            collations,
+            &mut want_key,
+            &mut want,
+        )?;
+        if want_key != key || want != payload {
+            return wrong(format!("the entry differs from its row {clustered:02x?}"));
+        }
+        return Ok(());
+    }
+    buffer.decode(layout, usize::MAX, key, payload)?;
+    let found = EntryRef::new(&table.layout, layout, key, payload, buffer);
+    for part in &layout.parts {
+        if layout.entry_part(part.column).is_none() {
+            continue;
+        }
+        let (in_entry, in_row) = (found.get(part.column)?, row.get(part.column)?);
+        let same = match in_row {
+            Value::OutOfRow(len) => {
+                matches!(in_entry, Value::Bytes(b) if b.len() as u64 == len)
+            }
+            _ => in_entry == in_row,
+        };
+        if !same {
+            return wrong(format!(
+                "column {} is {in_entry:?} in the entry, {in_row:?} in its row {clustered:02x?}",
+                table.layout.columns[part.column].column.name
+            ));
+        }
+    }
+    Ok(())
 }

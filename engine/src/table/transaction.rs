@@ -15,7 +15,7 @@ use crate::catalog::{DdlRecord, KIND_COUNTER};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};
 use crate::settings::Isolation;
-use crate::txn::{self, Committed};
+use crate::txn::{self, Committed, ReadView};
 
 pub use crate::txn::KillHandle;
 
@@ -294,6 +294,13 @@ impl Transaction {
                 }
             }
         }
+    }
+
+    /// What a check of a table reads by, at another level than SERIALIZABLE: its snapshot.
+    pub(crate) fn look_at(&mut self, table: &Table) -> Result<(&txn::Transaction, ReadView)> {
+        self.enter_table(table)?;
+        let view = self.inner.view();
+        Ok((&self.inner, view))
     }
 
     /// As [`Transaction::enter_table`], for what looks at no row: that can be done in a table that

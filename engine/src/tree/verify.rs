@@ -56,6 +56,46 @@ impl Tree {
         Ok(counts)
     }
 
+    /// Checks each node by itself, level by level, and that it takes the keys behind those of the node
+    /// before it: also while others change the tree. `look` is called for every node, and may end
+    /// the walk by an error.
+    pub fn verify_in_use(&self, look: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        for level in (0..=self.root_level()).rev() {
+            let mut from = Some(Vec::new());
+            while let Some(key) = from.take() {
+                look()?;
+                let guard: Option<SharedGuard<'_>> = self.latch_node(Route::Key(&key), level)?;
+                // The tree may have become lower.
+                let Some(guard) = guard else { break };
+                let page = Box::new(*guard.bytes());
+                drop(guard);
+                let node = Node::new(&page);
+                self.check_node(&page)?;
+                if node.lower_fence() > &key[..]
+                    || node.upper_fence().is_some_and(|upper| upper <= &key[..])
+                {
+                    return Err(self.core.corrupt(
+                        node.page_id(),
+                        format!("it is where the key {key:02x?} leads to, and does not take it"),
+                    ));
+                }
+                from = node.upper_fence().map(<[u8]>::to_vec);
+            }
+        }
+        Ok(())
+    }
+
+    /// What can be said of a node by itself.
+    fn check_node(&self, page: &Page) -> Result<()> {
+        let node = Node::new(page);
+        if page::get_u32(&page[..], page::TREE_ID) != self.id.0 {
+            let what = format!("a page of another tree within tree {}", self.id);
+            return Err(self.core.corrupt(node.page_id(), what));
+        }
+        node.validate_order()
+            .map_err(|what| self.core.corrupt(node.page_id(), what))
+    }
+
     fn verify_below(
         &self,
         expected: &Expected,
@@ -66,12 +106,7 @@ impl Tree {
         let node = Node::new(&page);
         let id = node.page_id();
         let wrong = |what: String| Err(self.core.corrupt(id, what));
-        if page::get_u32(&page[..], page::TREE_ID) != self.id.0 {
-            return wrong(format!("a page of another tree within tree {}", self.id));
-        }
-        if let Err(what) = node.validate_order() {
-            return wrong(what);
-        }
+        self.check_node(&page)?;
         if node.lower_fence() != expected.lower || node.upper_fence() != expected.upper.as_deref() {
             return wrong(format!(
                 "its parent gives it the keys from {:02x?} to {:02x?}, its fences say {:02x?} to {:02x?}",

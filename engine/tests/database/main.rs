@@ -2,6 +2,7 @@
 
 mod ascii;
 mod auto_increment;
+mod check_in_use;
 mod damaged_tables;
 mod index_scans;
 mod inspection;

@@ -1,0 +1,203 @@
+//! Checking a table while others use it.
+//!
+//! Each node of each tree is checked as it is when it is looked at: its order, and that it is the one
+//! that its parent leads to. Rows and index entries are those of one snapshot, so that what others
+//! change meanwhile makes no difference: every entry must lead to a row with the same values, and
+//! each index must have as many entries as there are rows. Pages that are in memory are not read
+//! from disk again; that is what the check of a closed database does.
+
+use std::sync::Arc;
+
+use super::table::{check_row, compare};
+use super::{Report, TableReport};
+use crate::db::Database;
+use crate::error::{Error, Result};
+use crate::row::entry::{self, EntryBuffer};
+use crate::settings::Isolation;
+use crate::table::{Table, Transaction};
+use crate::tree::{LeafImage, Position, Tree};
+use crate::txn::{Header, ReadView};
+
+impl Database {
+    /// Verifies a table while it is in use: its trees, its rows, and that each index has their
+    /// entries, as of now. `interrupted` is asked at every page. What is wrong goes into the report.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Interrupted`]; [`Error::Stopped`].
+    pub fn check_table(
+        &self,
+        name: &str,
+        interrupted: &dyn Fn() -> bool,
+        report: &mut Report,
+    ) -> Result<()> {
+        let mut txn = self.begin(Isolation::RepeatableRead);
+        check(&self.table(name)?, &mut txn, interrupted, report)
+    }
+}
+
+struct Check<'a> {
+    table: &'a Table,
+    txn: &'a crate::txn::Transaction,
+    view: ReadView,
+    interrupted: &'a dyn Fn() -> bool,
+    report: &'a mut Report,
+}
+
+/// What an error of a check means: a fault in the table, or that there is no more checking.
+fn fault(error: Error) -> Result<String> {
+    match error {
+        Error::Interrupted | Error::Stopped(_) => Err(error),
+        _ => Ok(error.to_string()),
+    }
+}
+
+/// Checks a table as a transaction sees it, which has not been used for anything else.
+/// `interrupted` is asked at every page.
+///
+/// # Errors
+/// [`Error::Interrupted`]; [`Error::Stopped`]; [`Error::NotFound`] for a table that is gone.
+fn check(
+    table: &Arc<Table>,
+    txn: &mut Transaction,
+    interrupted: &dyn Fn() -> bool,
+    report: &mut Report,
+) -> Result<()> {
+    let (txn, view) = txn.look_at(table)?;
+    let mut check = Check {
+        table,
+        txn,
+        view,
+        interrupted,
+        report,
+    };
+    let trees = table.trees.load_full();
+    let name = table.name();
+    let mut sound = Vec::new();
+    for tree in trees.all() {
+        sound.push(check.structure(tree, &name)?);
+    }
+    // Behind a fault of the tree that rows are in, and that entries lead to, there is nothing to
+    // compare.
+    if sound[0] {
+        let mut found = TableReport {
+            name,
+            ..TableReport::default()
+        };
+        found.rows = check.rows(&trees.clustered, &found.name)?;
+        for (n, index) in table.schema().indexes.iter().enumerate() {
+            if !sound[n + 1] {
+                continue;
+            }
+            let entries = check.entries(&trees.clustered, &trees.indexes[n], n + 1, &index.name)?;
+            if entries != found.rows {
+                check.report.problem(format!(
+                    "table {}: index {} has {entries} entries for {} rows",
+                    found.name, index.name, found.rows
+                ));
+            }
+            found.indexes.push((index.name.clone(), entries));
+        }
+        report.tables.push(found);
+    }
+    Ok(())
+}
+
+impl Check<'_> {
+    fn go_on(&self) -> Result<()> {
+        match (self.interrupted)() {
+            true => Err(Error::Interrupted),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks the nodes of a tree; false: there is a fault.
+    fn structure(&mut self, tree: &Tree, name: &str) -> Result<bool> {
+        let (interrupted, report) = (self.interrupted, &mut *self.report);
+        let result = tree.verify_in_use(&mut || {
+            report.pages += 1;
+            match interrupted() {
+                true => Err(Error::Interrupted),
+                false => Ok(()),
+            }
+        });
+        if let Err(error) = result {
+            let text = fault(error)?;
+            self.report.problem(format!("table {name}: {text}"));
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Appends the payload of a record that the snapshot has; false: it has none.
+    fn see(&self, tree: &Tree, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        out.clear();
+        let found = self.txn.read(tree, key, &self.view, |payload| {
+            out.extend_from_slice(payload)
+        })?;
+        Ok(found.is_some())
+    }
+
+    /// Shows every record of the snapshot to `look`; gives their number.
+    fn each(
+        &mut self,
+        tree: &Tree,
+        what: &str,
+        mut look: impl FnMut(&Self, &[u8], &[u8]) -> Result<()>,
+    ) -> Result<u64> {
+        let mut seen = 0;
+        let mut image = LeafImage::new();
+        let (mut key, mut payload) = (Vec::new(), Vec::new());
+        let mut more = tree.copy_leaf(Position::First, &mut image)?;
+        while more {
+            self.go_on()?;
+            for i in 0..image.count() {
+                image.key(i, &mut key);
+                let outcome = Header::decode(image.value(i))
+                    .and_then(|_| self.see(tree, &key, &mut payload))
+                    .and_then(|found| {
+                        seen += u64::from(found);
+                        match found {
+                            true => look(self, &key, &payload),
+                            false => Ok(()),
+                        }
+                    });
+                if let Err(error) = outcome {
+                    let text = fault(error)?;
+                    self.report
+                        .problem(format!("{what}: key {key:02x?}: {text}"));
+                }
+            }
+            more = tree.copy_next_leaf(&mut image)?;
+        }
+        Ok(seen)
+    }
+
+    /// Decodes every column of every row, and reads what stands outside.
+    fn rows(&mut self, tree: &Tree, name: &str) -> Result<u64> {
+        self.each(tree, &format!("table {name}"), |check, key, payload| {
+            check_row(check.table, key, payload)
+        })
+    }
+
+    /// Checks every entry of an index against its row.
+    fn entries(
+        &mut self,
+        clustered: &Tree,
+        tree: &Tree,
+        index: usize,
+        index_name: &str,
+    ) -> Result<u64> {
+        let mut row = Vec::new();
+        let mut buffer = EntryBuffer::default();
+        let what = format!("table {}: index {index_name}", self.table.name());
+        self.each(tree, &what, |check, key, payload| {
+            let leads_to = entry::clustered_key(key, payload)?;
+            if !check.see(clustered, leads_to, &mut row)? {
+                return Err(Error::Internal(format!(
+                    "the entry leads to no row {leads_to:02x?}"
+                )));
+            }
+            compare(check.table, index, key, payload, &mut row, &mut buffer)
+        })
+    }
+}
