@@ -49,9 +49,9 @@ int RowHandler::create(const char *name, TABLE *form, HA_CREATE_INFO *info) {
   TableLayout layout(form);
   if (!layout.refused().empty()) return refuse(layout.refused().c_str());
   std::string engine_name = table_name(name);
-  int code = peregrine_table_create(engine, engine_name.data(), engine_name.size(),
-                                    layout.definition(), info->auto_increment_value, locking,
-                                    is_temporary(engine_name));
+  int code =
+      peregrine_table_create(engine, engine_name.data(), engine_name.size(), layout.definition(),
+                             info->auto_increment_value, locking, is_temporary(engine_name));
   return report_error(code, thd, name);
 }
 

@@ -51,10 +51,15 @@ int server_error(int code, THD *thd, int end) {
       return HA_ERR_TABLE_DEF_CHANGED;
     case PEREGRINE_NO_SPACE:
       log_error("disk full");
-      return HA_ERR_RECORD_FILE_FULL;
+      /* The server's own text names the table; this one the file. */
+      if (thd)
+        push_warning(thd, Sql_condition::WARN_LEVEL_WARN, ER_DISK_FULL,
+                     last_error_text().c_ptr_safe());
+      return ENOSPC;
     case PEREGRINE_CORRUPT:
+      /* No HA_ERR_CRASHED: its text names no page, and advises a repair that there is not. */
       log_error("corruption");
-      return HA_ERR_CRASHED;
+      break;
     case PEREGRINE_IO:
     case PEREGRINE_FORMAT:
     case PEREGRINE_STOPPED:
@@ -69,9 +74,19 @@ int server_error(int code, THD *thd, int end) {
 
 int report_error(int code, THD *thd, const char *table) {
   int error = server_error(code, thd);
-  if (error > kFirstOwnError && thd && !thd->is_error()) {
+  if (!thd || thd->is_error()) return error;
+  if (is_prefix(table, "./")) table += 2;
+  if (error == ENOSPC)
+    my_printf_error(ER_DISK_FULL, "Table %s: %s", MYF(0), table, last_error_text().c_ptr_safe());
+  else if (error > kFirstOwnError)
     my_printf_error(ER_GET_ERRMSG, "Table %s: %s", MYF(0), table, last_error_text().c_ptr_safe());
-  }
+  return error;
+}
+
+int report_session_error(int code, THD *thd, uint number) {
+  int error = server_error(code, thd);
+  if ((error == ENOSPC || error > kFirstOwnError) && thd && !thd->is_error())
+    my_printf_error(number, "Peregrine: %s", MYF(0), last_error_text().c_ptr_safe());
   return error;
 }
 

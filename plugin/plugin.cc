@@ -10,6 +10,8 @@
 #include "row_handler.h"
 #include "transactions.h"
 
+#include <signal.h>
+
 namespace peregrine {
 
 handlerton *hton = nullptr;
@@ -140,10 +142,18 @@ static void drop_database(handlerton *, char *path) {
 
 static int drop_table(handlerton *, const char *path) {
   std::string name = table_name(path);
-  return server_error(peregrine_table_drop(engine, name.data(), name.size()), current_thd);
+  return report_error(peregrine_table_drop(engine, name.data(), name.size()), current_thd, path);
+}
+
+/* A write beyond the limit on the size of files shall be an error, and not the end of the server.
+ */
+static void ignore_file_size_signal() {
+  struct sigaction now;
+  if (sigaction(SIGXFSZ, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) signal(SIGXFSZ, SIG_IGN);
 }
 
 static int start(void *p) {
+  ignore_file_size_signal();
   hton = static_cast<handlerton *>(p);
   peregrine_options options{};
   options.directory =

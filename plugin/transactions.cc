@@ -58,7 +58,7 @@ int begin_statement(THD *thd, Connection *connection) {
   if (connection->in_statement) return 0;
   int code = peregrine_statement_start(connection->session, isolation_of(thd),
                                        lock_wait_seconds(thd), statement_began(thd));
-  if (unlikely(code != PEREGRINE_OK)) return server_error(code, thd);
+  if (unlikely(code != PEREGRINE_OK)) return report_session_error(code, thd, ER_GET_ERRMSG);
   connection->in_statement = true;
   /* A statement that was killed before this begins with its session interrupted already. */
   if (unlikely(thd_kill_level(thd) != THD_IS_NOT_KILLED))
@@ -86,7 +86,7 @@ static int commit(handlerton *, THD *thd, bool all) {
   connection->in_statement = false;
   int code = all || !in_long_transaction(thd) ? peregrine_session_commit(connection->session)
                                               : peregrine_statement_end(connection->session);
-  return server_error(code, thd);
+  return report_session_error(code, thd, ER_ERROR_DURING_COMMIT);
 }
 
 static int rollback(handlerton *, THD *thd, bool all) {
@@ -95,7 +95,7 @@ static int rollback(handlerton *, THD *thd, bool all) {
   connection->in_statement = false;
   int code = all || !in_long_transaction(thd) ? peregrine_session_rollback(connection->session)
                                               : peregrine_statement_rollback(connection->session);
-  return server_error(code, thd);
+  return report_session_error(code, thd, ER_ERROR_DURING_ROLLBACK);
 }
 
 static int close_connection(handlerton *, THD *thd) {
@@ -119,21 +119,23 @@ static int savepoint_set(handlerton *, THD *thd, void *place) {
   uint64_t number = 0;
   int code = peregrine_savepoint_set(connection->session, &number);
   static_cast<Savepoint *>(place)->number = number;
-  return server_error(code, thd);
+  return report_session_error(code, thd, ER_GET_ERRMSG);
 }
 
 static int savepoint_rollback(handlerton *, THD *thd, void *place) {
   Connection *connection = existing_connection(thd);
   if (!connection) return HA_ERR_WRONG_COMMAND;
   ulonglong number = static_cast<Savepoint *>(place)->number;
-  return server_error(peregrine_savepoint_rollback(connection->session, number), thd);
+  int code = peregrine_savepoint_rollback(connection->session, number);
+  return report_session_error(code, thd, ER_ERROR_DURING_ROLLBACK);
 }
 
 static int savepoint_release(handlerton *, THD *thd, void *place) {
   Connection *connection = existing_connection(thd);
   if (!connection) return HA_ERR_WRONG_COMMAND;
   ulonglong number = static_cast<Savepoint *>(place)->number;
-  return server_error(peregrine_savepoint_release(connection->session, number), thd);
+  int code = peregrine_savepoint_release(connection->session, number);
+  return report_session_error(code, thd, ER_GET_ERRMSG);
 }
 
 static bool can_release_metadata_locks(handlerton *, THD *) {
@@ -146,7 +148,7 @@ static int start_consistent_snapshot(handlerton *, THD *thd) {
   int code = peregrine_session_snapshot(connection->session, isolation_of(thd),
                                         lock_wait_seconds(thd), statement_began(thd));
   if (code == PEREGRINE_OK) trans_register_ha(thd, true, hton, 0);
-  return server_error(code, thd);
+  return report_session_error(code, thd, ER_GET_ERRMSG);
 }
 
 static void kill_query(handlerton *, THD *thd, thd_kill_levels) {

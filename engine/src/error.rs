@@ -22,7 +22,8 @@ pub enum Error {
         /// The system's answer.
         source: std::sync::Arc<std::io::Error>,
     },
-    /// No space is left on the device. The statement fails; work goes on when there is space again.
+    /// No space is left on the device, or the file may not grow (a quota, a limit on the size of
+    /// files). The statement fails; work goes on when there is space again.
     #[error("no space left on the device of {}", path.display())]
     NoSpace {
         /// The file that could not grow.
@@ -113,9 +114,9 @@ impl Error {
     pub fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         let path = path.into();
         match source.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                Error::NoSpace { path }
-            }
+            std::io::ErrorKind::StorageFull
+            | std::io::ErrorKind::QuotaExceeded
+            | std::io::ErrorKind::FileTooLarge => Error::NoSpace { path },
             _ => Error::Io {
                 action,
                 path,
