@@ -109,10 +109,7 @@ pub unsafe extern "C" fn peregrine_engine_open(
                 statements: options
                     .statement
                     .map(|statement| Arc::new(ServerStatements(statement)) as Arc<dyn Statements>),
-                create: true,
-                drop_on_open: None,
-                #[cfg(feature = "broken")]
-                broken: None,
+                ..Options::default()
             },
         )?;
         let engine = Arc::new(Engine {
