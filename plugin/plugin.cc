@@ -20,6 +20,7 @@ peregrine_engine *engine = nullptr;
 static ulonglong buffer_pool_size;
 static ulonglong log_size;
 static uint checkpoint_interval;
+static uint recovery_target_seconds;
 static ulong flush_log_at_trx_commit;
 
 static void update_flush(MYSQL_THD, st_mysql_sys_var *, void *place, const void *value) {
@@ -42,6 +43,13 @@ static MYSQL_SYSVAR_UINT(checkpoint_interval, checkpoint_interval,
                          PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                          "Seconds after which a checkpoint starts while there are changes", nullptr,
                          nullptr, 300, 1, 86400, 0);
+
+static MYSQL_SYSVAR_UINT(recovery_target_seconds, recovery_target_seconds,
+                         PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                         "Seconds that recovery after a crash may take: checkpoints start as early "
+                         "as that needs, going by how fast the last recoveries were. 0: however "
+                         "long peregrine_log_size takes",
+                         nullptr, nullptr, 60, 0, 3600, 0);
 
 static MYSQL_SYSVAR_ULONG(
     flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_RQCMDARG,
@@ -108,6 +116,7 @@ st_mysql_sys_var *system_variables[] = {
     MYSQL_SYSVAR(buffer_pool_size),
     MYSQL_SYSVAR(log_size),
     MYSQL_SYSVAR(checkpoint_interval),
+    MYSQL_SYSVAR(recovery_target_seconds),
     MYSQL_SYSVAR(flush_log_at_trx_commit),
     MYSQL_SYSVAR(lock_wait_timeout),
     MYSQL_SYSVAR(rollback_on_timeout),
@@ -161,6 +170,7 @@ static int start(void *p) {
   options.pool_bytes = buffer_pool_size;
   options.log_bytes = log_size;
   options.checkpoint_seconds = checkpoint_interval;
+  options.recovery_target_seconds = recovery_target_seconds;
   options.flush_log_at_commit = static_cast<uint32_t>(flush_log_at_trx_commit);
   options.lock_wait_seconds = 50;
   options.sort_key = peregrine_plugin_sort_key;

@@ -81,6 +81,7 @@ typedef struct peregrine_options {
   uint64_t pool_bytes;
   uint64_t log_bytes;
   uint64_t checkpoint_seconds;
+  uint64_t recovery_target_seconds; /* 0: however long log_bytes take */
   uint32_t flush_log_at_commit; /* 1 sync at commit, 2 write at commit, 0 write each second */
   uint32_t lock_wait_seconds;
   peregrine_sort_key sort_key;
@@ -494,7 +495,7 @@ void peregrine_handle_reset(peregrine_handle *handle);
 #ifdef __cplusplus
 }
 
-static_assert(sizeof(peregrine_options) == 56, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_options) == 64, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_counters) == 216, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_column) == 48, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key_part) == 20, "as in boundary/src/c_types.rs");

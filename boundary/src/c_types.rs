@@ -77,6 +77,8 @@ pub struct EngineOptions {
     pub log_bytes: u64,
     /// Seconds after which a checkpoint starts.
     pub checkpoint_seconds: u64,
+    /// Seconds that an open after a crash may take; 0: however long `log_bytes` take.
+    pub recovery_target_seconds: u64,
     /// 0, 1 or 2.
     pub flush_log_at_commit: u32,
     /// Seconds.
@@ -329,7 +331,7 @@ pub struct DeadlockInfo {
 }
 
 const _: () = {
-    assert!(size_of::<EngineOptions>() == 56);
+    assert!(size_of::<EngineOptions>() == 64);
     assert!(size_of::<Counters>() == 216);
     assert!(size_of::<ColumnDefinition>() == 48);
     assert!(size_of::<KeyPartDefinition>() == 20);

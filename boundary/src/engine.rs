@@ -104,6 +104,7 @@ pub unsafe extern "C" fn peregrine_engine_open(
                 durability: durability(options.flush_log_at_commit)?,
                 lock_wait_timeout: Duration::from_secs(options.lock_wait_seconds.into()),
                 log_bytes: options.log_bytes,
+                recovery_target: Duration::from_secs(options.recovery_target_seconds),
                 checkpoint_interval: Duration::from_secs(options.checkpoint_seconds),
                 collations: Some(Arc::new(ServerCollations::new(collations))),
                 statements: options

@@ -196,6 +196,12 @@ pub enum BenchAction {
     LargeTransaction(LargeTransactionArguments),
     /// A reader's snapshot held open while writers update the same rows again and again.
     HeldSnapshot(HeldSnapshotArguments),
+    /// Checkpoint after checkpoint beside writers at full load: how long their transactions take, and
+    /// whose the pauses are. One line a target; exit status 1 when the engine made them pause.
+    CheckpointStalls(CheckpointStallsArguments),
+    /// A server killed at full load, when its log is longest: ready again in the time that
+    /// peregrine_recovery_target_seconds says.
+    RecoveryTime(RecoveryTimeArguments),
 }
 
 /// The private server of a command; it lies in a new directory under target/bench, which is kept when
@@ -352,6 +358,61 @@ pub struct HeldSnapshotArguments {
     /// seconds.
     #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
     pub patience: f64,
+    /// The server.
+    #[command(flatten)]
+    pub host: HostArguments,
+}
+
+/// How checkpoints meet writers.
+#[derive(Debug, Args)]
+pub struct CheckpointStallsArguments {
+    /// library (in this process) and server (a private one).
+    #[arg(long, value_delimiter = ',', default_value = "library,server")]
+    pub targets: Vec<String>,
+    /// Rows of the table.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub rows: u32,
+    /// Writers.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub writers: u32,
+    /// How long, in seconds, for each target.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub duration: f64,
+    /// From the end of a checkpoint to the beginning of the next, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
+    pub between: f64,
+    /// A transaction that takes longer is a pause, in milliseconds.
+    #[arg(long, value_name = "MILLISECONDS", default_value = "100", value_parser = seconds)]
+    pub limit: f64,
+    /// The server, and the cache of the library too.
+    #[command(flatten)]
+    pub host: HostArguments,
+}
+
+/// When and how often the server is killed.
+#[derive(Debug, Args)]
+pub struct RecoveryTimeArguments {
+    /// Seconds from start to ready that are asked for: peregrine_recovery_target_seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub target: u32,
+    /// Kills.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub kills: u32,
+    /// The longest that the writers write before a kill, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub duration: f64,
+    /// Rows of the table.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub rows: u32,
+    /// Writers.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub writers: u32,
+    /// Neighbouring rows that one statement updates.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub rows_a_statement: u32,
+    /// Rows that another transaction has inserted, and not committed, at each kill.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
+    pub open_rows: u32,
     /// The server.
     #[command(flatten)]
     pub host: HostArguments,

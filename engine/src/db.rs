@@ -7,11 +7,12 @@ mod inspection;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use self::checkpoint_source::Source;
 pub use self::inspection::{Deadlock, Inspection, Lock, NamedRow, MOST_LOCKS};
 use crate::catalog::Catalog;
-use crate::checkpoint::{self, Checkpointer, Triggers};
+use crate::checkpoint::{self, Checkpointer, ReplayPace, Triggers};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions};
 use crate::os::{Os, RealOs};
@@ -33,6 +34,9 @@ pub(crate) const LOG_DIR: &str = "log";
 
 /// Least bytes of the buffer pool, and of the log between checkpoints.
 const LEAST_BYTES: u64 = 1 << 20;
+
+/// Longest time for a recovery that can be asked for.
+const LONGEST_RECOVERY: Duration = Duration::from_secs(3600);
 
 /// An open database: a directory that this process alone uses. Share it in an [`Arc`].
 ///
@@ -506,6 +510,14 @@ fn check_options(options: &Options) -> Result<()> {
             )));
         }
     }
+    let target = options.recovery_target;
+    if !target.is_zero() && !(Duration::from_secs(1)..=LONGEST_RECOVERY).contains(&target) {
+        return Err(Error::Invalid(format!(
+            "recovery_target must be 0 (none) or from 1 s to {} s, not {} s",
+            LONGEST_RECOVERY.as_secs(),
+            target.as_secs_f64()
+        )));
+    }
     Ok(())
 }
 
@@ -567,6 +579,8 @@ impl Parts {
             numbers: numbers.into(),
         });
         let mut prepared = None;
+        let mut replay_pace = meta.map_or_else(ReplayPace::default, |meta| meta.replay_pace);
+        let began = Instant::now();
         if let Some(meta) = meta {
             let replayed = recovery::recover(&self.system, &tables, &self.log, meta)?;
             tracing::info!(
@@ -600,6 +614,11 @@ impl Parts {
             self.pool.clone(),
         ));
         checkpoint::checkpoint(self.pool.store(), &shared.log, &*source)?;
+        if let Some(meta) = meta {
+            let bytes = shared.log.end().0.saturating_sub(meta.log_from().0);
+            replay_pace = replay_pace.measured(bytes, began.elapsed());
+        }
+        source.set_replay_pace(replay_pace);
         if !options.background {
             return Ok(Database {
                 shared,
@@ -613,6 +632,8 @@ impl Parts {
         let triggers = Triggers {
             log_bytes: options.log_bytes,
             interval: options.checkpoint_interval,
+            recovery_target: Some(options.recovery_target).filter(|target| !target.is_zero()),
+            replay_pace,
         };
         let store = self.pool.store().clone();
         let checkpointer = Checkpointer::start(store, shared.log.clone(), source, triggers)?;

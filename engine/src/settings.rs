@@ -80,6 +80,11 @@ pub struct Options {
     pub lock_wait_timeout: Duration,
     /// Bytes of log after which a checkpoint starts. At least 1 MiB. Default 512 MiB.
     pub log_bytes: u64,
+    /// How long an open after a crash may take: a checkpoint starts when the log since the last one
+    /// would take longer, going by how fast the last recoveries were. A transaction that runs for
+    /// long can make it longer all the same. From 1 s to 3600 s, or zero: however long
+    /// [`Options::log_bytes`] take. Default 60 s.
+    pub recovery_target: Duration,
     /// A checkpoint starts at least this often while there are changes. Default 5 minutes.
     pub checkpoint_interval: Duration,
     /// Bytes of a log segment, when the database is created: a multiple of 4096, at least 16384.
@@ -111,6 +116,7 @@ impl Default for Options {
             durability: Durability::default(),
             lock_wait_timeout: Duration::from_secs(50),
             log_bytes: 512 << 20,
+            recovery_target: Duration::from_secs(60),
             checkpoint_interval: Duration::from_secs(300),
             log_segment_bytes: None,
             background: true,
@@ -131,6 +137,7 @@ impl std::fmt::Debug for Options {
             .field("durability", &self.durability)
             .field("lock_wait_timeout", &self.lock_wait_timeout)
             .field("log_bytes", &self.log_bytes)
+            .field("recovery_target", &self.recovery_target)
             .field("checkpoint_interval", &self.checkpoint_interval)
             .field("log_segment_bytes", &self.log_segment_bytes)
             .field("background", &self.background)

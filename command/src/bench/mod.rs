@@ -2,6 +2,7 @@
 
 mod bank;
 mod behaviour;
+mod checkpoints;
 mod crash;
 mod histories;
 mod host;
@@ -30,6 +31,8 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Contention(arguments) => strain::contention(arguments),
         BenchAction::LargeTransaction(arguments) => strain::large_transaction(arguments),
         BenchAction::HeldSnapshot(arguments) => strain::held_snapshot(arguments),
+        BenchAction::CheckpointStalls(arguments) => checkpoints::stalls(arguments),
+        BenchAction::RecoveryTime(arguments) => checkpoints::recovery_time(arguments),
         BenchAction::Crash(arguments) => crash::run(arguments),
         BenchAction::CrashWriter(arguments) => crash::write(arguments),
         BenchAction::PowerLoss(arguments) => power_loss::run(arguments),

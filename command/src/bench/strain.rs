@@ -17,7 +17,8 @@ const KEPT: f64 = 0.8;
 /// Within how many milliseconds a closed ring's victim must know of it.
 const AT_ONCE_MS: f64 = 1_000.0;
 
-fn status(held: bool) -> ExitCode {
+/// Exit status 0 or 1.
+pub fn status(held: bool) -> ExitCode {
     if held {
         ExitCode::SUCCESS
     } else {

@@ -9,8 +9,10 @@
 //! |---|---|
 //! | `sequence.rs` | one checkpoint, step by step |
 //! | `mod.rs` | the thread, and what makes it run one |
+//! | `recovery_time.rs` | how much log a recovery can take on in the time that it may take |
 #![forbid(unsafe_code)]
 
+mod recovery_time;
 mod sequence;
 #[cfg(test)]
 mod tests;
@@ -23,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+pub use self::recovery_time::ReplayPace;
 pub use self::sequence::{checkpoint, CheckpointReport};
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
@@ -75,6 +78,20 @@ pub struct Triggers {
     pub log_bytes: u64,
     /// Time since the last one, if anything was logged.
     pub interval: Duration,
+    /// So much log that recovery takes longer than this.
+    pub recovery_target: Option<Duration>,
+    /// How fast recovery is.
+    pub replay_pace: ReplayPace,
+}
+
+impl Triggers {
+    /// Bytes of log after which a checkpoint starts, when so many came together during the last one.
+    fn log_limit(&self, meanwhile: u64) -> u64 {
+        self.recovery_target.map_or(self.log_bytes, |target| {
+            let limit = self.replay_pace.log_limit(target, meanwhile);
+            limit.min(self.log_bytes)
+        })
+    }
 }
 
 /// What the checkpointer has done.
@@ -121,6 +138,8 @@ struct State {
     began_at: Instant,
     /// Not before then, by itself.
     not_before: Option<Instant>,
+    /// Bytes logged while the last one ran.
+    meanwhile: u64,
     /// Where the log ended at the beginning of the time in which little may be logged.
     quiet_from: (Lsn, Instant),
 }
@@ -145,6 +164,7 @@ impl Checkpointer {
                 log_end: log.end(),
                 began_at: Instant::now(),
                 not_before: None,
+                meanwhile: 0,
                 quiet_from: (log.end(), Instant::now()),
             }),
             changed: Condvar::new(),
@@ -247,7 +267,7 @@ impl State {
             return false;
         }
         let logged = log.end().0.saturating_sub(self.log_end.0);
-        logged >= self.triggers.log_bytes
+        logged >= self.triggers.log_limit(self.meanwhile)
             || (logged > 0 && self.began_at.elapsed() >= self.triggers.interval)
             || (logged >= log.segment_bytes() && quiet)
             || (logged < LITTLE && self.began_at.elapsed() >= SHRINK && store.is_slack())
@@ -288,6 +308,7 @@ fn run(shared: &Shared, store: &Store, source: &dyn CheckpointSource) {
             Ok(report) => {
                 tracing::debug!("checkpoint: {report:?}");
                 state.log_end = report.log_end;
+                state.meanwhile = shared.log.end().0.saturating_sub(report.log_end.0);
                 state.stats.completed += 1;
                 state.stats.last = Some(report);
                 (state.stats.error, state.not_before) = (None, None);

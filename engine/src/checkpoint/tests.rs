@@ -147,6 +147,8 @@ fn triggers(log_bytes: u64) -> Triggers {
     Triggers {
         log_bytes,
         interval: Duration::from_secs(3600),
+        recovery_target: None,
+        replay_pace: ReplayPace::default(),
     }
 }
 
@@ -236,8 +238,8 @@ fn log_bytes_and_time_start_checkpoints() {
     }
     wait_for(1);
     checkpointer.set_triggers(Triggers {
-        log_bytes: u64::MAX,
         interval: Duration::from_millis(1),
+        ..triggers(u64::MAX)
     });
     numbers.set(1, 1).unwrap();
     wait_for(2);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::checkpoint::{Captured, CheckpointSource};
+use crate::checkpoint::{Captured, CheckpointSource, ReplayPace};
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
 use crate::page::Pool;
@@ -20,6 +20,7 @@ pub(super) struct Source {
     pool: Arc<Pool>,
     /// Taken when the gate was closed, until `capture` asks for it.
     taken: Mutex<Option<(Numbers, txn::Captured)>>,
+    replay_pace: Mutex<ReplayPace>,
 }
 
 impl Source {
@@ -29,7 +30,13 @@ impl Source {
             tables,
             pool,
             taken: Mutex::default(),
+            replay_pace: Mutex::default(),
         }
+    }
+
+    /// What checkpoints from now on keep of how fast the log is replayed.
+    pub fn set_replay_pace(&self, pace: ReplayPace) {
+        *self.replay_pace.lock() = pace;
     }
 
     fn counters(&self) -> Vec<Counters> {
@@ -70,6 +77,7 @@ impl CheckpointSource for Source {
             numbers,
             transactions,
             counters: self.counters(),
+            replay_pace: *self.replay_pace.lock(),
         };
         Ok(Captured {
             keep_log_from: meta.log_from(),

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::ReplayPace;
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, PageId, TableId};
 use crate::table::ddl::Numbers;
@@ -24,6 +25,9 @@ pub(crate) struct Meta {
     pub transactions: Captured,
     /// Per table.
     pub counters: Vec<Counters>,
+    /// How fast the log was replayed when that was measured. Behind the rest, and not in every record.
+    #[serde(skip)]
+    pub replay_pace: ReplayPace,
 }
 
 /// A table's counters.
@@ -38,15 +42,22 @@ impl Meta {
     /// As bytes.
     pub fn encode(&self) -> Result<Vec<u8>> {
         postcard::to_extend(self, vec![VERSION])
+            .and_then(|bytes| postcard::to_extend(&self.replay_pace.bytes_per_second(), bytes))
             .map_err(|e| Error::Internal(format!("serialising a checkpoint's record: {e}")))
     }
 
     /// From bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         match bytes.split_first() {
-            Some((&(1 | VERSION), rest)) => postcard::from_bytes(rest).map_err(|e| {
-                Error::Internal(format!("the checkpoint's record can't be read: {e}"))
-            }),
+            Some((&(1 | VERSION), rest)) => {
+                let (mut meta, rest) = postcard::take_from_bytes::<Meta>(rest).map_err(|e| {
+                    Error::Internal(format!("the checkpoint's record can't be read: {e}"))
+                })?;
+                if let Ok(stored) = postcard::from_bytes(rest) {
+                    meta.replay_pace = ReplayPace::from_stored(stored);
+                }
+                Ok(meta)
+            }
             Some((version, _)) => Err(Error::Invalid(format!(
                 "the checkpoint's record has version {version}; this program knows versions up to \
                  {VERSION}"

@@ -1,8 +1,13 @@
-//! Servers under strain: many sessions at one row, a ring of sessions that wait for each other, a
-//! transaction larger than the cache, and a snapshot held while others write.
+//! Engines under strain: many sessions at one row, a ring of sessions that wait for each other, a
+//! transaction larger than the cache, a snapshot held while others write, checkpoints and kills under
+//! full write load.
 
+pub mod checkpoint_stalls;
 pub mod held_snapshot;
 pub mod hot_row;
 pub mod large_transaction;
+pub mod machine_pauses;
+pub mod recovery_time;
 pub mod ring;
 pub mod size;
+pub mod write_load;

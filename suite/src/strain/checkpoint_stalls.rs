@@ -1,0 +1,309 @@
+//! Pauses of foreground work while checkpoint follows checkpoint under full write load.
+//!
+//! A pause is a transaction that took long. Some are the machine's: its processors were taken by
+//! others, or its disk was. Two threads that have nothing to do with the engine see those too
+//! ([`super::machine_pauses`]); what they have not seen is the engine's.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use super::machine_pauses::{self, MachinePauses, Stretch};
+use super::write_load::WriteLoad;
+use crate::error::{Result, SuiteError};
+use crate::runner::interrupt;
+
+/// The longest time that the histograms tell apart, in microseconds.
+const LONGEST_US: u64 = 600_000_000;
+
+/// What to do.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Writers.
+    pub writers: u32,
+    /// How long.
+    pub duration: Duration,
+    /// From the end of a checkpoint to the beginning of the next.
+    pub between: Duration,
+    /// A transaction that takes longer is a pause.
+    pub limit: Duration,
+    /// A directory on the disk of the database, for the control thread's file.
+    pub dir: &'a Path,
+}
+
+/// Whose pauses they were.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pauses {
+    /// Nobody else's.
+    pub engine: u32,
+    /// A thread that only sleeps was not run for half of the pause or more.
+    pub not_run: u32,
+    /// Another file's sync took half of the pause or more.
+    pub slow_disk: u32,
+}
+
+/// What came of it.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Library or server.
+    pub title: String,
+    /// Writers.
+    pub writers: u32,
+    /// Seconds.
+    pub seconds: f64,
+    /// Checkpoints completed.
+    pub checkpoints: u32,
+    /// Part of the time in which one ran.
+    pub checkpointing: f64,
+    /// A transaction that takes longer is a pause.
+    pub limit: Duration,
+    /// Microseconds of the transactions that met a checkpoint.
+    pub inside: Histogram<u64>,
+    /// Of the others.
+    pub outside: Histogram<u64>,
+    /// Pauses that met a checkpoint.
+    pub pauses_inside: Pauses,
+    /// The others.
+    pub pauses_outside: Pauses,
+    /// The part of the time in which the control thread waited for a slow sync: while checkpoints ran,
+    /// and otherwise.
+    pub slow_disk: [f64; 2],
+    /// What the control threads saw.
+    pub machine: MachinePauses,
+}
+
+impl Outcome {
+    /// Whether slow syncs are the engine's doing: the disk was slow for others too, but mostly while
+    /// checkpoints ran.
+    #[must_use]
+    pub fn disk_is_ours(&self) -> bool {
+        let [inside, outside] = self.slow_disk;
+        inside > 2.0 * outside + 0.01
+    }
+
+    /// Whether no pause met a checkpoint but those of the machine, and enough was done to say so.
+    #[must_use]
+    pub fn held(&self) -> bool {
+        let disk = if self.disk_is_ours() {
+            self.pauses_inside.slow_disk
+        } else {
+            0
+        };
+        self.checkpoints >= 3
+            && self.inside.len() >= 1_000
+            && self.pauses_inside.engine + disk == 0
+            && self.pauses_outside.engine == 0
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |us: u64| us as f64 / 1e3;
+        let spread = |h: &Histogram<u64>| {
+            format!(
+                "median {:.2}, 99 % {:.1}, 99.9 % {:.1}, longest {:.1} ms",
+                ms(h.value_at_quantile(0.5)),
+                ms(h.value_at_quantile(0.99)),
+                ms(h.value_at_quantile(0.999)),
+                ms(h.max())
+            )
+        };
+        let pauses = |p: &Pauses| {
+            format!(
+                "{} (and {} while no thread ran, {} while the disk was slow for others too)",
+                p.engine, p.not_run, p.slow_disk
+            )
+        };
+        write!(
+            f,
+            "{}: {}, {} writers for {:.0} s, {} checkpoints in {:.0} % of the time: {:.0} transactions a second; beside \
+             checkpoints {}, otherwise {}; pauses over {:.0} ms beside checkpoints: {}, otherwise: {}; the machine: \
+             longest not run {:.0} ms, longest sync of another file {:.0} ms, slow for {:.1} % of the time beside \
+             checkpoints and {:.1} % otherwise",
+            if self.held() { "held" } else { "NOT HELD" },
+            self.title,
+            self.writers,
+            self.seconds,
+            self.checkpoints,
+            self.checkpointing * 100.0,
+            (self.inside.len() + self.outside.len()) as f64 / self.seconds.max(1e-9),
+            spread(&self.inside),
+            spread(&self.outside),
+            self.limit.as_secs_f64() * 1e3,
+            pauses(&self.pauses_inside),
+            pauses(&self.pauses_outside),
+            self.machine.longest_not_run.as_secs_f64() * 1e3,
+            self.machine.longest_sync.as_secs_f64() * 1e3,
+            self.slow_disk[0] * 100.0,
+            self.slow_disk[1] * 100.0,
+        )
+    }
+}
+
+/// What one writer saw: the times of its transactions, and its pauses.
+struct Seen {
+    /// By the number of checkpoints begun and ended that it read before: odd while one ran.
+    inside: Histogram<u64>,
+    outside: Histogram<u64>,
+    pauses: Vec<(Stretch, bool)>,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// When the engine refuses, or [`SuiteError::Interrupted`].
+pub fn run(
+    load: &dyn WriteLoad,
+    request: &Request<'_>,
+    mut told: impl FnMut(&str),
+) -> Result<Outcome> {
+    let stop = AtomicBool::new(false);
+    let running = AtomicBool::new(false);
+    let mut writers = Vec::new();
+    for number in 0..request.writers {
+        writers.push(load.writer(u64::from(number))?);
+    }
+    let begun = Instant::now();
+    let (checkpoints, seen, machine) = std::thread::scope(|scope| {
+        let watching = machine_pauses::watch(scope, request.dir, request.limit / 4, &stop);
+        let threads: Vec<_> = writers
+            .into_iter()
+            .map(|mut write| {
+                let (stop, running) = (&stop, &running);
+                scope.spawn(move || write_and_see(&mut write, request.limit, stop, running))
+            })
+            .collect();
+        let checkpoints = checkpoints(load, request, &running, &mut told);
+        stop.store(true, Ordering::Relaxed);
+        let seen: Result<Vec<Seen>> = threads
+            .into_iter()
+            .map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|_| Err(SuiteError::Server("a writer panicked".to_owned())))
+            })
+            .collect();
+        Ok::<_, SuiteError>((checkpoints?, seen?, watching.end()?))
+    })?;
+    let whole = Stretch::since(begun);
+    let mut outcome = Outcome {
+        title: load.title(),
+        writers: request.writers,
+        seconds: whole.length().as_secs_f64(),
+        checkpoints: u32::try_from(checkpoints.len()).unwrap_or(u32::MAX),
+        checkpointing: 0.0,
+        limit: request.limit,
+        inside: histogram()?,
+        outside: histogram()?,
+        pauses_inside: Pauses::default(),
+        pauses_outside: Pauses::default(),
+        slow_disk: [0.0; 2],
+        machine,
+    };
+    let inside = whole.covered_by(&checkpoints);
+    outcome.checkpointing = inside.as_secs_f64() / outcome.seconds;
+    let slow = |within: &[Stretch]| -> Duration {
+        let syncs = &outcome.machine.slow_syncs;
+        let long = syncs
+            .iter()
+            .filter(|sync| sync.length() >= request.limit / 2);
+        long.map(|sync| sync.covered_by(within)).sum()
+    };
+    let (slow_inside, slow_all) = (slow(&checkpoints), slow(&[whole]));
+    outcome.slow_disk = [
+        slow_inside.as_secs_f64() / inside.as_secs_f64().max(1e-9),
+        (slow_all - slow_inside).as_secs_f64() / (whole.length() - inside).as_secs_f64().max(1e-9),
+    ];
+    for one in seen {
+        // All have the same bounds.
+        let added = outcome
+            .inside
+            .add(&one.inside)
+            .and_then(|()| outcome.outside.add(&one.outside));
+        added.map_err(|error| SuiteError::Report(error.to_string()))?;
+        for (pause, met) in one.pauses {
+            let of = if met {
+                &mut outcome.pauses_inside
+            } else {
+                &mut outcome.pauses_outside
+            };
+            let half = pause.length() / 2;
+            if pause.covered_by(&outcome.machine.not_run) >= half {
+                of.not_run += 1;
+            } else if pause.covered_by(&outcome.machine.slow_syncs) >= half {
+                of.slow_disk += 1;
+            } else {
+                of.engine += 1;
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+fn histogram() -> Result<Histogram<u64>> {
+    Histogram::new_with_bounds(1, LONGEST_US, 3)
+        .map_err(|error| SuiteError::Report(error.to_string()))
+}
+
+fn write_and_see(
+    write: &mut dyn FnMut() -> Result<()>,
+    limit: Duration,
+    stop: &AtomicBool,
+    running: &AtomicBool,
+) -> Result<Seen> {
+    let mut seen = Seen {
+        inside: histogram()?,
+        outside: histogram()?,
+        pauses: Vec::new(),
+    };
+    while !stop.load(Ordering::Relaxed) {
+        let before = running.load(Ordering::Relaxed);
+        let begun = Instant::now();
+        write()?;
+        let took = Stretch::since(begun);
+        let met = before || running.load(Ordering::Relaxed);
+        let times = if met {
+            &mut seen.inside
+        } else {
+            &mut seen.outside
+        };
+        times.saturating_record(u64::try_from(took.length().as_micros()).unwrap_or(u64::MAX));
+        if took.length() > limit {
+            seen.pauses.push((took, met));
+        }
+    }
+    Ok(seen)
+}
+
+/// Checkpoint after checkpoint, until the time is over; when each ran.
+fn checkpoints(
+    load: &dyn WriteLoad,
+    request: &Request<'_>,
+    running: &AtomicBool,
+    told: &mut dyn FnMut(&str),
+) -> Result<Vec<Stretch>> {
+    let until = Instant::now() + request.duration;
+    let mut all = Vec::new();
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        interrupt::sleep(request.between.min(left))?;
+        if Instant::now() >= until {
+            return Ok(all);
+        }
+        let begun = Instant::now();
+        running.store(true, Ordering::Relaxed);
+        load.checkpoint()?;
+        running.store(false, Ordering::Relaxed);
+        let stretch = Stretch::since(begun);
+        told(&format!(
+            "checkpoint {} took {:.2} s, {:.0} s left",
+            all.len() + 1,
+            stretch.length().as_secs_f64(),
+            until.saturating_duration_since(stretch.to).as_secs_f64()
+        ));
+        all.push(stretch);
+    }
+}

@@ -1,0 +1,180 @@
+//! Pauses that are the machine's and nobody else's: a thread that only sleeps, and wakes late; a thread
+//! that syncs a file of its own, and waits long.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::error::{PathContext, Result};
+
+/// How long the sleeping thread sleeps.
+const NAP: Duration = Duration::from_millis(1);
+
+/// The syncing thread's pause between two syncs: rare beside those of a log, so that it disturbs little.
+const BETWEEN: Duration = Duration::from_millis(20);
+
+/// A stretch of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    /// When it began.
+    pub from: Instant,
+    /// When it ended.
+    pub to: Instant,
+}
+
+impl Stretch {
+    /// From a moment until now.
+    #[must_use]
+    pub fn since(from: Instant) -> Self {
+        let to = Instant::now();
+        Self { from, to }
+    }
+
+    /// Its length.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        self.to.saturating_duration_since(self.from)
+    }
+
+    /// How much of it the others cover; they don't overlap one another.
+    #[must_use]
+    pub fn covered_by(&self, others: &[Stretch]) -> Duration {
+        others
+            .iter()
+            .map(|other| {
+                self.to
+                    .min(other.to)
+                    .saturating_duration_since(self.from.max(other.from))
+            })
+            .sum()
+    }
+}
+
+/// What the two threads have seen.
+#[derive(Debug, Clone, Default)]
+pub struct MachinePauses {
+    /// Times in which the sleeping thread should have run and did not.
+    pub not_run: Vec<Stretch>,
+    /// Long syncs of another file on the same file system.
+    pub slow_syncs: Vec<Stretch>,
+    /// The longest of each.
+    pub longest_not_run: Duration,
+    /// The longest sync.
+    pub longest_sync: Duration,
+}
+
+/// Starts both threads; they end when `stop` is set. Stretches of `least` and longer are kept.
+pub fn watch<'scope, 'env>(
+    scope: &'scope std::thread::Scope<'scope, 'env>,
+    dir: &'env Path,
+    least: Duration,
+    stop: &'env AtomicBool,
+) -> Watching<'scope> {
+    Watching {
+        sleeper: scope.spawn(move || sleep_and_see(least, stop)),
+        syncer: scope.spawn(move || sync_and_see(&dir.join("control"), least, stop)),
+    }
+}
+
+/// The running threads.
+#[derive(Debug)]
+pub struct Watching<'scope> {
+    sleeper: ScopedJoinHandle<'scope, (Vec<Stretch>, Duration)>,
+    syncer: ScopedJoinHandle<'scope, Result<(Vec<Stretch>, Duration)>>,
+}
+
+impl Watching<'_> {
+    /// What they have seen; `stop` must have been set.
+    ///
+    /// # Errors
+    /// When the file could not be written.
+    pub fn end(self) -> Result<MachinePauses> {
+        let (not_run, longest_not_run) = self.sleeper.join().unwrap_or_default();
+        let (slow_syncs, longest_sync) = self
+            .syncer
+            .join()
+            .unwrap_or_else(|_| Ok((vec![], Duration::ZERO)))?;
+        Ok(MachinePauses {
+            not_run,
+            slow_syncs,
+            longest_not_run,
+            longest_sync,
+        })
+    }
+}
+
+fn sleep_and_see(least: Duration, stop: &AtomicBool) -> (Vec<Stretch>, Duration) {
+    let (mut seen, mut longest) = (Vec::new(), Duration::ZERO);
+    while !stop.load(Ordering::Relaxed) {
+        let due = Instant::now() + NAP;
+        std::thread::sleep(NAP);
+        keep(Stretch::since(due), least, &mut seen, &mut longest);
+    }
+    (seen, longest)
+}
+
+fn sync_and_see(
+    path: &PathBuf,
+    least: Duration,
+    stop: &AtomicBool,
+) -> Result<(Vec<Stretch>, Duration)> {
+    let (mut seen, mut longest) = (Vec::new(), Duration::ZERO);
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .open(path)
+        .at("cannot create", path)?;
+    let block = [0x5a; 4096];
+    while !stop.load(Ordering::Relaxed) {
+        let begun = Instant::now();
+        // Always the same block: nothing but the data has to reach the disk.
+        file.write_all_at(&block, 0)
+            .and_then(|()| file.sync_data())
+            .at("cannot write", path)?;
+        keep(Stretch::since(begun), least, &mut seen, &mut longest);
+        std::thread::sleep(BETWEEN);
+    }
+    std::fs::remove_file(path).at("cannot remove", path)?;
+    Ok((seen, longest))
+}
+
+fn keep(stretch: Stretch, least: Duration, seen: &mut Vec<Stretch>, longest: &mut Duration) {
+    *longest = stretch.length().max(*longest);
+    if stretch.length() >= least {
+        seen.push(stretch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against counting milliseconds one by one.
+        #[test]
+        fn coverage_is_what_both_have(
+            gaps in proptest::collection::vec((0u64..30, 0u64..30), 0..10),
+            from in 0u64..300, length in 0u64..200,
+        ) {
+            let zero = Instant::now();
+            let at = |ms: u64| zero + Duration::from_millis(ms);
+            let mut others = Vec::new();
+            let mut end = 0;
+            for (gap, length) in gaps {
+                others.push((end + gap, end + gap + length));
+                end += gap + length;
+            }
+            let counted = (from..from + length)
+                .filter(|ms| others.iter().any(|(a, b)| (*a..*b).contains(ms)))
+                .count() as u64;
+            let others: Vec<_> = others.iter().map(|(a, b)| Stretch { from: at(*a), to: at(*b) }).collect();
+            let one = Stretch { from: at(from), to: at(from + length) };
+            prop_assert_eq!(one.covered_by(&others), Duration::from_millis(counted));
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! How long a server takes from its start to its first answer after it was killed under full write load,
+//! beside the time that its user has asked for.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use mysql::prelude::Queryable;
+
+use super::write_load::{self, SCHEMA};
+use crate::error::{Result, StatementContext, SuiteError};
+use crate::runner::interrupt;
+use crate::target::hosted::{self, Hosted};
+
+/// How often the server is asked how long its log is.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Killed when the log has come so close to its longest: the worst moment is right before the end of a
+/// checkpoint.
+const NEARLY: f64 = 0.85;
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Request {
+    /// What `peregrine_recovery_target_seconds` was set to.
+    pub target: Duration,
+    /// Rows of the table.
+    pub rows: u32,
+    /// Writers.
+    pub writers: u32,
+    /// Rows that one statement updates.
+    pub rows_a_statement: u32,
+    /// The longest that they write before a kill.
+    pub lifetime: Duration,
+    /// Kills.
+    pub kills: u32,
+    /// Rows that another transaction has inserted, and not committed, when the server is killed.
+    pub open_rows: u32,
+}
+
+/// One kill.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Round {
+    /// Bytes logged since the last complete checkpoint, at the kill.
+    pub log_bytes: u64,
+    /// The most between two checkpoints before.
+    pub longest_log: u64,
+    /// Checkpoints completed before the kill.
+    pub checkpoints: u64,
+    /// Seconds from the start to the first answer.
+    pub ready_s: f64,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// What was asked for.
+    pub request: Request,
+    /// The kills.
+    pub rounds: Vec<Round>,
+    /// Seconds that a start takes when there is nothing to recover.
+    pub plain_s: f64,
+}
+
+impl Outcome {
+    /// The longest time from start to ready, in seconds.
+    #[must_use]
+    pub fn longest_s(&self) -> f64 {
+        self.rounds.iter().map(|r| r.ready_s).fold(0.0, f64::max)
+    }
+
+    /// Whether the server was ready in time after each kill, and had something to recover.
+    #[must_use]
+    pub fn held(&self) -> bool {
+        !self.rounds.is_empty()
+            && self.rounds.iter().all(|round| round.log_bytes > 0)
+            && self.longest_s() <= self.request.target.as_secs_f64()
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each: Vec<String> = self
+            .rounds
+            .iter()
+            .map(|round| {
+                format!(
+                    "{:.1} s for {} MB of log",
+                    round.ready_s,
+                    round.log_bytes >> 20
+                )
+            })
+            .collect();
+        write!(
+            f,
+            "{}: Peregrine, killed {} times under {} writers{}: ready after {} (target {:.0} s, a start with nothing to \
+             recover takes {:.1} s); at most {} MB of log between checkpoints",
+            if self.held() { "held" } else { "NOT HELD" },
+            self.rounds.len(),
+            self.request.writers,
+            if self.request.open_rows > 0 {
+                format!(" and a transaction of {} rows", self.request.open_rows)
+            } else {
+                String::new()
+            },
+            each.join(", "),
+            self.request.target.as_secs_f64(),
+            self.plain_s,
+            self.rounds.iter().map(|r| r.longest_log).max().unwrap_or(0) >> 20,
+        )
+    }
+}
+
+/// Runs it on a server that has just been started with the target.
+///
+/// # Errors
+/// When the server refuses, or [`SuiteError::Interrupted`].
+pub fn run(server: &mut Hosted, request: &Request, mut told: impl FnMut(&str)) -> Result<Outcome> {
+    write_load::Server::create(server, request.rows, request.rows_a_statement)?;
+    let mut outcome = Outcome {
+        request: *request,
+        rounds: Vec::new(),
+        plain_s: 0.0,
+    };
+    for number in 1..=request.kills {
+        let round = round(server, request, &mut told)?;
+        told(&format!(
+            "kill {number} of {}: {} MB of log since the last of {} checkpoints, ready after {:.2} s",
+            request.kills,
+            round.log_bytes >> 20,
+            round.checkpoints,
+            round.ready_s
+        ));
+        outcome.rounds.push(round);
+    }
+    server.stop()?;
+    let begun = Instant::now();
+    server.start_again()?;
+    outcome.plain_s = begun.elapsed().as_secs_f64();
+    Ok(outcome)
+}
+
+fn round(server: &mut Hosted, request: &Request, told: &mut dyn FnMut(&str)) -> Result<Round> {
+    let mut asking = server.connect(None)?;
+    let mut connections = Vec::new();
+    for _ in 0..request.writers {
+        connections.push(server.connect(Some(SCHEMA))?);
+    }
+    let open = match request.open_rows {
+        0 => None,
+        rows => Some(open_transaction(server.connect(Some(SCHEMA))?, rows)?),
+    };
+    let (rows, many) = (request.rows, request.rows_a_statement);
+    let mut found = std::thread::scope(|scope| {
+        for (number, connection) in (0_u64..).zip(connections) {
+            // They end with the server; what it refuses before would show in the rate of the log.
+            let mut write = write_load::updates(connection, number, rows, many);
+            scope.spawn(move || while write().is_ok() {});
+        }
+        let found = longest_log(&mut asking, request.lifetime, told);
+        server.kill()?;
+        found
+    })?;
+    drop(open);
+    let begun = Instant::now();
+    server.start_again()?;
+    found.ready_s = begun.elapsed().as_secs_f64();
+    Ok(found)
+}
+
+/// Waits until the log is nearly as long as it gets between checkpoints, or the time is over.
+fn longest_log(
+    asking: &mut mysql::Conn,
+    lifetime: Duration,
+    told: &mut dyn FnMut(&str),
+) -> Result<Round> {
+    let until = Instant::now() + lifetime;
+    let (mut checkpoints, mut at) = counters(asking)?;
+    let first = checkpoints;
+    let mut longest = 0;
+    loop {
+        interrupt::sleep(LOOK)?;
+        let (now, logged) = counters(asking)?;
+        if now > checkpoints {
+            // The first was begun before all writers were there.
+            if checkpoints > first {
+                longest = longest.max(logged - at);
+            }
+            told(&format!(
+                "checkpoint after {} MB of log",
+                (logged - at) >> 20
+            ));
+            (checkpoints, at) = (now, logged);
+        }
+        let since = logged - at;
+        let worst = longest > 0 && since as f64 >= longest as f64 * NEARLY;
+        if worst || Instant::now() >= until {
+            return Ok(Round {
+                log_bytes: since,
+                longest_log: longest.max(since),
+                checkpoints: checkpoints - first,
+                ready_s: 0.0,
+            });
+        }
+    }
+}
+
+/// Checkpoints completed, and bytes logged.
+fn counters(asking: &mut mysql::Conn) -> Result<(u64, u64)> {
+    let statement = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Peregrine_checkpoints', 'Peregrine_log_bytes_written')";
+    let rows: Vec<(String, u64)> = asking.query(statement).running(statement)?;
+    let of = |wanted: &str| {
+        let row = rows
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        row.map(|(_, value)| *value)
+            .ok_or_else(|| SuiteError::Server(format!("the server has no counter {wanted}")))
+    };
+    Ok((
+        of("Peregrine_checkpoints")?,
+        of("Peregrine_log_bytes_written")?,
+    ))
+}
+
+/// A transaction that has inserted so many rows, and goes no further.
+fn open_transaction(mut connection: mysql::Conn, rows: u32) -> Result<mysql::Conn> {
+    hosted::run_all(
+        &mut connection,
+        &[
+            "CREATE TABLE IF NOT EXISTS open_rows (id int unsigned primary key, text varchar(100) not null) \
+             ENGINE=Peregrine"
+                .to_owned(),
+            "BEGIN".to_owned(),
+            format!("INSERT INTO open_rows SELECT seq, repeat('z', 100) FROM seq_1_to_{rows}"),
+        ],
+    )?;
+    Ok(connection)
+}
