@@ -113,16 +113,11 @@ bool rollback_on_timeout() {
 }
 
 st_mysql_sys_var *system_variables[] = {
-    MYSQL_SYSVAR(buffer_pool_size),
-    MYSQL_SYSVAR(log_size),
-    MYSQL_SYSVAR(checkpoint_interval),
-    MYSQL_SYSVAR(recovery_target_seconds),
-    MYSQL_SYSVAR(flush_log_at_trx_commit),
-    MYSQL_SYSVAR(lock_wait_timeout),
-    MYSQL_SYSVAR(rollback_on_timeout),
-    MYSQL_SYSVAR(autoinc_lock_mode),
-    MYSQL_SYSVAR(checkpoint_now),
-    nullptr,
+    MYSQL_SYSVAR(buffer_pool_size),        MYSQL_SYSVAR(log_size),
+    MYSQL_SYSVAR(checkpoint_interval),     MYSQL_SYSVAR(recovery_target_seconds),
+    MYSQL_SYSVAR(flush_log_at_trx_commit), MYSQL_SYSVAR(lock_wait_timeout),
+    MYSQL_SYSVAR(rollback_on_timeout),     MYSQL_SYSVAR(autoinc_lock_mode),
+    MYSQL_SYSVAR(checkpoint_now),          nullptr,
 };
 
 uint lock_wait_seconds(THD *thd) {
