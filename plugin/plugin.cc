@@ -9,6 +9,7 @@
 #include "layout.h"
 #include "row_handler.h"
 #include "transactions.h"
+#include "two_phase.h"
 
 #include <signal.h>
 
@@ -157,6 +158,7 @@ static void ignore_file_size_signal() {
 }
 
 static int start(void *p) {
+  if (comes_before_other_engines()) return HA_ERR_RETRY_INIT;
   ignore_file_size_signal();
   hton = static_cast<handlerton *>(p);
   peregrine_options options{};
@@ -170,15 +172,12 @@ static int start(void *p) {
   options.lock_wait_seconds = 50;
   options.sort_key = peregrine_plugin_sort_key;
   options.statement = peregrine_plugin_statement;
+  options.temporary_prefix = kTemporaryPrefix; /* they end with the server, be it by a crash */
   if (peregrine_engine_open(&options, &engine) != PEREGRINE_OK) {
     sql_print_error("Peregrine: %s", last_error_text().c_ptr_safe());
     engine = nullptr;
     return 1;
   }
-  /* Temporary tables end with the server, be it by a crash. */
-  if (peregrine_tables_drop(engine, kTemporaryPrefix, strlen(kTemporaryPrefix)) != PEREGRINE_OK)
-    sql_print_warning("Peregrine: temporary tables of before: %s", last_error_text().c_ptr_safe());
-
   static const char *no_extensions[] = {nullptr};
   hton->create = create_handler;
   hton->drop_database = drop_database;
@@ -189,6 +188,9 @@ static int start(void *p) {
   hton->tablefile_extensions = no_extensions;
   hton->flags = HTON_SUPPORTS_EXTENDED_KEYS | HTON_TRUNCATE_REQUIRES_EXCLUSIVE_USE;
   set_transaction_calls(hton);
+  set_two_phase_calls(hton);
+  commit_what_was_decided();
+  tell_running_server();
   return 0;
 }
 

@@ -2,16 +2,17 @@
 
 #include "transactions.h"
 #include "errors.h"
+#include "two_phase.h"
 
 #include <new>
 
 namespace peregrine {
 
-static bool in_long_transaction(THD *thd) {
+bool in_long_transaction(THD *thd) {
   return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN);
 }
 
-static Connection *existing_connection(THD *thd) {
+Connection *existing_connection(THD *thd) {
   return static_cast<Connection *>(thd_get_ha_data(thd, hton));
 }
 
@@ -76,7 +77,7 @@ void release_table(THD *thd, Connection *connection) {
     if (in_long_transaction(thd))
       peregrine_statement_end(connection->session);
     else
-      peregrine_session_commit(connection->session);
+      peregrine_session_commit(connection->session, 1);
   }
 }
 
@@ -84,8 +85,9 @@ static int commit(handlerton *, THD *thd, bool all) {
   Connection *connection = existing_connection(thd);
   if (!connection) return 0;
   connection->in_statement = false;
-  int code = all || !in_long_transaction(thd) ? peregrine_session_commit(connection->session)
-                                              : peregrine_statement_end(connection->session);
+  int code = all || !in_long_transaction(thd)
+                 ? peregrine_session_commit(connection->session, !coordinator_remembers(thd))
+                 : peregrine_statement_end(connection->session);
   return report_session_error(code, thd, ER_ERROR_DURING_COMMIT);
 }
 

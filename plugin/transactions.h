@@ -16,6 +16,8 @@ struct Connection {
   uint tables = 0;
   /* Whether the engine has been told of the present statement. */
   bool in_statement = false;
+  /* Whether others see the transaction's commit already, which is not over. */
+  bool committed_in_order = false;
   /* The key with the last duplicate, by the server's number. The server may ask the handler of
      another partition for it. */
   uint duplicate_key = MAX_KEY;
@@ -23,6 +25,12 @@ struct Connection {
 
 /* The connection of a thread, made at its first use; null when there is no memory. */
 Connection *connection_of(THD *thd);
+
+/* Null where the engine was not used yet. */
+Connection *existing_connection(THD *thd);
+
+/* Whether the end of a statement is not that of its transaction. */
+bool in_long_transaction(THD *thd);
 
 /* Begins the statement where it has not begun, and takes part in the server's transaction. */
 int begin_statement(THD *thd, Connection *connection);

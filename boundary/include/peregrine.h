@@ -86,6 +86,8 @@ typedef struct peregrine_options {
   uint32_t lock_wait_seconds;
   peregrine_sort_key sort_key;
   peregrine_statement statement; /* NULL: reports of deadlocks have none */
+  const char *temporary_prefix; /* NUL-terminated; tables whose names begin so are dropped on
+                                   opening. NULL: none */
 } peregrine_options;
 
 typedef struct peregrine_counters {
@@ -269,7 +271,7 @@ typedef enum peregrine_isolation {
 /* `number` is the session's in peregrine_inspect. */
 int peregrine_session_new(peregrine_engine *engine, uint64_t number, peregrine_session **out);
 
-/* Rolls back what is open, and frees the session. */
+/* Rolls back what is open, and frees the session. A prepared transaction goes on without it. */
 void peregrine_session_free(peregrine_session *session);
 
 /* Begins a statement, and a transaction where none is open. `now_us`: the time, in microseconds
@@ -282,8 +284,44 @@ int peregrine_statement_end(peregrine_session *session);
 
 /* Undoes what the statement changed. */
 int peregrine_statement_rollback(peregrine_session *session);
-int peregrine_session_commit(peregrine_session *session);
+
+/* Commits, or finishes what peregrine_session_commit_ordered has begun; then it returns, with `wait`
+   0, before the commit is durable. After an error a prepared transaction may still be prepared; it goes
+   on without the session. */
+int peregrine_session_commit(peregrine_session *session, uint32_t wait);
 int peregrine_session_rollback(peregrine_session *session);
+
+/* ---- Two-phase commit ------------------------------------------------------------------- */
+
+/* The coordinator's name for a transaction (XID). Two names that differ in `format` alone are one
+   where a transaction is looked for. */
+typedef struct peregrine_xid {
+  int64_t format;
+  uint32_t global_length; /* at most 64 */
+  uint32_t branch_length; /* at most 64 */
+  uint8_t bytes[128];     /* the global part, then the branch */
+} peregrine_xid;
+
+/* Prepares the session's transaction: it survives whatever happens until it is committed or rolled
+   back, by the session or by its name. After an error it is to be rolled back. */
+int peregrine_session_prepare(peregrine_session *session, const peregrine_xid *name);
+
+/* The first half of a commit: others see it. Waits for nothing; any thread may call it while the
+   session's own does not use the session. Errors are peregrine_session_commit's. */
+int peregrine_session_commit_ordered(peregrine_session *session);
+
+/* The names of prepared transactions without a session, sorted, those behind `after` (NULL: all),
+   at most `capacity`. */
+int peregrine_engine_prepared(peregrine_engine *engine, const peregrine_xid *after,
+                              peregrine_xid *out, size_t capacity, size_t *count);
+
+/* Ends a prepared transaction without a session by its name. PEREGRINE_END: there is none. After an
+   error it is still prepared. */
+int peregrine_engine_commit_prepared(peregrine_engine *engine, const peregrine_xid *name);
+int peregrine_engine_rollback_prepared(peregrine_engine *engine, const peregrine_xid *name);
+
+/* Returns when every commit so far is durable. */
+int peregrine_engine_sync_log(peregrine_engine *engine);
 
 /* Savepoints, last in, first out; `*out` is the number for the other two. */
 int peregrine_savepoint_set(peregrine_session *session, uint64_t *out);
@@ -495,7 +533,8 @@ void peregrine_handle_reset(peregrine_handle *handle);
 #ifdef __cplusplus
 }
 
-static_assert(sizeof(peregrine_options) == 64, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_options) == 72, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_xid) == 144, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_counters) == 216, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_column) == 48, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key_part) == 20, "as in boundary/src/c_types.rs");

@@ -87,6 +87,24 @@ pub struct EngineOptions {
     pub sort_key: Option<SortKey>,
     /// What the server's sessions execute.
     pub statement: Option<Statement>,
+    /// How the names of temporary tables begin, NUL-terminated; null: there are none.
+    pub temporary_prefix: *const c_char,
+}
+
+/// The most bytes of a transaction's name.
+pub const XID_BYTES: usize = 128;
+
+/// `peregrine_xid`.
+#[repr(C)]
+pub struct XidImage {
+    /// The coordinator's format number.
+    pub format: i64,
+    /// Bytes of the global part.
+    pub global_length: u32,
+    /// Bytes of the branch, which follows it.
+    pub branch_length: u32,
+    /// Both.
+    pub bytes: [u8; XID_BYTES],
 }
 
 /// `peregrine_counters`.
@@ -331,7 +349,8 @@ pub struct DeadlockInfo {
 }
 
 const _: () = {
-    assert!(size_of::<EngineOptions>() == 64);
+    assert!(size_of::<EngineOptions>() == 72);
+    assert!(size_of::<XidImage>() == 144);
     assert!(size_of::<Counters>() == 216);
     assert!(size_of::<ColumnDefinition>() == 48);
     assert!(size_of::<KeyPartDefinition>() == 20);

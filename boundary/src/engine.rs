@@ -75,7 +75,7 @@ fn durability(flush_log_at_commit: u32) -> Outcome<Durability> {
 /// See the header.
 ///
 /// # Safety
-/// `options` must be valid, and its directory NUL-terminated; `out` must be writable.
+/// `options` must be valid, and its strings NUL-terminated; `out` must be writable.
 #[no_mangle]
 pub unsafe extern "C" fn peregrine_engine_open(
     options: *const EngineOptions,
@@ -93,6 +93,15 @@ pub unsafe extern "C" fn peregrine_engine_open(
             std::path::Path::new(std::ffi::OsStr::new(directory.to_str().map_err(|_| {
                 Failure::new(Code::Invalid, "the directory's name is not UTF-8")
             })?));
+        let temporary = match options.temporary_prefix {
+            prefix if prefix.is_null() => None,
+            // SAFETY: not null, NUL-terminated by the caller's promise.
+            prefix => Some(
+                unsafe { CStr::from_ptr(prefix) }
+                    .to_string_lossy()
+                    .into_owned(),
+            ),
+        };
         let collations = options
             .sort_key
             .ok_or_else(|| Failure::argument("sort_key"))?;
@@ -110,6 +119,7 @@ pub unsafe extern "C" fn peregrine_engine_open(
                 statements: options
                     .statement
                     .map(|statement| Arc::new(ServerStatements(statement)) as Arc<dyn Statements>),
+                drop_on_open: temporary,
                 ..Options::default()
             },
         )?;

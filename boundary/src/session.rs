@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use peregrine::{Isolation, KillHandle, Savepoint, Transaction};
+use peregrine::{Isolation, KillHandle, Savepoint, Transaction, Xid};
 
 use crate::c_types::Code;
 use crate::engine::{engine, Engine, SharedEngine};
@@ -26,6 +26,8 @@ pub struct Session {
     generation: u64,
     /// The server's number for it.
     number: u64,
+    /// Why [`Session::commit_ordered`] failed.
+    refused: Option<Failure>,
     /// Interrupts the transaction; shared with whoever kills.
     kill: Arc<Mutex<Option<KillHandle>>>,
 }
@@ -130,10 +132,47 @@ impl Session {
         if !std::mem::take(&mut self.active) {
             return Ok(());
         }
-        match &mut self.transaction {
-            Some(transaction) => Ok(end(transaction)?),
-            None => Ok(()),
+        let Some(transaction) = &mut self.transaction else {
+            return Ok(());
+        };
+        let result = end(transaction);
+        if transaction.is_prepared() {
+            // Its end could not be logged. The server is done with it; it stays, to be ended by name.
+            self.transaction = None;
         }
+        Ok(result?)
+    }
+
+    /// Ends the transaction's first phase.
+    pub fn prepare(&mut self, name: &Xid) -> Outcome {
+        self.mark = None;
+        self.savepoints.clear();
+        Ok(self.transaction()?.prepare(name)?)
+    }
+
+    /// Commits for others to see; [`peregrine_session_commit`] follows, which tells of an error too.
+    pub fn commit_ordered(&mut self) -> Outcome {
+        let transaction = self.transaction()?;
+        match transaction.commit_visibly() {
+            // One that is prepared still is, and the second half tries again.
+            Err(error) if !transaction.is_prepared() => self.refused = Some(error.into()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Commits, or finishes what [`Session::commit_ordered`] has begun.
+    fn commit(&mut self, wait: bool) -> Outcome {
+        if let Some(refused) = self.refused.take() {
+            self.finish(Transaction::rollback)?;
+            return Err(refused);
+        }
+        self.finish(|transaction| {
+            if !transaction.is_committed_visibly() {
+                return transaction.commit();
+            }
+            transaction.finish_commit(wait)
+        })
     }
 
     fn find(&self, number: u64) -> Outcome<usize> {
@@ -164,7 +203,10 @@ pub unsafe fn session<'a>(session: *mut SessionBox) -> Outcome<&'a mut Session> 
 /// # Safety
 /// As [`session`].
 #[inline]
-unsafe fn with(pointer: *mut SessionBox, entry: impl FnOnce(&mut Session) -> Outcome<bool>) -> i32 {
+pub unsafe fn with(
+    pointer: *mut SessionBox,
+    entry: impl FnOnce(&mut Session) -> Outcome<bool>,
+) -> i32 {
     // SAFETY: by the caller's promise.
     match unsafe { session(pointer) } {
         Ok(session) => {
@@ -202,6 +244,7 @@ pub unsafe extern "C" fn peregrine_session_new(
             mark: None,
             savepoints: Vec::new(),
             next_savepoint: 0,
+            refused: None,
             generation: 0,
             number,
             kill: Arc::clone(&kill),
@@ -228,7 +271,11 @@ pub unsafe extern "C" fn peregrine_session_free(pointer: *mut SessionBox) {
     // SAFETY: by the caller's promise.
     unsafe {
         with(pointer, |session| {
-            session.finish(Transaction::rollback)?;
+            let prepared = session.transaction.as_ref();
+            if !prepared.is_some_and(Transaction::is_prepared) {
+                session.finish(Transaction::rollback)?;
+            }
+            // A prepared one goes on without the session.
             session.transaction = None;
             Ok(true)
         });
@@ -295,12 +342,12 @@ pub unsafe extern "C" fn peregrine_statement_rollback(pointer: *mut SessionBox) 
 /// # Safety
 /// `pointer` must be a session of this thread.
 #[no_mangle]
-pub unsafe extern "C" fn peregrine_session_commit(pointer: *mut SessionBox) -> i32 {
+pub unsafe extern "C" fn peregrine_session_commit(pointer: *mut SessionBox, wait: u32) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
         with(pointer, |session| {
             session.engine.check()?;
-            session.finish(Transaction::commit).map(|()| true)
+            session.commit(wait != 0).map(|()| true)
         })
     }
 }

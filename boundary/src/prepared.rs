@@ -1,0 +1,205 @@
+//! Two-phase commit: preparing a session's transaction, listing prepared ones, ending them by name.
+
+use peregrine::Xid;
+
+use crate::c_types::{Code, XidImage, XID_BYTES};
+use crate::engine::{engine, SharedEngine};
+use crate::failure::{keep, Failure, Outcome};
+use crate::guard;
+use crate::session::{with, SessionBox};
+
+impl XidImage {
+    fn name(&self) -> Outcome<Xid> {
+        let (global, branch) = (self.global_length as usize, self.branch_length as usize);
+        let parts = self
+            .bytes
+            .split_at_checked(global)
+            .and_then(|(global, rest)| Some((global, rest.get(..branch)?)));
+        match parts {
+            Some((global, branch)) => Ok(Xid::new(self.format, global, branch)?),
+            None => Err(Failure::new(
+                Code::Invalid,
+                format!("a transaction's name has at most {XID_BYTES} bytes"),
+            )),
+        }
+    }
+
+    fn of(name: &Xid) -> Self {
+        let mut image = XidImage {
+            format: name.format(),
+            global_length: name.global().len() as u32,
+            branch_length: name.branch().len() as u32,
+            bytes: [0; XID_BYTES],
+        };
+        let whole = name.global().iter().chain(name.branch());
+        for (to, from) in image.bytes.iter_mut().zip(whole) {
+            *to = *from;
+        }
+        image
+    }
+}
+
+/// The name as the engine has it: the server takes names that differ in their format alone for one.
+fn known(engine: &SharedEngine, name: &Xid) -> Option<Xid> {
+    let detached = engine
+        .database
+        .prepared()
+        .into_iter()
+        .filter(|p| p.detached);
+    let mut same = detached
+        .map(|p| p.xid)
+        .filter(|xid| xid.global() == name.global() && xid.branch() == name.branch());
+    same.next()
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a session of this thread, `name` valid.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_session_prepare(
+    pointer: *mut SessionBox,
+    name: *const XidImage,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, |session| {
+            session.engine().check()?;
+            let name = name.as_ref().ok_or_else(|| Failure::argument("name"))?;
+            session.prepare(&name.name()?).map(|()| true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a session that no other thread uses meanwhile.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_session_commit_ordered(pointer: *mut SessionBox) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, |session| {
+            session.engine().check()?;
+            session.commit_ordered().map(|()| true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `shared` must be an open engine, `after` null or valid, `out` writable for `capacity` names,
+/// `count` writable.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_engine_prepared(
+    shared: *mut SharedEngine,
+    after: *const XidImage,
+    out: *mut XidImage,
+    capacity: usize,
+    count: *mut usize,
+) -> i32 {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        let (engine, after, count) = unsafe { (engine(shared)?, after.as_ref(), count.as_mut()) };
+        let count = count.ok_or_else(|| Failure::argument("count"))?;
+        let after = after.map(XidImage::name).transpose()?;
+        // They come sorted.
+        let detached = engine
+            .database
+            .prepared()
+            .into_iter()
+            .filter(|p| p.detached);
+        let wanted = detached
+            .map(|p| p.xid)
+            .filter(|xid| after.as_ref().is_none_or(|after| xid > after))
+            .take(if out.is_null() { 0 } else { capacity });
+        *count = 0;
+        for xid in wanted {
+            // SAFETY: below the capacity of what is writable by the caller's promise.
+            unsafe { out.add(*count).write(XidImage::of(&xid)) };
+            *count += 1;
+        }
+        Ok(true)
+    })
+}
+
+/// Ends a prepared transaction by its name; false when there is none of that name.
+unsafe fn end(
+    shared: *mut SharedEngine,
+    name: *const XidImage,
+    end: impl FnOnce(&peregrine::Database, &Xid) -> peregrine::Result<()>,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    match unsafe { engine(shared) } {
+        Ok(engine) => guard::changing(engine, || {
+            engine.check()?;
+            // SAFETY: by the caller's promise.
+            let name = unsafe { name.as_ref() }.ok_or_else(|| Failure::argument("name"))?;
+            match known(engine, &name.name()?) {
+                Some(xid) => Ok(end(&engine.database, &xid).map(|()| true)?),
+                None => Ok(false),
+            }
+        }),
+        Err(failure) => keep(failure),
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `shared` must be an open engine, `name` valid.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_engine_commit_prepared(
+    shared: *mut SharedEngine,
+    name: *const XidImage,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { end(shared, name, peregrine::Database::commit_prepared) }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `shared` must be an open engine, `name` valid.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_engine_rollback_prepared(
+    shared: *mut SharedEngine,
+    name: *const XidImage,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { end(shared, name, peregrine::Database::rollback_prepared) }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `shared` must be an open engine.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_engine_sync_log(shared: *mut SharedEngine) -> i32 {
+    // SAFETY: by the caller's promise.
+    match unsafe { engine(shared) } {
+        Ok(engine) => guard::changing(engine, || {
+            engine.check()?;
+            engine.database.sync_log()?;
+            Ok(true)
+        }),
+        Err(failure) => keep(failure),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_pass_the_boundary_and_back() {
+        let xid = Xid::new(-3, &[7; 64], &[9; 64]).unwrap();
+        assert_eq!(XidImage::of(&xid).name().unwrap(), xid);
+        let mut image = XidImage::of(&xid);
+        image.branch_length = 65;
+        assert_eq!(image.name().unwrap_err().code, Code::Invalid);
+        image.global_length = u32::MAX;
+        assert_eq!(image.name().unwrap_err().code, Code::Invalid);
+    }
+}
