@@ -180,6 +180,9 @@ pub enum BenchAction {
     /// Loses power after every I/O of many small workloads on a simulated disk, in six ways, and again
     /// during the recoveries: every acknowledged change must be found, and nothing else.
     PowerLoss(PowerLossArguments),
+    /// Damages a database in memory: every bit of sampled parts of each kind, stale and misplaced
+    /// pages and log blocks; each must be found, and must not reach further than it has to.
+    Corruption(CorruptionArguments),
     /// Plays the published anomaly scripts at every isolation level, the deadlock of two sessions and
     /// the update of one row by two, on each engine, and prints who does what.
     Behaviour(BehaviourArguments),
@@ -482,6 +485,20 @@ pub struct BehaviourArguments {
     /// Options for mariadbd, after `--`.
     #[arg(last = true, value_name = "MARIADBD OPTION")]
     pub options: Vec<String>,
+}
+
+/// How much to damage.
+#[derive(Debug, Args)]
+pub struct CorruptionArguments {
+    /// Parts of each kind of which every bit is flipped, one at a time.
+    #[arg(long, default_value_t = 200)]
+    pub samples: usize,
+    /// Parts of each kind after whose damage the whole database is checked, opened, read and dumped.
+    #[arg(long, default_value_t = 25)]
+    pub planted: usize,
+    /// Seed of the content, and of which parts are taken.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
 }
 
 /// How to prove durability.

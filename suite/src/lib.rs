@@ -8,6 +8,7 @@
 pub mod arithmetic;
 pub mod bank;
 pub mod behaviour;
+pub mod corruption;
 pub mod crash;
 pub mod error;
 pub mod histories;

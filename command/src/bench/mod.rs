@@ -3,6 +3,7 @@
 mod bank;
 mod behaviour;
 mod checkpoints;
+mod corruption;
 mod crash;
 mod histories;
 mod host;
@@ -36,5 +37,6 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Crash(arguments) => crash::run(arguments),
         BenchAction::CrashWriter(arguments) => crash::write(arguments),
         BenchAction::PowerLoss(arguments) => power_loss::run(arguments),
+        BenchAction::Corruption(arguments) => corruption::run(arguments),
     }
 }

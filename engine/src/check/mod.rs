@@ -19,7 +19,7 @@ use std::sync::Arc;
 use crate::catalog::Catalog;
 use crate::db::LOG_DIR;
 use crate::error::{Error, Result};
-use crate::ids::{TxId, PAGE_SIZE};
+use crate::ids::{Lsn, TxId, PAGE_SIZE};
 use crate::log::Log;
 use crate::os::{Os, RealOs};
 use crate::page::Pool;
@@ -132,6 +132,18 @@ pub fn check_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, report: &mut Report) -> 
         report.problem(error.to_string());
     }
     Ok(())
+}
+
+/// The log position from which recovery would read; 0 of a database whose creation did not end.
+///
+/// # Errors
+/// As [`check`].
+pub fn log_position(os: Arc<dyn Os>, dir: impl AsRef<Path>) -> Result<Lsn> {
+    let (_, meta) = Store::open_read_only(os, dir.as_ref())?;
+    if meta.is_empty() {
+        return Ok(Lsn(0));
+    }
+    Ok(Meta::decode(&meta)?.log_from())
 }
 
 fn check_trees(pool: &Arc<Pool>, meta: &Meta, report: &mut Report) -> Result<()> {

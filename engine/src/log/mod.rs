@@ -146,15 +146,13 @@ impl Log {
             epoch = reader.epoch();
         }
         let end = reader.position().0;
-        drop(reader);
         let epoch = match epoch {
             Some(epoch) => epoch,
             // The very first record may have been lost with the machine; no other can be.
             None if from == Lsn(0) => 0,
-            None => {
-                return Err(no_beginning(&segments, from));
-            }
+            None => return Err(reader.no_beginning()),
         };
+        drop(reader);
         let segments = Arc::into_inner(segments)
             .ok_or_else(|| Error::Internal("a reader outlived the log's opening".into()))?;
         Log::start(&*os, segments, &options, end, epoch)
@@ -163,7 +161,7 @@ impl Log {
     /// Reads the log of `dir` without changing anything, from `from` to its valid end.
     ///
     /// # Errors
-    /// As [`Log::open`]; what is bad further on is an error of the reader.
+    /// As [`Log::open`], of the segments; what is bad in them is an error of the reader.
     pub fn read_only(
         os: Arc<dyn Os>,
         dir: &Path,
@@ -172,11 +170,12 @@ impl Log {
     ) -> Result<LogReader> {
         let segments = Segments::open(os, dir, database_id, from.0, OpenMode::ReadOnly)?;
         let segments = Arc::new(segments);
-        let mut first = LogReader::new(Arc::clone(&segments), from.0, None);
-        if first.next_any().transpose()?.is_none() && from != Lsn(0) {
-            return Err(no_beginning(&segments, from));
-        }
-        Ok(LogReader::new(segments, from.0, None))
+        let reader = LogReader::new(segments, from.0, None);
+        // The very first record may have been lost with the machine; no other can be.
+        Ok(match from {
+            Lsn(0) => reader,
+            _ => reader.must_begin(),
+        })
     }
 
     /// Writes the first record of this opening at `end`, and starts the background thread, if
@@ -293,17 +292,6 @@ impl Log {
             segments: self.group.segments.count() as u64,
             file_bytes: self.group.segments.file_bytes(),
         }
-    }
-}
-
-/// The error of a log without the record from which it is to be read.
-fn no_beginning(segments: &Segments, from: Lsn) -> Error {
-    let (file, offset) = segments.locate(from.0);
-    Error::Corrupt {
-        file,
-        offset,
-        page: None,
-        what: "expected the record at which the last checkpoint begins, found none".into(),
     }
 }
 

@@ -39,6 +39,8 @@ pub struct LogReader {
     /// Where reading stops; records before it must be valid.
     limit: Option<u64>,
     epoch: Option<u32>,
+    /// There must be a record at the beginning.
+    must_begin: bool,
     window: Window,
     finished: bool,
 }
@@ -74,8 +76,17 @@ impl LogReader {
             position: from,
             limit,
             epoch: None,
+            must_begin: false,
             window: Window::default(),
             finished: false,
+        }
+    }
+
+    /// The same, but that there is no record at the beginning is an error too.
+    pub(super) fn must_begin(self) -> LogReader {
+        LogReader {
+            must_begin: true,
+            ..self
         }
     }
 
@@ -97,6 +108,11 @@ impl LogReader {
             page: None,
             what,
         }
+    }
+
+    /// The error of a log without the record from which it is to be read.
+    pub(super) fn no_beginning(&self) -> Error {
+        self.corrupt("expected the record at which the last checkpoint begins, found none".into())
     }
 
     /// The record at the position, or what is wrong with it.
@@ -205,6 +221,9 @@ impl LogReader {
                     return Some(Err(self.corrupt(what)));
                 }
                 match self.later_mark() {
+                    Ok(None) if self.must_begin && self.epoch.is_none() => {
+                        Some(Err(self.no_beginning()))
+                    }
                     Ok(None) => None,
                     Ok(Some(says)) => {
                         let what = format!("{what}, and the log was durable up to position {says}");

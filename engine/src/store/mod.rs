@@ -15,6 +15,7 @@
 //! | `page_ids.rs` | free page ids |
 //! | `opening.rs` | creating and opening |
 //! | `completing.rs` | the end of a checkpoint |
+//! | `parts.rs` | where everything stands, for checks |
 //! | `moving.rs` | moving images down, so that the file shrinks |
 #![forbid(unsafe_code)]
 
@@ -26,6 +27,7 @@ mod image;
 mod moving;
 mod opening;
 mod page_ids;
+mod parts;
 mod place;
 mod space;
 mod table;
@@ -38,6 +40,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
+
+pub use self::parts::{Part, PartKind};
 
 use self::batch::Batch;
 use self::completing::Durable;

@@ -1,0 +1,404 @@
+//! A fault, and then a look at the whole database: it is checked, opened and read, and dumped.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use peregrine::check::{check_on, Report};
+use peregrine::ids::PAGE_SIZE;
+use peregrine::store::{Part, PartKind};
+use peregrine::{Database, Error, Isolation, OwnedValue, Value};
+
+use super::disk::Disk;
+use super::flips::{data, parts, tree_of};
+use super::outcome::Outcome;
+use super::world::{self, Content, Rows, Tree, World, TABLES, TREES};
+use super::{dump, interrupted, sampled, store, unexpected, Request};
+use crate::error::{Result, SuiteError};
+
+/// What a fault may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// The older header: nothing at all.
+    Nothing,
+    /// The whole database can't be opened: what all tables need.
+    All,
+    /// A page of one table (a place in [`TABLES`]), of one of its trees.
+    Table(usize, Tree),
+    /// Undo: what was running at the last checkpoint can't be taken back.
+    Undo,
+    /// Definitions of tables.
+    Definitions,
+}
+
+/// Sentences about one fault; the first tell enough.
+const MOST_SAID: usize = 5;
+
+struct Fault {
+    what: String,
+    reach: Reach,
+    offset: u64,
+    bytes: Vec<u8>,
+    /// Rows that may be missing from a dump.
+    most_missing: usize,
+}
+
+/// Without any fault everything must be there.
+///
+/// # Errors
+/// [`SuiteError::Server`] when it is not.
+pub fn sound(world: &World) -> Result<()> {
+    let fault = Fault {
+        what: "without any fault".into(),
+        reach: Reach::Nothing,
+        offset: 0,
+        bytes: Vec::new(),
+        most_missing: 0,
+    };
+    let mut wrong = Vec::new();
+    look(world, &fault, &mut wrong);
+    match wrong.first() {
+        Some(wrong) => Err(SuiteError::Server(wrong.clone())),
+        None => Ok(()),
+    }
+}
+
+/// Plants faults in sampled parts of each kind, one at a time.
+///
+/// # Errors
+/// [`SuiteError::Interrupted`]; errors of the engine where nothing is damaged.
+pub fn run(
+    request: &Request,
+    world: &World,
+    told: &(impl Fn(&str) + Sync),
+    outcome: &mut Outcome,
+) -> Result<()> {
+    let mut faults = Vec::new();
+    for (kind, parts) in parts(&world.crashed)? {
+        for (n, part) in sampled(&parts, request.planted, request.seed)
+            .iter()
+            .enumerate()
+        {
+            faults.extend(plant(world, kind, part, n as u64 + request.seed)?);
+        }
+    }
+    told(&format!(
+        "looking at the whole database after {} faults",
+        faults.len()
+    ));
+    let wrong = Mutex::new(Vec::new());
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let ended = Mutex::new(Ok(()));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| loop {
+                let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let Some(fault) = faults.get(at) else { return };
+                if let Err(error) = interrupted() {
+                    *ended
+                        .lock()
+                        .unwrap_or_else(std::sync::PoisonError::into_inner) = Err(error);
+                    return;
+                }
+                let mut found = Vec::new();
+                look(world, fault, &mut found);
+                if let Ok(mut wrong) = wrong.lock() {
+                    wrong.append(&mut found);
+                }
+                if at > 0 && at % 100 == 0 {
+                    told(&format!("{at} of {} faults looked at", faults.len()));
+                }
+            });
+        }
+    });
+    ended
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)?;
+    outcome.planted += faults.len() as u64;
+    outcome.wrong.append(
+        &mut wrong
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner),
+    );
+    Ok(())
+}
+
+/// A bit flipped in a part, and, where something else stood there before, that.
+fn plant(world: &World, kind: &str, part: &Part, n: u64) -> Result<Vec<Fault>> {
+    let disk = &world.crashed;
+    let file = data();
+    let now = disk.read(&file, part.offset, part.len);
+    let (reach, most_missing) = reach(world, part)?;
+    let mut flipped = now.clone();
+    // The rest of the record's last unit means nothing.
+    let within = match part.kind {
+        PartKind::Record => 48,
+        _ => part.len,
+    };
+    let at = (n * 7919 % within) as usize;
+    flipped[at] ^= 1 << (n % 8);
+    let mut faults = vec![(format!("bit {} of byte {at} flipped", n % 8), flipped)];
+    if let PartKind::Page(_) = part.kind {
+        let mut older = world.older.read(&file, part.offset, part.len);
+        older.resize(now.len(), 0);
+        if older != now {
+            faults.push(("a lost write".into(), older));
+        }
+    }
+    Ok(faults
+        .into_iter()
+        .map(|(what, bytes)| Fault {
+            what: format!("{kind} at {}: {what}", part.offset),
+            reach,
+            offset: part.offset,
+            bytes,
+            most_missing,
+        })
+        .collect())
+}
+
+fn reach(world: &World, part: &Part) -> Result<(Reach, usize)> {
+    let id = match part.kind {
+        PartKind::Header(_) => return Ok((Reach::Nothing, 0)),
+        PartKind::Page(id) => id,
+        _ => return Ok((Reach::All, usize::MAX)),
+    };
+    let store = store(&world.crashed).map_err(|error| unexpected(&error))?;
+    let mut page = vec![0; PAGE_SIZE];
+    store
+        .read_page(id, &mut page)
+        .map_err(|error| unexpected(&error))?;
+    let records = usize::from(u16::from_le_bytes([page[26], page[27]]));
+    let tree = tree_of(&page);
+    Ok(match (page[20], world::owner(tree)) {
+        (3, _) => (Reach::Undo, TABLES.len() * world.in_flight),
+        (_, None) => (Reach::Definitions, usize::MAX),
+        (2, Some((table, use_of))) => (Reach::Table(table, use_of), 0),
+        (_, Some((table, Tree::Index))) => (Reach::Table(table, Tree::Index), 0),
+        (_, Some((table, use_of))) => (Reach::Table(table, use_of), records),
+    })
+}
+
+fn look(world: &World, fault: &Fault, wrong: &mut Vec<String>) {
+    let disk = world.crashed.copy();
+    disk.overwrite(&data(), fault.offset, &fault.bytes);
+    let mut said = 0;
+    let mut say = |what: String| {
+        said += 1;
+        if said <= MOST_SAID {
+            wrong.push(format!("{}: {what}", fault.what));
+        }
+    };
+    if fault.reach != Reach::Nothing || !fault.bytes.is_empty() {
+        checked(&disk, fault, &mut say);
+    }
+    dumped(&disk, world, fault, &mut say);
+    opened(&disk, world, fault, &mut say);
+}
+
+fn checked(disk: &Disk, fault: &Fault, say: &mut dyn FnMut(String)) {
+    let mut report = Report::default();
+    let finds = match check_on(disk.os(), world::dir(), &mut report) {
+        Err(Error::Corrupt { .. } | Error::Format { .. }) => true,
+        Err(error) => {
+            say(format!("check ends with {error}"));
+            return;
+        }
+        Ok(()) if fault.reach == Reach::Nothing => {
+            if !report.is_sound() {
+                say(format!("check finds {}", report.problems.join("; ")));
+            }
+            !report.notes.is_empty()
+        }
+        Ok(()) => !report.is_sound(),
+    };
+    if !finds {
+        say("check finds nothing".into());
+    }
+}
+
+/// Compares rows found with those that must be there; returns how many are missing.
+fn compare(expected: &Rows, found: &Rows, how: &str, say: &mut dyn FnMut(String)) -> usize {
+    for (id, row) in found
+        .iter()
+        .filter(|(id, row)| expected.get(id) != Some(row))
+    {
+        say(format!("{how}: row {id} is {row:?}"));
+    }
+    expected.keys().filter(|id| !found.contains_key(id)).count()
+}
+
+fn dumped(disk: &Disk, world: &World, fault: &Fault, say: &mut dyn FnMut(String)) {
+    let dump = match dump(disk) {
+        Ok(dump) => dump,
+        Err(_) if fault.reach == Reach::All => return,
+        Err(error) => return say(format!("dump ends with {error}")),
+    };
+    let mut told = !dump.missing().is_empty();
+    let mut missing_rows = 0;
+    for table in TABLES {
+        let expected = &world.content[table];
+        if dump.schema(table).is_err() {
+            if !told || !matches!(fault.reach, Reach::Definitions | Reach::All) {
+                say(format!("dump: table {table} is missing"));
+            }
+            continue;
+        }
+        let mut found = Rows::new();
+        let mut told_of_table = false;
+        let rows = dump.rows(
+            table,
+            &mut |row| {
+                if let Some(OwnedValue::UInt(id)) = row.first() {
+                    found.insert(*id, row.to_vec());
+                }
+                Ok(())
+            },
+            &mut |_| told_of_table = true,
+        );
+        if let Err(error) = rows {
+            say(format!("dump of {table} ends with {error}"));
+        }
+        if fault.reach == Reach::All && told {
+            // The checkpoint before, without the log that goes with it: what was committed then.
+            found.retain(|id, row| !world.was(table, *id, row));
+        }
+        let missing = compare(expected, &found, &format!("dump of {table}"), say);
+        if missing > 0 && !told_of_table && !told {
+            say(format!(
+                "dump of {table}: {missing} rows are missing, and it does not say so"
+            ));
+        }
+        let own = match fault.reach {
+            Reach::Table(owner, _) => TABLES[owner] == table,
+            Reach::Nothing => false,
+            _ => true,
+        };
+        if missing > 0 && !own {
+            say(format!(
+                "dump of {table}: {missing} rows are missing, their pages are whole"
+            ));
+        }
+        told |= told_of_table;
+        missing_rows += missing;
+    }
+    if missing_rows > fault.most_missing {
+        say(format!(
+            "dump: {missing_rows} rows are missing, the damaged page has {}",
+            fault.most_missing
+        ));
+    }
+}
+
+fn opened(disk: &Disk, world: &World, fault: &Fault, say: &mut dyn FnMut(String)) {
+    let db = match Database::open_on(disk.os(), world::dir(), world::options()) {
+        Ok(db) => db,
+        Err(Error::Corrupt { .. } | Error::Format { .. })
+            if matches!(fault.reach, Reach::All | Reach::Undo | Reach::Definitions) =>
+        {
+            return
+        }
+        // Without the newer header: its checkpoint's space may have been used, and its log.
+        Err(Error::Corrupt { .. }) if fault.reach == Reach::Nothing && fault.offset < 8192 => {
+            return
+        }
+        Err(error) => return say(format!("opening ends with {error}")),
+    };
+    let own = match fault.reach {
+        Reach::Table(owner, _) => Some(owner),
+        _ => None,
+    };
+    let errors: BTreeMap<usize, Error> = (0..TABLES.len())
+        .filter_map(|n| Some((n, tables_error(&db, &world.content, n, say)?)))
+        .collect();
+    for (n, error) in &errors {
+        let table = TABLES[*n];
+        match error {
+            _ if own != Some(*n) && fault.reach != Reach::Undo => {
+                say(format!(
+                    "table {table} is whole, and reading it ends with {error}"
+                ));
+            }
+            Error::Corrupt {
+                page: Some(_),
+                file,
+                ..
+            } if *file == data() => {}
+            error => say(format!("reading {table} ends with {error}")),
+        }
+    }
+    // The others go on working.
+    for (n, table) in TABLES.into_iter().enumerate() {
+        if own != Some(n) {
+            if let Err(error) = write(&db, table) {
+                say(format!("writing into {table} ends with {error}"));
+            }
+        }
+    }
+    if let Some(owner) = own {
+        if let Err(error) = db.drop_table(TABLES[owner]) {
+            say(format!("dropping the damaged table ends with {error}"));
+        }
+    }
+    if let Err(error) = db.close() {
+        say(format!("closing ends with {error}"));
+        return;
+    }
+    let again = Database::open_on(disk.os(), world::dir(), world::options());
+    match again {
+        Err(error) => say(format!("opening again ends with {error}")),
+        Ok(db) => {
+            for (n, table) in TABLES.into_iter().enumerate() {
+                if own != Some(n) && fault.reach != Reach::Undo {
+                    let (rows, error) = world::read(&db, table, 0);
+                    if error.is_some() || rows.len() != world.content[table].len() + 1 {
+                        say(format!(
+                            "table {table} is not what it was, after opening again"
+                        ));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Reads a table by every index; the error at which that ended. Wrong rows are said.
+fn tables_error(
+    db: &Database,
+    content: &Content,
+    table: usize,
+    say: &mut dyn FnMut(String),
+) -> Option<Error> {
+    let name = TABLES[table];
+    let indexes = TREES[table].iter().filter(|&&tree| tree != Tree::Large);
+    let mut first = None;
+    for index in 0..indexes.count() {
+        let (rows, error) = world::read(db, name, index);
+        let missing = compare(
+            &content[name],
+            &rows,
+            &format!("{name} by index {index}"),
+            say,
+        );
+        if missing > 0 && error.is_none() {
+            say(format!(
+                "{name} by index {index}: {missing} rows are missing, without an error"
+            ));
+        }
+        first = first.or(error);
+    }
+    first
+}
+
+/// A row that is not among the others.
+fn write(db: &Database, table: &str) -> peregrine::Result<()> {
+    let open = db.table(table)?;
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    let row: Vec<Value<'_>> = match table {
+        "letters" => vec![Value::UInt(999_999), Value::Bytes(b"new"), Value::Null],
+        "numbers" => vec![Value::UInt(999_999), Value::Int(1), Value::Bytes(b"")],
+        _ => vec![Value::UInt(999_999), Value::Bytes(b"")],
+    };
+    txn.insert(&open, &row)?;
+    txn.commit()
+}
