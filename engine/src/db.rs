@@ -4,6 +4,7 @@
 mod checkpoint_source;
 mod inspection;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions};
 use crate::os::{Os, RealOs};
 use crate::page::Pool;
-use crate::recovery::{self, Meta};
+use crate::recovery::{self, AsideFiles, Meta, Recoverable};
 use crate::row::TableSchema;
 use crate::settings::{Durability, Isolation, Locking, Options, TableOptions};
 use crate::store::Store;
@@ -222,10 +223,12 @@ impl Database {
     ) -> Result<Database> {
         let pool = pool_of(store, &options)?;
         let catalog = Catalog::open(&pool, meta.catalog)?;
-        let definitions = catalog.load()?;
+        let mut damaged = BTreeMap::new();
+        let definitions = catalog.load(&mut damaged)?;
         let store = pool.store();
         let mut log_options = LogOptions::new(store.database_id(), store.stop_flag().clone());
         log_options.background = options.background;
+        let files = AsideFiles::new(os.clone(), dir, store.database_id());
         let log = Log::open(os, &dir.join(LOG_DIR), log_options, meta.log_from())?;
         // Nothing was changed so far: a newer version's files stay as they are.
         store.cut_lost()?;
@@ -237,7 +240,12 @@ impl Database {
                 .registry
                 .add(definition, Arc::new(TableState::new(rows, next_auto)));
         }
-        parts.finish(dir, catalog, meta.numbers, &options, Some(meta))
+        let state = Recoverable {
+            meta,
+            files,
+            damaged,
+        };
+        parts.finish(dir, catalog, meta.numbers, &options, Some(state))
     }
 
     /// The directory.
@@ -568,9 +576,9 @@ impl Parts {
         catalog: Catalog,
         mut numbers: Numbers,
         options: &Options,
-        meta: Option<&Meta>,
+        state: Option<Recoverable<'_>>,
     ) -> Result<Database> {
-        for definition in catalog.load()? {
+        for definition in self.registry.definitions() {
             numbers.pass(&definition);
         }
         let tables = Arc::new(Tables {
@@ -579,10 +587,12 @@ impl Parts {
             numbers: numbers.into(),
         });
         let mut prepared = None;
+        let meta = state.as_ref().map(|state| state.meta);
         let mut replay_pace = meta.map_or_else(ReplayPace::default, |meta| meta.replay_pace);
         let began = Instant::now();
-        if let Some(meta) = meta {
-            let replayed = recovery::recover(&self.system, &tables, &self.log, meta)?;
+        if let Some(state) = state {
+            let meta = state.meta;
+            let replayed = recovery::recover(&self.system, &tables, &self.log, state)?;
             tracing::info!(
                 transactions = replayed.transactions,
                 changes = replayed.changes,

@@ -8,6 +8,7 @@
 
 mod definition;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use definition::{DdlRecord, Definition, TreeRoot, KIND_COUNTER, KIND_DDL};
@@ -62,13 +63,23 @@ impl Catalog {
         &self.tree
     }
 
-    /// All definitions, in the order of their numbers.
-    pub fn load(&self) -> Result<Vec<Definition>> {
+    /// All definitions, in the order of their numbers. Those that make no sense go to `damaged`, with
+    /// the error.
+    ///
+    /// # Errors
+    /// I/O errors, and pages that can't be read; [`Error::Invalid`] for a newer version's definition.
+    pub fn load(&self, damaged: &mut BTreeMap<TableId, Error>) -> Result<Vec<Definition>> {
         let mut definitions = Vec::new();
         let mut pending: Option<(u32, Vec<u8>)> = None;
         let mut finish = |pending: Option<(u32, Vec<u8>)>| -> Result<()> {
-            if let Some((_, bytes)) = pending {
-                definitions.push(Definition::decode(&bytes)?);
+            let Some((table, bytes)) = pending else {
+                return Ok(());
+            };
+            match Definition::decode(&bytes) {
+                Err(error @ Error::Internal(_)) => {
+                    damaged.insert(TableId(table), error);
+                }
+                definition => definitions.push(definition?),
             }
             Ok(())
         };

@@ -12,7 +12,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::ids::{Lsn, TxId, PAGE_SIZE};
 use crate::log::Log;
 use crate::os::{Os, RealOs};
 use crate::page::Pool;
-use crate::recovery::Meta;
+use crate::recovery::{AsideFiles, Meta};
 use crate::store::Store;
 
 /// Bytes of the buffer pool that a check uses.
@@ -116,6 +116,10 @@ pub fn check_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, report: &mut Report) -> 
         }
     };
     let database = store.database_id();
+    for (table, aside) in AsideFiles::new(os.clone(), dir, database).load()? {
+        let error = aside.map_or_else(|error| error, |aside| aside.error());
+        report.problem(format!("table number {table}: {error}"));
+    }
     match Log::read_only(os, &dir.join(LOG_DIR), database, meta.log_from()) {
         Ok(records) => {
             for record in records {
@@ -152,7 +156,12 @@ fn check_trees(pool: &Arc<Pool>, meta: &Meta, report: &mut Report) -> Result<()>
     let counts = catalog.tree().verify(&mut |_, _| Ok(()))?;
     let mut used = counts.inner_pages + counts.leaf_pages;
     used += meta.transactions.undo_pages().len() as u64;
-    for definition in catalog.load()? {
+    let mut damaged = BTreeMap::new();
+    let definitions = catalog.load(&mut damaged)?;
+    for (table, error) in damaged {
+        report.problem(format!("table number {table}: {error}"));
+    }
+    for definition in definitions {
         let name = definition.name.clone();
         match table::check(pool, &definition, &running, report) {
             Ok(pages) => used += pages,

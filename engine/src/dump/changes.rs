@@ -10,7 +10,7 @@ use crate::catalog::{DdlRecord, Definition, KIND_COUNTER, KIND_DDL};
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TableId, TxId};
 use crate::log::LogReader;
-use crate::recovery::Meta;
+use crate::recovery::{Aside, Meta};
 use crate::row::layout::Layout;
 use crate::row::payload::RowRef;
 use crate::txn::{Change, ChangeReader, KIND_CHANGES, KIND_COMMIT};
@@ -32,6 +32,9 @@ pub(super) struct TableChanges {
     pub emptied: bool,
     /// By clustered key.
     pub rows: BTreeMap<Vec<u8>, RowChange>,
+    /// Transactions that did not commit and of which records may still stand in the table: it was
+    /// set aside.
+    pub unfinished: HashSet<TxId>,
 }
 
 struct Entry {
@@ -80,6 +83,37 @@ impl Changes {
                 what: format!("table {}", definition.name),
                 why,
             }),
+        }
+    }
+
+    /// Adds what was kept of tables that recovery had to set aside.
+    pub fn add_asides(
+        &mut self,
+        asides: BTreeMap<TableId, Result<Aside>>,
+        missing: &mut Vec<Missing>,
+    ) {
+        for (table, aside) in asides {
+            let aside = match aside {
+                Ok(aside) => aside,
+                Err(why) => {
+                    let name = self.tables.get(&table).map(|entry| &entry.definition.name);
+                    missing.push(Missing {
+                        what: format!(
+                            "the last changes of {}",
+                            name.map_or_else(|| unnamed(table), |name| format!("table {name}"))
+                        ),
+                        why,
+                    });
+                    continue;
+                }
+            };
+            if let Some(entry) = self.tables.get_mut(&table) {
+                entry.changes.unfinished.extend(aside.unfinished);
+            }
+            for (key, row) in aside.changes {
+                let change = row.as_deref().map_or(Change::Delete, Change::Put);
+                self.row(table, &key, change);
+            }
         }
     }
 

@@ -33,7 +33,7 @@ use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};
 use crate::log::Log;
 use crate::os::{Os, RealOs};
-use crate::recovery::Meta;
+use crate::recovery::{AsideFiles, Meta};
 use crate::row::{OwnedValue, TableSchema};
 use crate::store::Store;
 
@@ -111,6 +111,13 @@ impl Dump {
         let nodes = Nodes::new(store.clone());
         let definitions = definitions::load(&nodes, meta.catalog, &mut missing);
         let mut changes = Changes::new(definitions);
+        match AsideFiles::new(os.clone(), dir, store.database_id()).load() {
+            Ok(asides) => changes.add_asides(asides, &mut missing),
+            Err(why) => missing.push(Missing {
+                what: "changes of tables that are set aside".into(),
+                why,
+            }),
+        }
         let log_dir = dir.join(LOG_DIR);
         let read = |from| Log::read_only(os.clone(), &log_dir, store.database_id(), from);
         let log = changes.read(&meta, &read);

@@ -21,6 +21,7 @@ type ChangesLeft<'a> = Peekable<btree_map::Iter<'a, Vec<u8>, RowChange>>;
 struct Rows<'a> {
     nodes: &'a Nodes,
     running: &'a HashSet<TxId>,
+    unfinished: &'a HashSet<TxId>,
     name: &'a str,
     layout: Layout,
     large: Option<TreeRoot>,
@@ -45,6 +46,7 @@ pub(super) fn all(
     let mut rows = Rows {
         nodes,
         running,
+        unfinished: &changes.unfinished,
         name: &definition.name,
         layout: Layout::new(&definition.schema)?,
         large: definition.large,
@@ -168,7 +170,12 @@ impl Rows<'_> {
 
     /// The payload that was committed at the checkpoint.
     fn version(&self, record: &[u8]) -> Result<Option<Vec<u8>>> {
-        committed_version(record, self.running, &mut |page| self.nodes.page(page))
+        committed_version(
+            record,
+            self.running,
+            &mut |page| self.nodes.page(page),
+            self.unfinished,
+        )
     }
 
     /// A row that the log changed, over what the checkpoint has of it.

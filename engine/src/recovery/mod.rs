@@ -5,18 +5,22 @@
 //! 3. The log is read twice: once to learn which transactions committed after the checkpoint,
 //!    once to apply their changes, and those of table definitions, in log order.
 //! 4. Transactions that are prepared and not decided are made again, as running ones.
-//! 5. A new checkpoint (taken by the caller), so that none of this is needed again.
+//! 5. Tables in which damage was in the way are set aside (`aside.rs`).
+//! 6. A new checkpoint (taken by the caller), so that none of this is needed again.
 #![forbid(unsafe_code)]
 
+mod aside;
 mod meta;
 mod revive;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+pub(crate) use aside::{Aside, AsideFiles};
 pub(crate) use meta::{Counters, Meta};
 pub(crate) use revive::revive;
 
+use self::aside::Asides;
 use crate::catalog::{DdlRecord, KIND_COUNTER, KIND_DDL};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};
@@ -24,8 +28,8 @@ use crate::log::Log;
 use crate::table::ddl::Tables;
 use crate::table::{replay, Table};
 use crate::txn::{
-    decode_rolled_back, Change, ChangeReader, PreparedRecord, System, KIND_CHANGES, KIND_COMMIT,
-    KIND_PREPARED, KIND_ROLLED_BACK,
+    decode_rolled_back, Change, ChangeReader, ChangeRecord, PreparedRecord, System, KIND_CHANGES,
+    KIND_COMMIT, KIND_PREPARED, KIND_ROLLED_BACK,
 };
 
 /// What a replay did.
@@ -37,15 +41,31 @@ pub(crate) struct Replayed {
     pub prepared: Vec<PreparedRecord>,
 }
 
+/// What recovery begins with.
+pub(crate) struct Recoverable<'a> {
+    pub meta: &'a Meta,
+    pub files: AsideFiles,
+    /// Tables whose definition makes no sense.
+    pub damaged: BTreeMap<TableId, Error>,
+}
+
 /// Rolls back and purges what the checkpoint holds of transactions, then replays what the log has of
 /// committed ones.
 pub(crate) fn recover(
     system: &Arc<System>,
     tables: &Tables,
     log: &Log,
-    meta: &Meta,
+    state: Recoverable<'_>,
 ) -> Result<Replayed> {
+    let Recoverable {
+        meta,
+        files,
+        damaged,
+    } = state;
+    let running = meta.transactions.running().collect();
+    let mut asides = Asides::new(&files, &tables.registry, running, damaged)?;
     system.restore(&meta.transactions)?;
+    asides.take_damaged();
     let mut committed: HashSet<TxId> = HashSet::new();
     // Wherever the records stand: of a transaction that has not ended the log has all.
     let mut prepared: BTreeMap<TxId, PreparedRecord> = BTreeMap::new();
@@ -92,26 +112,49 @@ pub(crate) fn recover(
                 }
                 for change in changes {
                     let change = change?;
-                    let table = match &last {
-                        Some(table) if table.id() == change.table => table,
-                        _ => last.insert(table_of(tables, change.table)?),
-                    };
-                    match change.change {
-                        Change::Put(row) => replay::apply_put(table, change.key, row)?,
-                        Change::Delete => replay::apply_delete(table, change.key)?,
-                    }
                     replayed.changes += 1;
+                    if asides.keep(change.table, change.key, change.change) {
+                        continue;
+                    }
+                    match apply(tables, &mut last, &change) {
+                        Err(error @ Error::Corrupt { .. }) => {
+                            last = None;
+                            asides.set_aside(change.table, &error);
+                            asides.keep(change.table, change.key, change.change);
+                        }
+                        applied => applied?,
+                    }
                 }
             }
             KIND_DDL | KIND_COUNTER if record.start >= meta.checkpoint => {
                 last = None;
-                tables.apply(DdlRecord::decode(&record.payload)?)?;
+                let record = DdlRecord::decode(&record.payload)?;
+                if let DdlRecord::Drop(id) = record {
+                    asides.forget(id);
+                } else if let DdlRecord::Truncate(definition) = &record {
+                    asides.forget(definition.id);
+                }
+                if !asides.is_lost(&record) {
+                    tables.apply(record)?;
+                }
             }
             _ => {}
         }
     }
     system.raise_txid(highest);
+    asides.finish()?;
     Ok(replayed)
+}
+
+fn apply(tables: &Tables, last: &mut Option<Arc<Table>>, change: &ChangeRecord<'_>) -> Result<()> {
+    let table = match last {
+        Some(table) if table.id() == change.table => table,
+        _ => last.insert(table_of(tables, change.table)?),
+    };
+    match change.change {
+        Change::Put(row) => replay::apply_put(table, change.key, row),
+        Change::Delete => replay::apply_delete(table, change.key),
+    }
 }
 
 fn table_of(tables: &Tables, id: TableId) -> Result<Arc<Table>> {

@@ -41,6 +41,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 
+pub use self::header::FORMAT;
 pub use self::parts::{Part, PartKind};
 
 use self::batch::Batch;

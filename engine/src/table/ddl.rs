@@ -344,10 +344,10 @@ impl Tables {
 
     /// Takes a table out of registry and catalog, and frees its pages. Nobody else is in a tree.
     fn remove(&self, definition: &Definition) -> Result<()> {
-        let trees = readable(self.registry.trees_of(definition))?;
+        let trees = self.registry.trees_to_destroy(definition)?;
         self.registry.remove(definition.id);
         self.catalog.remove(definition.id)?;
-        for tree in trees.iter().flat_map(|trees| trees.all()) {
+        for tree in trees {
             readable(tree.destroy())?;
         }
         Ok(())
@@ -357,7 +357,7 @@ impl Tables {
     /// Nobody else is in a tree.
     fn replace_trees(&self, definition: &mut Definition) -> Result<()> {
         let old = self.registry.definition(definition.id)?;
-        let trees = readable(self.registry.trees_of(&old))?;
+        let trees = self.registry.trees_to_destroy(&old)?;
         self.create_trees(definition)?;
         self.catalog.put(definition)?;
         self.registry.replace(definition.clone())?;
@@ -365,7 +365,7 @@ impl Tables {
             state.set_rows(0);
             state.reset_auto(1);
         }
-        for tree in trees.iter().flat_map(|trees| trees.all()) {
+        for tree in trees {
             readable(tree.destroy())?;
         }
         Ok(())

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use super::large;
 use super::open_table::{Table, TableTrees};
@@ -26,6 +26,8 @@ pub(crate) struct Registry {
     pool: Arc<Pool>,
     collations: Option<Arc<dyn Collations>>,
     tables: RwLock<Tables>,
+    /// Tables in which rollback has met pages that can't be read.
+    damaged: Mutex<BTreeMap<TableId, Error>>,
 }
 
 #[derive(Default)]
@@ -39,6 +41,8 @@ struct Entry {
     definition: Definition,
     state: Arc<TableState>,
     table: Option<Arc<Table>>,
+    /// Why nobody can use it: see `recovery/aside.rs`.
+    set_aside: Option<Error>,
 }
 
 fn no_table(name: impl ToString) -> Error {
@@ -54,6 +58,7 @@ impl Registry {
             pool,
             collations,
             tables: RwLock::default(),
+            damaged: Mutex::default(),
         }
     }
 
@@ -77,8 +82,38 @@ impl Registry {
                 definition,
                 state,
                 table: None,
+                set_aside: None,
             },
         );
+    }
+
+    /// From now on the table can only be dropped or emptied; whoever wants to use it gets `error`.
+    pub fn set_aside(&self, id: TableId, error: Error) {
+        if let Some(entry) = self.tables.write().by_id.get_mut(&id) {
+            entry.table = None;
+            entry.set_aside = Some(error);
+        }
+    }
+
+    /// Whether a table is there and set aside.
+    pub fn is_set_aside(&self, id: TableId) -> bool {
+        let tables = self.tables.read();
+        tables
+            .by_id
+            .get(&id)
+            .is_some_and(|entry| entry.set_aside.is_some())
+    }
+
+    /// The tables in which rollback has met damage since this was last asked.
+    pub fn take_damaged(&self) -> BTreeMap<TableId, Error> {
+        std::mem::take(&mut self.damaged.lock())
+    }
+
+    fn note_damage(&self, tree: TreeId, error: &Error) {
+        let table = self.tables.read().by_tree.get(&tree).copied();
+        if let (Some(table), Error::Corrupt { .. }) = (table, error) {
+            self.damaged.lock().insert(table, error.clone());
+        }
     }
 
     /// Takes a table out: nobody finds it or its trees any more.
@@ -117,8 +152,19 @@ impl Registry {
         for tree in definition.all_trees() {
             tables.by_tree.insert(tree.id, definition.id);
         }
+        if entry.definition.trees != definition.trees {
+            // Other trees, without any rows.
+            entry.set_aside = None;
+        }
         entry.definition = definition;
         Ok(())
+    }
+
+    /// Every table's definition, in no order.
+    pub fn definitions(&self) -> Vec<Definition> {
+        let tables = self.tables.read();
+        let entries = tables.by_id.values();
+        entries.map(|entry| entry.definition.clone()).collect()
     }
 
     pub fn names(&self) -> Vec<String> {
@@ -181,6 +227,10 @@ impl Registry {
         match self.tables.read().by_id.get(&id) {
             None => return Ok(None),
             Some(Entry {
+                set_aside: Some(error),
+                ..
+            }) => return Err(error.clone()),
+            Some(Entry {
                 table: Some(table), ..
             }) => return Ok(Some(table.clone())),
             Some(_) => {}
@@ -200,12 +250,29 @@ impl Registry {
         Ok(entry.table.clone())
     }
 
-    /// The trees of a table, opened if need be.
-    pub fn trees_of(&self, definition: &Definition) -> Result<Arc<TableTrees>> {
-        match self.table_of(definition.id)? {
-            Some(table) => Ok(table.trees.load_full()),
-            None => Err(no_table(&definition.name)),
+    /// The trees of a table that is to go, opened if need be. Where the table can't be used, those
+    /// whose root can be read: the pages of the others are lost space.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn trees_to_destroy(&self, definition: &Definition) -> Result<Vec<Arc<Tree>>> {
+        match self.table_of(definition.id) {
+            Ok(Some(table)) => return Ok(table.trees.load().all().cloned().collect()),
+            Ok(None) => return Err(no_table(&definition.name)),
+            Err(Error::Corrupt { .. }) => {}
+            Err(error) => return Err(error),
         }
+        let mut trees = Vec::new();
+        for root in definition.all_trees() {
+            match Tree::open(&self.pool, root.id, root.root) {
+                Ok(tree) => trees.push(Arc::new(tree)),
+                Err(error @ Error::Corrupt { .. }) => {
+                    tracing::warn!("pages of a tree that goes stay in use: {error}");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(trees)
     }
 
     /// Refuses a schema with collations that the program does not have.
@@ -260,9 +327,14 @@ impl Trees for Registry {
             Ok(found) => found,
             Err(error) => {
                 tracing::error!("opening tree {tree}: {error}");
+                self.note_damage(tree, &error);
                 None
             }
         }
+    }
+
+    fn damaged(&self, tree: TreeId, error: &Error) {
+        self.note_damage(tree, error);
     }
 
     fn is_optimistic(&self, tree: TreeId) -> bool {

@@ -1,12 +1,12 @@
 //! Giving a whole tree's pages back.
 
 use super::Tree;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::PageId;
 use crate::page::{self, Child, ExclusiveGuard, FrameId};
 
 impl Tree {
-    /// Frees every page. Leaves that are not in memory are not read: their parents name them.
+    /// Frees every page, but those below an inner node that can't be read. Leaves that are not in memory are not read: their parents name them.
     /// Nobody else may be using the tree, now or later. Inside the gate, as any change.
     pub fn destroy(&self) -> Result<()> {
         let Some(pin) = self.root_pin.lock().take() else {
@@ -40,8 +40,12 @@ impl Tree {
                 }
                 Child::Page(id) => {
                     if node.level() > 1 {
-                        let child = self.core.pin_page(PageId(id))?;
-                        self.free_children(child.frame())?;
+                        match self.core.pin_page(PageId(id)) {
+                            Ok(child) => self.free_children(child.frame())?,
+                            // What is below it can't be found: lost space.
+                            Err(error @ Error::Corrupt { .. }) => tracing::warn!("{error}"),
+                            Err(error) => return Err(error),
+                        }
                     }
                     self.core.drop_unparented(id)?;
                     self.core.store.free_page(PageId(id));

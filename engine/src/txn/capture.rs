@@ -1,13 +1,13 @@
 //! What a checkpoint holds of transactions, and what an open does with it.
 
 use super::gate::ClosedGate;
-use super::purge::purge_record;
+use super::purge::{purge_past_damage, read_past_damage};
 use super::rollback::take_back;
 use super::undo::UndoCopy;
 use super::undo_stream::Finished;
 use super::version::{Header, UndoPtr};
 use super::System;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::{Lsn, PageId, TxId};
 
 /// What a checkpoint must hold of transactions.
@@ -81,7 +81,8 @@ impl System {
 
     /// On open, with the pages as of the checkpoint, before replay and before any transaction:
     /// rolls back what was running (what of it committed later, replay brings), purges what had
-    /// ended, frees all undo pages of the last run, and goes on with higher numbers.
+    /// ended, frees all undo pages of the last run, and goes on with higher numbers. Pages of tables
+    /// that can't be read are told to [`Trees::damaged`](super::system::Trees::damaged).
     ///
     /// # Errors
     /// I/O errors; [`Error::Internal`](crate::Error::Internal) where undo and trees disagree.
@@ -94,7 +95,7 @@ impl System {
                 let record = copy.read(self.pool(), head)?;
                 // No snapshot lives on, so of delete marks only this transaction's own are put
                 // back: they stand over what it still has to restore.
-                take_back(
+                let taken = take_back(
                     trees,
                     running.txid,
                     &record,
@@ -103,15 +104,20 @@ impl System {
                         Ok(!header.deleted || header.txid() == Some(running.txid))
                     },
                     &|_| Ok(()),
-                )?;
+                );
+                match taken {
+                    Err(error @ Error::Corrupt { .. }) => trees.damaged(record.tree, &error),
+                    taken => taken?,
+                }
                 head = record.previous;
             }
         }
         for finished in &captured.finished {
             let mut head = finished.head;
             while !head.is_none() {
-                let record = copy.read(self.pool(), head)?;
-                purge_record(trees, finished.txid, &record)?;
+                let record = read_past_damage(self.pool(), finished.txid, head, &mut copy)?;
+                let Some(record) = record else { break };
+                purge_past_damage(trees, finished.txid, &record)?;
                 head = record.previous;
             }
         }

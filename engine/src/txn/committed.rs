@@ -9,19 +9,28 @@ use crate::ids::{PageId, TxId, PAGE_SIZE};
 use crate::page::{Page, PageKind, BODY_SIZE, KIND};
 
 /// The payload of the newest version that none of the `running` transactions wrote; `None`: there
-/// is no such row. `page` reads undo pages.
+/// is no such row. `page` reads undo pages. Of the `unfinished` transactions there is no undo any
+/// more, though they did not commit.
 ///
 /// # Errors
-/// Those of `page`; [`Error::Internal`] for damaged records.
+/// Those of `page`; [`Error::Internal`] for damaged records, and for one of an unfinished transaction.
 pub(crate) fn committed_version(
     record: &[u8],
     running: &HashSet<TxId>,
     page: &mut dyn FnMut(PageId) -> Result<Box<Page>>,
+    unfinished: &HashSet<TxId>,
 ) -> Result<Option<Vec<u8>>> {
     let mut value = record.to_vec();
     // Each version is an undo record of its own: more of them than a file has bytes is a circle.
     for _ in 0..u32::MAX {
         let (header, payload) = Header::decode(&value)?;
+        if header.txid().is_some_and(|txid| unfinished.contains(&txid)) {
+            return Err(Error::Internal(
+                "the row was changed by a transaction that did not commit, and what it was before \
+                 is gone"
+                    .into(),
+            ));
+        }
         if !header.txid().is_some_and(|txid| running.contains(&txid)) {
             return Ok((!header.deleted).then(|| payload.to_vec()));
         }

@@ -15,11 +15,11 @@ use parking_lot::{Condvar, Mutex};
 use super::system::Trees;
 use super::undo::{Kind, UndoCopy, UndoRecord};
 use super::undo_stream::{Finished, Stream};
-use super::version::Header;
+use super::version::{Header, UndoPtr};
 use super::System;
 use crate::error::{Error, Result};
 use crate::ids::TxId;
-use crate::page::Change;
+use crate::page::{Change, Pool};
 
 /// Undo records looked at in one step.
 const STEP: usize = 256;
@@ -181,9 +181,11 @@ impl System {
                 return Ok(false);
             }
             *budget -= 1;
-            let record = copy.read(self.pool(), head)?;
+            let Some(record) = read_past_damage(self.pool(), end.txid, head, copy)? else {
+                break;
+            };
             let inside = self.gate().enter();
-            purge_record(self.trees()?, end.txid, &record)?;
+            purge_past_damage(self.trees()?, end.txid, &record)?;
             head = record.previous;
             stream.set_oldest_head(head);
             drop(inside);
@@ -195,12 +197,40 @@ impl System {
     }
 }
 
-/// Does what the passing of one undo record of committed transaction `txid` asks for.
-pub(super) fn purge_record(
+/// The undo record at `head`; `None` where it can't be read. What it and those before it would have
+/// had purged stays, and is in nobody's way.
+pub(super) fn read_past_damage<'a>(
+    pool: &Pool,
+    txid: TxId,
+    head: UndoPtr,
+    copy: &'a mut UndoCopy,
+) -> Result<Option<UndoRecord<'a>>> {
+    match copy.read(pool, head) {
+        Err(error @ Error::Corrupt { .. }) => {
+            tracing::error!("transaction {txid} can't be purged as a whole: {error}");
+            Ok(None)
+        }
+        record => record.map(Some),
+    }
+}
+
+/// As [`purge_record`]; what is in a page that can't be read stays there.
+pub(super) fn purge_past_damage(
     trees: &Arc<dyn Trees>,
     txid: TxId,
     record: &UndoRecord<'_>,
 ) -> Result<()> {
+    match purge_record(trees, txid, record) {
+        Err(error @ Error::Corrupt { .. }) => {
+            tracing::error!("a record of transaction {txid} can't be purged: {error}");
+            Ok(())
+        }
+        purged => purged,
+    }
+}
+
+/// Does what the passing of one undo record of committed transaction `txid` asks for.
+fn purge_record(trees: &Arc<dyn Trees>, txid: TxId, record: &UndoRecord<'_>) -> Result<()> {
     if record.kind == Kind::PurgeNote {
         return trees.purged(record.value);
     }

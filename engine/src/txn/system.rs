@@ -50,6 +50,10 @@ pub trait Trees: Send + Sync {
         Ok(())
     }
 
+    /// A rollback at opening could not take back a change in this tree: a page can't be read. The
+    /// rollback goes on.
+    fn damaged(&self, _tree: TreeId, _error: &Error) {}
+
     /// Whether whoever meets another transaction in this tree fails instead of waiting.
     fn is_optimistic(&self, _tree: TreeId) -> bool {
         false

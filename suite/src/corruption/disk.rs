@@ -152,7 +152,9 @@ impl Os for Disk {
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
-        Ok(self.files().contains_key(path))
+        let files = self.files();
+        let mut names = files.keys();
+        Ok(names.any(|name| name.starts_with(path)))
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {

@@ -1,0 +1,326 @@
+//! Tables that damage keeps recovery from bringing up to date: they are set aside, so that all others
+//! can be used.
+//!
+//! A page of a table that can't be read is an error of the statements that need it, and nothing else.
+//! But when recovery needs it, the table can't have the state of the last commit, and must not be
+//! read as if it had. Then nothing of the table is changed any more; what the log says of its rows,
+//! and which transactions could perhaps not be taken back in it, goes into a file of its own before
+//! the log goes. `dump` reads that file too; dropping the table removes it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::DdlRecord;
+use crate::error::{Error, Result};
+use crate::ids::{PageId, TableId, TxId};
+use crate::os::{OpenMode, Os};
+use crate::table::registry::Registry;
+use crate::txn::Change;
+
+const MAGIC: [u8; 8] = *b"PGASIDE\0";
+const FORMAT: u32 = 1;
+/// Bytes in front of what is serialised: magic, format, checksum, database.
+const HEAD: usize = 24;
+/// The folder within the database directory; a file is named by its table's number.
+const FOLDER: &str = "aside";
+
+/// A table that is set aside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Aside {
+    file: String,
+    offset: u64,
+    page: Option<PageId>,
+    what: String,
+    /// Transactions that did not commit, of which records may still stand in the table's trees.
+    pub unfinished: Vec<TxId>,
+    /// What was committed after that: clustered key, and the row as the log has it, if it is one.
+    pub changes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+}
+
+impl Aside {
+    /// The error that whoever wants to use the table gets.
+    pub fn error(&self) -> Error {
+        Error::Corrupt {
+            file: self.file.clone().into(),
+            offset: self.offset,
+            page: self.page,
+            what: format!(
+                "{}; the table was set aside when the database was opened: `peregrine dump` reads \
+                 what is left of it, and dropping it is possible",
+                self.what
+            ),
+        }
+    }
+
+    fn of(error: &Error, unfinished: Vec<TxId>) -> Aside {
+        let aside = Aside {
+            unfinished,
+            ..Aside::default()
+        };
+        match error {
+            Error::Corrupt {
+                file,
+                offset,
+                page,
+                what,
+            } => Aside {
+                file: file.display().to_string(),
+                offset: *offset,
+                page: *page,
+                what: what.clone(),
+                ..aside
+            },
+            error => Aside {
+                what: error.to_string(),
+                ..aside
+            },
+        }
+    }
+
+    fn encode(&self, database_id: u64) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; HEAD];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        bytes[16..HEAD].copy_from_slice(&database_id.to_le_bytes());
+        let mut bytes = postcard::to_extend(self, bytes)
+            .map_err(|e| Error::Internal(format!("serialising a table set aside: {e}")))?;
+        let checksum = crc32c::crc32c(&bytes[16..]);
+        bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+        Ok(bytes)
+    }
+
+    fn decode(path: &Path, database_id: u64, bytes: &[u8]) -> Result<Aside> {
+        let corrupt = |what: &str| Error::Corrupt {
+            file: path.to_owned(),
+            offset: 0,
+            page: None,
+            what: what.into(),
+        };
+        let u32_at = |at: usize| {
+            let word = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>());
+            word.map_or(0, |word| u32::from_le_bytes(*word))
+        };
+        if bytes.len() < HEAD || bytes[..8] != MAGIC {
+            return Err(corrupt("expected the changes of a table set aside"));
+        }
+        if crc32c::crc32c(&bytes[16..]) != u32_at(12) {
+            return Err(corrupt("the checksum is wrong"));
+        }
+        if u32_at(8) != FORMAT || bytes[16..HEAD] != database_id.to_le_bytes() {
+            return Err(Error::Format {
+                file: path.to_owned(),
+                what: format!(
+                    "format {} of another database or version; this version reads format {FORMAT}",
+                    u32_at(8)
+                ),
+            });
+        }
+        postcard::from_bytes(&bytes[HEAD..]).map_err(|e| corrupt(&e.to_string()))
+    }
+}
+
+/// The folder of tables set aside.
+pub(crate) struct AsideFiles {
+    os: Arc<dyn Os>,
+    dir: PathBuf,
+    database_id: u64,
+}
+
+impl AsideFiles {
+    /// Of the database in `dir`.
+    pub fn new(os: Arc<dyn Os>, dir: &Path, database_id: u64) -> Self {
+        AsideFiles {
+            os,
+            dir: dir.join(FOLDER),
+            database_id,
+        }
+    }
+
+    fn path(&self, table: TableId) -> PathBuf {
+        self.dir.join(table.to_string())
+    }
+
+    /// Every table that is set aside, with its file's content or what is wrong with that.
+    ///
+    /// # Errors
+    /// Those of the folder.
+    pub fn load(&self) -> Result<BTreeMap<TableId, Result<Aside>>> {
+        let mut asides = BTreeMap::new();
+        if !self.os.exists(&self.dir)? {
+            return Ok(asides);
+        }
+        for name in self.os.list(&self.dir)? {
+            if let Ok(number) = name.parse() {
+                asides.insert(TableId(number), self.read(TableId(number)));
+            }
+        }
+        Ok(asides)
+    }
+
+    fn read(&self, table: TableId) -> Result<Aside> {
+        let path = self.path(table);
+        let file = self.os.open(&path, OpenMode::ReadOnly)?;
+        let mut bytes = vec![0; file.len()? as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        Aside::decode(&path, self.database_id, &bytes)
+    }
+
+    fn write(&self, table: TableId, aside: &Aside) -> Result<()> {
+        self.os.create_dir(&self.dir)?;
+        if let Some(above) = self.dir.parent() {
+            self.os.sync_dir(above)?;
+        }
+        let new = self.dir.join("new");
+        if self.os.exists(&new)? {
+            self.os.remove(&new)?;
+        }
+        let file = self.os.open(&new, OpenMode::CreateNew)?;
+        file.write_at(&aside.encode(self.database_id)?, 0)?;
+        file.sync_data()?;
+        // The name appears only when the file is whole.
+        self.os.rename(&new, &self.path(table))?;
+        self.os.sync_dir(&self.dir)
+    }
+
+    fn remove(&self, table: TableId) -> Result<()> {
+        self.os.remove(&self.path(table))?;
+        self.os.sync_dir(&self.dir)
+    }
+}
+
+/// The tables set aside, while recovery runs.
+pub(super) struct Asides<'a> {
+    files: &'a AsideFiles,
+    registry: &'a Registry,
+    /// What the checkpoint has running: of what could not be taken back of them, nobody knows.
+    running: Vec<TxId>,
+    /// Set aside at an earlier opening: their files have everything.
+    before: BTreeMap<TableId, Error>,
+    now: BTreeMap<TableId, Aside>,
+    /// Tables whose definition makes no sense.
+    lost: BTreeMap<TableId, Error>,
+}
+
+impl<'a> Asides<'a> {
+    /// With the tables that an earlier opening has set aside.
+    pub fn new(
+        files: &'a AsideFiles,
+        registry: &'a Registry,
+        running: Vec<TxId>,
+        lost: BTreeMap<TableId, Error>,
+    ) -> Result<Asides<'a>> {
+        let before = files.load()?.into_iter().map(|(table, aside)| {
+            let error = aside.map_or_else(|error| error, |aside| aside.error());
+            registry.set_aside(table, error.clone());
+            (table, error)
+        });
+        Ok(Asides {
+            files,
+            registry,
+            running,
+            before: before.collect(),
+            lost,
+            now: BTreeMap::new(),
+        })
+    }
+
+    /// Sets tables aside in which rollback has met damage.
+    pub fn take_damaged(&mut self) {
+        for (table, error) in self.registry.take_damaged() {
+            self.set_aside(table, &error);
+        }
+    }
+
+    /// Sets a table aside.
+    pub fn set_aside(&mut self, table: TableId, error: &Error) {
+        if self.before.contains_key(&table) || self.now.contains_key(&table) {
+            return;
+        }
+        tracing::error!(%table, %error, "the table is damaged, and set aside");
+        let aside = Aside::of(error, self.running.clone());
+        self.registry.set_aside(table, aside.error());
+        self.now.insert(table, aside);
+    }
+
+    /// Keeps a committed change of a table that is set aside; false for any other table.
+    pub fn keep(&mut self, table: TableId, key: &[u8], change: Change<'_>) -> bool {
+        if self.before.contains_key(&table) {
+            return true;
+        }
+        if let Some(error) = self.lost.get(&table).cloned() {
+            self.set_aside(table, &error);
+        }
+        let Some(aside) = self.now.get_mut(&table) else {
+            return false;
+        };
+        let row = match change {
+            Change::Put(row) => Some(row.to_vec()),
+            Change::Delete => None,
+        };
+        aside.changes.push((key.to_vec(), row));
+        true
+    }
+
+    /// Whether a change of definitions is of a table whose definition makes no sense.
+    pub fn is_lost(&self, record: &DdlRecord) -> bool {
+        let table = match record {
+            DdlRecord::Create(definition) | DdlRecord::Truncate(definition) => definition.id,
+            DdlRecord::Drop(id)
+            | DdlRecord::Rename(id, _)
+            | DdlRecord::Counter(id, _)
+            | DdlRecord::Locking(id, _) => *id,
+        };
+        self.lost.contains_key(&table)
+    }
+
+    /// A table has lost all its rows, or is gone: what was wrong with it does not matter any more.
+    pub fn forget(&mut self, table: TableId) {
+        self.now.remove(&table);
+    }
+
+    /// Writes what has to outlive the log, and removes the files of tables that need them no more.
+    pub fn finish(self) -> Result<()> {
+        for (table, aside) in &self.now {
+            self.files.write(*table, aside)?;
+        }
+        for table in self.before.into_keys() {
+            if !self.registry.is_set_aside(table) && !self.lost.contains_key(&table) {
+                self.files.remove(table)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_file_comes_back_and_every_flip_is_found(
+            what in ".*",
+            unfinished: Vec<u64>,
+            changes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+            flip: proptest::sample::Index,
+        ) {
+            let aside = Aside {
+                what,
+                unfinished: unfinished.into_iter().map(TxId).collect(),
+                changes,
+                ..Aside::default()
+            };
+            let path = Path::new("aside/7");
+            let mut bytes = aside.encode(77).unwrap();
+            prop_assert_eq!(Aside::decode(path, 77, &bytes).unwrap(), aside);
+            prop_assert!(Aside::decode(path, 78, &bytes).is_err());
+            let bit = flip.index(bytes.len() * 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(Aside::decode(path, 77, &bytes).is_err());
+        }
+    }
+}
