@@ -87,7 +87,8 @@ struct Checking {
 }  // namespace
 
 static int check_interrupted(void *context) {
-  return thd_killed(static_cast<Checking *>(context)->thd) != 0;
+  /* A time limit kills softly, which thd_killed() does not count. */
+  return thd_kill_level(static_cast<Checking *>(context)->thd) != THD_IS_NOT_KILLED;
 }
 
 /* The server shows a statement's warnings among the answers of CHECK TABLE. */
@@ -109,7 +110,9 @@ int RowHandler::check(THD *thd, HA_CHECK_OPT *) {
     case PEREGRINE_END:
       return HA_ADMIN_CORRUPT;
     case PEREGRINE_INTERRUPTED:
-      /* The server says so by itself. */
+      /* The server says only that it failed. */
+      push_warning(thd, Sql_condition::WARN_LEVEL_WARN, ER_QUERY_INTERRUPTED,
+                   ER_THD(thd, ER_QUERY_INTERRUPTED));
       return HA_ADMIN_FAILED;
     default:
       report_error(code, thd, table->s->table_name.str);
