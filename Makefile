@@ -67,11 +67,20 @@ verify-transactions: build ## what transactions promise, a line a point: held or
 crash: library ## power lost at every moment of many workloads on a simulated disk (OPTIONS="--images N --seed S")
 	target/release/peregrine bench power-loss $(OPTIONS)
 
+io-errors: library ## every call to the system failing, and the disk full at every point, on a simulated disk
+	target/release/peregrine bench io-errors $(OPTIONS)
+
+damage: library ## flipped bits, stale and misplaced writes on a simulated disk
+	target/release/peregrine bench damage $(OPTIONS)
+
 catch-broken: ## builds that leave out a rule of isolation: each must be caught by the checker of histories
 	cargo test -p peregrine-suite --features broken --test histories --target-dir target/broken -- --nocapture
+
+catch-planted: ## builds with a fault of durability: each must be caught by power-loss, io-errors or damage
+	cargo test -p peregrine-suite --features broken --test planted --target-dir target/broken -- --nocapture
 
 clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken
 
-.PHONY: help bench build library mariadb plugin test unit mtr compare sessions engines-funcs lint format verify-flight verify-transactions crash catch-broken clean
+.PHONY: help bench build library mariadb plugin test unit mtr compare sessions engines-funcs lint format verify-flight verify-transactions crash io-errors damage catch-broken catch-planted clean

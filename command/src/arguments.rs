@@ -183,6 +183,12 @@ pub enum BenchAction {
     /// Damages a database in memory: every bit of sampled parts of each kind, stale and misplaced
     /// pages and log blocks; each must be found, and must not reach further than it has to.
     Corruption(CorruptionArguments),
+    /// Lets every call to the (simulated) operating system fail, once and for good, and the disk be full
+    /// at every point: errors for statements, no abort, nothing lost, no false acknowledgement.
+    IoErrors(IoErrorsArguments),
+    /// Flips bits of a simulated disk, and gives back stale and misplaced writes: each must be noticed,
+    /// or not matter.
+    Damage(DamageArguments),
     /// Plays the published anomaly scripts at every isolation level, the deadlock of two sessions and
     /// the update of one row by two, on each engine, and prints who does what.
     Behaviour(BehaviourArguments),
@@ -261,6 +267,34 @@ pub struct PowerLossArguments {
     /// Only this moment of the workload.
     #[arg(long, value_name = "NUMBER", requires = "workload")]
     pub moment: Option<u64>,
+    /// The simulation.
+    #[command(flatten)]
+    pub simulation: SimulationArguments,
+}
+
+/// How many calls fail.
+#[derive(Debug, Args)]
+pub struct IoErrorsArguments {
+    /// Workloads, each with every fault.
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u64).range(1..))]
+    pub workloads: u64,
+    /// Only the workload of this number, to see a failure again.
+    #[arg(long, value_name = "NUMBER")]
+    pub workload: Option<u64>,
+    /// Tries one fault out of so many; 1 tries all.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub stride: u64,
+    /// The simulation.
+    #[command(flatten)]
+    pub simulation: SimulationArguments,
+}
+
+/// How much is damaged.
+#[derive(Debug, Args)]
+pub struct DamageArguments {
+    /// Workloads whose disks are damaged.
+    #[arg(long, default_value_t = 108, value_parser = clap::value_parser!(u64).range(1..))]
+    pub workloads: u64,
     /// The simulation.
     #[command(flatten)]
     pub simulation: SimulationArguments,

@@ -623,7 +623,13 @@ impl Parts {
             tables.clone(),
             self.pool.clone(),
         ));
-        checkpoint::checkpoint(self.pool.store(), &shared.log, &*source)?;
+        let store = self.pool.store();
+        checkpoint::checkpoint(store, &shared.log, &*source)?;
+        if meta.is_none() {
+            // Now both headers lead to a checkpoint: should one get lost, the database isn't taken
+            // for one whose creation never ended.
+            checkpoint::checkpoint(store, &shared.log, &*source)?;
+        }
         if let Some(meta) = meta {
             let bytes = shared.log.end().0.saturating_sub(meta.log_from().0);
             replay_pace = replay_pace.measured(bytes, began.elapsed());

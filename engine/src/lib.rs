@@ -11,6 +11,7 @@ pub mod ids;
 pub mod log;
 pub mod os;
 pub mod page;
+mod planted;
 mod recovery;
 pub mod row;
 pub mod settings;
@@ -21,6 +22,8 @@ pub mod txn;
 
 pub use db::{Database, Deadlock, Inspection, Lock, NamedRow, Status};
 pub use error::{Error, Result};
+#[cfg(feature = "broken")]
+pub use planted::{plant, PlantedFault};
 pub use row::{
     Collations, Column, ColumnType, Index, Key, KeyPart, NumberPlace, OwnedValue, TableSchema,
     Value,

@@ -7,9 +7,9 @@ mod corruption;
 mod crash;
 mod histories;
 mod host;
-mod power_loss;
 mod report;
 mod run;
+mod simulated;
 mod strain;
 
 use std::process::ExitCode;
@@ -36,7 +36,9 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::RecoveryTime(arguments) => checkpoints::recovery_time(arguments),
         BenchAction::Crash(arguments) => crash::run(arguments),
         BenchAction::CrashWriter(arguments) => crash::write(arguments),
-        BenchAction::PowerLoss(arguments) => power_loss::run(arguments),
         BenchAction::Corruption(arguments) => corruption::run(arguments),
+        BenchAction::PowerLoss(arguments) => simulated::power_loss(arguments),
+        BenchAction::IoErrors(arguments) => simulated::io_errors(arguments),
+        BenchAction::Damage(arguments) => simulated::damage(arguments),
     }
 }

@@ -20,6 +20,7 @@ use super::record::{self, Header, FIRST_OWN_KIND, MARK_PAYLOAD, MAX_PAYLOAD, REC
 use super::segments::{Segments, Tail};
 use crate::error::{Error, Result};
 use crate::os::StopFlag;
+use crate::planted::{is_planted, PlantedFault};
 
 /// Buffered bytes beyond which an appender writes.
 const WRITE_AT: usize = 1 << 20;
@@ -375,6 +376,13 @@ impl Group {
         while state.writing {
             self.written_changed.wait(state);
         }
+        if is_planted(PlantedFault::AcknowledgeBeforeSync) {
+            self.segments
+                .sync(state.written.saturating_sub(1), state.written)?;
+            self.write(state, true)?;
+            self.durable.store(state.written, Ordering::Release);
+            return Ok(());
+        }
         self.write(state, true)?;
         let (from, to) = (self.durable(), state.written);
         self.syncs.fetch_add(1, Ordering::Relaxed);
@@ -382,7 +390,10 @@ impl Group {
         let outcome = MutexGuard::unlocked(state, || {
             // The other of store and log may have failed meanwhile.
             self.stop.check()?;
-            self.segments.sync(from, to)
+            match self.segments.sync(from, to) {
+                Err(_) if is_planted(PlantedFault::RetryFailedSync) => self.segments.sync(from, to),
+                outcome => outcome,
+            }
         });
         match outcome {
             Ok(()) => {

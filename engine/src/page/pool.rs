@@ -11,6 +11,7 @@ use super::header::*;
 use super::settle::LeafSettle;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, PAGE_SIZE};
+use crate::planted::{is_planted, PlantedFault};
 use crate::store::Store;
 
 /// Pages in memory within one budget.
@@ -155,6 +156,9 @@ impl Pool {
                 continue;
             }
             let guard = SharedGuard::lock(core, frame);
+            if needed() && written == 0 && is_planted(PlantedFault::ForgetPage) {
+                state.dirty.store(false, Ordering::Relaxed);
+            }
             if needed() {
                 core.write_for_checkpoint(frame, guard.bytes())?;
                 written += 1;

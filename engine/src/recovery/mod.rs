@@ -25,6 +25,7 @@ use crate::catalog::{DdlRecord, KIND_COUNTER, KIND_DDL};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};
 use crate::log::Log;
+use crate::planted::{is_planted, PlantedFault};
 use crate::table::ddl::Tables;
 use crate::table::{replay, Table};
 use crate::txn::{
@@ -69,7 +70,7 @@ pub(crate) fn recover(
     let mut committed: HashSet<TxId> = HashSet::new();
     // Wherever the records stand: of a transaction that has not ended the log has all.
     let mut prepared: BTreeMap<TxId, PreparedRecord> = BTreeMap::new();
-    let mut highest = TxId(0);
+    let (mut highest, mut last_commit) = (TxId(0), TxId(0));
     let from = meta.log_from();
     for record in log.read_from(from)? {
         let record = record?;
@@ -80,6 +81,7 @@ pub(crate) fn recover(
                 if record.kind == KIND_COMMIT {
                     prepared.remove(&txid);
                     if record.start >= meta.checkpoint {
+                        last_commit = txid;
                         committed.insert(txid);
                     }
                 }
@@ -101,8 +103,29 @@ pub(crate) fn recover(
         prepared: prepared.into_values().collect(),
         ..Replayed::default()
     };
+    if is_planted(PlantedFault::DropLastCommit) {
+        committed.remove(&last_commit);
+    }
+    replay_all(tables, log, meta, &committed, &mut asides, &mut replayed)?;
+    if is_planted(PlantedFault::ReplayTwice) {
+        replay_all(tables, log, meta, &committed, &mut asides, &mut replayed)?;
+    }
+    system.raise_txid(highest);
+    asides.finish()?;
+    Ok(replayed)
+}
+
+/// Applies the changes of committed transactions, and those of definitions, in the log's order.
+fn replay_all(
+    tables: &Tables,
+    log: &Log,
+    meta: &Meta,
+    committed: &HashSet<TxId>,
+    asides: &mut Asides,
+    replayed: &mut Replayed,
+) -> Result<()> {
     let mut last: Option<Arc<Table>> = None;
-    for record in log.read_from(from)? {
+    for record in log.read_from(meta.log_from())? {
         let record = record?;
         match record.kind {
             KIND_CHANGES | KIND_COMMIT => {
@@ -141,9 +164,7 @@ pub(crate) fn recover(
             _ => {}
         }
     }
-    system.raise_txid(highest);
-    asides.finish()?;
-    Ok(replayed)
+    Ok(())
 }
 
 fn apply(tables: &Tables, last: &mut Option<Arc<Table>>, change: &ChangeRecord<'_>) -> Result<()> {

@@ -6,6 +6,7 @@ use super::header::{encode_chunk, Header, Record, HEADER};
 use super::place::{units_for, Place, UNIT};
 use super::Store;
 use crate::error::Result;
+use crate::planted::{is_planted, PlantedFault};
 
 /// Units of table chunks that are written together.
 const CHUNK_GROUP: u64 = 256;
@@ -142,7 +143,9 @@ impl Store {
         let len = bytes.len() as u64;
         bytes.resize(units as usize * UNIT, 0);
         self.file.write_at(&bytes, offset * UNIT as u64)?;
-        self.sync()?;
+        if !is_planted(PlantedFault::HeaderFirst) {
+            self.sync()?;
+        }
         Ok((offset, len))
     }
 

@@ -9,6 +9,7 @@ use super::version::{Header, UndoPtr};
 use super::System;
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, PageId, TxId};
+use crate::planted::{is_planted, PlantedFault};
 
 /// What a checkpoint must hold of transactions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -90,6 +91,9 @@ impl System {
         let trees = self.trees()?;
         let mut copy = UndoCopy::default();
         for running in &captured.running {
+            if is_planted(PlantedFault::KeepLosers) {
+                break;
+            }
             let mut head = running.undo_head;
             while !head.is_none() {
                 let record = copy.read(self.pool(), head)?;

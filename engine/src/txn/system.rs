@@ -145,7 +145,7 @@ pub struct System {
     pub(super) abandoned: Abandoned,
     pub(super) counters: Counters,
     #[cfg(feature = "broken")]
-    pub(super) stale: Mutex<Option<super::broken::Stale>>,
+    pub(super) stale: parking_lot::Mutex<Option<super::broken::Stale>>,
     pub(super) latest_deadlock: LatestDeadlock,
 }
 
@@ -184,7 +184,7 @@ impl System {
             abandoned: Abandoned::default(),
             counters: Counters::default(),
             #[cfg(feature = "broken")]
-            stale: Mutex::new(None),
+            stale: parking_lot::Mutex::new(None),
             latest_deadlock: LatestDeadlock::default(),
         })
     }

@@ -149,6 +149,23 @@ fn a_full_disk_is_an_error_and_work_goes_on_when_there_is_space() {
     }
 }
 
+/// With its newest header gone a database goes on from the checkpoint before and the log; a new one
+/// too, and does not take itself for one whose creation never ended.
+#[test]
+fn a_new_database_outlives_the_loss_of_a_header() {
+    for header in [0, 4096] {
+        let os = SimulatedOs::new(1);
+        let db = open(&os, 1).unwrap();
+        let mut world = World::create(&db, 1);
+        assert!(world.work_alone(&db, 20).is_none());
+        let after = os.crash(1);
+        drop(db);
+        after.overwrite(&Path::new(DIR).join("data"), header, &[0; 4096]);
+        let what = format!("the header at byte {header} is gone");
+        world.verify(&open(&after, 1).unwrap(), &what);
+    }
+}
+
 #[test]
 fn a_creation_that_lost_power_can_be_repeated() {
     for seed in 0..24 {

@@ -7,10 +7,14 @@
 //! | `model.rs`, `found.rs` | what must be there, and what is |
 //! | `image.rs` | a disk after a crash: checked, recovered, compared |
 //! | `power_loss.rs` | crashes at every moment of a workload and of recoveries |
+//! | `io_errors.rs` | every call failing, the disk full at every point |
+//! | `damage.rs` | flipped bits, stale and misplaced writes |
 //! | `work.rs` | workloads shared out among threads |
 
+pub mod damage;
 pub mod found;
 pub mod image;
+pub mod io_errors;
 pub mod model;
 pub mod player;
 pub mod power_loss;

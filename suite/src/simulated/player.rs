@@ -42,6 +42,8 @@ struct Session {
     used: BTreeSet<String>,
     /// The next automatic value of tables of which this used some.
     counters: BTreeMap<String, u64>,
+    /// Going back failed halfway: only a whole rollback is useful.
+    spoilt: bool,
 }
 
 /// What to do next.
@@ -118,6 +120,9 @@ impl<'a> Player<'a> {
     pub fn step(&mut self, db: &Database) -> Result<()> {
         let session = self.dice.below(self.plan.sessions) as usize;
         let names = self.table_names();
+        if self.sessions[session].as_ref().is_some_and(|s| s.spoilt) {
+            return self.rollback(session);
+        }
         let name = match names.is_empty() {
             true => return self.create(db, self.plan.tables[0]),
             false => names[self.dice.below(names.len() as u32) as usize].clone(),
@@ -319,6 +324,7 @@ impl<'a> Player<'a> {
             savepoints: Vec::new(),
             used: BTreeSet::new(),
             counters: BTreeMap::new(),
+            spoilt: false,
         })
     }
 
@@ -503,6 +509,7 @@ impl<'a> Player<'a> {
         let (savepoint, changes) = &session.savepoints[to];
         let outcome = session.txn.rollback_to(savepoint);
         session.changes = changes.clone();
+        session.spoilt = outcome.is_err();
         outcome
     }
 
@@ -512,6 +519,7 @@ impl<'a> Player<'a> {
                 let outcome = session.txn.rollback();
                 if outcome.is_err() {
                     // It can be tried again; until then its locks stay.
+                    session.spoilt = true;
                     self.sessions[at] = Some(session);
                 }
                 outcome

@@ -46,6 +46,8 @@ pub struct Request {
     pub workload: Option<u64>,
     /// … and only this moment of it.
     pub moment: Option<u64>,
+    /// Stops at the first failure.
+    pub stop_when_found: bool,
 }
 
 /// What came of it.
@@ -153,13 +155,14 @@ pub fn run(request: &Request, told: impl FnMut(&str)) -> Result<Outcome> {
     let begun = Instant::now();
     let all = Mutex::new(Outcome::default());
     let enough = |number: u64| match request.workload {
+        _ if request.stop_when_found && all.lock().wrong > 0 => true,
         Some(_) => number > 0,
         None => number >= request.workloads && all.lock().total() >= request.images,
     };
     let work = |number: u64| {
         let number = request.workload.unwrap_or(number);
         let plan = Plan::new(request.seed, number, request.size);
-        let outcome = one(&plan, request.moment, request.size)?;
+        let outcome = one(&plan, request)?;
         all.lock().add(outcome);
         Ok(())
     };
@@ -249,7 +252,8 @@ fn seed_of(plan: &Plan, moment: u64, loss: Loss) -> u64 {
     seed
 }
 
-fn one(plan: &Plan, only: Option<u64>, size: u32) -> Result<Outcome> {
+fn one(plan: &Plan, request: &Request) -> Result<Outcome> {
+    let (only, size) = (request.moment, request.size);
     let played = play(plan)?;
     let mut outcome = Outcome {
         workloads: 1,
@@ -260,6 +264,9 @@ fn one(plan: &Plan, only: Option<u64>, size: u32) -> Result<Outcome> {
         if moment.note % 2 == 1 && moment.event == peregrine::os::simulated::Event::Note {
             // The disk is as at the moment before, and more is allowed.
             continue;
+        }
+        if request.stop_when_found && outcome.wrong > 0 {
+            break;
         }
         outcome.moments += 1;
         for &loss in losses(moment) {

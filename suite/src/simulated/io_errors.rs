@@ -1,0 +1,429 @@
+//! Every call to the operating system failing once in a workload, or from there on, and every point at
+//! which the disk can be full.
+//!
+//! A fault may cost the statement that meets it an error. It may never end the process, lose or forge an
+//! acknowledgement. Where the engine stops (what is durable is unknown then) nothing is acknowledged any
+//! more, and opening again recovers. Where it does not, and always when the disk was full, work goes on
+//! without opening again.
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use peregrine::os::simulated::{Call, FaultOn, Loss, SimulatedOs};
+use peregrine::{Database, Error};
+
+use super::image::{self, Depth, Wrong, DIR};
+use super::model::State;
+use super::player::Player;
+use super::work::share_out;
+use super::workload::Plan;
+use crate::error::{Result, SuiteError};
+use crate::runner::interrupt;
+
+/// Failures that are kept with their text.
+const MOST_FAILURES: usize = 20;
+/// Statements that meet a fault that stays, until it is mended.
+const MOST_ERRORS: u64 = 12;
+/// Steps tried on a full disk before there is space again.
+const WHILE_FULL: u32 = 4;
+
+/// What is to be proven, and how much of it.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Workloads, each with every fault.
+    pub workloads: u64,
+    /// Seed of everything.
+    pub seed: u64,
+    /// Length of the workloads, in percent.
+    pub size: u32,
+    /// Threads that work beside each other.
+    pub threads: u32,
+    /// Only this workload.
+    pub workload: Option<u64>,
+    /// One fault out of so many (1: all).
+    pub stride: u64,
+    /// Stops at the first failure.
+    pub stop_when_found: bool,
+}
+
+/// A fault: the kind of calls, which of them, and whether it passes.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    Call { call: Call, at: u64, once: bool },
+    NoSpace { at: u64 },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Call { call, at, once } => {
+                let how = if *once { "once" } else { "from there on" };
+                write!(f, "{} number {at} fails {how}", call.name())
+            }
+            Fault::NoSpace { at } => write!(f, "no space at growth number {at}"),
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Workloads.
+    pub workloads: u64,
+    /// Runs with a call that failed.
+    pub io_faults: u64,
+    /// Runs with a full disk.
+    pub full: u64,
+    /// Statements that got an error.
+    pub errors: u64,
+    /// Runs in which the engine stopped, and opening again recovered.
+    pub stopped: u64,
+    /// Runs in which work went on without opening again.
+    pub went_on: u64,
+    /// Rollbacks that could not end before there was space again: the pool was full of changed pages.
+    pub waited: u64,
+    /// Panics.
+    pub aborts: u64,
+    /// Rows and tables that were lost.
+    pub lost: u64,
+    /// Rows and tables that nobody committed.
+    pub phantom: u64,
+    /// Acknowledgements after the engine had stopped.
+    pub false_acknowledgements: u64,
+    /// Runs that are wrong.
+    pub wrong: u64,
+    /// The first of them, with how to see them again.
+    pub failures: Vec<String>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Outcome {
+    /// Whether nothing was wrong, and something was tried.
+    #[must_use]
+    pub fn held(&self) -> bool {
+        self.wrong == 0 && self.io_faults > 0 && self.full > 0
+    }
+
+    fn add(&mut self, other: Outcome) {
+        self.workloads += other.workloads;
+        self.io_faults += other.io_faults;
+        self.full += other.full;
+        self.errors += other.errors;
+        self.stopped += other.stopped;
+        self.went_on += other.went_on;
+        self.waited += other.waited;
+        self.aborts += other.aborts;
+        self.lost += other.lost;
+        self.phantom += other.phantom;
+        self.false_acknowledgements += other.false_acknowledgements;
+        self.wrong += other.wrong;
+        self.failures.extend(other.failures);
+        self.failures.truncate(MOST_FAILURES);
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: errors: {} runs of {} workloads with an I/O error, {} with a full disk ({} statements got \
+             an error, {} times the engine stopped and recovered, {} times work went on, {} rollbacks \
+             had to wait for space): {} aborts, {} \
+             lost, {} phantom, {} false acknowledgements, {} runs wrong; {:.0} s",
+            if self.held() { "held" } else { "NOT HELD" },
+            self.io_faults,
+            self.workloads,
+            self.full,
+            self.errors,
+            self.stopped,
+            self.went_on,
+            self.waited,
+            self.aborts,
+            self.lost,
+            self.phantom,
+            self.false_acknowledgements,
+            self.wrong,
+            self.took.as_secs_f64()
+        )
+    }
+}
+
+/// Runs every workload with every fault.
+///
+/// # Errors
+/// [`SuiteError::Interrupted`]; [`SuiteError::Server`] when a workload fails without a fault.
+pub fn run(request: &Request, told: impl FnMut(&str)) -> Result<Outcome> {
+    interrupt::flag();
+    let begun = Instant::now();
+    let all = Mutex::new(Outcome::default());
+    let enough = |number: u64| {
+        number >= request.workload.map_or(request.workloads, |_| 1)
+            || request.stop_when_found && all.lock().wrong > 0
+    };
+    let work = |number: u64| {
+        let number = request.workload.unwrap_or(number);
+        let plan = Plan::new(request.seed, number, request.size);
+        let outcome = one(&plan, request)?;
+        all.lock().add(outcome);
+        Ok(())
+    };
+    let progress = || {
+        let all = all.lock();
+        format!(
+            "{} runs of {} workloads so far, {} wrong",
+            all.io_faults + all.full,
+            all.workloads,
+            all.wrong
+        )
+    };
+    share_out(request.threads, enough, work, progress, told)?;
+    let mut outcome = all.into_inner();
+    outcome.took = begun.elapsed();
+    Ok(outcome)
+}
+
+/// The faults of a workload: every call that it makes, and every growth.
+fn faults(plan: &Plan) -> Result<Vec<Fault>> {
+    let disk = disk_of(plan);
+    let failed = |error: Error| SuiteError::Server(format!("without a fault: {error}"));
+    let db = Database::open_on(Arc::new(disk.clone()), DIR, plan.options()).map_err(failed)?;
+    let mut note = |_| ();
+    let mut player = Player::new(plan, &mut note);
+    player.fill(&db).map_err(failed)?;
+    for _ in 0..plan.steps {
+        player.step(&db).map_err(failed)?;
+    }
+    player.drop_sessions();
+    let mut faults = Vec::new();
+    for call in Call::ALL {
+        for at in 0..disk.calls(call) {
+            faults.extend([true, false].map(|once| Fault::Call { call, at, once }));
+        }
+    }
+    faults.extend((0..disk.growths()).map(|at| Fault::NoSpace { at }));
+    Ok(faults)
+}
+
+fn disk_of(plan: &Plan) -> SimulatedOs {
+    SimulatedOs::new(plan.seed ^ plan.number << 20)
+}
+
+fn one(plan: &Plan, request: &Request) -> Result<Outcome> {
+    let mut outcome = Outcome {
+        workloads: 1,
+        ..Outcome::default()
+    };
+    for (n, fault) in (0..).zip(faults(plan)?) {
+        if (n + plan.number) % request.stride.max(1) != 0 {
+            continue;
+        }
+        if request.stop_when_found && outcome.wrong > 0 {
+            break;
+        }
+        if interrupt::requested() {
+            return Err(SuiteError::Interrupted);
+        }
+        match fault {
+            Fault::Call { .. } => outcome.io_faults += 1,
+            Fault::NoSpace { .. } => outcome.full += 1,
+        }
+        let mut run = Run {
+            plan,
+            fault,
+            outcome: &mut outcome,
+        };
+        let Err(wrong) = image::guarded(|| run.all(n)) else {
+            continue;
+        };
+        outcome.wrong += 1;
+        match &wrong {
+            Wrong::Panics(_) => outcome.aborts += 1,
+            Wrong::Differs(difference) => {
+                outcome.lost += difference.lost;
+                outcome.phantom += difference.phantom;
+            }
+            _ => {}
+        }
+        if outcome.failures.len() < MOST_FAILURES {
+            outcome.failures.push(format!(
+                "workload {} ({}), {fault}: {wrong}\n    again: peregrine bench io-errors --seed {} --size {} \
+                 --workload {}",
+                plan.number, plan.family, plan.seed, request.size, plan.number
+            ));
+        }
+    }
+    Ok(outcome)
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    fault: Fault,
+    outcome: &'a mut Outcome,
+}
+
+/// How a run ended.
+enum End {
+    /// The engine works.
+    Works,
+    /// It has stopped.
+    Stopped,
+}
+
+fn wrong(what: &str, error: &Error) -> Wrong {
+    Wrong::Fails(format!("{what}: {error}"))
+}
+
+impl Run<'_> {
+    fn all(&mut self, seed: u64) -> Result<(), Wrong> {
+        let disk = disk_of(self.plan);
+        match self.fault {
+            Fault::Call { call, at, once } => {
+                let on = FaultOn::Only(call);
+                match once {
+                    true => disk.fail_once(on, at, ErrorKind::Other),
+                    false => disk.fail(on, at, ErrorKind::Other),
+                }
+            }
+            Fault::NoSpace { at } => disk.fail(FaultOn::Growth, at, ErrorKind::StorageFull),
+        }
+        let loss = Loss::ALL[(seed % Loss::ALL.len() as u64) as usize];
+        let opened = Database::open_on(Arc::new(disk.clone()), DIR, self.plan.options());
+        let db = match opened {
+            Ok(db) => db,
+            Err(_) => {
+                // Creating can be tried again.
+                self.outcome.errors += 1;
+                disk.heal();
+                image::open(self.plan, &disk)?;
+                let after = disk.crash_with(loss, seed);
+                let nothing = State::default();
+                return image::examine(self.plan, &after, &[&nothing], Depth::GoOn).map(drop);
+            }
+        };
+        let mut note = |_| ();
+        let mut player = Player::new(self.plan, &mut note);
+        let end = self.play(&disk, &db, &mut player)?;
+        disk.heal();
+        let mut allowed = vec![player.state().clone()];
+        match end {
+            End::Stopped => {
+                self.outcome.stopped += 1;
+                allowed.extend(player.in_doubt.clone());
+                self.stays_stopped(&db, &mut player, &allowed)?;
+            }
+            End::Works => {
+                self.outcome.went_on += 1;
+                player
+                    .roll_back_all()
+                    .map_err(|error| wrong("rolling back after the fault", &error))?;
+                image::compare(&db, &[player.state()])?;
+                player
+                    .go_on(&db)
+                    .map_err(|error| wrong("going on after the fault", &error))?;
+                image::compare(&db, &[player.state()])?;
+                allowed = vec![player.state().clone()];
+            }
+        }
+        let after = disk.crash_with(loss, seed);
+        player.drop_sessions();
+        drop(db);
+        let allowed: Vec<&State> = allowed.iter().collect();
+        image::examine(self.plan, &after, &allowed, Depth::GoOn).map(drop)
+    }
+
+    /// Plays the workload, errors or not.
+    fn play(
+        &mut self,
+        disk: &SimulatedOs,
+        db: &Database,
+        player: &mut Player<'_>,
+    ) -> Result<End, Wrong> {
+        let (mut met, mut left) = (0, self.plan.steps);
+        let mut outcome = player.fill(db);
+        loop {
+            if let Err(error) = outcome {
+                met += 1;
+                self.outcome.errors += 1;
+                match (&self.fault, &error) {
+                    (Fault::NoSpace { .. }, Error::Stopped(_)) => {
+                        return Err(wrong("a full disk stops the engine", &error));
+                    }
+                    (_, Error::Stopped(_)) => return Ok(End::Stopped),
+                    (Fault::NoSpace { .. }, _) => self.on_full_disk(disk, db, player, &error)?,
+                    // A fault that stays is mended after a while, and work must go on.
+                    _ if met >= MOST_ERRORS => disk.heal(),
+                    _ => {}
+                }
+            }
+            if left == 0 {
+                return Ok(End::Works);
+            }
+            left -= 1;
+            outcome = player.step(db);
+        }
+    }
+
+    /// With the disk full: rolls back, tries more, and goes on when there is space.
+    fn on_full_disk(
+        &mut self,
+        disk: &SimulatedOs,
+        db: &Database,
+        player: &mut Player<'_>,
+        error: &Error,
+    ) -> Result<(), Wrong> {
+        if !matches!(error, Error::NoSpace { .. }) {
+            return Err(wrong("a full disk gives another error", error));
+        }
+        if disk.struck() == 0 {
+            return Err(wrong("no space, though the disk was not full", error));
+        }
+        for _ in 0..WHILE_FULL {
+            match player.step(db) {
+                Ok(()) => {}
+                Err(Error::NoSpace { .. }) => self.outcome.errors += 1,
+                Err(error) => return Err(wrong("on a full disk", &error)),
+            }
+        }
+        match player.roll_back_all() {
+            // It needed pages for which others had to leave a pool full of changed ones.
+            Err(Error::NoSpace { .. }) => self.outcome.waited += 1,
+            outcome => outcome.map_err(|error| wrong("rolling back on a full disk", &error))?,
+        }
+        disk.heal();
+        player
+            .roll_back_all()
+            .map_err(|error| wrong("rolling back when there is space again", &error))?;
+        image::compare(db, &[player.state()]).map(drop)
+    }
+
+    /// Nothing is acknowledged any more, though the disk works again; what is read is right.
+    fn stays_stopped(
+        &mut self,
+        db: &Database,
+        player: &mut Player<'_>,
+        allowed: &[State],
+    ) -> Result<(), Wrong> {
+        let allowed: Vec<&State> = allowed.iter().collect();
+        player.drop_sessions();
+        if let Ok(found) = super::found::Found::read(db) {
+            let differs = allowed.iter().map(|state| found.against(state));
+            if let Some(Some(difference)) = differs.min_by_key(Option::is_some) {
+                return Err(Wrong::Differs(difference));
+            }
+        }
+        let before = player.acknowledged();
+        let outcome = player.go_on(db);
+        player.drop_sessions();
+        if outcome.is_ok() || player.acknowledged() > before {
+            self.outcome.false_acknowledgements += 1;
+            return Err(Wrong::Fails(
+                "a commit was acknowledged after the engine had stopped".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+}

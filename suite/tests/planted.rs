@@ -1,0 +1,123 @@
+//! Each fault of durability that a test build can have is caught by the proofs on a simulated disk.
+//!
+//! `make catch-planted`. One process has one fault at a time, so this is one test.
+#![cfg(feature = "broken")]
+
+use std::fmt::Display;
+use std::time::{Duration, Instant};
+
+use peregrine::{plant, PlantedFault};
+use peregrine_suite::error::Result;
+use peregrine_suite::simulated::{damage, io_errors, power_loss};
+
+/// Workloads of one attempt.
+const WORKLOADS: u64 = 24;
+/// A fault not found by then is not found.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// What a proof that stops at the first failure says, if it found one.
+fn verdict<T: Display>(outcome: Result<T>, held: bool, failures: &[String]) -> Option<String> {
+    match outcome {
+        // A workload that does not even run has found the fault too.
+        Err(error) => Some(error.to_string()),
+        Ok(_) if held => None,
+        Ok(_) => failures.first().cloned(),
+    }
+}
+
+fn by_power_loss(seed: u64) -> Option<String> {
+    let request = power_loss::Request {
+        images: 1,
+        workloads: WORKLOADS,
+        seed,
+        size: 40,
+        threads: 2,
+        workload: None,
+        moment: None,
+        stop_when_found: true,
+    };
+    let outcome = power_loss::run(&request, |_| ());
+    let found = outcome.as_ref().ok().cloned().unwrap_or_default();
+    verdict(outcome, found.wrong == 0, &found.failures)
+}
+
+fn by_errors(seed: u64) -> Option<String> {
+    let request = io_errors::Request {
+        workloads: WORKLOADS,
+        seed,
+        size: 40,
+        threads: 2,
+        workload: None,
+        stride: 1,
+        stop_when_found: true,
+    };
+    let outcome = io_errors::run(&request, |_| ());
+    let found = outcome.as_ref().ok().cloned().unwrap_or_default();
+    verdict(outcome, found.wrong == 0, &found.failures)
+}
+
+fn by_damage(seed: u64) -> Option<String> {
+    let request = damage::Request {
+        workloads: WORKLOADS,
+        seed,
+        size: 40,
+        threads: 2,
+        stop_when_found: true,
+    };
+    let outcome = damage::run(&request, |_| ());
+    let found = outcome.as_ref().ok().cloned().unwrap_or_default();
+    let held = found.undetected + found.panics == 0;
+    verdict(outcome, held, &found.failures)
+}
+
+type Proof = (&'static str, fn(u64) -> Option<String>);
+
+const POWER_LOSS: Proof = ("power-loss", by_power_loss);
+const ERRORS: Proof = ("io-errors", by_errors);
+const DAMAGE: Proof = ("damage", by_damage);
+
+/// The proof that must find a fault.
+fn proof_of(fault: PlantedFault) -> Proof {
+    match fault {
+        PlantedFault::RetryFailedSync => ERRORS,
+        PlantedFault::IgnorePageChecksum => DAMAGE,
+        PlantedFault::SkipLogSync
+        | PlantedFault::AcknowledgeBeforeSync
+        | PlantedFault::SkipDirectorySync
+        | PlantedFault::ForgetPage
+        | PlantedFault::HeaderFirst
+        | PlantedFault::IgnoreLogChecksum
+        | PlantedFault::ReplayTwice
+        | PlantedFault::DropLastCommit
+        | PlantedFault::KeepLosers => POWER_LOSS,
+    }
+}
+
+#[test]
+fn every_planted_fault_is_caught() {
+    // The faults make the engine panic too, which is one way to be caught, and no news.
+    std::panic::set_hook(Box::new(|_| ()));
+    let mut missed = Vec::new();
+    for fault in PlantedFault::ALL {
+        let (name, proof) = proof_of(fault);
+        plant(Some(fault));
+        let begun = Instant::now();
+        let found = (1..)
+            .take_while(|_| begun.elapsed() < LIMIT)
+            .find_map(proof);
+        plant(None);
+        let took = begun.elapsed().as_secs_f64();
+        match found {
+            Some(found) => {
+                let first = found.lines().next().unwrap_or_default().to_owned();
+                println!("caught: {fault:?} by {name} in {took:.1} s: {first}");
+            }
+            None => {
+                println!("NOT CAUGHT: {fault:?} by {name} in {took:.1} s");
+                missed.push(fault);
+            }
+        }
+    }
+    let _ = std::panic::take_hook();
+    assert!(missed.is_empty(), "not caught: {missed:?}");
+}
