@@ -48,7 +48,7 @@ static MYSQL_SYSVAR_UINT(checkpoint_interval, checkpoint_interval,
 static MYSQL_SYSVAR_UINT(recovery_target_seconds, recovery_target_seconds,
                          PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                          "Seconds that recovery after a crash may take: checkpoints start as early "
-                         "as that needs, going by how fast the last recoveries were. 0: however "
+                         "as that needs, going by how long earlier recoveries took. 0: however "
                          "long peregrine_log_size takes",
                          nullptr, nullptr, 60, 0, 3600, 0);
 

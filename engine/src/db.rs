@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use self::checkpoint_source::Source;
 pub use self::inspection::{Deadlock, Inspection, Lock, NamedRow, MOST_LOCKS};
 use crate::catalog::Catalog;
-use crate::checkpoint::{self, Checkpointer, ReplayPace, Triggers};
+use crate::checkpoint::{self, Checkpointer, ReplayPace, ReplayWork, Triggers};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions};
 use crate::os::{Os, RealOs};
@@ -632,7 +632,8 @@ impl Parts {
         }
         if let Some(meta) = meta {
             let bytes = shared.log.end().0.saturating_sub(meta.log_from().0);
-            replay_pace = replay_pace.measured(bytes, began.elapsed());
+            let work = ReplayWork::since(bytes, self.pool.stats().reads, 0);
+            replay_pace = replay_pace.measured(work, began.elapsed());
         }
         source.set_replay_pace(replay_pace);
         if !options.background {

@@ -81,7 +81,7 @@ pub struct Options {
     /// Bytes of log after which a checkpoint starts. At least 1 MiB. Default 512 MiB.
     pub log_bytes: u64,
     /// How long an open after a crash may take: a checkpoint starts when the log since the last one
-    /// would take longer, going by how fast the last recoveries were. A transaction that runs for
+    /// would take longer, going by how long earlier recoveries took. A transaction that runs for
     /// long can make it longer all the same. From 1 s to 3600 s, or zero: however long
     /// [`Options::log_bytes`] take. Default 60 s.
     pub recovery_target: Duration,

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-pub use self::recovery_time::ReplayPace;
+pub use self::recovery_time::{ReplayPace, ReplayWork};
 pub use self::sequence::{checkpoint, CheckpointReport};
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
@@ -38,6 +38,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// this often, until the file is short. (Who writes much will want the space again.)
 const SHRINK: Duration = Duration::from_secs(5);
 const LITTLE: u64 = 1 << 20;
+/// Each time that so much was logged, it is reckoned how long replay would take.
+const RECKONED_EVERY: u64 = 1 << 20;
 /// When a segment's worth of log or more has come together, and then little in this time, a checkpoint
 /// starts: there is time for it, recovery gets short, and the log's space can be given back.
 const QUIET: Duration = Duration::from_secs(5);
@@ -67,6 +69,11 @@ pub trait CheckpointSource: Send + Sync {
     /// Outside the gate: writes the pages that the checkpoint needs; calls `progress` now and
     /// then with the number of pages written since the last call.
     fn write_pages(&self, epoch: u64, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
+    /// Pages read and changed, to reckon what replay would have to read. May take a while: it is asked
+    /// for when the log has grown by some mebibytes.
+    fn page_counts(&self) -> PageCounts {
+        PageCounts::default()
+    }
     /// The checkpoint is over: complete, or given up (then no frame is needed by it any more).
     fn end_pages(&self, _epoch: u64, _complete: bool) {}
 }
@@ -80,18 +87,17 @@ pub struct Triggers {
     pub interval: Duration,
     /// So much log that recovery takes longer than this.
     pub recovery_target: Option<Duration>,
-    /// How fast recovery is.
+    /// How long recoveries take beside what is reckoned.
     pub replay_pace: ReplayPace,
 }
 
-impl Triggers {
-    /// Bytes of log after which a checkpoint starts, when so many came together during the last one.
-    fn log_limit(&self, meanwhile: u64) -> u64 {
-        self.recovery_target.map_or(self.log_bytes, |target| {
-            let limit = self.replay_pace.log_limit(target, meanwhile);
-            limit.min(self.log_bytes)
-        })
-    }
+/// Pages, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageCounts {
+    /// Read from the store so far.
+    pub reads: u64,
+    /// Newer in memory than in the store.
+    pub dirty: u64,
 }
 
 /// What the checkpointer has done.
@@ -138,8 +144,12 @@ struct State {
     began_at: Instant,
     /// Not before then, by itself.
     not_before: Option<Instant>,
-    /// Bytes logged while the last one ran.
-    meanwhile: u64,
+    /// What an open would have to do since the last one began, as last reckoned.
+    work: ReplayWork,
+    /// The same for the time in which the last one ran.
+    meanwhile: ReplayWork,
+    /// Pages read when the last one began.
+    reads: u64,
     /// Where the log ended at the beginning of the time in which little may be logged.
     quiet_from: (Lsn, Instant),
 }
@@ -164,7 +174,9 @@ impl Checkpointer {
                 log_end: log.end(),
                 began_at: Instant::now(),
                 not_before: None,
-                meanwhile: 0,
+                work: ReplayWork::default(),
+                meanwhile: ReplayWork::default(),
+                reads: 0,
                 quiet_from: (log.end(), Instant::now()),
             }),
             changed: Condvar::new(),
@@ -255,7 +267,7 @@ impl Drop for Checkpointer {
 }
 
 impl State {
-    fn is_due(&mut self, log: &Log, store: &Store) -> bool {
+    fn is_due(&mut self, log: &Log, store: &Store, source: &dyn CheckpointSource) -> bool {
         let quiet = self.is_quiet(log.end(), Instant::now());
         if self.wanted > self.begun {
             return true;
@@ -267,10 +279,26 @@ impl State {
             return false;
         }
         let logged = log.end().0.saturating_sub(self.log_end.0);
-        logged >= self.triggers.log_limit(self.meanwhile)
+        logged >= self.triggers.log_bytes
+            || self.is_long_to_replay(logged, source)
             || (logged > 0 && self.began_at.elapsed() >= self.triggers.interval)
             || (logged >= log.segment_bytes() && quiet)
             || (logged < LITTLE && self.began_at.elapsed() >= SHRINK && store.is_slack())
+    }
+
+    /// Whether replaying what was logged would take longer than asked.
+    fn is_long_to_replay(&mut self, logged: u64, source: &dyn CheckpointSource) -> bool {
+        let Some(target) = self.triggers.recovery_target else {
+            return false;
+        };
+        if logged < self.work.log_bytes + RECKONED_EVERY {
+            return false;
+        }
+        let pages = source.page_counts();
+        let reads = pages.reads.saturating_sub(self.reads);
+        self.work = ReplayWork::since(logged, reads, pages.dirty);
+        let pace = self.triggers.replay_pace;
+        pace.is_due(target, self.work, self.meanwhile)
     }
 
     /// Whether little has been logged for a while.
@@ -287,12 +315,14 @@ impl State {
 fn run(shared: &Shared, store: &Store, source: &dyn CheckpointSource) {
     let mut state = shared.state.lock();
     while !state.closing {
-        if !state.is_due(&shared.log, store) {
+        if !state.is_due(&shared.log, store, source) {
             shared.changed.wait_for(&mut state, LOOK);
             continue;
         }
         state.begun += 1;
         state.stats.running = true;
+        state.work = ReplayWork::default();
+        let reads = source.page_counts().reads;
         let before = (state.log_end, state.began_at);
         (state.log_end, state.began_at) = (shared.log.end(), Instant::now());
         let outcome = MutexGuard::unlocked(&mut state, || {
@@ -308,7 +338,11 @@ fn run(shared: &Shared, store: &Store, source: &dyn CheckpointSource) {
             Ok(report) => {
                 tracing::debug!("checkpoint: {report:?}");
                 state.log_end = report.log_end;
-                state.meanwhile = shared.log.end().0.saturating_sub(report.log_end.0);
+                let logged = shared.log.end().0.saturating_sub(report.log_end.0);
+                let now = source.page_counts();
+                let read = now.reads.saturating_sub(reads);
+                (state.meanwhile, state.reads) =
+                    (ReplayWork::since(logged, read, now.dirty), reads);
                 state.stats.completed += 1;
                 state.stats.last = Some(report);
                 (state.stats.error, state.not_before) = (None, None);

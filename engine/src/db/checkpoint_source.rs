@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::checkpoint::{Captured, CheckpointSource, ReplayPace};
+use crate::checkpoint::{Captured, CheckpointSource, PageCounts, ReplayPace};
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
 use crate::page::Pool;
@@ -34,7 +34,7 @@ impl Source {
         }
     }
 
-    /// What checkpoints from now on keep of how fast the log is replayed.
+    /// What checkpoints from now on keep of how slow opens are.
     pub fn set_replay_pace(&self, pace: ReplayPace) {
         *self.replay_pace.lock() = pace;
     }
@@ -83,6 +83,14 @@ impl CheckpointSource for Source {
             keep_log_from: meta.log_from(),
             meta: meta.encode()?,
         })
+    }
+
+    fn page_counts(&self) -> PageCounts {
+        let stats = self.pool.stats();
+        PageCounts {
+            reads: stats.reads,
+            dirty: stats.dirty,
+        }
     }
 
     fn write_pages(&self, epoch: u64, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {

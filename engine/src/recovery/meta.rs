@@ -25,7 +25,7 @@ pub(crate) struct Meta {
     pub transactions: Captured,
     /// Per table.
     pub counters: Vec<Counters>,
-    /// How fast the log was replayed when that was measured. Behind the rest, and not in every record.
+    /// How slow opens were when that was measured. Behind the rest, and not in every record.
     #[serde(skip)]
     pub replay_pace: ReplayPace,
 }
@@ -42,7 +42,7 @@ impl Meta {
     /// As bytes.
     pub fn encode(&self) -> Result<Vec<u8>> {
         postcard::to_extend(self, vec![VERSION])
-            .and_then(|bytes| postcard::to_extend(&self.replay_pace.bytes_per_second(), bytes))
+            .and_then(|bytes| postcard::to_extend(&self.replay_pace.thousandths(), bytes))
             .map_err(|e| Error::Internal(format!("serialising a checkpoint's record: {e}")))
     }
 

@@ -307,3 +307,68 @@ fn checkpoints(
         all.push(stretch);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::strain::write_load::Writer;
+
+    /// Writers that wait while a checkpoint runs, as long as it runs.
+    struct Waits {
+        checkpoint: std::sync::RwLock<()>,
+        takes: Duration,
+    }
+
+    impl WriteLoad for Waits {
+        fn title(&self) -> String {
+            "test".to_owned()
+        }
+
+        fn writer(&self, _number: u64) -> Result<Writer<'_>> {
+            Ok(Box::new(|| {
+                let _waited = self.checkpoint.read();
+                std::thread::sleep(Duration::from_micros(200));
+                Ok(())
+            }))
+        }
+
+        fn checkpoint(&self) -> Result<()> {
+            let _stopped = self.checkpoint.write();
+            std::thread::sleep(self.takes);
+            Ok(())
+        }
+    }
+
+    fn outcome(takes: Duration, limit: Duration) -> Outcome {
+        let dir = tempfile::tempdir().expect("a directory");
+        let load = Waits {
+            checkpoint: std::sync::RwLock::default(),
+            takes,
+        };
+        let request = Request {
+            writers: 2,
+            duration: Duration::from_secs(3),
+            between: Duration::from_millis(100),
+            limit,
+            dir: dir.path(),
+        };
+        run(&load, &request, |_| {}).expect("it runs")
+    }
+
+    #[test]
+    fn an_engine_that_stops_writers_is_found_out() {
+        let outcome = outcome(Duration::from_millis(400), Duration::from_millis(100));
+        assert!(outcome.pauses_inside.engine > 0, "{outcome}");
+        assert!(!outcome.held(), "{outcome}");
+        assert!(outcome.to_string().starts_with("NOT HELD"));
+    }
+
+    #[test]
+    fn what_is_within_the_limit_is_no_pause() {
+        // A limit that no machine reaches, however busy.
+        let outcome = outcome(Duration::from_millis(5), Duration::from_secs(60));
+        let none = Pauses::default();
+        assert_eq!((outcome.pauses_inside, outcome.pauses_outside), (none, none));
+        assert!(outcome.checkpoints > 0 && !outcome.outside.is_empty());
+    }
+}
