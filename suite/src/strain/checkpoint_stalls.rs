@@ -368,7 +368,10 @@ mod tests {
         // A limit that no machine reaches, however busy.
         let outcome = outcome(Duration::from_millis(5), Duration::from_secs(60));
         let none = Pauses::default();
-        assert_eq!((outcome.pauses_inside, outcome.pauses_outside), (none, none));
+        assert_eq!(
+            (outcome.pauses_inside, outcome.pauses_outside),
+            (none, none)
+        );
         assert!(outcome.checkpoints > 0 && !outcome.outside.is_empty());
     }
 }
