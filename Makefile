@@ -73,6 +73,12 @@ io-errors: library ## every call to the system failing, and the disk full at eve
 damage: library ## flipped bits, stale and misplaced writes on a simulated disk
 	target/release/peregrine bench damage $(OPTIONS)
 
+corruption: library ## every bit of sampled pages, headers and log blocks flipped, stale and misplaced ones (OPTIONS="--samples N")
+	target/release/peregrine bench corruption $(OPTIONS)
+
+fuzz: library ## hostile input for every decoder and for whole files (OPTIONS="--duration SECONDS")
+	target/release/peregrine bench fuzz $(OPTIONS)
+
 catch-broken: ## builds that leave out a rule of isolation: each must be caught by the checker of histories
 	cargo test -p peregrine-suite --features broken --test histories --target-dir target/broken -- --nocapture
 
@@ -83,4 +89,4 @@ clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken
 
-.PHONY: help bench build library mariadb plugin test unit mtr compare sessions engines-funcs lint format verify-flight verify-transactions crash io-errors damage catch-broken catch-planted clean
+.PHONY: help bench build library mariadb plugin test unit mtr compare sessions engines-funcs lint format verify-flight verify-transactions crash io-errors damage catch-broken catch-planted clean corruption fuzz

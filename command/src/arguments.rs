@@ -180,6 +180,9 @@ pub enum BenchAction {
     /// Loses power after every I/O of many small workloads on a simulated disk, in six ways, and again
     /// during the recoveries: every acknowledged change must be found, and nothing else.
     PowerLoss(PowerLossArguments),
+    /// Gives hostile input to every decoder of the formats, and whole damaged files to the engine:
+    /// errors are allowed, panics and endless loops are not.
+    Fuzz(FuzzArguments),
     /// Damages a database in memory: every bit of sampled parts of each kind, stale and misplaced
     /// pages and log blocks; each must be found, and must not reach further than it has to.
     Corruption(CorruptionArguments),
@@ -519,6 +522,29 @@ pub struct BehaviourArguments {
     /// Options for mariadbd, after `--`.
     #[arg(last = true, value_name = "MARIADBD OPTION")]
     pub options: Vec<String>,
+}
+
+/// Which decoders, and for how long.
+#[derive(Debug, Args)]
+pub struct FuzzArguments {
+    /// Targets, separated by commas: page, header, log, catalog, row, key, files [default: all].
+    #[arg(long, value_delimiter = ',')]
+    pub target: Vec<String>,
+    /// Ends each target after so many seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub duration: f64,
+    /// Ends each target after so many executions, if not before.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub executions: Option<u64>,
+    /// Seed of the mutations.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The kept inputs [default: suite/corpus].
+    #[arg(long, value_name = "DIR")]
+    pub corpus: Option<PathBuf>,
+    /// Takes inputs from a database and keeps them in the corpus instead.
+    #[arg(long)]
+    pub write_corpus: bool,
 }
 
 /// How much to damage.

@@ -7,6 +7,7 @@ pub mod checkpoint;
 pub mod db;
 pub mod dump;
 pub mod error;
+pub mod hostile;
 pub mod ids;
 pub mod log;
 pub mod os;

@@ -11,6 +11,7 @@ pub mod behaviour;
 pub mod corruption;
 pub mod crash;
 pub mod error;
+pub mod fuzz;
 pub mod histories;
 pub mod normal;
 pub mod report;

@@ -5,6 +5,7 @@ mod behaviour;
 mod checkpoints;
 mod corruption;
 mod crash;
+mod fuzz;
 mod histories;
 mod host;
 mod report;
@@ -36,6 +37,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::RecoveryTime(arguments) => checkpoints::recovery_time(arguments),
         BenchAction::Crash(arguments) => crash::run(arguments),
         BenchAction::CrashWriter(arguments) => crash::write(arguments),
+        BenchAction::Fuzz(arguments) => fuzz::run(arguments),
         BenchAction::Corruption(arguments) => corruption::run(arguments),
         BenchAction::PowerLoss(arguments) => simulated::power_loss(arguments),
         BenchAction::IoErrors(arguments) => simulated::io_errors(arguments),

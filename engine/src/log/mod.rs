@@ -13,6 +13,7 @@
 
 mod demand;
 mod group;
+pub(crate) mod hostile;
 mod reader;
 mod record;
 mod segments;

@@ -92,6 +92,20 @@ impl Aside {
         Ok(bytes)
     }
 
+    /// Whether any bytes are such a file, once their checksum is made right.
+    pub fn decode_any(path: &Path, bytes: &[u8]) -> bool {
+        let mut bytes = bytes.to_vec();
+        if bytes.len() < HEAD {
+            return false;
+        }
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        bytes[16..HEAD].fill(0);
+        let checksum = crc32c::crc32c(&bytes[16..]);
+        bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+        Aside::decode(path, 0, &bytes).is_ok()
+    }
+
     fn decode(path: &Path, database_id: u64, bytes: &[u8]) -> Result<Aside> {
         let corrupt = |what: &str| Error::Corrupt {
             file: path.to_owned(),

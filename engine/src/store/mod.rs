@@ -23,6 +23,7 @@ mod batch;
 mod completing;
 mod extents;
 mod header;
+pub(crate) mod hostile;
 mod image;
 mod moving;
 mod opening;

@@ -323,8 +323,10 @@ fn flip_log(
         .collect();
     let mut chosen = sampled(&blocks, request.samples, request.seed);
     // The log's beginning and its end are what is special.
-    chosen.extend(blocks.iter().rev().take(UNUSED_BLOCKS as usize + 1));
-    chosen.extend(blocks.first());
+    if request.samples > 0 {
+        chosen.extend(blocks.iter().rev().take(UNUSED_BLOCKS as usize + 1));
+        chosen.extend(blocks.first());
+    }
     chosen.sort_unstable();
     chosen.dedup();
     told(&format!(

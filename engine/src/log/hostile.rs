@@ -1,0 +1,13 @@
+//! The decoder of a log record's frame, fed with any bytes.
+
+use super::record::{mark_payload, Header, RECORD_HEADER};
+
+/// A record: header and payload.
+pub fn record(bytes: &[u8]) -> bool {
+    let _ = mark_payload(bytes);
+    let Some((head, payload)) = bytes.split_first_chunk::<RECORD_HEADER>() else {
+        return false;
+    };
+    let (header, checksum) = Header::decode(head);
+    header.matches(checksum, payload)
+}

@@ -1,0 +1,68 @@
+//! What mutations begin with.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use peregrine::hostile;
+
+use super::files::Sound;
+use crate::corruption::world;
+use crate::error::{PathContext, Result, SuiteError};
+
+/// Inputs of each target that are written when the corpus is made anew.
+const OF_A_TARGET: usize = 12;
+
+/// The inputs in a directory, in the order of their names; none where it is not there.
+pub fn kept(dir: &Path) -> Result<Vec<Vec<u8>>> {
+    if !dir.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(dir).at("cannot read", dir)? {
+        paths.push(entry.at("cannot read", dir)?.path());
+    }
+    paths.sort();
+    let read = |path: &std::path::PathBuf| std::fs::read(path).at("cannot read", path);
+    paths.iter().map(read).collect()
+}
+
+fn samples() -> Result<Vec<(&'static str, Vec<u8>)>> {
+    let sound = Sound::make()?;
+    hostile::samples(sound.disk.os(), world::dir())
+        .map_err(|error| SuiteError::Server(error.to_string()))
+}
+
+/// What a small database has for a target.
+pub fn of_a_database(target: &str) -> Result<Vec<Vec<u8>>> {
+    let samples = samples()?.into_iter();
+    Ok(samples
+        .filter(|(of, _)| *of == target)
+        .map(|(_, bytes)| bytes)
+        .collect())
+}
+
+/// Writes some inputs of every target, each with another number of bytes.
+pub fn write(dir: &Path) -> Result<usize> {
+    let mut by_target: BTreeMap<&str, BTreeMap<usize, Vec<u8>>> = BTreeMap::new();
+    for (target, bytes) in samples()? {
+        // A page with little on it says as much as a full one.
+        if bytes.len() <= 6000 {
+            by_target
+                .entry(target)
+                .or_default()
+                .insert(bytes.len(), bytes);
+        }
+    }
+    let mut written = 0;
+    for (target, inputs) in by_target {
+        let dir = dir.join(target);
+        std::fs::create_dir_all(&dir).at("cannot create", &dir)?;
+        let step = inputs.len().div_ceil(OF_A_TARGET).max(1);
+        for (len, bytes) in inputs.iter().step_by(step) {
+            let path = dir.join(format!("{len:05}-bytes"));
+            std::fs::write(&path, bytes).at("cannot write", &path)?;
+            written += 1;
+        }
+    }
+    Ok(written)
+}
