@@ -29,6 +29,13 @@ static XID server_name(const peregrine_xid &name) {
   return xid;
 }
 
+/* Whether what is decided about the thread's transaction is synced to disk. Without sync_binlog=1
+   the binary log is not: then the engine's own commit record is, and its preparation need not be.
+   The user's own XA transactions are not decided by the server's logs. */
+static bool decision_is_synced(THD *thd) {
+  return !opt_bin_log || sync_binlog_period == 1 || thd->transaction->xid_state.is_explicit_XA();
+}
+
 static int prepare(handlerton *, THD *thd, bool all) {
   Connection *connection = existing_connection(thd);
   if (!connection) return 0;
@@ -36,7 +43,7 @@ static int prepare(handlerton *, THD *thd, bool all) {
   if (!all && in_long_transaction(thd)) return 0;
   connection->in_statement = false;
   peregrine_xid name = engine_name(thd->get_xid());
-  int code = peregrine_session_prepare(connection->session, &name);
+  int code = peregrine_session_prepare(connection->session, &name, decision_is_synced(thd));
   return report_session_error(code, thd, ER_ERROR_DURING_COMMIT);
 }
 

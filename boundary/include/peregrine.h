@@ -303,8 +303,10 @@ typedef struct peregrine_xid {
 } peregrine_xid;
 
 /* Prepares the session's transaction: it survives whatever happens until it is committed or rolled
-   back, by the session or by its name. After an error it is to be rolled back. */
-int peregrine_session_prepare(peregrine_session *session, const peregrine_xid *name);
+   back, by the session or by its name; with `sync` 0 the loss of power excepted. After an error it is
+   to be rolled back. */
+int peregrine_session_prepare(peregrine_session *session, const peregrine_xid *name,
+                              uint32_t sync);
 
 /* The first half of a commit: others see it. Waits for nothing; any thread may call it while the
    session's own does not use the session. Errors are peregrine_session_commit's. */

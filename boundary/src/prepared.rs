@@ -60,13 +60,14 @@ fn known(engine: &SharedEngine, name: &Xid) -> Option<Xid> {
 pub unsafe extern "C" fn peregrine_session_prepare(
     pointer: *mut SessionBox,
     name: *const XidImage,
+    sync: u32,
 ) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
         with(pointer, |session| {
             session.engine().check()?;
             let name = name.as_ref().ok_or_else(|| Failure::argument("name"))?;
-            session.prepare(&name.name()?).map(|()| true)
+            session.prepare(&name.name()?, sync != 0).map(|()| true)
         })
     }
 }

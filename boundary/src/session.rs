@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use peregrine::{Isolation, KillHandle, Savepoint, Transaction, Xid};
+use peregrine::{Durability, Isolation, KillHandle, Savepoint, Transaction, Xid};
 
 use crate::c_types::Code;
 use crate::engine::{engine, Engine, SharedEngine};
@@ -144,10 +144,14 @@ impl Session {
     }
 
     /// Ends the transaction's first phase.
-    pub fn prepare(&mut self, name: &Xid) -> Outcome {
+    pub fn prepare(&mut self, name: &Xid, sync: bool) -> Outcome {
         self.mark = None;
         self.savepoints.clear();
-        Ok(self.transaction()?.prepare(name)?)
+        let durability = match sync {
+            true => Durability::SyncAtCommit,
+            false => Durability::WriteAtCommit,
+        };
+        Ok(self.transaction()?.prepare_with(name, durability)?)
     }
 
     /// Commits for others to see; [`peregrine_session_commit`] follows, which tells of an error too.

@@ -19,6 +19,19 @@ pub enum Durability {
     Later,
 }
 
+impl Durability {
+    /// The weaker of two.
+    pub(crate) fn at_most(self, other: Durability) -> Durability {
+        match (self, other) {
+            (Durability::Later, _) | (_, Durability::Later) => Durability::Later,
+            (Durability::WriteAtCommit, _) | (_, Durability::WriteAtCommit) => {
+                Durability::WriteAtCommit
+            }
+            _ => Durability::SyncAtCommit,
+        }
+    }
+}
+
 /// What a transaction sees of others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {

@@ -10,7 +10,7 @@ use crate::catalog::{DdlRecord, Definition, KIND_COUNTER, KIND_DDL};
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TableId, TxId};
 use crate::log::LogReader;
-use crate::recovery::{Aside, Meta};
+use crate::recovery::{Aside, Ends, Meta};
 use crate::row::layout::Layout;
 use crate::row::payload::RowRef;
 use crate::txn::{Change, ChangeReader, KIND_CHANGES, KIND_COMMIT};
@@ -52,6 +52,8 @@ pub(super) struct Changes {
     refused: Vec<Missing>,
     /// Transactions read from the log.
     pub transactions: usize,
+    /// Transactions that are prepared, and neither committed nor rolled back: they are left out.
+    pub prepared: usize,
 }
 
 impl Changes {
@@ -62,6 +64,7 @@ impl Changes {
             lost: BTreeMap::new(),
             refused: Vec::new(),
             transactions: 0,
+            prepared: 0,
         };
         for definition in definitions.into_values() {
             changes.add(definition, TableChanges::default());
@@ -123,7 +126,7 @@ impl Changes {
     /// The first thing that can't be read; what was committed before it has been taken.
     pub fn read(&mut self, meta: &Meta, open: &dyn Fn(Lsn) -> Result<LogReader>) -> Result<()> {
         let from = meta.log_from();
-        let mut committed: HashSet<TxId> = HashSet::new();
+        let mut ends = Ends::default();
         let mut error = None;
         for record in open(from)? {
             let record = match record {
@@ -133,19 +136,17 @@ impl Changes {
                     break;
                 }
             };
-            if record.kind == KIND_COMMIT && record.start >= meta.checkpoint {
-                let (txid, _) = ChangeReader::new(&record.payload)?;
-                committed.insert(txid);
-            }
+            ends.take(&record, meta.checkpoint)?;
         }
-        self.transactions = committed.len();
+        self.transactions = ends.committed.len();
+        self.prepared = ends.prepared.len();
         for record in open(from)? {
             // The second reading ends where the first did.
             let Ok(record) = record else { break };
             match record.kind {
                 KIND_CHANGES | KIND_COMMIT => {
                     let (txid, changes) = ChangeReader::new(&record.payload)?;
-                    if committed.contains(&txid) {
+                    if ends.committed.contains(&txid) {
                         for change in changes {
                             let change = change?;
                             self.row(change.table, change.key, change.change);

@@ -121,7 +121,7 @@ impl Dump {
         let log_dir = dir.join(LOG_DIR);
         let read = |from| Log::read_only(os.clone(), &log_dir, store.database_id(), from);
         let log = changes.read(&meta, &read);
-        let state = match &log {
+        let mut state = match &log {
             Ok(()) => format!(
                 "the state after recovery: the last checkpoint, and {} transactions that the log \
                  has after it",
@@ -132,6 +132,12 @@ impl Dump {
                 changes.transactions
             ),
         };
+        if changes.prepared != 0 {
+            state += &format!(
+                "; left out: {} prepared transactions, which wait to be committed or rolled back",
+                changes.prepared
+            );
+        }
         if let Err(why) = log {
             missing.push(Missing {
                 what: "what was committed after the readable part of the log".into(),

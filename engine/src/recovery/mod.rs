@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod aside;
+mod ends;
 mod meta;
 mod revive;
 
@@ -17,6 +18,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 pub(crate) use aside::{Aside, AsideFiles};
+pub(crate) use ends::Ends;
 pub(crate) use meta::{Counters, Meta};
 pub(crate) use revive::revive;
 
@@ -29,8 +31,7 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::table::ddl::Tables;
 use crate::table::{replay, Table};
 use crate::txn::{
-    decode_rolled_back, Change, ChangeReader, ChangeRecord, PreparedRecord, System, KIND_CHANGES,
-    KIND_COMMIT, KIND_PREPARED, KIND_ROLLED_BACK,
+    Change, ChangeReader, ChangeRecord, PreparedRecord, System, KIND_CHANGES, KIND_COMMIT,
 };
 
 /// What a replay did.
@@ -67,37 +68,17 @@ pub(crate) fn recover(
     let mut asides = Asides::new(&files, &tables.registry, running, damaged)?;
     system.restore(&meta.transactions)?;
     asides.take_damaged();
-    let mut committed: HashSet<TxId> = HashSet::new();
-    // Wherever the records stand: of a transaction that has not ended the log has all.
-    let mut prepared: BTreeMap<TxId, PreparedRecord> = BTreeMap::new();
-    let (mut highest, mut last_commit) = (TxId(0), TxId(0));
+    let mut ends = Ends::default();
     let from = meta.log_from();
     for record in log.read_from(from)? {
-        let record = record?;
-        match record.kind {
-            KIND_CHANGES | KIND_COMMIT => {
-                let (txid, _) = ChangeReader::new(&record.payload)?;
-                highest = highest.max(txid);
-                if record.kind == KIND_COMMIT {
-                    prepared.remove(&txid);
-                    if record.start >= meta.checkpoint {
-                        last_commit = txid;
-                        committed.insert(txid);
-                    }
-                }
-            }
-            KIND_PREPARED => {
-                let record = PreparedRecord::decode(&record.payload)?;
-                highest = highest.max(record.txid);
-                prepared.remove(&record.replaces);
-                prepared.insert(record.txid, record);
-            }
-            KIND_ROLLED_BACK => {
-                prepared.remove(&decode_rolled_back(&record.payload)?);
-            }
-            _ => {}
-        }
+        ends.take(&record?, meta.checkpoint)?;
     }
+    let Ends {
+        mut committed,
+        last_commit,
+        prepared,
+        highest,
+    } = ends;
     let mut replayed = Replayed {
         transactions: committed.len() as u64,
         prepared: prepared.into_values().collect(),

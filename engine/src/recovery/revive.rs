@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TxId};
-use crate::settings::Isolation;
+use crate::settings::{Durability, Isolation};
 use crate::table::shared::Shared;
 use crate::table::{Table, Transaction};
 use crate::txn::{ChangeReader, PreparedRecord, KIND_CHANGES};
@@ -41,6 +41,10 @@ pub(crate) fn revive(shared: &Arc<Shared>, from: Lsn, records: Vec<PreparedRecor
         };
         for change in changes {
             let change = change?;
+            if shared.registry.is_set_aside(change.table) {
+                // Nobody can use it, and nothing of it is changed any more.
+                continue;
+            }
             let table = match &last {
                 Some(table) if table.id() == change.table => table,
                 _ => match shared.registry.table_of(change.table)? {
@@ -56,7 +60,7 @@ pub(crate) fn revive(shared: &Arc<Shared>, from: Lsn, records: Vec<PreparedRecor
     }
     for record in records {
         if let Some(mut transaction) = alive.remove(&record.txid) {
-            transaction.prepare_as(&record.xid, Some(record.txid))?;
+            transaction.prepare_as(&record.xid, Some(record.txid), Durability::SyncAtCommit)?;
             transaction.detach();
         }
     }

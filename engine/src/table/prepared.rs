@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use super::transaction::{Transaction, Used};
 use crate::error::{Error, Result};
 use crate::ids::TxId;
+use crate::settings::Durability;
 use crate::txn::Xid;
 
 /// A prepared transaction, as listed.
@@ -124,17 +125,31 @@ impl Transaction {
     /// [`Error::Invalid`] for a name that another prepared transaction has. I/O errors and
     /// [`Error::Stopped`]: roll the transaction back.
     pub fn prepare(&mut self, xid: &Xid) -> Result<()> {
-        self.prepare_as(xid, None)
+        self.prepare_as(xid, None, Durability::SyncAtCommit)
     }
 
-    pub(crate) fn prepare_as(&mut self, xid: &Xid, replaces: Option<TxId>) -> Result<()> {
+    /// As [`Transaction::prepare`], but durable no further than `durability` says: for a coordinator
+    /// whose own decisions are no more durable, so that a sync would be for nothing.
+    ///
+    /// # Errors
+    /// As [`Transaction::prepare`].
+    pub fn prepare_with(&mut self, xid: &Xid, durability: Durability) -> Result<()> {
+        self.prepare_as(xid, None, durability)
+    }
+
+    pub(crate) fn prepare_as(
+        &mut self,
+        xid: &Xid,
+        replaces: Option<TxId>,
+        durability: Durability,
+    ) -> Result<()> {
         if self.is_prepared() {
             return Err(Error::Invalid("the transaction is prepared already".into()));
         }
         self.shared.prepared.reserve(xid)?;
         let result = self
             .log_counters()
-            .and_then(|()| self.inner.prepare(xid, replaces));
+            .and_then(|()| self.inner.prepare(xid, replaces, durability));
         if !self.inner.is_prepared() {
             self.shared.prepared.forget(xid);
             return result;

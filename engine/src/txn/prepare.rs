@@ -19,6 +19,7 @@ use super::xid::{PreparedRecord, Xid, KIND_PREPARED, KIND_ROLLED_BACK};
 use super::Transaction;
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TxId};
+use crate::settings::Durability;
 
 /// Where a transaction stands in two-phase commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,13 +38,18 @@ pub(super) enum Phase {
 impl Transaction {
     /// Prepares to commit under a name: afterwards the transaction can only be committed or rolled
     /// back, and what it changed survives a crash until one of the two is. Returns when it is as
-    /// durable as commits are. A transaction that has changed nothing leaves no record, unless it
+    /// durable as commits are, but at most as durable as asked. A transaction that has changed nothing leaves no record, unless it
     /// `replaces` another one, of an earlier opening: that one's record is void then. Not inside the
     /// gate.
     ///
     /// # Errors
     /// [`Error::Invalid`] when it is prepared already. I/O errors: roll it back.
-    pub fn prepare(&mut self, xid: &Xid, replaces: Option<TxId>) -> Result<()> {
+    pub fn prepare(
+        &mut self,
+        xid: &Xid,
+        replaces: Option<TxId>,
+        durability: Durability,
+    ) -> Result<()> {
         if self.phase != Phase::Running {
             return Err(Error::Invalid("the transaction is prepared already".into()));
         }
@@ -72,7 +78,10 @@ impl Transaction {
         // It reads nothing more, so it keeps no old versions for itself.
         self.drop_view();
         match logged {
-            Some(lsn) => self.system.log().durable(lsn, self.system.durability()),
+            Some(lsn) => {
+                let durability = durability.at_most(self.system.durability());
+                self.system.log().durable(lsn, durability)
+            }
             None => Ok(()),
         }
     }

@@ -538,3 +538,34 @@ fn a_commit_in_two_halves_is_seen_before_it_is_durable() {
     drop(txn);
     bank.restart(false).assert_committed();
 }
+
+#[test]
+fn a_dump_leaves_it_out_and_says_so() {
+    let bank = Bank::new();
+    drop(bank.prepared("a"));
+    let mut other = bank.begin();
+    bank.update(&mut other, 3, 33, Value::Bytes(b"other"))
+        .unwrap();
+    other.commit().unwrap();
+    drop(other);
+    let dumped = |bank: Bank| {
+        let Bank {
+            dir,
+            db,
+            accounts,
+            events,
+        } = bank;
+        drop((db, accounts, events));
+        let dump = peregrine::dump::Dump::open(dir.path().join("db")).unwrap();
+        let mut codes = Vec::new();
+        let mut row = |row: &[OwnedValue]| {
+            codes.push(row[1].clone());
+            Ok(())
+        };
+        let mut missing = |missing| panic!("{missing}");
+        dump.rows("accounts", &mut row, &mut missing).unwrap();
+        (codes, dump.state().contains("1 prepared"))
+    };
+    let expected = [10, 20, 33, 40, 50].map(OwnedValue::UInt).to_vec();
+    assert_eq!(dumped(bank.restart(false)), (expected, true));
+}

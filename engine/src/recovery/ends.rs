@@ -1,0 +1,58 @@
+//! How the transactions of which the log tells have ended.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::error::Result;
+use crate::ids::{Lsn, TxId};
+use crate::log::LogRecord;
+use crate::txn::{
+    decode_rolled_back, ChangeReader, PreparedRecord, KIND_CHANGES, KIND_COMMIT, KIND_PREPARED,
+    KIND_ROLLED_BACK,
+};
+
+/// What the first reading of the log finds out.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    /// Transactions that committed after the checkpoint.
+    pub committed: HashSet<TxId>,
+    /// The last of them.
+    pub last_commit: TxId,
+    /// Transactions that are prepared, and neither committed nor rolled back. Wherever the records
+    /// stand: of a transaction that has not ended the log has all.
+    pub prepared: BTreeMap<TxId, PreparedRecord>,
+    /// The highest number seen.
+    pub highest: TxId,
+}
+
+impl Ends {
+    /// Takes the next record of the log; `checkpoint` is the checkpoint's position.
+    ///
+    /// # Errors
+    /// A record does not decode.
+    pub fn take(&mut self, record: &LogRecord, checkpoint: Lsn) -> Result<()> {
+        match record.kind {
+            KIND_CHANGES | KIND_COMMIT => {
+                let (txid, _) = ChangeReader::new(&record.payload)?;
+                self.highest = self.highest.max(txid);
+                if record.kind == KIND_COMMIT {
+                    self.prepared.remove(&txid);
+                    if record.start >= checkpoint {
+                        self.last_commit = txid;
+                        self.committed.insert(txid);
+                    }
+                }
+            }
+            KIND_PREPARED => {
+                let record = PreparedRecord::decode(&record.payload)?;
+                self.highest = self.highest.max(record.txid);
+                self.prepared.remove(&record.replaces);
+                self.prepared.insert(record.txid, record);
+            }
+            KIND_ROLLED_BACK => {
+                self.prepared.remove(&decode_rolled_back(&record.payload)?);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
