@@ -18,6 +18,8 @@ struct Connection {
   bool in_statement = false;
   /* Whether others see the transaction's commit already, which is not over. */
   bool committed_in_order = false;
+  /* Whether the server's decision about it will be synced to disk: its preparation is then. */
+  bool decision_synced = false;
   /* The key with the last duplicate, by the server's number. The server may ask the handler of
      another partition for it. */
   uint duplicate_key = MAX_KEY;

@@ -42,8 +42,9 @@ static int prepare(handlerton *, THD *thd, bool all) {
   /* Of a statement within a transaction there is nothing to prepare. */
   if (!all && in_long_transaction(thd)) return 0;
   connection->in_statement = false;
+  connection->decision_synced = decision_is_synced(thd);
   peregrine_xid name = engine_name(thd->get_xid());
-  int code = peregrine_session_prepare(connection->session, &name, decision_is_synced(thd));
+  int code = peregrine_session_prepare(connection->session, &name, connection->decision_synced);
   return report_session_error(code, thd, ER_ERROR_DURING_COMMIT);
 }
 
@@ -61,7 +62,7 @@ bool coordinator_remembers(THD *thd) {
   connection->committed_in_order = false;
   /* The user's own XA transactions are not decided by the server's logs. */
   if (thd->transaction->xid_state.is_explicit_XA()) return false;
-  return !opt_bin_log || sync_binlog_period == 1;
+  return connection->decision_synced;
 }
 
 /* The server is about to forget its decisions. */

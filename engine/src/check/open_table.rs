@@ -147,11 +147,16 @@ impl Check<'_> {
         let mut seen = 0;
         let mut image = LeafImage::new();
         let (mut key, mut payload) = (Vec::new(), Vec::new());
+        // A leaf that was merged with the one before it has what has been looked at again.
+        let mut passed: Option<Vec<u8>> = None;
         let mut more = tree.copy_leaf(Position::First, &mut image)?;
         while more {
             self.go_on()?;
             for i in 0..image.count() {
                 image.key(i, &mut key);
+                if passed.as_ref().is_some_and(|passed| key <= *passed) {
+                    continue;
+                }
                 let outcome = Header::decode(image.value(i))
                     .and_then(|_| self.see(tree, &key, &mut payload))
                     .and_then(|found| {
@@ -165,6 +170,12 @@ impl Check<'_> {
                     let text = fault(error)?;
                     self.report
                         .problem(format!("{what}: key {key:02x?}: {text}"));
+                }
+            }
+            if image.count() != 0 {
+                let last = passed.get_or_insert_default();
+                if key > *last {
+                    std::mem::swap(last, &mut key);
                 }
             }
             more = tree.copy_next_leaf(&mut image)?;
