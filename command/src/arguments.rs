@@ -80,7 +80,7 @@ pub enum Action {
 /// What to verify.
 #[derive(Debug, Args)]
 pub struct CheckArguments {
-    /// The database's directory; with MariaDB it is `peregrine` in the data directory.
+    /// The database's directory; with MariaDB it is `#peregrine` in the data directory.
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
 }
@@ -88,7 +88,7 @@ pub struct CheckArguments {
 /// What to write out.
 #[derive(Debug, Args)]
 pub struct DumpArguments {
-    /// The database's directory; with MariaDB it is `peregrine` in the data directory.
+    /// The database's directory; with MariaDB it is `#peregrine` in the data directory.
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
     /// Only this table; of the server's tables the name is database/table.
