@@ -23,7 +23,7 @@ use crate::error::{Result, SuiteError};
 use crate::runner::interrupt;
 
 /// One image out of so many crashes again at every moment of its recovery.
-const AGAIN: u64 = 40;
+const AGAIN: u64 = 80;
 /// One image out of so many is worked on after its recovery.
 const GO_ON: u64 = 8;
 /// Failures that are kept with their text.
