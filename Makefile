@@ -52,6 +52,7 @@ engines-funcs: plugin ## MariaDB's suite engines/funcs with Peregrine as the def
 lint: ## formats and lints of Rust, C++ and shell
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy -p peregrine-suite --features broken -- -D warnings
 	@setup/check-style
 
 format: ## put Rust and C++ into the project's format

@@ -8,8 +8,8 @@ use super::cycles::{Edge, Kind};
 use super::{Found, Violation};
 use crate::behaviour::level::Level;
 use crate::histories::history::{
-    writer, Deed, Ending, History, Key, Operation, Predicate, Transaction, Version, FIRST_LIST,
-    FIRST_PLACE,
+    writer, Deed, Ending, Group, History, Key, Operation, Predicate, Transaction, Version,
+    FIRST_LIST, FIRST_PLACE,
 };
 
 /// The dependencies of a history. Transactions are nodes; under READ COMMITTED every scan is a node of
@@ -24,6 +24,15 @@ pub struct Dependencies<'a> {
     pub edges: Vec<Edge>,
     /// Which transactions the nodes after those of the history belong to.
     pub scans: Vec<usize>,
+    /// What commits wrote to each key that a crash undid.
+    lost: HashMap<Key, Vec<Lost>>,
+}
+
+/// A write of a commit that others could see and a crash undid.
+struct Lost {
+    commit_asked: u64,
+    /// Where it put the place.
+    state: Option<Group>,
 }
 
 /// What a transaction has itself written so far.
@@ -40,6 +49,7 @@ impl<'a> Dependencies<'a> {
             nodes: history.transactions.len(),
             edges: Vec::new(),
             scans: Vec::new(),
+            lost: lost_writes(history, chains),
         };
         all.overwritten();
         let mut own = Own::new();
@@ -340,6 +350,16 @@ impl<'a> Dependencies<'a> {
         }
     }
 
+    /// Whether a commit that a crash undid took a place out of what a predicate asks for, and was
+    /// asked for before `until`.
+    fn lost(&self, key: Key, predicate: Predicate, until: u64) -> bool {
+        self.lost.get(&key).is_some_and(|writes| {
+            writes
+                .iter()
+                .any(|write| write.commit_asked < until && !predicate.matches(write.state))
+        })
+    }
+
     /// A place that a scan did not return: one of the versions that could be seen then, and that the
     /// predicate does not ask for, was there. What holds whichever it was is a dependency.
     fn absent(
@@ -356,6 +376,11 @@ impl<'a> Dependencies<'a> {
         let matches = |position: &usize| predicate.matches(chain.states[*position]);
         // What a transaction itself replaced before it committed was never there for others.
         let is_final = |position: &usize| !self.chains.is_intermediate(key, *position);
+        if self.lost(key, predicate, look.until) {
+            // What was seen may be a deletion, or a move, that was not durable yet.
+            found.seen_and_lost += 1;
+            return;
+        }
         let from = self.newest_before(key, look.since);
         let to = self.not_before(key, look.until).max(from + 1);
         let mut possible = (from..to)
@@ -389,6 +414,25 @@ impl<'a> Dependencies<'a> {
             });
         }
     }
+}
+
+fn lost_writes(history: &History, chains: &Chains) -> HashMap<Key, Vec<Lost>> {
+    let mut lost: HashMap<Key, Vec<Lost>> = HashMap::new();
+    for (number, transaction) in history.transactions.iter().enumerate() {
+        if transaction.ending != Ending::Unknown || chains.committed[number] {
+            continue;
+        }
+        for operation in &transaction.operations {
+            if let Deed::Write { key, state, .. } = operation.deed {
+                let commit_asked = transaction.commit_asked;
+                lost.entry(key).or_default().push(Lost {
+                    commit_asked,
+                    state,
+                });
+            }
+        }
+    }
+    lost
 }
 
 /// Who looks, and what it must and can see.

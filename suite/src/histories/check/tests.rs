@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::histories::history::{
-    version, Deed, Key, Operation, Predicate, Span, Transaction, Version, FIRST_LIST, FIRST_PLACE,
+    first_group, version, Deed, Key, Operation, Predicate, Span, Transaction, Version, FIRST_LIST,
+    FIRST_PLACE,
 };
 
 /// A history in the making. Everything happens in the order in which it is written down.
@@ -445,6 +446,35 @@ fn a_crash_may_undo_what_was_not_acknowledged_but_only_whole() {
             (found.kept, found.undone),
             (u64::from(kept > 0), u64::from(kept == 0))
         );
+    }
+}
+
+/// Readers see commits that are not durable yet, deletions among them.
+#[test]
+fn a_place_that_was_missed_may_have_been_deleted_by_a_commit_that_a_crash_lost() {
+    let key = (FIRST_PLACE..FIRST_LIST)
+        .find(|key| first_group(*key).is_some())
+        .expect("a place that is there from the beginning");
+    for (ending, asked_first) in [
+        (Ending::Unknown, true),
+        (Ending::Unknown, false),
+        (Ending::Aborted, true),
+    ] {
+        let mut m = Making::default();
+        let [deleting, reader] = m.begin_many();
+        m.place(deleting, key, 0, None);
+        if asked_first {
+            m.end(deleting, ending);
+        }
+        m.scan(reader, Predicate::Present, &[]);
+        m.commit(reader);
+        if !asked_first {
+            m.end(deleting, ending);
+        }
+        let found = check(&m.close(&[(key, 0)]), Level::RepeatableRead);
+        let explained = ending == Ending::Unknown && asked_first;
+        assert_eq!(found.violations.is_empty(), explained, "{found:#?}");
+        assert_eq!(found.seen_and_lost, u64::from(explained));
     }
 }
 
