@@ -81,7 +81,9 @@ int RowHandler::rename_table(const char *from, const char *to) {
 }
 
 int RowHandler::truncate() {
-  int code = peregrine_table_truncate(share_->table);
+  /* All partitions or none. */
+  int code = peregrine_table_undecided(share_->table);
+  if (code == PEREGRINE_OK) code = peregrine_table_truncate(share_->table);
   if (code != PEREGRINE_OK) return server_error(code, ha_thd());
   /* The old handle means the old trees. */
   peregrine_handle_close(handle_);

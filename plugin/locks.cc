@@ -4,6 +4,7 @@
    LOCK TABLES; the engine has row locks only. */
 
 #include "row_handler.h"
+#include "errors.h"
 
 namespace peregrine {
 
@@ -29,12 +30,33 @@ THR_LOCK_DATA **RowHandler::store_lock(THD *, THR_LOCK_DATA **to, thr_lock_type 
   return to;
 }
 
+/* Whether the statement replaces tables, or partitions of them. */
+static bool alters_tables(THD *thd) {
+  switch (thd->lex->sql_command) {
+    case SQLCOM_ALTER_TABLE:
+    case SQLCOM_OPTIMIZE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/* The server's own locks of a prepared transaction go with its connection; a copy of the table would
+   be one without its changes. Later than when tables are locked the server may not look at the
+   error. */
+int RowHandler::check_decided(THD *thd) {
+  if (likely(!alters_tables(thd))) return 0;
+  int code = peregrine_table_undecided(share_->table);
+  return code == PEREGRINE_OK ? 0 : server_error(code, thd);
+}
+
 int RowHandler::external_lock(THD *thd, int type) {
   if (type == F_UNLCK) {
     if (connection_) release_table(thd, connection_);
     connection_ = nullptr;
     return 0;
   }
+  if (int error = check_decided(thd)) return error;
   Connection *connection = connection_of(thd);
   if (!connection) return HA_ERR_OUT_OF_MEM;
   if (int error = begin_statement(thd, connection)) return error;
@@ -47,6 +69,7 @@ int RowHandler::external_lock(THD *thd, int type) {
 
 /* A statement under LOCK TABLES, where external_lock was called once for all. */
 int RowHandler::start_stmt(THD *thd, thr_lock_type type) {
+  if (int error = check_decided(thd)) return error;
   Connection *connection = connection_of(thd);
   if (!connection) return HA_ERR_OUT_OF_MEM;
   if (int error = begin_statement(thd, connection)) return error;

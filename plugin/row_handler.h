@@ -105,6 +105,7 @@ class RowHandler final : public handler {
   static constexpr uint kMaxKeyLength = 3072;
 
   void use_lock(peregrine_lock lock);
+  int check_decided(THD *thd);
   int use_key(uint key);
   int use_condition();
   static int check_condition(void *handler);

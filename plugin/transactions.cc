@@ -95,8 +95,15 @@ static int rollback(handlerton *, THD *thd, bool all) {
   Connection *connection = existing_connection(thd);
   if (!connection) return 0;
   connection->in_statement = false;
-  int code = all || !in_long_transaction(thd) ? peregrine_session_rollback(connection->session)
-                                              : peregrine_statement_rollback(connection->session);
+  const bool whole = all || !in_long_transaction(thd);
+  int code = whole ? peregrine_session_rollback(connection->session)
+                   : peregrine_statement_rollback(connection->session);
+  if (whole && code == PEREGRINE_NO_SPACE) {
+    /* Nothing of it will ever be committed; the engine undoes the rest by itself. */
+    sql_print_warning("Peregrine: the rest of a rollback waits for room: %s",
+                      last_error_text().c_ptr_safe());
+    return 0;
+  }
   return report_session_error(code, thd, ER_ERROR_DURING_ROLLBACK);
 }
 

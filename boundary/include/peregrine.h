@@ -215,6 +215,10 @@ void peregrine_table_close(peregrine_table *table);
 /* Removes all rows, sets the auto-increment counter to 1. No other handle may be open. */
 int peregrine_table_truncate(peregrine_table *table);
 
+/* PEREGRINE_BUSY where a prepared transaction that waits for its decision has used the table, or a
+   partition of the table that this one is a partition of. */
+int peregrine_table_undecided(peregrine_table *table);
+
 typedef struct peregrine_table_stats {
   uint64_t rows;
   uint64_t data_bytes;

@@ -21,6 +21,8 @@ pub struct Session {
     active: bool,
     /// The statement's beginning, once it has changed something.
     mark: Option<Savepoint>,
+    /// The beginning of a statement that could not be undone, for the disk was full.
+    half_undone: Option<Savepoint>,
     savepoints: Vec<(u64, Savepoint)>,
     next_savepoint: u64,
     generation: u64,
@@ -66,6 +68,7 @@ impl Session {
 
     fn start(&mut self, level: Isolation, lock_wait_seconds: u32, now_us: u64) -> Outcome {
         self.engine.check()?;
+        self.undo_rest()?;
         if self.transaction.is_none() || (!self.active && self.isolation != level) {
             let mut transaction = self.engine.database.begin(level);
             transaction.set_session(self.number);
@@ -120,14 +123,30 @@ impl Session {
         if let (true, Some(mark), Some(transaction)) =
             (self.active, self.mark.take(), &mut self.transaction)
         {
-            transaction.rollback_to(&mark)?;
+            if let Err(error) = transaction.rollback_to(&mark) {
+                self.half_undone = Some(mark);
+                return Err(error.into());
+            }
         }
         self.end_statement();
         Ok(())
     }
 
+    /// Undoes what is left of a statement whose rollback has failed. Nothing else is done in the
+    /// transaction before.
+    fn undo_rest(&mut self) -> Outcome {
+        if let (true, Some(mark), Some(transaction)) =
+            (self.active, &self.half_undone, &mut self.transaction)
+        {
+            transaction.rollback_to(mark)?;
+        }
+        self.half_undone = None;
+        Ok(())
+    }
+
     fn finish(&mut self, end: impl FnOnce(&mut Transaction) -> peregrine::Result<()>) -> Outcome {
         self.mark = None;
+        self.half_undone = None;
         self.savepoints.clear();
         if !std::mem::take(&mut self.active) {
             return Ok(());
@@ -136,8 +155,10 @@ impl Session {
             return Ok(());
         };
         let result = end(transaction);
-        if transaction.is_prepared() {
+        if transaction.is_prepared() || result.is_err() {
             // Its end could not be logged. The server is done with it; it stays, to be ended by name.
+            // Or a rollback could not be finished: the engine goes on with it, and this session with
+            // another transaction.
             self.transaction = None;
         }
         Ok(result?)
@@ -145,6 +166,7 @@ impl Session {
 
     /// Ends the transaction's first phase.
     pub fn prepare(&mut self, name: &Xid, sync: bool) -> Outcome {
+        self.undo_rest()?;
         self.mark = None;
         self.savepoints.clear();
         let durability = match sync {
@@ -168,6 +190,10 @@ impl Session {
     /// Commits, or finishes what [`Session::commit_ordered`] has begun.
     fn commit(&mut self, wait: bool) -> Outcome {
         if let Some(refused) = self.refused.take() {
+            self.finish(Transaction::rollback)?;
+            return Err(refused);
+        }
+        if let Err(refused) = self.undo_rest() {
             self.finish(Transaction::rollback)?;
             return Err(refused);
         }
@@ -246,6 +272,7 @@ pub unsafe extern "C" fn peregrine_session_new(
             lock_wait_seconds: u32::MAX,
             active: false,
             mark: None,
+            half_undone: None,
             savepoints: Vec::new(),
             next_savepoint: 0,
             refused: None,
@@ -383,6 +410,7 @@ pub unsafe extern "C" fn peregrine_savepoint_set(pointer: *mut SessionBox, out: 
             let out = out
                 .as_mut()
                 .ok_or_else(|| Failure::argument("place for a savepoint"))?;
+            session.undo_rest()?;
             let savepoint = session.transaction()?.savepoint();
             session.next_savepoint += 1;
             *out = session.next_savepoint;
@@ -406,6 +434,7 @@ pub unsafe extern "C" fn peregrine_savepoint_rollback(
         with(pointer, |session| {
             session.engine.check()?;
             let at = session.find(number)?;
+            session.undo_rest()?;
             session.mark = None;
             session.savepoints.truncate(at + 1);
             let savepoint = session.savepoints[at].1.clone();

@@ -316,6 +316,43 @@ pub unsafe extern "C" fn peregrine_table_truncate(pointer: *mut TableBox) -> i32
 /// See the header.
 ///
 /// # Safety
+/// `pointer` must be an open table.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_table_undecided(pointer: *mut TableBox) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with_table(pointer, |shared, table| {
+            let name = table.name();
+            let Some((whole, _)) = name.split_once(PARTITION) else {
+                return decided(table);
+            };
+            let partitions = format!("{whole}{PARTITION}");
+            let database = &shared.engine.database;
+            for name in database.table_names() {
+                // A damaged one, which can't be opened, must not keep the others.
+                if let (true, Ok(table)) = (name.starts_with(&partitions), database.table(&name)) {
+                    decided(&table)?;
+                }
+            }
+            Ok(true)
+        })
+    }
+}
+
+/// What the server puts between the name of a table and that of a partition.
+const PARTITION: &str = "#P#";
+
+/// Whether no prepared transaction has a table in use.
+fn decided(table: &Table) -> Outcome<bool> {
+    match table.has_prepared() {
+        true => Err(peregrine::Error::Busy(table.name()).into()),
+        false => Ok(true),
+    }
+}
+
+/// See the header.
+///
+/// # Safety
 /// `pointer` must be an open table, `out` writable.
 #[no_mangle]
 pub unsafe extern "C" fn peregrine_table_statistics(

@@ -260,6 +260,11 @@ impl Table {
         self.state.rows().max(0) as u64
     }
 
+    /// Whether a prepared transaction that waits for its decision has used the table.
+    pub fn has_prepared(&self) -> bool {
+        self.state.has_prepared()
+    }
+
     /// The value that the next [`Table::reserve_auto_increment`] starts at.
     pub fn next_auto_increment(&self) -> u64 {
         self.state.next_auto()

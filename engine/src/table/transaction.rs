@@ -74,6 +74,8 @@ pub struct Transaction {
     pub(super) scratch: Scratch,
     pub(super) read_buffer: Vec<u8>,
     pub(super) counts: RowCounts,
+    /// A [`Transaction::rollback_to`] has failed on the way: what it left must not be committed.
+    half_undone: bool,
 }
 
 /// A place in a transaction to roll back to.
@@ -97,6 +99,7 @@ impl Transaction {
             scratch: Scratch::default(),
             read_buffer: Vec::new(),
             counts: RowCounts::default(),
+            half_undone: false,
         }
     }
 
@@ -140,11 +143,15 @@ impl Transaction {
     /// Undoes everything since a savepoint of this transaction. Locks stay.
     ///
     /// # Errors
-    /// Those of reading and writing pages; the transaction must then be rolled back.
+    /// Those of reading and writing pages. The transaction can't be committed or prepared then:
+    /// either this is tried again, with the same savepoint or an earlier one, and nothing else done
+    /// before it succeeds; or the transaction is rolled back.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         self.writes += 1;
         self.last_table = TableId(0);
-        self.inner.rollback_to(&savepoint.inner)?;
+        let undone = self.inner.rollback_to(&savepoint.inner);
+        self.half_undone = undone.is_err();
+        undone?;
         for (n, used) in self.used.iter_mut().enumerate() {
             used.rows = savepoint.rows.get(n).copied().unwrap_or(0);
         }
@@ -173,7 +180,8 @@ impl Transaction {
     /// still is, and this can be tried again.
     pub fn commit_visibly(&mut self) -> Result<()> {
         let result = self
-            .log_counters()
+            .check_whole()
+            .and_then(|()| self.log_counters())
             .and_then(|()| self.inner.commit_visibly());
         match result {
             Ok(committed) => self.committed = Some(committed),
@@ -183,6 +191,7 @@ impl Transaction {
                 if self.inner.id().is_some() {
                     if let Err(error) = self.inner.rollback() {
                         tracing::error!("rolling back after a failed commit: {error}");
+                        self.abandon();
                     }
                 }
                 self.release();
@@ -220,16 +229,38 @@ impl Transaction {
     /// Undoes everything. The transaction is empty afterwards and can be used again.
     ///
     /// # Errors
-    /// Those of reading and writing pages: the engine must then be reopened to recover. A prepared
-    /// transaction whose rollback can't be logged is still prepared, and this can be tried again.
+    /// Those of reading and writing pages: what could not be undone is undone by purge when that can
+    /// be done, and stays locked until then; another [`Transaction::kill_handle`] is to be used. A
+    /// prepared transaction whose rollback can't be logged is still prepared, and this can be tried
+    /// again.
     pub fn rollback(&mut self) -> Result<()> {
         let result = self.inner.rollback();
         if self.is_prepared() && self.inner.is_prepared() {
             return result;
         }
+        if result.is_err() {
+            self.abandon();
+        }
         self.end_prepared();
         self.release();
         result
+    }
+
+    /// Leaves what could not be undone to purge, and goes on as another transaction: nothing that
+    /// follows may be committed together with it.
+    fn abandon(&mut self) {
+        let empty = self.shared.system.begin(self.isolation());
+        drop(std::mem::replace(&mut self.inner, empty));
+    }
+
+    /// Whether there is nothing that [`Transaction::rollback_to`] has left.
+    pub(super) fn check_whole(&self) -> Result<()> {
+        if self.half_undone {
+            return Err(Error::Invalid(
+                "a part of the transaction could not be undone: it can only be rolled back".into(),
+            ));
+        }
+        Ok(())
     }
 
     /// How long row operations of this transaction wait for a lock; zero does not wait.
@@ -387,6 +418,7 @@ impl Transaction {
         self.writes += 1;
         self.last_table = TableId(0);
         self.counts = RowCounts::default();
+        self.half_undone = false;
     }
 }
 

@@ -139,11 +139,14 @@ impl Transaction {
                 if let Some(previous) = previous {
                     trees.compensate(record.tree, record.key, previous, &mut self.redo)?;
                 }
-                self.append_full_part(&inside)?;
             }
+            // From here on the change is undone, also when the log has no room for a part now.
             self.undo_head = record.previous;
             if let Some(participant) = &self.participant {
                 participant.set_undo_head(self.undo_head);
+            }
+            if extent == (Extent::Part { logged: true }) {
+                self.append_full_part(&inside)?;
             }
             drop(inside);
         }

@@ -4,6 +4,7 @@ mod ascii;
 mod auto_increment;
 mod check_in_use;
 mod damaged_tables;
+mod half_undone;
 mod index_scans;
 mod inspection;
 mod judged_again;
