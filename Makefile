@@ -80,6 +80,9 @@ corruption: library ## every bit of sampled pages, headers and log blocks flippe
 fuzz: library ## hostile input for every decoder and for whole files (OPTIONS="--duration SECONDS")
 	target/release/peregrine bench fuzz $(OPTIONS)
 
+verify-durability: build ## what durability promises, a line a point: held or not, with its figure
+	@verify/durability
+
 catch-broken: ## builds that leave out a rule of isolation: each must be caught by the checker of histories
 	cargo test -p peregrine-suite --features broken --test histories --target-dir target/broken -- --nocapture
 
@@ -90,4 +93,4 @@ clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken
 
-.PHONY: help bench build library mariadb plugin test unit mtr compare sessions engines-funcs lint format verify-flight verify-transactions crash io-errors damage catch-broken catch-planted clean corruption fuzz
+.PHONY: help bench build library mariadb plugin test unit mtr compare sessions engines-funcs lint format verify-flight verify-transactions verify-durability crash io-errors damage catch-broken catch-planted clean corruption fuzz

@@ -3,6 +3,7 @@
 # written, and gets one line: held or not, and its figure.
 
 readonly work=target/verify
+# shellcheck disable=SC2034  # for who sources this
 readonly peregrine=target/release/peregrine
 # Divides sizes and times, to try a script out: no proof then.
 readonly scale=${SCALE:-1}
