@@ -41,9 +41,9 @@ static bool alters_tables(THD *thd) {
   }
 }
 
-/* The server's own locks of a prepared transaction go with its connection; a copy of the table would
-   be one without its changes. Later than when tables are locked the server may not look at the
-   error. */
+/* The server's own locks of a prepared transaction go with its connection; a copy of the table
+   would be one without its changes. Later than when tables are locked the server may not look at
+   the error. */
 int RowHandler::check_decided(THD *thd) {
   if (likely(!alters_tables(thd))) return 0;
   int code = peregrine_table_undecided(share_->table);
