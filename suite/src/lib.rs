@@ -1,8 +1,8 @@
 //! The measuring suite behind `peregrine bench`: a private server, the workload with its right
 //! answers, a closed-loop load generator, results, and the report.
 //!
-//! Calls go down this list only: [`report`] → [`histories`], [`bank`] and [`strain`] → [`behaviour`] and
-//! [`runner`] and [`crash`] → [`results`] → [`normal`] → [`server`] and [`target`] → [`error`].
+//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`strain`], [`corruption`], [`fuzz`]
+//! and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`normal`] → [`server`] and [`target`] → [`error`].
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
