@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use peregrine_suite::simulated::work::Workloads;
 
 /// Peregrine: a private MariaDB with the engine in it, and the benchmark that compares engines.
 #[derive(Debug, Parser)]
@@ -240,18 +241,28 @@ pub struct SimulationArguments {
     /// Length of the workloads, in percent of the usual.
     #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub size: u32,
+    /// Only the workload of this number, to see a failure again.
+    #[arg(long, value_name = "NUMBER")]
+    pub workload: Option<u64>,
     /// Threads that work beside each other [default: one a core].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub threads: Option<u32>,
 }
 
 impl SimulationArguments {
-    /// The threads asked for, or one a core.
+    /// The workloads asked for, `count` of them if not one alone.
     #[must_use]
-    pub fn threads(&self) -> u32 {
+    pub fn workloads(&self, count: u64) -> Workloads {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.threads
-            .unwrap_or_else(|| u32::try_from(cores()).unwrap_or(1))
+        let one_a_core = || u32::try_from(cores()).unwrap_or(1);
+        Workloads {
+            count,
+            only: self.workload,
+            seed: self.seed,
+            size: self.size,
+            threads: self.threads.unwrap_or_else(one_a_core),
+            stop_when_found: false,
+        }
     }
 }
 
@@ -264,9 +275,6 @@ pub struct PowerLossArguments {
     /// At least so many workloads.
     #[arg(long, default_value_t = 108, value_parser = clap::value_parser!(u64).range(1..))]
     pub workloads: u64,
-    /// Only the workload of this number, to see a failure again.
-    #[arg(long, value_name = "NUMBER")]
-    pub workload: Option<u64>,
     /// Only this moment of the workload.
     #[arg(long, value_name = "NUMBER", requires = "workload")]
     pub moment: Option<u64>,
@@ -281,9 +289,6 @@ pub struct IoErrorsArguments {
     /// Workloads, each with every fault.
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u64).range(1..))]
     pub workloads: u64,
-    /// Only the workload of this number, to see a failure again.
-    #[arg(long, value_name = "NUMBER")]
-    pub workload: Option<u64>,
     /// Tries one fault out of so many; 1 tries all.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub stride: u64,

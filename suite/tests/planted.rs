@@ -3,11 +3,11 @@
 //! `make catch-planted`. One process has one fault at a time, so this is one test.
 #![cfg(feature = "broken")]
 
-use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use peregrine::{plant, PlantedFault};
 use peregrine_suite::error::Result;
+use peregrine_suite::simulated::work::{Outcome, Workloads};
 use peregrine_suite::simulated::{damage, io_errors, power_loss};
 
 /// Workloads of one attempt.
@@ -15,59 +15,45 @@ const WORKLOADS: u64 = 24;
 /// A fault not found by then is not found.
 const LIMIT: Duration = Duration::from_secs(240);
 
+fn workloads(seed: u64) -> Workloads {
+    Workloads {
+        count: WORKLOADS,
+        only: None,
+        seed,
+        size: 40,
+        threads: 2,
+        stop_when_found: true,
+    }
+}
+
 /// What a proof that stops at the first failure says, if it found one.
-fn verdict<T: Display>(outcome: Result<T>, held: bool, failures: &[String]) -> Option<String> {
+fn verdict<F>(outcome: Result<Outcome<F>>) -> Option<String> {
     match outcome {
         // A workload that does not even run has found the fault too.
         Err(error) => Some(error.to_string()),
-        Ok(_) if held => None,
-        Ok(_) => failures.first().cloned(),
+        Ok(outcome) => outcome.totals.failures.into_iter().next(),
     }
 }
 
 fn by_power_loss(seed: u64) -> Option<String> {
     let request = power_loss::Request {
+        workloads: workloads(seed),
         images: 1,
-        workloads: WORKLOADS,
-        seed,
-        size: 40,
-        threads: 2,
-        workload: None,
         moment: None,
-        stop_when_found: true,
     };
-    let outcome = power_loss::run(&request, |_| ());
-    let found = outcome.as_ref().ok().cloned().unwrap_or_default();
-    verdict(outcome, found.wrong == 0, &found.failures)
+    verdict(power_loss::run(&request, |_| ()))
 }
 
 fn by_errors(seed: u64) -> Option<String> {
     let request = io_errors::Request {
-        workloads: WORKLOADS,
-        seed,
-        size: 40,
-        threads: 2,
-        workload: None,
+        workloads: workloads(seed),
         stride: 1,
-        stop_when_found: true,
     };
-    let outcome = io_errors::run(&request, |_| ());
-    let found = outcome.as_ref().ok().cloned().unwrap_or_default();
-    verdict(outcome, found.wrong == 0, &found.failures)
+    verdict(io_errors::run(&request, |_| ()))
 }
 
 fn by_damage(seed: u64) -> Option<String> {
-    let request = damage::Request {
-        workloads: WORKLOADS,
-        seed,
-        size: 40,
-        threads: 2,
-        stop_when_found: true,
-    };
-    let outcome = damage::run(&request, |_| ());
-    let found = outcome.as_ref().ok().cloned().unwrap_or_default();
-    let held = found.undetected + found.panics == 0;
-    verdict(outcome, held, &found.failures)
+    verdict(damage::run(&workloads(seed), |_| ()))
 }
 
 type Proof = (&'static str, fn(u64) -> Option<String>);

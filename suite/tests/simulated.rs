@@ -2,54 +2,53 @@
 //! `damage` do at length.
 #![cfg(not(feature = "broken"))]
 
+use peregrine_suite::simulated::played::{play, Played};
+use peregrine_suite::simulated::work::Workloads;
 use peregrine_suite::simulated::workload::{Plan, FAMILIES};
 use peregrine_suite::simulated::{damage, io_errors, power_loss};
+
+/// One of each family, of a length in percent.
+fn one_of_each(size: u32) -> Workloads {
+    Workloads {
+        count: FAMILIES.len() as u64,
+        only: None,
+        seed: 7,
+        size,
+        threads: 2,
+        stop_when_found: false,
+    }
+}
 
 #[test]
 fn nothing_acknowledged_is_lost_with_the_power() {
     let request = power_loss::Request {
+        workloads: one_of_each(6),
         images: 1,
-        workloads: FAMILIES.len() as u64,
-        seed: 7,
-        size: 6,
-        threads: 2,
-        workload: None,
         moment: None,
-        stop_when_found: false,
     };
     let outcome = power_loss::run(&request, |_| ()).expect("every workload runs");
-    assert!(outcome.held(), "{outcome}\n{:#?}", outcome.failures);
-    assert!(outcome.total() > 500, "{outcome}");
-    assert_eq!(outcome.images.len(), 6, "every kind of loss: {outcome}");
+    assert!(outcome.held(), "{outcome}\n{:#?}", outcome.totals.failures);
+    let images = &outcome.findings.images;
+    assert!(images.values().sum::<u64>() > 500, "{outcome}");
+    assert_eq!(images.len(), 6, "every kind of loss: {outcome}");
 }
 
 #[test]
 fn calls_that_fail_are_errors_and_nothing_is_lost() {
     let request = io_errors::Request {
-        workloads: FAMILIES.len() as u64,
-        seed: 7,
-        size: 6,
-        threads: 2,
-        workload: None,
+        workloads: one_of_each(6),
         stride: 9,
-        stop_when_found: false,
     };
     let outcome = io_errors::run(&request, |_| ()).expect("every workload runs");
-    assert!(outcome.held(), "{outcome}\n{:#?}", outcome.failures);
-    assert!(outcome.stopped > 0 && outcome.went_on > 0, "{outcome}");
+    assert!(outcome.held(), "{outcome}\n{:#?}", outcome.totals.failures);
+    let found = &outcome.findings;
+    assert!(found.stopped > 0 && found.went_on > 0, "{outcome}");
 }
 
 #[test]
 fn damage_is_noticed_or_does_not_matter() {
-    let request = damage::Request {
-        workloads: FAMILIES.len() as u64,
-        seed: 7,
-        size: 10,
-        threads: 2,
-        stop_when_found: false,
-    };
-    let outcome = damage::run(&request, |_| ()).expect("every workload runs");
-    assert!(outcome.held(), "{outcome}\n{:#?}", outcome.failures);
+    let outcome = damage::run(&one_of_each(10), |_| ()).expect("every workload runs");
+    assert!(outcome.held(), "{outcome}\n{:#?}", outcome.totals.failures);
 }
 
 /// Without this a failure could not be seen again.
@@ -57,9 +56,9 @@ fn damage_is_noticed_or_does_not_matter() {
 fn a_workload_does_the_same_each_time() {
     for number in 0..FAMILIES.len() as u64 {
         let plan = Plan::new(3, number, 20);
-        let [one, two] = [(), ()].map(|()| power_loss::play(&plan).expect("it runs"));
+        let [one, two] = [(), ()].map(|()| play(&plan).expect("it runs"));
         assert_eq!(one.states, two.states, "{}", plan.family);
-        let events = |played: &power_loss::Played| -> Vec<_> {
+        let events = |played: &Played| -> Vec<_> {
             let moments = played.moments.iter();
             moments.map(|m| (m.event.clone(), m.note)).collect()
         };

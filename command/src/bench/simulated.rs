@@ -1,10 +1,10 @@
 //! `peregrine bench power-loss`, `io-errors` and `damage`: durability on a simulated disk.
 
-use std::fmt::Display;
 use std::process::ExitCode;
 
 use peregrine_suite::error::{Result, SuiteError};
 use peregrine_suite::runner::interrupt;
+use peregrine_suite::simulated::work::{Findings, Outcome};
 use peregrine_suite::simulated::{damage, io_errors, power_loss};
 
 use crate::arguments::{DamageArguments, IoErrorsArguments, PowerLossArguments};
@@ -14,20 +14,16 @@ fn tell(line: &str) {
 }
 
 /// Prints the line of an outcome, and what failed.
-fn conclude<T: Display>(
-    outcome: Result<T>,
-    held: impl Fn(&T) -> bool,
-    failures: impl Fn(&T) -> &[String],
-) -> Result<ExitCode> {
+fn conclude<F: Findings>(outcome: Result<Outcome<F>>) -> Result<ExitCode> {
     let outcome = match outcome {
         Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     println!("{outcome}");
-    for failure in failures(&outcome) {
+    for failure in &outcome.totals.failures {
         eprintln!("  {failure}");
     }
-    Ok(match held(&outcome) {
+    Ok(match outcome.held() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
@@ -39,17 +35,11 @@ fn conclude<T: Display>(
 /// What the suite says; the caller prints it.
 pub fn power_loss(arguments: &PowerLossArguments) -> Result<ExitCode> {
     let request = power_loss::Request {
+        workloads: arguments.simulation.workloads(arguments.workloads),
         images: arguments.images,
-        workloads: arguments.workloads,
-        seed: arguments.simulation.seed,
-        size: arguments.simulation.size,
-        threads: arguments.simulation.threads(),
-        workload: arguments.workload,
         moment: arguments.moment,
-        stop_when_found: false,
     };
-    let outcome = power_loss::run(&request, tell);
-    conclude(outcome, power_loss::Outcome::held, |o| &o.failures)
+    conclude(power_loss::run(&request, tell))
 }
 
 /// Calls that fail, and full disks; exit status 1 when a promise was broken.
@@ -58,16 +48,10 @@ pub fn power_loss(arguments: &PowerLossArguments) -> Result<ExitCode> {
 /// What the suite says; the caller prints it.
 pub fn io_errors(arguments: &IoErrorsArguments) -> Result<ExitCode> {
     let request = io_errors::Request {
-        workloads: arguments.workloads,
-        seed: arguments.simulation.seed,
-        size: arguments.simulation.size,
-        threads: arguments.simulation.threads(),
-        workload: arguments.workload,
+        workloads: arguments.simulation.workloads(arguments.workloads),
         stride: arguments.stride,
-        stop_when_found: false,
     };
-    let outcome = io_errors::run(&request, tell);
-    conclude(outcome, io_errors::Outcome::held, |o| &o.failures)
+    conclude(io_errors::run(&request, tell))
 }
 
 /// Damaged disks; exit status 1 when a damage was overlooked.
@@ -75,13 +59,6 @@ pub fn io_errors(arguments: &IoErrorsArguments) -> Result<ExitCode> {
 /// # Errors
 /// What the suite says; the caller prints it.
 pub fn damage(arguments: &DamageArguments) -> Result<ExitCode> {
-    let request = damage::Request {
-        workloads: arguments.workloads,
-        seed: arguments.simulation.seed,
-        size: arguments.simulation.size,
-        threads: arguments.simulation.threads(),
-        stop_when_found: false,
-    };
-    let outcome = damage::run(&request, tell);
-    conclude(outcome, damage::Outcome::held, |o| &o.failures)
+    let workloads = arguments.simulation.workloads(arguments.workloads);
+    conclude(damage::run(&workloads, tell))
 }

@@ -3,44 +3,24 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use peregrine::os::simulated::{Event, Loss, Moment, SimulatedOs};
 use peregrine::os::Os;
 
 use super::found::Found;
 use super::image::{self, Wrong};
-use super::power_loss::{play, Played};
-use super::work::share_out;
+use super::played::{play, Played};
+use super::work::{prove, Findings, Outcome, Totals, Workloads};
 use super::workload::Plan;
-use crate::error::{Result, SuiteError};
+use crate::error::Result;
 use crate::normal::queries::Dice;
-use crate::runner::interrupt;
 
-/// Failures that are kept with their text.
-const MOST_FAILURES: usize = 20;
 /// Moments of a workload at which the disk is damaged.
 const MOMENTS: u32 = 12;
 /// Bytes of a log segment's header.
 const HEADER: u64 = 4_096;
 /// Damages of each kind at a moment.
 const EACH: u32 = 12;
-
-/// What is to be proven, and how much of it.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// Workloads.
-    pub workloads: u64,
-    /// Seed of everything.
-    pub seed: u64,
-    /// Length of the workloads, in percent.
-    pub size: u32,
-    /// Threads that work beside each other.
-    pub threads: u32,
-    /// Stops at the first failure.
-    pub stop_when_found: bool,
-}
 
 /// What a device does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +33,9 @@ enum Damage {
     Misplaced,
 }
 
-/// What came of it.
+/// What damages led to.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// Workloads.
-    pub workloads: u64,
+pub struct Damages {
     /// Flipped bits.
     pub flips: u64,
     /// Writes lost by the device.
@@ -71,66 +49,43 @@ pub struct Outcome {
     /// Damages of the log's last write: they look as if the power had gone before its sync, which nobody
     /// can tell apart. Whole transactions from the log's end are missing then.
     pub end_of_log: u64,
-    /// Damages that were not noticed and changed what is read.
-    pub undetected: u64,
-    /// Panics.
-    pub panics: u64,
-    /// The first of them.
-    pub failures: Vec<String>,
-    /// How long it took.
-    pub took: Duration,
 }
 
-impl Outcome {
-    /// All damages.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.flips + self.stale + self.misplaced
-    }
+impl Findings for Damages {
+    const NAME: &'static str = "damage";
+    const TRIED: &'static str = "damages";
 
-    /// Whether nothing was overlooked, and something was damaged.
-    #[must_use]
-    pub fn held(&self) -> bool {
-        self.held_so_far() && self.detected > 0
-    }
-
-    fn held_so_far(&self) -> bool {
-        self.undetected == 0 && self.panics == 0
-    }
-
-    fn add(&mut self, other: Outcome) {
-        self.workloads += other.workloads;
+    fn add(&mut self, other: Damages) {
         self.flips += other.flips;
         self.stale += other.stale;
         self.misplaced += other.misplaced;
         self.detected += other.detected;
         self.harmless += other.harmless;
         self.end_of_log += other.end_of_log;
-        self.undetected += other.undetected;
-        self.panics += other.panics;
-        self.failures.extend(other.failures);
-        self.failures.truncate(MOST_FAILURES);
     }
-}
 
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}: damage: {} flipped bits, {} stale and {} misplaced writes on {} workloads: {} detected, {} \
-             harmless, {} undetectable by design (the end of the log, as if the power had gone earlier), {} \
-             undetected, {} panics; {:.0} s",
-            if self.held() { "held" } else { "NOT HELD" },
+    fn tried(&self) -> u64 {
+        self.flips + self.stale + self.misplaced
+    }
+
+    fn conclusive(&self) -> bool {
+        self.detected > 0
+    }
+
+    fn line(&self, totals: &Totals) -> String {
+        format!(
+            "{} flipped bits, {} stale and {} misplaced writes on {} workloads: {} detected, {} harmless, {} \
+             undetectable by design (the end of the log, as if the power had gone earlier), {} undetected, \
+             {} panics",
             self.flips,
             self.stale,
             self.misplaced,
-            self.workloads,
+            totals.workloads,
             self.detected,
             self.harmless,
             self.end_of_log,
-            self.undetected,
-            self.panics,
-            self.took.as_secs_f64()
+            totals.wrong - totals.panics,
+            totals.panics
         )
     }
 }
@@ -138,33 +93,11 @@ impl fmt::Display for Outcome {
 /// Damages the disk of every workload.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`]; [`SuiteError::Server`] when a workload itself fails.
-pub fn run(request: &Request, told: impl FnMut(&str)) -> Result<Outcome> {
-    interrupt::flag();
-    let begun = Instant::now();
-    let all = Mutex::new(Outcome::default());
-    let work = |number: u64| {
-        let plan = Plan::new(request.seed, number, request.size);
-        let outcome = one(&plan)?;
-        all.lock().add(outcome);
-        Ok(())
-    };
-    let progress = || {
-        let all = all.lock();
-        format!(
-            "{} damages on {} workloads so far, {} undetected",
-            all.total(),
-            all.workloads,
-            all.undetected
-        )
-    };
-    let enough = |number: u64| {
-        number >= request.workloads || request.stop_when_found && !all.lock().held_so_far()
-    };
-    share_out(request.threads, enough, work, progress, told)?;
-    let mut outcome = all.into_inner();
-    outcome.took = begun.elapsed();
-    Ok(outcome)
+/// [`SuiteError::Interrupted`](crate::error::SuiteError::Interrupted);
+/// [`SuiteError::Server`](crate::error::SuiteError::Server) when a workload itself fails.
+pub fn run(workloads: &Workloads, told: impl FnMut(&str)) -> Result<Outcome<Damages>> {
+    let look = |plan: &Plan, outcome: &mut _| one(plan, workloads, outcome);
+    prove(workloads, |_| true, look, told)
 }
 
 /// A write of a workload, of which all is still where it was written.
@@ -174,6 +107,19 @@ struct Written {
     path: PathBuf,
     offset: u64,
     len: u64,
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} at {}, {} bytes, written at moment {}",
+            self.path.display(),
+            self.offset,
+            self.len,
+            self.at
+        )
+    }
 }
 
 /// The part of the workload up to a moment.
@@ -244,12 +190,8 @@ impl Scene<'_> {
     }
 }
 
-fn one(plan: &Plan) -> Result<Outcome> {
+fn one(plan: &Plan, workloads: &Workloads, outcome: &mut Outcome<Damages>) -> Result<()> {
     let played = play(plan)?;
-    let mut outcome = Outcome {
-        workloads: 1,
-        ..Outcome::default()
-    };
     let mut dice = Dice::new(plan.seed, plan.number ^ 2 << 40);
     for _ in 0..MOMENTS {
         let at = dice.below(played.moments.len() as u32) as usize;
@@ -258,47 +200,64 @@ fn one(plan: &Plan) -> Result<Outcome> {
         }
         for damage in [Damage::Flip, Damage::Stale, Damage::Misplaced] {
             for _ in 0..EACH {
-                if interrupt::requested() {
-                    return Err(SuiteError::Interrupted);
+                if !workloads.go_on(outcome)? {
+                    return Ok(());
                 }
-                spoil(plan, &played, at, damage, &mut dice, &mut outcome);
+                let Some(spoilt) = spoil(&played, at, damage, &mut dice) else {
+                    continue;
+                };
+                let found = &mut outcome.findings;
+                match damage {
+                    Damage::Flip => found.flips += 1,
+                    Damage::Stale => found.stale += 1,
+                    Damage::Misplaced => found.misplaced += 1,
+                }
+                match image::guarded(|| judge(plan, &played, &spoilt)) {
+                    Ok(Seen::Detected) => found.detected += 1,
+                    Ok(Seen::Same) => found.harmless += 1,
+                    Ok(Seen::EndOfLog) => found.end_of_log += 1,
+                    Err(wrong) => outcome.fail(&wrong, || {
+                        format!(
+                            "workload {} ({}), at moment {at}: {damage:?} in {}: {wrong}\n    again: \
+                             peregrine bench damage {}",
+                            plan.number,
+                            plan.family,
+                            spoilt.written,
+                            workloads.again(plan)
+                        )
+                    }),
+                }
             }
         }
     }
-    Ok(outcome)
+    Ok(())
 }
 
-/// Does one damage at a moment and looks what becomes of it.
-fn spoil(
-    plan: &Plan,
-    played: &Played,
-    at: usize,
-    damage: Damage,
-    dice: &mut Dice,
-    outcome: &mut Outcome,
-) {
+/// A disk after a damage.
+struct Spoilt<'a> {
+    scene: Scene<'a>,
+    written: Written,
+    acknowledged: usize,
+}
+
+/// Does one damage at a moment, if what the dice choose would be one.
+fn spoil<'a>(played: &'a Played, at: usize, damage: Damage, dice: &mut Dice) -> Option<Spoilt<'a>> {
     let moment = &played.moments[at];
     let scene = Scene {
         moments: &played.moments[..=at],
         image: moment.crash(Loss::Nothing, u64::from(dice.below(u32::MAX))),
     };
-    let Some(mut written) = scene.pick(dice) else {
-        return;
-    };
+    let mut written = scene.pick(dice)?;
     let path = written.path.clone();
     let before = scene
         .image
         .bytes(&path, written.offset, written.len as usize);
     match damage {
         Damage::Flip => {
-            outcome.flips += 1;
             let byte = dice.below(written.len as u32);
             let flipped = before[byte as usize] ^ 1 << dice.below(8);
-            written = Written {
-                offset: written.offset + u64::from(byte),
-                len: 1,
-                ..written
-            };
+            written.offset += u64::from(byte);
+            written.len = 1;
             scene.image.overwrite(&path, written.offset, &[flipped]);
         }
         Damage::Stale => {
@@ -306,77 +265,37 @@ fn spoil(
             let mut stale = earlier.bytes(&path, written.offset, written.len as usize);
             stale.resize(written.len as usize, 0);
             if stale == before {
-                return;
+                return None;
             }
-            outcome.stale += 1;
             scene.image.overwrite(&path, written.offset, &stale);
         }
         Damage::Misplaced => {
-            let Some(other) = scene.pick(dice).filter(|other| other.path == path) else {
-                return;
-            };
+            let other = scene.pick(dice).filter(|other| other.path == path)?;
             let len = written.len.min(other.len) as usize;
             if scene.image.bytes(&path, other.offset, len) == before[..len] {
-                return;
+                return None;
             }
-            outcome.misplaced += 1;
             scene.image.overwrite(&path, other.offset, &before[..len]);
             written = other;
         }
     }
-    let acknowledged = (moment.note / 2) as usize;
-    let verdict = image::guarded(|| judge(plan, &scene.image, played, acknowledged));
-    let text = |what: &str| {
-        format!(
-            "workload {} ({}), seed {}, at moment {at}: {damage:?} in {} at {}, {} bytes, written at moment {}: \
-             {what}",
-            plan.number,
-            plan.family,
-            plan.seed,
-            path.display(),
-            written.offset,
-            written.len,
-            written.at
-        )
-    };
-    let failure = match verdict {
-        Ok(Seen::Detected) => return outcome.detected += 1,
-        Ok(Seen::Same) => return outcome.harmless += 1,
-        Ok(Seen::Earlier(_)) if scene.is_end_of_log(&written) => return outcome.end_of_log += 1,
-        Ok(Seen::Earlier(state)) => {
-            outcome.undetected += 1;
-            text(&format!(
-                "the state after change {state} of {acknowledged} is read"
-            ))
-        }
-        Err(Wrong::Panics(what)) => {
-            outcome.panics += 1;
-            text(&format!("panics: {what}"))
-        }
-        Err(wrong) => {
-            outcome.undetected += 1;
-            text(&wrong.to_string())
-        }
-    };
-    if outcome.failures.len() < MOST_FAILURES {
-        outcome.failures.push(failure);
-    }
+    Some(Spoilt {
+        scene,
+        written,
+        acknowledged: (moment.note / 2) as usize,
+    })
 }
 
-/// What a damage leads to.
+/// What a damage leads to that is allowed.
 enum Seen {
     Detected,
     Same,
-    /// The state after so many acknowledged changes, not all.
-    Earlier(usize),
+    /// An earlier state, as if the power had gone before the log's last sync.
+    EndOfLog,
 }
 
-fn judge(
-    plan: &Plan,
-    image: &SimulatedOs,
-    played: &Played,
-    acknowledged: usize,
-) -> Result<Seen, Wrong> {
+fn judge(plan: &Plan, played: &Played, spoilt: &Spoilt<'_>) -> Result<Seen, Wrong> {
+    let image = &spoilt.scene.image;
     match image::check(image) {
         Ok(()) => {}
         Err(Wrong::Panics(what)) => return Err(Wrong::Panics(what)),
@@ -388,15 +307,16 @@ fn judge(
     let Ok(found) = Found::read(&db) else {
         return Ok(Seen::Detected);
     };
+    let acknowledged = spoilt.acknowledged;
     let Some(difference) = found.against(&played.states[acknowledged]) else {
         return Ok(Seen::Same);
     };
-    let earlier = played.states[..acknowledged].iter();
-    match earlier
-        .rev()
-        .position(|state| found.against(state).is_none())
-    {
-        Some(back) => Ok(Seen::Earlier(acknowledged - 1 - back)),
+    let is = |state| found.against(state).is_none();
+    match played.states[..acknowledged].iter().rposition(is) {
+        Some(_) if spoilt.scene.is_end_of_log(&spoilt.written) => Ok(Seen::EndOfLog),
+        Some(state) => Err(Wrong::Fails(format!(
+            "the state after change {state} of {acknowledged} is read"
+        ))),
         None => Err(Wrong::Differs(difference)),
     }
 }

@@ -9,22 +9,17 @@
 use std::fmt;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use peregrine::os::simulated::{Call, FaultOn, Loss, SimulatedOs};
 use peregrine::{Database, Error};
 
 use super::image::{self, Depth, Wrong, DIR};
 use super::model::State;
 use super::player::Player;
-use super::work::share_out;
+use super::work::{prove, Findings, Outcome, Totals, Workloads};
 use super::workload::Plan;
 use crate::error::{Result, SuiteError};
-use crate::runner::interrupt;
 
-/// Failures that are kept with their text.
-const MOST_FAILURES: usize = 20;
 /// Statements that meet a fault that stays, until it is mended.
 const MOST_ERRORS: u64 = 12;
 /// Steps tried on a full disk before there is space again.
@@ -33,20 +28,10 @@ const WHILE_FULL: u32 = 4;
 /// What is to be proven, and how much of it.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Workloads, each with every fault.
-    pub workloads: u64,
-    /// Seed of everything.
-    pub seed: u64,
-    /// Length of the workloads, in percent.
-    pub size: u32,
-    /// Threads that work beside each other.
-    pub threads: u32,
-    /// Only this workload.
-    pub workload: Option<u64>,
+    /// The workloads, each with every fault.
+    pub workloads: Workloads,
     /// One fault out of so many (1: all).
     pub stride: u64,
-    /// Stops at the first failure.
-    pub stop_when_found: bool,
 }
 
 /// A fault: the kind of calls, which of them, and whether it passes.
@@ -68,11 +53,9 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What came of it.
+/// What faults led to.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// Workloads.
-    pub workloads: u64,
+pub struct Faults {
     /// Runs with a call that failed.
     pub io_faults: u64,
     /// Runs with a full disk.
@@ -85,69 +68,49 @@ pub struct Outcome {
     pub went_on: u64,
     /// Rollbacks that could not end before there was space again: the pool was full of changed pages.
     pub waited: u64,
-    /// Panics.
-    pub aborts: u64,
-    /// Rows and tables that were lost.
-    pub lost: u64,
-    /// Rows and tables that nobody committed.
-    pub phantom: u64,
     /// Acknowledgements after the engine had stopped.
     pub false_acknowledgements: u64,
-    /// Runs that are wrong.
-    pub wrong: u64,
-    /// The first of them, with how to see them again.
-    pub failures: Vec<String>,
-    /// How long it took.
-    pub took: Duration,
 }
 
-impl Outcome {
-    /// Whether nothing was wrong, and something was tried.
-    #[must_use]
-    pub fn held(&self) -> bool {
-        self.wrong == 0 && self.io_faults > 0 && self.full > 0
-    }
+impl Findings for Faults {
+    const NAME: &'static str = "errors";
+    const TRIED: &'static str = "runs";
 
-    fn add(&mut self, other: Outcome) {
-        self.workloads += other.workloads;
+    fn add(&mut self, other: Faults) {
         self.io_faults += other.io_faults;
         self.full += other.full;
         self.errors += other.errors;
         self.stopped += other.stopped;
         self.went_on += other.went_on;
         self.waited += other.waited;
-        self.aborts += other.aborts;
-        self.lost += other.lost;
-        self.phantom += other.phantom;
         self.false_acknowledgements += other.false_acknowledgements;
-        self.wrong += other.wrong;
-        self.failures.extend(other.failures);
-        self.failures.truncate(MOST_FAILURES);
     }
-}
 
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}: errors: {} runs of {} workloads with an I/O error, {} with a full disk ({} statements got \
-             an error, {} times the engine stopped and recovered, {} times work went on, {} rollbacks \
-             had to wait for space): {} aborts, {} \
-             lost, {} phantom, {} false acknowledgements, {} runs wrong; {:.0} s",
-            if self.held() { "held" } else { "NOT HELD" },
+    fn tried(&self) -> u64 {
+        self.io_faults + self.full
+    }
+
+    fn conclusive(&self) -> bool {
+        self.io_faults > 0 && self.full > 0
+    }
+
+    fn line(&self, totals: &Totals) -> String {
+        format!(
+            "{} runs of {} workloads with an I/O error, {} with a full disk ({} statements got an error, {} \
+             times the engine stopped and recovered, {} times work went on, {} rollbacks had to wait for \
+             space): {} aborts, {} lost, {} phantom, {} false acknowledgements, {} runs wrong",
             self.io_faults,
-            self.workloads,
+            totals.workloads,
             self.full,
             self.errors,
             self.stopped,
             self.went_on,
             self.waited,
-            self.aborts,
-            self.lost,
-            self.phantom,
+            totals.panics,
+            totals.lost,
+            totals.phantom,
             self.false_acknowledgements,
-            self.wrong,
-            self.took.as_secs_f64()
+            totals.wrong
         )
     }
 }
@@ -156,34 +119,9 @@ impl fmt::Display for Outcome {
 ///
 /// # Errors
 /// [`SuiteError::Interrupted`]; [`SuiteError::Server`] when a workload fails without a fault.
-pub fn run(request: &Request, told: impl FnMut(&str)) -> Result<Outcome> {
-    interrupt::flag();
-    let begun = Instant::now();
-    let all = Mutex::new(Outcome::default());
-    let enough = |number: u64| {
-        number >= request.workload.map_or(request.workloads, |_| 1)
-            || request.stop_when_found && all.lock().wrong > 0
-    };
-    let work = |number: u64| {
-        let number = request.workload.unwrap_or(number);
-        let plan = Plan::new(request.seed, number, request.size);
-        let outcome = one(&plan, request)?;
-        all.lock().add(outcome);
-        Ok(())
-    };
-    let progress = || {
-        let all = all.lock();
-        format!(
-            "{} runs of {} workloads so far, {} wrong",
-            all.io_faults + all.full,
-            all.workloads,
-            all.wrong
-        )
-    };
-    share_out(request.threads, enough, work, progress, told)?;
-    let mut outcome = all.into_inner();
-    outcome.took = begun.elapsed();
-    Ok(outcome)
+pub fn run(request: &Request, told: impl FnMut(&str)) -> Result<Outcome<Faults>> {
+    let look = |plan: &Plan, outcome: &mut _| one(plan, request, outcome);
+    prove(&request.workloads, |_| true, look, told)
 }
 
 /// The faults of a workload: every call that it makes, and every growth.
@@ -193,10 +131,7 @@ fn faults(plan: &Plan) -> Result<Vec<Fault>> {
     let db = Database::open_on(Arc::new(disk.clone()), DIR, plan.options()).map_err(failed)?;
     let mut note = |_| ();
     let mut player = Player::new(plan, &mut note);
-    player.fill(&db).map_err(failed)?;
-    for _ in 0..plan.steps {
-        player.step(&db).map_err(failed)?;
-    }
+    player.play(&db).map_err(failed)?;
     player.drop_sessions();
     let mut faults = Vec::new();
     for call in Call::ALL {
@@ -212,57 +147,38 @@ fn disk_of(plan: &Plan) -> SimulatedOs {
     SimulatedOs::new(plan.seed ^ plan.number << 20)
 }
 
-fn one(plan: &Plan, request: &Request) -> Result<Outcome> {
-    let mut outcome = Outcome {
-        workloads: 1,
-        ..Outcome::default()
-    };
+fn one(plan: &Plan, request: &Request, outcome: &mut Outcome<Faults>) -> Result<()> {
     for (n, fault) in (0..).zip(faults(plan)?) {
         if (n + plan.number) % request.stride.max(1) != 0 {
             continue;
         }
-        if request.stop_when_found && outcome.wrong > 0 {
+        if !request.workloads.go_on(outcome)? {
             break;
         }
-        if interrupt::requested() {
-            return Err(SuiteError::Interrupted);
-        }
+        let found = &mut outcome.findings;
         match fault {
-            Fault::Call { .. } => outcome.io_faults += 1,
-            Fault::NoSpace { .. } => outcome.full += 1,
+            Fault::Call { .. } => found.io_faults += 1,
+            Fault::NoSpace { .. } => found.full += 1,
         }
-        let mut run = Run {
-            plan,
-            fault,
-            outcome: &mut outcome,
-        };
-        let Err(wrong) = image::guarded(|| run.all(n)) else {
-            continue;
-        };
-        outcome.wrong += 1;
-        match &wrong {
-            Wrong::Panics(_) => outcome.aborts += 1,
-            Wrong::Differs(difference) => {
-                outcome.lost += difference.lost;
-                outcome.phantom += difference.phantom;
-            }
-            _ => {}
-        }
-        if outcome.failures.len() < MOST_FAILURES {
-            outcome.failures.push(format!(
-                "workload {} ({}), {fault}: {wrong}\n    again: peregrine bench io-errors --seed {} --size {} \
-                 --workload {}",
-                plan.number, plan.family, plan.seed, request.size, plan.number
-            ));
+        let mut run = Run { plan, fault, found };
+        if let Err(wrong) = image::guarded(|| run.all(n)) {
+            outcome.fail(&wrong, || {
+                format!(
+                    "workload {} ({}), {fault}: {wrong}\n    again: peregrine bench io-errors {}",
+                    plan.number,
+                    plan.family,
+                    request.workloads.again(plan)
+                )
+            });
         }
     }
-    Ok(outcome)
+    Ok(())
 }
 
 struct Run<'a> {
     plan: &'a Plan,
     fault: Fault,
-    outcome: &'a mut Outcome,
+    found: &'a mut Faults,
 }
 
 /// How a run ended.
@@ -296,7 +212,7 @@ impl Run<'_> {
             Ok(db) => db,
             Err(_) => {
                 // Creating can be tried again.
-                self.outcome.errors += 1;
+                self.found.errors += 1;
                 disk.heal();
                 image::open(self.plan, &disk)?;
                 let after = disk.crash_with(loss, seed);
@@ -311,12 +227,12 @@ impl Run<'_> {
         let mut allowed = vec![player.state().clone()];
         match end {
             End::Stopped => {
-                self.outcome.stopped += 1;
+                self.found.stopped += 1;
                 allowed.extend(player.in_doubt.clone());
                 self.stays_stopped(&db, &mut player, &allowed)?;
             }
             End::Works => {
-                self.outcome.went_on += 1;
+                self.found.went_on += 1;
                 player
                     .roll_back_all()
                     .map_err(|error| wrong("rolling back after the fault", &error))?;
@@ -347,7 +263,7 @@ impl Run<'_> {
         loop {
             if let Err(error) = outcome {
                 met += 1;
-                self.outcome.errors += 1;
+                self.found.errors += 1;
                 match (&self.fault, &error) {
                     (Fault::NoSpace { .. }, Error::Stopped(_)) => {
                         return Err(wrong("a full disk stops the engine", &error));
@@ -384,13 +300,13 @@ impl Run<'_> {
         for _ in 0..WHILE_FULL {
             match player.step(db) {
                 Ok(()) => {}
-                Err(Error::NoSpace { .. }) => self.outcome.errors += 1,
+                Err(Error::NoSpace { .. }) => self.found.errors += 1,
                 Err(error) => return Err(wrong("on a full disk", &error)),
             }
         }
         match player.roll_back_all() {
             // It needed pages for which others had to leave a pool full of changed ones.
-            Err(Error::NoSpace { .. }) => self.outcome.waited += 1,
+            Err(Error::NoSpace { .. }) => self.found.waited += 1,
             outcome => outcome.map_err(|error| wrong("rolling back on a full disk", &error))?,
         }
         disk.heal();
@@ -422,7 +338,7 @@ impl Run<'_> {
         let outcome = player.go_on(db);
         player.drop_sessions();
         if outcome.is_ok() || player.acknowledged() > before {
-            self.outcome.false_acknowledgements += 1;
+            self.found.false_acknowledgements += 1;
             return Err(Wrong::Fails(
                 "a commit was acknowledged after the engine had stopped".to_owned(),
             ));

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use peregrine::{Database, Error, Isolation, Result, Savepoint, Table, Transaction, Value};
+use peregrine::{Database, Isolation, Result, Savepoint, Table, Transaction, Value};
 
 use super::model::{Changes, Kind, Row, State, TableState};
 use super::workload::{Keys, Plan};
@@ -110,6 +110,15 @@ impl<'a> Player<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Makes the first tables and rows, and does all steps.
+    ///
+    /// # Errors
+    /// The first that the engine gives.
+    pub fn play(&mut self, db: &Database) -> Result<()> {
+        self.fill(db)?;
+        (0..self.plan.steps).try_for_each(|_| self.step(db))
     }
 
     /// Does one step.
@@ -548,10 +557,4 @@ impl<'a> Player<'a> {
 
 fn encoded(table: &Table, id: u64) -> Result<Vec<u8>> {
     table.encode_key(0, &[Value::UInt(id)])
-}
-
-/// Whether an engine that gave this error still works.
-#[must_use]
-pub fn goes_on(error: &Error) -> bool {
-    !matches!(error, Error::Stopped(_))
 }
