@@ -1,0 +1,84 @@
+//! `peregrine bench`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::durability::{
+    CorruptionArguments, CrashArguments, CrashWriterArguments, DamageArguments, FuzzArguments,
+    IoErrorsArguments, PowerLossArguments,
+};
+use super::measuring::{ReportArguments, RunArguments};
+use super::strain::{
+    CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
+    LargeTransactionArguments, RecoveryTimeArguments,
+};
+use super::transactions::{BankArguments, BehaviourArguments, HistoriesArguments};
+use super::values::bytes;
+
+/// What the benchmark can do.
+#[derive(Debug, Subcommand)]
+pub enum BenchAction {
+    /// Loads table `normal` into each engine and measures the thirteen queries.
+    Run(Box<RunArguments>),
+    /// Makes one offline HTML page of the results in one or more directories.
+    Report(ReportArguments),
+    /// Kills the server, or a process with the library, (kill -9) again and again while threads write;
+    /// after each restart every acknowledged commit must be there, and no half of a transaction.
+    Crash(Box<CrashArguments>),
+    /// The process that `bench crash --target library` kills.
+    #[command(hide = true)]
+    CrashWriter(CrashWriterArguments),
+    /// Loses power after every I/O of many small workloads on a simulated disk, in six ways, and again
+    /// during the recoveries: every acknowledged change must be found, and nothing else.
+    PowerLoss(PowerLossArguments),
+    /// Gives hostile input to every decoder of the formats, and whole damaged files to the engine:
+    /// errors are allowed, panics and endless loops are not.
+    Fuzz(FuzzArguments),
+    /// Damages a database in memory: every bit of sampled parts of each kind, stale and misplaced
+    /// pages and log blocks; each must be found, and must not reach further than it has to.
+    Corruption(CorruptionArguments),
+    /// Lets every call to the (simulated) operating system fail, once and for good, and the disk be full
+    /// at every point: errors for statements, no abort, nothing lost, no false acknowledgement.
+    IoErrors(IoErrorsArguments),
+    /// Flips bits of a simulated disk, and gives back stale and misplaced writes: each must be noticed,
+    /// or not matter.
+    Damage(DamageArguments),
+    /// Plays the published anomaly scripts at every isolation level, the deadlock of two sessions and
+    /// the update of one row by two, on each engine, and prints who does what.
+    Behaviour(BehaviourArguments),
+    /// Runs random concurrent transactions on few hot keys and checks that what they saw and did is
+    /// what their isolation level allows. One line a level; exit status 1 when it is not.
+    Histories(HistoriesArguments),
+    /// Moves money between accounts in two schemas while auditors sum all of it at REPEATABLE READ:
+    /// every sum must be right, also when the server is killed again and again.
+    Bank(BankArguments),
+    /// One row updated by few and by many sessions, and a ring of sessions that wait for each other.
+    Contention(ContentionArguments),
+    /// A transaction many times larger than the cache commits and another rolls back, while other
+    /// sessions go on.
+    LargeTransaction(LargeTransactionArguments),
+    /// A reader's snapshot held open while writers update the same rows again and again.
+    HeldSnapshot(HeldSnapshotArguments),
+    /// Checkpoint after checkpoint beside writers at full load: how long their transactions take, and
+    /// whose the pauses are. One line a target; exit status 1 when the engine made them pause.
+    CheckpointStalls(CheckpointStallsArguments),
+    /// A server killed at full load, when its log is longest: ready again in the time that
+    /// peregrine_recovery_target_seconds says.
+    RecoveryTime(RecoveryTimeArguments),
+}
+
+/// The private server of a command; it lies in a new directory under target/bench, which is kept when
+/// something was wrong.
+#[derive(Debug, Args)]
+pub struct HostArguments {
+    /// Size of each engine's cache, e.g. 128M.
+    #[arg(long, default_value = "128M", value_parser = bytes)]
+    pub cache: u64,
+    /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
+    /// Options for mariadbd, after `--`.
+    #[arg(last = true, value_name = "MARIADBD OPTION")]
+    pub options: Vec<String>,
+}

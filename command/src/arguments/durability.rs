@@ -1,0 +1,184 @@
+//! `peregrine bench power-loss`, `io-errors`, `damage`, `crash`, `corruption` and `fuzz`: what data survive.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use peregrine_suite::simulated::work::Workloads;
+
+use super::values::{bytes, seconds};
+
+/// What all proofs on a simulated disk take.
+#[derive(Debug, Args)]
+pub struct SimulationArguments {
+    /// Seed of the workloads and of what goes wrong.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Length of the workloads, in percent of the usual.
+    #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub size: u32,
+    /// Only the workload of this number, to see a failure again.
+    #[arg(long, value_name = "NUMBER")]
+    pub workload: Option<u64>,
+    /// Threads that work beside each other [default: one a core].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub threads: Option<u32>,
+}
+
+impl SimulationArguments {
+    /// The workloads asked for, `count` of them if not one alone.
+    #[must_use]
+    pub fn workloads(&self, count: u64) -> Workloads {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let one_a_core = || u32::try_from(cores()).unwrap_or(1);
+        Workloads {
+            count,
+            only: self.workload,
+            seed: self.seed,
+            size: self.size,
+            threads: self.threads.unwrap_or_else(one_a_core),
+            stop_when_found: false,
+        }
+    }
+}
+
+/// How much power is lost.
+#[derive(Debug, Args)]
+pub struct PowerLossArguments {
+    /// Goes on with new workloads until there are so many crash images.
+    #[arg(long, default_value_t = 100_000)]
+    pub images: u64,
+    /// At least so many workloads.
+    #[arg(long, default_value_t = 108, value_parser = clap::value_parser!(u64).range(1..))]
+    pub workloads: u64,
+    /// Only this moment of the workload.
+    #[arg(long, value_name = "NUMBER", requires = "workload")]
+    pub moment: Option<u64>,
+    /// The simulation.
+    #[command(flatten)]
+    pub simulation: SimulationArguments,
+}
+
+/// How many calls fail.
+#[derive(Debug, Args)]
+pub struct IoErrorsArguments {
+    /// Workloads, each with every fault.
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u64).range(1..))]
+    pub workloads: u64,
+    /// Tries one fault out of so many; 1 tries all.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub stride: u64,
+    /// The simulation.
+    #[command(flatten)]
+    pub simulation: SimulationArguments,
+}
+
+/// How much is damaged.
+#[derive(Debug, Args)]
+pub struct DamageArguments {
+    /// Workloads whose disks are damaged.
+    #[arg(long, default_value_t = 108, value_parser = clap::value_parser!(u64).range(1..))]
+    pub workloads: u64,
+    /// The simulation.
+    #[command(flatten)]
+    pub simulation: SimulationArguments,
+}
+
+/// How to prove durability.
+#[derive(Debug, Args)]
+pub struct CrashArguments {
+    /// What is killed: a server, or a process with the library.
+    #[arg(long, value_enum, default_value_t)]
+    pub target: CrashTarget,
+    /// The engine of the server's tables: innodb, myrocks or peregrine.
+    #[arg(long, default_value = "peregrine")]
+    pub engine: String,
+    /// How often it is killed.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub kills: u32,
+    /// Kill until this time has passed, in seconds, instead of so often.
+    #[arg(long, value_name = "SECONDS", conflicts_with = "kills", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub duration: Option<u64>,
+    /// Writing threads.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=400))]
+    pub threads: u32,
+    /// Seed of the transactions and of the times between kills.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Size of the server's cache, e.g. 128M. (The library's is 1M, its log too: crashes are to fall
+    /// into evictions and checkpoints.)
+    #[arg(long, default_value = "128M", value_parser = bytes)]
+    pub cache: u64,
+    /// The directory, which must not exist yet; kept when a promise was broken [default: a new one
+    /// under target/bench].
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
+    /// Options for mariadbd, after `--`.
+    #[arg(last = true, value_name = "MARIADBD OPTION")]
+    pub options: Vec<String>,
+}
+
+/// What is killed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum CrashTarget {
+    /// A private MariaDB server.
+    #[default]
+    Server,
+    /// A process with the library.
+    Library,
+}
+
+/// What the killed process is told.
+#[derive(Debug, Args)]
+pub struct CrashWriterArguments {
+    /// The database's directory.
+    pub dir: PathBuf,
+    /// Writing threads.
+    #[arg(long)]
+    pub threads: u32,
+    /// Seed of the transactions.
+    #[arg(long)]
+    pub seed: u64,
+    /// The round.
+    #[arg(long)]
+    pub round: u32,
+}
+
+/// How much to damage.
+#[derive(Debug, Args)]
+pub struct CorruptionArguments {
+    /// Parts of each kind of which every bit is flipped, one at a time.
+    #[arg(long, default_value_t = 200)]
+    pub samples: usize,
+    /// Parts of each kind after whose damage the whole database is checked, opened, read and dumped.
+    #[arg(long, default_value_t = 25)]
+    pub planted: usize,
+    /// Seed of the content, and of which parts are taken.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Which decoders, and for how long.
+#[derive(Debug, Args)]
+pub struct FuzzArguments {
+    /// Targets, separated by commas: page, header, log, catalog, row, key, files [default: all].
+    #[arg(long, value_delimiter = ',')]
+    pub target: Vec<String>,
+    /// Ends each target after so many seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub duration: f64,
+    /// Ends each target after so many executions, if not before.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub executions: Option<u64>,
+    /// Seed of the mutations.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The kept inputs [default: suite/corpus].
+    #[arg(long, value_name = "DIR")]
+    pub corpus: Option<PathBuf>,
+    /// Takes inputs from a database and keeps them in the corpus instead.
+    #[arg(long)]
+    pub write_corpus: bool,
+}

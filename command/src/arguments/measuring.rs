@@ -1,0 +1,79 @@
+//! `peregrine bench run` and `report`: engines side by side.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::values::{bytes, seconds};
+
+/// What to measure. Lists are separated by commas.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// quick (five engines within twelve minutes), standard (some hours), or paper (the published
+    /// times) [default: quick].
+    #[arg(long)]
+    pub profile: Option<String>,
+    /// Engines to compare: innodb, myisam, aria, myrocks, peregrine [default: all].
+    #[arg(long, value_delimiter = ',')]
+    pub engines: Vec<String>,
+    /// Queries to run, by their published names [default: all thirteen].
+    #[arg(long, value_delimiter = ',')]
+    pub queries: Vec<String>,
+    /// The thread ladder [default: the profile's].
+    #[arg(long, value_delimiter = ',')]
+    pub threads: Vec<u32>,
+    /// Rows of the table [default: 1000000].
+    #[arg(long)]
+    pub rows: Option<u32>,
+    /// Seed of the table and of the queries' parameters.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Size of each engine's cache, e.g. 128M or 1G [default: 1G].
+    #[arg(long, value_parser = bytes)]
+    pub cache: Option<u64>,
+    /// text, prepared or both: how statements travel.
+    #[arg(long, default_value = "text")]
+    pub protocol: String,
+    /// The table's character set, e.g. latin1 (as published) or utf8mb4.
+    #[arg(long, default_value = "latin1")]
+    pub charset: String,
+    /// paired (each client thread on one processor with its server thread) or free (wherever the
+    /// scheduler likes).
+    #[arg(long, default_value = "paired")]
+    pub placement: String,
+    /// Warm-up before each cell, in seconds [default: the profile's].
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub warm_up: Option<f64>,
+    /// Time of an effective run, in seconds [default: the profile's].
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub run_time: Option<f64>,
+    /// Effective runs per cell [default: 3].
+    #[arg(long)]
+    pub runs: Option<u32>,
+    /// Where the results go [default: a new directory under target/bench; with --resume the latest].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Go on with an interrupted run where it stopped, under its settings.
+    #[arg(long)]
+    pub resume: bool,
+    /// Keep the server's directory (with the data) after a complete run.
+    #[arg(long)]
+    pub keep_data: bool,
+    /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
+    /// Options for mariadbd, after `--`.
+    #[arg(last = true, value_name = "MARIADBD OPTION")]
+    pub options: Vec<String>,
+}
+
+/// What to report.
+#[derive(Debug, Args)]
+pub struct ReportArguments {
+    /// Directories with results [default: target/bench/latest].
+    #[arg(value_name = "DIR")]
+    pub dirs: Vec<PathBuf>,
+    /// The page to write [default: report.html in the first directory].
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}

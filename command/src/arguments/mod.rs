@@ -1,0 +1,144 @@
+//! What can be typed: the command's actions and their options.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `server.rs` | the private server |
+//! | `bench.rs` | the actions of `peregrine bench`, and what those with a server share |
+//! | `measuring.rs` | engines side by side |
+//! | `transactions.rs` | what sessions see of each other |
+//! | `durability.rs` | kills, loss of power, faults, damage, hostile input |
+//! | `strain.rs` | load, large transactions, pauses, the time of recovery |
+//! | `values.rs` | sizes and times |
+
+mod bench;
+mod durability;
+mod measuring;
+mod server;
+mod strain;
+mod transactions;
+mod values;
+
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+pub use self::bench::{BenchAction, HostArguments};
+pub use self::durability::{
+    CorruptionArguments, CrashArguments, CrashTarget, CrashWriterArguments, DamageArguments,
+    FuzzArguments, IoErrorsArguments, PowerLossArguments,
+};
+pub use self::measuring::{ReportArguments, RunArguments};
+pub use self::server::{ServerAction, ServerPlace, SqlArguments, StartArguments};
+pub use self::strain::{
+    CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
+    LargeTransactionArguments, RecoveryTimeArguments,
+};
+pub use self::transactions::{BankArguments, BehaviourArguments, HistoriesArguments};
+
+/// Peregrine: a private MariaDB with the engine in it, and the benchmark that compares engines.
+#[derive(Debug, Parser)]
+#[command(name = "peregrine", version)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+impl Arguments {
+    /// Reads the command line. What is wrong with it is told, with all that is allowed, and ends the
+    /// program.
+    #[must_use]
+    pub fn read() -> Self {
+        Self::try_parse().unwrap_or_else(|error| {
+            let known = match error.kind() {
+                ErrorKind::UnknownArgument => allowed(|command| {
+                    let options = command.get_arguments().filter_map(clap::Arg::get_long);
+                    let mut names: Vec<String> = options.map(|name| format!("--{name}")).collect();
+                    names.extend(["--help".to_owned()]);
+                    ("options", names)
+                }),
+                ErrorKind::InvalidSubcommand => allowed(|command| {
+                    let actions = command.get_subcommands().map(clap::Command::get_name);
+                    ("actions", actions.map(str::to_owned).collect())
+                }),
+                _ => None,
+            };
+            if let Some(known) = known {
+                // Without standard error there is nobody to tell it.
+                let _ = error.print();
+                eprintln!("{known}");
+                std::process::exit(2);
+            }
+            error.exit()
+        })
+    }
+}
+
+/// What the innermost action on the command line allows.
+fn allowed(names: impl Fn(&clap::Command) -> (&'static str, Vec<String>)) -> Option<String> {
+    let mut command = Arguments::command();
+    let mut path = command.get_name().to_owned();
+    for word in std::env::args().skip(1) {
+        let Some(next) = command.find_subcommand(&word).cloned() else {
+            break;
+        };
+        path = format!("{path} {word}");
+        command = next;
+    }
+    let (what, names) = names(&command);
+    (!names.is_empty()).then(|| format!("\nThe {what} of {path}: {}", names.join(", ")))
+}
+
+/// The command's actions.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// A private MariaDB server with the Peregrine plug-in.
+    #[command(subcommand)]
+    Server(ServerAction),
+    /// The benchmark: engines side by side on table `normal`.
+    #[command(subcommand)]
+    Bench(BenchAction),
+    /// Verifies the files of a database that is not in use: checksums, tree order, and that every
+    /// index entry has its row and the reverse. Exit status 1 when something is wrong.
+    Check(CheckArguments),
+    /// Writes out, as SQL or CSV, all that can still be read of a database that is not in use, also
+    /// of a damaged or crashed one, which is left as it is. What is missing is told on standard
+    /// error: which rows, which file and page, and why; exit status 1 then.
+    Dump(DumpArguments),
+}
+
+/// What to verify.
+#[derive(Debug, Args)]
+pub struct CheckArguments {
+    /// The database's directory; with MariaDB it is `#peregrine` in the data directory.
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+}
+
+/// What to write out.
+#[derive(Debug, Args)]
+pub struct DumpArguments {
+    /// The database's directory; with MariaDB it is `#peregrine` in the data directory.
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Only this table; of the server's tables the name is database/table.
+    #[arg(long, value_name = "NAME")]
+    pub table: Option<String>,
+    /// sql (statements that MariaDB loads) or csv (a file a table).
+    #[arg(long, value_enum, default_value_t = DumpFormat::Sql)]
+    pub format: DumpFormat,
+    /// The file to write, which must not exist; for CSV of several tables a directory [default:
+    /// standard output].
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// What rows are written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DumpFormat {
+    /// Statements that MariaDB loads.
+    Sql,
+    /// Lines of values separated by commas.
+    Csv,
+}

@@ -1,0 +1,101 @@
+//! `peregrine bench behaviour`, `histories` and `bank`: what sessions see of each other.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::bench::HostArguments;
+use super::values::seconds;
+
+/// What to look at when sessions meet.
+#[derive(Debug, Args)]
+pub struct BehaviourArguments {
+    /// Engines to compare, separated by commas: innodb, myisam, aria, myrocks, peregrine [default:
+    /// innodb,myrocks,peregrine]. InnoDB gets two columns, with innodb_snapshot_isolation off and on.
+    #[arg(long, value_delimiter = ',')]
+    pub engines: Vec<String>,
+    /// How often the deadlock is played; its median counts.
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub deadlocks: u32,
+    /// Where the findings go; with results of `bench run` there, both stand in one report [default: a
+    /// new directory under target/bench].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
+    /// Options for mariadbd, after `--`.
+    #[arg(last = true, value_name = "MARIADBD OPTION")]
+    pub options: Vec<String>,
+}
+
+/// Which histories to run.
+#[derive(Debug, Args)]
+pub struct HistoriesArguments {
+    /// library (in this process, on a simulated disk) or server (a private one).
+    #[arg(long, default_value = "library")]
+    pub target: String,
+    /// With --target server: innodb, myrocks or peregrine.
+    #[arg(long, default_value = "peregrine")]
+    pub engine: String,
+    /// Isolation levels, separated by commas: read-uncommitted, read-committed, repeatable-read,
+    /// serializable [default: all but the first].
+    #[arg(long, value_delimiter = ',')]
+    pub level: Vec<String>,
+    /// Committed transactions of each level [default: 20000, or as many as --duration allows].
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub transactions: Option<u64>,
+    /// Seed of the transactions and of the crashes.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Ends each level after so many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub duration: Option<f64>,
+    /// Threads, each with a session.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=500))]
+    pub threads: u32,
+    /// Transactions on the same keys before they are checked and fresh keys are taken.
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
+    pub window: u64,
+    /// One window out of so many is interrupted by a crash (the library's loses power, the server gets
+    /// kill -9); 0: none.
+    #[arg(long, default_value_t = 10)]
+    pub crash_every: u32,
+    /// A statement to run in every session of a server, e.g. SET SESSION innodb_snapshot_isolation=ON;
+    /// may be repeated.
+    #[arg(long, value_name = "STATEMENT")]
+    pub prepare: Vec<String>,
+    /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
+    /// Options for mariadbd, after `--`.
+    #[arg(last = true, value_name = "MARIADBD OPTION")]
+    pub options: Vec<String>,
+}
+
+/// How the bank works.
+#[derive(Debug, Args)]
+pub struct BankArguments {
+    /// The engine of the tables: innodb, myrocks or peregrine.
+    #[arg(long, default_value = "peregrine")]
+    pub engine: String,
+    /// Threads that move money; two more audit.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub threads: u32,
+    /// How long, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub duration: f64,
+    /// Kills the server (kill -9) after every so many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub kill_every: Option<f64>,
+    /// Seed of the transfers.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// A statement to run in every session, e.g. SET SESSION innodb_snapshot_isolation=ON; may be
+    /// repeated.
+    #[arg(long, value_name = "STATEMENT")]
+    pub prepare: Vec<String>,
+    /// The server.
+    #[command(flatten)]
+    pub host: HostArguments,
+}
