@@ -51,6 +51,28 @@ fn damage_is_noticed_or_does_not_matter() {
     assert!(outcome.held(), "{outcome}\n{:#?}", outcome.totals.failures);
 }
 
+/// At a length at which some are prepared.
+#[test]
+fn prepared_transactions_wait_for_their_decision_over_a_crash() {
+    let number = FAMILIES.iter().position(|family| *family == "prepared");
+    let number = number.expect("the family is there") as u64;
+    let workloads = Workloads {
+        only: Some(number),
+        ..one_of_each(40)
+    };
+    let plan = Plan::new(workloads.seed, number, workloads.size);
+    let states = play(&plan).expect("it runs").states;
+    let waiting = states.iter().filter(|state| !state.prepared.is_empty());
+    assert!(waiting.count() > 2, "{} states", states.len());
+    let request = power_loss::Request {
+        workloads,
+        images: 1,
+        moment: None,
+    };
+    let outcome = power_loss::run(&request, |_| ()).expect("every workload runs");
+    assert!(outcome.held(), "{outcome}\n{:#?}", outcome.totals.failures);
+}
+
 /// Without this a failure could not be seen again.
 #[test]
 fn a_workload_does_the_same_each_time() {

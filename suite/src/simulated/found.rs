@@ -1,10 +1,10 @@
 //! What is there: all tables of a database, read through every index, and compared with the model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use peregrine::{
-    Cursor, CursorOptions, Database, Error, Isolation, Result, Seek, Table, Transaction, Value,
+    Cursor, CursorOptions, Database, Error, Isolation, Result, Seek, Table, Transaction, Value, Xid,
 };
 
 use super::model::{print, Kind, State, TableState, CODE, GROUP, ID, LARGE, PAD};
@@ -24,14 +24,15 @@ struct FoundTable {
 #[derive(Debug)]
 pub struct Found {
     tables: BTreeMap<String, FoundTable>,
+    prepared: BTreeSet<Xid>,
 }
 
 /// How what is there differs from what must be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// Rows and tables that are missing or older than they must be.
+    /// Rows, tables and prepared transactions that are missing or older than they must be.
     pub lost: u64,
-    /// Rows and tables that nobody committed.
+    /// Rows and tables that nobody committed, prepared transactions that nobody prepared.
     pub phantom: u64,
     /// Rows that their indexes don't agree with.
     pub unsound: u64,
@@ -120,7 +121,8 @@ impl Found {
             let table = db.table(&name)?;
             tables.insert(name, read_table(&table, &mut txn)?);
         }
-        Ok(Found { tables })
+        let prepared = db.prepared().into_iter().map(|p| p.xid).collect();
+        Ok(Found { tables, prepared })
     }
 
     /// How this differs from a state; `None` when it does not.
@@ -140,6 +142,18 @@ impl Found {
             if !state.tables.contains_key(name) {
                 difference.phantom += 1;
                 difference.note(|| format!("table {name} should not be there"));
+            }
+        }
+        for xid in state.prepared.keys() {
+            if !self.prepared.contains(xid) {
+                difference.lost += 1;
+                difference.note(|| format!("prepared transaction {xid} is missing"));
+            }
+        }
+        for xid in &self.prepared {
+            if !state.prepared.contains_key(xid) {
+                difference.phantom += 1;
+                difference.note(|| format!("prepared transaction {xid} should not be there"));
             }
         }
         (difference.total() > 0).then_some(difference)

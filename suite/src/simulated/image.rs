@@ -7,7 +7,7 @@ use std::sync::Arc;
 use peregrine::check::{check_on, Report};
 use peregrine::os::simulated::SimulatedOs;
 use peregrine::os::Os;
-use peregrine::{Database, Error};
+use peregrine::{Database, Error, Isolation, RowLock, Value};
 
 use super::found::{Difference, Found};
 use super::model::State;
@@ -51,14 +51,16 @@ impl std::fmt::Display for Wrong {
 /// How closely an image is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// The check, recovery, everything read and compared.
+    /// The check, recovery, everything read and compared; what is prepared is decided, and all compared
+    /// once more.
     Read,
     /// Then work goes on, the power goes again without a warning, and all is compared and checked
     /// once more.
     GoOn,
 }
 
-/// Looks at an image; returns which of the states that are allowed was found.
+/// Looks at an image; returns which of the states that are allowed was found. What is done with it then
+/// follows from `seed`.
 ///
 /// # Errors
 /// What is wrong.
@@ -67,6 +69,7 @@ pub fn examine(
     image: &SimulatedOs,
     allowed: &[&State],
     depth: Depth,
+    seed: u64,
 ) -> Result<usize, Wrong> {
     guarded(|| {
         check(image)?;
@@ -74,8 +77,9 @@ pub fn examine(
         // A recording of the recovery ends here.
         image.set_note(RECOVERED);
         let found = compare(&db, allowed)?;
-        if depth == Depth::GoOn {
-            go_on(plan, image, db, allowed[found])?;
+        match depth {
+            Depth::Read => decide(plan, &db, allowed[found], seed)?,
+            Depth::GoOn => go_on(plan, image, db, allowed[found], seed)?,
         }
         Ok(found)
     })
@@ -119,7 +123,8 @@ pub fn open(plan: &Plan, image: &SimulatedOs) -> Result<Database, Wrong> {
     Database::open_on(Arc::new(image.clone()), DIR, plan.options()).map_err(fails("opening"))
 }
 
-/// Reads everything; returns which of the states it is.
+/// Reads everything; returns which of the states it is. What prepared transactions have changed must be
+/// locked.
 ///
 /// # Errors
 /// How it differs from the first of them that it is closest to.
@@ -128,7 +133,7 @@ pub fn compare(db: &Database, allowed: &[&State]) -> Result<usize, Wrong> {
     let mut closest: Option<Difference> = None;
     for (n, state) in allowed.iter().enumerate() {
         match found.against(state) {
-            None => return Ok(n),
+            None => return locked(db, state).map(|()| n),
             Some(difference) => {
                 let total = |d: &Difference| d.lost + d.phantom + d.unsound;
                 if closest
@@ -143,18 +148,59 @@ pub fn compare(db: &Database, allowed: &[&State]) -> Result<usize, Wrong> {
     Err(Wrong::Differs(closest.unwrap_or_default()))
 }
 
-fn go_on(plan: &Plan, image: &SimulatedOs, db: Database, found: &State) -> Result<(), Wrong> {
+/// That what prepared transactions have changed is locked.
+fn locked(db: &Database, state: &State) -> Result<(), Wrong> {
+    for (xid, changes) in &state.prepared {
+        for (name, id) in changes.keys() {
+            let table = db.table(name).map_err(fails("looking for a table"))?;
+            let key = table.encode_key(0, &[Value::UInt(*id)]);
+            let key = key.map_err(fails("looking for a row"))?;
+            let mut other = db.begin(Isolation::ReadCommitted);
+            match other.get_locked(&table, &key, RowLock::Exclusive, |_| ()) {
+                Err(Error::LockNotAvailable) => {}
+                Err(error) => return Err(fails("locking a row")(error)),
+                Ok(_) => {
+                    return Err(Wrong::Fails(format!(
+                        "prepared transaction {xid} has changed row {id} of table {name}, which is not locked"
+                    )))
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Decides what is prepared.
+fn decide(plan: &Plan, db: &Database, found: &State, seed: u64) -> Result<(), Wrong> {
+    if found.prepared.is_empty() {
+        return Ok(());
+    }
     let mut note = |_| ();
     let mut player = Player::new(plan, &mut note);
-    player.resume(found.clone());
+    player.resume(found.clone(), seed);
+    player.decide_all(db).map_err(fails("deciding"))?;
+    compare(db, &[player.state()]).map(drop)
+}
+
+fn go_on(
+    plan: &Plan,
+    image: &SimulatedOs,
+    db: Database,
+    found: &State,
+    seed: u64,
+) -> Result<(), Wrong> {
+    let mut note = |_| ();
+    let mut player = Player::new(plan, &mut note);
+    player.resume(found.clone(), seed);
     player.go_on(&db).map_err(fails("going on"))?;
     compare(&db, &[player.state()])?;
     let after = image.crash_with(peregrine::os::simulated::Loss::Everything, 0);
     player.drop_sessions();
     drop(db);
     check(&after)?;
-    compare(&open(plan, &after)?, &[player.state()])?;
-    Ok(())
+    let db = open(plan, &after)?;
+    compare(&db, &[player.state()])?;
+    decide(plan, &db, player.state(), !seed)
 }
 
 fn fails(when: &'static str) -> impl Fn(Error) -> Wrong {

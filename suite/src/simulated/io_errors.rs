@@ -217,7 +217,7 @@ impl Run<'_> {
                 image::open(self.plan, &disk)?;
                 let after = disk.crash_with(loss, seed);
                 let nothing = State::default();
-                return image::examine(self.plan, &after, &[&nothing], Depth::GoOn).map(drop);
+                return image::examine(self.plan, &after, &[&nothing], Depth::GoOn, seed).map(drop);
             }
         };
         let mut note = |_| ();
@@ -248,7 +248,7 @@ impl Run<'_> {
         player.drop_sessions();
         drop(db);
         let allowed: Vec<&State> = allowed.iter().collect();
-        image::examine(self.plan, &after, &allowed, Depth::GoOn).map(drop)
+        image::examine(self.plan, &after, &allowed, Depth::GoOn, seed).map(drop)
     }
 
     /// Plays the workload, errors or not.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use peregrine::{Column, ColumnType, Index, Key, TableSchema, Value};
+use peregrine::{Column, ColumnType, Index, Key, TableSchema, Value, Xid};
 
 /// The column of the clustered key.
 pub const ID: usize = 0;
@@ -183,11 +183,13 @@ impl TableState {
     }
 }
 
-/// All tables by their names, as of some commit. A copy shares them.
+/// All tables by their names, as of some commit, and what waits for a decision. A copy shares them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// The tables.
     pub tables: BTreeMap<String, Arc<TableState>>,
+    /// Transactions that are prepared and not decided, and what each has changed.
+    pub prepared: BTreeMap<Xid, Arc<Changes>>,
 }
 
 /// What a transaction has changed so far, by table and key; `None`: the row is gone.

@@ -1,11 +1,14 @@
 //! Plays a workload on a database and keeps the model beside it. The same plan on the same disk does
 //! the same, call by call.
 
+mod undecided;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use peregrine::{Database, Isolation, Result, Savepoint, Table, Transaction, Value};
 
+use self::undecided::Undecided;
 use super::model::{Changes, Kind, Row, State, TableState};
 use super::workload::{Keys, Plan};
 use crate::normal::queries::Dice;
@@ -24,12 +27,14 @@ pub struct Player<'a> {
     plan: &'a Plan,
     dice: Dice,
     note: Note<'a>,
-    /// The state after each acknowledged commit or change of definitions, the first being empty.
+    /// The state after each acknowledged commit, prepare, end of a prepared transaction or change of
+    /// definitions, the first being empty.
     pub states: Vec<State>,
     /// The state that a commit or a change of definitions would have given that failed: it may be
     /// found after the next opening, if nothing was acknowledged since.
     pub in_doubt: Option<State>,
     sessions: Vec<Option<Session>>,
+    undecided: Vec<Undecided>,
     next_code: u64,
     next_name: u64,
 }
@@ -38,12 +43,24 @@ struct Session {
     txn: Transaction,
     changes: Changes,
     savepoints: Vec<(Savepoint, Changes)>,
-    /// Tables used, also in what was taken back.
+    /// Tables used, and rows ("table id"), also in what was taken back: they stay locked.
     used: BTreeSet<String>,
     /// The next automatic value of tables of which this used some.
     counters: BTreeMap<String, u64>,
     /// Going back failed halfway: only a whole rollback is useful.
     spoilt: bool,
+}
+
+impl Session {
+    /// The automatic values that it has used are not given again.
+    fn raise_counters(&self, state: &mut State) {
+        for (name, next) in &self.counters {
+            if let Some(table) = state.tables.get_mut(name) {
+                let table = Arc::make_mut(table);
+                table.least_auto = table.least_auto.max(*next);
+            }
+        }
+    }
 }
 
 /// What to do next.
@@ -57,6 +74,8 @@ enum Step {
     BackToSavepoint,
     Commit,
     Rollback,
+    Prepare,
+    Decide,
     Checkpoint,
     Purge,
     Create,
@@ -76,6 +95,7 @@ impl<'a> Player<'a> {
             states: vec![State::default()],
             in_doubt: None,
             sessions: (0..plan.sessions).map(|_| None).collect(),
+            undecided: Vec::new(),
             next_code: 1,
             next_name: 0,
         }
@@ -153,6 +173,8 @@ impl<'a> Player<'a> {
             Step::BackToSavepoint => self.back_to_savepoint(session),
             Step::Commit => self.commit(session),
             Step::Rollback => self.rollback(session),
+            Step::Prepare => self.prepare(session),
+            Step::Decide => self.decide_one(db),
             Step::Checkpoint => db.checkpoint(),
             Step::Purge => db.purge(),
             Step::Create => {
@@ -191,7 +213,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Commits a little in every table, or makes one: that work goes on.
+    /// Commits a little in every table, or makes one, and decides some of what is prepared: that work
+    /// goes on.
     ///
     /// # Errors
     /// The engine's.
@@ -202,32 +225,38 @@ impl<'a> Player<'a> {
             self.delete(db, 0, &name, 1)?;
         }
         self.commit(0)?;
+        self.decide_some(db)?;
         match self.table_names().is_empty() {
             true => self.create(db, self.plan.tables[0]),
             false => Ok(()),
         }
     }
 
-    /// Goes on from what was found after an opening.
-    pub fn resume(&mut self, found: State) {
+    /// Goes on from what was found after an opening; what is done then follows from `seed`.
+    pub fn resume(&mut self, found: State, seed: u64) {
         self.drop_sessions();
+        self.dice = Dice::new(seed, self.plan.number ^ 1 << 41);
+        self.undecided = undecided::after_opening(&found);
         self.in_doubt = None;
         self.states = vec![found];
         self.next_code += 1 << 32;
         self.next_name += 1_000;
     }
 
-    /// Ends all open transactions without a commit.
+    /// Ends all open transactions without a commit. Prepared ones live on without their sessions.
     pub fn drop_sessions(&mut self) {
         self.sessions.iter_mut().for_each(|session| *session = None);
+        self.detach_all();
     }
 
-    /// Rolls back all open transactions.
+    /// Rolls back all open transactions, but for those that are prepared.
     ///
     /// # Errors
     /// The engine's.
     pub fn roll_back_all(&mut self) -> Result<()> {
-        (0..self.sessions.len()).try_for_each(|session| self.rollback(session))
+        (0..self.sessions.len()).try_for_each(|session| self.rollback(session))?;
+        self.forget_decided();
+        Ok(())
     }
 
     fn choose(&mut self) -> Step {
@@ -241,6 +270,8 @@ impl<'a> Player<'a> {
             (Step::BackToSavepoint, w.back_to_savepoint),
             (Step::Commit, w.commit),
             (Step::Rollback, w.rollback),
+            (Step::Prepare, w.prepare),
+            (Step::Decide, w.decide),
             (Step::Checkpoint, w.checkpoint),
             (Step::Purge, w.purge),
             (Step::Create, w.create),
@@ -297,7 +328,7 @@ impl<'a> Player<'a> {
     /// Changes a definition, unless a transaction uses the table.
     fn define(&mut self, name: &str, change: impl FnOnce(&mut State) -> Result<()>) -> Result<()> {
         let mut sessions = self.sessions.iter().flatten();
-        if sessions.any(|session| session.used.contains(name)) {
+        if sessions.any(|session| session.used.contains(name)) || self.is_undecided(name) {
             return Ok(());
         }
         let mut after = self.state().clone();
@@ -339,17 +370,13 @@ impl<'a> Player<'a> {
 
     /// The row as a session sees it; whether another one has changed it.
     fn row(&self, session: usize, name: &str, id: u64) -> (Option<Row>, bool) {
-        let key = (name.to_owned(), id);
+        let used = format!("{name} {id}");
         let mut others = self.sessions.iter().enumerate();
-        let taken = others.any(|(n, other)| {
-            // Also what was taken back stays locked.
-            n != session
-                && other.as_ref().is_some_and(|other| {
-                    other.changes.contains_key(&key)
-                        || other.savepoints.iter().any(|s| s.1.contains_key(&key))
-                        || other.used.contains(&format!("{name} {id}"))
-                })
-        });
+        let taken = self.is_undecided(&used)
+            || others.any(|(n, other)| {
+                n != session && other.as_ref().is_some_and(|o| o.used.contains(&used))
+            });
+        let key = (name.to_owned(), id);
         let own = self.sessions[session]
             .as_ref()
             .and_then(|session| session.changes.get(&key));
@@ -398,7 +425,8 @@ impl<'a> Player<'a> {
                 Keys::Ascending => {
                     let last = |state: &TableState| state.rows.keys().next_back().copied();
                     let last = self.state().tables.get(name).and_then(|t| last(t));
-                    last.unwrap_or(0) + 1 + self.number(3 + 6 * self.plan.sessions)
+                    let beside = self.plan.sessions + self.undecided.len() as u32;
+                    last.unwrap_or(0) + 1 + self.number(3 + 6 * beside)
                 }
             };
             let (row, taken) = self.row(session, name, id);
@@ -541,15 +569,10 @@ impl<'a> Player<'a> {
         let Some(mut session) = self.sessions[at].take() else {
             return Ok(());
         };
-        let mut after = self.state().after(&session.changes);
-        for (name, next) in &session.counters {
-            if let Some(table) = after.tables.get_mut(name) {
-                let table = Arc::make_mut(table);
-                table.least_auto = table.least_auto.max(*next);
-            }
-        }
-        if session.changes.is_empty() {
-            after = self.state().clone();
+        let mut after = self.state().clone();
+        if !session.changes.is_empty() {
+            after = after.after(&session.changes);
+            session.raise_counters(&mut after);
         }
         self.acknowledge(after, |_| session.txn.commit())
     }

@@ -155,7 +155,7 @@ fn one(plan: &Plan, request: &Request, outcome: &mut Outcome<Crashes>) -> Result
             if again {
                 image.record();
             }
-            if let Err(wrong) = image::examine(plan, &image, &allowed, depth) {
+            if let Err(wrong) = image::examine(plan, &image, &allowed, depth, seed) {
                 outcome.fail(&wrong, || tell("", &wrong));
                 continue;
             }
@@ -185,7 +185,7 @@ fn crash_again(
             *outcome.findings.images.entry(loss.name()).or_default() += 1;
             outcome.findings.again += 1;
             let after = moment.crash(loss, seed);
-            if let Err(wrong) = image::examine(plan, &after, allowed, Depth::Read) {
+            if let Err(wrong) = image::examine(plan, &after, allowed, Depth::Read, seed) {
                 let again = format!(
                     ", and {} after moment {number} of the recovery",
                     loss.name()

@@ -24,6 +24,10 @@ pub struct Weights {
     pub commit: u32,
     /// Rolls back.
     pub rollback: u32,
+    /// Prepares for a two-phase commit.
+    pub prepare: u32,
+    /// Commits or rolls back what is prepared.
+    pub decide: u32,
     /// Takes a checkpoint.
     pub checkpoint: u32,
     /// Purges.
@@ -83,7 +87,7 @@ pub struct Plan {
 }
 
 /// The kinds of workloads.
-pub const FAMILIES: [&str; 12] = [
+pub const FAMILIES: [&str; 13] = [
     "inserts",
     "updates",
     "deletes",
@@ -95,6 +99,7 @@ pub const FAMILIES: [&str; 12] = [
     "savepoints",
     "auto-increment",
     "larger-than-pool",
+    "prepared",
     "everything",
 ];
 
@@ -179,9 +184,17 @@ impl Plan {
                 (plan.tables, plan.keys, plan.steps) = (vec![INDEXED], Keys::Random, 40);
                 weights.clear = 1;
             }
+            "prepared" => {
+                (weights.prepare, weights.decide, weights.commit) = (5, 4, 2);
+                (weights.savepoint, weights.back_to_savepoint) = (2, 1);
+                (plan.sessions, plan.tables) = (3, vec![INDEXED, FULL]);
+                plan.filled = 30;
+            }
             _ => {
                 *weights = Weights {
                     clear: 1,
+                    prepare: 1,
+                    decide: 1,
                     savepoint: 3,
                     back_to_savepoint: 2,
                     checkpoint: 2,
