@@ -1,0 +1,279 @@
+//! Opening a database: its layers put together, recovery, and the threads that run beside it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::checkpoint_source::Source;
+use super::{Database, LOG_DIR};
+use crate::catalog::Catalog;
+use crate::checkpoint::{self, Checkpointer, ReplayPace, ReplayWork, Triggers};
+use crate::error::{Error, Result};
+use crate::log::{Log, LogOptions};
+use crate::os::{Os, RealOs};
+use crate::page::Pool;
+use crate::recovery::{self, AsideFiles, Meta, Recoverable};
+use crate::settings::Options;
+use crate::store::Store;
+use crate::table::ddl::{Numbers, Tables};
+use crate::table::prepared::PreparedTransactions;
+use crate::table::registry::Registry;
+use crate::table::shared::{RowCounters, Shared};
+use crate::table::state::TableState;
+use crate::txn::System;
+
+/// Least bytes of the buffer pool, and of the log between checkpoints.
+const LEAST_BYTES: u64 = 1 << 20;
+
+/// Longest time for a recovery that can be asked for.
+const LONGEST_RECOVERY: Duration = Duration::from_secs(3600);
+
+impl Database {
+    /// Opens the database in a directory, creating both when they do not exist (see
+    /// [`Options::create`]), and recovers it: after this returns, exactly the committed
+    /// transactions are there.
+    ///
+    /// # Errors
+    /// [`Error::InUse`], [`Error::Format`], [`Error::Corrupt`], [`Error::Io`],
+    /// [`Error::Invalid`] for options out of range, [`Error::NotFound`] when there is no database
+    /// and none shall be created.
+    pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
+        Database::open_on(RealOs::new(), dir, options)
+    }
+
+    /// As [`Database::open`], on another operating system than the real one.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub fn open_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, options: Options) -> Result<Database> {
+        let dir = dir.as_ref();
+        check_options(&options)?;
+        if Store::exists(&*os, dir)? {
+            let (store, meta) = Store::open(os.clone(), dir)?;
+            if meta.is_empty() {
+                // Its creation did not come to the first checkpoint: nothing is in it.
+                return Database::start_new(os, dir, store, options);
+            }
+            return Database::start(os, dir, store, &Meta::decode(&meta)?, options);
+        }
+        if !options.create {
+            return Err(Error::NotFound {
+                what: "database",
+                name: dir.display().to_string(),
+            });
+        }
+        let store = Store::create(os.clone(), dir)?;
+        Database::start_new(os, dir, store, options)
+    }
+
+    /// With nothing in the file yet.
+    fn start_new(os: Arc<dyn Os>, dir: &Path, store: Store, options: Options) -> Result<Database> {
+        let mut log_options = LogOptions::new(store.database_id(), store.stop_flag().clone())
+            .sized_for(options.log_bytes);
+        log_options.background = options.background;
+        if let Some(bytes) = options.log_segment_bytes {
+            log_options.segment_bytes = bytes;
+        }
+        let log = Log::create(os, &dir.join(LOG_DIR), log_options)?;
+        let pool = pool_of(store, &options)?;
+        let parts = Parts::new(pool, log, &options)?;
+        let catalog = {
+            let _inside = parts.system.gate().enter();
+            Catalog::create(&parts.pool)?
+        };
+        parts.finish(dir, catalog, Numbers::default(), &options, None)
+    }
+
+    /// From the last checkpoint.
+    fn start(
+        os: Arc<dyn Os>,
+        dir: &Path,
+        store: Store,
+        meta: &Meta,
+        options: Options,
+    ) -> Result<Database> {
+        let pool = pool_of(store, &options)?;
+        let catalog = Catalog::open(&pool, meta.catalog)?;
+        let mut damaged = BTreeMap::new();
+        let definitions = catalog.load(&mut damaged)?;
+        let store = pool.store();
+        let mut log_options = LogOptions::new(store.database_id(), store.stop_flag().clone());
+        log_options.background = options.background;
+        let files = AsideFiles::new(os.clone(), dir, store.database_id());
+        let log = Log::open(os, &dir.join(LOG_DIR), log_options, meta.log_from())?;
+        // Nothing was changed so far: a newer version's files stay as they are.
+        store.cut_lost()?;
+        let parts = Parts::new(pool, log, &options)?;
+        for definition in definitions {
+            let counters = meta.counters.iter().find(|c| c.table == definition.id);
+            let (rows, next_auto) = counters.map_or((0, 1), |c| (c.rows, c.next_auto));
+            parts
+                .registry
+                .add(definition, Arc::new(TableState::new(rows, next_auto)));
+        }
+        let state = Recoverable {
+            meta,
+            files,
+            damaged,
+        };
+        parts.finish(dir, catalog, meta.numbers, &options, Some(state))
+    }
+}
+
+fn check_options(options: &Options) -> Result<()> {
+    for (name, value) in [
+        ("pool_bytes", options.pool_bytes as u64),
+        ("log_bytes", options.log_bytes),
+    ] {
+        if value < LEAST_BYTES {
+            return Err(Error::Invalid(format!(
+                "{name} must be at least {LEAST_BYTES}, not {value}"
+            )));
+        }
+    }
+    let target = options.recovery_target;
+    if !target.is_zero() && !(Duration::from_secs(1)..=LONGEST_RECOVERY).contains(&target) {
+        return Err(Error::Invalid(format!(
+            "recovery_target must be 0 (none) or from 1 s to {} s, not {} s",
+            LONGEST_RECOVERY.as_secs(),
+            target.as_secs_f64()
+        )));
+    }
+    Ok(())
+}
+
+fn pool_of(store: Store, options: &Options) -> Result<Arc<Pool>> {
+    let store = Arc::new(store);
+    match options.background {
+        true => Pool::new(options.pool_bytes, store),
+        false => Pool::without_thread(options.pool_bytes, store),
+    }
+}
+
+/// The layers of a database that is being opened.
+struct Parts {
+    pool: Arc<Pool>,
+    log: Arc<Log>,
+    system: Arc<System>,
+    registry: Arc<Registry>,
+}
+
+impl Parts {
+    fn new(pool: Arc<Pool>, log: Log, options: &Options) -> Result<Parts> {
+        let log = Arc::new(log);
+        let system = System::new(pool.clone(), log.clone(), options.durability);
+        system.set_lock_wait_timeout(options.lock_wait_timeout);
+        #[cfg(feature = "broken")]
+        system.set_broken(match options.broken {
+            None => crate::BrokenRule::of_environment()?,
+            given => given,
+        });
+        if let Some(statements) = &options.statements {
+            system.set_statements(statements.clone());
+        }
+        let registry = Arc::new(Registry::new(pool.clone(), options.collations.clone()));
+        system.set_trees(registry.clone());
+        pool.set_settle(system.leaf_settle());
+        Ok(Parts {
+            pool,
+            log,
+            system,
+            registry,
+        })
+    }
+
+    /// Recovers, takes a checkpoint, starts the threads.
+    fn finish(
+        self,
+        dir: &Path,
+        catalog: Catalog,
+        mut numbers: Numbers,
+        options: &Options,
+        state: Option<Recoverable<'_>>,
+    ) -> Result<Database> {
+        for definition in self.registry.definitions() {
+            numbers.pass(&definition);
+        }
+        let tables = Arc::new(Tables {
+            catalog,
+            registry: self.registry.clone(),
+            numbers: numbers.into(),
+        });
+        let mut prepared = None;
+        let meta = state.as_ref().map(|state| state.meta);
+        let mut replay_pace = meta.map_or_else(ReplayPace::default, |meta| meta.replay_pace);
+        let began = Instant::now();
+        if let Some(state) = state {
+            let meta = state.meta;
+            let replayed = recovery::recover(&self.system, &tables, &self.log, state)?;
+            tracing::info!(
+                transactions = replayed.transactions,
+                changes = replayed.changes,
+                prepared = replayed.prepared.len(),
+                "recovered"
+            );
+            prepared = Some((meta.log_from(), replayed.prepared));
+        }
+        let shared = Arc::new(Shared {
+            system: self.system,
+            log: self.log,
+            registry: self.registry,
+            rows: RowCounters::default(),
+            prepared: PreparedTransactions::default(),
+        });
+        if let Some(prefix) = &options.drop_on_open {
+            for name in shared.registry.names() {
+                if name.starts_with(prefix) {
+                    tables.remove_table(&shared, &name)?;
+                }
+            }
+        }
+        if let Some((from, prepared)) = prepared {
+            recovery::revive(&shared, from, prepared)?;
+        }
+        let source = Arc::new(Source::new(
+            shared.clone(),
+            tables.clone(),
+            self.pool.clone(),
+        ));
+        let store = self.pool.store();
+        checkpoint::checkpoint(store, &shared.log, &*source)?;
+        if meta.is_none() {
+            // Now both headers lead to a checkpoint: should one get lost, the database isn't taken
+            // for one whose creation never ended.
+            checkpoint::checkpoint(store, &shared.log, &*source)?;
+        }
+        if let Some(meta) = meta {
+            let bytes = shared.log.end().0.saturating_sub(meta.log_from().0);
+            let work = ReplayWork::since(bytes, self.pool.stats().reads, 0);
+            replay_pace = replay_pace.measured(work, began.elapsed());
+        }
+        source.set_replay_pace(replay_pace);
+        if !options.background {
+            return Ok(Database {
+                shared,
+                tables,
+                checkpointer: None,
+                source: Some(source),
+                dir: dir.to_owned(),
+            });
+        }
+        shared.system.start_purge()?;
+        let triggers = Triggers {
+            log_bytes: options.log_bytes,
+            interval: options.checkpoint_interval,
+            recovery_target: Some(options.recovery_target).filter(|target| !target.is_zero()),
+            replay_pace,
+        };
+        let store = self.pool.store().clone();
+        let checkpointer = Checkpointer::start(store, shared.log.clone(), source, triggers)?;
+        Ok(Database {
+            shared,
+            tables,
+            checkpointer: Some(checkpointer),
+            source: None,
+            dir: dir.to_owned(),
+        })
+    }
+}
