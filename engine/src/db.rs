@@ -288,13 +288,13 @@ impl Database {
     }
 
     /// Makes every commit so far durable, whatever commits wait for: for a coordinator that is about
-    /// to forget its decisions (see [`Transaction::finish_commit`]).
+    /// to forget its decisions (see [`Transaction::finish_commit`]). The log says so then: what the
+    /// device loses of it later is found out, and not taken for a write that was torn.
     ///
     /// # Errors
     /// [`Error::Stopped`].
     pub fn sync_log(&self) -> Result<()> {
-        let log = &self.shared.log;
-        log.durable(log.end(), Durability::SyncAtCommit)
+        self.shared.log.confirm()
     }
 
     /// What commits wait for from now on.

@@ -59,6 +59,8 @@ struct State {
     written: u64,
     /// Segments have been made up to here.
     prepared: u64,
+    /// The end of the last mark which says that all before it is durable.
+    confirmed: u64,
     writing: bool,
     syncing: bool,
     /// Those that sleep until a sync has ended.
@@ -134,6 +136,7 @@ impl Group {
                 buffer_start: end,
                 written: end,
                 prepared,
+                confirmed: end,
                 writing: false,
                 syncing: false,
                 sleepers: Vec::new(),
@@ -233,13 +236,32 @@ impl Group {
     pub fn mark(&self) -> Result<u64> {
         let mut state = self.state_with_room(0)?;
         if state.buffer.is_empty() {
+            let start = state.buffer_start;
             state.begin_buffer();
-            return Ok(state.buffer_start);
+            if self.durable() == start {
+                state.confirmed = state.end();
+            }
+            return Ok(start);
         }
         let start = state.end();
         let mark = record::mark(self.epoch, start, self.durable());
         state.buffer.extend_from_slice(&mark);
         Ok(start)
+    }
+
+    /// Makes everything durable, and then a mark that says so, unless the log ends with one.
+    pub fn confirm(&self) -> Result<()> {
+        let end = self.ends().0;
+        self.wait_durable(end)?;
+        if self.state.lock().confirmed >= end {
+            return Ok(());
+        }
+        match self.mark() {
+            Ok(mark) => self.wait_durable(mark + 1),
+            // Without room for the mark all is as durable as it was.
+            Err(Error::NoSpace { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns when everything before `upto` is written.

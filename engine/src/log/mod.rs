@@ -251,6 +251,16 @@ impl Log {
         }
     }
 
+    /// Makes everything durable, and then a mark that says so, unless the log ends with one: if
+    /// the device loses or spoils what was durable before, the log's opening tells it from a write
+    /// that was torn.
+    ///
+    /// # Errors
+    /// As those of [`Log::durable`].
+    pub fn confirm(&self) -> Result<()> {
+        self.group.confirm()
+    }
+
     /// Ends the use of the files, though values may live on that refer to the log: when this
     /// returns nothing is being written, and nothing will be. Whoever wants what was appended
     /// durable asks for that before.
@@ -296,10 +306,11 @@ impl Log {
     }
 }
 
-/// Syncs what has come together every [`SYNC_INTERVAL`], makes the next segment in time, and gives
-/// spares back that the log's pace does not call for.
+/// Syncs what has come together every [`SYNC_INTERVAL`], confirms it when nobody appends any more,
+/// makes the next segment in time, and gives spares back that the log's pace does not call for.
 fn keep_durable(group: &Group, background: &Background) {
     let mut demand = Demand::new(Lsn(group.ends().0), Instant::now());
+    let mut before = 0;
     let mut closing = background.closing.lock();
     while !*closing {
         background.wake.wait_for(&mut closing, SYNC_INTERVAL);
@@ -307,7 +318,12 @@ fn keep_durable(group: &Group, background: &Background) {
             let end = group.ends().0;
             // A failure has set the stop flag, which everybody checks; there is nobody here to
             // tell.
-            if let Err(error) = group.wait_durable(end) {
+            let outcome = match end == before {
+                true => group.confirm(),
+                false => group.wait_durable(end),
+            };
+            before = end;
+            if let Err(error) = outcome {
                 tracing::debug!("background sync: {error}");
                 return;
             }

@@ -26,6 +26,16 @@ fn create(os: &SimulatedOs) -> Log {
     Log::create(Arc::new(os.clone()), &dir(), options()).unwrap()
 }
 
+/// Nothing is synced by itself.
+fn create_without_threads(os: &SimulatedOs) -> Log {
+    os.create_dir(&dir()).unwrap();
+    let options = LogOptions {
+        background: false,
+        ..options()
+    };
+    Log::create(Arc::new(os.clone()), &dir(), options).unwrap()
+}
+
 fn open(os: &SimulatedOs, from: Lsn) -> Result<Log> {
     Log::open(Arc::new(os.clone()), &dir(), options(), from)
 }
@@ -46,6 +56,7 @@ fn record(seed: u64, len: usize) -> Record {
 enum Op {
     Append(u64, usize),
     Durable(Durability),
+    Confirm,
     /// A checkpoint: mark, make it durable, release what is before.
     Checkpoint,
     Crash(u64),
@@ -63,6 +74,7 @@ fn op() -> impl Strategy<Value = Op> {
         8 => (any::<u64>(), prop_oneof![Just(0usize), Just(40), Just(400), 0usize..3000, 0usize..40_000])
             .prop_map(|(seed, len)| Op::Append(seed, len)),
         4 => durability.prop_map(Op::Durable),
+        1 => Just(Op::Confirm),
         1 => Just(Op::Checkpoint),
         2 => any::<u64>().prop_map(Op::Crash),
         1 => Just(Op::Close),
@@ -99,6 +111,13 @@ proptest! {
                         acknowledged = appended.len();
                         prop_assert_eq!(&records(now, from), &appended);
                     }
+                }
+                Op::Confirm => {
+                    now.confirm().unwrap();
+                    acknowledged = appended.len();
+                    let end = now.end();
+                    now.confirm().unwrap();
+                    prop_assert_eq!(now.end(), end);
                 }
                 Op::Checkpoint => {
                     from = now.mark().unwrap();
@@ -240,6 +259,61 @@ fn damage_before_the_durable_end_is_reported_at_every_byte() {
 }
 
 #[test]
+fn damage_to_a_confirmed_log_is_reported_at_every_byte() {
+    let os = SimulatedOs::new(3);
+    let log = create(&os);
+    let (kind, payload) = record(1, 50);
+    log.append(kind, &[&payload]).unwrap();
+    let end = log.append(kind, &[&payload]).unwrap();
+    log.confirm().unwrap();
+    let file = dir().join("00000000");
+    for position in 0..end.0 {
+        let damaged = os.crash(0);
+        damaged.damage(&file, |bytes| bytes[4096 + position as usize] ^= 0x10);
+        let error = open(&damaged, Lsn(0)).unwrap_err();
+        assert!(
+            matches!(error, Error::Corrupt { .. }),
+            "{position}: {error}"
+        );
+    }
+    // The mark that says so is not missed itself.
+    for position in end.0..log.end().0 {
+        let damaged = os.crash(0);
+        damaged.damage(&file, |bytes| bytes[4096 + position as usize] ^= 0x10);
+        let log = open(&damaged, Lsn(0)).unwrap();
+        assert_eq!(records(&log, Lsn(0)).len(), 2);
+    }
+}
+
+#[test]
+fn a_full_disk_keeps_nothing_from_being_durable() {
+    let os = SimulatedOs::new(5);
+    let log = create_without_threads(&os);
+    let (kind, payload) = record(1, 50);
+    os.set_capacity(Some(os.used()));
+    let mut last = log.end();
+    while let Ok(end) = log.append(kind, &[&payload]) {
+        last = end;
+    }
+    log.confirm().unwrap();
+    assert!(log.stats().durable >= last);
+}
+
+#[test]
+fn a_log_that_rests_is_confirmed_once() {
+    let os = SimulatedOs::new(5);
+    let log = create(&os);
+    let (kind, payload) = record(1, 50);
+    let end = log.append(kind, &[&payload]).unwrap();
+    while log.end() == end {
+        std::thread::sleep(SYNC_INTERVAL / 10);
+    }
+    let confirmed = log.end();
+    std::thread::sleep(SYNC_INTERVAL * 3);
+    assert_eq!(log.end(), confirmed);
+}
+
+#[test]
 fn segments_are_recycled_and_missing_ones_reported() {
     let os = SimulatedOs::new(4);
     let log = create(&os);
@@ -295,7 +369,7 @@ fn another_databases_log_and_a_newer_format_are_refused() {
 #[test]
 fn one_sync_serves_all_that_wait() {
     let os = SimulatedOs::new(6);
-    let log = create(&os);
+    let log = create_without_threads(&os);
     let before = log.stats().syncs;
     os.pause_syncs(true);
     std::thread::scope(|scope| {
@@ -307,7 +381,7 @@ fn one_sync_serves_all_that_wait() {
                 log.durable(end, Durability::SyncAtCommit).unwrap();
             });
         }
-        // All have appended, and the first of them (or the background thread) is syncing.
+        // All have appended, and the first of them is syncing.
         let all = Lsn(16 * 121 + 33);
         while log.end() < all {
             std::thread::yield_now();

@@ -378,7 +378,7 @@ fn look(disk: &Disk, log: &LogPlace, block: u64) -> Verdict {
         Err(Error::Corrupt { .. }) => Verdict::Detected,
         Err(_) => Verdict::Wrong,
         Ok(records) if records[..] == log.records[skipped..] => Verdict::Same,
-        // A front of what was there: the end looks torn.
+        // A front of what was there.
         Ok(records) if log.records[skipped..].starts_with(&records) => {
             match skipped + records.len() + 1 == log.records.len() {
                 true => Verdict::LastLost,
@@ -403,7 +403,7 @@ impl Verdict {
         match self {
             Verdict::Detected => count.detected += 1,
             Verdict::Same => count.harmless += 1,
-            Verdict::LastLost => count.as_torn += 1,
+            Verdict::LastLost => count.last_lost += 1,
             Verdict::Wrong => count.undetected += 1,
         }
     }

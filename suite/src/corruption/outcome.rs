@@ -14,8 +14,8 @@ pub struct Count {
     pub detected: u64,
     /// Not found, and nothing is different by it.
     pub harmless: u64,
-    /// In the last write of the log, where damage can't be told from a write that the crash tore.
-    pub as_torn: u64,
+    /// The last write of the log is gone, whole: nothing is left that says that it had been there.
+    pub last_lost: u64,
     /// Neither.
     pub undetected: u64,
 }
@@ -27,7 +27,7 @@ impl Count {
         self.faults += other.faults;
         self.detected += other.detected;
         self.harmless += other.harmless;
-        self.as_torn += other.as_torn;
+        self.last_lost += other.last_lost;
         self.undetected += other.undetected;
     }
 }
@@ -59,7 +59,10 @@ impl Outcome {
 
     fn undetected(&self) -> u64 {
         let counts = self.flips.values().chain(self.moved.values());
-        counts.map(|count| count.undetected).sum()
+        let undetected: u64 = counts.map(|count| count.undetected).sum();
+        // A flipped bit leaves enough of the log's last write to tell.
+        let flips = self.flips.values().map(|count| count.last_lost);
+        undetected + flips.sum::<u64>()
     }
 
     /// Whether every fault was found or harmless, and reached no further than it had to.
@@ -78,8 +81,8 @@ impl fmt::Display for Outcome {
                     "{what}: {kind}: {} parts, {} faults, {} detected, {} harmless",
                     count.parts, count.faults, count.detected, count.harmless
                 )?;
-                if count.as_torn > 0 {
-                    write!(f, ", {} like a torn last write", count.as_torn)?;
+                if count.last_lost > 0 {
+                    write!(f, ", {} took the log's last block", count.last_lost)?;
                 }
                 writeln!(f, ", {} undetected", count.undetected)?;
             }
@@ -90,16 +93,16 @@ impl fmt::Display for Outcome {
         }
         write!(
             f,
-            "{}: {} faults in {} parts: {} detected, {} harmless, {} in the log's last write and \
-             taken for its torn end, {} undetected; {} planted with a look at the whole database, \
+            "{}: {} faults in {} parts: {} detected, {} harmless, {} took the log's \
+             last block (undetectable by design), {} undetected; {} planted with a look at the whole database, \
              {} wrong; seed {}",
             if self.held() { "held" } else { "NOT HELD" },
             all.faults,
             all.parts,
             all.detected,
             all.harmless,
-            all.as_torn,
-            all.undetected,
+            all.last_lost,
+            self.undetected(),
             self.planted,
             self.wrong.len(),
             self.seed
