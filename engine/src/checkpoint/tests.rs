@@ -276,6 +276,34 @@ fn a_failed_checkpoint_is_reported_and_a_later_one_succeeds() {
     assert_eq!(found.get(&1), Some(&7));
 }
 
+/// A source whose gate does not close.
+struct Open;
+
+impl CheckpointSource for Open {
+    fn with_gate_closed(&self, _: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        Err(Error::TooLarge("as any error would".into()))
+    }
+    fn begin_pages(&self, _: u64) {}
+    fn capture(&self, _: Lsn) -> Result<Captured> {
+        Err(Error::Internal("the gate is open".into()))
+    }
+    fn write_pages(&self, _: u64, _: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_gate_that_does_not_close_fails_the_checkpoint_alone() {
+    let os = SimulatedOs::new(5);
+    let numbers = create(&os);
+    numbers.set(1, 1).unwrap();
+    let error = checkpoint(&numbers.store, &numbers.log, &Open).unwrap_err();
+    assert!(matches!(error, Error::TooLarge(_)), "{error}");
+    numbers.set(2, 2).unwrap();
+    checkpoint(&numbers.store, &numbers.log, &*numbers).unwrap();
+    assert_eq!(recover(&os.crash(1)), BTreeMap::from([(1, 1), (2, 2)]));
+}
+
 struct Panics(Arc<Numbers>);
 
 impl CheckpointSource for Panics {

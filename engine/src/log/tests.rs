@@ -366,6 +366,44 @@ fn another_databases_log_and_a_newer_format_are_refused() {
     assert!(Log::create(Arc::new(os), &dir(), odd).is_err());
 }
 
+/// Writes a word into a segment's header, whose checksum stays right.
+fn forge(os: &SimulatedOs, number: u64, at: usize, word: u64) {
+    os.damage(&dir().join(format!("{number:08}")), |bytes| {
+        bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        let checksum = crc32c::crc32c(&bytes[..4092]);
+        bytes[4092..4096].copy_from_slice(&checksum.to_le_bytes());
+    });
+}
+
+#[test]
+fn segments_that_are_not_what_they_should_be_are_refused() {
+    let os = SimulatedOs::new(6);
+    let log = create(&os);
+    let (kind, payload) = record(1, 30_000);
+    log.append(kind, &[&payload]).unwrap();
+    log.durable(log.end(), Durability::SyncAtCommit).unwrap();
+    let end = log.end();
+    drop(log);
+    for (number, at, word, expected) in [
+        (0, 24, 1, "expected segment 0, found 1"),
+        (0, 32, 1000, "segments of 1000 bytes can't be"),
+        (0, 32, 2 * SMALL, "among ones of 16384"),
+    ] {
+        let disk = os.crash(0);
+        forge(&disk, number, at, word);
+        let error = open(&disk, Lsn(0)).unwrap_err();
+        assert!(matches!(&error, Error::Corrupt { .. }), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    let beyond = open(&os, Lsn(end.0 + 100 * SMALL)).unwrap_err();
+    assert!(beyond.to_string().contains("ends before"), "{beyond}");
+    for name in os.list(&dir()).unwrap() {
+        os.remove(&dir().join(name)).unwrap();
+    }
+    let none = open(&os, Lsn(0)).unwrap_err();
+    assert!(none.to_string().contains("no segments"), "{none}");
+}
+
 #[test]
 fn one_sync_serves_all_that_wait() {
     let os = SimulatedOs::new(6);

@@ -50,7 +50,9 @@ fn a_long_reader_keeps_its_snapshot_and_then_all_goes() {
             vec![1; 50]
         );
     }
-    assert!(fixture.system.stats().undo_pages > 10);
+    // On a slow machine the reader has become old, and some are pruned already.
+    let stats = fixture.system.stats();
+    assert!(stats.undo_pages + stats.pruned_pages > 10, "{stats:?}");
     drop(reader);
     fixture.purge();
     assert_eq!(deleted_marks(&fixture), 0);
