@@ -405,6 +405,20 @@ fn segments_that_are_not_what_they_should_be_are_refused() {
 }
 
 #[test]
+fn records_that_cannot_be_are_refused_and_leave_nothing() {
+    let os = SimulatedOs::new(7);
+    let log = create(&os);
+    let begin = log.end();
+    let megabyte = vec![0; 1 << 20];
+    let parts = vec![&megabyte[..]; (record::MAX_PAYLOAD >> 20) + 1];
+    assert!(matches!(log.append(1, &parts), Err(Error::TooLarge(_))));
+    let own = log.append(record::FIRST_OWN_KIND, &[b"x"]);
+    assert!(matches!(own, Err(Error::Internal(_))));
+    assert_eq!(log.end(), begin);
+    assert_eq!(records(&log, Lsn(0)), []);
+}
+
+#[test]
 fn one_sync_serves_all_that_wait() {
     let os = SimulatedOs::new(6);
     let log = create_without_threads(&os);
