@@ -10,16 +10,12 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::ascii::NO_CASE;
-use crate::schemas::options;
+use crate::schemas::{options, INT};
 
 fn schema() -> TableSchema {
-    let int = ColumnType::Int {
-        bytes: 4,
-        signed: false,
-    };
     TableSchema {
         columns: vec![
-            Column::new("id", int),
+            Column::new("id", INT),
             Column::new("name", ColumnType::VarBytes { max: 40 }).collation(NO_CASE),
             Column::new("body", ColumnType::Large { max: 1 << 20 }),
         ],

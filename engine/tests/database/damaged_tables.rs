@@ -7,18 +7,14 @@ use peregrine::{
     Column, ColumnType, Database, Error, Index, Isolation, Key, Table, TableSchema, Value,
 };
 
-use crate::schemas::options;
+use crate::schemas::{noise, options, INT};
 
 const ROWS: u32 = 60;
 
 fn schema() -> TableSchema {
-    let int = ColumnType::Int {
-        bytes: 4,
-        signed: false,
-    };
     TableSchema {
         columns: vec![
-            Column::new("id", int),
+            Column::new("id", INT),
             Column::new("body", ColumnType::VarBytes { max: 4000 }),
         ],
         primary: Some(Key::new(&[0])),
@@ -27,17 +23,8 @@ fn schema() -> TableSchema {
     }
 }
 
-/// Bytes that don't get smaller.
 fn body(id: u32) -> Vec<u8> {
-    let mut state = id.wrapping_mul(2_654_435_761) | 1;
-    (0..2500)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 17;
-            state ^= state << 5;
-            state as u8
-        })
-        .collect()
+    noise(id, 2500)
 }
 
 fn fill(db: &Database, name: &str, rows: u32) {

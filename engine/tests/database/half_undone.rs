@@ -10,18 +10,16 @@ use peregrine::{
     Savepoint, Seek, Table, TableSchema, Transaction, Value, Xid,
 };
 
+use crate::schemas::{noise, INT};
+
 /// More than the pool holds, so that undoing needs pages that were written out.
 const ROWS: u32 = 1500;
 
 fn schema() -> TableSchema {
-    let int = ColumnType::Int {
-        bytes: 4,
-        signed: false,
-    };
     TableSchema {
         columns: vec![
-            Column::new("id", int),
-            Column::new("group", int),
+            Column::new("id", INT),
+            Column::new("group", INT),
             Column::new("body", ColumnType::VarBytes { max: 4000 }),
         ],
         primary: Some(Key::new(&[0])),
@@ -30,17 +28,8 @@ fn schema() -> TableSchema {
     }
 }
 
-/// Bytes that don't get smaller.
 fn body(seed: u32) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(2_654_435_761) | 1;
-    (0..2000)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 17;
-            state ^= state << 5;
-            state as u8
-        })
-        .collect()
+    noise(seed, 2000)
 }
 
 struct World {

@@ -1,12 +1,11 @@
 //! What a scan of a secondary index returns after rows have moved within the index.
 
 use peregrine::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Index, Isolation, Key, Seek, TableSchema,
-    Value,
+    Column, Cursor, CursorOptions, Database, Index, Isolation, Key, Seek, TableSchema, Value,
 };
 use rand::{Rng, SeedableRng};
 
-use crate::schemas::options;
+use crate::schemas::{options, INT};
 
 const GROUPS: u32 = 3;
 const ROWS: u32 = 12;
@@ -15,17 +14,13 @@ const ROWS: u32 = 12;
 /// change each group is read through the index, by every way to seek it.
 #[test]
 fn rows_that_move_in_an_index_are_seen_once_and_where_they_are() {
-    let int = || ColumnType::Int {
-        bytes: 4,
-        signed: false,
-    };
     let dir = tempfile::tempdir().unwrap();
     let db = Database::open(dir.path(), options()).unwrap();
     let schema = TableSchema {
         columns: vec![
-            Column::new("id", int()),
-            Column::new("group", int()),
-            Column::new("version", int()),
+            Column::new("id", INT),
+            Column::new("group", INT),
+            Column::new("version", INT),
         ],
         primary: Some(Key::new(&[0])),
         indexes: vec![Index::new("by_group", &[1])],

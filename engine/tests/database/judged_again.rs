@@ -6,23 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use peregrine::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Index, Isolation, Key, RowLock, Seek,
-    Table, TableSchema, Transaction, Value,
+    Column, Cursor, CursorOptions, Database, Index, Isolation, Key, RowLock, Seek, Table,
+    TableSchema, Transaction, Value,
 };
 use proptest::prelude::*;
 
-use crate::schemas::options;
+use crate::schemas::{options, INT};
 
 /// By id: (number, content). The number has a unique index.
 type Rows = BTreeMap<u32, (u32, u32)>;
 
 fn table(db: &Database, rows: &Rows) -> Arc<Table> {
-    let int = |name| {
-        let signed = false;
-        Column::new(name, ColumnType::Int { bytes: 4, signed })
-    };
     let schema = TableSchema {
-        columns: vec![int("id"), int("number"), int("content")],
+        columns: vec![
+            Column::new("id", INT),
+            Column::new("number", INT),
+            Column::new("content", INT),
+        ],
         primary: Some(Key::new(&[0])),
         indexes: vec![Index::new("number", &[1]).unique()],
         user: vec![],

@@ -4,22 +4,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use peregrine::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Seek, Table,
+    Column, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Seek, Table,
     TableOptions, TableSchema, Transaction, Value,
 };
 use proptest::prelude::*;
 
-use crate::schemas::options;
+use crate::schemas::{options, INT};
 
 const SESSIONS: usize = 3;
 
 fn schema() -> TableSchema {
-    let int = ColumnType::Int {
-        bytes: 4,
-        signed: false,
-    };
     TableSchema {
-        columns: vec![Column::new("id", int)],
+        columns: vec![Column::new("id", INT)],
         primary: Some(Key::new(&[0])),
         indexes: vec![Index::new("again", &[0])],
         user: vec![],

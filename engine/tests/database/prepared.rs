@@ -8,12 +8,7 @@ use peregrine::{
     Seek, Table, TableSchema, Transaction, TransactionState, Value, Xid,
 };
 
-use crate::schemas::options;
-
-fn number(name: &str) -> Column {
-    let signed = false;
-    Column::new(name, ColumnType::Int { bytes: 4, signed })
-}
+use crate::schemas::{options, INT};
 
 fn xid(name: &str) -> Xid {
     Xid::new(1, name.as_bytes(), b"branch").unwrap()
@@ -23,7 +18,7 @@ fn xid(name: &str) -> Xid {
 fn schemas() -> [(&'static str, TableSchema); 2] {
     let note = Column::new("note", ColumnType::Large { max: 1 << 24 });
     let accounts = TableSchema {
-        columns: vec![number("id"), number("code"), note],
+        columns: vec![Column::new("id", INT), Column::new("code", INT), note],
         primary: Some(Key::new(&[0])),
         indexes: vec![Index::new("code", &[1]).unique()],
         user: vec![],
@@ -216,22 +211,22 @@ impl Bank {
     fn assert_committed(&self) {
         assert_eq!(self.codes(), [(1, 11), (3, 30), (4, 40), (5, 50), (6, 20)]);
         assert_eq!(self.events(), 2);
-        assert!(self.db.prepared().is_empty());
-        let mut other = self.begin();
-        self.update(&mut other, 1, 12, Value::Bytes(b"other"))
-            .unwrap();
-        self.insert(&mut other, 2, 22, "other").unwrap();
-        other.rollback().unwrap();
+        self.assert_free(1, 2);
     }
 
     fn assert_rolled_back(&self) {
         assert_eq!(self.codes(), [(1, 10), (2, 20), (3, 30), (4, 40), (5, 50)]);
         assert_eq!(self.events(), 1);
+        self.assert_free(2, 6);
+    }
+
+    /// Nothing is prepared, and another transaction gets at the row and at the free key that it had.
+    fn assert_free(&self, row: u32, key: u32) {
         assert!(self.db.prepared().is_empty());
         let mut other = self.begin();
-        self.update(&mut other, 2, 22, Value::Bytes(b"other"))
+        self.update(&mut other, row, 100 + row, Value::Bytes(b"other"))
             .unwrap();
-        self.insert(&mut other, 6, 60, "other").unwrap();
+        self.insert(&mut other, key, 100 + key, "other").unwrap();
         other.rollback().unwrap();
     }
 }

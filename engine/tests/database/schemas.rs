@@ -13,6 +13,12 @@ use crate::ascii::{Ascii, NO_CASE};
 
 pub type Row = Vec<OwnedValue>;
 
+/// What most tables here have as their key.
+pub const INT: ColumnType = ColumnType::Int {
+    bytes: 4,
+    signed: false,
+};
+
 pub fn options() -> Options {
     Options {
         pool_bytes: 1 << 20,
@@ -22,15 +28,21 @@ pub fn options() -> Options {
     }
 }
 
+/// Bytes that don't get smaller.
+pub fn noise(seed: u32, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(2_654_435_761) | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state as u8
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
 fn columns() -> Vec<Column> {
     vec![
-        Column::new(
-            "id",
-            ColumnType::Int {
-                bytes: 4,
-                signed: false,
-            },
-        ),
+        Column::new("id", INT),
         Column::new(
             "small",
             ColumnType::Int {

@@ -14,20 +14,16 @@ use peregrine::{
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::schemas::options;
+use crate::schemas::{options, INT};
 
 /// id; group, with an index; code, with a unique index; a filler, so that few rows make a leaf full.
 fn open(dir: &std::path::Path) -> (Database, Arc<Table>) {
     let db = Database::open(dir.join("db"), options()).unwrap();
-    let int = |name| {
-        let signed = false;
-        Column::new(name, ColumnType::Int { bytes: 4, signed })
-    };
     let schema = TableSchema {
         columns: vec![
-            int("id"),
-            int("group"),
-            int("code"),
+            Column::new("id", INT),
+            Column::new("group", INT),
+            Column::new("code", INT),
             Column::new("filler", ColumnType::VarBytes { max: 2000 }),
         ],
         primary: Some(Key::new(&[0])),

@@ -3,21 +3,17 @@
 use std::sync::Arc;
 
 use peregrine::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Index, Isolation, Key, RowLock, Seek,
-    Table, TableSchema, Transaction, Value,
+    Column, Cursor, CursorOptions, Database, Index, Isolation, Key, RowLock, Seek, Table,
+    TableSchema, Transaction, Value,
 };
 
-use crate::schemas::options;
+use crate::schemas::{options, INT};
 
 /// Rows 1 to 6; the second column, with an index, is ten times the first.
 fn queue(dir: &std::path::Path) -> (Database, Arc<Table>) {
     let db = Database::open(dir.join("db"), options()).unwrap();
-    let int = |name| {
-        let signed = false;
-        Column::new(name, ColumnType::Int { bytes: 4, signed })
-    };
     let schema = TableSchema {
-        columns: vec![int("id"), int("number")],
+        columns: vec![Column::new("id", INT), Column::new("number", INT)],
         primary: Some(Key::new(&[0])),
         indexes: vec![Index::new("number", &[1]).unique()],
         user: vec![],

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use peregrine::{Column, ColumnType, Database, Durability, Isolation, Key, Options, TableSchema};
 
+use crate::schemas::INT;
+
 /// Bytes of all files in the log's folder.
 fn log_bytes(dir: &Path) -> u64 {
     std::fs::read_dir(dir.join("log"))
@@ -41,13 +43,7 @@ fn the_log_shrinks_when_the_load_is_gone() {
     let db = Database::open(&dir, options).unwrap();
     let schema = TableSchema {
         columns: vec![
-            Column::new(
-                "id",
-                ColumnType::Int {
-                    bytes: 4,
-                    signed: false,
-                },
-            ),
+            Column::new("id", INT),
             Column::new("text", ColumnType::VarBytes { max: 100_000 }),
         ],
         primary: Some(Key::new(&[0])),

@@ -7,22 +7,15 @@ use peregrine::{
     RowLock, Seek, Table, TableSchema, Transaction, Value,
 };
 
-use crate::schemas::options;
-
-fn int() -> ColumnType {
-    ColumnType::Int {
-        bytes: 4,
-        signed: false,
-    }
-}
+use crate::schemas::{options, INT};
 
 /// id, a, b, text; unique a, plain b.
 fn schema() -> TableSchema {
     TableSchema {
         columns: vec![
-            Column::new("id", int()),
-            Column::new("a", int()).nullable(),
-            Column::new("b", int()),
+            Column::new("id", INT),
+            Column::new("a", INT).nullable(),
+            Column::new("b", INT),
             Column::new("text", ColumnType::Large { max: 1 << 24 }),
         ],
         primary: Some(Key::new(&[0])),
