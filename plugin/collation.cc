@@ -1,6 +1,7 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
 
 #include "collation.h"
+#include "../boundary/include/peregrine.h"
 
 #include <atomic>
 #include <memory>
@@ -282,7 +283,7 @@ extern "C" size_t peregrine_plugin_sort_key(uint32_t collation, const uint8_t *v
       break;
     case Form::kTable: {
       Buffer buffer(length);
-      if (buffer.failed()) return SIZE_MAX;
+      if (buffer.failed()) return PEREGRINE_NO_SORT_KEY_MEMORY;
       uchar *to = buffer.get();
       for (size_t i = 0; i < length; i++) to[i] = charset->sort_order[value[i]];
       write(to, length, 0);
@@ -290,7 +291,7 @@ extern "C" size_t peregrine_plugin_sort_key(uint32_t collation, const uint8_t *v
     }
     case Form::kBig5: {
       Buffer buffer(length);
-      if (buffer.failed()) return SIZE_MAX;
+      if (buffer.failed()) return PEREGRINE_NO_SORT_KEY_MEMORY;
       uchar *to = buffer.get();
       for (size_t i = 0; i < length; i++) {
         const char *at = reinterpret_cast<const char *>(value) + i;
@@ -308,7 +309,7 @@ extern "C" size_t peregrine_plugin_sort_key(uint32_t collation, const uint8_t *v
     case Form::kUnits: {
       size_t room = length * kWeightsPerByte + 16;
       Buffer buffer(room);
-      if (buffer.failed()) return SIZE_MAX;
+      if (buffer.failed()) return PEREGRINE_NO_SORT_KEY_MEMORY;
       for (uint level = 0; level < w->levels; level++) {
         size_t n = transform(charset, buffer.get(), room, value, length, w->level_flags[level]);
         write(buffer.get(), n, level);
@@ -327,7 +328,7 @@ extern "C" size_t peregrine_plugin_sort_key(uint32_t collation, const uint8_t *v
       if (w->pads) length = charset->lengthsp(reinterpret_cast<const char *>(value), length);
       size_t width = charset->strnxfrmlen(characters * charset->mbmaxlen);
       Buffer buffer(width);
-      if (buffer.failed()) return SIZE_MAX;
+      if (buffer.failed()) return PEREGRINE_NO_SORT_KEY_MEMORY;
       size_t n = charset->coll->strnxfrm(charset, buffer.get(), width,
                                          static_cast<uint>(characters), value, length,
                                          MY_STRXFRM_PAD_WITH_SPACE | MY_STRXFRM_PAD_TO_MAXLEN);

@@ -56,6 +56,16 @@ int server_error(int code, THD *thd, int end) {
         push_warning(thd, Sql_condition::WARN_LEVEL_WARN, ER_DISK_FULL,
                      last_error_text().c_ptr_safe());
       return ENOSPC;
+    case PEREGRINE_OUT_OF_MEMORY:
+      log_error("out of memory");
+      /* The server's own text says nothing of what the memory was for. */
+      if (thd)
+        push_warning(thd, Sql_condition::WARN_LEVEL_WARN, ER_OUT_OF_RESOURCES,
+                     last_error_text().c_ptr_safe());
+      return HA_ERR_OUT_OF_MEM;
+    case PEREGRINE_LOCK_TABLE_FULL:
+      if (thd) thd->mark_transaction_to_rollback(false);
+      return HA_ERR_LOCK_TABLE_FULL;
     case PEREGRINE_CORRUPT:
       /* No HA_ERR_CRASHED: its text names no page, and advises a repair that there is not. */
       log_error("corruption");
@@ -78,6 +88,9 @@ int report_error(int code, THD *thd, const char *table) {
   if (is_prefix(table, "./")) table += 2;
   if (error == ENOSPC)
     my_printf_error(ER_DISK_FULL, "Table %s: %s", MYF(0), table, last_error_text().c_ptr_safe());
+  else if (error == HA_ERR_OUT_OF_MEM)
+    my_printf_error(ER_OUT_OF_RESOURCES, "Table %s: %s", MYF(0), table,
+                    last_error_text().c_ptr_safe());
   else if (error > kFirstOwnError)
     my_printf_error(ER_GET_ERRMSG, "Table %s: %s", MYF(0), table, last_error_text().c_ptr_safe());
   return error;
@@ -85,7 +98,8 @@ int report_error(int code, THD *thd, const char *table) {
 
 int report_session_error(int code, THD *thd, uint number) {
   int error = server_error(code, thd);
-  if ((error == ENOSPC || error > kFirstOwnError) && thd && !thd->is_error())
+  const bool has_text = error == ENOSPC || error == HA_ERR_OUT_OF_MEM || error > kFirstOwnError;
+  if (has_text && thd && !thd->is_error())
     my_printf_error(number, "Peregrine: %s", MYF(0), last_error_text().c_ptr_safe());
   return error;
 }

@@ -51,7 +51,9 @@ typedef enum peregrine_code {
   PEREGRINE_LOCK_NOT_AVAILABLE = 19, /* locked, and the caller asked not to wait */
   PEREGRINE_ROW_CHANGED = 20, /* in use or changed by another, and the table's locking is
                                  optimistic: the statement must roll back */
-  PEREGRINE_TABLE_NEWER = 21  /* created, copied or truncated after the transaction's snapshot */
+  PEREGRINE_TABLE_NEWER = 21, /* created, copied or truncated after the transaction's snapshot */
+  PEREGRINE_OUT_OF_MEMORY = 22, /* no memory for a large value, row or log record */
+  PEREGRINE_LOCK_TABLE_FULL = 23 /* no memory for locks of further rows */
 } peregrine_code;
 
 /* Copies the text of this thread's last error, with an ending NUL, cut to `size` bytes. Returns
@@ -65,8 +67,10 @@ uint32_t peregrine_error_key(void);
 
 /* Appends the sort key of a string to a buffer: writes at most `capacity` bytes to `out` and
    returns the sort key's whole length; when that is more than `capacity`, the call is repeated
-   with a buffer large enough. Returns SIZE_MAX for an unknown collation. `prefix_chars` cuts the
-   value to that many characters first; UINT32_MAX takes it whole. */
+   with a buffer large enough. Returns SIZE_MAX for an unknown collation, and
+   PEREGRINE_NO_SORT_KEY_MEMORY where it has no memory to work in. `prefix_chars` cuts the value to
+   that many characters first; UINT32_MAX takes it whole. */
+#define PEREGRINE_NO_SORT_KEY_MEMORY (SIZE_MAX - 1)
 typedef size_t (*peregrine_sort_key)(uint32_t collation, const uint8_t *value, size_t length,
                                      uint32_t prefix_chars, uint8_t *out, size_t capacity);
 

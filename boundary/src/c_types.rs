@@ -52,6 +52,10 @@ pub enum Code {
     RowChanged = 20,
     /// The table was created, copied or truncated after the transaction's snapshot.
     TableNewer = 21,
+    /// The system gave no memory for something whose size comes from the data.
+    OutOfMemory = 22,
+    /// No memory is left for locks of further rows.
+    LockTableFull = 23,
 }
 
 /// `peregrine_sort_key`.

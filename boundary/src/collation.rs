@@ -4,6 +4,9 @@ use peregrine::{Collations, Error, Result};
 
 use crate::c_types::SortKey;
 
+/// `PEREGRINE_NO_SORT_KEY_MEMORY`.
+const NO_MEMORY: usize = usize::MAX - 1;
+
 /// Sort keys by the server's function.
 pub struct ServerCollations {
     sort_key: SortKey,
@@ -24,9 +27,14 @@ impl Collations for ServerCollations {
         prefix_chars: Option<u32>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let mut capacity = 2 * value.len() + 32;
+        // No character takes more than four bytes: of a long value the prefix alone counts.
+        let counts = prefix_chars.map_or(value.len(), |n| value.len().min(4 * n as usize));
+        let mut capacity = 2 * counts + 32;
         loop {
-            out.reserve(capacity);
+            out.try_reserve(capacity).map_err(|_| Error::OutOfMemory {
+                bytes: capacity,
+                what: "a sort key",
+            })?;
             let room = out.spare_capacity_mut();
             // SAFETY: `value` and `room` are valid for the lengths given, and the function writes
             // no more than that.
@@ -44,6 +52,12 @@ impl Collations for ServerCollations {
                 return Err(Error::Invalid(format!(
                     "unknown collation number {collation}"
                 )));
+            }
+            if length == NO_MEMORY {
+                return Err(Error::OutOfMemory {
+                    bytes: value.len(),
+                    what: "a sort key",
+                });
             }
             if length <= room.len() {
                 let total = out.len() + length;

@@ -46,6 +46,7 @@ impl From<Error> for Failure {
         let code = match &error {
             Error::Io { .. } => Code::Io,
             Error::NoSpace { .. } => Code::NoSpace,
+            Error::OutOfMemory { .. } => Code::OutOfMemory,
             Error::Corrupt { .. } => Code::Corrupt,
             Error::Format { .. } => Code::Format,
             Error::Stopped(_) => Code::Stopped,
@@ -53,6 +54,7 @@ impl From<Error> for Failure {
             Error::Duplicate { .. } => Code::Duplicate,
             Error::Deadlock => Code::Deadlock,
             Error::LockWaitTimeout => Code::LockTimeout,
+            Error::LockTableFull(_) => Code::LockTableFull,
             Error::LockNotAvailable => Code::LockNotAvailable,
             Error::TableNewerThanSnapshot(_) => Code::TableNewer,
             Error::WriteConflict => Code::Conflict,

@@ -29,6 +29,15 @@ pub enum Error {
         /// The file that could not grow.
         path: PathBuf,
     },
+    /// The system gave no memory for something whose size comes from the data. Nothing of the
+    /// operation remains; the transaction goes on.
+    #[error("no memory for {bytes} bytes of {what}")]
+    OutOfMemory {
+        /// Bytes asked for.
+        bytes: usize,
+        /// What they were for: "a large value", "a log record", …
+        what: &'static str,
+    },
     /// Bytes on disk are not what they must be.
     #[error("{} is corrupt at offset {offset}{}: {what}", file.display(), page.map(|p| format!(" (page {p})")).unwrap_or_default())]
     Corrupt {
@@ -67,6 +76,10 @@ pub enum Error {
     /// A row lock was not granted within the time limit.
     #[error("lock wait timed out")]
     LockWaitTimeout,
+    /// So many rows are locked without being changed that there is no memory for one more. Nothing of
+    /// the operation remains; the transaction goes on.
+    #[error("{0} rows are locked without being changed: a larger buffer pool allows more")]
+    LockTableFull(usize),
     /// A row lock is held by another transaction, and the caller asked not to wait.
     #[error("the row is locked by another transaction")]
     LockNotAvailable,

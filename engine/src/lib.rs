@@ -14,6 +14,7 @@ pub mod os;
 pub mod page;
 mod planted;
 mod recovery;
+mod room;
 pub mod row;
 pub mod settings;
 pub mod store;

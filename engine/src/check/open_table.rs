@@ -46,7 +46,7 @@ struct Check<'a> {
 /// What an error of a check means: a fault in the table, or that there is no more checking.
 fn fault(error: Error) -> Result<String> {
     match error {
-        Error::Interrupted | Error::Stopped(_) => Err(error),
+        Error::Interrupted | Error::Stopped(_) | Error::OutOfMemory { .. } => Err(error),
         _ => Ok(error.to_string()),
     }
 }
@@ -55,7 +55,8 @@ fn fault(error: Error) -> Result<String> {
 /// `interrupted` is asked at every page.
 ///
 /// # Errors
-/// [`Error::Interrupted`]; [`Error::Stopped`]; [`Error::NotFound`] for a table that is gone.
+/// [`Error::Interrupted`]; [`Error::Stopped`]; [`Error::OutOfMemory`]; [`Error::NotFound`] for a table
+/// that is gone.
 fn check(
     table: &Arc<Table>,
     txn: &mut Transaction,

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::ids::{Lsn, TableId, TxId};
 use crate::log::LogReader;
 use crate::recovery::{Aside, Ends, Meta};
+use crate::room;
 use crate::row::layout::Layout;
 use crate::row::payload::RowRef;
 use crate::txn::{Change, ChangeReader, KIND_CHANGES, KIND_COMMIT};
@@ -115,7 +116,10 @@ impl Changes {
             }
             for (key, row) in aside.changes {
                 let change = row.as_deref().map_or(Change::Delete, Change::Put);
-                self.row(table, &key, change);
+                if let Err(why) = self.row(table, &key, change) {
+                    let what = format!("a change of {}", unnamed(table));
+                    missing.push(Missing { what, why });
+                }
             }
         }
     }
@@ -149,7 +153,7 @@ impl Changes {
                     if ends.committed.contains(&txid) {
                         for change in changes {
                             let change = change?;
-                            self.row(change.table, change.key, change.change);
+                            self.row(change.table, change.key, change.change)?;
                         }
                     }
                 }
@@ -162,10 +166,10 @@ impl Changes {
         error.map_or(Ok(()), Err)
     }
 
-    fn row(&mut self, table: TableId, key: &[u8], change: Change<'_>) {
+    fn row(&mut self, table: TableId, key: &[u8], change: Change<'_>) -> Result<()> {
         let Some(entry) = self.tables.get_mut(&table) else {
             *self.lost.entry(table).or_default() += 1;
-            return;
+            return Ok(());
         };
         let row = entry.changes.rows.entry(key.to_vec()).or_default();
         match change {
@@ -178,11 +182,12 @@ impl Changes {
                     row.replaces = true;
                     row.puts.clear();
                 }
-                row.puts.push(payload.to_vec());
-                return;
+                row.puts.push(room::copy(payload, "a row of the log")?);
+                return Ok(());
             }
         }
         row.replaces = true;
+        Ok(())
     }
 
     fn definition(&mut self, record: DdlRecord) {

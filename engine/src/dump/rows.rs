@@ -9,6 +9,7 @@ use super::{Missing, RowVisitor};
 use crate::catalog::{Definition, TreeRoot};
 use crate::error::{Error, Result};
 use crate::ids::TxId;
+use crate::room;
 use crate::row::layout::Layout;
 use crate::row::payload::{self, Field, LargeRef, RowRef};
 use crate::row::OwnedValue;
@@ -239,6 +240,8 @@ impl Rows<'_> {
             ))
         };
         let mut bytes = Vec::new();
+        let want = usize::try_from(value.len).unwrap_or(usize::MAX);
+        room::reserve(&mut bytes, want, "a large value")?;
         for chunk in 0..large::chunks(value.len)? {
             let key = large::key(value.id, chunk);
             let found = self.nodes.find(tree.id, tree.root, &key)?;

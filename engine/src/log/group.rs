@@ -21,6 +21,7 @@ use super::segments::{Segments, Tail};
 use crate::error::{Error, Result};
 use crate::os::StopFlag;
 use crate::planted::{is_planted, PlantedFault};
+use crate::room;
 
 /// Buffered bytes beyond which an appender writes.
 const WRITE_AT: usize = 1 << 20;
@@ -180,6 +181,8 @@ impl Group {
             .iter()
             .fold(0, |crc, part| crc32c::crc32c_append(crc, part));
         let mut state = self.state_with_room(RECORD_HEADER + len)?;
+        let more = RECORD_HEADER + MARK_PAYLOAD + RECORD_HEADER + len;
+        room::reserve(&mut state.buffer, more, "a log record")?;
         state.begin_buffer();
         let header = Header {
             epoch: self.epoch,

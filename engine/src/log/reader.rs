@@ -9,6 +9,7 @@ use super::record::{
 use super::segments::Segments;
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
+use crate::room;
 
 /// Bytes read at a time.
 const READ: usize = 256 * 1024;
@@ -57,7 +58,10 @@ impl Window {
     fn get(&mut self, segments: &Segments, position: u64, len: usize) -> Result<&[u8]> {
         let end = self.start + self.bytes.len() as u64;
         if position < self.start || position + len as u64 > end {
-            self.bytes.resize(len.max(READ), 0);
+            let wanted = len.max(READ);
+            let more = wanted.saturating_sub(self.bytes.len());
+            room::reserve(&mut self.bytes, more, "a log record")?;
+            self.bytes.resize(wanted, 0);
             self.start = position;
             let found = segments.read(position, &mut self.bytes)?;
             self.bytes.truncate(found);
@@ -154,7 +158,7 @@ impl LogReader {
             start: Lsn(start),
             end: Lsn(end),
             kind: header.kind,
-            payload: payload.to_vec(),
+            payload: room::copy(payload, "a log record")?,
         }))
     }
 

@@ -26,6 +26,8 @@ const SPARE: &str = "spare-";
 /// Bytes written ahead with zeros where a segment was never written: a sync then finds the blocks
 /// allocated and their state on disk unchanged, which on ext4 halves its time.
 const AHEAD: u64 = 1 << 20;
+/// Most bytes of one write, whole blocks: so much the writer's own buffer takes.
+const PIECE: usize = 2 << 20;
 
 /// The segment files of a log's directory.
 #[derive(Debug)]
@@ -465,7 +467,7 @@ impl Tail {
                 self.written_before = segment_end;
             }
             let room = (segment_end - self.position) as usize;
-            let (now, later) = rest.split_at(rest.len().min(room));
+            let (now, later) = rest.split_at(rest.len().min(room).min(PIECE - self.block.len()));
             let start = self.position - self.block.len() as u64;
             let end = self.position + now.len() as u64;
 

@@ -17,6 +17,7 @@ use crate::catalog::DdlRecord;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TableId, TxId};
 use crate::os::{OpenMode, Os};
+use crate::room;
 use crate::table::registry::Registry;
 use crate::txn::Change;
 
@@ -177,7 +178,10 @@ impl AsideFiles {
     fn read(&self, table: TableId) -> Result<Aside> {
         let path = self.path(table);
         let file = self.os.open(&path, OpenMode::ReadOnly)?;
-        let mut bytes = vec![0; file.len()? as usize];
+        let len = usize::try_from(file.len()?).unwrap_or(usize::MAX);
+        let mut bytes = Vec::new();
+        room::reserve(&mut bytes, len, "a table set aside")?;
+        bytes.resize(len, 0);
         file.read_exact_at(&mut bytes, 0)?;
         Aside::decode(&path, self.database_id, &bytes)
     }
@@ -260,22 +264,25 @@ impl<'a> Asides<'a> {
     }
 
     /// Keeps a committed change of a table that is set aside; false for any other table.
-    pub fn keep(&mut self, table: TableId, key: &[u8], change: Change<'_>) -> bool {
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn keep(&mut self, table: TableId, key: &[u8], change: Change<'_>) -> Result<bool> {
         if self.before.contains_key(&table) {
-            return true;
+            return Ok(true);
         }
         if let Some(error) = self.lost.get(&table).cloned() {
             self.set_aside(table, &error);
         }
         let Some(aside) = self.now.get_mut(&table) else {
-            return false;
+            return Ok(false);
         };
         let row = match change {
-            Change::Put(row) => Some(row.to_vec()),
+            Change::Put(row) => Some(room::copy(row, "a row of a table set aside")?),
             Change::Delete => None,
         };
         aside.changes.push((key.to_vec(), row));
-        true
+        Ok(true)
     }
 
     /// Whether a change of definitions is of a table whose definition makes no sense.

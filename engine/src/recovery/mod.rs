@@ -117,14 +117,14 @@ fn replay_all(
                 for change in changes {
                     let change = change?;
                     replayed.changes += 1;
-                    if asides.keep(change.table, change.key, change.change) {
+                    if asides.keep(change.table, change.key, change.change)? {
                         continue;
                     }
                     match apply(tables, &mut last, &change) {
                         Err(error @ Error::Corrupt { .. }) => {
                             last = None;
                             asides.set_aside(change.table, &error);
-                            asides.keep(change.table, change.key, change.change);
+                            asides.keep(change.table, change.key, change.change)?;
                         }
                         applied => applied?,
                     }

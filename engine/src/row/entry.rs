@@ -16,6 +16,7 @@ use super::layout::{KeyLayout, Layout, PartForm, PartLayout};
 use super::value::Value;
 use super::varint;
 use crate::error::{Error, Result};
+use crate::room;
 
 /// Appends a row's entry to `key` and `payload`.
 pub(crate) fn encode(
@@ -43,6 +44,7 @@ pub(crate) fn encode(
             let weights = &key[at + usize::from(part.nullable)..];
             varint::put(weights.len() as u64, payload);
             if part.gives_back() {
+                room::reserve(payload, v.len(), "an index entry")?;
                 case_map::encode(v, weights, payload);
             }
         }

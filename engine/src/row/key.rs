@@ -13,6 +13,7 @@ use super::collation::Collations;
 use super::layout::{KeyLayout, PartForm, PartLayout};
 use super::value::Value;
 use crate::error::{Error, Result};
+use crate::ids::MAX_KEY;
 
 /// Bytes of a hidden row id in a key.
 pub(crate) const ROW_ID_LEN: usize = 6;
@@ -110,6 +111,12 @@ impl PartLayout {
             }
             (PartForm::Var, Value::Bytes(v)) => {
                 let cut = self.prefix.map_or(v.len(), |p| v.len().min(p as usize));
+                // Longer than any key: nothing of its length is put together first.
+                if cut > MAX_KEY {
+                    return Err(Error::TooLarge(format!(
+                        "an encoded key has at most {MAX_KEY} bytes, and a part of it {cut}"
+                    )));
+                }
                 put_var(&v[..cut], out);
             }
             (PartForm::Collated { collation }, Value::Bytes(v)) => {

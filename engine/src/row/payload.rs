@@ -20,6 +20,7 @@ use super::schema::ColumnType;
 use super::value::Value;
 use super::varint;
 use crate::error::{Error, Result};
+use crate::room;
 
 const WIDTH_MASK: u8 = 3;
 const HAS_NULLS: u8 = 4;
@@ -208,11 +209,14 @@ impl RowEncoder {
     }
 
     /// Appends the row as laid out.
-    pub fn write(&self, layout: &Layout, row: &[Value<'_>], out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing is appended then.
+    pub fn write(&self, layout: &Layout, row: &[Value<'_>], out: &mut Vec<u8>) -> Result<()> {
         let n = self.ends.len();
         let width = self.width();
         let any_outside = self.any_outside();
-        out.reserve(self.encoded_len());
+        room::reserve(out, self.encoded_len(), "a row")?;
         out.push(
             if width == 4 { 3 } else { width as u8 }
                 | if self.nulls { HAS_NULLS } else { 0 }
@@ -248,6 +252,7 @@ impl RowEncoder {
                 out.extend_from_slice(&bytes[..len]);
             }
         }
+        Ok(())
     }
 }
 

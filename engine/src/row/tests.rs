@@ -281,7 +281,7 @@ proptest! {
         }
         encoder.lay_out(&layout, &row).unwrap();
         let mut bytes = Vec::new();
-        encoder.write(&layout, &row, &mut bytes);
+        encoder.write(&layout, &row, &mut bytes).unwrap();
         prop_assert_eq!(bytes.len(), encoder.encoded_len());
         prop_assert_eq!(payload::outside_row(&bytes), None);
         let read = RowRef::new(&layout, &key, &bytes).unwrap();
@@ -306,7 +306,7 @@ proptest! {
         let mut encoder = RowEncoder::default();
         encoder.measure(&layout, &row).unwrap();
         let mut bytes = Vec::new();
-        encoder.write(&layout, &row, &mut bytes);
+        encoder.write(&layout, &row, &mut bytes).unwrap();
         let mut wider = schema.clone();
         wider.columns.push(Column {
             default: OwnedValue::Int(default),

@@ -9,6 +9,7 @@ use super::large;
 use super::open_table::TableTrees;
 use super::transaction::Transaction;
 use crate::error::Result;
+use crate::room;
 use crate::row::entry;
 use crate::tree::LeafHint;
 use crate::txn::ReadView;
@@ -19,6 +20,9 @@ const MOST: usize = 64;
 
 /// Rows whose leaves are found before the first of them is read.
 const LEAVES_AHEAD: usize = 16;
+
+/// What a batch keeps, for an error.
+const ROWS: &str = "rows read ahead";
 
 /// A piece of [`Batch::bytes`], or of [`Batch::rows`].
 type Span = (u32, u32);
@@ -160,6 +164,7 @@ impl Batch {
                     buffer.extend_from_slice(&self.rows[at..]);
                     large::bring_inside(trees, buffer)?;
                     self.rows.truncate(at);
+                    room::reserve(&mut self.rows, buffer.len(), ROWS)?;
                     self.rows.extend_from_slice(buffer);
                 }
                 self.items[item].row = Some((at as u32, self.rows.len() as u32));
@@ -183,6 +188,7 @@ impl Batch {
             let (lock, skip) = (options.lock, options.skip_locked);
             if txn.read_row(trees, &self.bytes[from..to], lock, skip, buffer)? {
                 let at = self.rows.len() as u32;
+                room::reserve(&mut self.rows, buffer.len(), ROWS)?;
                 self.rows.extend_from_slice(buffer);
                 self.items[item].row = Some((at, self.rows.len() as u32));
             }

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use super::open_table::{Table, TableTrees};
 use crate::error::{Error, Result};
 use crate::ids::TreeId;
+use crate::room;
 use crate::row::key::PrefixNeed;
 use crate::row::layout::Layout;
 use crate::row::payload::{self, Field, LargeRef, RowEncoder, RowRef};
@@ -155,29 +156,33 @@ pub(crate) fn free(tree: &Tree, value: LargeRef) -> Result<()> {
     Ok(())
 }
 
-/// Puts the first `limit` bytes of a value into `out`, after what is there.
-pub(crate) fn read(
+/// Shows the first `limit` bytes of a value in pieces, in order, until `look` says that it has seen
+/// enough, which is `false`.
+fn walk(
     trees: &TableTrees,
     value: LargeRef,
     limit: u64,
-    out: &mut Vec<u8>,
+    mut look: impl FnMut(&[u8]) -> bool,
 ) -> Result<()> {
     let tree = tree_of(trees)?;
     let want = value.len.min(limit);
-    let begin = out.len();
+    let mut got = 0;
     for chunk in 0..chunks(want)? {
-        let found = tree.read(&key(value.id, chunk), |record, _| -> Result<bool> {
+        let more = tree.read(&key(value.id, chunk), |record, _| -> Result<Option<bool>> {
             let Some(bytes) = record.map(live_payload).transpose()?.flatten() else {
-                return Ok(false);
+                return Ok(None);
             };
-            out.extend_from_slice(bytes);
-            Ok(true)
+            let left = usize::try_from(want - got).unwrap_or(usize::MAX);
+            let bytes = &bytes[..bytes.len().min(left)];
+            got += bytes.len() as u64;
+            Ok(Some(look(bytes)))
         })??;
-        if !found {
-            break;
+        match more {
+            Some(true) => {}
+            Some(false) => return Ok(()),
+            None => break,
         }
     }
-    let got = (out.len() - begin) as u64;
     if got < want {
         return Err(Error::Internal(format!(
             "large value {} of tree {} has {got} bytes instead of {}",
@@ -186,8 +191,43 @@ pub(crate) fn read(
             value.len
         )));
     }
-    out.truncate(begin + want as usize);
     Ok(())
+}
+
+/// Puts the first `limit` bytes of a value into `out`, after what is there.
+pub(crate) fn read(
+    trees: &TableTrees,
+    value: LargeRef,
+    limit: u64,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let want = value.len.min(limit);
+    chunks(want)?;
+    let want = usize::try_from(want).unwrap_or(usize::MAX);
+    room::reserve(out, want, "a large value")?;
+    walk(trees, value, limit, |bytes| {
+        out.extend_from_slice(bytes);
+        true
+    })
+}
+
+/// Reads all of a value, for who wants to know that it can be read.
+pub(crate) fn pass_over(trees: &TableTrees, value: LargeRef) -> Result<()> {
+    walk(trees, value, u64::MAX, |_| true)
+}
+
+/// Whether a value is these bytes.
+pub(crate) fn is(trees: &TableTrees, value: LargeRef, bytes: &[u8]) -> Result<bool> {
+    let mut rest = bytes;
+    let mut same = value.len == bytes.len() as u64;
+    if same {
+        walk(trees, value, u64::MAX, |piece| {
+            same = rest.starts_with(piece);
+            rest = rest.get(piece.len()..).unwrap_or(&[]);
+            same
+        })?;
+    }
+    Ok(same)
 }
 
 /// When a payload is of a row that stands outside as a whole, replaces it by the row's own.

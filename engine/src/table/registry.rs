@@ -365,10 +365,10 @@ impl Trees for Registry {
         }
         match previous {
             None => redo.delete(table.id(), key),
-            Some(payload) if trees.large.is_none() => redo.put(table.id(), key, &[payload]),
+            Some(payload) if trees.large.is_none() => redo.put(table.id(), key, &[payload])?,
             Some(payload) => {
                 let whole = whole_row(&table, &trees, key, payload)?;
-                redo.put(table.id(), key, &[&whole]);
+                redo.put(table.id(), key, &[&whole])?;
             }
         }
         Ok(())
@@ -385,6 +385,6 @@ fn whole_row(table: &Table, trees: &TableTrees, key: &[u8], stored: &[u8]) -> Re
     let mut encoder = RowEncoder::default();
     encoder.measure(&table.layout, &values)?;
     let mut out = Vec::new();
-    encoder.write(&table.layout, &values, &mut out);
+    encoder.write(&table.layout, &values, &mut out)?;
     Ok(out)
 }

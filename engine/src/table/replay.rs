@@ -125,7 +125,7 @@ pub(crate) fn apply_put(table: &Table, key: &[u8], redo: &[u8]) -> Result<()> {
         encoder.lay_out(layout, &row)?;
     }
     let mut stored = Vec::new();
-    encoder.write(layout, &row, &mut stored);
+    encoder.write(layout, &row, &mut stored)?;
     if stored.len() > MAX_PAYLOAD {
         let at = large::write_settled(table, &trees, &stored)?;
         stored.clear();

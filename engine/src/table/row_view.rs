@@ -4,6 +4,7 @@ use super::large;
 use super::open_table::Table;
 use super::walk::Walk;
 use crate::error::{Error, Result};
+use crate::room;
 use crate::row::entry::EntryRef;
 use crate::row::payload::{Field, RowRef};
 use crate::row::Value;
@@ -63,8 +64,8 @@ impl<'a> RowView<'a> {
     /// false for NULL.
     ///
     /// # Errors
-    /// As [`RowView::get`], and those of reading pages; `Error::Invalid` when it is no bytes
-    /// column.
+    /// As [`RowView::get`], and those of reading pages; [`Error::OutOfMemory`]; `Error::Invalid`
+    /// when it is no bytes column.
     pub fn get_large(&self, column: usize, out: &mut Vec<u8>) -> Result<bool> {
         out.clear();
         let field = match &self.bytes {
@@ -74,7 +75,10 @@ impl<'a> RowView<'a> {
         match field {
             Field::Outside(value) => large::read(&self.table.trees.load(), value, u64::MAX, out)?,
             Field::Value(Value::Null) => return Ok(false),
-            Field::Value(Value::Bytes(bytes)) => out.extend_from_slice(bytes),
+            Field::Value(Value::Bytes(bytes)) => {
+                room::reserve(out, bytes.len(), "a value")?;
+                out.extend_from_slice(bytes);
+            }
             Field::Value(_) => {
                 return Err(Error::Invalid(format!(
                     "column {} has no bytes: its type is {:?}",
@@ -91,12 +95,12 @@ impl<'a> RowView<'a> {
     /// # Errors
     /// As [`RowView::get_large`].
     pub fn to_values(&self) -> Result<Vec<crate::OwnedValue>> {
-        let mut buffer = Vec::new();
         (0..self.table.schema().columns.len())
             .map(|column| match self.get(column)? {
                 Value::OutOfRow(_) => {
-                    self.get_large(column, &mut buffer)?;
-                    Ok(crate::OwnedValue::Bytes(buffer.clone()))
+                    let mut bytes = Vec::new();
+                    self.get_large(column, &mut bytes)?;
+                    Ok(crate::OwnedValue::Bytes(bytes))
                 }
                 value => Ok(value.to_owned()),
             })

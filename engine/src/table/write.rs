@@ -14,6 +14,7 @@ use super::large;
 use super::open_table::{check_key, Table, TableTrees};
 use super::transaction::Transaction;
 use crate::error::{Error, Result};
+use crate::room;
 use crate::row::entry;
 use crate::row::layout::KeyLayout;
 use crate::row::payload::{self, Field, LargeRef, RowEncoder, RowRef};
@@ -261,13 +262,14 @@ impl Transaction {
         }
         let trees = table.trees.load();
         if s.encoder.encoded_len() <= large::IN_ROW_LIMIT {
-            write_payload(table, row, s);
+            write_payload(table, row, s)?;
             return self.attempt(table, &trees, |op| op.insert(row, s));
         }
         let start = self.inner.savepoint();
         let result = self
             .place(table, &trees, row, None, s)
             .and_then(|_| self.attempt(table, &trees, |op| op.insert(row, s)));
+        room::give_back(&mut s.redo);
         if result.is_err() {
             self.inner.rollback_to(&start)?;
         }
@@ -286,6 +288,7 @@ impl Transaction {
         if trees.large.is_some() || keeps() {
             let start = self.inner.savepoint();
             let result = self.update_from_old(table, &trees, old_key, row, s);
+            room::give_back(&mut s.redo);
             if result.is_err() {
                 self.inner.rollback_to(&start)?;
             }
@@ -298,7 +301,7 @@ impl Transaction {
         } else {
             table.new_clustered_key(row, &mut s.key)?;
         }
-        write_payload(table, row, s);
+        write_payload(table, row, s)?;
         self.attempt(table, &trees, |op| {
             if s.key == old_key {
                 op.update(row, None, &[], s)
@@ -377,16 +380,13 @@ impl Transaction {
         new: &[Value<'_>],
         keep: &mut [Option<LargeRef>],
     ) -> Result<()> {
-        let mut bytes = Vec::new();
         for reference in old.references() {
             let (column, at) = reference?;
             let Some(&Value::Bytes(value)) = new.get(column) else {
                 continue;
             };
             if keep[column].is_none() && at.len == value.len() as u64 {
-                bytes.clear();
-                large::read(trees, at, u64::MAX, &mut bytes)?;
-                if bytes == value {
+                if large::is(trees, at, value)? {
                     keep[column] = Some(at);
                 }
             }
@@ -414,7 +414,7 @@ impl Transaction {
         }
         s.encoder.lay_out(layout, row)?;
         s.redo.clear();
-        s.encoder.write(layout, row, &mut s.redo);
+        s.encoder.write(layout, row, &mut s.redo)?;
         if let Some(keep) = keep {
             s.encoder.outside.copy_from_slice(keep);
             s.encoder.lay_out(layout, row)?;
@@ -430,7 +430,7 @@ impl Transaction {
             s.encoder.lay_out(layout, row)?;
         }
         s.payload.clear();
-        s.encoder.write(layout, row, &mut s.payload);
+        s.encoder.write(layout, row, &mut s.payload)?;
         if s.payload.len() > MAX_PAYLOAD {
             let system = &self.shared.system;
             let at = large::write(&mut self.inner, system, table, trees, &s.payload)?;
@@ -454,8 +454,8 @@ fn with_kept<'a>(given: &[Value<'a>], old: &[Value<'a>]) -> Row<'a> {
 }
 
 /// Fills `s.payload` with a measured row that has nothing outside.
-fn write_payload(table: &Table, row: &[Value<'_>], s: &mut Scratch) {
+fn write_payload(table: &Table, row: &[Value<'_>], s: &mut Scratch) -> Result<()> {
     s.redo.clear();
     s.payload.clear();
-    s.encoder.write(&table.layout, row, &mut s.payload);
+    s.encoder.write(&table.layout, row, &mut s.payload)
 }

@@ -36,7 +36,7 @@ impl Transaction {
         key: &[u8],
         payload: &[&[u8]],
     ) -> Result<()> {
-        self.redo.put(table, key, payload);
+        self.redo.put(table, key, payload)?;
         self.append_full_part(inside)
     }
 

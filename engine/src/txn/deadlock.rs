@@ -134,10 +134,12 @@ mod tests {
 
     #[test]
     fn a_ring_is_found_by_its_last_waiter_and_costs_the_least_work() {
-        let locks = LockTable::default();
+        let locks = LockTable::new(1 << 24);
         let ring = people(5);
         for (i, who) in ring.iter().enumerate() {
-            assert!(locks.try_lock(row(i as u8), &name(i as u8), who, LockMode::Exclusive));
+            assert!(locks
+                .try_lock(row(i as u8), &name(i as u8), who, LockMode::Exclusive)
+                .unwrap());
             who.set_work(10 + i as u64);
         }
         for (i, who) in ring.iter().enumerate().take(4) {
@@ -154,10 +156,12 @@ mod tests {
 
     #[test]
     fn two_shared_holders_that_want_more_are_a_deadlock() {
-        let locks = LockTable::default();
+        let locks = LockTable::new(1 << 24);
         let two = people(2);
         for who in &two {
-            assert!(locks.try_lock(row(1), &name(1), who, LockMode::Shared));
+            assert!(locks
+                .try_lock(row(1), &name(1), who, LockMode::Shared)
+                .unwrap());
         }
         wait(&locks, 1, &two[0]);
         assert!(find_victim(&locks, &two[0]).is_none());
@@ -168,9 +172,11 @@ mod tests {
 
     #[test]
     fn a_long_queue_is_no_deadlock() {
-        let locks = LockTable::default();
+        let locks = LockTable::new(1 << 24);
         let many = people(500);
-        assert!(locks.try_lock(row(1), &name(1), &many[0], LockMode::Exclusive));
+        assert!(locks
+            .try_lock(row(1), &name(1), &many[0], LockMode::Exclusive)
+            .unwrap());
         for who in &many[1..] {
             wait(&locks, 1, who);
             assert!(find_victim(&locks, who).is_none());

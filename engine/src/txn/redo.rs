@@ -18,11 +18,15 @@
 
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};
+use crate::room;
 
 /// Log record kind: changes of a transaction that is still running.
 pub const KIND_CHANGES: u8 = 1;
 /// Log record kind: a transaction's remaining changes, and its commit.
 pub const KIND_COMMIT: u8 = 2;
+
+/// Most bytes of a change beside its key and its payload.
+const HEAD: usize = 1 + 5 + 10 + 10;
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
@@ -55,13 +59,18 @@ pub struct RedoBuffer {
 
 impl RedoBuffer {
     /// Adds "the row of `key` is now `payload`" (parts are joined; large values included).
-    pub fn put(&mut self, table: TableId, key: &[u8], payload: &[&[u8]]) {
-        self.begin(PUT, table, key);
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing is added then.
+    pub fn put(&mut self, table: TableId, key: &[u8], payload: &[&[u8]]) -> Result<()> {
         let len: usize = payload.iter().map(|part| part.len()).sum();
+        room::reserve(&mut self.bytes, HEAD + key.len() + len, "the redo of a row")?;
+        self.begin(PUT, table, key);
         put_varint(&mut self.bytes, len as u64);
         for part in payload {
             self.bytes.extend_from_slice(part);
         }
+        Ok(())
     }
 
     /// Adds "the row of `key` is gone".
@@ -201,7 +210,7 @@ mod tests {
             let mut redo = RedoBuffer::default();
             for (table, key, payload) in &changes {
                 match payload {
-                    Some((a, b)) => redo.put(TableId(*table), key, &[a, b]),
+                    Some((a, b)) => redo.put(TableId(*table), key, &[a, b]).unwrap(),
                     None => redo.delete(TableId(*table), key),
                 }
             }

@@ -124,13 +124,9 @@ impl Transaction {
                 }
                 Ok(keeps_restored(&system, self.txid, &header))
             };
-            let taken = take_back(&trees, self.txid, &record, &keeps, &refresh);
-            match taken {
-                // Another has overwritten it, which only a test build allows: that stays.
-                Err(Error::Internal(_)) if system.breaks(BrokenRule::OverwriteUncommitted) => {}
-                taken => taken?,
-            }
             if extent == (Extent::Part { logged: true }) {
+                // Before the change is taken back, for this can fail: for want of memory, or of a page.
+                // Tried again it is logged twice, which comes to the same.
                 let previous = match record.kind {
                     Kind::Absent => Some(None),
                     Kind::Previous => Some(live_payload(record.value)?),
@@ -139,6 +135,12 @@ impl Transaction {
                 if let Some(previous) = previous {
                     trees.compensate(record.tree, record.key, previous, &mut self.redo)?;
                 }
+            }
+            let taken = take_back(&trees, self.txid, &record, &keeps, &refresh);
+            match taken {
+                // Another has overwritten it, which only a test build allows: that stays.
+                Err(Error::Internal(_)) if system.breaks(BrokenRule::OverwriteUncommitted) => {}
+                taken => taken?,
             }
             // From here on the change is undone, also when the log has no room for a part now.
             self.undo_head = record.previous;

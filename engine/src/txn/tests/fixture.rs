@@ -61,7 +61,7 @@ impl Trees for TestTrees {
     ) -> Result<()> {
         let table = crate::ids::TableId(tree.0);
         match previous {
-            Some(payload) => redo.put(table, key, &[payload]),
+            Some(payload) => redo.put(table, key, &[payload])?,
             None => redo.delete(table, key),
         }
         Ok(())

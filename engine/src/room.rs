@@ -1,0 +1,49 @@
+//! Memory whose size the data decide: a long value, a record of the log, a row. Where the system
+//! gives none, that is an error of the statement, and not the end of the process.
+
+use crate::error::{Error, Result};
+
+/// Bytes from which on a buffer is made just as long as it must be, and given back after use:
+/// whoever keeps buffers from row to row keeps none beyond this.
+const LARGE: usize = 64 << 10;
+
+/// Makes room for `more` elements behind those of `out`, for `what`.
+///
+/// # Errors
+/// [`Error::OutOfMemory`]; `out` is as it was.
+#[inline]
+pub(crate) fn reserve<T>(out: &mut Vec<T>, more: usize, what: &'static str) -> Result<()> {
+    if more <= out.capacity() - out.len() {
+        return Ok(());
+    }
+    grow(out, more, what)
+}
+
+fn grow<T>(out: &mut Vec<T>, more: usize, what: &'static str) -> Result<()> {
+    let bytes = more.saturating_mul(size_of::<T>());
+    let grown = if bytes < LARGE {
+        out.try_reserve(more)
+    } else {
+        out.try_reserve_exact(more)
+    };
+    grown.map_err(|_| Error::OutOfMemory { bytes, what })
+}
+
+/// A copy of `bytes`, which are `what`.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub(crate) fn copy(bytes: &[u8], what: &'static str) -> Result<Vec<u8>> {
+    let mut copy = Vec::new();
+    reserve(&mut copy, bytes.len(), what)?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
+}
+
+/// Empties a buffer that is kept for later; one that has grown large gives its memory back.
+pub(crate) fn give_back(buffer: &mut Vec<u8>) {
+    buffer.clear();
+    if buffer.capacity() > LARGE {
+        *buffer = Vec::new();
+    }
+}
