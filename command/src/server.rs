@@ -50,6 +50,7 @@ fn start(arguments: &StartArguments) -> Result<ExitCode> {
             load: arguments.load.clone(),
             arguments: arguments.options.clone(),
             environment: Vec::new(),
+            memory_limit: None,
         },
     )?;
     println!(

@@ -11,7 +11,7 @@ use super::durability::{
 use super::measuring::{ReportArguments, RunArguments};
 use super::strain::{
     CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
-    LargeTransactionArguments, RecoveryTimeArguments,
+    LargeTransactionArguments, MemoryArguments, RecoveryTimeArguments,
 };
 use super::transactions::{BankArguments, BehaviourArguments, HistoriesArguments};
 use super::values::bytes;
@@ -60,6 +60,9 @@ pub enum BenchAction {
     LargeTransaction(LargeTransactionArguments),
     /// A reader's snapshot held open while writers update the same rows again and again.
     HeldSnapshot(HeldSnapshotArguments),
+    /// A mixed load on a server whose memory has a hard limit: not killed, every answer right, and what
+    /// there is no memory for an error of its statement.
+    Memory(MemoryArguments),
     /// Checkpoint after checkpoint beside writers at full load: how long their transactions take, and
     /// whose the pauses are. One line a target; exit status 1 when the engine made them pause.
     CheckpointStalls(CheckpointStallsArguments),

@@ -32,7 +32,7 @@ pub use self::measuring::{ReportArguments, RunArguments};
 pub use self::server::{ServerAction, ServerPlace, SqlArguments, StartArguments};
 pub use self::strain::{
     CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
-    LargeTransactionArguments, RecoveryTimeArguments,
+    LargeTransactionArguments, MemoryArguments, RecoveryTimeArguments,
 };
 pub use self::transactions::{BankArguments, BehaviourArguments, HistoriesArguments};
 

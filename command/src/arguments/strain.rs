@@ -1,5 +1,5 @@
-//! `peregrine bench contention`, `large-transaction`, `held-snapshot`, `checkpoint-stalls` and
-//! `recovery-time`: the engine under strain.
+//! `peregrine bench contention`, `large-transaction`, `held-snapshot`, `memory`,
+//! `checkpoint-stalls` and `recovery-time`: the engine under strain.
 
 use clap::Args;
 
@@ -74,6 +74,24 @@ pub struct HeldSnapshotArguments {
     /// seconds.
     #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
     pub patience: f64,
+    /// The server.
+    #[command(flatten)]
+    pub host: HostArguments,
+}
+
+/// How much memory the server may take, and for how long it must do with it.
+#[derive(Debug, Args)]
+pub struct MemoryArguments {
+    /// How long, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "3600", value_parser = seconds)]
+    pub duration: f64,
+    /// The limit, e.g. 384M [default: what the server takes alone, one and a half times the cache, and
+    /// 160M].
+    #[arg(long, value_parser = bytes)]
+    pub limit: Option<u64>,
+    /// Seed of all random choices.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
     /// The server.
     #[command(flatten)]
     pub host: HostArguments,

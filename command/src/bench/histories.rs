@@ -102,6 +102,7 @@ fn server(arguments: &HistoriesArguments, engine: Engine, request: &Request) -> 
         dir: new_directory(None::<&Path>, &target.join("bench"), &purpose)?,
         server_options: arguments.options.clone(),
         environment: Vec::new(),
+        memory_limit: None,
     })?;
     let mut on_server = Server::new(hosted, engine, request.level, arguments.prepare.clone())?;
     let name = format!("{} in the server", engine.title());

@@ -1,10 +1,11 @@
 //! The private server that a command of `peregrine bench` runs on.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use peregrine_suite::error::Result;
 use peregrine_suite::server::installation::{find_plugin, target_directory};
-use peregrine_suite::server::Installation;
+use peregrine_suite::server::{Installation, MemoryLimit};
 use peregrine_suite::target::hosted::{Hosted, Place};
 use peregrine_suite::target::settings::Settings;
 use peregrine_suite::target::Engine;
@@ -17,6 +18,28 @@ use crate::arguments::HostArguments;
 /// # Errors
 /// When there is no MariaDB or plug-in, or the server does not start.
 pub fn start(
+    arguments: &HostArguments,
+    engines: &[Engine],
+    most_threads: u32,
+    purpose: &str,
+    server_options: Vec<String>,
+) -> Result<Hosted> {
+    start_within(
+        None,
+        arguments,
+        engines,
+        most_threads,
+        purpose,
+        server_options,
+    )
+}
+
+/// As [`start`], with a limit on the server's memory.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_within(
+    memory_limit: Option<Arc<MemoryLimit>>,
     arguments: &HostArguments,
     engines: &[Engine],
     most_threads: u32,
@@ -42,5 +65,6 @@ pub fn start(
         dir: new_directory(None::<&Path>, &target.join("bench"), purpose)?,
         server_options,
         environment: Vec::new(),
+        memory_limit,
     })
 }

@@ -8,6 +8,7 @@ mod crash;
 mod fuzz;
 mod histories;
 mod host;
+mod memory;
 mod report;
 mod run;
 mod simulated;
@@ -33,6 +34,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Contention(arguments) => strain::contention(arguments),
         BenchAction::LargeTransaction(arguments) => strain::large_transaction(arguments),
         BenchAction::HeldSnapshot(arguments) => strain::held_snapshot(arguments),
+        BenchAction::Memory(arguments) => memory::run(arguments),
         BenchAction::CheckpointStalls(arguments) => checkpoints::stalls(arguments),
         BenchAction::RecoveryTime(arguments) => checkpoints::recovery_time(arguments),
         BenchAction::Crash(arguments) => crash::run(arguments),

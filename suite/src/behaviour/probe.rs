@@ -67,6 +67,7 @@ pub fn run(request: &Request, mut told: impl FnMut(&str)) -> Result<Findings> {
         dir: request.dir.clone(),
         server_options: request.server_options.clone(),
         environment: Vec::new(),
+        memory_limit: None,
     })?;
     let mut connection = server.connect(None)?;
     hosted::run_all(&mut connection, &[format!("CREATE DATABASE {SCHEMA}")])?;

@@ -263,6 +263,7 @@ impl Rounds<'_> {
                     .collect(),
                 arguments,
                 environment: Vec::new(),
+                memory_limit: None,
             },
         )
     }

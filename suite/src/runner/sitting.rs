@@ -401,6 +401,7 @@ impl<'a> SandboxHost<'a> {
                 load: load.map(str::to_owned).collect(),
                 arguments,
                 environment: Vec::new(),
+                memory_limit: None,
             },
         )?);
         Ok(())

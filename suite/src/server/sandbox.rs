@@ -8,12 +8,14 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use super::installation::Installation;
+use super::memory_limit::MemoryLimit;
 use super::process::Process;
 use super::socket;
 use crate::error::{PathContext, Result, SuiteError};
@@ -41,6 +43,8 @@ pub struct StartOptions {
     pub arguments: Vec<String>,
     /// Variables of the environment that the server gets beside this program's own.
     pub environment: Vec<(String, String)>,
+    /// A limit on the server's memory.
+    pub memory_limit: Option<Arc<MemoryLimit>>,
 }
 
 /// A running server.
@@ -212,14 +216,26 @@ impl Sandbox {
             .process_group(0)
             .spawn()
             .at("cannot run", &installation.server)?;
-        self.wait_until_up(child, socket)
+        self.wait_until_up(child, socket, options.memory_limit.as_deref())
     }
 
-    fn wait_until_up(&self, mut child: Child, socket: PathBuf) -> Result<Running> {
+    fn wait_until_up(
+        &self,
+        mut child: Child,
+        socket: PathBuf,
+        limit: Option<&MemoryLimit>,
+    ) -> Result<Running> {
         let pid = i32::try_from(child.id()).unwrap_or(0);
         let begun = Instant::now();
         let process = Process::with_id(pid);
         if let Some(process) = process {
+            // At once, before it has taken much.
+            if let Err(error) = limit.map_or(Ok(()), |limit| limit.apply(process)) {
+                // This function's own child, not yet waited for.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(error);
+            }
             self.write_state(&State {
                 process,
                 socket: socket.clone(),

@@ -1,12 +1,14 @@
 //! Engines under strain: many sessions at one row, a ring of sessions that wait for each other, a
 //! transaction larger than the cache, a snapshot held while others write, checkpoints and kills under
-//! full write load.
+//! full write load, and a mixed load within a hard limit on memory.
 
 pub mod checkpoint_stalls;
 pub mod held_snapshot;
 pub mod hot_row;
 pub mod large_transaction;
 pub mod machine_pauses;
+pub mod memory;
+mod memory_load;
 pub mod recovery_time;
 pub mod ring;
 pub mod size;

@@ -2,6 +2,7 @@
 //! own, asked, killed and started again where that is the purpose, and stopped whatever happens.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use mysql::prelude::Queryable;
 
@@ -10,7 +11,7 @@ use super::settings::Settings;
 use super::Engine;
 use crate::error::{PathContext, Result, StatementContext, SuiteError};
 use crate::server::process::Process;
-use crate::server::{Installation, Running, Sandbox, StartOptions};
+use crate::server::{Installation, MemoryLimit, Running, Sandbox, StartOptions};
 
 /// Where a server is to run, and with what.
 #[derive(Debug, Clone)]
@@ -27,6 +28,8 @@ pub struct Place {
     pub server_options: Vec<String>,
     /// Variables of the environment that the server gets beside its own.
     pub environment: Vec<(String, String)>,
+    /// A limit on the server's memory.
+    pub memory_limit: Option<Arc<MemoryLimit>>,
 }
 
 /// A server that runs; dropped, it is stopped.
@@ -81,6 +84,7 @@ impl Hosted {
                     load: load.map(str::to_owned).collect(),
                     arguments,
                     environment: self.place.environment.clone(),
+                    memory_limit: self.place.memory_limit.clone(),
                 },
             )?,
         );

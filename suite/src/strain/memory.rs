@@ -1,0 +1,312 @@
+//! A mixed load on a server whose memory has a hard limit: it is not killed, its answers are right,
+//! and what it has no memory for is an error of the statement.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use mysql::prelude::Queryable;
+
+use super::memory_load::{Role, Session, Sizes, Trouble, SCHEMA};
+use super::size::resident_bytes;
+use crate::error::{Result, SuiteError};
+use crate::normal::queries::Dice;
+use crate::runner::interrupt;
+use crate::server::MemoryLimit;
+use crate::target::hosted::{self, Hosted};
+
+/// Errors with which a statement may end here: a lock not granted, a deadlock, no memory (for the
+/// statement, for sorting, for locks), a statement ended at the end of the test.
+const ALLOWED: [u16; 9] = [1205, 1213, 1020, 1412, 1037, 1038, 1041, 1206, 1317];
+
+/// How often the server's memory is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Sizes and times.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// How long.
+    pub duration: Duration,
+    /// Of all random choices.
+    pub seed: u64,
+    /// What the server takes without the engine, in bytes.
+    pub bare: u64,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// Seconds of load.
+    pub seconds: f64,
+    /// The engine's cache, in bytes.
+    pub cache_bytes: u64,
+    /// What the server takes without the engine, in bytes.
+    pub bare: u64,
+    /// The limit, in bytes.
+    pub limit: u64,
+    /// Of what kind it was.
+    pub limit_kind: &'static str,
+    /// The server's peak resident memory, in bytes.
+    pub peak: u64,
+    /// At the end.
+    pub last: u64,
+    /// Processes killed for the limit.
+    pub kills: u64,
+    /// Statements of all sessions.
+    pub statements: u64,
+    /// Whole rounds of each role: points, long values, sorts, large, definitions, snapshot.
+    pub rounds: [u64; 6],
+    /// Errors by number.
+    pub errors: BTreeMap<u16, u64>,
+    /// What should not have been.
+    pub faults: Vec<String>,
+}
+
+impl Outcome {
+    /// Whether the server lived, within the limit, and everything was right. A run in which a role has
+    /// not had a round proves nothing of it.
+    #[must_use]
+    pub fn held(&self) -> bool {
+        self.kills == 0
+            && self.faults.is_empty()
+            && self.peak <= self.limit
+            && self.rounds.iter().all(|rounds| *rounds > 0)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mb = |bytes: u64| bytes >> 20;
+        let [points, values, sorts, large, definitions, snapshots] = self.rounds;
+        let errors: Vec<String> = self
+            .errors
+            .iter()
+            .map(|(code, count)| format!("{count} of {code}"))
+            .collect();
+        write!(
+            f,
+            "{}: Peregrine, cache of {} MB, {:.0} s of mixed load: peak memory {} MB of {} MB ({}; the server alone \
+             takes {} MB), {} MB at the end, {} kills; {} statements: {points} rounds of points, {values} of long \
+             values, {sorts} of sorts and scans, {large} of large transactions, {definitions} of definitions, \
+             {snapshots} of snapshots; errors: {}; {} faults",
+            if self.held() { "held" } else { "NOT HELD" },
+            mb(self.cache_bytes),
+            self.seconds,
+            mb(self.peak),
+            mb(self.limit),
+            self.limit_kind,
+            mb(self.bare),
+            mb(self.last),
+            self.kills,
+            self.statements,
+            if errors.is_empty() {
+                "none".to_owned()
+            } else {
+                errors.join(", ")
+            },
+            self.faults.len(),
+        )
+    }
+}
+
+/// What the sessions share.
+#[derive(Default)]
+struct Shared {
+    over: AtomicBool,
+    statements: AtomicU64,
+    rounds: [AtomicU64; 6],
+    errors: Mutex<BTreeMap<u16, u64>>,
+    faults: Mutex<Vec<String>>,
+}
+
+impl Shared {
+    fn stops(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    fn fault(&self, text: String) {
+        if let Ok(mut faults) = self.faults.lock() {
+            faults.push(text);
+        }
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    fn count(&self, code: u16) {
+        if let Ok(mut errors) = self.errors.lock() {
+            *errors.entry(code).or_default() += 1;
+        }
+    }
+
+    /// Counts an error; false when there is no going on.
+    fn trouble(&self, role: Role, trouble: Trouble) -> bool {
+        match trouble {
+            Trouble::Sql(mysql::Error::MySqlError(error)) if ALLOWED.contains(&error.code) => {
+                self.count(error.code);
+                true
+            }
+            other => {
+                self.fault(format!("{role:?}: {other}"));
+                false
+            }
+        }
+    }
+}
+
+/// Runs the load on a server that has just been started within `limit`.
+///
+/// # Errors
+/// When the server refuses the tables; [`SuiteError::Interrupted`].
+pub fn run(
+    server: &Hosted,
+    limit: &MemoryLimit,
+    request: &Request,
+    mut told: impl FnMut(&str),
+) -> Result<Outcome> {
+    interrupt::flag();
+    let cache_bytes = server.settings().cache_bytes;
+    let sizes = Sizes::for_cache(cache_bytes);
+    told("filling the tables");
+    hosted::run_all(&mut server.connect(None)?, &sizes.tables())?;
+    let mut sessions = Vec::new();
+    for (number, role) in (0_u64..).zip(Role::SESSIONS) {
+        sessions.push(Session {
+            connection: server.connect(Some(SCHEMA))?,
+            role,
+            dice: Dice::new(request.seed, number),
+            sizes,
+            statements: 0,
+            refused: Vec::new(),
+            hold_s: (request.duration.as_secs_f64() / 10.0).min(60.0),
+        });
+    }
+    let shared = Shared::default();
+    let begun = Instant::now();
+    let ended = std::thread::scope(|scope| {
+        let shared = &shared;
+        for session in sessions {
+            scope.spawn(move || work(session, shared));
+        }
+        let watched = watch(server, limit, request, shared, &mut told);
+        shared.over.store(true, Ordering::Relaxed);
+        watched
+    });
+    ended?;
+    let mut outcome = Outcome {
+        seconds: begun.elapsed().as_secs_f64(),
+        cache_bytes,
+        bare: request.bare,
+        limit: limit.bytes,
+        limit_kind: limit.kind(),
+        ..Outcome::default()
+    };
+    if server.process()?.is_alive() {
+        told("a last look at everything");
+        let mut last = Session {
+            connection: server.connect(Some(SCHEMA))?,
+            role: Role::Sorts,
+            dice: Dice::new(request.seed, u64::MAX),
+            sizes,
+            statements: 0,
+            refused: Vec::new(),
+            hold_s: 0.0,
+        };
+        if let Err(trouble) = last.final_look() {
+            shared.fault(format!("at the end: {trouble}"));
+        }
+        let process = server.process()?;
+        outcome.peak = process.peak_resident_bytes().unwrap_or(0);
+        outcome.last = resident_bytes(process).unwrap_or(0);
+    } else {
+        shared.fault("the server has ended".to_owned());
+    }
+    outcome.kills = limit.kills();
+    outcome.statements = shared.statements.load(Ordering::Relaxed);
+    outcome.rounds = std::array::from_fn(|role| shared.rounds[role].load(Ordering::Relaxed));
+    outcome.errors = shared.errors.into_inner().unwrap_or_default();
+    outcome.faults = shared.faults.into_inner().unwrap_or_default();
+    Ok(outcome)
+}
+
+/// One session's rounds, until the test is over. Every session does at least one.
+fn work(mut session: Session, shared: &Shared) {
+    let stop = || shared.stops();
+    let mut first = true;
+    while first || !stop() {
+        let before = session.statements;
+        let result = session.round(&stop);
+        shared
+            .statements
+            .fetch_add(session.statements - before, Ordering::Relaxed);
+        for code in session.refused.drain(..) {
+            shared.count(code);
+        }
+        match result {
+            Ok(()) => {
+                first = false;
+                shared.rounds[place(session.role)].fetch_add(1, Ordering::Relaxed);
+            }
+            Err(trouble) => {
+                if !shared.trouble(session.role, trouble) {
+                    return;
+                }
+                // What it had begun.
+                if let Err(error) = session.connection.query_drop("ROLLBACK") {
+                    return shared.fault(format!("{:?}: ROLLBACK: {error}", session.role));
+                }
+            }
+        }
+        if shared.faults.lock().is_ok_and(|faults| !faults.is_empty()) {
+            return;
+        }
+    }
+}
+
+fn place(role: Role) -> usize {
+    match role {
+        Role::Points => 0,
+        Role::LongValues => 1,
+        Role::Sorts => 2,
+        Role::Large => 3,
+        Role::Definitions => 4,
+        Role::Snapshot => 5,
+    }
+}
+
+/// Waits for the end of the time, and tells the server's memory now and then.
+fn watch(
+    server: &Hosted,
+    limit: &MemoryLimit,
+    request: &Request,
+    shared: &Shared,
+    told: &mut dyn FnMut(&str),
+) -> Result<()> {
+    let begun = Instant::now();
+    let between = Duration::from_secs(10).max(request.duration / 60);
+    let mut next = between;
+    while begun.elapsed() < request.duration && !shared.stops() {
+        if interrupt::requested() {
+            return Err(SuiteError::Interrupted);
+        }
+        std::thread::sleep(LOOK);
+        let process = server.process()?;
+        if !process.is_alive() {
+            shared.fault("the server has ended".to_owned());
+            break;
+        }
+        if begun.elapsed() >= next {
+            next += between;
+            let resident = resident_bytes(process).unwrap_or(0);
+            told(&format!(
+                "{:.0} s: {} MB resident, peak {} MB of {} MB; {} statements",
+                begun.elapsed().as_secs_f64(),
+                resident >> 20,
+                process.peak_resident_bytes().unwrap_or(0) >> 20,
+                limit.bytes >> 20,
+                shared.statements.load(Ordering::Relaxed)
+            ));
+        }
+    }
+    Ok(())
+}
