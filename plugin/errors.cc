@@ -63,9 +63,6 @@ int server_error(int code, THD *thd, int end) {
         push_warning(thd, Sql_condition::WARN_LEVEL_WARN, ER_OUT_OF_RESOURCES,
                      last_error_text().c_ptr_safe());
       return HA_ERR_OUT_OF_MEM;
-    case PEREGRINE_LOCK_TABLE_FULL:
-      if (thd) thd->mark_transaction_to_rollback(false);
-      return HA_ERR_LOCK_TABLE_FULL;
     case PEREGRINE_CORRUPT:
       /* No HA_ERR_CRASHED: its text names no page, and advises a repair that there is not. */
       log_error("corruption");

@@ -52,8 +52,7 @@ typedef enum peregrine_code {
   PEREGRINE_ROW_CHANGED = 20, /* in use or changed by another, and the table's locking is
                                  optimistic: the statement must roll back */
   PEREGRINE_TABLE_NEWER = 21, /* created, copied or truncated after the transaction's snapshot */
-  PEREGRINE_OUT_OF_MEMORY = 22, /* no memory for a large value, row or log record */
-  PEREGRINE_LOCK_TABLE_FULL = 23 /* no memory for locks of further rows */
+  PEREGRINE_OUT_OF_MEMORY = 22 /* no memory for a large value, row or log record */
 } peregrine_code;
 
 /* Copies the text of this thread's last error, with an ending NUL, cut to `size` bytes. Returns

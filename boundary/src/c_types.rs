@@ -54,8 +54,6 @@ pub enum Code {
     TableNewer = 21,
     /// The system gave no memory for something whose size comes from the data.
     OutOfMemory = 22,
-    /// No memory is left for locks of further rows.
-    LockTableFull = 23,
 }
 
 /// `peregrine_sort_key`.

@@ -54,7 +54,6 @@ impl From<Error> for Failure {
             Error::Duplicate { .. } => Code::Duplicate,
             Error::Deadlock => Code::Deadlock,
             Error::LockWaitTimeout => Code::LockTimeout,
-            Error::LockTableFull(_) => Code::LockTableFull,
             Error::LockNotAvailable => Code::LockNotAvailable,
             Error::TableNewerThanSnapshot(_) => Code::TableNewer,
             Error::WriteConflict => Code::Conflict,

@@ -76,10 +76,6 @@ pub enum Error {
     /// A row lock was not granted within the time limit.
     #[error("lock wait timed out")]
     LockWaitTimeout,
-    /// So many rows are locked without being changed that there is no memory for one more. Nothing of
-    /// the operation remains; the transaction goes on.
-    #[error("{0} rows are locked without being changed: a larger buffer pool allows more")]
-    LockTableFull(usize),
     /// A row lock is held by another transaction, and the caller asked not to wait.
     #[error("the row is locked by another transaction")]
     LockNotAvailable,

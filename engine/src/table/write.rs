@@ -385,10 +385,11 @@ impl Transaction {
             let Some(&Value::Bytes(value)) = new.get(column) else {
                 continue;
             };
-            if keep[column].is_none() && at.len == value.len() as u64 {
-                if large::is(trees, at, value)? {
-                    keep[column] = Some(at);
-                }
+            if keep[column].is_none()
+                && at.len == value.len() as u64
+                && large::is(trees, at, value)?
+            {
+                keep[column] = Some(at);
             }
         }
         Ok(())

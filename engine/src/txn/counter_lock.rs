@@ -33,10 +33,7 @@ impl Transaction {
         let system = self.system.clone();
         loop {
             let me = self.participant();
-            if system
-                .locks()
-                .try_lock(row, &name, me, LockMode::Exclusive)?
-            {
+            if system.locks().try_lock(row, &name, me, LockMode::Exclusive) {
                 return Ok(());
             }
             self.wait(&Conflict::with_holders(counter, &[], LockMode::Exclusive))?;

@@ -21,13 +21,9 @@ use smallvec::SmallVec;
 
 use super::participant::{Parker, Participant, WaitState};
 use super::row_name::RowName;
-use crate::error::{Error, Result};
 use crate::ids::TreeId;
 
 const SHARDS: usize = 256;
-/// Bytes that the lock of a row takes, in this table, which may be half empty, and in the list of its
-/// holder.
-const ENTRY_BYTES: usize = 240;
 
 /// Strength of a row lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,9 +107,6 @@ struct Shard {
 /// See the module's text.
 pub(super) struct LockTable {
     shards: Box<[CachePadded<Shard>]>,
-    /// Entries of a shard beyond which no lock makes another. Rows spread evenly over the shards, so
-    /// that no count of all of them is needed.
-    shard_limit: usize,
 }
 
 /// What came of asking for a place in a queue.
@@ -125,15 +118,15 @@ pub(super) enum Enqueued {
     Waiting,
 }
 
-impl LockTable {
-    /// A table whose locks may take so many bytes beside a few for those who wait.
-    pub fn new(bytes: usize) -> Self {
+impl Default for LockTable {
+    fn default() -> Self {
         LockTable {
             shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
-            shard_limit: bytes / ENTRY_BYTES / SHARDS,
         }
     }
+}
 
+impl LockTable {
     fn shard(&self, row: Row) -> &Shard {
         // Bits that neither the map's buckets (the low ones) nor its tags (the high ones) use.
         &self.shards[(row.0 >> 32) as usize % SHARDS]
@@ -141,49 +134,38 @@ impl LockTable {
 
     /// Locks a row where nothing is in the way. Called with the row's leaf latched shared, after
     /// the record was seen to have no other running writer.
-    ///
-    /// # Errors
-    /// [`Error::LockTableFull`].
     pub fn try_lock(
         &self,
         row: Row,
         name: &RowName,
         who: &Arc<Participant>,
         mode: LockMode,
-    ) -> Result<bool> {
+    ) -> bool {
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
-        let count = rows.len();
-        let queue = match rows.entry(row) {
-            MapEntry::Occupied(occupied) => occupied.into_mut(),
-            MapEntry::Vacant(_) if count >= self.shard_limit => {
-                drop(rows);
-                return Err(Error::LockTableFull(self.len()));
-            }
-            MapEntry::Vacant(vacant) => {
-                shard.count.fetch_add(1, Ordering::Relaxed);
-                vacant.insert(Queue::new(name))
-            }
-        };
+        let queue = rows.entry(row).or_insert_with(|| {
+            shard.count.fetch_add(1, Ordering::Relaxed);
+            Queue::new(name)
+        });
         if let Some(own) = queue.position(who) {
             if queue.holders[own].mode == mode || mode == LockMode::Shared {
-                return Ok(true);
+                return true;
             }
             if queue.holders.len() > 1 {
-                return Ok(false);
+                return false;
             }
             queue.holders[own].mode = mode;
-            return Ok(true);
+            return true;
         }
         if !queue.waiters.is_empty() || !queue.compatible(who, mode) {
-            return Ok(false);
+            return false;
         }
         who.add_row(row);
         queue.holders.push(Holder {
             who: who.clone(),
             mode,
         });
-        Ok(true)
+        true
     }
 
     /// Whether no other transaction holds or awaits the row. Called by a writer with the row's
@@ -525,31 +507,25 @@ impl Queue {
 mod tests {
     use super::*;
 
-    const ENOUGH: usize = 1 << 24;
-
     fn name() -> RowName {
         RowName::new(TreeId(1), b"k")
     }
 
     #[test]
     fn an_upgrade_whose_hindrance_has_gone_does_not_queue() {
-        let locks = LockTable::new(ENOUGH);
+        let locks = LockTable::default();
         let row = Row::new(TreeId(1), b"k");
         let [a, b, c] = [(); 3].map(|()| Participant::new(Default::default()));
-        assert!(locks.try_lock(row, &name(), &a, LockMode::Shared).unwrap());
-        assert!(locks.try_lock(row, &name(), &b, LockMode::Shared).unwrap());
+        assert!(locks.try_lock(row, &name(), &a, LockMode::Shared));
+        assert!(locks.try_lock(row, &name(), &b, LockMode::Shared));
         let queued = locks.enqueue(row, &name(), &c, LockMode::Exclusive, None);
         assert_eq!(queued, Enqueued::Waiting);
-        assert!(!locks
-            .try_lock(row, &name(), &a, LockMode::Exclusive)
-            .unwrap());
+        assert!(!locks.try_lock(row, &name(), &a, LockMode::Exclusive));
         locks.release(row, &b);
         // Nobody would wake it: it is the only holder.
         let queued = locks.enqueue(row, &name(), &a, LockMode::Exclusive, None);
         assert_eq!(queued, Enqueued::Retry);
-        assert!(locks
-            .try_lock(row, &name(), &a, LockMode::Exclusive)
-            .unwrap());
+        assert!(locks.try_lock(row, &name(), &a, LockMode::Exclusive));
         locks.release(row, &a);
         assert_eq!(c.parker.state(), WaitState::Granted);
     }
@@ -557,13 +533,11 @@ mod tests {
     /// Else it would wait behind one that waits for it, and no walk over holders would find that.
     #[test]
     fn who_becomes_a_holder_while_it_waits_goes_first() {
-        let locks = LockTable::new(ENOUGH);
+        let locks = LockTable::default();
         let row = Row::new(TreeId(1), b"k");
         let name = RowName::new(TreeId(1), b"k");
         let [holder, early, ranged, late] = [(); 4].map(|()| Participant::new(Default::default()));
-        assert!(locks
-            .try_lock(row, &name, &holder, LockMode::Exclusive)
-            .unwrap());
+        assert!(locks.try_lock(row, &name, &holder, LockMode::Exclusive));
         for who in [&early, &ranged] {
             locks.enqueue(row, &name, who, LockMode::Exclusive, None);
         }
@@ -581,12 +555,12 @@ mod tests {
 
     #[test]
     fn a_reader_does_not_pass_a_waiting_writer() {
-        let locks = LockTable::new(ENOUGH);
+        let locks = LockTable::default();
         let row = Row::new(TreeId(1), b"k");
         let [a, b, c] = [(); 3].map(|()| Participant::new(Default::default()));
-        assert!(locks.try_lock(row, &name(), &a, LockMode::Shared).unwrap());
+        assert!(locks.try_lock(row, &name(), &a, LockMode::Shared));
         locks.enqueue(row, &name(), &b, LockMode::Exclusive, None);
-        assert!(!locks.try_lock(row, &name(), &c, LockMode::Shared).unwrap());
+        assert!(!locks.try_lock(row, &name(), &c, LockMode::Shared));
         let queued = locks.enqueue(row, &name(), &c, LockMode::Shared, None);
         assert_eq!(queued, Enqueued::Waiting);
         // The writer gives up: the reader behind it is granted beside the first.
@@ -596,28 +570,12 @@ mod tests {
 
     #[test]
     fn who_waits_for_a_writer_that_has_ended_tries_again() {
-        let locks = LockTable::new(ENOUGH);
+        let locks = LockTable::default();
         let row = Row::new(TreeId(1), b"k");
         let [a, b] = [(); 2].map(|()| Participant::new(Default::default()));
         assert!(a.take_rows().is_empty());
         let queued = locks.enqueue(row, &name(), &b, LockMode::Exclusive, Some(&a));
         assert_eq!(queued, Enqueued::Retry);
         assert_eq!(locks.len(), 0);
-    }
-
-    #[test]
-    fn a_full_table_locks_no_further_row_until_one_is_given_up() {
-        let locks = LockTable::new(2 * SHARDS * ENTRY_BYTES);
-        let who = Participant::new(Default::default());
-        let lock = |n: u64| locks.try_lock(Row(n), &name(), &who, LockMode::Exclusive);
-        assert!(lock(1).unwrap() && lock(2).unwrap());
-        assert!(matches!(lock(3), Err(Error::LockTableFull(2))));
-        assert!(
-            lock(2).unwrap(),
-            "a row that is locked already takes no memory"
-        );
-        assert!(lock(1 << 32).unwrap(), "another shard");
-        locks.release(Row(1), &who);
-        assert!(lock(3).unwrap());
     }
 }

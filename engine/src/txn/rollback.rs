@@ -124,9 +124,9 @@ impl Transaction {
                 }
                 Ok(keeps_restored(&system, self.txid, &header))
             };
+            let logged = self.redo.len();
             if extent == (Extent::Part { logged: true }) {
                 // Before the change is taken back, for this can fail: for want of memory, or of a page.
-                // Tried again it is logged twice, which comes to the same.
                 let previous = match record.kind {
                     Kind::Absent => Some(None),
                     Kind::Previous => Some(live_payload(record.value)?),
@@ -140,7 +140,12 @@ impl Transaction {
             match taken {
                 // Another has overwritten it, which only a test build allows: that stays.
                 Err(Error::Internal(_)) if system.breaks(BrokenRule::OverwriteUncommitted) => {}
-                taken => taken?,
+                Err(error) => {
+                    // The change stands as before, and who commits now commits it.
+                    self.redo.truncate(logged);
+                    return Err(error);
+                }
+                Ok(()) => {}
             }
             // From here on the change is undone, also when the log has no room for a part now.
             self.undo_head = record.previous;

@@ -20,7 +20,7 @@ use super::snapshot::SnapshotRegistry;
 use super::transaction::Transaction;
 use super::undo_stream::UndoStreams;
 use crate::error::{Error, Result};
-use crate::ids::{Csn, TreeId, TxId, PAGE_SIZE};
+use crate::ids::{Csn, TreeId, TxId};
 use crate::log::Log;
 use crate::page::{LeafSettle, Pool};
 use crate::settings::{Durability, Isolation};
@@ -149,10 +149,6 @@ pub struct System {
     pub(super) latest_deadlock: LatestDeadlock,
 }
 
-/// Memory that locks of rows which are not changed may take: half as much as the pool, and at least
-/// this (16 MiB).
-const LEAST_LOCK_BYTES: usize = 16 << 20;
-
 const DURABILITIES: [Durability; 3] = [
     Durability::SyncAtCommit,
     Durability::WriteAtCommit,
@@ -170,8 +166,6 @@ fn place_of(durability: Durability) -> usize {
 impl System {
     /// A system for a new or a just opened database; `durability` is what commits wait for.
     pub fn new(pool: Arc<Pool>, log: Arc<Log>, durability: Durability) -> Arc<System> {
-        let pool_bytes = pool.stats().frames as usize * PAGE_SIZE;
-        let lock_bytes = (pool_bytes / 2).max(LEAST_LOCK_BYTES);
         Arc::new(System {
             pool,
             log,
@@ -180,7 +174,7 @@ impl System {
             trees: OnceLock::new(),
             order: Arc::new(CommitOrder::new(TxId(1))),
             snapshots: SnapshotRegistry::new(),
-            locks: LockTable::new(lock_bytes),
+            locks: LockTable::default(),
             ranges: RangeTable::default(),
             queueing: RwLock::new(()),
             streams: UndoStreams::default(),

@@ -110,7 +110,7 @@ impl Transaction {
     /// Locks a row if that needs no waiting. The lock stays until the transaction ends.
     ///
     /// # Errors
-    /// I/O errors; [`Error::LockTableFull`]; [`Error::Internal`] for damaged records.
+    /// I/O errors; [`Error::Internal`] for damaged records.
     pub fn try_lock_row(&mut self, tree: &Tree, key: &[u8], mode: LockMode) -> Result<LockRow> {
         let view = self.snapshot_to_respect();
         let own = self.txid;
@@ -149,7 +149,7 @@ impl Transaction {
             }
             // Under the leaf's latch: a writer that comes later finds this lock.
             let name = RowName::new(tree.id(), key);
-            Ok(if system.locks().try_lock(row, &name, participant, mode)? {
+            Ok(if system.locks().try_lock(row, &name, participant, mode) {
                 LockRow::Done
             } else {
                 LockRow::Conflict(Conflict::with_holders(tree.id(), key, mode))
