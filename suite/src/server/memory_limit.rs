@@ -2,7 +2,7 @@
 //!
 //! Best a control group of its own, whose limit the kernel enforces by killing: what counts is the
 //! memory that is there, of which the file system's cache is given up first. Where none can be made,
-//! a limit on the process's address space, which makes allocations fail instead.
+//! a limit on the memory that the process may write to, which makes allocations fail instead.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ enum Kind {
     First(PathBuf),
     /// One of the second.
     Second(PathBuf),
-    AddressSpace,
+    Data,
 }
 
 impl MemoryLimit {
@@ -39,7 +39,7 @@ impl MemoryLimit {
         let kind = first_version(bytes)
             .map(Kind::First)
             .or_else(|| second_version(bytes).map(Kind::Second))
-            .unwrap_or(Kind::AddressSpace);
+            .unwrap_or(Kind::Data);
         Self { bytes, kind }
     }
 
@@ -53,12 +53,12 @@ impl MemoryLimit {
                 let file = dir.join("cgroup.procs");
                 fs::write(&file, process.pid.to_string()).at("cannot write", &file)
             }
-            Kind::AddressSpace => {
+            Kind::Data => {
                 let limit = Rlimit {
                     current: Some(self.bytes),
                     maximum: Some(self.bytes),
                 };
-                prlimit(Pid::from_raw(process.pid), Resource::As, limit)
+                prlimit(Pid::from_raw(process.pid), Resource::Data, limit)
                     .map(drop)
                     .map_err(|error| {
                         SuiteError::Server(format!("no limit on the server's memory: {error}"))
@@ -72,8 +72,8 @@ impl MemoryLimit {
     pub fn kind(&self) -> &'static str {
         match self.kind {
             Kind::First(_) | Kind::Second(_) => "control group",
-            Kind::AddressSpace => {
-                "address space only: no control group could be made, which needs rights"
+            Kind::Data => {
+                "of data segments only: no control group could be made, which needs rights"
             }
         }
     }
@@ -84,7 +84,7 @@ impl MemoryLimit {
         let (dir, file) = match &self.kind {
             Kind::First(dir) => (dir, "memory.oom_control"),
             Kind::Second(dir) => (dir, "memory.events"),
-            Kind::AddressSpace => return 0,
+            Kind::Data => return 0,
         };
         let text = fs::read_to_string(dir.join(file)).unwrap_or_default();
         let kills = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
