@@ -28,7 +28,7 @@ plugin: library mariadb ## compile the plug-in into target/plugin
 	@if [ -e target/mariadb/current/env ]; then $(MAKE) -f setup/plugin.mk; \
 	else echo "No MariaDB here: going on without the plug-in, with the embedded engine."; fi
 
-test: unit mtr compare sessions ## every test: library, plug-in, comparison with InnoDB, sessions that meet
+test: unit mtr compare sessions workloads ## every test: library, plug-in, comparison with InnoDB, sessions that meet, workloads
 
 unit: mariadb
 	cargo test --workspace
@@ -45,6 +45,13 @@ sessions: plugin ## short slices of long proofs: anomalies, histories, bank, mem
 		target/release/peregrine bench histories --target server --duration 4 --window 1000 --crash-every 3 && \
 		target/release/peregrine bench bank --duration 10 --kill-every 4 && \
 		target/release/peregrine bench memory --duration 6 --cache 16M; \
+	else echo "No MariaDB here: going on without servers."; fi
+
+workloads: plugin ## every shipped workload at a small size for a moment: right answers on InnoDB, MyISAM and Peregrine
+	@if [ -e target/mariadb/current/env ]; then rm -rf target/workloads-slice && \
+		target/release/peregrine bench run --workload all --engines innodb,myisam,peregrine --threads 3 --cache 64M \
+			--set rows=2000 --set t1_rows=3000 --set t2_rows=2000 \
+			--warm-up 0 --run-time 0.1 --runs 1 --out target/workloads-slice; \
 	else echo "No MariaDB here: going on without servers."; fi
 
 engines-funcs: plugin ## MariaDB's suite engines/funcs with Peregrine as the default engine
@@ -94,4 +101,4 @@ clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken
 
-.PHONY: help bench build library mariadb plugin test unit mtr compare sessions engines-funcs lint format verify-flight verify-transactions verify-durability crash io-errors damage catch-broken catch-planted clean corruption fuzz
+.PHONY: help bench build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-durability crash io-errors damage catch-broken catch-planted clean corruption fuzz

@@ -33,6 +33,21 @@ fn unknown_names_are_answered_with_the_known_ones() {
         &["READ_ALL", "READ_PK_POINT", "READ_FTS"],
     );
     refused(
+        &["bench", "run", "--workload", "olpt"],
+        &["olpt", "normal", "join", "oltp", "all", ".toml"],
+    );
+    refused(
+        &[
+            "bench",
+            "run",
+            "--set",
+            "raws=3",
+            "--workload",
+            "normal,join",
+        ],
+        &["raws", "rows", "t1_rows"],
+    );
+    refused(
         &["bench", "run", "--profile", "slow"],
         &["slow", "quick", "standard", "paper"],
     );
@@ -65,6 +80,8 @@ fn values_out_of_range_are_refused() {
     refused(&["bench", "run", "--threads", "0"], &["--threads", "1"]);
     refused(&["bench", "run", "--threads", "x"], &["--threads"]);
     refused(&["bench", "run", "--rows", "0"], &["--rows"]);
+    refused(&["bench", "run", "--set", "rows"], &["--set", "rows=1000"]);
+    refused(&["bench", "run", "--runs", "0"], &["--runs"]);
     refused(&["bench", "run", "--cache", "lots"], &["--cache", "128M"]);
     refused(&["bench", "run", "--cache", "99999999999G"], &["--cache"]);
     refused(&["bench", "run", "--run-time=-1"], &["seconds"]);
@@ -130,5 +147,33 @@ fn reports_and_resumptions_need_results() {
     refused(
         &["bench", "run", "--resume", "--out", "nothing-here"],
         &["nothing-here"],
+    );
+}
+
+#[test]
+fn workload_files_are_checked_with_line_and_column() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let right = "name = 'one'\nabout = 'a table'\nrun = 'each'\n\
+                 [[table]]\nname = 't'\nrows = 5\ncolumns = [{ name = 'id', type = 'int', value = 'row' }]\n\
+                 [[transaction]]\nname = 'count'\nsql = 'SELECT count(*) FROM t'\n";
+    let write = |name: &str, text: &str| {
+        std::fs::write(dir.path().join(name), text).expect("written");
+    };
+    write("right.toml", right);
+    write("wrong.toml", &right.replace("'row'", "'raw'"));
+    peregrine(&dir)
+        .args(["bench", "check", "right.toml"])
+        .assert()
+        .success()
+        .stdout(contains("workload one is right"));
+    peregrine(&dir)
+        .args(["bench", "check", "right.toml", "wrong.toml"])
+        .assert()
+        .code(1)
+        .stderr(contains("wrong.toml:7:50: unknown name 'raw'"));
+    refused(&["bench", "check", "nowhere.toml"], &["nowhere.toml"]);
+    refused(
+        &["bench", "run", "--workload", "nowhere.toml"],
+        &["nowhere.toml"],
     );
 }

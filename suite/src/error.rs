@@ -54,6 +54,10 @@ pub enum SuiteError {
     #[error("{0}")]
     Usage(String),
 
+    /// A workload file is wrong: a line for each problem, with its place.
+    #[error("{0}")]
+    Workload(String),
+
     /// A results file cannot be understood.
     #[error("{path}, line {line}: {problem}")]
     Results {
@@ -72,6 +76,20 @@ pub enum SuiteError {
     /// The run was interrupted by the user.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl SuiteError {
+    /// The server's number of the error, if a server said it.
+    #[must_use]
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Sql { source, .. } => match source.as_ref() {
+                mysql::Error::MySqlError(error) => Some(error.code),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// The result of the suite's operations.

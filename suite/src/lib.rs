@@ -1,8 +1,9 @@
-//! The measuring suite behind `peregrine bench`: a private server, the workload with its right
+//! The measuring suite behind `peregrine bench`: a private server, workloads with their right
 //! answers, a closed-loop load generator, results, and the report.
 //!
 //! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`strain`], [`corruption`], [`fuzz`]
-//! and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`normal`] → [`server`] and [`target`] → [`error`].
+//! and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`workload`] → [`normal`] → [`server`] and
+//! [`target`] → [`error`] and [`dice`].
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
@@ -10,6 +11,7 @@ pub mod bank;
 pub mod behaviour;
 pub mod corruption;
 pub mod crash;
+pub mod dice;
 pub mod error;
 pub mod fuzz;
 pub mod histories;
@@ -21,3 +23,4 @@ pub mod server;
 pub mod simulated;
 pub mod strain;
 pub mod target;
+pub mod workload;

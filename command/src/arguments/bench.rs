@@ -8,7 +8,7 @@ use super::durability::{
     CorruptionArguments, CrashArguments, CrashWriterArguments, DamageArguments, FuzzArguments,
     IoErrorsArguments, PowerLossArguments,
 };
-use super::measuring::{ReportArguments, RunArguments};
+use super::measuring::{ReportArguments, RunArguments, WorkloadArguments};
 use super::strain::{
     CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
     LargeTransactionArguments, MemoryArguments, RecoveryTimeArguments,
@@ -19,8 +19,10 @@ use super::values::bytes;
 /// What the benchmark can do.
 #[derive(Debug, Subcommand)]
 pub enum BenchAction {
-    /// Loads table `normal` into each engine and measures the thirteen queries.
+    /// Loads the tables of workloads into each engine and measures their transactions.
     Run(Box<RunArguments>),
+    /// Says what is wrong with workload files, with line and column; exit status 1 when something is.
+    Check(WorkloadArguments),
     /// Makes one offline HTML page of the results in one or more directories.
     Report(ReportArguments),
     /// Kills the server, or a process with the library, (kill -9) again and again while threads write;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::values::{bytes, seconds};
+use super::values::{bytes, parameter, seconds};
 
 /// What to measure. Lists are separated by commas.
 #[derive(Debug, Args)]
@@ -13,19 +13,30 @@ pub struct RunArguments {
     /// times) [default: quick].
     #[arg(long)]
     pub profile: Option<String>,
+    /// Workloads: normal, join, oltp, all of them (all), or files of your own whose names end in .toml.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAME",
+        default_value = "normal"
+    )]
+    pub workload: Vec<String>,
+    /// A parameter of the workloads, such as rows=1000000; may be repeated.
+    #[arg(long, value_name = "NAME=NUMBER", value_parser = parameter)]
+    pub set: Vec<(String, i64)>,
     /// Engines to compare: innodb, myisam, aria, myrocks, peregrine [default: all].
     #[arg(long, value_delimiter = ',')]
     pub engines: Vec<String>,
-    /// Queries to run, by their published names [default: all thirteen].
+    /// Queries or transactions to run, by their names [default: all of the workloads].
     #[arg(long, value_delimiter = ',')]
     pub queries: Vec<String>,
     /// The thread ladder [default: the profile's].
     #[arg(long, value_delimiter = ',')]
     pub threads: Vec<u32>,
-    /// Rows of the table [default: 1000000].
-    #[arg(long)]
-    pub rows: Option<u32>,
-    /// Seed of the table and of the queries' parameters.
+    /// The same as --set rows=NUMBER.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
+    pub rows: Option<i64>,
+    /// Seed of the tables and of the queries' parameters.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Size of each engine's cache, e.g. 128M or 1G [default: 1G].
@@ -56,7 +67,7 @@ pub struct RunArguments {
     /// Go on with an interrupted run where it stopped, under its settings.
     #[arg(long)]
     pub resume: bool,
-    /// Keep the server's directory (with the data) after a complete run.
+    /// Keep the servers' directories (with the data) after a complete run.
     #[arg(long)]
     pub keep_data: bool,
     /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
@@ -76,4 +87,12 @@ pub struct ReportArguments {
     /// The page to write [default: report.html in the first directory].
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+}
+
+/// Which workload files to check.
+#[derive(Debug, Args)]
+pub struct WorkloadArguments {
+    /// Workload files; docs/workloads.md tells their form.
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
 }

@@ -8,7 +8,7 @@
 //! | `transactions.rs` | what sessions see of each other |
 //! | `durability.rs` | kills, loss of power, faults, damage, hostile input |
 //! | `strain.rs` | load, large transactions, pauses, the time of recovery |
-//! | `values.rs` | sizes and times |
+//! | `values.rs` | sizes, times, parameters |
 
 mod bench;
 mod durability;
@@ -28,7 +28,7 @@ pub use self::durability::{
     CorruptionArguments, CrashArguments, CrashTarget, CrashWriterArguments, DamageArguments,
     FuzzArguments, IoErrorsArguments, PowerLossArguments,
 };
-pub use self::measuring::{ReportArguments, RunArguments};
+pub use self::measuring::{ReportArguments, RunArguments, WorkloadArguments};
 pub use self::server::{ServerAction, ServerPlace, SqlArguments, StartArguments};
 pub use self::strain::{
     CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
@@ -96,7 +96,7 @@ pub enum Action {
     /// A private MariaDB server with the Peregrine plug-in.
     #[command(subcommand)]
     Server(ServerAction),
-    /// The benchmark: engines side by side on table `normal`.
+    /// The benchmark: engines side by side on many workloads.
     #[command(subcommand)]
     Bench(BenchAction),
     /// Verifies the files of a database that is not in use: checksums, tree order, and that every

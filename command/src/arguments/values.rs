@@ -1,4 +1,4 @@
-//! Sizes and times as they are typed.
+//! Sizes, times and parameters as they are typed.
 
 /// Reads a size such as `128M`.
 pub fn bytes(text: &str) -> Result<u64, String> {
@@ -22,4 +22,12 @@ pub fn seconds(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|time| time.is_finite() && (0.0..=86_400.0).contains(time))
         .ok_or_else(|| "a time is a number of seconds, such as 0.5".to_owned())
+}
+
+/// Reads a parameter such as `rows=1000`.
+pub fn parameter(text: &str) -> Result<(String, i64), String> {
+    text.split_once('=')
+        .and_then(|(name, number)| Some((name.to_owned(), number.replace('_', "").parse().ok()?)))
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or_else(|| "a parameter is NAME=NUMBER, such as rows=1000".to_owned())
 }

@@ -2,6 +2,7 @@
 
 mod bank;
 mod behaviour;
+mod check;
 mod checkpoints;
 mod corruption;
 mod crash;
@@ -27,6 +28,7 @@ use crate::arguments::BenchAction;
 pub fn run(action: &BenchAction) -> Result<ExitCode> {
     match action {
         BenchAction::Run(arguments) => run::run(arguments),
+        BenchAction::Check(files) => check::run(files),
         BenchAction::Report(arguments) => report::run(arguments),
         BenchAction::Behaviour(arguments) => behaviour::run(arguments),
         BenchAction::Histories(arguments) => histories::run(arguments),

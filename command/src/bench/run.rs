@@ -1,16 +1,17 @@
 //! `peregrine bench run`: from the options to the comparison.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use peregrine_suite::error::{PathContext, Result, SuiteError};
-use peregrine_suite::normal::Query;
-use peregrine_suite::results::record::RunSettings;
+use peregrine_suite::results::record::{Planned, RunSettings};
 use peregrine_suite::results::Comparison;
 use peregrine_suite::runner::{self, interrupt, summary, Profile, Request};
 use peregrine_suite::server::installation::{find_plugin, target_directory};
 use peregrine_suite::server::Installation;
 use peregrine_suite::target::{Engine, Placement, Protocol};
+use peregrine_suite::workload::{builtin, Options, Workload};
 
 use crate::arguments::RunArguments;
 
@@ -42,14 +43,15 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
         settings,
         out: out.clone(),
         resume: arguments.resume,
-        data_files: bench.join("data"),
         installation,
         plugin,
         keep_data: arguments.keep_data,
         server_options: arguments.options.clone(),
     };
     std::fs::create_dir_all(&out).at("cannot create", &out)?;
-    link_latest(&bench, &out)?;
+    if arguments.out.is_none() {
+        link_latest(&bench, &out)?;
+    }
     let outcome = match runner::run(&request) {
         Ok(outcome) => outcome,
         Err(SuiteError::Interrupted) => {
@@ -117,7 +119,6 @@ pub fn new_directory(given: Option<&Path>, bench: &Path, purpose: &str) -> Resul
 fn settings(arguments: &RunArguments) -> Result<RunSettings> {
     let profile = Profile::parse(arguments.profile.as_deref().unwrap_or("quick"))?;
     let engines = parsed(&arguments.engines, Engine::parse, &Engine::ALL)?;
-    let queries = parsed(&arguments.queries, Query::parse, &Query::ALL)?;
     let threads = if arguments.threads.is_empty() {
         profile.threads.to_vec()
     } else {
@@ -150,12 +151,9 @@ fn settings(arguments: &RunArguments) -> Result<RunSettings> {
             )))
         }
     };
-    let rows = arguments.rows.unwrap_or(profile.rows);
     let runs = arguments.runs.unwrap_or(profile.runs);
-    if rows == 0 || runs == 0 {
-        return Err(SuiteError::Usage(
-            "--rows and --runs take numbers from 1".to_owned(),
-        ));
+    if runs == 0 {
+        return Err(SuiteError::Usage("--runs takes numbers from 1".to_owned()));
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if arguments.charset.is_empty() || !arguments.charset.chars().all(plain) {
@@ -165,13 +163,11 @@ fn settings(arguments: &RunArguments) -> Result<RunSettings> {
         )));
     }
     Ok(RunSettings {
-        workload: "normal".to_owned(),
+        workloads: planned(arguments, profile.name)?,
         profile: profile.name.to_owned(),
         engines,
-        queries,
         threads,
         protocols,
-        rows,
         seed: arguments.seed,
         cache_bytes: arguments.cache.unwrap_or(profile.cache_bytes),
         charset: arguments.charset.clone(),
@@ -180,6 +176,93 @@ fn settings(arguments: &RunArguments) -> Result<RunSettings> {
         run_s: arguments.run_time.unwrap_or(profile.run_s),
         runs,
     })
+}
+
+/// The workloads asked for, each with the parameters and transactions that are its own among those named.
+fn planned(arguments: &RunArguments, profile: &str) -> Result<Vec<Planned>> {
+    let mut set: BTreeMap<String, i64> = arguments.set.iter().cloned().collect();
+    set.extend(arguments.rows.map(|rows| ("rows".to_owned(), rows)));
+    let mut sources = Vec::new();
+    for name in &arguments.workload {
+        match name.trim() {
+            "all" => sources.extend(builtin::ALL.map(|shipped| shipped.name.to_owned())),
+            other => sources.push(other.to_owned()),
+        }
+    }
+    let mut all = Vec::new();
+    for source in distinct(sources) {
+        let (text, file) = builtin::find(&source)?;
+        let mut options = Options {
+            profile: Some(profile.to_owned()),
+            seed: arguments.seed,
+            ..Options::default()
+        };
+        let usual = Workload::read(&text, &file, &options)?;
+        options.set.clone_from(&set);
+        options
+            .set
+            .retain(|name, _| usual.parameters.contains_key(name));
+        let workload = Workload::read(&text, &file, &options)?;
+        if all
+            .iter()
+            .any(|(_, other): &(_, Workload)| other.name == workload.name)
+        {
+            return Err(SuiteError::Usage(format!(
+                "there are two workloads of the name {}: results could not be told apart",
+                workload.name
+            )));
+        }
+        all.push((source, workload));
+    }
+    known(set.keys(), "parameter", &all, |workload| {
+        workload.parameters.keys().map(String::as_str).collect()
+    })?;
+    let queries = &arguments.queries;
+    known(
+        queries.iter(),
+        "query or transaction",
+        &all,
+        Workload::cells,
+    )?;
+    let mut planned = Vec::new();
+    for (source, workload) in all {
+        let mut cells: Vec<String> = workload.cells().into_iter().map(str::to_owned).collect();
+        if !queries.is_empty() {
+            cells.retain(|cell| queries.iter().any(|name| name.eq_ignore_ascii_case(cell)));
+        }
+        if !cells.is_empty() {
+            planned.push(Planned {
+                name: workload.name,
+                source,
+                text: workload.text,
+                parameters: workload.parameters,
+                cells,
+            });
+        }
+    }
+    Ok(planned)
+}
+
+/// Whether every name is that of something of one of the workloads.
+fn known<'n>(
+    names: impl Iterator<Item = &'n String>,
+    what: &str,
+    workloads: &[(String, Workload)],
+    all: impl Fn(&Workload) -> Vec<&str>,
+) -> Result<()> {
+    let all: Vec<&str> = workloads
+        .iter()
+        .flat_map(|(_, workload)| all(workload))
+        .collect();
+    for name in names {
+        if !all.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+            return Err(SuiteError::Usage(format!(
+                "unknown {what} '{name}': the workloads have {}",
+                all.join(", ")
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The things named, or all there are.

@@ -8,8 +8,8 @@ use mysql::prelude::Queryable;
 
 use super::outcome::Outcome;
 use super::teller::{self, Attempt, ALL};
+use crate::dice::Dice;
 use crate::error::{Result, StatementContext, SuiteError};
-use crate::normal::queries::Dice;
 use crate::runner::interrupt;
 use crate::target::hosted::{self, Hosted};
 use crate::target::Engine;

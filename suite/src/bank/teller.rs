@@ -2,7 +2,7 @@
 
 use mysql::prelude::Queryable;
 
-use crate::normal::queries::Dice;
+use crate::dice::Dice;
 
 /// Accounts in each of the schemas.
 pub const ACCOUNTS: u32 = 50;

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::normal::queries::Dice;
+use crate::dice::Dice;
 
 /// The table of rows that change.
 pub const ROWS: &str = "crash_rows";

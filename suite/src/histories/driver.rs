@@ -12,8 +12,8 @@ use super::history::{
 use super::outcome::Outcome;
 use super::target::{Done, Session, Target, Trouble};
 use crate::behaviour::level::Level;
+use crate::dice::Dice;
 use crate::error::{Result, SuiteError};
-use crate::normal::queries::Dice;
 use crate::runner::interrupt;
 
 /// Transactions in a window: enough for long dependencies, few enough for the checker to keep up.

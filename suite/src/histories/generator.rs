@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::history::{Group, Key, Keys, Predicate, FIRST_LIST, FIRST_PLACE, GROUPS};
 use crate::behaviour::level::Level;
-use crate::normal::queries::Dice;
+use crate::dice::Dice;
 
 /// Elements after which a list is left for a new one.
 const LONG: u32 = 24;

@@ -7,7 +7,7 @@
 
 use super::fingerprint;
 use super::generator::{Generator, Row};
-use super::schema::{COUNTRIES, STATES};
+use super::{COUNTRIES, STATES};
 
 /// The low bits of a packed fingerprint hold the state.
 const STATE_BITS: u64 = 0xff;

@@ -8,8 +8,8 @@ use super::answers::{Answers, Strings};
 use super::fingerprint;
 use super::generator;
 use super::queries::{Column, Query};
-use super::schema::STATES;
-use crate::target::{Parameters, RowSink, Value};
+use super::STATES;
+use crate::target::{Datum, RowSink, Value};
 
 /// Takes the rows of one answer at a time.
 #[derive(Debug)]
@@ -52,12 +52,16 @@ impl<'a> Check<'a> {
     ///
     /// # Errors
     /// What is wrong, for people.
-    pub fn verdict(&mut self, parameters: &Parameters) -> Result<(), String> {
+    pub fn verdict(&mut self, given: &[Datum]) -> Result<(), String> {
         if self.malformed {
             return Err("a value has the wrong type".to_owned());
         }
-        let given = parameters.values();
-        let parameter = |at: usize| given.get(at).copied().unwrap_or(0);
+        let parameter = |at: usize| {
+            let number = given.get(at).and_then(Datum::integer);
+            number
+                .and_then(|number| u32::try_from(number).ok())
+                .unwrap_or(0)
+        };
         match self.query {
             Query::ReadPkPoint => {
                 let expected = self.answers.name(parameter(0));
@@ -166,8 +170,12 @@ impl<'a> Check<'a> {
 }
 
 impl RowSink for Check<'_> {
-    fn row(&mut self, value: Value<'_>) {
+    fn row(&mut self, values: &[Value<'_>]) {
         self.count += 1;
+        let [value] = *values else {
+            self.malformed = true;
+            return;
+        };
         match self.query.column() {
             Column::Name | Column::City => match value {
                 Value::Bytes(text) => {
@@ -245,7 +253,8 @@ fn shown(value: u64) -> String {
 mod tests {
     use super::*;
     use crate::normal::generator::{Generator, Row};
-    use crate::normal::queries::Dice;
+    use crate::target::fake::workload;
+    use crate::workload::{Client, Counters};
 
     const ROWS: u32 = 20_000;
 
@@ -310,20 +319,56 @@ mod tests {
         }
     }
 
+    /// Parameters of a query, drawn as the workload's file says.
+    fn drawn(query: Query, count: usize) -> Vec<Vec<u32>> {
+        let workload = workload(ROWS.into());
+        let place = Query::ALL.iter().position(|other| *other == query);
+        let place = place.expect("one of them");
+        let counters = Counters::default();
+        let mut client = Client::new(&workload, &counters, None, (9, 9), (0, 1));
+        (0..count)
+            .map(|_| {
+                let statement = client.sample(place).expect("a statement");
+                let words = statement.split_whitespace();
+                let after = words.skip_while(|word| *word != "WHERE");
+                let before = after.take_while(|word| *word != "LIMIT");
+                before.filter_map(|word| word.parse().ok()).collect()
+            })
+            .collect()
+    }
+
     fn verdict(
         check: &mut Check<'_>,
-        parameters: &Parameters,
+        parameters: &[u32],
         answer: &[Option<String>],
     ) -> Result<(), String> {
         check.begin();
         for value in answer {
-            check.row(
-                value
-                    .as_ref()
-                    .map_or(Value::Null, |text| Value::Bytes(text.as_bytes())),
-            );
+            check.row(&[value
+                .as_ref()
+                .map_or(Value::Null, |text| Value::Bytes(text.as_bytes()))]);
         }
-        check.verdict(parameters)
+        check.verdict(&data(parameters))
+    }
+
+    fn data(parameters: &[u32]) -> Vec<Datum> {
+        let numbers = parameters.iter().copied().map(i64::from);
+        numbers.map(Datum::Integer).collect()
+    }
+
+    #[test]
+    fn parameters_fit_the_table() {
+        for query in Query::ALL {
+            for parameters in drawn(query, 500) {
+                if let [first, last] = *parameters.as_slice() {
+                    assert!(first >= 1 && last <= ROWS && last - first == 99);
+                }
+                if let [country, first, last] = *parameters.as_slice() {
+                    assert!((1..=200).contains(&country));
+                    assert!(first >= 1 && last <= 50 && last - first == 9);
+                }
+            }
+        }
     }
 
     #[test]
@@ -332,10 +377,8 @@ mod tests {
         let answers = Answers::compute(&Generator::new(4, ROWS), |_| ());
         for query in Query::ALL {
             let mut check = Check::new(&answers, query);
-            let mut dice = Dice::new(9, 9);
-            for _ in 0..20 {
-                let parameters = query.draw(&mut dice, ROWS);
-                let right = answer(&rows, query, parameters.values());
+            for parameters in drawn(query, 20) {
+                let right = answer(&rows, query, &parameters);
                 assert_eq!(
                     verdict(&mut check, &parameters, &right),
                     Ok(()),
@@ -394,8 +437,8 @@ mod tests {
         let answers = Answers::compute(&Generator::new(4, ROWS), |_| ());
         let query = Query::ReadKeyPointLimit;
         let mut check = Check::new(&answers, query);
-        let parameters = Parameters::new(&[17]);
-        let mut repeated = answer(&rows, query, parameters.values());
+        let parameters = [17];
+        let mut repeated = answer(&rows, query, &parameters);
         repeated[1] = repeated[0].clone();
         assert!(verdict(&mut check, &parameters, &repeated).is_err());
     }
@@ -407,7 +450,7 @@ mod tests {
         let query = Query::ReadKeyRangeNoDataLimit;
         let mut check = Check::new(&answers, query);
         let elsewhere = answer(&rows, query, &[17, 21, 30]);
-        assert!(verdict(&mut check, &Parameters::new(&[17, 1, 10]), &elsewhere).is_err());
+        assert!(verdict(&mut check, &[17, 1, 10], &elsewhere).is_err());
     }
 
     #[test]
@@ -417,15 +460,15 @@ mod tests {
         let (y, m, d) = generator::date(day);
         let mut check = Check::new(&answers, Query::ReadFts);
         check.begin();
-        check.row(Value::Date(y, m, d));
-        assert_eq!(check.verdict(&Parameters::new(&[])), Ok(()));
+        check.row(&[Value::Date(y, m, d)]);
+        assert_eq!(check.verdict(&[]), Ok(()));
 
         let mut check = Check::new(&answers, Query::ReadPkPointIndex);
         check.begin();
-        check.row(Value::Integer(5));
-        assert_eq!(check.verdict(&Parameters::new(&[5])), Ok(()));
+        check.row(&[Value::Integer(5)]);
+        assert_eq!(check.verdict(&data(&[5])), Ok(()));
         check.begin();
-        check.row(Value::Other);
-        assert!(check.verdict(&Parameters::new(&[5])).is_err());
+        check.row(&[Value::Other]);
+        assert!(check.verdict(&data(&[5])).is_err());
     }
 }

@@ -2,48 +2,29 @@
 //!
 //! No generated value holds a tab, a line end or a backslash, so nothing needs escaping.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
 
 use super::generator::{date, Generator, Row};
-use crate::error::{PathContext, Result, SuiteError};
 
-/// Makes sure that the file for this table is in `dir`, and returns its path. A file that is there
-/// already is used again: its name says seed, rows and form.
-///
-/// `progress` is told the number of rows written so far, and says whether to go on.
+/// Writes every row to `out` and returns their number; `goes_on` is asked now and then, and `None` means
+/// that it was not to.
 ///
 /// # Errors
-/// When the file can't be written; [`SuiteError::Interrupted`] when `progress` says to stop.
-pub fn prepare(
-    dir: &Path,
-    seed: u64,
+/// When `out` fails.
+pub fn write(
+    out: &mut impl Write,
     generator: &Generator,
-    mut progress: impl FnMut(u32) -> bool,
-) -> Result<PathBuf> {
-    std::fs::create_dir_all(dir).at("cannot create", dir)?;
-    let path = dir.join(format!("normal-1-{seed}-{}.tsv", generator.rows()));
-    if path.is_file() {
-        return Ok(path);
-    }
-    // Written beside its place and then moved, so that half a file is never taken for a whole.
-    let making = path.with_extension(format!("{}.new", std::process::id()));
-    let file = File::create(&making).at("cannot create", &making)?;
-    let mut out = BufWriter::with_capacity(1 << 20, file);
+    goes_on: &dyn Fn() -> bool,
+) -> std::io::Result<Option<u64>> {
     let mut row = Row::default();
     for id in 1..=generator.rows() {
         generator.row(id, &mut row);
-        write_row(&mut out, &row).at("cannot write", &making)?;
-        if id % 10_000 == 0 && !progress(id) {
-            drop(out);
-            let _ = std::fs::remove_file(&making);
-            return Err(SuiteError::Interrupted);
+        write_row(out, &row)?;
+        if id % 10_000 == 0 && !goes_on() {
+            return Ok(None);
         }
     }
-    out.flush().at("cannot write", &making)?;
-    std::fs::rename(&making, &path).at("cannot move into place", &path)?;
-    Ok(path)
+    Ok(Some(u64::from(generator.rows())))
 }
 
 fn write_row(out: &mut impl Write, row: &Row) -> std::io::Result<()> {
@@ -71,11 +52,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_is_a_line_of_ten_fields_and_the_file_is_made_once() {
-        let dir = tempfile::tempdir().expect("a directory");
+    fn every_row_is_a_line_of_ten_fields() {
         let generator = Generator::new(5, 2_000);
-        let path = prepare(dir.path(), 5, &generator, |_| true).expect("written");
-        let text = std::fs::read_to_string(&path).expect("read");
+        let mut bytes = Vec::new();
+        let written = write(&mut bytes, &generator, &|| true).expect("written");
+        assert_eq!(written, Some(2_000));
+        let text = String::from_utf8(bytes).expect("text");
         assert_eq!(text.lines().count(), 2_000);
         let mut row = Row::default();
         for (line, id) in text.lines().zip(1..) {
@@ -88,16 +70,12 @@ mod tests {
             assert_eq!(fields[9], row.country_id.to_string());
             assert!(!line.replace("\\N", "").contains('\\'));
         }
-        let again = prepare(dir.path(), 5, &generator, |_| false).expect("used again");
-        assert_eq!(again, path);
     }
 
     #[test]
-    fn an_interrupted_file_is_not_left_behind() {
-        let dir = tempfile::tempdir().expect("a directory");
+    fn it_ends_when_it_is_not_to_go_on() {
         let generator = Generator::new(5, 50_000);
-        let result = prepare(dir.path(), 5, &generator, |rows| rows < 20_000);
-        assert!(matches!(result, Err(SuiteError::Interrupted)));
-        assert_eq!(std::fs::read_dir(dir.path()).expect("read").count(), 0);
+        let written = write(&mut Vec::new(), &generator, &|| false).expect("written");
+        assert_eq!(written, None);
     }
 }

@@ -9,7 +9,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-use super::schema::{COUNTRIES, STATES};
+use super::{COUNTRIES, STATES};
 
 /// The random bytes of a row.
 const BYTES_PER_ROW: usize = 384;

@@ -2,7 +2,8 @@
 //! the engine comparisons of 2007 to 2010.
 //!
 //! A row is a pure function of seed and id ([`generator`]), so the right answer to every query can
-//! be computed beforehand ([`answers`]) and every answer that a server gives is checked against it.
+//! be computed beforehand ([`answers`]) and every answer that a server gives is checked against it. The
+//! table's definition and the queries themselves are in `workloads/normal.toml`.
 
 pub mod answers;
 pub mod check;
@@ -10,7 +11,12 @@ pub mod data_file;
 pub mod fingerprint;
 pub mod generator;
 pub mod queries;
-pub mod schema;
+
+/// Countries: `country_id` is 1 to this.
+pub const COUNTRIES: u16 = 200;
+
+/// States of each country: `state_id` is 1 to this.
+pub const STATES: u8 = 50;
 
 pub use answers::Answers;
 pub use check::Check;

@@ -1,23 +1,13 @@
 //! The thirteen queries.
 
-use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use super::schema::{COUNTRIES, STATES};
 use crate::error::{Result, SuiteError};
-use crate::target::Parameters;
-
-/// How many ids a range over `id` covers.
-pub const ID_RANGE: u32 = 100;
-
-/// How many states a range over `state_id` covers.
-pub const STATE_RANGE: u8 = 10;
 
 /// One of the thirteen read queries; named as published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[allow(missing_docs)] // The names are the published ones and `statement` says what each is.
+#[allow(missing_docs)] // The names are the published ones and the workload file says what each is.
 pub enum Query {
     ReadPkPoint,
     ReadKeyPoint,
@@ -103,36 +93,6 @@ impl Query {
             })
     }
 
-    /// The statement, with `?` for its parameters.
-    #[must_use]
-    pub fn statement(self) -> &'static str {
-        match self {
-            Self::ReadPkPoint => "SELECT name FROM normal WHERE id = ?",
-            Self::ReadKeyPoint => "SELECT name FROM normal WHERE country_id = ?",
-            Self::ReadKeyPointLimit => "SELECT name FROM normal WHERE country_id = ? LIMIT 5",
-            Self::ReadKeyPointNoData => "SELECT state_id FROM normal WHERE country_id = ?",
-            Self::ReadKeyPointNoDataLimit => {
-                "SELECT state_id FROM normal WHERE country_id = ? LIMIT 5"
-            }
-            Self::ReadPkPointIndex => "SELECT id FROM normal WHERE id = ?",
-            Self::ReadPkRange => "SELECT min(dob) FROM normal WHERE id BETWEEN ? AND ?",
-            Self::ReadPkRangeIndex => "SELECT count(id) FROM normal WHERE id BETWEEN ? AND ?",
-            Self::ReadKeyRange => {
-                "SELECT name FROM normal WHERE country_id = ? AND state_id BETWEEN ? AND ?"
-            }
-            Self::ReadKeyRangeLimit => {
-                "SELECT name FROM normal WHERE country_id = ? AND state_id BETWEEN ? AND ? LIMIT 50"
-            }
-            Self::ReadKeyRangeNoData => {
-                "SELECT city FROM normal WHERE country_id = ? AND state_id BETWEEN ? AND ?"
-            }
-            Self::ReadKeyRangeNoDataLimit => {
-                "SELECT city FROM normal WHERE country_id = ? AND state_id BETWEEN ? AND ? LIMIT 50"
-            }
-            Self::ReadFts => "SELECT min(dob) FROM normal",
-        }
-    }
-
     /// What its answer is made of.
     #[must_use]
     pub fn column(self) -> Column {
@@ -158,56 +118,6 @@ impl Query {
             _ => None,
         }
     }
-
-    /// Draws its parameters for a table of `rows` rows.
-    pub fn draw(self, random: &mut Dice, rows: u32) -> Parameters {
-        match self {
-            Self::ReadPkPoint | Self::ReadPkPointIndex => {
-                Parameters::new(&[1 + random.below(rows)])
-            }
-            Self::ReadPkRange | Self::ReadPkRangeIndex => {
-                let width = ID_RANGE.min(rows);
-                let first = 1 + random.below(rows - width + 1);
-                Parameters::new(&[first, first + width - 1])
-            }
-            Self::ReadKeyPoint
-            | Self::ReadKeyPointLimit
-            | Self::ReadKeyPointNoData
-            | Self::ReadKeyPointNoDataLimit => {
-                Parameters::new(&[1 + random.below(u32::from(COUNTRIES))])
-            }
-            Self::ReadKeyRange
-            | Self::ReadKeyRangeLimit
-            | Self::ReadKeyRangeNoData
-            | Self::ReadKeyRangeNoDataLimit => {
-                let country = 1 + random.below(u32::from(COUNTRIES));
-                let first = 1 + random.below(u32::from(STATES - STATE_RANGE + 1));
-                Parameters::new(&[country, first, first + u32::from(STATE_RANGE) - 1])
-            }
-            Self::ReadFts => Parameters::new(&[]),
-        }
-    }
-}
-
-/// Random numbers for parameters and schedules: `ChaCha8`, the same for the same seed and stream
-/// everywhere, so that every engine is asked the same questions.
-#[derive(Debug)]
-pub struct Dice(ChaCha8Rng);
-
-impl Dice {
-    /// The numbers of `seed` and `stream`.
-    #[must_use]
-    pub fn new(seed: u64, stream: u64) -> Self {
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
-        random.set_stream(stream);
-        Self(random)
-    }
-
-    /// A number below `bound` (0 when `bound` is 0), by Lemire's multiplication.
-    pub fn below(&mut self, bound: u32) -> u32 {
-        let scaled = (u64::from(self.0.next_u32()) * u64::from(bound)) >> 32;
-        u32::try_from(scaled).unwrap_or(0)
-    }
 }
 
 #[cfg(test)]
@@ -225,34 +135,6 @@ mod tests {
         let message = Query::parse("READ_ALL").expect_err("unknown").to_string();
         for query in Query::ALL {
             assert!(message.contains(query.name()), "{message}");
-        }
-    }
-
-    #[test]
-    fn parameters_fit_the_statement_and_the_table() {
-        for query in Query::ALL {
-            let marks = query.statement().matches('?').count();
-            let mut dice = Dice::new(1, 2);
-            for _ in 0..2_000 {
-                for rows in [1, 50, 100, 101, 5_000_000] {
-                    let parameters = query.draw(&mut dice, rows);
-                    assert_eq!(parameters.values().len(), marks);
-                    if let [first, last] = *parameters.values() {
-                        assert!(first >= 1 && last <= rows);
-                        assert_eq!(last - first + 1, ID_RANGE.min(rows));
-                    }
-                    if let [country, first, last] = *parameters.values() {
-                        assert!((1..=200).contains(&country));
-                        assert!(first >= 1 && last <= 50 && last - first == 9);
-                    }
-                }
-            }
-            assert_eq!(
-                query.limit().is_some(),
-                query.statement().contains("LIMIT"),
-                "{}",
-                query.name()
-            );
         }
     }
 }

@@ -4,11 +4,11 @@ use serde::Serialize;
 
 use super::Source;
 use crate::error::{Result, SuiteError};
-use crate::normal::Query;
 use crate::results::file;
 use crate::results::record::{Line, Run};
 use crate::runner::summary::baseline;
 use crate::target::Engine;
+use crate::workload::{Options, Workload};
 
 #[derive(Serialize)]
 struct Data<'a> {
@@ -21,8 +21,11 @@ struct Data<'a> {
 
 #[derive(Serialize)]
 struct QueryAbout {
-    name: &'static str,
-    sql: &'static str,
+    workload: String,
+    name: String,
+    /// The statement, or what is mixed.
+    sql: String,
+    unit: String,
 }
 
 #[derive(Serialize)]
@@ -76,13 +79,7 @@ pub fn embedded(sources: &[Source]) -> Result<String> {
         }
     }
     let data = Data {
-        queries: Query::ALL
-            .iter()
-            .map(|query| QueryAbout {
-                name: query.name(),
-                sql: query.statement(),
-            })
-            .collect(),
+        queries: queries(sources),
         engines: Engine::ALL
             .iter()
             .map(|engine| EngineAbout {
@@ -97,6 +94,37 @@ pub fn embedded(sources: &[Source]) -> Result<String> {
         serde_json::to_string(&data).map_err(|error| SuiteError::Report(error.to_string()))?;
     // No `<` may stand in a script element, so that nothing can end it early.
     Ok(json.replace('<', "\\u003c"))
+}
+
+/// What was measured, in the order of the workloads' files.
+fn queries(sources: &[Source]) -> Vec<QueryAbout> {
+    let mut known: Vec<QueryAbout> = Vec::new();
+    let headers = sources
+        .iter()
+        .filter_map(|source| file::header(&source.lines));
+    for planned in headers.flat_map(|header| &header.settings.workloads) {
+        let options = Options {
+            set: planned.parameters.clone(),
+            ..Options::default()
+        };
+        // A file of another version of this program may not be understood any more.
+        let workload = Workload::read(&planned.text, &planned.source, &options).ok();
+        for cell in &planned.cells {
+            let is_known =
+                |about: &QueryAbout| about.workload == planned.name && about.name == *cell;
+            if known.iter().any(is_known) {
+                continue;
+            }
+            let read = workload.as_ref();
+            known.push(QueryAbout {
+                workload: planned.name.clone(),
+                name: cell.clone(),
+                sql: read.map_or_else(String::new, |workload| workload.described(cell)),
+                unit: read.map_or_else(String::new, |workload| workload.unit(cell)),
+            });
+        }
+    }
+    known
 }
 
 /// What a series is called.

@@ -6,7 +6,7 @@
   const root = document.documentElement;
   const byId = (id) => document.getElementById(id);
   const METRICS = {
-    qps: { title: "Queries per second", better: Math.max },
+    rate: { title: "Throughput", better: Math.max },
     p50_us: { title: "Median latency, µs", better: Math.min },
     p95_us: { title: "95th percentile latency, µs", better: Math.min },
     p99_us: { title: "99th percentile latency, µs", better: Math.min },
@@ -20,7 +20,7 @@
   const ids = data.series.map((s) => s.id);
   const choice = {
     baseline: known(asked.get("baseline"), [...ids, "best"], data.baseline || ids[0]),
-    metric: known(asked.get("metric"), Object.keys(METRICS), "qps"),
+    metric: known(asked.get("metric"), Object.keys(METRICS), "rate"),
     protocol: known(asked.get("protocol"), protocols, protocols[0]),
     hidden: new Set((asked.get("hidden") || "").split(",").filter((id) => ids.includes(id))),
     theme: known(asked.get("theme"), ["light", "dark"], null),
@@ -28,7 +28,7 @@
   const remember = () => {
     const kept = new URLSearchParams();
     if (choice.baseline !== data.baseline) kept.set("baseline", choice.baseline);
-    if (choice.metric !== "qps") kept.set("metric", choice.metric);
+    if (choice.metric !== "rate") kept.set("metric", choice.metric);
     if (choice.protocol !== protocols[0]) kept.set("protocol", choice.protocol);
     if (choice.hidden.size) kept.set("hidden", [...choice.hidden].join(","));
     if (choice.theme) kept.set("theme", choice.theme);
@@ -39,30 +39,32 @@
   const cells = new Map();
   for (const series of data.series) {
     for (const run of series.runs) {
-      const key = [series.id, run.protocol, run.query, run.threads].join("|");
+      const key = [series.id, run.protocol, run.workload, run.query, run.threads].join("|");
       if (!cells.has(key)) cells.set(key, new Map());
       cells.get(key).set(run.run, run); // a run done again counts as it was last
     }
   }
   const runsOf = (series, query, threads) => {
-    const found = cells.get([series.id, choice.protocol, query, threads].join("|"));
+    const found = cells.get([series.id, choice.protocol, query.workload, query.name, threads].join("|"));
     return found ? [...found.values()].sort((a, b) => a.run - b.run) : [];
   };
   const valid = (run) => run.errors === 0 && run.wrong === 0 && run.queries > 0;
   const best = (series, query, threads) => {
     const runs = runsOf(series, query, threads);
     if (!runs.length || !runs.every(valid)) return null;
-    return runs.reduce((a, b) => (b.qps > a.qps ? b : a));
+    return runs.reduce((a, b) => (b.rate > a.rate ? b : a));
   };
   const figure = (series, query, threads) => {
     const run = best(series, query, threads);
-    return run ? run.qps : null;
+    return run ? run.rate : null;
   };
+  const idOf = (workload, name) => workload + "/" + name;
+  const several = new Set(data.queries.map((q) => q.workload)).size > 1;
   const everyRun = () => data.series.flatMap((s) => s.runs).filter((r) => r.protocol === choice.protocol);
   const ladder = () => [...new Set(everyRun().map((r) => r.threads))].sort((a, b) => a - b);
   const queries = () => {
-    const there = new Set(everyRun().map((r) => r.query));
-    return data.queries.filter((q) => there.has(q.name));
+    const there = new Set(everyRun().map((r) => idOf(r.workload, r.query)));
+    return data.queries.filter((q) => there.has(idOf(q.workload, q.name)));
   };
   const shown = () => data.series.filter((s) => !choice.hidden.has(s.id));
   const baselineFigure = (query, threads) => {
@@ -129,20 +131,26 @@
     });
     const body = table.appendChild(element("tbody"));
     const logs = series.map(() => threads.map(() => []));
+    let workload = null;
     for (const query of queries()) {
+      if (several && query.workload !== workload) {
+        workload = query.workload;
+        const row = body.appendChild(element("tr"));
+        row.append(element("th", { class: "workload", colspan: 1 + series.length * (threads.length + 1) }, workload));
+      }
       const row = body.appendChild(element("tr"));
       // A name may break after its underscores, which matters on a phone.
       row.append(element("th", { title: query.sql }, query.name.replaceAll("_", "_\u200b")));
       const top = threads.map((count) => {
-        const all = series.map((s) => figure(s, query.name, count)).filter((f) => f !== null);
+        const all = series.map((s) => figure(s, query, count)).filter((f) => f !== null);
         return all.length ? Math.max(...all) : null;
       });
       series.forEach((s, place) => {
         if (place) row.append(element("td", { class: "gap" }));
         threads.forEach((count, column) => {
-          const runs = runsOf(s, query.name, count);
-          const mine = figure(s, query.name, count);
-          const theirs = baselineFigure(query.name, count);
+          const runs = runsOf(s, query, count);
+          const mine = figure(s, query, count);
+          const theirs = baselineFigure(query, count);
           if (mine === null || !theirs) {
             const why = (runs.find((r) => r.problem) || {}).problem || "";
             row.append(element("td", runs.length ? { class: "void", title: why } : {}, runs.length ? (mine === null ? "void" : "–") : "·"));
@@ -150,11 +158,11 @@
           }
           const ratio = mine / theirs;
           logs[place][column].push(Math.log(ratio));
-          const list = runs.map((r) => short(r.qps)).join(", ");
+          const list = runs.map((r) => short(r.rate)).join(", ");
           row.append(element("td", {
             style: `background:${heat(ratio)}`,
             class: mine === top[column] ? "best" : "",
-            title: `${query.name}, ${s.label}, ${count} threads\n${short(mine)} queries/s (runs: ${list})\n${ratio.toFixed(3)} of the baseline`,
+            title: `${query.name}, ${s.label}, ${count} threads\n${short(mine)} ${query.unit} (runs: ${list})\n${ratio.toFixed(3)} of the baseline`,
           }, ratio.toFixed(2)));
         });
       });
@@ -182,16 +190,16 @@
     box.append(element("b", {}, `${threads} thread${threads === 1 ? "" : "s"}`));
     const table = box.appendChild(element("table", { style: "border-spacing:8px 0;margin-left:-8px" }));
     const head = table.appendChild(element("tr"));
-    for (const name of ["", "queries/s", "all runs", "p50", "p95", "p99 µs"]) head.append(element("td", { style: "opacity:.65" }, name));
+    for (const name of ["", query.unit, "all runs", "p50", "p95", "p99 µs"]) head.append(element("td", { style: "opacity:.65" }, name));
     const lines = shown().map((s) => ({ s, runs: runsOf(s, query, threads), top: best(s, query, threads) }));
-    lines.sort((a, b) => (b.top ? b.top.qps : -1) - (a.top ? a.top.qps : -1));
+    lines.sort((a, b) => (b.top ? b.top.rate : -1) - (a.top ? a.top.rate : -1));
     for (const { s, runs, top } of lines) {
       if (!runs.length) continue;
       const row = table.appendChild(element("tr"));
       const name = row.appendChild(element("td"));
       name.append(element("span", { style: `display:inline-block;width:9px;height:9px;border-radius:50%;margin-right:6px;background:${colour(s)}` }));
       name.append(s.label);
-      const numbers = top ? [short(top.qps), runs.map((r) => short(r.qps)).join(" "), top.p50_us, top.p95_us, top.p99_us] : ["void", "", "", "", ""];
+      const numbers = top ? [short(top.rate), runs.map((r) => short(r.rate)).join(" "), top.p50_us, top.p95_us, top.p99_us] : ["void", "", "", "", ""];
       for (const number of numbers) row.append(element("td", { style: "text-align:right" }, number));
     }
     return box;
@@ -237,28 +245,30 @@
         type: "value", min: 0, axisLabel: { ...label, formatter: short }, splitNumber: 4,
         splitLine: { lineStyle: { color: css("--grid") } }, name: "", axisLine: { show: false },
       },
-      aria: { enabled: true, description: `${metric.title} of ${query} against threads, a line an engine` },
+      aria: { enabled: true, description: `${metric.title} of ${query.name} against threads, a line an engine` },
       series,
     };
   };
   const drawCharts = () => {
     const place = byId("charts");
     const wanted = queries();
-    for (const [name, chart] of drawn) {
-      if (!wanted.some((q) => q.name === name)) {
+    for (const [id, chart] of drawn) {
+      if (!wanted.some((q) => idOf(q.workload, q.name) === id)) {
         chart.dispose();
-        drawn.delete(name);
-        document.querySelector(`[data-query="${name}"]`).remove();
+        drawn.delete(id);
+        document.querySelector(`[data-query="${id}"]`).remove();
       }
     }
     for (const query of wanted) {
-      if (!drawn.has(query.name)) {
-        const card = place.appendChild(element("div", { class: "card chart", "data-query": query.name }));
-        card.append(element("h3", {}, query.name), element("code", {}, query.sql));
+      const id = idOf(query.workload, query.name);
+      if (!drawn.has(id)) {
+        const card = place.appendChild(element("div", { class: "card chart", "data-query": id }));
+        const title = several ? `${query.workload}: ${query.name}` : query.name;
+        card.append(element("h3", {}, `${title}, ${query.unit}`), element("code", {}, query.sql));
         const plot = card.appendChild(element("div", { class: "plot" }));
-        drawn.set(query.name, echarts.init(plot, null, { renderer: "svg" }));
+        drawn.set(id, echarts.init(plot, null, { renderer: "svg" }));
       }
-      drawn.get(query.name).setOption(option(query.name), true);
+      drawn.get(id).setOption(option(query), true);
     }
     byId("charts-title").textContent = METRICS[choice.metric].title;
   };

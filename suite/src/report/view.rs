@@ -8,7 +8,7 @@ use super::data::label;
 use super::Source;
 use crate::arithmetic;
 use crate::results::file;
-use crate::results::record::{Header, Line, Load, Plan, PlanStep, Run};
+use crate::results::record::{Header, Kind, Line, Load, Plan, PlanStep, Run};
 use crate::results::Comparison;
 use crate::runner::measuring::short;
 use crate::runner::summary::baseline;
@@ -26,6 +26,19 @@ pub struct View {
     plans: Vec<PlanRow>,
     sources: Vec<SourceAbout>,
     runs: Vec<RunRow>,
+    kinds: Vec<KindRow>,
+    several_workloads: bool,
+}
+
+/// One kind among the mixed transactions of a cell's best run.
+#[derive(Debug, Serialize)]
+struct KindRow {
+    workload: String,
+    label: String,
+    threads: u32,
+    name: String,
+    rate: String,
+    kind: Kind,
 }
 
 #[derive(Debug, Serialize)]
@@ -37,6 +50,7 @@ struct Card {
 
 #[derive(Debug, Serialize)]
 struct LoadRow {
+    workload: String,
     label: String,
     engine: &'static str,
     seconds: String,
@@ -52,7 +66,7 @@ struct LoadRow {
 
 #[derive(Debug, Serialize)]
 struct PlanRow {
-    query: &'static str,
+    query: String,
     cells: Vec<PlanCell>,
 }
 
@@ -74,10 +88,12 @@ struct SourceAbout {
 #[derive(Debug, Serialize)]
 struct RunRow {
     label: String,
-    query: &'static str,
+    query: String,
     protocol: &'static str,
     run: Run,
-    qps: String,
+    rate: String,
+    /// Conflicts by error code.
+    conflicts: String,
     valid: bool,
 }
 
@@ -101,7 +117,7 @@ impl View {
             title: if headers.is_empty() {
                 "Engines side by side: when sessions meet"
             } else {
-                "Engines side by side on table normal"
+                "Engines side by side"
             }
             .to_owned(),
             subtitle,
@@ -111,6 +127,13 @@ impl View {
             plans: plans(sources),
             sources: sources.iter().filter_map(about).collect(),
             runs: runs(sources),
+            kinds: sources
+                .iter()
+                .flat_map(|source| kinds(sources, source))
+                .collect(),
+            several_workloads: headers
+                .iter()
+                .any(|header| header.settings.workloads.len() > 1),
         }
     }
 }
@@ -141,13 +164,14 @@ fn cards(lines: &[Line]) -> Vec<Card> {
                 figure: format!("{:.2}×", summary.least.0),
                 text: format!(
                     "least of all cells: {}, {} threads",
-                    summary.least.1.query.name(),
-                    summary.least.1.threads
+                    summary.least.1.query, summary.least.1.threads
                 ),
                 good: summary.least.0 >= 1.0,
             });
         }
-        if let (Some(ours), Some(theirs)) = (load_of(lines, engine), load_of(lines, baseline)) {
+        let first = header.settings.workloads.first();
+        let load = |engine| load_of(lines, &first?.name, engine);
+        if let (Some(ours), Some(theirs)) = (load(engine), load(baseline)) {
             if let Some(ratio) = arithmetic::ratio(ours.seconds, theirs.seconds) {
                 cards.push(Card {
                     figure: format!("{ratio:.2}×"),
@@ -189,9 +213,9 @@ fn cards(lines: &[Line]) -> Vec<Card> {
     cards
 }
 
-fn load_of(lines: &[Line], engine: Engine) -> Option<&Load> {
+fn load_of<'l>(lines: &'l [Line], workload: &str, engine: Engine) -> Option<&'l Load> {
     lines.iter().rev().find_map(|line| match line {
-        Line::Load(load) if load.engine == engine => Some(load),
+        Line::Load(load) if load.engine == engine && load.workload == workload => Some(load),
         _ => None,
     })
 }
@@ -202,19 +226,30 @@ fn loads(sources: &[Source]) -> Vec<LoadRow> {
         let Some(header) = file::header(&source.lines) else {
             continue;
         };
-        for engine in &header.settings.engines {
-            if let Some(load) = load_of(&source.lines, *engine) {
-                found.push((label(sources, source, *engine), load));
+        for planned in &header.settings.workloads {
+            for engine in &header.settings.engines {
+                if let Some(load) = load_of(&source.lines, &planned.name, *engine) {
+                    found.push((label(sources, source, *engine), load));
+                }
             }
         }
     }
-    let longest = arithmetic::best(found.iter().map(|(_, load)| load.seconds)).unwrap_or(1.0);
-    let largest =
-        arithmetic::best(found.iter().map(|(_, load)| load.disk_bytes as f64)).unwrap_or(1.0);
+    // Bars are as long as a load is beside the others of its workload.
+    let of_same = |load: &Load| {
+        let workload = load.workload.clone();
+        let loads = found.iter().map(|(_, load)| *load);
+        loads.filter(move |other| other.workload == workload)
+    };
     found
-        .into_iter()
-        .map(|(label, load)| LoadRow {
-            label,
+        .iter()
+        .map(|(label, load)| {
+            let longest = arithmetic::best(of_same(load).map(|load| load.seconds));
+            let largest = arithmetic::best(of_same(load).map(|load| load.disk_bytes as f64));
+            (label, *load, longest.unwrap_or(1.0), largest.unwrap_or(1.0))
+        })
+        .map(|(label, load, longest, largest)| LoadRow {
+            workload: load.workload.clone(),
+            label: label.clone(),
             engine: load.engine.name(),
             seconds: format!("{:.1}", load.seconds),
             seconds_part: arithmetic::ratio(load.seconds * 100.0, longest).unwrap_or(0.0),
@@ -247,7 +282,7 @@ fn plans(sources: &[Source]) -> Vec<PlanRow> {
         });
         for plan in all {
             let cell = plan_cell(sources, source, plan);
-            let name = plan.query.name();
+            let name = format!("{} {}", plan.workload, plan.query);
             match rows.iter_mut().find(|row| row.query == name) {
                 Some(row) => row.cells.push(cell),
                 None => rows.push(PlanRow {
@@ -288,7 +323,7 @@ fn plan_text(step: &PlanStep) -> String {
 fn facts(header: &Header) -> Vec<(String, String)> {
     let settings = &header.settings;
     let joined = |names: Vec<String>| names.join(", ");
-    let mut facts = vec![
+    let facts = vec![
         ("server", header.server_version.clone()),
         ("suite", header.suite_version.clone()),
         (
@@ -308,7 +343,6 @@ fn facts(header: &Header) -> Vec<(String, String)> {
         ),
         ("file system", header.machine.file_system.clone()),
         ("profile", settings.profile.clone()),
-        ("rows", settings.rows.to_string()),
         ("seed", settings.seed.to_string()),
         (
             "cache",
@@ -334,15 +368,23 @@ fn facts(header: &Header) -> Vec<(String, String)> {
             ),
         ),
     ];
+    let mut facts: Vec<(String, String)> = facts
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    for planned in &settings.workloads {
+        let parameters = planned.parameters.iter();
+        let shown: Vec<String> = parameters
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        facts.push((format!("workload {}", planned.name), shown.join(", ")));
+    }
     for engine in &settings.engines {
         if let Some(version) = header.engine_versions.get(engine.name()) {
-            facts.push((engine.title(), version.clone()));
+            facts.push((engine.title().to_owned(), version.clone()));
         }
     }
     facts
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
 }
 
 fn differences(sources: &[Source]) -> Vec<String> {
@@ -403,15 +445,53 @@ fn runs(sources: &[Source]) -> Vec<RunRow> {
             if let Line::Run(run) = line {
                 rows.push(RunRow {
                     label: label(sources, source, run.engine),
-                    query: run.query.name(),
+                    query: format!("{} {}", run.workload, run.query),
                     protocol: run.protocol.name(),
-                    qps: format!("{:.1}", run.qps),
+                    rate: format!("{:.1}", run.rate),
+                    conflicts: conflicts(run),
                     valid: run.is_valid(),
                     run: run.clone(),
                 });
             }
         }
     }
-    rows.sort_by_key(|row| (row.run.query, row.run.protocol, row.run.threads));
+    rows.sort_by(|a, b| {
+        let key = |row: &RunRow| (row.run.protocol, row.run.threads);
+        (&a.query, key(a)).cmp(&(&b.query, key(b)))
+    });
+    rows
+}
+
+fn conflicts(run: &Run) -> String {
+    let found = run.conflicts.iter();
+    let shown: Vec<String> = found
+        .map(|(code, count)| format!("{count} × {code}"))
+        .collect();
+    shown.join(", ")
+}
+
+fn kinds(sources: &[Source], source: &Source) -> Vec<KindRow> {
+    let comparison = Comparison::new(&source.lines);
+    let mut rows = Vec::new();
+    for group in comparison.groups() {
+        for engine in Engine::ALL {
+            let runs = comparison.runs(&group, engine).iter();
+            let best = runs
+                .filter(|run| run.is_valid())
+                .max_by(|a, b| a.rate.total_cmp(&b.rate));
+            let Some(best) = best else { continue };
+            for (name, kind) in &best.kinds {
+                let rate = arithmetic::ratio(kind.count as f64, best.seconds);
+                rows.push(KindRow {
+                    workload: group.workload.clone(),
+                    label: label(sources, source, engine),
+                    threads: group.threads,
+                    name: name.clone(),
+                    rate: rate.map_or_else(String::new, |rate| format!("{rate:.1}")),
+                    kind: kind.clone(),
+                });
+            }
+        }
+    }
     rows
 }

@@ -4,18 +4,33 @@ use std::collections::BTreeMap;
 
 use super::record::{Line, Run};
 use crate::arithmetic;
-use crate::normal::Query;
 use crate::target::{Engine, Protocol};
 
-/// What is measured together: one query, one number of threads, one protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// What is measured together: one transaction of a workload (or its mix), one number of threads, one
+/// protocol.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Group {
+    /// The workload.
+    pub workload: String,
     /// The protocol.
     pub protocol: Protocol,
-    /// The query.
-    pub query: Query,
+    /// The transaction, or `mix`.
+    pub query: String,
     /// Client threads.
     pub threads: u32,
+}
+
+impl Group {
+    /// The group that a run belongs to.
+    #[must_use]
+    pub fn of(run: &Run) -> Self {
+        Self {
+            workload: run.workload.clone(),
+            protocol: run.protocol,
+            query: run.query.clone(),
+            threads: run.threads,
+        }
+    }
 }
 
 /// The runs of a results file, by cell.
@@ -25,7 +40,7 @@ pub struct Comparison {
 }
 
 /// A comparison with the baseline in a few numbers.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     /// The geometric mean of the ratios.
     pub mean: f64,
@@ -44,12 +59,7 @@ impl Comparison {
         let mut cells: BTreeMap<(Group, Engine), Vec<Run>> = BTreeMap::new();
         for line in lines {
             if let Line::Run(run) = line {
-                let group = Group {
-                    protocol: run.protocol,
-                    query: run.query,
-                    threads: run.threads,
-                };
-                let runs = cells.entry((group, run.engine)).or_default();
+                let runs = cells.entry((Group::of(run), run.engine)).or_default();
                 runs.retain(|other| other.run != run.run);
                 runs.push(run.clone());
             }
@@ -60,31 +70,47 @@ impl Comparison {
     /// Every group there is, in order.
     #[must_use]
     pub fn groups(&self) -> Vec<Group> {
-        let mut groups: Vec<Group> = self.cells.keys().map(|(group, _)| *group).collect();
+        let mut groups: Vec<Group> = self.cells.keys().map(|(group, _)| group.clone()).collect();
         groups.dedup();
         groups
     }
 
     /// The runs of a cell.
     #[must_use]
-    pub fn runs(&self, group: Group, engine: Engine) -> &[Run] {
-        self.cells.get(&(group, engine)).map_or(&[], Vec::as_slice)
+    pub fn runs(&self, group: &Group, engine: Engine) -> &[Run] {
+        self.cells
+            .get(&(group.clone(), engine))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// What the figures of a workload's cell count; several when runs differ in it.
+    #[must_use]
+    pub fn units(&self, workload: &str, query: &str) -> Vec<String> {
+        let mut units: Vec<String> = Vec::new();
+        for ((group, _), runs) in &self.cells {
+            if group.workload == workload && group.query == query {
+                units.extend(runs.iter().map(|run| run.unit.clone()));
+            }
+        }
+        units.sort();
+        units.dedup();
+        units
     }
 
     /// The figure of a cell: the best of its runs. `None` when nothing was measured, or when any run
     /// had a wrong answer or an error: then its speed means nothing.
     #[must_use]
-    pub fn figure(&self, group: Group, engine: Engine) -> Option<f64> {
+    pub fn figure(&self, group: &Group, engine: Engine) -> Option<f64> {
         let runs = self.runs(group, engine);
         if runs.iter().any(|run| !run.is_valid()) {
             return None;
         }
-        arithmetic::best(runs.iter().map(|run| run.qps))
+        arithmetic::best(runs.iter().map(|run| run.rate))
     }
 
     /// The ratio of an engine's figure to the baseline's.
     #[must_use]
-    pub fn ratio(&self, group: Group, engine: Engine, baseline: Engine) -> Option<f64> {
+    pub fn ratio(&self, group: &Group, engine: Engine, baseline: Engine) -> Option<f64> {
         arithmetic::ratio(self.figure(group, engine)?, self.figure(group, baseline)?)
     }
 
@@ -94,14 +120,14 @@ impl Comparison {
         let groups = self.groups();
         let ratios: Vec<(f64, Group)> = groups
             .iter()
-            .filter_map(|group| Some((self.ratio(*group, engine, baseline)?, *group)))
+            .filter_map(|group| Some((self.ratio(group, engine, baseline)?, group.clone())))
             .collect();
         let values: Vec<f64> = ratios.iter().map(|(ratio, _)| *ratio).collect();
         Some(Summary {
             mean: arithmetic::geometric_mean(&values)?,
-            least: ratios.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0))?,
             cells: ratios.len(),
             void: groups.len() - ratios.len(),
+            least: ratios.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?,
         })
     }
 
@@ -121,10 +147,11 @@ mod tests {
     use super::*;
     use crate::results::sample;
 
-    fn group(query: Query, threads: u32) -> Group {
+    fn group(query: &str, threads: u32) -> Group {
         Group {
+            workload: "normal".to_owned(),
             protocol: Protocol::Text,
-            query,
+            query: query.to_owned(),
             threads,
         }
     }
@@ -133,10 +160,10 @@ mod tests {
     fn comparison(ours: [f64; 4]) -> (Comparison, Vec<Line>) {
         let mut lines = Vec::new();
         let groups = [
-            (Query::ReadPkPoint, 1),
-            (Query::ReadPkPoint, 4),
-            (Query::ReadFts, 1),
-            (Query::ReadFts, 4),
+            ("READ_PK_POINT", 1),
+            ("READ_PK_POINT", 4),
+            ("READ_FTS", 1),
+            ("READ_FTS", 4),
         ];
         for ((query, threads), qps) in groups.into_iter().zip(ours) {
             for (run, part) in [(1, 0.9), (2, 1.0), (3, 0.95)] {
@@ -164,7 +191,7 @@ mod tests {
         let (comparison, _) = comparison([400.0, 100.0, 50.0, 50.0]);
         assert_eq!(comparison.groups().len(), 4);
         assert_eq!(
-            comparison.figure(group(Query::ReadPkPoint, 1), Engine::Peregrine),
+            comparison.figure(&group("READ_PK_POINT", 1), Engine::Peregrine),
             Some(400.0)
         );
         let summary = comparison
@@ -173,7 +200,7 @@ mod tests {
         // 4 × 1 × ½ × ½ = 1
         assert!((summary.mean - 1.0).abs() < 1e-12);
         assert!((summary.least.0 - 0.5).abs() < 1e-12);
-        assert_eq!(summary.least.1.query, Query::ReadFts);
+        assert_eq!(summary.least.1.query, "READ_FTS");
         assert_eq!((summary.cells, summary.void), (4, 0));
         assert_eq!(comparison.summary(Engine::Aria, Engine::InnoDb), None);
     }
@@ -184,7 +211,7 @@ mod tests {
         for line in &mut lines {
             if let Line::Run(run) = line {
                 if run.engine == Engine::Peregrine
-                    && run.query == Query::ReadPkPoint
+                    && run.query == "READ_PK_POINT"
                     && run.threads == 1
                     && run.run == 3
                 {
@@ -194,7 +221,7 @@ mod tests {
         }
         let comparison = Comparison::new(&lines);
         assert_eq!(
-            comparison.figure(group(Query::ReadPkPoint, 1), Engine::Peregrine),
+            comparison.figure(&group("READ_PK_POINT", 1), Engine::Peregrine),
             None
         );
         let summary = comparison
@@ -211,20 +238,18 @@ mod tests {
         let (_, mut lines) = comparison([400.0, 100.0, 50.0, 50.0]);
         lines.push(Line::Run(sample::run(
             Engine::InnoDb,
-            Query::ReadFts,
+            "READ_FTS",
             4,
             2,
             10.0,
         )));
         let comparison = Comparison::new(&lines);
         assert_eq!(
-            comparison
-                .runs(group(Query::ReadFts, 4), Engine::InnoDb)
-                .len(),
+            comparison.runs(&group("READ_FTS", 4), Engine::InnoDb).len(),
             3
         );
         assert_eq!(
-            comparison.figure(group(Query::ReadFts, 4), Engine::InnoDb),
+            comparison.figure(&group("READ_FTS", 4), Engine::InnoDb),
             Some(95.0)
         );
     }

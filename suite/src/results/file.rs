@@ -91,6 +91,14 @@ pub fn read(dir: &Path) -> Result<Vec<Line>> {
         line,
         problem,
     };
+    let first = bytes[..whole].split(|byte| *byte == b'\n').next();
+    let format = first.and_then(format_of).unwrap_or(FORMAT);
+    if format != FORMAT {
+        return Err(problem(
+            1,
+            format!("the format is {format}, and this program reads format {FORMAT}"),
+        ));
+    }
     let mut lines = Vec::new();
     for (number, line) in bytes[..whole].split(|byte| *byte == b'\n').enumerate() {
         if line.is_empty() {
@@ -101,16 +109,19 @@ pub fn read(dir: &Path) -> Result<Vec<Line>> {
         lines.push(parsed);
     }
     match lines.first() {
-        Some(Line::Header(header)) if header.format == FORMAT => Ok(lines),
-        Some(Line::Header(header)) => Err(problem(
-            1,
-            format!(
-                "the format is {}, and this program reads format {FORMAT}",
-                header.format
-            ),
-        )),
+        Some(Line::Header(_)) => Ok(lines),
         _ => Err(problem(1, "the first line is not a header".to_owned())),
     }
+}
+
+/// The format that a line says it is in, whatever else it is.
+fn format_of(line: &[u8]) -> Option<u32> {
+    #[derive(serde::Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    let format: Option<Format> = serde_json::from_slice(line).ok();
+    format.map(|format| format.format)
 }
 
 /// The header of lines that were read.
@@ -182,9 +193,17 @@ mod tests {
         }
         let newer = serde_json::to_string(&sample::lines()[0])
             .expect("json")
-            .replace("\"format\":1", "\"format\":2");
+            .replace("\"format\":2", "\"format\":3");
         std::fs::write(&path, newer + "\n").expect("written");
         let message = read(dir.path()).expect_err("newer").to_string();
-        assert!(message.contains("format is 2"), "{message}");
+        assert!(message.contains("format is 3"), "{message}");
+        // What has changed since an old format matters less than that it is old.
+        std::fs::write(
+            &path,
+            "{\"kind\":\"header\",\"format\":1,\"settings\":{}}\n",
+        )
+        .expect("written");
+        let message = read(dir.path()).expect_err("older").to_string();
+        assert!(message.contains("format is 1"), "{message}");
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::normal::Query;
 use crate::target::{Engine, Placement, Protocol};
 
 /// One line.
@@ -24,7 +23,7 @@ pub enum Line {
 }
 
 /// The version of this format.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Versions, machine and settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,21 +51,17 @@ pub struct Header {
 /// The settings of a run of the matrix. A run can be resumed only under the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSettings {
-    /// The workload's name.
-    pub workload: String,
+    /// The workloads, in the order they are run.
+    pub workloads: Vec<Planned>,
     /// The profile's name.
     pub profile: String,
     /// The engines.
     pub engines: Vec<Engine>,
-    /// The queries.
-    pub queries: Vec<Query>,
     /// The thread ladder.
     pub threads: Vec<u32>,
     /// The protocols.
     pub protocols: Vec<Protocol>,
-    /// Rows of the table.
-    pub rows: u32,
-    /// The generator's seed.
+    /// The seed of tables and parameters.
     pub seed: u64,
     /// Each engine's cache, in bytes.
     pub cache_bytes: u64,
@@ -80,6 +75,21 @@ pub struct RunSettings {
     pub run_s: f64,
     /// Effective runs per cell.
     pub runs: u32,
+}
+
+/// A workload that is to be run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// Its name.
+    pub name: String,
+    /// What it was called on the command line: its name, or the path of its file.
+    pub source: String,
+    /// The file, so that results can be gone on with whatever becomes of it.
+    pub text: String,
+    /// Its parameters.
+    pub parameters: BTreeMap<String, i64>,
+    /// What is measured of it: names of transactions, or `mix`.
+    pub cells: Vec<String>,
 }
 
 /// What the benchmark ran on.
@@ -99,7 +109,7 @@ pub struct Machine {
     pub file_system: String,
 }
 
-/// The loading of one engine's table.
+/// The loading of one engine's tables.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Load {
     /// The workload's name.
@@ -107,7 +117,7 @@ pub struct Load {
     /// The engine.
     pub engine: Engine,
     /// Rows loaded.
-    pub rows: u32,
+    pub rows: u64,
     /// Seconds for `LOAD DATA`, `FLUSH TABLES` and making the files durable.
     pub seconds: f64,
     /// Seconds of that in `LOAD DATA` alone.
@@ -133,8 +143,10 @@ pub struct Load {
 /// A query's plan on an engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
+    /// The workload's name.
+    pub workload: String,
     /// The query.
-    pub query: Query,
+    pub query: String,
     /// The engine.
     pub engine: Engine,
     /// The steps of `EXPLAIN`.
@@ -174,8 +186,8 @@ impl PlanStep {
 pub struct Run {
     /// The workload's name.
     pub workload: String,
-    /// The query.
-    pub query: Query,
+    /// The transaction, or `mix`.
+    pub query: String,
     /// The engine.
     pub engine: Engine,
     /// How statements travelled.
@@ -186,21 +198,34 @@ pub struct Run {
     pub run: u32,
     /// Wall-clock seconds from the common start to the last answer.
     pub seconds: f64,
-    /// Queries answered.
+    /// Transactions done: single queries, or several statements.
     pub queries: u64,
-    /// Queries per second.
-    pub qps: f64,
-    /// Median latency, in microseconds.
+    /// Statements executed.
+    pub statements: u64,
+    /// The figure of the run.
+    pub rate: f64,
+    /// What the figure counts: `queries/s`, `transactions/s`, or what the workload's file says.
+    pub unit: String,
+    /// Median latency of a transaction, in microseconds.
     pub p50_us: u64,
     /// 95th percentile.
     pub p95_us: u64,
     /// 99th percentile.
     pub p99_us: u64,
-    /// The slowest query.
+    /// The slowest transaction.
     pub max_us: u64,
-    /// Queries that failed.
+    /// Of mixed transactions, each kind's part.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kinds: BTreeMap<String, Kind>,
+    /// Transactions that ended in a rollback, as they were meant to.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rolled_back: u64,
+    /// Conflicts after which a transaction was begun anew, by the server's error code.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub conflicts: BTreeMap<String, u64>,
+    /// Transactions that failed.
     pub errors: u64,
-    /// Queries answered wrongly, in the warm-up too.
+    /// Transactions with wrong answers, in the warm-up too, and conditions that did not hold afterwards.
     pub wrong: u64,
     /// What was wrong first, or failed first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -217,6 +242,25 @@ pub struct Run {
     /// Processor time that the load generator took: what it adds to every engine alike.
     #[serde(default)]
     pub client_cpu_s: Option<f64>,
+}
+
+/// The part of one kind among mixed transactions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kind {
+    /// How many were done.
+    pub count: u64,
+    /// Median latency, in microseconds.
+    pub p50_us: u64,
+    /// 95th percentile.
+    pub p95_us: u64,
+    /// 99th percentile.
+    pub p99_us: u64,
+    /// The slowest.
+    pub max_us: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Run {

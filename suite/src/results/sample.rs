@@ -2,20 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use super::record::{Finish, Header, Line, Load, Machine, Run, RunSettings, FORMAT};
-use crate::normal::Query;
+use super::record::{Finish, Header, Kind, Line, Load, Machine, Planned, Run, RunSettings, FORMAT};
 use crate::target::{Engine, Placement, Protocol};
 
 /// The settings of a small run.
 pub fn settings() -> RunSettings {
     RunSettings {
-        workload: "normal".to_owned(),
+        workloads: vec![Planned {
+            name: "normal".to_owned(),
+            source: "normal".to_owned(),
+            text: crate::workload::builtin::ALL[0].text.to_owned(),
+            parameters: BTreeMap::from([("rows".to_owned(), 1_000)]),
+            cells: vec!["READ_PK_POINT".to_owned(), "READ_FTS".to_owned()],
+        }],
         profile: "quick".to_owned(),
         engines: vec![Engine::InnoDb, Engine::Peregrine],
-        queries: vec![Query::ReadPkPoint, Query::ReadFts],
         threads: vec![1, 4],
         protocols: vec![Protocol::Text],
-        rows: 1_000,
         seed: 1,
         cache_bytes: 1 << 27,
         charset: "latin1".to_owned(),
@@ -49,21 +52,35 @@ pub fn header() -> Header {
 }
 
 /// A run.
-pub fn run(engine: Engine, query: Query, threads: u32, run: u32, qps: f64) -> Run {
+pub fn run(engine: Engine, query: &str, threads: u32, run: u32, rate: f64) -> Run {
     Run {
         workload: "normal".to_owned(),
-        query,
+        query: query.to_owned(),
         engine,
         protocol: Protocol::Text,
         threads,
         run,
         seconds: 1.0,
         queries: 100,
-        qps,
+        statements: 100,
+        rate,
+        unit: "queries/s".to_owned(),
         p50_us: 10,
         p95_us: 20,
         p99_us: 30,
         max_us: 40,
+        kinds: BTreeMap::from([(
+            "a_kind".to_owned(),
+            Kind {
+                count: 7,
+                p50_us: 1,
+                p95_us: 2,
+                p99_us: 3,
+                max_us: 4,
+            },
+        )]),
+        rolled_back: 0,
+        conflicts: BTreeMap::from([("1213".to_owned(), 3)]),
         errors: 0,
         wrong: 0,
         problem: None,
@@ -94,8 +111,8 @@ pub fn lines() -> Vec<Line> {
             cache_bytes: 1 << 27,
             server_peak_rss_bytes: None,
         }),
-        Line::Run(run(Engine::InnoDb, Query::ReadPkPoint, 1, 1, 100.0)),
-        Line::Run(run(Engine::Peregrine, Query::ReadPkPoint, 1, 1, 150.0)),
+        Line::Run(run(Engine::InnoDb, "READ_PK_POINT", 1, 1, 100.0)),
+        Line::Run(run(Engine::Peregrine, "READ_PK_POINT", 1, 1, 150.0)),
         Line::Finish(Finish {
             finished: "2026-01-01T00:10:00Z".to_owned(),
             seconds: 600.0,

@@ -1,6 +1,7 @@
 //! The load generator: one thread per session, each asking its next question when it has the answer
 //! to the last (a closed loop), all beginning together.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -8,9 +9,10 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 
 use crate::error::{Result, SuiteError};
-use crate::normal::queries::Dice;
-use crate::normal::{Answers, Check, Query};
+use crate::normal::Answers;
 use crate::target::{placement, Engine, Placement, Protocol, Session};
+use crate::workload::client::Done;
+use crate::workload::{Client, Counters, Workload};
 
 /// After this many failed queries a thread gives up for the rest of the run.
 const MOST_ERRORS: u64 = 20;
@@ -18,11 +20,15 @@ const MOST_ERRORS: u64 = 20;
 /// What is asked in one run.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// The right answers.
-    pub answers: &'a Answers,
-    /// The query.
-    pub query: Query,
-    /// The engine whose table is asked.
+    /// The workload.
+    pub workload: &'a Workload,
+    /// The transaction, or the mix of all.
+    pub cell: &'a str,
+    /// The workload's counters on this engine.
+    pub counters: &'a Counters,
+    /// The right answers, for workloads on table `normal`.
+    pub answers: Option<&'a Answers>,
+    /// The engine whose tables are asked.
     pub engine: Engine,
     /// How statements travel.
     pub protocol: Protocol,
@@ -39,41 +45,90 @@ pub struct Question<'a> {
 pub struct Measured {
     /// From the common start to the last answer, by the wall clock.
     pub time: Duration,
-    /// Queries answered, rightly or wrongly.
-    pub queries: u64,
-    /// Queries that failed.
+    /// What the transactions came to.
+    pub tally: Tally,
+    /// By the number of a transaction: its part. All together are the whole.
+    pub kinds: BTreeMap<usize, Latencies>,
+}
+
+/// Latencies in microseconds, from a transaction's first statement to its last row.
+pub type Latencies = Histogram<u64>;
+
+/// What transactions came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Transactions done, with right or wrong answers.
+    pub transactions: u64,
+    /// Their statements.
+    pub statements: u64,
+    /// Transactions that ended in a rollback, as they were meant to.
+    pub rolled_back: u64,
+    /// Conflicts after which a transaction was begun anew, by the server's error code.
+    pub conflicts: BTreeMap<u16, u64>,
+    /// Transactions that failed.
     pub errors: u64,
-    /// Answers that were wrong.
+    /// Transactions with a wrong answer.
     pub wrong: u64,
     /// The first thing that was wrong or failed.
     pub problem: Option<String>,
-    /// Latencies in microseconds, from sending the statement to the last row.
-    pub latencies: Histogram<u64>,
+}
+
+impl Tally {
+    fn add(&mut self, done: Done) {
+        self.transactions += 1;
+        self.statements += done.statements;
+        self.rolled_back += u64::from(done.rolled_back);
+        for (code, count) in done.conflicts {
+            *self.conflicts.entry(code).or_default() += count;
+        }
+        if let Some(wrong) = done.wrong {
+            self.wrong += 1;
+            self.problem.get_or_insert(wrong);
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.transactions += other.transactions;
+        self.statements += other.statements;
+        self.rolled_back += other.rolled_back;
+        for (code, count) in other.conflicts {
+            *self.conflicts.entry(code).or_default() += count;
+        }
+        self.errors += other.errors;
+        self.wrong += other.wrong;
+        self.problem = self.problem.take().or(other.problem);
+    }
 }
 
 impl Measured {
-    /// Queries per second.
-    #[must_use]
-    pub fn rate(&self) -> f64 {
-        let seconds = self.time.as_secs_f64();
-        if seconds > 0.0 {
-            let queries = self.queries as f64;
-            queries / seconds
-        } else {
-            0.0
+    /// The latencies of all transactions together.
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn latencies(&self) -> Result<Latencies> {
+        let mut all = latencies()?;
+        for kind in self.kinds.values() {
+            all.add(kind).map_err(|_| thread_failed())?;
         }
+        Ok(all)
     }
+}
+
+fn latencies() -> Result<Latencies> {
+    // Three significant figures; the range grows by itself.
+    Histogram::new(3).map_err(|error| SuiteError::Server(error.to_string()))
+}
+
+fn thread_failed() -> SuiteError {
+    SuiteError::Server("a client thread failed".to_owned())
 }
 
 /// One thread's part.
 struct Part {
     begun: Instant,
     ended: Instant,
-    queries: u64,
-    errors: u64,
-    wrong: u64,
-    problem: Option<String>,
-    latencies: Histogram<u64>,
+    tally: Tally,
+    kinds: BTreeMap<usize, Latencies>,
 }
 
 /// Asks `question` on every session at once for `time`; a query that has begun when the time is over
@@ -97,7 +152,7 @@ pub fn measure(
         session.prepare(
             question.engine,
             question.protocol,
-            question.query.statement(),
+            &question.workload.statements,
         )?;
         if !places.is_empty() {
             session.keep_on(places[at % places.len()])?;
@@ -111,12 +166,18 @@ pub fn measure(
             .enumerate()
             .map(|(worker, session)| {
                 let barrier = &barrier;
-                let stream = stream(question, threads, worker as u64);
+                let client = Client::new(
+                    question.workload,
+                    question.counters,
+                    question.answers,
+                    (question.seed, stream(question, threads, worker as u64)),
+                    (worker as u64, threads),
+                );
                 let place = places.get(worker % places.len().max(1)).copied();
                 scope.spawn(move || {
                     // Where that is refused the thread runs anywhere, as it would without.
                     let _ = place.map(|place| placement::keep_on(None, place));
-                    work(session.as_mut(), question, stream, time, barrier, stop)
+                    work(session.as_mut(), question, client, time, barrier, stop)
                 })
             })
             .collect();
@@ -134,55 +195,41 @@ pub fn measure(
 fn work(
     session: &mut dyn Session,
     question: &Question<'_>,
-    stream: u64,
+    mut client: Client<'_>,
     time: Duration,
     barrier: &Barrier,
     stop: &AtomicBool,
 ) -> Option<Part> {
-    let mut dice = Dice::new(question.seed, stream);
-    let mut check = Check::new(question.answers, question.query);
-    // Three significant figures; the range grows by itself. Making it can't fail for 3.
-    let latencies = Histogram::<u64>::new(3).ok();
+    let among = question.workload.transactions_of(question.cell);
+    let kinds: Result<BTreeMap<usize, Latencies>> =
+        among.iter().map(|at| Ok((*at, latencies()?))).collect();
     barrier.wait();
-    let mut latencies = latencies?;
     let begun = Instant::now();
     let deadline = begun + time;
     let mut part = Part {
         begun,
         ended: begun,
-        queries: 0,
-        errors: 0,
-        wrong: 0,
-        problem: None,
-        latencies: Histogram::new_from(&latencies),
+        tally: Tally::default(),
+        kinds: kinds.ok()?,
     };
     while !stop.load(Ordering::Relaxed) {
-        let parameters = question.query.draw(&mut dice, question.answers.rows());
-        check.begin();
+        let transaction = client.choose(&among);
         let asked = Instant::now();
-        let result = session.execute(&parameters, &mut check);
+        let result = client.run(transaction, session);
         part.ended = Instant::now();
         match result {
-            Ok(()) => {
-                part.queries += 1;
+            Ok(done) => {
                 let latency = part.ended.duration_since(asked).as_micros();
-                // The histogram grows to hold it, so this can't fail.
-                let _ = latencies.record(u64::try_from(latency).unwrap_or(u64::MAX));
-                if let Err(what) = check.verdict(&parameters) {
-                    part.wrong += 1;
-                    part.problem.get_or_insert_with(|| {
-                        format!(
-                            "wrong answer to {} with {:?}: {what}",
-                            question.query.name(),
-                            parameters.values()
-                        )
-                    });
+                if let Some(kind) = part.kinds.get_mut(&transaction) {
+                    // The histogram grows to hold it, so this can't fail.
+                    let _ = kind.record(u64::try_from(latency).unwrap_or(u64::MAX));
                 }
+                part.tally.add(done);
             }
             Err(error) => {
-                part.errors += 1;
-                part.problem.get_or_insert_with(|| error.to_string());
-                if part.errors >= MOST_ERRORS {
+                part.tally.errors += 1;
+                part.tally.problem.get_or_insert_with(|| error.to_string());
+                if part.tally.errors >= MOST_ERRORS {
                     break;
                 }
             }
@@ -190,56 +237,64 @@ fn work(
         if part.ended >= deadline {
             break;
         }
+        let think = Duration::from_millis(client.think_ms(transaction));
+        if !think.is_zero() {
+            std::thread::sleep(think.min(deadline.duration_since(part.ended)));
+            if Instant::now() >= deadline {
+                break;
+            }
+        }
     }
-    part.latencies = latencies;
     Some(part)
 }
 
 fn merge(parts: Vec<Option<Part>>) -> Result<Measured> {
-    let failed = || SuiteError::Server("a client thread failed".to_owned());
     let mut merged: Option<Part> = None;
     for part in parts {
-        let part = part.ok_or_else(failed)?;
+        let part = part.ok_or_else(thread_failed)?;
         merged = Some(match merged {
             None => part,
             Some(mut all) => {
                 all.begun = all.begun.min(part.begun);
                 all.ended = all.ended.max(part.ended);
-                all.queries += part.queries;
-                all.errors += part.errors;
-                all.wrong += part.wrong;
-                all.problem = all.problem.or(part.problem);
-                all.latencies.add(&part.latencies).map_err(|_| failed())?;
+                all.tally.merge(part.tally);
+                for (kind, more) in part.kinds {
+                    match all.kinds.get_mut(&kind) {
+                        Some(known) => known.add(&more).map_err(|_| thread_failed())?,
+                        None => {
+                            all.kinds.insert(kind, more);
+                        }
+                    }
+                }
                 all
             }
         });
     }
-    let all = merged.ok_or_else(failed)?;
+    let all = merged.ok_or_else(thread_failed)?;
     Ok(Measured {
         time: all.ended.duration_since(all.begun),
-        queries: all.queries,
-        errors: all.errors,
-        wrong: all.wrong,
-        problem: all.problem,
-        latencies: all.latencies,
+        tally: all.tally,
+        kinds: all.kinds,
     })
 }
 
-/// The stream of a thread's parameters: every query, ladder step, run and thread has its own, and no
+/// The stream of a thread's parameters: every cell, ladder step, run and thread has its own, and no
 /// engine has.
 fn stream(question: &Question<'_>, threads: u64, worker: u64) -> u64 {
-    let query = Query::ALL
+    let cell = question
+        .workload
+        .cells()
         .iter()
-        .position(|query| *query == question.query)
+        .position(|cell| *cell == question.cell)
         .unwrap_or(0) as u64;
-    (query << 48) | (threads << 32) | (u64::from(question.run) << 16) | worker
+    (cell << 48) | (threads << 32) | (u64::from(question.run) << 16) | worker
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::normal::Generator;
-    use crate::target::fake::{Behaviour, FakeSession, SLOW};
+    use crate::normal::{Generator, Query};
+    use crate::target::fake::{workload, Behaviour, FakeSession, SLOW};
 
     fn ask(
         query: Query,
@@ -252,9 +307,12 @@ mod tests {
         let mut sessions: Vec<Box<dyn Session>> = (0..threads)
             .map(|_| -> Box<dyn Session> { Box::new(FakeSession::new(&generator, behaviour)) })
             .collect();
+        let workload = workload(300);
         let question = Question {
-            answers: &answers,
-            query,
+            workload: &workload,
+            cell: query.name(),
+            counters: &Counters::default(),
+            answers: Some(&answers),
             engine: Engine::InnoDb,
             protocol: Protocol::Text,
             placement: Placement::Paired,
@@ -270,15 +328,16 @@ mod tests {
             let measured =
                 ask(query, 3, Behaviour::Right, &AtomicBool::new(false)).expect("measured");
             assert_eq!(
-                (measured.errors, measured.wrong),
+                (measured.tally.errors, measured.tally.wrong),
                 (0, 0),
                 "{:?}",
-                measured.problem
+                measured.tally.problem
             );
-            assert!(measured.queries >= 3);
-            assert_eq!(measured.latencies.len(), measured.queries);
+            assert!(measured.tally.transactions >= 3);
+            let latencies = measured.latencies().expect("latencies");
+            assert_eq!(latencies.len(), measured.tally.transactions);
             assert!(measured.time >= Duration::from_millis(30));
-            assert!(measured.rate() > 0.0);
+            assert_eq!(measured.tally.statements, measured.tally.transactions);
         }
     }
 
@@ -286,11 +345,12 @@ mod tests {
     fn latencies_are_those_of_the_answers_however_long() {
         let measured =
             ask(Query::ReadFts, 2, Behaviour::Slow, &AtomicBool::new(false)).expect("measured");
+        let latencies = measured.latencies().expect("latencies");
         let slept = u64::try_from(SLOW.as_micros()).expect("a time");
         // Three significant figures are kept.
-        assert!(measured.latencies.min() >= slept * 999 / 1_000);
+        assert!(latencies.min() >= slept * 999 / 1_000);
         let whole = u64::try_from(measured.time.as_micros()).expect("a time");
-        assert!(measured.latencies.max() <= whole * 1_001 / 1_000 + 1);
+        assert!(latencies.max() <= whole * 1_001 / 1_000 + 1);
     }
 
     #[test]
@@ -302,8 +362,11 @@ mod tests {
                 Behaviour::OneValueOff,
             ] {
                 let measured = ask(query, 2, behaviour, &AtomicBool::new(false)).expect("measured");
-                assert_eq!(measured.wrong, measured.queries, "{query:?} {behaviour:?}");
-                let problem = measured.problem.expect("told");
+                assert_eq!(
+                    measured.tally.wrong, measured.tally.transactions,
+                    "{query:?} {behaviour:?}"
+                );
+                let problem = measured.tally.problem.expect("told");
                 assert!(problem.contains(query.name()), "{problem}");
             }
         }
@@ -318,9 +381,9 @@ mod tests {
             &AtomicBool::new(false),
         )
         .expect("measured");
-        assert_eq!(measured.queries, 0);
-        assert_eq!(measured.errors, 2 * MOST_ERRORS);
-        assert!(measured.problem.expect("told").contains("as asked"));
+        assert_eq!(measured.tally.transactions, 0);
+        assert_eq!(measured.tally.errors, 2 * MOST_ERRORS);
+        assert!(measured.tally.problem.expect("told").contains("as asked"));
     }
 
     #[test]

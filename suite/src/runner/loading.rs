@@ -1,40 +1,47 @@
 //! Loading the table into an engine, and what that takes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
 
 use super::disk;
 use crate::error::{Result, StatementContext, SuiteError};
-use crate::normal::schema;
 use crate::results::record::Load;
 use crate::server::process::Process;
 use crate::target::Engine;
+use crate::workload::{Table, Workload};
 
 /// The longest that background work after a load is waited for.
 const LONGEST_SETTLING: Duration = Duration::from_secs(60);
 
+/// A table's rows, ready to be loaded.
+#[derive(Debug, Clone)]
+pub struct TableFile {
+    /// The file with the rows, by its absolute path.
+    pub path: PathBuf,
+    /// How many there are.
+    pub rows: u64,
+}
+
 /// What to load and where.
 #[derive(Debug, Clone, Copy)]
 pub struct Loading<'a> {
-    /// The file with the rows.
-    pub file: &'a Path,
-    /// How many there are.
-    pub rows: u32,
+    /// The workload.
+    pub workload: &'a Workload,
+    /// The files of its tables, in their order.
+    pub files: &'a [TableFile],
     /// The server's data directory.
     pub data_dir: &'a Path,
     /// The server.
     pub process: Process,
     /// Each engine's cache, in bytes.
     pub cache_bytes: u64,
-    /// The workload's name.
-    pub workload: &'a str,
 }
 
 impl Loading<'_> {
-    /// Creates the engine's table anew and loads it. The measured time ends when the rows are
-    /// durable: the statement has committed, the table is flushed and its files are synced.
+    /// Creates the engine's tables anew and loads them. The measured time ends when the rows are
+    /// durable: the statements have committed, the tables are flushed and their files are synced.
     ///
     /// # Errors
     /// When a statement fails, or rows are missing afterwards.
@@ -43,21 +50,24 @@ impl Loading<'_> {
         run(connection, &format!("DROP DATABASE IF EXISTS {schema}"))?;
         run(connection, &format!("CREATE DATABASE {schema}"))?;
         run(connection, &format!("USE {schema}"))?;
-        run(connection, &schema::create_table(engine.sql_name()))?;
+        let tables = &self.workload.tables;
+        for table in tables {
+            run(connection, &table.create(engine.sql_name()))?;
+        }
+        let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+        let names = names.join(", ");
 
         let begun = Instant::now();
-        let file = self.file.display().to_string().replace('\'', "''");
-        run(
-            connection,
-            &format!("LOAD DATA INFILE '{file}' INTO TABLE {}", schema::TABLE),
-        )?;
+        for (table, file) in tables.iter().zip(self.files) {
+            run(connection, &self.load_data(table, file))?;
+        }
         let load_data_s = begun.elapsed().as_secs_f64();
-        run(connection, &format!("FLUSH TABLES {}", schema::TABLE))?;
+        run(connection, &format!("FLUSH TABLES {names}"))?;
         disk::sync(&disk::data_files(self.data_dir, engine)?)?;
         let seconds = begun.elapsed().as_secs_f64();
 
         let begun = Instant::now();
-        run(connection, &format!("ANALYZE TABLE {}", schema::TABLE))?;
+        run(connection, &format!("ANALYZE TABLE {names}"))?;
         let analyze_s = begun.elapsed().as_secs_f64();
 
         let begun = Instant::now();
@@ -65,12 +75,14 @@ impl Loading<'_> {
         self.settle();
         let settle_s = begun.elapsed().as_secs_f64();
 
-        self.count(connection)?;
+        for (table, file) in tables.iter().zip(self.files) {
+            count(connection, &table.name, file.rows)?;
+        }
         let (data_bytes, index_bytes) = told_sizes(connection, &schema)?;
         Ok(Load {
-            workload: self.workload.to_owned(),
+            workload: self.workload.name.clone(),
             engine,
-            rows: self.rows,
+            rows: self.files.iter().map(|file| file.rows).sum(),
             seconds,
             load_data_s,
             settle_s,
@@ -84,18 +96,24 @@ impl Loading<'_> {
         })
     }
 
-    fn count(&self, connection: &mut mysql::Conn) -> Result<()> {
-        let statement = format!("SELECT count(*) FROM {}", schema::TABLE);
-        let count: Option<u64> = connection.query_first(&statement).running(&statement)?;
-        if count == Some(u64::from(self.rows)) {
-            Ok(())
+    fn load_data(&self, table: &Table, file: &TableFile) -> String {
+        let path = file.path.display().to_string().replace('\'', "''");
+        // Said only where it matters, so that nothing is converted without need.
+        let charset = if self.workload.text.is_ascii() {
+            ""
         } else {
-            Err(SuiteError::Server(format!(
-                "{} rows were loaded, but the table has {}",
-                self.rows,
-                count.map_or_else(|| "none".to_owned(), |count| count.to_string())
-            )))
-        }
+            " CHARACTER SET utf8mb4"
+        };
+        let columns = table.loaded_columns();
+        let columns = if columns.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", columns.join(", "))
+        };
+        format!(
+            "LOAD DATA INFILE '{path}' INTO TABLE {}{charset}{columns}",
+            table.name
+        )
     }
 
     /// Waits until the server rests, so that what one engine left to do is not charged to the next.
@@ -115,6 +133,19 @@ impl Loading<'_> {
     }
 }
 
+fn count(connection: &mut mysql::Conn, table: &str, rows: u64) -> Result<()> {
+    let statement = format!("SELECT count(*) FROM {table}");
+    let count: Option<u64> = connection.query_first(&statement).running(&statement)?;
+    if count == Some(rows) {
+        Ok(())
+    } else {
+        Err(SuiteError::Server(format!(
+            "{rows} rows were loaded into {table}, but the table has {}",
+            count.map_or_else(|| "none".to_owned(), |count| count.to_string())
+        )))
+    }
+}
+
 /// Asks an engine to do at once what it would otherwise do later in the background.
 fn bring_to_rest(connection: &mut mysql::Conn, engine: Engine) -> Result<()> {
     match engine {
@@ -130,9 +161,9 @@ fn bring_to_rest(connection: &mut mysql::Conn, engine: Engine) -> Result<()> {
 
 fn told_sizes(connection: &mut mysql::Conn, schema: &str) -> Result<(u64, u64)> {
     let statement = format!(
-        "SELECT coalesce(data_length, 0), coalesce(index_length, 0) FROM information_schema.tables \
-         WHERE table_schema = '{schema}' AND table_name = '{}'",
-        schema::TABLE
+        "SELECT CAST(coalesce(sum(data_length), 0) AS UNSIGNED), \
+         CAST(coalesce(sum(index_length), 0) AS UNSIGNED) \
+         FROM information_schema.tables WHERE table_schema = '{schema}'"
     );
     let sizes: Option<(u64, u64)> = connection.query_first(&statement).running(&statement)?;
     Ok(sizes.unwrap_or_default())

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use crate::results::comparison::Group;
 use crate::results::record::{Line, RunSettings};
 use crate::target::Engine;
+use crate::workload::Workload;
 
 /// One effective run to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,36 +38,33 @@ pub fn done(lines: &[Line]) -> HashSet<(Group, Engine, u32)> {
     lines
         .iter()
         .filter_map(|line| match line {
-            Line::Run(run) => Some((
-                Group {
-                    protocol: run.protocol,
-                    query: run.query,
-                    threads: run.threads,
-                },
-                run.engine,
-                run.run,
-            )),
+            Line::Run(run) => Some((Group::of(run), run.engine, run.run)),
             _ => None,
         })
         .collect()
 }
 
-/// What is still to be done of the matrix that `settings` describe.
+/// What is still to be done of the matrix that `settings` describe, for some cells of a workload. An
+/// engine without transactions is left out where a cell needs them.
 #[must_use]
 pub fn remaining<S: std::hash::BuildHasher>(
     settings: &RunSettings,
+    workload: &Workload,
+    cells: &[String],
     done: &HashSet<(Group, Engine, u32), S>,
 ) -> Vec<Work> {
     let mut work = Vec::new();
     for protocol in &settings.protocols {
-        for query in &settings.queries {
+        for cell in cells {
+            let engines = engines(settings, workload, cell);
             for threads in &settings.threads {
                 let group = Group {
+                    workload: workload.name.clone(),
                     protocol: *protocol,
-                    query: *query,
+                    query: cell.clone(),
                     threads: *threads,
                 };
-                let steps = steps(settings, group, work.len(), done);
+                let steps = steps(settings, &engines, &group, work.len(), done);
                 if !steps.is_empty() {
                     work.push(Work { group, steps });
                 }
@@ -76,22 +74,33 @@ pub fn remaining<S: std::hash::BuildHasher>(
     work
 }
 
+/// The engines that a cell is measured on.
+#[must_use]
+pub fn engines(settings: &RunSettings, workload: &Workload, cell: &str) -> Vec<Engine> {
+    let all = workload.needs_transactions(cell);
+    let engines = settings.engines.iter().copied();
+    engines
+        .filter(|engine| !all || engine.is_transactional())
+        .collect()
+}
+
 fn steps<S: std::hash::BuildHasher>(
     settings: &RunSettings,
-    group: Group,
+    engines: &[Engine],
+    group: &Group,
     turn: usize,
     done: &HashSet<(Group, Engine, u32), S>,
 ) -> Vec<Step> {
     let mut warm = HashSet::new();
     let mut steps = Vec::new();
     for run in 1..=settings.runs {
-        let mut engines = settings.engines.clone();
+        let mut engines = engines.to_vec();
         if !engines.is_empty() {
             let first = (turn + run as usize) % engines.len();
             engines.rotate_left(first);
         }
         for engine in engines {
-            if !done.contains(&(group, engine, run)) {
+            if !done.contains(&(group.clone(), engine, run)) {
                 steps.push(Step {
                     engine,
                     run,
@@ -124,6 +133,18 @@ mod tests {
     use super::*;
     use crate::results::sample;
 
+    /// What remains of the sample's matrix.
+    fn remaining(settings: &RunSettings, done: &HashSet<(Group, Engine, u32)>) -> Vec<Work> {
+        let planned = &settings.workloads[0];
+        let workload = Workload::read(
+            &planned.text,
+            "normal",
+            &crate::workload::Options::default(),
+        )
+        .expect("a workload");
+        super::remaining(settings, &workload, &planned.cells, done)
+    }
+
     #[test]
     fn a_fresh_matrix_has_every_run_once_and_one_warm_up_per_cell() {
         let settings = sample::settings();
@@ -148,7 +169,12 @@ mod tests {
         let settings = sample::settings();
         let all: Vec<(Group, Step)> = remaining(&settings, &HashSet::new())
             .into_iter()
-            .flat_map(|work| work.steps.into_iter().map(move |step| (work.group, step)))
+            .flat_map(|work| {
+                let group = work.group;
+                work.steps
+                    .into_iter()
+                    .map(move |step| (group.clone(), step))
+            })
             .collect();
         for stopped in 0..=all.len() {
             let lines: Vec<Line> = all[..stopped]
@@ -156,7 +182,7 @@ mod tests {
                 .map(|(group, step)| {
                     Line::Run(sample::run(
                         step.engine,
-                        group.query,
+                        &group.query,
                         group.threads,
                         step.run,
                         1.0,
@@ -166,14 +192,15 @@ mod tests {
             let left: HashSet<_> = remaining(&settings, &done(&lines))
                 .into_iter()
                 .flat_map(|work| {
+                    let group = work.group;
                     work.steps
                         .into_iter()
-                        .map(move |s| (work.group, s.engine, s.run))
+                        .map(move |s| (group.clone(), s.engine, s.run))
                 })
                 .collect();
             let missing: HashSet<_> = all[stopped..]
                 .iter()
-                .map(|(group, step)| (*group, step.engine, step.run))
+                .map(|(group, step)| (group.clone(), step.engine, step.run))
                 .collect();
             assert_eq!(left, missing, "stopped after {stopped}");
         }
@@ -185,7 +212,7 @@ mod tests {
         let work = remaining(&settings, &HashSet::new());
         let mut done = HashSet::new();
         for step in &work[0].steps[..3] {
-            done.insert((work[0].group, step.engine, step.run));
+            done.insert((work[0].group.clone(), step.engine, step.run));
         }
         let again = remaining(&settings, &done);
         assert_eq!(again[0].steps.len(), 3);
@@ -196,5 +223,21 @@ mod tests {
             .map(|s| s.engine)
             .collect();
         assert_eq!(warmed.len(), 2);
+    }
+
+    #[test]
+    fn cells_that_need_transactions_leave_engines_without_them_out() {
+        let settings = RunSettings {
+            engines: Engine::ALL.to_vec(),
+            ..sample::settings()
+        };
+        let oltp = crate::workload::builtin::ALL[2];
+        let workload = Workload::read(oltp.text, oltp.name, &crate::workload::Options::default())
+            .expect("a workload");
+        assert_eq!(engines(&settings, &workload, "read_only"), Engine::ALL);
+        assert_eq!(
+            engines(&settings, &workload, "read_write"),
+            [Engine::InnoDb, Engine::MyRocks, Engine::Peregrine]
+        );
     }
 }

@@ -1,19 +1,21 @@
 //! Measuring the matrix: every step in its order, each result written down at once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::closed_loop::{measure, Measured, Question};
+use super::closed_loop::{measure, Measured, Question, Tally};
 use super::matrix::{planned_seconds, Step, Work};
 use super::progress::Progress;
 use crate::arithmetic;
 use crate::error::{Result, SuiteError};
 use crate::normal::Answers;
 use crate::results::comparison::Group;
-use crate::results::record::{Line, Run, RunSettings};
+use crate::results::record::{Kind, Line, Run, RunSettings};
 use crate::server::process::Process;
-use crate::target::{Engine, Session};
+use crate::target::{Datum, Engine, Protocol, RowSink, Session, Statement, Value};
+use crate::workload::{Counters, Workload, MIX};
 
 /// What the sessions are open on.
 pub trait Host {
@@ -41,8 +43,10 @@ pub trait Host {
 pub struct Measuring<'a> {
     /// The settings.
     pub settings: &'a RunSettings,
-    /// The right answers.
-    pub answers: &'a Answers,
+    /// The workload.
+    pub workload: &'a Workload,
+    /// Its right answers, if it is on table `normal`.
+    pub answers: Option<&'a Answers>,
     /// Set when the user wants to stop.
     pub stop: &'a AtomicBool,
     /// Takes every line.
@@ -78,44 +82,48 @@ impl Measuring<'_> {
     }
 
     fn group(&mut self, work: &Work, host: &mut dyn Host) -> Result<()> {
+        let group = &work.group;
         let mut debts: HashMap<Engine, Debt> = HashMap::new();
         let mut best: Vec<(Engine, Option<f64>)> = Vec::new();
         for step in &work.steps {
             if step.warm_up {
-                let warmed = self.ask(work.group, step.engine, 0, self.settings.warm_up_s, host)?;
+                let warmed = self.ask(group, step.engine, 0, self.settings.warm_up_s, host)?;
                 debts.insert(
                     step.engine,
                     Debt {
-                        errors: warmed.errors,
-                        wrong: warmed.wrong,
-                        problem: warmed.problem,
+                        errors: warmed.tally.errors,
+                        wrong: warmed.tally.wrong,
+                        problem: warmed.tally.problem,
                     },
                 );
                 self.progress.advance(self.settings.warm_up_s);
             }
             let before = Usage::now(host);
-            let measured =
-                self.ask(work.group, step.engine, step.run, self.settings.run_s, host)?;
+            let measured = self.ask(group, step.engine, step.run, self.settings.run_s, host)?;
             let used = Usage::now(host).since(before);
             self.progress.advance(self.settings.run_s);
-            let debt = debts.remove(&step.engine).unwrap_or_default();
+            let mut debt = debts.remove(&step.engine).unwrap_or_default();
+            for broken in self.broken_conditions(step.engine, host)? {
+                debt.wrong += 1;
+                debt.problem.get_or_insert(broken);
+            }
             let run = Run {
                 server_peak_rss_bytes: host.peak_resident_bytes(),
                 server_cpu_s: used.server,
                 client_cpu_s: used.client,
-                ..self.record(work.group, step, &measured, debt)
+                ..self.record(group, step, &measured, debt)?
             };
             if let Some(problem) = &run.problem {
                 self.progress.note(&format!(
                     "{} on {}, {} threads: {} wrong, {} failed: {problem}",
-                    run.query.name(),
+                    run.query,
                     run.engine.title(),
                     run.threads,
                     run.wrong,
                     run.errors
                 ));
             }
-            let figure = run.is_valid().then_some(run.qps);
+            let figure = run.is_valid().then_some(run.rate);
             match best.iter_mut().find(|(engine, _)| *engine == step.engine) {
                 Some((_, so_far)) => {
                     *so_far = match (*so_far, figure) {
@@ -128,14 +136,15 @@ impl Measuring<'_> {
             (self.write)(&Line::Run(run))?;
         }
         best.sort_by_key(|(engine, _)| *engine);
-        self.progress.group_done(&described(work.group, &best));
+        self.progress
+            .group_done(&described(group, &self.workload.unit(&group.query), &best));
         Ok(())
     }
 
     /// One run. Whatever fails in it is counted, and the target brought back.
     fn ask(
         &mut self,
-        group: Group,
+        group: &Group,
         engine: Engine,
         run: u32,
         seconds: f64,
@@ -147,63 +156,195 @@ impl Measuring<'_> {
             format!("run {run}")
         };
         self.progress.run(&format!(
-            "{}, {} threads, {}, {what}",
-            group.query.name(),
+            "{} {}, {} threads, {}, {what}",
+            group.workload,
+            group.query,
             group.threads,
             engine.title()
         ));
+        let time = Duration::from_secs_f64(seconds.max(0.0));
+        let sessions = match host.sessions(group.threads as usize) {
+            Ok(sessions) => sessions,
+            Err(error) => return self.failed(&error, host),
+        };
+        let counters = match self.counters(engine, sessions) {
+            Ok(counters) => counters,
+            Err(error) => return self.failed(&error, host),
+        };
         let question = Question {
+            workload: self.workload,
+            cell: &group.query,
+            counters: &counters,
             answers: self.answers,
-            query: group.query,
             engine,
             protocol: group.protocol,
             seed: self.settings.seed,
             run,
             placement: self.settings.placement,
         };
-        let time = Duration::from_secs_f64(seconds.max(0.0));
-        let sessions = host.sessions(group.threads as usize);
-        let result = sessions.and_then(|sessions| measure(sessions, &question, time, self.stop));
-        let mut measured = match result {
+        let mut measured = match measure(sessions, &question, time, self.stop) {
             Ok(measured) => measured,
             Err(SuiteError::Interrupted) => return Err(SuiteError::Interrupted),
-            Err(error) => failed(&error)?,
+            Err(error) => return self.failed(&error, host),
         };
-        if measured.errors > 0 {
-            if let Some(happened) = host.recover()? {
-                let before = measured.problem.take().unwrap_or_default();
-                measured.problem = Some(format!("{happened} ({before})"));
-            }
+        if measured.tally.errors > 0 {
+            recover(host, &mut measured.tally.problem)?;
         }
         Ok(measured)
     }
 
-    fn record(&self, group: Group, step: &Step, measured: &Measured, debt: Debt) -> Run {
-        let at = |quantile: f64| measured.latencies.value_at_quantile(quantile);
-        Run {
-            workload: self.settings.workload.clone(),
-            query: group.query,
+    /// The newest values of the columns that clients count on, as they stand in the tables.
+    fn counters(&self, engine: Engine, sessions: &mut [Box<dyn Session>]) -> Result<Counters> {
+        let mut newest = Vec::new();
+        if let Some(session) = sessions.first_mut() {
+            for counter in &self.workload.counters {
+                let (table, column) = (&counter.table, &counter.column);
+                let sql = format!("SELECT coalesce(max({column}), 0) FROM {table}");
+                newest.push(number(session.as_mut(), engine, &sql)?);
+            }
+        }
+        Ok(Counters::new(newest))
+    }
+
+    /// What must be true of the tables and is not.
+    fn broken_conditions(&self, engine: Engine, host: &mut dyn Host) -> Result<Vec<String>> {
+        let mut broken = Vec::new();
+        for condition in &self.workload.conditions {
+            let sessions = host.sessions(1)?;
+            let Some(session) = sessions.first_mut() else {
+                break;
+            };
+            match number(session.as_mut(), engine, &condition.sql) {
+                Ok(0) => {}
+                Ok(count) => broken.push(format!(
+                    "it must be true that {}, and {count} rows contradict it",
+                    condition.name
+                )),
+                Err(error) => broken.push(format!("{}: {error}", condition.name)),
+            }
+        }
+        Ok(broken)
+    }
+
+    /// A run that could not even begin: one error and nothing else.
+    fn failed(&self, error: &SuiteError, host: &mut dyn Host) -> Result<Measured> {
+        let mut problem = Some(error.to_string());
+        recover(host, &mut problem)?;
+        Ok(Measured {
+            time: Duration::ZERO,
+            tally: Tally {
+                errors: 1,
+                problem,
+                ..Tally::default()
+            },
+            kinds: BTreeMap::new(),
+        })
+    }
+
+    fn record(&self, group: &Group, step: &Step, measured: &Measured, debt: Debt) -> Result<Run> {
+        let all = measured.latencies()?;
+        let at = |quantile: f64| all.value_at_quantile(quantile);
+        let tally = &measured.tally;
+        let is_mix = group.query == MIX;
+        let figure = self.workload.figure.as_ref().filter(|_| is_mix);
+        let counted = match figure {
+            None => tally.transactions,
+            Some(figure) => measured
+                .kinds
+                .get(&figure.transaction)
+                .map_or(0, hdrhistogram::Histogram::len),
+        };
+        let seconds = measured.time.as_secs_f64();
+        let per = figure.map_or(1.0, |figure| figure.seconds);
+        let rate = if seconds > 0.0 {
+            counted as f64 / seconds * per
+        } else {
+            0.0
+        };
+        Ok(Run {
+            workload: group.workload.clone(),
+            query: group.query.clone(),
             engine: step.engine,
             protocol: group.protocol,
             threads: group.threads,
             run: step.run,
-            seconds: rounded(measured.time.as_secs_f64(), 1e6),
-            queries: measured.queries,
-            qps: rounded(measured.rate(), 1e3),
+            seconds: rounded(seconds, 1e6),
+            queries: tally.transactions,
+            statements: tally.statements,
+            rate: rounded(rate, 1e3),
+            unit: self.workload.unit(&group.query),
             p50_us: at(0.50),
             p95_us: at(0.95),
             p99_us: at(0.99),
-            max_us: measured.latencies.max(),
-            errors: measured.errors + debt.errors,
-            wrong: measured.wrong + debt.wrong,
-            problem: debt.problem.or_else(|| measured.problem.clone()),
+            max_us: all.max(),
+            kinds: if is_mix {
+                self.kinds(measured)
+            } else {
+                BTreeMap::new()
+            },
+            rolled_back: tally.rolled_back,
+            conflicts: tally
+                .conflicts
+                .iter()
+                .map(|(code, count)| (code.to_string(), *count))
+                .collect(),
+            errors: tally.errors + debt.errors,
+            wrong: tally.wrong + debt.wrong,
+            problem: debt.problem.or_else(|| tally.problem.clone()),
             durability: step.engine.durability().to_owned(),
             cache_bytes: self.settings.cache_bytes,
             server_peak_rss_bytes: None,
             server_cpu_s: None,
             client_cpu_s: None,
+        })
+    }
+
+    fn kinds(&self, measured: &Measured) -> BTreeMap<String, Kind> {
+        measured
+            .kinds
+            .iter()
+            .filter_map(|(at, latencies)| {
+                let transaction = self.workload.transactions.get(*at)?;
+                let kind = Kind {
+                    count: latencies.len(),
+                    p50_us: latencies.value_at_quantile(0.50),
+                    p95_us: latencies.value_at_quantile(0.95),
+                    p99_us: latencies.value_at_quantile(0.99),
+                    max_us: latencies.max(),
+                };
+                Some((transaction.name.clone(), kind))
+            })
+            .collect()
+    }
+}
+
+/// Brings the host back, and says in `problem` what had happened to it.
+fn recover(host: &mut dyn Host, problem: &mut Option<String>) -> Result<()> {
+    if let Some(happened) = host.recover()? {
+        let before = problem.take().unwrap_or_default();
+        *problem = Some(format!("{happened} ({before})"));
+    }
+    Ok(())
+}
+
+/// The whole number that a statement answers with.
+fn number(session: &mut dyn Session, engine: Engine, sql: &str) -> Result<i64> {
+    struct Only(Option<i64>);
+    impl RowSink for Only {
+        fn row(&mut self, values: &[Value<'_>]) {
+            let first = values.first().map(|value| Datum::of_answer(*value));
+            self.0 = first.and_then(|datum| datum.integer());
         }
     }
+    let statements = Arc::from([Statement {
+        name: String::new(),
+        pieces: vec![sql.to_owned()],
+    }]);
+    session.prepare(engine, Protocol::Text, &statements)?;
+    let mut only = Only(None);
+    session.execute(0, &[], &mut only)?;
+    only.0
+        .ok_or_else(|| SuiteError::Server(format!("{sql}: the answer is no whole number")))
 }
 
 /// Processor time taken so far, in seconds.
@@ -235,20 +376,7 @@ fn rounded(value: f64, parts: f64) -> f64 {
     (value * parts).round() / parts
 }
 
-/// A run that could not even begin: one error and nothing else.
-fn failed(error: &SuiteError) -> Result<Measured> {
-    Ok(Measured {
-        time: Duration::ZERO,
-        queries: 0,
-        errors: 1,
-        wrong: 0,
-        problem: Some(error.to_string()),
-        latencies: hdrhistogram::Histogram::new(3)
-            .map_err(|error| SuiteError::Server(error.to_string()))?,
-    })
-}
-
-fn described(group: Group, best: &[(Engine, Option<f64>)]) -> String {
+fn described(group: &Group, unit: &str, best: &[(Engine, Option<f64>)]) -> String {
     let baseline = best.first().and_then(|(_, figure)| *figure);
     let engines: Vec<String> = best
         .iter()
@@ -267,8 +395,8 @@ fn described(group: Group, best: &[(Engine, Option<f64>)]) -> String {
         })
         .collect();
     format!(
-        "{:<29}{:>4} threads: {}",
-        group.query.name(),
+        "{:<29}{:>4} threads, {unit}: {}",
+        group.query,
         group.threads,
         engines.join(", ")
     )
@@ -289,11 +417,10 @@ pub fn short(figure: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::normal::{Generator, Query};
+    use crate::normal::Generator;
     use crate::results::{sample, Comparison};
     use crate::runner::matrix::{done, remaining};
-    use crate::target::fake::{Behaviour, FakeSession};
-    use crate::target::Protocol;
+    use crate::target::fake::{workload, Behaviour, FakeSession};
     use std::collections::HashSet;
 
     /// A host whose sessions all behave alike, and which notes how often it was brought back.
@@ -344,7 +471,9 @@ mod tests {
         let answers = Answers::compute(&generator, |_| ());
         let mut host = FakeHost::new(&generator, behaviour);
         let stop = AtomicBool::new(false);
-        let work = remaining(&settings, &done(lines));
+        let workload = workload(300);
+        let cells = &settings.workloads[0].cells;
+        let work = remaining(&settings, &workload, cells, &done(lines));
         let mut progress = Progress::new();
         let mut written = 0;
         let mut write = |line: &Line| {
@@ -357,7 +486,8 @@ mod tests {
         };
         let result = Measuring {
             settings: &settings,
-            answers: &answers,
+            workload: &workload,
+            answers: Some(&answers),
             stop: &stop,
             write: &mut write,
             progress: &mut progress,
@@ -442,12 +572,14 @@ mod tests {
             assert_eq!(short(figure), told);
         }
         let group = Group {
+            workload: "normal".to_owned(),
             protocol: Protocol::Text,
-            query: Query::ReadFts,
+            query: "READ_FTS".to_owned(),
             threads: 4,
         };
         let line = described(
-            group,
+            &group,
+            "queries/s",
             &[
                 (Engine::InnoDb, Some(10.0)),
                 (Engine::Aria, None),

@@ -6,25 +6,27 @@
 use mysql::prelude::Queryable;
 
 use crate::error::{Result, StatementContext};
-use crate::normal::queries::Dice;
-use crate::normal::Query;
 use crate::results::record::{Plan, PlanStep};
 use crate::target::Engine;
+use crate::workload::{Client, Counters, Workload};
 
-/// Asks for the plans of all queries on all engines; the first engine is the baseline.
+/// Asks for the plans of those cells of a workload that are one `SELECT`, on all engines; the first
+/// engine is the baseline.
 ///
 /// # Errors
 /// When `EXPLAIN` fails.
 pub fn explain(
     connection: &mut mysql::Conn,
     engines: &[Engine],
-    queries: &[Query],
-    rows: u32,
+    workload: &Workload,
+    cells: &[String],
     seed: u64,
 ) -> Result<Vec<Plan>> {
     let mut plans: Vec<Plan> = Vec::new();
-    for query in queries {
-        let statement = sample_statement(*query, rows, seed);
+    for cell in cells {
+        let Some(statement) = sample_statement(workload, cell, seed) else {
+            continue;
+        };
         let mut baseline: Option<Vec<PlanStep>> = None;
         for engine in engines {
             let schema = engine.schema();
@@ -40,7 +42,8 @@ pub fn explain(
                 baseline = Some(steps.clone());
             }
             plans.push(Plan {
-                query: *query,
+                workload: workload.name.clone(),
+                query: cell.clone(),
                 engine: *engine,
                 steps,
                 same_as_baseline,
@@ -50,18 +53,16 @@ pub fn explain(
     Ok(plans)
 }
 
-/// The query with parameters drawn for it, the same for every engine.
-fn sample_statement(query: Query, rows: u32, seed: u64) -> String {
-    let parameters = query.draw(&mut Dice::new(seed, u64::MAX), rows);
-    let mut statement = String::new();
-    let mut values = parameters.values().iter();
-    for piece in query.statement().split('?') {
-        statement.push_str(piece);
-        if let Some(value) = values.next() {
-            statement.push_str(&value.to_string());
-        }
-    }
-    statement
+/// The statement of a cell that is one `SELECT`, with parameters drawn for it, the same for every engine.
+fn sample_statement(workload: &Workload, cell: &str, seed: u64) -> Option<String> {
+    let [only] = workload.transactions_of(cell)[..] else {
+        return None;
+    };
+    let counters = Counters::default();
+    let mut client = Client::new(workload, &counters, None, (seed, u64::MAX), (0, 1));
+    let statement = client.sample(only)?;
+    let word = statement.split_whitespace().next()?;
+    word.eq_ignore_ascii_case("select").then_some(statement)
 }
 
 fn steps(connection: &mut mysql::Conn, statement: &str) -> Result<Vec<PlanStep>> {
@@ -88,10 +89,22 @@ mod tests {
 
     #[test]
     fn sample_statements_have_all_their_parameters() {
-        for query in Query::ALL {
-            let statement = sample_statement(query, 1_000, 1);
-            assert!(!statement.contains('?'), "{statement}");
-            assert_eq!(statement, sample_statement(query, 1_000, 1));
+        for shipped in crate::workload::builtin::ALL {
+            let options = crate::workload::Options::default();
+            let workload = Workload::read(shipped.text, shipped.name, &options).expect("read");
+            let mut found = 0;
+            for cell in workload.cells() {
+                let Some(statement) = sample_statement(&workload, cell, 1) else {
+                    continue;
+                };
+                found += 1;
+                assert!(!statement.contains([':', '?']), "{statement}");
+                assert!(!statement.contains("NULL"), "{statement}");
+                assert_eq!(Some(statement), sample_statement(&workload, cell, 1));
+            }
+            if shipped.name == "normal" {
+                assert_eq!(found, 13);
+            }
         }
     }
 }

@@ -7,8 +7,6 @@ use crate::error::{Result, SuiteError};
 pub struct Profile {
     /// Its name in options and results.
     pub name: &'static str,
-    /// Rows of the table.
-    pub rows: u32,
     /// The thread ladder.
     pub threads: &'static [u32],
     /// Warm-up before the first run of a cell, in seconds.
@@ -27,7 +25,6 @@ pub const PROFILES: [Profile; 3] = [
     // query that has begun is waited for, so a scan that takes seconds is still measured whole.
     Profile {
         name: "quick",
-        rows: 1_000_000,
         threads: &[1, 4, 16, 64],
         warm_up_s: 0.2,
         run_s: 0.45,
@@ -37,7 +34,6 @@ pub const PROFILES: [Profile; 3] = [
     // About two and a half hours for five engines.
     Profile {
         name: "standard",
-        rows: 1_000_000,
         threads: &[1, 4, 16, 64, 128, 256, 512],
         warm_up_s: 3.0,
         run_s: 5.0,
@@ -47,7 +43,6 @@ pub const PROFILES: [Profile; 3] = [
     // The published times.
     Profile {
         name: "paper",
-        rows: 1_000_000,
         threads: &[1, 4, 16, 64, 128, 256, 512],
         warm_up_s: 180.0,
         run_s: 60.0,

@@ -43,10 +43,12 @@ impl Progress {
         }
     }
 
-    /// The matrix begins: so many groups, planned to take so many seconds.
+    /// A matrix begins, the first or another: so many groups, planned to take so many seconds.
     pub fn matrix(&mut self, groups: usize, planned: f64) {
         self.groups = groups;
+        self.groups_done = 0;
         self.planned = planned;
+        self.planned_done = 0.0;
         self.begun = Instant::now();
         if let Some(bar) = &self.bar {
             bar.set_length(1_000);

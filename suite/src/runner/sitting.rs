@@ -1,22 +1,24 @@
 //! One sitting of the benchmark, from the start of the server to the last line of the results.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use mysql::prelude::Queryable;
 
-use super::loading::Loading;
+use super::loading::{Loading, TableFile};
 use super::measuring::{Host, Measuring};
 use super::progress::Progress;
 use super::{interrupt, machine, matrix, plans};
 use crate::error::{PathContext, Result, StatementContext, SuiteError};
-use crate::normal::{data_file, Answers, Generator};
+use crate::normal::{Answers, Generator};
 use crate::results::file::{self, Journal, FILE_NAME};
-use crate::results::record::{Finish, Header, Line, RunSettings, FORMAT};
+use crate::results::record::{Finish, Header, Line, Planned, RunSettings, FORMAT};
 use crate::server::{Installation, Running, Sandbox, StartOptions, Status};
 use crate::target::mariadb::MariaDb;
 use crate::target::settings::Settings;
 use crate::target::{Engine, Session, Target};
+use crate::workload::{data_file, Options, Workload};
 
 /// What is to be run.
 #[derive(Debug, Clone)]
@@ -27,13 +29,11 @@ pub struct Request {
     pub out: PathBuf,
     /// Whether to go on with what is in the output directory.
     pub resume: bool,
-    /// Where generated data files are kept from run to run.
-    pub data_files: PathBuf,
     /// The MariaDB to run.
     pub installation: Installation,
     /// The Peregrine plug-in, if that engine is to be measured.
     pub plugin: Option<PathBuf>,
-    /// Whether to keep the server's directory after a complete run.
+    /// Whether to keep the servers' directories after a complete run.
     pub keep_data: bool,
     /// More options for mariadbd.
     pub server_options: Vec<String>,
@@ -78,38 +78,26 @@ pub fn run(request: &Request) -> Result<Outcome> {
 fn sitting(
     request: &Request,
     settings: &RunSettings,
-    lines: Vec<Line>,
+    mut lines: Vec<Line>,
     begun: Instant,
     progress: &mut Progress,
 ) -> Result<Outcome> {
-    let generator = Generator::new(settings.seed, settings.rows);
-    progress.preparing(&format!("generating {} rows", settings.rows));
-    let file = data_file::prepare(&request.data_files, settings.seed, &generator, |_| {
-        !interrupt::requested()
-    })?;
-    let file = std::path::absolute(&file).at("cannot resolve", &file)?;
-    progress.preparing("computing the right answers");
-    let answers = Answers::compute(&generator, |_| ());
-    stop_if_asked()?;
-
-    progress.preparing("starting the server");
-    let mut host = SandboxHost::start(request, settings)?;
-    let work = Sitting {
-        request,
-        settings,
-        answers: &answers,
-        file: &file,
-    };
-    let result = work.on_server(&mut host, lines, progress);
-    progress.preparing("stopping the server");
-    // A server that does not stop is told of, but a failure before that matters more.
-    let stopped = host.stop();
-    let mut lines = result?;
-    stopped?;
-
-    if !request.keep_data {
-        let dir = request.out.join("server");
-        std::fs::remove_dir_all(&dir).at("cannot remove", &dir)?;
+    for planned in &settings.workloads {
+        let workload = read(planned, settings)?;
+        let done = matrix::done(&lines);
+        if matrix::remaining(settings, &workload, &planned.cells, &done).is_empty() {
+            continue;
+        }
+        if settings.workloads.len() > 1 {
+            progress.note(&format!("workload {}: {}", workload.name, workload.about));
+        }
+        let sitting = Sitting {
+            request,
+            settings,
+            planned,
+            workload: &workload,
+        };
+        lines = sitting.run(lines, progress)?;
     }
     if !lines.iter().any(|line| matches!(line, Line::Finish(_))) {
         let finish = Line::Finish(Finish {
@@ -123,6 +111,16 @@ fn sitting(
     Ok(Outcome { lines })
 }
 
+/// The workload as it is planned.
+fn read(planned: &Planned, settings: &RunSettings) -> Result<Workload> {
+    let options = Options {
+        profile: Some(settings.profile.clone()),
+        set: planned.parameters.clone(),
+        seed: settings.seed,
+    };
+    Workload::read(&planned.text, &planned.source, &options)
+}
+
 fn stop_if_asked() -> Result<()> {
     if interrupt::requested() {
         Err(SuiteError::Interrupted)
@@ -131,17 +129,43 @@ fn stop_if_asked() -> Result<()> {
     }
 }
 
+/// One workload, on a server of its own: nothing that another one left is in its way.
 struct Sitting<'a> {
     request: &'a Request,
     settings: &'a RunSettings,
-    answers: &'a Answers,
-    file: &'a Path,
+    planned: &'a Planned,
+    workload: &'a Workload,
 }
 
 impl Sitting<'_> {
+    fn run(&self, lines: Vec<Line>, progress: &mut Progress) -> Result<Vec<Line>> {
+        let answers = self.workload.normal_rows().map(|rows| {
+            progress.preparing("computing the right answers");
+            Answers::compute(&Generator::new(self.settings.seed, rows), |_| ())
+        });
+        stop_if_asked()?;
+        progress.preparing("starting the server");
+        let dir = self
+            .request
+            .out
+            .join(format!("server-{}", self.workload.name));
+        let mut host = SandboxHost::start(self.request, self.settings, &dir)?;
+        let result = self.on_server(&mut host, answers.as_ref(), lines, progress);
+        progress.preparing("stopping the server");
+        // A server that does not stop is told of, but a failure before that matters more.
+        let stopped = host.stop();
+        let lines = result?;
+        stopped?;
+        if !self.request.keep_data {
+            std::fs::remove_dir_all(&dir).at("cannot remove", &dir)?;
+        }
+        Ok(lines)
+    }
+
     fn on_server(
         &self,
         host: &mut SandboxHost<'_>,
+        answers: Option<&Answers>,
         mut lines: Vec<Line>,
         progress: &mut Progress,
     ) -> Result<Vec<Line>> {
@@ -170,16 +194,30 @@ impl Sitting<'_> {
         self.explain(&mut connection, &before, &mut write, progress)?;
         drop(connection);
 
-        let work = matrix::remaining(self.settings, &matrix::done(&before));
+        let done = matrix::done(&before);
+        let work = matrix::remaining(self.settings, self.workload, &self.planned.cells, &done);
         Measuring {
             settings: self.settings,
-            answers: self.answers,
+            workload: self.workload,
+            answers,
             stop: interrupt::flag(),
             write: &mut write,
             progress,
         }
         .all(&work, host)?;
         Ok(lines)
+    }
+
+    /// The engines that take part: all, unless every cell needs transactions.
+    fn engines(&self) -> Vec<Engine> {
+        let mut engines = self.settings.engines.clone();
+        engines.retain(|engine| {
+            self.planned
+                .cells
+                .iter()
+                .any(|cell| matrix::engines(self.settings, self.workload, cell).contains(engine))
+        });
+        engines
     }
 
     fn load(
@@ -190,25 +228,35 @@ impl Sitting<'_> {
         write: &mut dyn FnMut(&Line) -> Result<()>,
         progress: &Progress,
     ) -> Result<()> {
+        let was_there = !host.new_data;
+        let mut missing = self.engines();
+        missing.retain(|engine| {
+            let loaded = before.iter().any(|line| {
+                matches!(line, Line::Load(load)
+                    if load.engine == *engine && load.workload == self.workload.name)
+            });
+            !(loaded && was_there)
+        });
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let dir = self
+            .request
+            .out
+            .join(format!("rows-{}", self.workload.name));
+        std::fs::create_dir_all(&dir).at("cannot create", &dir)?;
+        let files = self.files(&dir, progress)?;
         let loading = Loading {
-            file: self.file,
-            rows: self.settings.rows,
+            workload: self.workload,
+            files: &files,
             data_dir: &host.sandbox.data_dir(),
             process: host.running()?.process,
             cache_bytes: self.settings.cache_bytes,
-            workload: &self.settings.workload,
         };
-        let was_there = !host.new_data;
-        for engine in &self.settings.engines {
-            let loaded = before
-                .iter()
-                .any(|line| matches!(line, Line::Load(load) if load.engine == *engine));
-            if loaded && was_there {
-                continue;
-            }
+        for engine in missing {
             stop_if_asked()?;
             progress.preparing(&format!("loading {}", engine.title()));
-            let load = loading.load(connection, *engine)?;
+            let load = loading.load(connection, engine)?;
 
             let megabytes = load.disk_bytes as f64 / 1e6;
             progress.note(&format!(
@@ -218,7 +266,21 @@ impl Sitting<'_> {
             ));
             write(&Line::Load(load))?;
         }
-        Ok(())
+        std::fs::remove_dir_all(&dir).at("cannot remove", &dir)
+    }
+
+    /// Writes the rows of every table to a file.
+    fn files(&self, dir: &Path, progress: &Progress) -> Result<Vec<TableFile>> {
+        let mut files = Vec::new();
+        for table in &self.workload.tables {
+            progress.preparing(&format!("generating the rows of {}", table.name));
+            let path = dir.join(format!("{}.tsv", table.name));
+            let path = std::path::absolute(&path).at("cannot resolve", &path)?;
+            let goes_on = || !interrupt::requested();
+            let rows = data_file::write(table, self.settings.seed, &path, &goes_on)?;
+            files.push(TableFile { path, rows });
+        }
+        Ok(files)
     }
 
     fn explain(
@@ -228,21 +290,25 @@ impl Sitting<'_> {
         write: &mut dyn FnMut(&Line) -> Result<()>,
         progress: &Progress,
     ) -> Result<()> {
-        if before.iter().any(|line| matches!(line, Line::Plan(_))) {
+        let known =
+            |line: &Line| matches!(line, Line::Plan(plan) if plan.workload == self.workload.name);
+        if before.iter().any(known) {
             return Ok(());
         }
         progress.preparing("asking for the plans");
-        let RunSettings {
-            queries,
-            rows,
-            seed,
-            ..
-        } = self.settings;
-        let mut engines = self.settings.engines.clone();
+        let mut engines = self.engines();
         // The baseline comes first, whatever order was asked for.
         let baseline = super::summary::baseline(&engines);
         engines.sort_by_key(|engine| (*engine != baseline, *engine));
-        for plan in plans::explain(connection, &engines, queries, *rows, *seed)? {
+        let cells = &self.planned.cells;
+        let plans = plans::explain(
+            connection,
+            &engines,
+            self.workload,
+            cells,
+            self.settings.seed,
+        )?;
+        for plan in plans {
             write(&Line::Plan(plan))?;
         }
         Ok(())
@@ -251,7 +317,7 @@ impl Sitting<'_> {
     fn header(
         &self,
         connection: &mut mysql::Conn,
-        variables: std::collections::BTreeMap<String, String>,
+        variables: BTreeMap<String, String>,
     ) -> Result<Header> {
         let statement = "SELECT plugin_name, plugin_version, coalesce(plugin_auth_version, '') \
                          FROM information_schema.plugins WHERE plugin_type = 'STORAGE ENGINE'";
@@ -314,12 +380,12 @@ pub fn command(settings: &RunSettings) -> String {
     let list = |names: Vec<String>| names.join(",");
     let engines = settings.engines.iter().map(|e| e.name().to_owned());
     let mut command = format!(
-        "peregrine bench run --profile {} --engines {} --threads {} --rows {} --seed {} --cache {} \
+        "peregrine bench run --workload {} --profile {} --engines {} --threads {} --seed {} --cache {} \
          --charset {} --placement {} --protocol {}",
+        list(settings.workloads.iter().map(|w| w.source.clone()).collect()),
         settings.profile,
         list(engines.collect()),
         list(settings.threads.iter().map(u32::to_string).collect()),
-        settings.rows,
         settings.seed,
         settings.cache_bytes,
         settings.charset,
@@ -337,9 +403,28 @@ pub fn command(settings: &RunSettings) -> String {
             timing.0, timing.1, timing.2
         ));
     }
-    if settings.queries.len() < crate::normal::Query::ALL.len() {
-        let queries = settings.queries.iter().map(|q| q.name().to_owned());
-        command.push_str(&format!(" --queries {}", list(queries.collect())));
+    let mut set = BTreeMap::new();
+    let mut queries = Vec::new();
+    for planned in &settings.workloads {
+        // What the file says by itself need not be said again.
+        let usual = Planned {
+            parameters: BTreeMap::new(),
+            ..planned.clone()
+        };
+        let Ok(usual) = read(&usual, settings) else {
+            continue;
+        };
+        let other = planned.parameters.iter();
+        set.extend(other.filter(|(name, value)| usual.parameters.get(*name) != Some(*value)));
+        if usual.cells().len() > planned.cells.len() {
+            queries.extend(planned.cells.iter().cloned());
+        }
+    }
+    for (name, value) in set {
+        command.push_str(&format!(" --set {name}={value}"));
+    }
+    if !queries.is_empty() {
+        command.push_str(&format!(" --queries {}", list(queries)));
     }
     command
 }
@@ -356,8 +441,8 @@ struct SandboxHost<'a> {
 }
 
 impl<'a> SandboxHost<'a> {
-    fn start(request: &'a Request, run: &RunSettings) -> Result<Self> {
-        let sandbox = Sandbox::new(&request.out.join("server"))?;
+    fn start(request: &'a Request, run: &RunSettings, dir: &Path) -> Result<Self> {
+        let sandbox = Sandbox::new(dir)?;
         // A benchmark that was ended by force leaves its server behind.
         if let Status::Running(left_over) = sandbox.status()? {
             left_over.stop()?;
@@ -478,7 +563,8 @@ mod tests {
             "--engines innodb,peregrine",
             "--queries READ_PK_POINT,READ_FTS",
             "--threads 1,4",
-            "--rows 1000",
+            "--workload normal",
+            "--set rows=1000",
             "--seed 1",
             "--cache 134217728",
             "--charset latin1",

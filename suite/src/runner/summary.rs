@@ -7,7 +7,7 @@ use super::measuring::short;
 use crate::arithmetic;
 use crate::results::comparison::{Comparison, Group, Summary};
 use crate::results::file;
-use crate::results::record::{Line, Load, RunSettings};
+use crate::results::record::{Line, Load, Planned, RunSettings};
 use crate::target::{Engine, Protocol};
 
 /// The engine that others are compared with: `InnoDB` if it took part, else the first.
@@ -30,15 +30,20 @@ pub fn render(lines: &[Line]) -> String {
     let comparison = Comparison::new(lines);
     let baseline = baseline(&settings.engines);
     let mut text = String::new();
-    for protocol in &settings.protocols {
-        if settings.protocols.len() > 1 {
-            text.push_str(&format!("\n{} protocol\n", protocol.name()));
+    for planned in &settings.workloads {
+        if settings.workloads.len() > 1 {
+            text.push_str(&format!("\n{}\n", planned.name));
         }
-        text.push_str(&ratios(settings, &comparison, baseline, *protocol).to_string());
+        for protocol in &settings.protocols {
+            if settings.protocols.len() > 1 {
+                text.push_str(&format!("\n{} protocol\n", protocol.name()));
+            }
+            text.push_str(&ratios(settings, planned, &comparison, baseline, *protocol).to_string());
+            text.push('\n');
+        }
+        text.push_str(&loads(lines, settings, &planned.name, baseline).to_string());
         text.push('\n');
     }
-    text.push_str(&loads(lines, settings, baseline).to_string());
-    text.push('\n');
     for engine in settings
         .engines
         .iter()
@@ -80,6 +85,7 @@ fn right(text: String) -> Cell {
 
 fn ratios(
     settings: &RunSettings,
+    planned: &Planned,
     comparison: &Comparison,
     baseline: Engine,
     protocol: Protocol,
@@ -88,7 +94,17 @@ fn ratios(
     let mut head = Row::new();
     head.add_cell(Cell::new("query"));
     head.add_cell(right("threads".to_owned()));
-    head.add_cell(right(format!("{} q/s", baseline.title())));
+    let runs = planned
+        .cells
+        .iter()
+        .flat_map(|cell| comparison.units(&planned.name, cell));
+    let mut units: Vec<String> = runs.collect();
+    units.dedup();
+    let unit = match units.as_slice() {
+        [only] => only.as_str(),
+        _ => "per second",
+    };
+    head.add_cell(right(format!("{} {unit}", baseline.title())));
     for engine in settings
         .engines
         .iter()
@@ -97,29 +113,32 @@ fn ratios(
         head.add_cell(right(format!("{} ×", engine.title())));
     }
     table.set_header(head);
-    for query in &settings.queries {
+    for query in &planned.cells {
         for (place, threads) in settings.threads.iter().enumerate() {
             let group = Group {
+                workload: planned.name.clone(),
                 protocol,
-                query: *query,
+                query: query.clone(),
                 threads: *threads,
             };
             let best = arithmetic::best(
                 settings
                     .engines
                     .iter()
-                    .filter_map(|engine| comparison.figure(group, *engine)),
+                    .filter_map(|engine| comparison.figure(&group, *engine)),
             );
             let mut row = Row::new();
-            row.add_cell(Cell::new(if place == 0 { query.name() } else { "" }));
+            row.add_cell(Cell::new(if place == 0 { query } else { "" }));
             row.add_cell(right(threads.to_string()));
             let mut add = |engine: Engine| {
-                let figure = comparison.figure(group, engine);
+                let figure = comparison.figure(&group, engine);
+                let measured = !comparison.runs(&group, engine).is_empty();
                 let shown = match figure {
+                    None if !measured => "·".to_owned(),
                     None => "void".to_owned(),
                     Some(figure) if engine == baseline => short(figure),
                     Some(_) => comparison
-                        .ratio(group, engine, baseline)
+                        .ratio(&group, engine, baseline)
                         .map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}")),
                 };
                 let is_best = figure.is_some() && figure == best;
@@ -130,7 +149,7 @@ fn ratios(
                 });
                 row.add_cell(if is_best {
                     cell.add_attribute(Attribute::Bold)
-                } else if figure.is_none() {
+                } else if figure.is_none() && measured {
                     cell.fg(Color::Red)
                 } else {
                     cell
@@ -150,13 +169,13 @@ fn ratios(
     table
 }
 
-fn loads(lines: &[Line], settings: &RunSettings, baseline: Engine) -> Table {
+fn loads(lines: &[Line], settings: &RunSettings, workload: &str, baseline: Engine) -> Table {
     let mut table = new_table();
     table.set_header(["engine", "load s", "×", "size MB", "×", "durability"]);
     // The last load of each engine counts.
     let load = |engine: Engine| -> Option<&Load> {
         lines.iter().rev().find_map(|line| match line {
-            Line::Load(load) if load.engine == engine => Some(load),
+            Line::Load(load) if load.engine == engine && load.workload == workload => Some(load),
             _ => None,
         })
     };
@@ -190,7 +209,7 @@ fn sentence(engine: Engine, baseline: Engine, summary: Option<Summary>) -> Strin
             summary.mean,
             summary.cells,
             summary.least.0,
-            summary.least.1.query.name(),
+            summary.least.1.query,
             summary.least.1.threads,
             if summary.void == 0 {
                 String::new()
@@ -206,7 +225,7 @@ fn plan_notes(lines: &[Line]) -> String {
         .iter()
         .filter_map(|line| match line {
             Line::Plan(plan) if plan.same_as_baseline == Some(false) => {
-                Some(format!("{} on {}", plan.query.name(), plan.engine.title()))
+                Some(format!("{} on {}", plan.query, plan.engine.title()))
             }
             _ => None,
         })
@@ -224,7 +243,6 @@ fn plan_notes(lines: &[Line]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::normal::Query;
     use crate::results::sample;
 
     #[test]
@@ -235,12 +253,12 @@ mod tests {
                 for threads in [1, 4] {
                     lines.push(Line::Run(sample::run(
                         engine,
-                        Query::ReadPkPoint,
+                        "READ_PK_POINT",
                         threads,
                         run,
                         qps,
                     )));
-                    let mut scan = sample::run(engine, Query::ReadFts, threads, run, qps / 100.0);
+                    let mut scan = sample::run(engine, "READ_FTS", threads, run, qps / 100.0);
                     scan.wrong = u64::from(engine == Engine::Peregrine && threads == 4);
                     lines.push(Line::Run(scan));
                 }

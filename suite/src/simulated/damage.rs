@@ -12,8 +12,8 @@ use super::image::{self, Wrong};
 use super::played::{play, Played};
 use super::work::{prove, Findings, Outcome, Totals, Workloads};
 use super::workload::Plan;
+use crate::dice::Dice;
 use crate::error::Result;
-use crate::normal::queries::Dice;
 
 /// Moments of a workload at which the disk is damaged.
 const MOMENTS: u32 = 12;

@@ -11,7 +11,7 @@ use peregrine::{Database, Isolation, Result, Savepoint, Table, Transaction, Valu
 use self::undecided::Undecided;
 use super::model::{Changes, Kind, Row, State, TableState};
 use super::workload::{Keys, Plan};
-use crate::normal::queries::Dice;
+use crate::dice::Dice;
 
 /// Rows that one clearing deletes at most.
 const CLEARED: usize = 25;

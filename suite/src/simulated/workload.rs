@@ -3,7 +3,7 @@
 use peregrine::Options;
 
 use super::model::Kind;
-use crate::normal::queries::Dice;
+use crate::dice::Dice;
 
 /// What a workload can do next, and how often it does, beside the others.
 #[derive(Clone, Copy, Debug, Default)]

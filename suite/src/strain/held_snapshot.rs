@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 
 use super::size::Size;
+use crate::dice::Dice;
 use crate::error::{Result, StatementContext, SuiteError};
-use crate::normal::queries::Dice;
 use crate::runner::interrupt::sleep;
 use crate::target::hosted::{self, Hosted};
 use crate::target::Engine;

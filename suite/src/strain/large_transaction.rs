@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 
 use super::size::Size;
+use crate::dice::Dice;
 use crate::error::{Result, StatementContext};
-use crate::normal::queries::Dice;
 use crate::target::hosted::{self, Hosted};
 use crate::target::Engine;
 

@@ -11,8 +11,8 @@ use mysql::prelude::Queryable;
 
 use super::memory_load::{Role, Session, Sizes, Trouble, SCHEMA};
 use super::size::resident_bytes;
+use crate::dice::Dice;
 use crate::error::{Result, SuiteError};
-use crate::normal::queries::Dice;
 use crate::runner::interrupt;
 use crate::server::MemoryLimit;
 use crate::target::hosted::{self, Hosted};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
 
-use crate::normal::queries::Dice;
+use crate::dice::Dice;
 
 /// The schema.
 pub const SCHEMA: &str = "memory";

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use mysql::prelude::Queryable;
 use peregrine::{Column, ColumnType, Database, Isolation, Key, Options, TableSchema, Value};
 
+use crate::dice::Dice;
 use crate::error::{Result, StatementContext, SuiteError};
-use crate::normal::queries::Dice;
 use crate::target::hosted::{self, Hosted};
 
 /// Bytes of a row's text.

@@ -1,10 +1,13 @@
 //! A target for tests that holds the table in memory and answers as it is told to.
 
-use super::{Engine, Parameters, Protocol, RowSink, Session, Value};
+use std::sync::Arc;
+
+use super::{Datum, Engine, Protocol, RowSink, Session, Statement, Value};
 use crate::error::{Result, SuiteError};
 use crate::normal::generator::{date, Row};
 use crate::normal::queries::Column;
 use crate::normal::{Generator, Query};
+use crate::workload::{builtin, Options, Workload};
 
 /// How a fake session answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +34,17 @@ pub struct FakeSession {
     rows: Vec<Row>,
     behaviour: Behaviour,
     query: Query,
+    statements: Arc<[Statement]>,
+}
+
+/// The workload `normal` with so many rows.
+pub fn workload(rows: i64) -> Workload {
+    let options = Options {
+        set: [("rows".to_owned(), rows)].into(),
+        ..Options::default()
+    };
+    let normal = builtin::ALL[0];
+    Workload::read(normal.text, normal.name, &options).expect("a workload")
 }
 
 impl FakeSession {
@@ -47,6 +61,7 @@ impl FakeSession {
             rows,
             behaviour,
             query: Query::ReadFts,
+            statements: Arc::new([]),
         }
     }
 
@@ -93,11 +108,12 @@ impl FakeSession {
 }
 
 impl Session for FakeSession {
-    fn prepare(&mut self, _: Engine, _: Protocol, statement: &str) -> Result<()> {
-        let found = Query::ALL
-            .into_iter()
-            .find(|query| query.statement() == statement);
-        self.query = found.ok_or_else(|| SuiteError::Server(format!("unknown: {statement}")))?;
+    fn prepare(&mut self, _: Engine, _: Protocol, statements: &Arc<[Statement]>) -> Result<()> {
+        self.statements = Arc::clone(statements);
+        Ok(())
+    }
+
+    fn roll_back(&mut self) -> Result<()> {
         Ok(())
     }
 
@@ -105,11 +121,25 @@ impl Session for FakeSession {
         Ok(())
     }
 
-    fn execute(&mut self, parameters: &Parameters, rows: &mut dyn RowSink) -> Result<()> {
+    fn execute(
+        &mut self,
+        statement: usize,
+        parameters: &[Datum],
+        rows: &mut dyn RowSink,
+    ) -> Result<()> {
+        let name = self
+            .statements
+            .get(statement)
+            .map_or("", |s| s.name.as_str());
+        self.query = Query::parse(name)?;
+        let given: Vec<u32> = parameters
+            .iter()
+            .filter_map(|parameter| u32::try_from(parameter.integer()?).ok())
+            .collect();
         if self.behaviour == Behaviour::Fails {
             return Err(SuiteError::Server("failed as asked".to_owned()));
         }
-        let mut answer = self.answer(parameters.values());
+        let mut answer = self.answer(&given);
         // A small table may have no row that qualifies; a row too many is then made up.
         let last = answer.last().cloned().unwrap_or(Some("5".to_owned()));
         match self.behaviour {
@@ -125,11 +155,9 @@ impl Session for FakeSession {
             Behaviour::Right | Behaviour::Fails => {}
         }
         for value in &answer {
-            rows.row(
-                value
-                    .as_ref()
-                    .map_or(Value::Null, |text| Value::Bytes(text.as_bytes())),
-            );
+            rows.row(&[value
+                .as_ref()
+                .map_or(Value::Null, |text| Value::Bytes(text.as_bytes()))]);
         }
         Ok(())
     }

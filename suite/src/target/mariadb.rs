@@ -1,13 +1,13 @@
 //! Sessions on a MariaDB server, over its Unix socket.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder, Statement};
+use mysql::{Conn, OptsBuilder};
 
 use super::placement;
-use super::{Engine, Parameters, Protocol, RowSink, Session, Target, Value};
+use super::{Datum, Engine, Protocol, RowSink, Session, Statement, Target, Value};
 use crate::error::{Result, StatementContext, SuiteError};
 
 /// The server that listens at a socket.
@@ -47,7 +47,9 @@ impl Target for MariaDb {
     fn connect(&self) -> Result<Box<dyn Session>> {
         Ok(Box::new(MariaDbSession {
             connection: self.administration()?,
-            prepared: None,
+            protocol: Protocol::Text,
+            statements: Arc::new([]),
+            prepared: Vec::new(),
             text: String::new(),
             kept_on: Vec::new(),
         }))
@@ -56,33 +58,32 @@ impl Target for MariaDb {
 
 struct MariaDbSession {
     connection: Conn,
-    prepared: Option<Prepared>,
+    protocol: Protocol,
+    statements: Arc<[Statement]>,
+    /// The statements that have been prepared, in the protocol that prepares them.
+    prepared: Vec<Option<mysql::Statement>>,
     text: String,
     /// The processors that the server's thread is kept on; empty: wherever the scheduler likes.
     kept_on: Vec<usize>,
 }
 
-enum Prepared {
-    /// The statement's pieces between the parameters.
-    Text(Vec<String>),
-    Binary(Statement),
-}
-
 impl Session for MariaDbSession {
-    fn prepare(&mut self, engine: Engine, protocol: Protocol, statement: &str) -> Result<()> {
-        if let Some(Prepared::Binary(old)) = self.prepared.take() {
+    fn prepare(
+        &mut self,
+        engine: Engine,
+        protocol: Protocol,
+        statements: &Arc<[Statement]>,
+    ) -> Result<()> {
+        for old in self.prepared.drain(..).flatten() {
             self.connection.close(old).running("close")?;
         }
         let schema = engine.schema();
         self.connection
             .select_db(&schema)
             .running(&format!("USE {schema}"))?;
-        self.prepared = Some(match protocol {
-            Protocol::Text => Prepared::Text(statement.split('?').map(str::to_owned).collect()),
-            Protocol::Prepared => {
-                Prepared::Binary(self.connection.prep(statement).running(statement)?)
-            }
-        });
+        self.protocol = protocol;
+        self.statements = Arc::clone(statements);
+        self.prepared.resize(statements.len(), None);
         Ok(())
     }
 
@@ -101,43 +102,62 @@ impl Session for MariaDbSession {
         Ok(())
     }
 
-    fn execute(&mut self, parameters: &Parameters, rows: &mut dyn RowSink) -> Result<()> {
+    fn execute(
+        &mut self,
+        statement: usize,
+        parameters: &[Datum],
+        rows: &mut dyn RowSink,
+    ) -> Result<()> {
         let Self {
             connection,
+            protocol,
+            statements,
             prepared,
             text,
             ..
         } = self;
-        match prepared {
-            None => Err(SuiteError::Server("no statement is prepared".to_owned())),
-            Some(Prepared::Text(pieces)) => {
-                text.clear();
-                let mut values = parameters.values().iter();
-                for piece in pieces.iter() {
-                    text.push_str(piece);
-                    if let Some(value) = values.next() {
-                        // Writing to memory does not fail.
-                        let _ = write!(text, "{value}");
-                    }
-                }
-                let shown = || text.clone();
-                let result = connection
-                    .query_iter(text.as_str())
-                    .map_err(|error| with_statement(error, shown()))?;
-                deliver(result, rows).map_err(|error| with_statement(error, shown()))
+        let (Some(asked), Some(slot)) = (statements.get(statement), prepared.get_mut(statement))
+        else {
+            return Err(SuiteError::Server(
+                "no such statement is prepared".to_owned(),
+            ));
+        };
+        if *protocol == Protocol::Text || asked.is_control() {
+            asked.write(parameters, text);
+            let shown = || text.clone();
+            let result = connection
+                .query_iter(text.as_str())
+                .map_err(|error| with_statement(error, shown()))?;
+            return deliver(result, rows).map_err(|error| with_statement(error, shown()));
+        }
+        let known = match slot {
+            Some(known) => known,
+            None => {
+                let sql = asked.sql();
+                slot.insert(connection.prep(&sql).running(&sql)?)
             }
-            Some(Prepared::Binary(statement)) => {
-                let values: Vec<mysql::Value> = parameters
-                    .values()
-                    .iter()
-                    .map(|value| mysql::Value::UInt(u64::from(*value)))
-                    .collect();
-                let shown = || format!("prepared statement with {:?}", parameters.values());
-                let result = connection
-                    .exec_iter(&*statement, values)
-                    .map_err(|error| with_statement(error, shown()))?;
-                deliver(result, rows).map_err(|error| with_statement(error, shown()))
-            }
+        };
+        let shown = || format!("{} with {parameters:?}", asked.sql());
+        let values: Vec<mysql::Value> = parameters.iter().map(value).collect();
+        let result = connection
+            .exec_iter(&*known, values)
+            .map_err(|error| with_statement(error, shown()))?;
+        deliver(result, rows).map_err(|error| with_statement(error, shown()))
+    }
+
+    fn roll_back(&mut self) -> Result<()> {
+        self.connection.query_drop("ROLLBACK").running("ROLLBACK")
+    }
+}
+
+fn value(datum: &Datum) -> mysql::Value {
+    match datum {
+        Datum::Null => mysql::Value::NULL,
+        Datum::Integer(number) => mysql::Value::Int(*number),
+        other => {
+            let mut text = String::new();
+            other.write_plain(&mut text);
+            mysql::Value::Bytes(text.into_bytes())
         }
     }
 }
@@ -155,18 +175,26 @@ fn deliver<P: mysql::prelude::Protocol>(
 ) -> std::result::Result<(), mysql::Error> {
     for row in result {
         let row = row?;
-        rows.row(match row.as_ref(0) {
-            Some(mysql::Value::NULL) => Value::Null,
-            Some(mysql::Value::Bytes(bytes)) => Value::Bytes(bytes),
-            Some(mysql::Value::UInt(number)) => Value::Integer(*number),
-            Some(mysql::Value::Int(number)) => {
-                u64::try_from(*number).map_or(Value::Other, Value::Integer)
+        match row.len() {
+            1 => rows.row(&[seen(row.as_ref(0))]),
+            columns => {
+                let values: Vec<Value<'_>> = (0..columns).map(|at| seen(row.as_ref(at))).collect();
+                rows.row(&values);
             }
-            Some(mysql::Value::Date(year, month, day, 0, 0, 0, 0)) => {
-                Value::Date(*year, *month, *day)
-            }
-            _ => Value::Other,
-        });
+        }
     }
     Ok(())
+}
+
+fn seen(value: Option<&mysql::Value>) -> Value<'_> {
+    match value {
+        Some(mysql::Value::NULL) => Value::Null,
+        Some(mysql::Value::Bytes(bytes)) => Value::Bytes(bytes),
+        Some(mysql::Value::UInt(number)) => Value::Integer(*number),
+        Some(mysql::Value::Int(number)) => {
+            u64::try_from(*number).map_or(Value::Negative(*number), Value::Integer)
+        }
+        Some(mysql::Value::Date(year, month, day, 0, 0, 0, 0)) => Value::Date(*year, *month, *day),
+        _ => Value::Other,
+    }
 }

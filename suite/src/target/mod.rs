@@ -1,8 +1,9 @@
-//! What a workload is run against: sessions that prepare one statement and execute it many times.
+//! What a workload is run against: sessions that prepare statements and execute them many times.
 //!
 //! The runner knows only the traits here; [`mariadb`] implements them over the client library, and
 //! tests implement them with a fake that answers as they wish.
 
+pub mod datum;
 pub mod engine;
 #[cfg(test)]
 pub(crate) mod fake;
@@ -11,9 +12,12 @@ pub mod mariadb;
 pub mod placement;
 pub mod settings;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
+pub use datum::Datum;
 pub use engine::Engine;
 pub use placement::Placement;
 
@@ -47,60 +51,106 @@ pub enum Value<'a> {
     Bytes(&'a [u8]),
     /// An integer in the binary protocol.
     Integer(u64),
+    /// An integer below zero in the binary protocol.
+    Negative(i64),
     /// A date in the binary protocol: year, month, day.
     Date(u16, u8, u8),
     /// Anything else: no query of the suite asks for it.
     Other,
 }
 
-/// Takes the rows of an answer as they arrive. Every query of the suite has one column.
+/// Takes the rows of an answer as they arrive.
 pub trait RowSink {
-    /// The next row.
-    fn row(&mut self, value: Value<'_>);
+    /// The next row: its columns.
+    fn row(&mut self, values: &[Value<'_>]);
 }
 
-/// The most parameters a query of the suite has.
-pub const MOST_PARAMETERS: usize = 3;
-
-/// The parameters of one execution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Parameters {
-    values: [u32; MOST_PARAMETERS],
-    count: usize,
+/// A statement with places for parameters. Its name says which one of its workload it is, for targets
+/// that have no SQL and do by themselves what it asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// Its name: that of its transaction, and its number there when there are several.
+    pub name: String,
+    /// The pieces of SQL between the parameters: one more than there are parameters.
+    pub pieces: Vec<String>,
 }
 
-impl Parameters {
-    /// The values given; at most [`MOST_PARAMETERS`] are kept.
+impl Statement {
+    /// The statement of `sql`, with `?` for parameters.
     #[must_use]
-    pub fn new(given: &[u32]) -> Self {
-        let mut all = Self::default();
-        for (slot, value) in all.values.iter_mut().zip(given) {
-            *slot = *value;
-            all.count += 1;
+    pub fn new(name: &str, sql: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            pieces: sql.split('?').map(str::to_owned).collect(),
         }
-        all
     }
 
-    /// The values.
+    /// The number of parameters.
     #[must_use]
-    pub fn values(&self) -> &[u32] {
-        &self.values[..self.count]
+    pub fn parameters(&self) -> usize {
+        self.pieces.len().saturating_sub(1)
+    }
+
+    /// The statement with `?` for its parameters.
+    #[must_use]
+    pub fn sql(&self) -> String {
+        self.pieces.join("?")
+    }
+
+    /// Replaces `text` by the statement with these values.
+    pub fn write(&self, parameters: &[Datum], text: &mut String) {
+        text.clear();
+        let mut values = parameters.iter();
+        let mut pieces = self.pieces.iter();
+        text.push_str(pieces.next().map_or("", String::as_str));
+        for piece in pieces {
+            values.next().unwrap_or(&Datum::Null).write_sql(text);
+            text.push_str(piece);
+        }
+    }
+
+    /// Whether it begins or ends a transaction, or sets something: servers prepare no such statements,
+    /// or gain nothing by it.
+    #[must_use]
+    pub fn is_control(&self) -> bool {
+        let first = self.pieces.first().map_or("", String::as_str);
+        let word = first.split_whitespace().next().unwrap_or_default();
+        ["BEGIN", "START", "COMMIT", "ROLLBACK", "SET"]
+            .iter()
+            .any(|control| word.eq_ignore_ascii_case(control))
     }
 }
 
 /// One connection.
 pub trait Session: Send {
-    /// Makes ready to execute `statement` (with `?` for parameters) on the engine's table.
+    /// Makes ready to execute `statements` on the engine's tables.
     ///
     /// # Errors
     /// When the target refuses it.
-    fn prepare(&mut self, engine: Engine, protocol: Protocol, statement: &str) -> Result<()>;
+    fn prepare(
+        &mut self,
+        engine: Engine,
+        protocol: Protocol,
+        statements: &Arc<[Statement]>,
+    ) -> Result<()>;
 
-    /// Executes the prepared statement and hands every row to `rows`.
+    /// Executes the statement of this number with as many values as it has parameters, and hands every
+    /// row to `rows`.
     ///
     /// # Errors
     /// When the statement fails, or the connection.
-    fn execute(&mut self, parameters: &Parameters, rows: &mut dyn RowSink) -> Result<()>;
+    fn execute(
+        &mut self,
+        statement: usize,
+        parameters: &[Datum],
+        rows: &mut dyn RowSink,
+    ) -> Result<()>;
+
+    /// Rolls back the open transaction, if there is one.
+    ///
+    /// # Errors
+    /// When the connection fails.
+    fn roll_back(&mut self) -> Result<()>;
 
     /// Keeps the target's thread for this session on these processors, where it has such a thread.
     ///
@@ -116,4 +166,24 @@ pub trait Target: Sync {
     /// # Errors
     /// When it can't be had.
     fn connect(&self) -> Result<Box<dyn Session>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_take_their_values_in_order() {
+        let statement = Statement::new("one", "SELECT a FROM t WHERE b = ? AND c > ?");
+        assert_eq!(statement.parameters(), 2);
+        let mut text = "left over".to_owned();
+        let values = [Datum::Integer(1), Datum::Text("o'clock".to_owned())];
+        statement.write(&values, &mut text);
+        assert_eq!(text, "SELECT a FROM t WHERE b = 1 AND c > 'o''clock'");
+        statement.write(&values[..1], &mut text);
+        assert_eq!(text, "SELECT a FROM t WHERE b = 1 AND c > NULL");
+        assert_eq!(statement.sql(), "SELECT a FROM t WHERE b = ? AND c > ?");
+        assert!(!statement.is_control());
+        assert!(Statement::new("", " begin").is_control());
+    }
 }

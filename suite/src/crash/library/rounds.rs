@@ -10,8 +10,8 @@ use peregrine::{Cursor, CursorOptions, Database, Isolation, Seek, Value};
 
 use super::rows::{self, Change, Line, Rows};
 use crate::crash::Limit;
+use crate::dice::Dice;
 use crate::error::{PathContext, Result, SuiteError};
-use crate::normal::queries::Dice;
 use crate::runner::interrupt;
 
 /// How long the process writes before a kill, in milliseconds: from and to.

@@ -6,8 +6,8 @@ use std::path::Path;
 use peregrine::{Database, Isolation, Table, Transaction};
 
 use super::rows::{self, Change, Line};
+use crate::dice::Dice;
 use crate::error::{Result, SuiteError};
-use crate::normal::queries::Dice;
 
 /// Commits until it is killed, and says on the standard output what it commits.
 ///

@@ -1,0 +1,425 @@
+//! A client: draws the parameters of transactions and runs them on a session, one after another.
+
+use std::collections::BTreeMap;
+
+use super::counters::Counters;
+use super::generator::{Draw, Step as SequenceStep, Surroundings};
+use super::read::Workload;
+use super::transaction::{Ask, Block, Pick, Step, Transaction};
+use crate::dice::Dice;
+use crate::error::{Result, SuiteError};
+use crate::normal::{Answers, Check, Query};
+use crate::target::{Datum, RowSink, Session, Value};
+
+/// Errors after which a transaction is begun anew, with the same values: deadlock, lock wait timeout, and
+/// a record that has changed since it was read.
+pub const CONFLICTS: [u16; 3] = [1213, 1205, 1020];
+
+/// A transaction that meets so many conflicts fails.
+const MOST_RETRIES: u64 = 1_000;
+
+/// A client of a workload.
+#[derive(Debug)]
+pub struct Client<'w> {
+    workload: &'w Workload,
+    counters: &'w Counters,
+    dice: Dice,
+    /// The client, from 0, and how many there are.
+    place: (u64, u64),
+    variables: Vec<Datum>,
+    parameters: Vec<Datum>,
+    /// How far each transaction is in its sequential distributions.
+    sequences: Vec<Vec<u64>>,
+    answer: Answer<'w>,
+    /// The right answers to queries on table `normal`, for workloads that have it.
+    answers: Option<&'w Answers>,
+    /// The transaction whose answers are expected.
+    expected: Option<usize>,
+    done: Done,
+}
+
+/// How a transaction went.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Statements executed.
+    pub statements: u64,
+    /// Whether it ended in a rollback, as it was meant to.
+    pub rolled_back: bool,
+    /// Conflicts after which it was begun anew, by the server's error code.
+    pub conflicts: BTreeMap<u16, u64>,
+    /// What was wrong with an answer.
+    pub wrong: Option<String>,
+}
+
+/// Whether a transaction goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    GoesOn,
+    Ended,
+}
+
+impl<'w> Client<'w> {
+    /// The client of this number, from 0, among so many. Its random numbers are those of `seed` and
+    /// `stream`.
+    #[must_use]
+    pub fn new(
+        workload: &'w Workload,
+        counters: &'w Counters,
+        answers: Option<&'w Answers>,
+        (seed, stream): (u64, u64),
+        place: (u64, u64),
+    ) -> Self {
+        Self {
+            workload,
+            counters,
+            dice: Dice::new(seed, stream),
+            place,
+            variables: Vec::new(),
+            parameters: Vec::new(),
+            sequences: workload
+                .transactions
+                .iter()
+                .map(|transaction| vec![0; transaction.sequences])
+                .collect(),
+            answer: Answer::default(),
+            answers,
+            expected: None,
+            done: Done::default(),
+        }
+    }
+
+    /// Chooses among transactions by their weights.
+    pub fn choose(&mut self, among: &[usize]) -> usize {
+        if let [only] = among {
+            return *only;
+        }
+        let weight = |at: &usize| self.workload.transactions.get(*at).map_or(0, |t| t.weight);
+        let all: u64 = among.iter().map(weight).sum();
+        let mut drawn = self.dice.below_wide(all);
+        for at in among {
+            let weight = self.workload.transactions.get(*at).map_or(0, |t| t.weight);
+            if drawn < weight {
+                return *at;
+            }
+            drawn -= weight;
+        }
+        among.first().copied().unwrap_or(0)
+    }
+
+    /// How long to wait after a transaction, in milliseconds.
+    pub fn think_ms(&mut self, transaction: usize) -> u64 {
+        let Some(think) = self
+            .workload
+            .transactions
+            .get(transaction)
+            .and_then(|transaction| transaction.think.as_ref())
+        else {
+            return 0;
+        };
+        let mut around = Around {
+            counters: self.counters,
+            sequences: self
+                .sequences
+                .get_mut(transaction)
+                .map_or(&mut [], Vec::as_mut_slice),
+            place: self.place,
+        };
+        let time = think.draw(&mut self.dice, &self.variables, &mut around);
+        time.integer().map_or(0, |time| time.max(0).unsigned_abs())
+    }
+
+    /// The statement of a transaction that is one, with parameters drawn for it; `None` for others.
+    pub fn sample(&mut self, transaction: usize) -> Option<String> {
+        let workload = self.workload;
+        let meant = workload.transactions.get(transaction)?;
+        let ask = meant.single()?;
+        self.variables.clear();
+        self.variables.resize(meant.variables, Datum::Null);
+        self.draw(transaction, &meant.draws);
+        self.draw(transaction, &ask.draws);
+        let values = ask
+            .parameters
+            .iter()
+            .map(|given| given.value(&self.variables));
+        let values: Vec<Datum> = values.collect();
+        let mut text = String::new();
+        workload
+            .statements
+            .get(ask.statement)?
+            .write(&values, &mut text);
+        Some(text)
+    }
+
+    /// Runs a transaction; after a conflict again with the same values, until it is done.
+    ///
+    /// # Errors
+    /// The first error that is no conflict. What was open is rolled back.
+    pub fn run(&mut self, transaction: usize, session: &mut dyn Session) -> Result<Done> {
+        let workload = self.workload;
+        let Some(meant) = workload.transactions.get(transaction) else {
+            return Err(SuiteError::Usage(format!(
+                "there is no transaction of number {transaction}"
+            )));
+        };
+        self.done = Done::default();
+        if self.expected != Some(transaction) {
+            self.answer.expect(meant, self.answers);
+            self.expected = Some(transaction);
+        }
+        let begin = self.dice.clone();
+        let sequences = self.sequences.get(transaction).cloned();
+        loop {
+            let error = match self.attempt(transaction, meant, session) {
+                Ok(()) => return Ok(std::mem::take(&mut self.done)),
+                Err(error) => error,
+            };
+            // A connection that is gone has rolled back already.
+            let rolled_back = session.roll_back();
+            let Some(code) = error.code().filter(|code| CONFLICTS.contains(code)) else {
+                return Err(error);
+            };
+            rolled_back?;
+            let met = self.done.conflicts.entry(code).or_default();
+            *met += 1;
+            if *met >= MOST_RETRIES {
+                return Err(error);
+            }
+            self.dice = begin.clone();
+            if let (Some(place), Some(before)) = (self.sequences.get_mut(transaction), &sequences) {
+                place.clone_from(before);
+            }
+        }
+    }
+
+    fn attempt(
+        &mut self,
+        number: usize,
+        transaction: &'w Transaction,
+        session: &mut dyn Session,
+    ) -> Result<()> {
+        self.variables.clear();
+        self.variables.resize(transaction.variables, Datum::Null);
+        self.done.rolled_back = false;
+        self.draw(number, &transaction.draws);
+        self.steps(number, &transaction.steps, session)?;
+        Ok(())
+    }
+
+    fn draw(&mut self, transaction: usize, draws: &[Draw]) {
+        for draw in draws {
+            let mut around = Around {
+                counters: self.counters,
+                sequences: self
+                    .sequences
+                    .get_mut(transaction)
+                    .map_or(&mut [], Vec::as_mut_slice),
+                place: self.place,
+            };
+            let value = draw
+                .generator
+                .draw(&mut self.dice, &self.variables, &mut around);
+            if let Some(place) = self.variables.get_mut(draw.slot) {
+                *place = value;
+            }
+        }
+    }
+
+    fn steps(
+        &mut self,
+        transaction: usize,
+        steps: &'w [Step],
+        session: &mut dyn Session,
+    ) -> Result<Flow> {
+        for step in steps {
+            let flow = match step {
+                Step::Ask(ask) => self.ask(transaction, ask, session)?,
+                Step::Block(block) => self.block(transaction, block, session)?,
+            };
+            if flow == Flow::Ended {
+                return Ok(Flow::Ended);
+            }
+        }
+        Ok(Flow::GoesOn)
+    }
+
+    fn block(
+        &mut self,
+        transaction: usize,
+        block: &'w Block,
+        session: &mut dyn Session,
+    ) -> Result<Flow> {
+        let rounds = block.repeat.integer(&self.variables).unwrap_or(0);
+        for round in 1..=rounds {
+            if let Some(place) = block.counter.and_then(|slot| self.variables.get_mut(slot)) {
+                *place = Datum::Integer(round);
+            }
+            if block
+                .when
+                .as_ref()
+                .is_some_and(|when| !when.holds(&self.variables))
+            {
+                continue;
+            }
+            self.draw(transaction, &block.draws);
+            if self.steps(transaction, &block.steps, session)? == Flow::Ended {
+                return Ok(Flow::Ended);
+            }
+        }
+        Ok(Flow::GoesOn)
+    }
+
+    fn ask(&mut self, transaction: usize, ask: &'w Ask, session: &mut dyn Session) -> Result<Flow> {
+        self.draw(transaction, &ask.draws);
+        self.parameters.clear();
+        let variables = &self.variables;
+        let parameters = ask.parameters.iter().map(|given| given.value(variables));
+        self.parameters.extend(parameters);
+        self.answer.begin(ask);
+        session.execute(ask.statement, &self.parameters, &mut self.answer)?;
+        self.done.statements += 1;
+        if let Err(what) = self.verdict(ask) {
+            let name = self
+                .workload
+                .statements
+                .get(ask.statement)
+                .map_or("", |statement| statement.name.as_str());
+            let given = shown(&self.parameters);
+            self.done
+                .wrong
+                .get_or_insert_with(|| format!("wrong answer to {name} with [{given}]: {what}"));
+        }
+        if ask.ends_if_empty && self.answer.count == 0 {
+            session.roll_back()?;
+            self.done.statements += 1;
+            self.done.rolled_back = true;
+            return Ok(Flow::Ended);
+        }
+        if !ask.into.is_empty() {
+            let row = self.answer.picked(ask.pick);
+            for (at, slot) in ask.into.iter().enumerate() {
+                if let Some(place) = self.variables.get_mut(*slot) {
+                    *place = row.get(at).cloned().unwrap_or_default();
+                }
+            }
+        }
+        Ok(Flow::GoesOn)
+    }
+
+    fn verdict(&mut self, ask: &Ask) -> Result<(), String> {
+        if let Some((least, most)) = &ask.rows {
+            let count = i64::try_from(self.answer.count).unwrap_or(i64::MAX);
+            let least = least.integer(&self.variables).unwrap_or(0);
+            let most = most.integer(&self.variables).unwrap_or(i64::MAX);
+            if !(least..=most).contains(&count) {
+                return Err(if least == most {
+                    format!("{count} rows, {least} expected")
+                } else {
+                    format!("{count} rows, {least} to {most} expected")
+                });
+            }
+        }
+        match &mut self.answer.check {
+            Some(check) => check.verdict(&self.parameters),
+            None => Ok(()),
+        }
+    }
+}
+
+fn shown(parameters: &[Datum]) -> String {
+    let texts: Vec<String> = parameters
+        .iter()
+        .map(|parameter| {
+            let mut text = String::new();
+            parameter.write_sql(&mut text);
+            text
+        })
+        .collect();
+    texts.join(", ")
+}
+
+/// What a client goes on from when it draws.
+struct Around<'a> {
+    counters: &'a Counters,
+    sequences: &'a mut [u64],
+    place: (u64, u64),
+}
+
+impl Surroundings for Around<'_> {
+    fn next(&mut self, counter: usize) -> i64 {
+        self.counters.next(counter)
+    }
+
+    fn newest(&self, counter: usize) -> i64 {
+        self.counters.newest(counter)
+    }
+
+    fn step(&mut self, sequence: usize) -> SequenceStep {
+        let taken = self.sequences.get_mut(sequence).map_or(0, |taken| {
+            *taken = taken.wrapping_add(1);
+            taken.wrapping_sub(1)
+        });
+        SequenceStep {
+            taken,
+            client: self.place.0,
+            clients: self.place.1,
+        }
+    }
+}
+
+/// What is kept of an answer.
+#[derive(Debug, Default)]
+struct Answer<'w> {
+    count: u64,
+    /// Whether rows are kept, and all of them or only the first.
+    keeps: Option<Pick>,
+    rows: Vec<Vec<Datum>>,
+    check: Option<Check<'w>>,
+}
+
+impl<'w> Answer<'w> {
+    /// Makes ready for a transaction's answers. Those to single queries on table `normal` are checked.
+    fn expect(&mut self, transaction: &Transaction, answers: Option<&'w Answers>) {
+        let Some(answers) = answers else { return };
+        let query = Query::parse(&transaction.name).ok();
+        self.check = query.map(|query| Check::new(answers, query));
+    }
+
+    fn begin(&mut self, ask: &Ask) {
+        self.count = 0;
+        self.rows.clear();
+        self.keeps = (!ask.into.is_empty()).then_some(ask.pick);
+        if let Some(check) = &mut self.check {
+            check.begin();
+        }
+    }
+
+    fn picked(&self, pick: Pick) -> &[Datum] {
+        let at = match pick {
+            Pick::First => 0,
+            Pick::Middle => self.rows.len().saturating_sub(1) / 2,
+        };
+        self.rows.get(at).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl RowSink for Answer<'_> {
+    fn row(&mut self, values: &[Value<'_>]) {
+        self.count += 1;
+        if let Some(check) = &mut self.check {
+            check.row(values);
+        }
+        match self.keeps {
+            None => {}
+            Some(Pick::First) if !self.rows.is_empty() => {}
+            Some(_) => self.rows.push(
+                values
+                    .iter()
+                    .map(|value| Datum::of_answer(*value))
+                    .collect(),
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

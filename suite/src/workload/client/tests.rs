@@ -1,0 +1,273 @@
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::*;
+use crate::target::{Engine, Protocol, Statement};
+use crate::workload::Options;
+
+/// A session that writes down what it is asked, and answers as its script says.
+#[derive(Default)]
+struct Scripted {
+    statements: Arc<[Statement]>,
+    asked: Vec<String>,
+    answers: VecDeque<Scene>,
+}
+
+enum Scene {
+    Rows(Vec<Vec<i64>>),
+    Fails(u16),
+}
+
+impl Session for Scripted {
+    fn prepare(&mut self, _: Engine, _: Protocol, statements: &Arc<[Statement]>) -> Result<()> {
+        self.statements = Arc::clone(statements);
+        Ok(())
+    }
+
+    fn execute(
+        &mut self,
+        statement: usize,
+        parameters: &[Datum],
+        rows: &mut dyn RowSink,
+    ) -> Result<()> {
+        let mut text = String::new();
+        self.statements[statement].write(parameters, &mut text);
+        self.asked.push(text.clone());
+        match self.answers.pop_front() {
+            None => Ok(()),
+            Some(Scene::Rows(answer)) => {
+                for row in answer {
+                    let values: Vec<Value<'_>> = row
+                        .iter()
+                        .map(|number| u64::try_from(*number).map_or(Value::Null, Value::Integer))
+                        .collect();
+                    rows.row(&values);
+                }
+                Ok(())
+            }
+            Some(Scene::Fails(code)) => Err(SuiteError::Sql {
+                statement: text,
+                source: Box::new(mysql::Error::MySqlError(mysql::error::MySqlError {
+                    state: "40001".to_owned(),
+                    message: "failed".to_owned(),
+                    code,
+                })),
+            }),
+        }
+    }
+
+    fn roll_back(&mut self) -> Result<()> {
+        self.asked.push("(rolled back)".to_owned());
+        Ok(())
+    }
+
+    fn keep_on(&mut self, _: &[usize]) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn workload(transactions: &str) -> Workload {
+    let file = format!(
+        "name = 't'\nabout = 't'\nrun = 'mix'\n[[table]]\nname = 't'\nrows = 9\n\
+         columns = [{{ name = 'id', type = 'int', value = 'row' }}]\n{transactions}"
+    );
+    Workload::read(&file, "t.toml", &Options::default()).expect("right")
+}
+
+/// Runs the first transaction once; what was asked, and how it went.
+fn run(transactions: &str, answers: Vec<Scene>) -> (Vec<String>, Result<Done>) {
+    let workload = workload(transactions);
+    let counters = Counters::new(vec![100; workload.counters.len()]);
+    let mut client = Client::new(&workload, &counters, None, (1, 1), (0, 1));
+    let mut session = Scripted {
+        answers: answers.into(),
+        ..Scripted::default()
+    };
+    let prepared = session.prepare(Engine::InnoDb, Protocol::Text, &workload.statements);
+    prepared.expect("prepared");
+    let done = client.run(0, &mut session);
+    (session.asked, done)
+}
+
+#[test]
+fn answers_go_into_variables_and_rounds_are_counted() {
+    let (asked, done) = run(
+        r#"
+[[transaction]]
+name = "x"
+steps = [
+  "BEGIN",
+  { sql = "SELECT a, b FROM t", into = ["a", "b"] },
+  { repeat = "a", count = "n", when = "n != 2", draw = { sum = "b + n" }, steps = ["SELECT :sum, :n"] },
+  "COMMIT",
+]
+"#,
+        vec![
+            Scene::Rows(vec![]),
+            Scene::Rows(vec![vec![3, 10], vec![8, 8]]),
+        ],
+    );
+    let done = done.expect("done");
+    assert_eq!(
+        asked,
+        [
+            "BEGIN",
+            "SELECT a, b FROM t",
+            "SELECT 11, 1",
+            "SELECT 13, 3",
+            "COMMIT"
+        ]
+    );
+    assert_eq!((done.statements, done.rolled_back), (5, false));
+    assert_eq!(done.wrong, None);
+}
+
+#[test]
+fn the_middle_row_is_the_first_of_two() {
+    for (rows, middle) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)] {
+        let answer = (1..=rows).map(|row| vec![row]).collect();
+        let (asked, _) = run(
+            r#"
+[[transaction]]
+name = "x"
+steps = [{ sql = "SELECT a FROM t", into = ["a"], pick = "middle" }, "SELECT :a"]
+"#,
+            vec![Scene::Rows(answer)],
+        );
+        assert_eq!(asked[1], format!("SELECT {middle}"), "of {rows}");
+    }
+}
+
+#[test]
+fn an_empty_answer_gives_null_or_ends_the_transaction() {
+    let (asked, _) = run(
+        r#"
+[[transaction]]
+name = "x"
+steps = [{ sql = "SELECT a FROM t", into = ["a"] }, "SELECT :a"]
+"#,
+        vec![Scene::Rows(vec![])],
+    );
+    assert_eq!(asked[1], "SELECT NULL");
+    let (asked, done) = run(
+        r#"
+[[transaction]]
+name = "x"
+steps = ["BEGIN", { repeat = 3, steps = [{ sql = "SELECT a FROM t", if_empty = "rollback" }] }, "COMMIT"]
+"#,
+        vec![
+            Scene::Rows(vec![]),
+            Scene::Rows(vec![vec![1]]),
+            Scene::Rows(vec![]),
+        ],
+    );
+    assert_eq!(asked[3], "(rolled back)");
+    assert_eq!(asked.len(), 4);
+    assert!(done.expect("done").rolled_back);
+}
+
+const TWO: &str = r#"
+[[transaction]]
+name = "x"
+draw = { a = { uniform = [1, 1_000_000] }, n = { next = "t.id" } }
+steps = ["BEGIN", "SELECT :a", "COMMIT"]
+"#;
+
+#[test]
+fn after_a_conflict_the_same_values_are_tried_again() {
+    let (asked, done) = run(
+        TWO,
+        vec![
+            Scene::Rows(vec![]),
+            Scene::Fails(1213),
+            Scene::Rows(vec![]),
+            Scene::Rows(vec![]),
+            Scene::Fails(1020),
+        ],
+    );
+    let done = done.expect("done");
+    assert_eq!(done.conflicts, BTreeMap::from([(1020, 1), (1213, 1)]));
+    let shape: Vec<&str> = asked
+        .iter()
+        .map(|text| &text[..6.min(text.len())])
+        .collect();
+    assert_eq!(
+        shape,
+        [
+            "BEGIN", "SELECT", "(rolle", "BEGIN", "SELECT", "COMMIT", "(rolle", "BEGIN", "SELECT",
+            "COMMIT"
+        ]
+    );
+    assert!(asked[1] == asked[4] && asked[4] == asked[8], "{asked:?}");
+}
+
+#[test]
+fn other_errors_end_it_and_conflicts_are_not_met_for_ever() {
+    let (asked, done) = run(TWO, vec![Scene::Rows(vec![]), Scene::Fails(1146)]);
+    assert_eq!(done.expect_err("failed").code(), Some(1146));
+    assert_eq!(asked.last().map(String::as_str), Some("(rolled back)"));
+    let always = (0..2_000)
+        .flat_map(|_| [Scene::Rows(vec![]), Scene::Fails(1205)])
+        .collect();
+    let (asked, done) = run(TWO, always);
+    assert_eq!(done.expect_err("failed").code(), Some(1205));
+    assert_eq!(
+        asked.len(),
+        3 * usize::try_from(MOST_RETRIES).expect("a number")
+    );
+}
+
+#[test]
+fn answers_with_too_many_or_too_few_rows_are_wrong() {
+    let text = r#"
+[[transaction]]
+name = "x"
+draw = { most = 2 }
+sql = "SELECT a FROM t WHERE a < :most"
+rows = [1, "most"]
+"#;
+    for (rows, right) in [(0, false), (1, true), (2, true), (3, false)] {
+        let answer = vec![vec![1]; rows];
+        let (_, done) = run(text, vec![Scene::Rows(answer)]);
+        let wrong = done.expect("done").wrong;
+        assert_eq!(wrong.is_none(), right, "{rows}: {wrong:?}");
+        if let Some(wrong) = wrong {
+            assert!(wrong.contains("x with [2]"), "{wrong}");
+        }
+    }
+}
+
+#[test]
+fn transactions_are_chosen_by_their_weights() {
+    let workload = workload(
+        "[[transaction]]\nname = 'a'\nweight = 1\nsql = 'SELECT 1'\n\
+         [[transaction]]\nname = 'b'\nweight = 0\nsql = 'SELECT 1'\n\
+         [[transaction]]\nname = 'c'\nweight = 3\nsql = 'SELECT 1'\n",
+    );
+    let counters = Counters::default();
+    let mut client = Client::new(&workload, &counters, None, (1, 1), (0, 1));
+    let among = workload.transactions_of("mix");
+    assert_eq!(among, [0, 2]);
+    let chosen: Vec<usize> = (0..10_000).map(|_| client.choose(&among)).collect();
+    let first = chosen.iter().filter(|at| **at == 0).count();
+    assert!((2_300..2_700).contains(&first), "{first}");
+}
+
+#[test]
+fn clients_of_a_counter_never_get_the_same() {
+    let counters = Counters::new(vec![10]);
+    assert_eq!([counters.next(0), counters.next(0)], [11, 12]);
+    assert_eq!(counters.newest(0), 12);
+}
+
+#[test]
+fn time_to_think_is_drawn() {
+    let workload = workload(
+        "[[transaction]]\nname = 'a'\nthink_ms = { uniform = [2, 4] }\nsql = 'SELECT 1'\n\
+         [[transaction]]\nname = 'b'\nsql = 'SELECT 1'\n",
+    );
+    let counters = Counters::default();
+    let mut client = Client::new(&workload, &counters, None, (1, 1), (0, 1));
+    assert!((0..100).all(|_| (2..=4).contains(&client.think_ms(0))));
+    assert_eq!(client.think_ms(1), 0);
+}

@@ -1,0 +1,29 @@
+//! Workloads: tables with generators for their rows, and the transactions that clients run on them.
+//!
+//! A workload is a TOML file (docs/workloads.md tells its form), one of those shipped in [`builtin`] or
+//! anybody's own. [`Workload::read`] checks it and looks up its names; a [`Client`] then draws parameters
+//! and runs its transactions on a [`Session`](crate::target::Session), whatever is behind that.
+
+pub mod builtin;
+pub mod client;
+pub mod counters;
+pub mod data_file;
+mod distribution;
+mod document;
+pub mod expression;
+pub mod generator;
+pub mod problem;
+mod read;
+mod scope;
+mod shuffle;
+pub mod table;
+pub mod transaction;
+mod words;
+mod zipf;
+
+pub use client::Client;
+pub use counters::Counters;
+pub use problem::Problems;
+pub use read::{check, Condition, Figure, Mode, Options, Workload, MIX};
+pub use table::Table;
+pub use transaction::Transaction;

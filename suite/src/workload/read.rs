@@ -1,0 +1,442 @@
+//! Reading a whole workload file.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::document::{parse, Complaints, Section};
+use super::problem::Problems;
+use super::scope::{is_name, Counter, Scope};
+use super::table::{Source, Table};
+use super::transaction::Transaction;
+use crate::error::{Result, SuiteError};
+use crate::target::Statement;
+
+/// The name of the cell of a workload whose transactions are mixed.
+pub const MIX: &str = "mix";
+
+/// The profiles that a file may have sizes for.
+const PROFILES: [&str; 3] = ["quick", "standard", "paper"];
+
+/// A workload, ready to be run.
+#[derive(Debug, Clone)]
+pub struct Workload {
+    /// Its name.
+    pub name: String,
+    /// What it is, in a sentence.
+    pub about: String,
+    /// The file.
+    pub text: String,
+    /// Its parameters, as they are for this run.
+    pub parameters: BTreeMap<String, i64>,
+    /// How transactions are measured.
+    pub mode: Mode,
+    /// Its tables.
+    pub tables: Vec<Table>,
+    /// Its transactions.
+    pub transactions: Vec<Transaction>,
+    /// The statements of all transactions.
+    pub statements: Arc<[Statement]>,
+    /// What is counted as its figure, when that is not every transaction a second.
+    pub figure: Option<Figure>,
+    /// What must be true of the tables after each run.
+    pub conditions: Vec<Condition>,
+    /// The columns whose newest values clients share.
+    pub counters: Vec<Counter>,
+}
+
+/// How transactions are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Each by itself.
+    Each,
+    /// Mixed by their weights.
+    Mix,
+}
+
+/// A figure other than all transactions a second.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// The transaction that counts.
+    pub transaction: usize,
+    /// What the figure is called, such as `new orders/min`.
+    pub unit: String,
+    /// In how many seconds.
+    pub seconds: f64,
+}
+
+/// Something that must be true of the tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// What is true.
+    pub name: String,
+    /// A statement that counts what contradicts it, so that its answer must be 0.
+    pub sql: String,
+}
+
+/// For what a file is read.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The profile whose sizes count.
+    pub profile: Option<String>,
+    /// Parameters that are set otherwise than in the file.
+    pub set: BTreeMap<String, i64>,
+    /// The seed of the run.
+    pub seed: u64,
+}
+
+/// Everything that is wrong with a file, at every size that it has.
+///
+/// # Errors
+/// The problems.
+pub fn check(text: &str, file: &str) -> Result<Workload, Problems> {
+    let mut all = Vec::new();
+    let mut read_well = None;
+    for profile in PROFILES.into_iter().rev() {
+        let options = Options {
+            profile: Some(profile.to_owned()),
+            ..Options::default()
+        };
+        match read(text, &options) {
+            Ok(workload) => read_well = Some(workload),
+            Err(problems) => all.extend(problems),
+        }
+    }
+    all.sort();
+    all.dedup();
+    match read_well {
+        Some(workload) if all.is_empty() => Ok(workload),
+        _ => Err(Problems {
+            file: file.to_owned(),
+            all,
+        }),
+    }
+}
+
+impl Workload {
+    /// Reads a file; `file` is its name for messages.
+    ///
+    /// # Errors
+    /// [`SuiteError::Workload`] with everything that is wrong; [`SuiteError::Usage`] when a parameter is
+    /// set that the file does not have.
+    pub fn read(text: &str, file: &str, options: &Options) -> Result<Self> {
+        let workload = read(text, options).map_err(|all| {
+            let file = file.to_owned();
+            SuiteError::Workload(Problems { file, all }.to_string())
+        })?;
+        for name in options.set.keys() {
+            if !workload.parameters.contains_key(name) {
+                let known: Vec<&str> = workload.parameters.keys().map(String::as_str).collect();
+                return Err(SuiteError::Usage(format!(
+                    "workload {} has no parameter '{name}': it has {}",
+                    workload.name,
+                    if known.is_empty() {
+                        "none".to_owned()
+                    } else {
+                        known.join(", ")
+                    }
+                )));
+            }
+        }
+        Ok(workload)
+    }
+
+    /// The names of what is measured by itself: the transactions, or [`MIX`].
+    #[must_use]
+    pub fn cells(&self) -> Vec<&str> {
+        match self.mode {
+            Mode::Each => self
+                .transactions
+                .iter()
+                .map(|transaction| transaction.name.as_str())
+                .collect(),
+            Mode::Mix => vec![MIX],
+        }
+    }
+
+    /// The transactions of a cell, with their weights.
+    #[must_use]
+    pub fn transactions_of(&self, cell: &str) -> Vec<usize> {
+        let all = self.transactions.iter().enumerate();
+        match self.mode {
+            Mode::Each => all
+                .filter(|(_, transaction)| transaction.name == cell)
+                .map(|(at, _)| at)
+                .collect(),
+            Mode::Mix => all
+                .filter(|(_, transaction)| cell == MIX && transaction.weight > 0)
+                .map(|(at, _)| at)
+                .collect(),
+        }
+    }
+
+    /// Whether a cell is left out for engines without transactions.
+    #[must_use]
+    pub fn needs_transactions(&self, cell: &str) -> bool {
+        self.transactions_of(cell).into_iter().any(|at| {
+            self.transactions
+                .get(at)
+                .is_some_and(|transaction| transaction.needs_transactions)
+        })
+    }
+
+    /// What a cell's figure is called.
+    #[must_use]
+    pub fn unit(&self, cell: &str) -> String {
+        if let (Some(figure), MIX) = (&self.figure, cell) {
+            return figure.unit.clone();
+        }
+        let single = self.transactions_of(cell).into_iter().all(|at| {
+            self.transactions
+                .get(at)
+                .is_some_and(|transaction| transaction.single().is_some())
+        });
+        if single {
+            "queries/s"
+        } else {
+            "transactions/s"
+        }
+        .to_owned()
+    }
+
+    /// The statement of a cell that is one; for others a description.
+    #[must_use]
+    pub fn described(&self, cell: &str) -> String {
+        let transactions = self.transactions_of(cell);
+        if let [only] = transactions.as_slice() {
+            if let Some(ask) = self.transactions.get(*only).and_then(Transaction::single) {
+                return self
+                    .statements
+                    .get(ask.statement)
+                    .map(Statement::sql)
+                    .unwrap_or_default();
+            }
+        }
+        let names: Vec<String> = transactions
+            .iter()
+            .filter_map(|at| self.transactions.get(*at))
+            .map(|transaction| match self.mode {
+                Mode::Each => transaction.name.clone(),
+                Mode::Mix => format!("{} × {}", transaction.weight, transaction.name),
+            })
+            .collect();
+        names.join(", ")
+    }
+
+    /// The built-in table `normal`, if the workload has it: its number of rows.
+    #[must_use]
+    pub fn normal_rows(&self) -> Option<u32> {
+        self.tables.iter().find_map(|table| match table.source {
+            Source::Normal(rows) => Some(rows),
+            Source::Generated(_) => None,
+        })
+    }
+}
+
+fn read(text: &str, options: &Options) -> Result<Workload, Vec<super::problem::Problem>> {
+    let complaints = Complaints::new(text);
+    let workload = parse(text, &complaints).and_then(|document| {
+        let section = Section::new(document.get_ref(), 0, "a workload", &complaints);
+        whole(section, text, options)
+    });
+    let problems = complaints.into_problems();
+    match workload {
+        Some(workload) if problems.is_empty() => Ok(workload),
+        _ => Err(problems),
+    }
+}
+
+fn whole(mut file: Section<'_, '_>, text: &str, options: &Options) -> Option<Workload> {
+    let name = file.needed_text("name");
+    if let Some(name) = name.filter(|name| !is_name(name.text)) {
+        file.complain(format!("'{}' is no name of a workload", name.text));
+    }
+    let about = file.needed_text("about");
+    let mode = file.need("run").and_then(|node| {
+        match node.text("'run'")?.text {
+            "each" => Some(Mode::Each),
+            "mix" => Some(Mode::Mix),
+            other => {
+                node.complain(format!(
+                    "unknown 'run' \"{other}\": it is \"each\" (every transaction by itself) or \"mix\" (by their weights)"
+                ));
+                None
+            }
+        }
+    });
+    let parameters = Arc::new(parameters(&mut file, options));
+    let mut scope = Scope::new(Arc::clone(&parameters), options.seed);
+    let mut tables: Vec<Table> = Vec::new();
+    for section in file.sections("table", "a table") {
+        let table = Table::read(section, &tables, &scope);
+        tables.extend(table);
+    }
+    let mut statements = Vec::new();
+    let mut transactions: Vec<Transaction> = Vec::new();
+    for section in file.sections("transaction", "a transaction") {
+        let offset = section.offset();
+        if let Some(read) = Transaction::read(section, &mut scope, &mut statements) {
+            if transactions.iter().any(|other| other.name == read.name) {
+                file.complain_at(
+                    offset,
+                    format!("there is a transaction '{}' already", read.name),
+                );
+            }
+            transactions.push(read);
+        }
+    }
+    if tables.is_empty() && file.take("table").is_none() {
+        file.complain("a workload needs a [[table]]");
+    }
+    if transactions.is_empty() && file.take("transaction").is_none() {
+        file.complain("a workload needs a [[transaction]]");
+    }
+    counters_exist(&file, &scope, &tables);
+    let figure = file.take("figure").map(|node| {
+        let mut section = node.section("'figure'")?;
+        let figure = figure(&mut section, &transactions);
+        section.end();
+        figure
+    });
+    let conditions = file
+        .sections("condition", "a condition")
+        .into_iter()
+        .filter_map(|mut section| {
+            let name = section.needed_text("name");
+            let sql = section.needed_text("sql");
+            section.end();
+            Some(Condition {
+                name: name?.text.to_owned(),
+                sql: sql?.text.trim().replace('\n', " "),
+            })
+        })
+        .collect();
+    if mode == Some(Mode::Mix)
+        && transactions.iter().all(|t| t.weight == 0)
+        && !transactions.is_empty()
+    {
+        file.complain("every transaction has weight 0, so there is nothing to run");
+    }
+    file.end();
+    Some(Workload {
+        name: name?.text.to_owned(),
+        about: about?.text.trim().to_owned(),
+        text: text.to_owned(),
+        parameters: parameters.as_ref().clone(),
+        mode: mode?,
+        tables,
+        transactions,
+        statements: statements.into(),
+        figure: match figure {
+            None => None,
+            Some(figure) => Some(figure?),
+        },
+        conditions,
+        counters: scope.counters,
+    })
+}
+
+fn parameters(file: &mut Section<'_, '_>, options: &Options) -> BTreeMap<String, i64> {
+    let mut found = BTreeMap::new();
+    let given = file
+        .take("parameters")
+        .and_then(|node| node.section("'parameters'"));
+    for (name, node) in given.iter().flat_map(Section::entries) {
+        if !is_name(name.text) || name.text == "row" {
+            node.complain_at(
+                name.offset,
+                format!("'{}' is no name of a parameter", name.text),
+            );
+        }
+        if let Some(value) = node.integer("a parameter") {
+            found.insert(name.text.to_owned(), value);
+        }
+    }
+    let profiles = file
+        .take("profiles")
+        .and_then(|node| node.section("'profiles'"));
+    for (profile, node) in profiles.iter().flat_map(Section::entries) {
+        if !PROFILES.contains(&profile.text) {
+            node.complain_at(
+                profile.offset,
+                format!(
+                    "unknown profile '{}': the profiles are {}",
+                    profile.text,
+                    PROFILES.join(", ")
+                ),
+            );
+        }
+        let counts = options.profile.as_deref() == Some(profile.text);
+        let sizes = node.section("a profile");
+        for (name, node) in sizes.iter().flat_map(Section::entries) {
+            let value = node.integer("a parameter");
+            match found.get_mut(name.text) {
+                None => node.complain_at(
+                    name.offset,
+                    format!("there is no parameter '{}' under [parameters]", name.text),
+                ),
+                Some(parameter) if counts => *parameter = value.unwrap_or(*parameter),
+                Some(_) => {}
+            }
+        }
+    }
+    for (name, value) in &options.set {
+        if let Some(parameter) = found.get_mut(name) {
+            *parameter = *value;
+        }
+    }
+    found
+}
+
+fn figure(section: &mut Section<'_, '_>, transactions: &[Transaction]) -> Option<Figure> {
+    let counted = section.need("count").and_then(|node| {
+        let name = node.text("'count'")?.text;
+        let found = transactions.iter().position(|other| other.name == name);
+        if found.is_none() {
+            let known: Vec<&str> = transactions.iter().map(|t| t.name.as_str()).collect();
+            node.complain(format!(
+                "there is no transaction '{name}': there are {}",
+                known.join(", ")
+            ));
+        }
+        found
+    });
+    let unit = section.needed_text("unit");
+    let seconds = section
+        .need("per")
+        .and_then(|node| match node.text("'per'")?.text {
+            "second" => Some(1.0),
+            "minute" => Some(60.0),
+            other => {
+                node.complain(format!(
+                    "unknown 'per' \"{other}\": it is \"second\" or \"minute\""
+                ));
+                None
+            }
+        });
+    Some(Figure {
+        transaction: counted?,
+        unit: unit?.text.to_owned(),
+        seconds: seconds?,
+    })
+}
+
+fn counters_exist(file: &Section<'_, '_>, scope: &Scope, tables: &[Table]) {
+    for counter in &scope.counters {
+        let known = tables.iter().any(|table| {
+            table.name == counter.table
+                && table
+                    .columns
+                    .iter()
+                    .any(|column| column.name == counter.column)
+        });
+        if !known {
+            file.complain(format!(
+                "a transaction counts on {}.{}, and there is no such table or column",
+                counter.table, counter.column
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

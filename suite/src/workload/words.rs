@@ -1,0 +1,149 @@
+//! Random strings, and days of the calendar.
+
+use crate::dice::Dice;
+
+/// Letters and digits: 64, so that six bits give one; a and e stand twice.
+const ALPHABET: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789ae";
+
+/// Letters of words: 32; vowels stand twice so that words look less strange.
+const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyzaeioue";
+
+/// Digits that 64 random bits give with no digit noticeably more likely than another.
+const DIGITS_AT_ONCE: u32 = 9;
+
+/// Appends `length` random letters and digits.
+pub fn letters(dice: &mut Dice, length: usize, out: &mut String) {
+    let mut bits = 0;
+    for at in 0..length {
+        if at % 10 == 0 {
+            bits = dice.bits();
+        }
+        out.push(char::from(ALPHABET[(bits & 63) as usize]));
+        bits >>= 6;
+    }
+}
+
+/// Appends `length` random digits.
+pub fn digits(dice: &mut Dice, length: usize, out: &mut String) {
+    let mut source = Digits::default();
+    for _ in 0..length {
+        out.push(source.next(dice));
+    }
+}
+
+/// Gives digits, several from each random number.
+#[derive(Debug, Default)]
+pub struct Digits {
+    bits: u64,
+    left: u32,
+}
+
+impl Digits {
+    /// The next digit.
+    pub fn next(&mut self, dice: &mut Dice) -> char {
+        if self.left == 0 {
+            self.bits = dice.bits();
+            self.left = DIGITS_AT_ONCE;
+        }
+        self.left -= 1;
+        let digit = (self.bits % 10) as u8;
+        self.bits /= 10;
+        char::from(b'0' + digit)
+    }
+}
+
+/// Appends words with capitals, blanks between them, `length` characters in all.
+pub fn words(dice: &mut Dice, length: usize, out: &mut String) {
+    let mut bits = 0_u64;
+    let mut word = 0;
+    for at in 0..length {
+        if at % 12 == 0 {
+            bits = dice.bits();
+        }
+        let letter = LETTERS[(bits & 31) as usize];
+        bits >>= 5;
+        // A word ends after three letters or more, but a text neither begins nor ends with a blank.
+        let ends = word >= 3 && at + 1 < length && (word >= 9 || letter & 3 == 0);
+        if ends {
+            out.push(' ');
+            word = 0;
+        } else if word == 0 {
+            out.push(char::from(letter.to_ascii_uppercase()));
+            word = 1;
+        } else {
+            out.push(char::from(letter));
+            word += 1;
+        }
+    }
+}
+
+/// The day of a date, counted from 1970-01-01 (H. Hinnant, "chrono-compatible low-level date
+/// algorithms").
+#[must_use]
+pub fn day_of(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year - era * 400;
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+/// Year, month and day of a day counted from 1970-01-01.
+#[must_use]
+pub fn date_of(day: i64) -> (i64, i64, i64) {
+    let day = day + 719_468;
+    let era = day.div_euclid(146_097);
+    let of_era = day - era * 146_097;
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let of_month = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + i64::from(month <= 2);
+    (year, month, of_month)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_have_their_length_and_nothing_that_needs_escaping() {
+        let mut dice = Dice::new(1, 1);
+        for length in 0..200 {
+            for make in [letters, digits, words] {
+                let mut text = String::new();
+                make(&mut dice, length, &mut text);
+                assert_eq!(text.len(), length);
+                assert_eq!(text.trim(), text);
+                assert!(text.chars().all(|c| c.is_ascii_alphanumeric() || c == ' '));
+            }
+        }
+    }
+
+    #[test]
+    fn every_digit_is_as_likely() {
+        let mut dice = Dice::new(3, 1);
+        let mut text = String::new();
+        digits(&mut dice, 100_000, &mut text);
+        for digit in '0'..='9' {
+            let count = text.matches(digit).count();
+            assert!((9_500..10_500).contains(&count), "{digit}: {count}");
+        }
+    }
+
+    #[test]
+    fn days_and_dates_are_each_others_reverse() {
+        assert_eq!(day_of(1970, 1, 1), 0);
+        assert_eq!(day_of(2000, 3, 1), 11_017);
+        assert_eq!(date_of(-1), (1969, 12, 31));
+        for day in (-200_000..200_000).step_by(13) {
+            let (year, month, of_month) = date_of(day);
+            assert_eq!(day_of(year, month, of_month), day);
+            let known: jiff::civil::Date = format!("{year:04}-{month:02}-{of_month:02}")
+                .parse()
+                .expect("a date");
+            assert_eq!(i64::from(known.year()), year);
+        }
+    }
+}
