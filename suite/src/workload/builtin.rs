@@ -14,7 +14,7 @@ pub struct Shipped {
 }
 
 /// Every shipped workload, in the order in which `all` runs them.
-pub const ALL: [Shipped; 3] = [
+pub const ALL: [Shipped; 5] = [
     Shipped {
         name: "normal",
         text: include_str!("../../workloads/normal.toml"),
@@ -26,6 +26,14 @@ pub const ALL: [Shipped; 3] = [
     Shipped {
         name: "oltp",
         text: include_str!("../../workloads/oltp.toml"),
+    },
+    Shipped {
+        name: "orders",
+        text: include_str!("../../workloads/orders.toml"),
+    },
+    Shipped {
+        name: "dvdstore",
+        text: include_str!("../../workloads/dvdstore.toml"),
     },
 ];
 
