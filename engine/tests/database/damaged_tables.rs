@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use peregrine::{
-    Column, ColumnType, Database, Error, Index, Isolation, Key, Table, TableSchema, Value,
+    Column, ColumnType, Database, Error, Index, Isolation, Key, Table, TableSchema, Value, Xid,
 };
 
 use crate::schemas::{noise, options, INT};
@@ -51,6 +51,20 @@ fn read(db: &Database, table: &Arc<Table>, rows: u32) -> Result<u32, Error> {
         found += 1;
     }
     Ok(found)
+}
+
+/// Copies a database, with its data file's bytes changed from `at` on.
+fn copy_damaged(sound: &Path, data: &[u8], at: usize, to: &Path) {
+    std::fs::create_dir_all(to.join("log")).unwrap();
+    for file in std::fs::read_dir(sound.join("log")).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), to.join("log").join(file.file_name())).unwrap();
+    }
+    let mut data = data.to_vec();
+    for byte in data.iter_mut().skip(at + 100).take(8) {
+        *byte ^= 0x5a;
+    }
+    std::fs::write(to.join("data"), data).unwrap();
 }
 
 /// Drops or truncates the damaged table, and looks whether all else works.
@@ -104,18 +118,69 @@ fn a_damaged_table_can_be_dropped_and_truncated() {
     let mut found = 0;
     for (n, at) in (0..bytes.len()).step_by(3 * 4096).enumerate() {
         let dir = dir.path().join(format!("damaged{n}"));
-        std::fs::create_dir_all(dir.join("log")).unwrap();
-        for file in std::fs::read_dir(sound.join("log")).unwrap() {
-            let file = file.unwrap();
-            std::fs::copy(file.path(), dir.join("log").join(file.file_name())).unwrap();
-        }
-        let mut bytes = bytes.clone();
-        for byte in bytes.iter_mut().skip(at + 100).take(8) {
-            *byte ^= 0x5a;
-        }
-        std::fs::write(dir.join("data"), bytes).unwrap();
+        copy_damaged(&sound, &bytes, at, &dir);
         found += u32::from(goes(&dir, n % 2 == 1));
         std::fs::remove_dir_all(&dir).unwrap();
     }
     assert!(found > 3, "{found} damaged tables");
+}
+
+/// Changes the first rows of both tables, in a transaction that is prepared.
+fn prepare(db: &Database, xid: &Xid) {
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for name in ["kept", "damaged"] {
+        let table = db.table(name).unwrap();
+        let key = table.encode_key(0, &[Value::from(0u32)]).unwrap();
+        let row = [Value::from(0u32), Value::from(&b"prepared"[..])];
+        txn.update(&table, &key, &row).unwrap();
+    }
+    txn.prepare(xid).unwrap();
+    drop(txn);
+}
+
+#[test]
+fn a_prepared_transaction_keeps_its_changes_of_the_other_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let sound = dir.path().join("sound");
+    let db = Database::open(&sound, options()).unwrap();
+    fill(&db, "kept", 3);
+    fill(&db, "damaged", ROWS);
+    db.close().unwrap();
+    let db = Database::open(&sound, options()).unwrap();
+    // Recovery repeats what was committed, and meets the damage before it comes to the prepared one.
+    let table = db.table("damaged").unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in 1..ROWS {
+        let key = table.encode_key(0, &[id.into()]).unwrap();
+        txn.update(&table, &key, &[id.into(), Value::from(&b"new"[..])])
+            .unwrap();
+    }
+    txn.commit().unwrap();
+    drop((txn, table));
+    let xid = Xid::new(1, b"global", b"branch").unwrap();
+    prepare(&db, &xid);
+    db.sync_log().unwrap();
+
+    let bytes = std::fs::read(sound.join("data")).unwrap();
+    let mut found = 0;
+    for (n, at) in (0..bytes.len()).step_by(3 * 4096).enumerate() {
+        let dir = dir.path().join(format!("damaged{n}"));
+        copy_damaged(&sound, &bytes, at, &dir);
+        let Ok(db) = Database::open(&dir, options()) else {
+            continue;
+        };
+        db.commit_prepared(&xid).unwrap();
+        let kept = db.table("kept").unwrap();
+        let key = kept.encode_key(0, &[Value::from(0u32)]).unwrap();
+        let mut txn = db.begin(Isolation::ReadCommitted);
+        let same = txn.get(&kept, &key, |row| {
+            row.get(1).map(|value| value == Value::Bytes(b"prepared"))
+        });
+        assert!(same.unwrap().transpose().unwrap().unwrap());
+        drop(txn);
+        found += u32::from(db.table("damaged").is_err());
+        drop((kept, db));
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+    assert!(found > 0, "no table was set aside");
 }
