@@ -2,6 +2,7 @@
 //! that pages come and go all the time.
 
 mod checkpoints;
+mod damaged;
 mod model;
 mod threads;
 

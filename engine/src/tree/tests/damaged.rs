@@ -1,0 +1,54 @@
+//! Trees whose pages are whole, each by itself, and contradict each other.
+
+use super::{put, Bench};
+use crate::error::Error;
+use crate::page::ExclusiveGuard;
+use crate::tree::{LeafImage, Position};
+
+/// More leaves than the tree has.
+const LONG: usize = 100;
+
+/// A walk over a tree whose root leads, instead of to leaf `at`, to its first leaf once more, or
+/// to its last one for a walk back. Gives the leaves seen.
+fn walk(at: usize, forward: bool) -> Result<usize, Error> {
+    let bench = Bench::new(64);
+    let tree = bench.tree(16);
+    for n in 0..100u32 {
+        put(&tree, &n.to_be_bytes(), &[7; 1000]);
+    }
+    let mut root = ExclusiveGuard::lock(&tree.core, tree.root_frame);
+    assert!(root.node().level() == 1 && root.node().count() > 3);
+    let from = if forward { 0 } else { root.node().count() };
+    let sound = root.node().child(at);
+    let wrong = root.node().child(from);
+    root.node_mut().set_child(at, wrong);
+    drop(root);
+    let mut image = LeafImage::new();
+    let mut leaves = 0;
+    let first = match forward {
+        true => Position::First,
+        false => Position::Last,
+    };
+    let mut walked = tree.copy_leaf(first, &mut image);
+    while let Ok(true) = walked {
+        leaves += 1;
+        assert!(leaves < LONG, "a walk in circles");
+        walked = match forward {
+            true => tree.copy_next_leaf(&mut image),
+            false => tree.copy_previous_leaf(&mut image),
+        };
+    }
+    let mut root = ExclusiveGuard::lock(&tree.core, tree.root_frame);
+    root.node_mut().set_child(at, sound);
+    walked.map(|_| leaves)
+}
+
+#[test]
+fn a_walk_over_a_tree_that_leads_back_ends_with_an_error() {
+    for at in 1..4 {
+        assert!(matches!(walk(at, true), Err(Error::Corrupt { .. })));
+        assert!(matches!(walk(at - 1, false), Err(Error::Corrupt { .. })));
+    }
+    // The first leaf in its own place.
+    assert!(walk(0, true).is_ok());
+}
