@@ -44,7 +44,7 @@ sessions: plugin ## short slices of long proofs: anomalies, histories, bank, mem
 		target/release/peregrine bench behaviour --engines peregrine --deadlocks 3 && \
 		target/release/peregrine bench histories --target server --duration 4 --window 1000 --crash-every 3 && \
 		target/release/peregrine bench bank --duration 10 --kill-every 4 && \
-		target/release/peregrine bench memory --duration 6 --cache 16M; \
+		{ target/release/peregrine bench memory --duration 6 --cache 16M || [ $$? -eq 69 ]; }; \
 	else echo "No MariaDB here: going on without servers."; fi
 
 workloads: plugin ## every shipped workload at a small size for a moment: right answers on InnoDB, MyISAM and Peregrine

@@ -62,8 +62,8 @@ pub enum BenchAction {
     LargeTransaction(LargeTransactionArguments),
     /// A reader's snapshot held open while writers update the same rows again and again.
     HeldSnapshot(HeldSnapshotArguments),
-    /// A mixed load on a server whose memory has a hard limit: not killed, every answer right, and what
-    /// there is no memory for an error of its statement.
+    /// A mixed load on a server whose memory has a hard limit: not killed, every answer right. One line;
+    /// exit status 1 when it was not so, 69 where no such limit can be set.
     Memory(MemoryArguments),
     /// Checkpoint after checkpoint beside writers at full load: how long their transactions take, and
     /// whose the pauses are. One line a target; exit status 1 when the engine made them pause.

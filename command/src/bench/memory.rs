@@ -22,8 +22,11 @@ const CONNECTIONS: u32 = 16;
 /// and what `docs/reliability.md` states, for the server the long values and sorts of the sessions.
 const BESIDE: u64 = 160 << 20;
 
+/// Exit status where the limit can't be set.
+const UNAVAILABLE: u8 = 69;
+
 /// Runs the load and prints one line; exit status 1 when the server was killed, took more than it may,
-/// or gave a wrong answer.
+/// or gave a wrong answer, 69 where no limit can be set.
 ///
 /// # Errors
 /// What the suite says; the caller prints it.
@@ -47,12 +50,14 @@ pub fn run(arguments: &MemoryArguments) -> Result<ExitCode> {
     };
     let cache = arguments.host.cache;
     let bytes = arguments.limit.unwrap_or(bare + cache + cache / 2 + BESIDE);
-    let limit = Arc::new(MemoryLimit::new(bytes));
+    let Some(limit) = MemoryLimit::new(bytes).map(Arc::new) else {
+        eprintln!("peregrine: no control group with a limit on memory can be made here, which needs rights");
+        return Ok(ExitCode::from(UNAVAILABLE));
+    };
     eprintln!(
-        "the server alone takes {} MB; limit {} MB ({})",
+        "the server alone takes {} MB; limit {} MB",
         bare >> 20,
-        bytes >> 20,
-        limit.kind()
+        bytes >> 20
     );
     let server = host::start_within(
         Some(Arc::clone(&limit)),

@@ -53,18 +53,26 @@ fn read(db: &Database, table: &Arc<Table>, rows: u32) -> Result<u32, Error> {
     Ok(found)
 }
 
-/// Copies a database, with its data file's bytes changed from `at` on.
-fn copy_damaged(sound: &Path, data: &[u8], at: usize, to: &Path) {
-    std::fs::create_dir_all(to.join("log")).unwrap();
-    for file in std::fs::read_dir(sound.join("log")).unwrap() {
-        let file = file.unwrap();
-        std::fs::copy(file.path(), to.join("log").join(file.file_name())).unwrap();
-    }
-    let mut data = data.to_vec();
-    for byte in data.iter_mut().skip(at + 100).take(8) {
-        *byte ^= 0x5a;
-    }
-    std::fs::write(to.join("data"), data).unwrap();
+/// Copies a database again and again, its data file damaged at another place each time; counts the
+/// copies that `look` says are damaged.
+fn count_damaged(sound: &Path, mut look: impl FnMut(usize, &Path) -> bool) -> usize {
+    let sound_data = std::fs::read(sound.join("data")).unwrap();
+    let places = (0..sound_data.len()).step_by(3 * 4096).enumerate();
+    let damaged = places.filter(|&(n, at)| {
+        let copy = tempfile::tempdir().unwrap();
+        std::fs::create_dir(copy.path().join("log")).unwrap();
+        for file in std::fs::read_dir(sound.join("log")).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), copy.path().join("log").join(file.file_name())).unwrap();
+        }
+        let mut data = sound_data.clone();
+        for byte in data.iter_mut().skip(at + 100).take(8) {
+            *byte ^= 0x5a;
+        }
+        std::fs::write(copy.path().join("data"), data).unwrap();
+        look(n, copy.path())
+    });
+    damaged.count()
 }
 
 /// Drops or truncates the damaged table, and looks whether all else works.
@@ -114,14 +122,7 @@ fn a_damaged_table_can_be_dropped_and_truncated() {
     fill(&db, "kept", 3);
     fill(&db, "damaged", ROWS);
     db.close().unwrap();
-    let bytes = std::fs::read(sound.join("data")).unwrap();
-    let mut found = 0;
-    for (n, at) in (0..bytes.len()).step_by(3 * 4096).enumerate() {
-        let dir = dir.path().join(format!("damaged{n}"));
-        copy_damaged(&sound, &bytes, at, &dir);
-        found += u32::from(goes(&dir, n % 2 == 1));
-        std::fs::remove_dir_all(&dir).unwrap();
-    }
+    let found = count_damaged(&sound, |n, dir| goes(dir, n % 2 == 1));
     assert!(found > 3, "{found} damaged tables");
 }
 
@@ -161,13 +162,9 @@ fn a_prepared_transaction_keeps_its_changes_of_the_other_tables() {
     prepare(&db, &xid);
     db.sync_log().unwrap();
 
-    let bytes = std::fs::read(sound.join("data")).unwrap();
-    let mut found = 0;
-    for (n, at) in (0..bytes.len()).step_by(3 * 4096).enumerate() {
-        let dir = dir.path().join(format!("damaged{n}"));
-        copy_damaged(&sound, &bytes, at, &dir);
-        let Ok(db) = Database::open(&dir, options()) else {
-            continue;
+    let found = count_damaged(&sound, |_, dir| {
+        let Ok(db) = Database::open(dir, options()) else {
+            return false;
         };
         db.commit_prepared(&xid).unwrap();
         let kept = db.table("kept").unwrap();
@@ -177,10 +174,7 @@ fn a_prepared_transaction_keeps_its_changes_of_the_other_tables() {
             row.get(1).map(|value| value == Value::Bytes(b"prepared"))
         });
         assert!(same.unwrap().transpose().unwrap().unwrap());
-        drop(txn);
-        found += u32::from(db.table("damaged").is_err());
-        drop((kept, db));
-        std::fs::remove_dir_all(&dir).unwrap();
-    }
+        db.table("damaged").is_err()
+    });
     assert!(found > 0, "no table was set aside");
 }

@@ -1,16 +1,14 @@
 //! A hard limit on the memory of a server.
 //!
-//! Best a control group of its own, whose limit the kernel enforces by killing: what counts is the
-//! memory that is there, of which the file system's cache is given up first. Where none can be made,
-//! a limit on the memory that the process may write to, which makes allocations fail instead.
+//! It is that of a control group of its own, which the kernel enforces by killing: what counts is the
+//! memory that is there, of which the file system's cache is given up first. (Limits of a process
+//! count what it has reserved, far more than it uses.)
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rustix::process::{prlimit, Pid, Resource, Rlimit};
-
 use super::process::Process;
-use crate::error::{PathContext, Result, SuiteError};
+use crate::error::{PathContext, Result};
 
 /// Where control groups are mounted.
 const MOUNT: &str = "/sys/fs/cgroup";
@@ -20,27 +18,20 @@ const MOUNT: &str = "/sys/fs/cgroup";
 pub struct MemoryLimit {
     /// Bytes.
     pub bytes: u64,
-    kind: Kind,
-}
-
-#[derive(Debug)]
-enum Kind {
-    /// A control group of the first version.
-    First(PathBuf),
-    /// One of the second.
-    Second(PathBuf),
-    Data,
+    /// The control group.
+    dir: PathBuf,
+    /// The file in which it counts whom the kernel has killed.
+    kills: &'static str,
 }
 
 impl MemoryLimit {
-    /// A limit of so many bytes, of the strongest kind that can be had.
+    /// A limit of so many bytes; `None` where no control group can be made, which needs rights.
     #[must_use]
-    pub fn new(bytes: u64) -> Self {
-        let kind = first_version(bytes)
-            .map(Kind::First)
-            .or_else(|| second_version(bytes).map(Kind::Second))
-            .unwrap_or(Kind::Data);
-        Self { bytes, kind }
+    pub fn new(bytes: u64) -> Option<Self> {
+        let (dir, kills) = first_version(bytes)
+            .map(|dir| (dir, "memory.oom_control"))
+            .or_else(|| Some((second_version(bytes)?, "memory.events")))?;
+        Some(Self { bytes, dir, kills })
     }
 
     /// Puts the limit on a process that has just been started.
@@ -48,45 +39,14 @@ impl MemoryLimit {
     /// # Errors
     /// When the system refuses.
     pub fn apply(&self, process: Process) -> Result<()> {
-        match &self.kind {
-            Kind::First(dir) | Kind::Second(dir) => {
-                let file = dir.join("cgroup.procs");
-                fs::write(&file, process.pid.to_string()).at("cannot write", &file)
-            }
-            Kind::Data => {
-                let limit = Rlimit {
-                    current: Some(self.bytes),
-                    maximum: Some(self.bytes),
-                };
-                prlimit(Pid::from_raw(process.pid), Resource::Data, limit)
-                    .map(drop)
-                    .map_err(|error| {
-                        SuiteError::Server(format!("no limit on the server's memory: {error}"))
-                    })
-            }
-        }
-    }
-
-    /// What kind of limit it is.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        match self.kind {
-            Kind::First(_) | Kind::Second(_) => "control group",
-            Kind::Data => {
-                "of data segments only: no control group could be made, which needs rights"
-            }
-        }
+        let file = self.dir.join("cgroup.procs");
+        fs::write(&file, process.pid.to_string()).at("cannot write", &file)
     }
 
     /// How often the kernel has killed a process for the limit.
     #[must_use]
     pub fn kills(&self) -> u64 {
-        let (dir, file) = match &self.kind {
-            Kind::First(dir) => (dir, "memory.oom_control"),
-            Kind::Second(dir) => (dir, "memory.events"),
-            Kind::Data => return 0,
-        };
-        let text = fs::read_to_string(dir.join(file)).unwrap_or_default();
+        let text = fs::read_to_string(self.dir.join(self.kills)).unwrap_or_default();
         let kills = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
         kills.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
     }
@@ -94,11 +54,9 @@ impl MemoryLimit {
 
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
-        if let Kind::First(dir) | Kind::Second(dir) = &self.kind {
-            // Refused while a process is in it: then it is left behind, empty soon.
-            if let Err(error) = fs::remove_dir(dir) {
-                eprintln!("peregrine: {} stays: {error}", dir.display());
-            }
+        // Refused while a process is in it: then it is left behind, empty soon.
+        if let Err(error) = fs::remove_dir(&self.dir) {
+            eprintln!("peregrine: {} stays: {error}", self.dir.display());
         }
     }
 }

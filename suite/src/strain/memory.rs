@@ -46,8 +46,6 @@ pub struct Outcome {
     pub bare: u64,
     /// The limit, in bytes.
     pub limit: u64,
-    /// Of what kind it was.
-    pub limit_kind: &'static str,
     /// The server's peak resident memory, in bytes.
     pub peak: u64,
     /// At the end.
@@ -87,7 +85,7 @@ impl fmt::Display for Outcome {
             .collect();
         write!(
             f,
-            "{}: Peregrine, cache of {} MB, {:.0} s of mixed load: peak memory {} MB of {} MB ({}; the server alone \
+            "{}: Peregrine, cache of {} MB, {:.0} s of mixed load: peak memory {} MB of {} MB (the server alone \
              takes {} MB), {} MB at the end, {} kills; {} statements: {points} rounds of points, {values} of long \
              values, {sorts} of sorts and scans, {large} of large transactions, {definitions} of definitions, \
              {snapshots} of snapshots; errors: {}; {} faults",
@@ -96,7 +94,6 @@ impl fmt::Display for Outcome {
             self.seconds,
             mb(self.peak),
             mb(self.limit),
-            self.limit_kind,
             mb(self.bare),
             mb(self.last),
             self.kills,
@@ -197,7 +194,6 @@ pub fn run(
         cache_bytes,
         bare: request.bare,
         limit: limit.bytes,
-        limit_kind: limit.kind(),
         ..Outcome::default()
     };
     if server.process()?.is_alive() {
