@@ -116,14 +116,7 @@ impl<'w> Client<'w> {
         else {
             return 0;
         };
-        let mut around = Around {
-            counters: self.counters,
-            sequences: self
-                .sequences
-                .get_mut(transaction)
-                .map_or(&mut [], Vec::as_mut_slice),
-            place: self.place,
-        };
+        let mut around = Around::of(self.counters, &mut self.sequences, transaction, self.place);
         let time = think.draw(&mut self.dice, &self.variables, &mut around);
         time.integer().map_or(0, |time| time.max(0).unsigned_abs())
     }
@@ -206,15 +199,8 @@ impl<'w> Client<'w> {
     }
 
     fn draw(&mut self, transaction: usize, draws: &[Draw]) {
+        let mut around = Around::of(self.counters, &mut self.sequences, transaction, self.place);
         for draw in draws {
-            let mut around = Around {
-                counters: self.counters,
-                sequences: self
-                    .sequences
-                    .get_mut(transaction)
-                    .map_or(&mut [], Vec::as_mut_slice),
-                place: self.place,
-            };
             let value = draw
                 .generator
                 .draw(&mut self.dice, &self.variables, &mut around);
@@ -342,6 +328,22 @@ struct Around<'a> {
     counters: &'a Counters,
     sequences: &'a mut [u64],
     place: (u64, u64),
+}
+
+impl<'a> Around<'a> {
+    fn of(
+        counters: &'a Counters,
+        sequences: &'a mut [Vec<u64>],
+        transaction: usize,
+        place: (u64, u64),
+    ) -> Self {
+        let sequences = sequences.get_mut(transaction);
+        Self {
+            counters,
+            sequences: sequences.map_or(&mut [], Vec::as_mut_slice),
+            place,
+        }
+    }
 }
 
 impl Surroundings for Around<'_> {
