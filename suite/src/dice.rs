@@ -2,6 +2,7 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
+use rand_distr::{Distribution, Zipf};
 
 /// Random numbers for data, parameters and schedules: `ChaCha8`, the same for the same seed and
 /// stream on every platform, so that every engine is asked the same questions.
@@ -48,6 +49,12 @@ impl Dice {
     /// A number from 0 to below 1, in steps of 2⁻⁵³.
     pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * UNIT
+    }
+
+    /// A rank from 1 to `ranks`, by Zipf's distribution over so many.
+    pub fn rank(&mut self, ranks: u64, zipf: &Zipf<f64>) -> u64 {
+        // A whole number, of which a float keeps 53 bits.
+        (zipf.sample(&mut self.0) as u64).clamp(1, ranks.max(1))
     }
 
     /// Any 64 bits.

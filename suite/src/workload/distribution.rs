@@ -1,11 +1,11 @@
 //! Reading generators: `{ uniform = [1, "rows"] }` and its like.
 
+use rand_distr::Zipf;
+
 use super::document::{Node, Section};
 use super::expression::Expression;
-use super::generator::{fixed_seed, Draw, Generator, Kind, Piece, Range};
+use super::generator::{day_of, fixed_seed, second_of, Draw, Generator, Kind, Piece, Range};
 use super::scope::Scope;
-use super::words;
-use super::zipf::Zipf;
 use crate::target::Datum;
 
 /// The keys that name a generator.
@@ -277,7 +277,7 @@ fn zipf(node: &Node<'_, '_>, section: &mut Section<'_, '_>, scope: &mut Scope) -
     let fixed = match (range.from.constant(), range.to.constant()) {
         (Some(Datum::Integer(from)), Some(Datum::Integer(to))) => {
             let size = to.wrapping_sub(from).unsigned_abs().saturating_add(1);
-            Some(Zipf::new(size, exponent))
+            Zipf::new(size as f64, exponent).ok()
         }
         _ => None,
     };
@@ -490,22 +490,11 @@ fn moments(node: &Node<'_, '_>, with_time: bool) -> Option<(i64, i64)> {
 }
 
 fn day(text: &str) -> Option<i64> {
-    let date: jiff::civil::Date = text.parse().ok()?;
-    Some(words::day_of(
-        date.year().into(),
-        date.month().into(),
-        date.day().into(),
-    ))
+    day_of(text.parse().ok()?)
 }
 
 fn moment(text: &str) -> Option<i64> {
-    let moment: jiff::civil::DateTime = text.parse().ok()?;
-    let date = moment.date();
-    let days = words::day_of(date.year().into(), date.month().into(), date.day().into());
-    let seconds = i64::from(moment.hour()) * 3_600
-        + i64::from(moment.minute()) * 60
-        + i64::from(moment.second());
-    Some(days * 86_400 + seconds)
+    second_of(text.parse().ok()?)
 }
 
 #[cfg(test)]

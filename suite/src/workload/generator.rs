@@ -1,11 +1,13 @@
 //! Values of columns and of statements' parameters: constants, distributions of numbers, strings, dates.
 
-use std::fmt::Write as _;
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::Offset;
+use jiff::Timestamp;
+use rand_distr::Zipf;
 
 use super::expression::{Expression, Slot};
 use super::shuffle::{mix, Shuffle};
 use super::words::{self, Digits};
-use super::zipf::Zipf;
 use crate::dice::Dice;
 use crate::target::Datum;
 
@@ -46,7 +48,7 @@ pub enum Kind {
         /// How steep.
         exponent: f64,
         /// The distribution, when the range is always the same.
-        fixed: Option<Zipf>,
+        fixed: Option<Zipf<f64>>,
         /// Whether the likely numbers are scattered over the range.
         scatter: Option<u64>,
     },
@@ -246,8 +248,8 @@ impl Kind {
                 let bounds = range.bounds(variables)?;
                 let size = width(bounds);
                 let rank = match fixed {
-                    Some(zipf) => zipf.draw(dice),
-                    None => Zipf::new(size, *exponent).draw(dice),
+                    Some(zipf) => dice.rank(size, zipf),
+                    None => dice.rank(size, &Zipf::new(size as f64, *exponent).ok()?),
                 };
                 let place = match scatter {
                     Some(seed) => Shuffle::new(size, *seed).at(rank - 1),
@@ -267,7 +269,8 @@ impl Kind {
             Self::Next(counter) => Some(around.next(*counter)),
             Self::Latest { counter, exponent } => {
                 let newest = around.newest(*counter).max(1);
-                let back = Zipf::new(newest.unsigned_abs(), *exponent).draw(dice) - 1;
+                let zipf = Zipf::new(newest as f64, *exponent).ok()?;
+                let back = dice.rank(newest.unsigned_abs(), &zipf) - 1;
                 Some(newest.wrapping_sub_unsigned(back))
             }
             Self::NonUniform { range, a, c } => {
@@ -371,22 +374,28 @@ fn filled(pieces: &[Piece], variables: &[Datum]) -> String {
     text
 }
 
+const DAY: i64 = 86_400;
+
 fn shown_date(day: i64) -> String {
-    let (year, month, day) = words::date_of(day);
-    format!("{year:04}-{month:02}-{day:02}")
+    moment_at(day * DAY).date().to_string()
 }
 
 fn shown_moment(second: i64) -> String {
-    const DAY: i64 = 86_400;
-    let mut text = shown_date(second.div_euclid(DAY));
-    let of_day = second.rem_euclid(DAY);
-    // Writing to memory does not fail.
-    let _ = write!(
-        text,
-        " {:02}:{:02}:{:02}",
-        of_day / 3_600,
-        of_day / 60 % 60,
-        of_day % 60
-    );
-    text
+    moment_at(second).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// The moment so many seconds after the beginning of 1970.
+fn moment_at(second: i64) -> DateTime {
+    // All come from between two moments that the calendar has.
+    Offset::UTC.to_datetime(Timestamp::from_second(second).unwrap_or_default())
+}
+
+/// Seconds from the beginning of 1970 to a moment.
+pub fn second_of(moment: DateTime) -> Option<i64> {
+    Some(Offset::UTC.to_timestamp(moment).ok()?.as_second())
+}
+
+/// Days from the beginning of 1970 to a date.
+pub fn day_of(date: Date) -> Option<i64> {
+    Some(second_of(date.to_datetime(Time::midnight()))?.div_euclid(DAY))
 }

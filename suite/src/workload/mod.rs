@@ -19,7 +19,6 @@ mod shuffle;
 pub mod table;
 pub mod transaction;
 mod words;
-mod zipf;
 
 pub use client::Client;
 pub use counters::Counters;

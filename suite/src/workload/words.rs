@@ -1,4 +1,4 @@
-//! Random strings, and days of the calendar.
+//! Random strings.
 
 use crate::dice::Dice;
 
@@ -77,32 +77,6 @@ pub fn words(dice: &mut Dice, length: usize, out: &mut String) {
     }
 }
 
-/// The day of a date, counted from 1970-01-01 (H. Hinnant, "chrono-compatible low-level date
-/// algorithms").
-#[must_use]
-pub fn day_of(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year - era * 400;
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-/// Year, month and day of a day counted from 1970-01-01.
-#[must_use]
-pub fn date_of(day: i64) -> (i64, i64, i64) {
-    let day = day + 719_468;
-    let era = day.div_euclid(146_097);
-    let of_era = day - era * 146_097;
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + i64::from(month <= 2);
-    (year, month, of_month)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,21 +103,6 @@ mod tests {
         for digit in '0'..='9' {
             let count = text.matches(digit).count();
             assert!((9_500..10_500).contains(&count), "{digit}: {count}");
-        }
-    }
-
-    #[test]
-    fn days_and_dates_are_each_others_reverse() {
-        assert_eq!(day_of(1970, 1, 1), 0);
-        assert_eq!(day_of(2000, 3, 1), 11_017);
-        assert_eq!(date_of(-1), (1969, 12, 31));
-        for day in (-200_000..200_000).step_by(13) {
-            let (year, month, of_month) = date_of(day);
-            assert_eq!(day_of(year, month, of_month), day);
-            let known: jiff::civil::Date = format!("{year:04}-{month:02}-{of_month:02}")
-                .parse()
-                .expect("a date");
-            assert_eq!(i64::from(known.year()), year);
         }
     }
 }
