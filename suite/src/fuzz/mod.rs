@@ -7,18 +7,19 @@
 mod corpus;
 mod files;
 mod mutation;
+mod trials;
 
 use std::fmt;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use peregrine::hostile;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
-use crate::error::{PathContext, Result, SuiteError};
-use crate::runner::interrupt;
+use self::trials::Limits;
+use crate::error::{PathContext, Result};
 
 /// The target that is no decoder: whole files, opened, checked, dumped and read.
 pub const FILES: &str = "files";
@@ -93,7 +94,7 @@ impl fmt::Display for Outcome {
 /// Runs one target.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`]; when the inputs can't be read or a finding can't be written.
+/// [`Interrupted`](crate::error::SuiteError::Interrupted); when the inputs can't be read or a finding can't be written.
 pub fn run(request: &Request) -> Result<Outcome> {
     let began = Instant::now();
     let kept = corpus::kept(&request.corpus.join(request.target))?;
@@ -103,70 +104,42 @@ pub fn run(request: &Request) -> Result<Outcome> {
         seed: request.seed,
         ..Outcome::default()
     };
-    if request.target == FILES {
-        let sound = files::Sound::make()?;
+    let limits = Limits {
+        duration: request.duration,
+        executions: request.executions,
+        findings: MOST_FINDINGS,
+        one: TOO_LONG,
+    };
+    let tried = if request.target == FILES {
+        let sound = Arc::new(files::Sound::make()?);
+        let damaged = Arc::clone(&sound);
         outcome.begun_with = 1;
-        go_on(request, began, &mut outcome, |first| {
-            let damage = match kept.get(first as usize) {
-                Some(input) => input.clone(),
-                None => files::damage(&sound, &mut random),
-            };
-            let accepted = catch_unwind(AssertUnwindSafe(|| files::try_out(&sound, &damage)));
-            (damage, accepted.ok())
-        })?;
+        let make = move |n| match kept.get(n as usize) {
+            Some(input) => input.clone(),
+            None => files::damage(&sound, &mut random),
+        };
+        trials::run(limits, make, move |input| files::try_out(&damaged, input))?
     } else {
         let mut inputs = kept;
         inputs.extend(corpus::of_a_database(request.target)?);
         outcome.begun_with = inputs.len();
-        go_on(request, began, &mut outcome, |n| {
-            // Each input once as it is.
-            let input = match inputs.get(n as usize) {
-                Some(input) => input.clone(),
-                None => mutation::of(&inputs, &mut random),
-            };
-            let accepted = catch_unwind(|| hostile::decode(request.target, &input));
-            (input, accepted.ok())
-        })?;
-    }
-    outcome.seconds = began.elapsed().as_secs_f64();
-    Ok(outcome)
-}
-
-/// Executes until it is time to end. `execute` gives the input, and whether it was accepted; nothing
-/// where it panicked.
-fn go_on(
-    request: &Request,
-    began: Instant,
-    outcome: &mut Outcome,
-    mut execute: impl FnMut(u64) -> (Vec<u8>, Option<bool>),
-) -> Result<()> {
-    while outcome.executions < request.executions
-        && began.elapsed() < request.duration
-        && outcome.findings.len() < MOST_FINDINGS
-    {
-        if interrupt::requested() {
-            return Err(SuiteError::Interrupted);
-        }
-        let start = Instant::now();
-        let (input, accepted) = execute(outcome.executions);
-        outcome.executions += 1;
-        let what = match accepted {
-            None => "panics",
-            Some(_) if start.elapsed() > TOO_LONG => "takes more than a minute",
-            Some(accepted) => {
-                outcome.accepted += u64::from(accepted);
-                continue;
-            }
+        // Each input once as it is.
+        let make = move |n| match inputs.get(n as usize) {
+            Some(input) => input.clone(),
+            None => mutation::of(&inputs, &mut random),
         };
-        let path = keep(
-            &request.findings,
-            request.target,
-            outcome.findings.len(),
-            &input,
-        )?;
-        outcome.findings.push(format!("{} {what}", path.display()));
+        let target = request.target;
+        trials::run(limits, make, move |input| hostile::decode(target, input))?
+    };
+    outcome.seconds = began.elapsed().as_secs_f64();
+    outcome.executions = tried.executions;
+    outcome.accepted = tried.accepted;
+    for (n, finding) in tried.findings.iter().enumerate() {
+        let path = keep(&request.findings, request.target, n, &finding.input)?;
+        let text = format!("{} {}", path.display(), finding.what);
+        outcome.findings.push(text);
     }
-    Ok(())
+    Ok(outcome)
 }
 
 fn keep(dir: &Path, target: &str, n: usize, input: &[u8]) -> Result<PathBuf> {

@@ -1,0 +1,200 @@
+//! Inputs tried one after the other on a thread of their own, so that an input whose execution never
+//! ends is named like any other finding.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::{Result, SuiteError};
+use crate::runner::interrupt;
+
+/// How often the trials are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// When trials end, whatever comes first.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Time for all.
+    pub duration: Duration,
+    /// Executions.
+    pub executions: u64,
+    /// Findings.
+    pub findings: usize,
+    /// Time for one execution; one that takes longer is a finding, and the last.
+    pub one: Duration,
+}
+
+/// An input, and what it does that it must not.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The input.
+    pub input: Arc<Vec<u8>>,
+    /// What it does, as a verb.
+    pub what: &'static str,
+}
+
+/// What came of the trials.
+#[derive(Clone, Debug, Default)]
+pub struct Tried {
+    /// Inputs tried.
+    pub executions: u64,
+    /// Of these, how many were accepted.
+    pub accepted: u64,
+    /// What must not be.
+    pub findings: Vec<Finding>,
+}
+
+/// What the thread of the trials tells whoever watches it.
+#[derive(Default)]
+struct Progress {
+    executions: AtomicU64,
+    accepted: AtomicU64,
+    end: AtomicBool,
+    /// The input that is being tried, and since when.
+    trial: Mutex<Option<(Instant, Arc<Vec<u8>>)>>,
+}
+
+impl Progress {
+    fn set_trial(&self, trial: Option<(Instant, Arc<Vec<u8>>)>) {
+        *self.trial.lock().unwrap_or_else(PoisonError::into_inner) = trial;
+    }
+
+    fn overdue(&self, limit: Duration) -> Option<Arc<Vec<u8>>> {
+        let trial = self.trial.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, input) = trial.as_ref()?;
+        (since.elapsed() > limit).then(|| Arc::clone(input))
+    }
+}
+
+/// Tries inputs: `make` makes the n-th, `execute` says whether it was accepted.
+///
+/// An execution that does not end keeps its thread for as long as the process lives: nothing can stop it.
+///
+/// # Errors
+/// [`SuiteError::Interrupted`].
+pub fn run(
+    limits: Limits,
+    make: impl FnMut(u64) -> Vec<u8> + Send + 'static,
+    execute: impl Fn(&[u8]) -> bool + Send + 'static,
+) -> Result<Tried> {
+    let progress = Arc::new(Progress::default());
+    let (send, findings) = mpsc::channel();
+    let of_thread = Arc::clone(&progress);
+    thread::spawn(move || go_on(limits, &of_thread, &send, make, execute));
+    let mut tried = Tried::default();
+    loop {
+        match findings.recv_timeout(LOOK) {
+            Ok(finding) => tried.findings.push(finding),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if interrupt::requested() {
+            progress.end.store(true, Ordering::Relaxed);
+            return Err(SuiteError::Interrupted);
+        }
+        if tried.findings.len() >= limits.findings {
+            progress.end.store(true, Ordering::Relaxed);
+        }
+        if let Some(input) = progress.overdue(limits.one) {
+            progress.end.store(true, Ordering::Relaxed);
+            let what = "does not end";
+            tried.findings.push(Finding { input, what });
+            break;
+        }
+    }
+    tried.executions = progress.executions.load(Ordering::Relaxed);
+    tried.accepted = progress.accepted.load(Ordering::Relaxed);
+    Ok(tried)
+}
+
+fn go_on(
+    limits: Limits,
+    progress: &Progress,
+    findings: &Sender<Finding>,
+    mut make: impl FnMut(u64) -> Vec<u8>,
+    execute: impl Fn(&[u8]) -> bool,
+) {
+    let began = Instant::now();
+    let mut n = 0;
+    while n < limits.executions
+        && began.elapsed() < limits.duration
+        && !progress.end.load(Ordering::Relaxed)
+    {
+        let input = Arc::new(make(n));
+        progress.set_trial(Some((Instant::now(), Arc::clone(&input))));
+        let accepted = catch_unwind(AssertUnwindSafe(|| execute(&input)));
+        progress.set_trial(None);
+        n += 1;
+        progress.executions.store(n, Ordering::Relaxed);
+        match accepted {
+            Ok(accepted) => {
+                progress
+                    .accepted
+                    .fetch_add(u64::from(accepted), Ordering::Relaxed);
+            }
+            Err(_) => {
+                let what = "panics";
+                // Nobody listens any more where the trials were given up.
+                let _ = findings.send(Finding { input, what });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        duration: Duration::from_secs(3600),
+        executions: 100,
+        findings: 3,
+        one: Duration::from_secs(3600),
+    };
+
+    fn number(n: u64) -> Vec<u8> {
+        n.to_le_bytes().to_vec()
+    }
+
+    #[test]
+    fn trials_are_counted() {
+        let tried = run(LIMITS, number, |input| input[0] % 4 == 0).unwrap();
+        assert_eq!((tried.executions, tried.accepted), (100, 25));
+        assert!(tried.findings.is_empty());
+    }
+
+    #[test]
+    fn an_input_that_panics_is_a_finding_and_the_others_are_tried() {
+        let tried = run(LIMITS, number, |input| {
+            assert!(input[0] != 7, "seven");
+            true
+        })
+        .unwrap();
+        assert_eq!((tried.executions, tried.accepted), (100, 99));
+        assert_eq!(tried.findings.len(), 1);
+        assert_eq!(*tried.findings[0].input, number(7));
+    }
+
+    #[test]
+    fn an_input_whose_execution_never_ends_is_a_finding() {
+        let limits = Limits {
+            one: Duration::from_millis(200),
+            ..LIMITS
+        };
+        let tried = run(limits, number, |input| {
+            if input[0] == 9 {
+                loop {
+                    thread::park();
+                }
+            }
+            true
+        })
+        .unwrap();
+        assert_eq!(tried.executions, 9);
+        assert_eq!(tried.findings.len(), 1);
+        assert_eq!(*tried.findings[0].input, number(9));
+    }
+}
