@@ -31,6 +31,9 @@ constexpr const char *kTemporaryPrefix = "#temporary/";
 /* How long the statement may wait for a row lock, in seconds. */
 uint lock_wait_seconds(THD *thd);
 
+/* Whether the statement may be run by the engine itself. */
+bool pushes_down(THD *thd);
+
 /* Whether error 1205 rolls back the transaction, and not the statement alone. */
 bool rollback_on_timeout();
 /* Whether the values that a statement takes from an AUTO_INCREMENT counter follow one another. */

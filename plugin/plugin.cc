@@ -7,6 +7,7 @@
 #include "errors.h"
 #include "information_schema.h"
 #include "layout.h"
+#include "pushed_select.h"
 #include "row_handler.h"
 #include "transactions.h"
 #include "two_phase.h"
@@ -102,6 +103,16 @@ static MYSQL_THDVAR_UINT(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
                          "1205; 0 does not wait. lock_wait_timeout, where less, counts instead",
                          nullptr, nullptr, 50, 0, 1 << 30, 0);
 
+static MYSQL_THDVAR_BOOL(pushdown, PLUGIN_VAR_OPCMDARG,
+                         "ON: SELECTs of one table by one key are run by the engine itself, "
+                         "without the server's optimizer; EXPLAIN calls them PUSHED SELECT. OFF: "
+                         "the server runs every statement. The results are the same",
+                         nullptr, nullptr, 1);
+
+bool pushes_down(THD *thd) {
+  return THDVAR(thd, pushdown);
+}
+
 static my_bool rollback_all_on_timeout;
 
 static MYSQL_SYSVAR_BOOL(rollback_on_timeout, rollback_all_on_timeout, PLUGIN_VAR_OPCMDARG,
@@ -114,11 +125,17 @@ bool rollback_on_timeout() {
 }
 
 st_mysql_sys_var *system_variables[] = {
-    MYSQL_SYSVAR(buffer_pool_size),        MYSQL_SYSVAR(log_size),
-    MYSQL_SYSVAR(checkpoint_interval),     MYSQL_SYSVAR(recovery_target_seconds),
-    MYSQL_SYSVAR(flush_log_at_trx_commit), MYSQL_SYSVAR(lock_wait_timeout),
-    MYSQL_SYSVAR(rollback_on_timeout),     MYSQL_SYSVAR(autoinc_lock_mode),
-    MYSQL_SYSVAR(checkpoint_now),          nullptr,
+    MYSQL_SYSVAR(buffer_pool_size),
+    MYSQL_SYSVAR(log_size),
+    MYSQL_SYSVAR(checkpoint_interval),
+    MYSQL_SYSVAR(recovery_target_seconds),
+    MYSQL_SYSVAR(flush_log_at_trx_commit),
+    MYSQL_SYSVAR(lock_wait_timeout),
+    MYSQL_SYSVAR(rollback_on_timeout),
+    MYSQL_SYSVAR(autoinc_lock_mode),
+    MYSQL_SYSVAR(checkpoint_now),
+    MYSQL_SYSVAR(pushdown),
+    nullptr,
 };
 
 uint lock_wait_seconds(THD *thd) {
@@ -183,6 +200,7 @@ static int start(void *p) {
   hton->drop_database = drop_database;
   hton->drop_table = drop_table;
   hton->flush_logs = flush_logs;
+  hton->create_select = push_select;
   hton->show_status = show_engine_status;
   hton->table_options = table_options;
   hton->tablefile_extensions = no_extensions;

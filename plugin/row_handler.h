@@ -6,6 +6,7 @@
 #define PEREGRINE_ROW_HANDLER_H
 
 #include "engine.h"
+#include "key_range.h"
 #include "transactions.h"
 
 namespace peregrine {
@@ -76,6 +77,12 @@ class RowHandler final : public handler {
                        bool sorted) override;
 
   Item *idx_cond_push(uint key, Item *condition) override;
+
+  /* Reading for statements that the engine runs itself: pushed_read.cc. */
+  bool reads_snapshots() const { return lock_ == PEREGRINE_LOCK_NONE; }
+  int first_of_range(const KeyRange &range);
+  int next_of_range(const KeyRange &range);
+  void end_of_range();
 
   /* Changing: write.cc. */
   int write_row(const uchar *record) override;

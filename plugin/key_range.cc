@@ -1,0 +1,253 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+#include "key_range.h"
+
+namespace peregrine {
+namespace {
+
+/* What one column is compared with. */
+struct Bounds {
+  Field *field = nullptr;
+  Item *low = nullptr;
+  Item *high = nullptr;
+  bool equal = false; /* to `low` */
+  bool low_inclusive = true;
+  bool high_inclusive = true;
+};
+
+/* Comparisons of a condition, by column. More columns than this are no key look-up. */
+struct Comparisons {
+  static constexpr uint kMost = 8;
+  Bounds columns[kMost];
+  uint count = 0;
+
+  Bounds *of(const Field *field) {
+    for (uint i = 0; i < count; i++)
+      if (columns[i].field == field) return &columns[i];
+    return nullptr;
+  }
+
+  /* Those of a column that has none yet; null where there are too many. */
+  Bounds *add(Field *field) {
+    if (count == kMost) return nullptr;
+    columns[count].field = field;
+    return &columns[count++];
+  }
+};
+
+bool is_integer(const Field *field) {
+  switch (field->type()) {
+    case MYSQL_TYPE_TINY:
+    case MYSQL_TYPE_SHORT:
+    case MYSQL_TYPE_INT24:
+    case MYSQL_TYPE_LONG:
+    case MYSQL_TYPE_LONGLONG:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/* Integers of a column lie within these. */
+bool fits(const Field *field, longlong value, bool is_unsigned) {
+  const uint bits = field->pack_length() * 8;
+  if (field->flags & UNSIGNED_FLAG) {
+    if (value < 0 && !is_unsigned) return false;
+    return bits == 64 || static_cast<ulonglong>(value) < 1ULL << bits;
+  }
+  if (value < 0) return !is_unsigned && (bits == 64 || value >= -(1LL << (bits - 1)));
+  return bits == 64 || value < 1LL << (bits - 1);
+}
+
+/* Whether the order of a key is the order in which the server compares the column with the
+   constant, and the constant is a value that the column can have. */
+bool comparable(const Field *field, Item *constant, CHARSET_INFO *collation) {
+  if (!constant->const_item() || constant->with_subquery() || constant->is_expensive()) return false;
+  if (is_integer(field)) {
+    if (constant->cmp_type() != INT_RESULT) return false;
+    const longlong value = constant->val_int();
+    return !constant->null_value && fits(field, value, constant->unsigned_flag);
+  }
+  switch (field->type()) {
+    case MYSQL_TYPE_VARCHAR:
+      break;
+    case MYSQL_TYPE_STRING:
+      /* What a column is filled up with must mean nothing. */
+      if (field->binary() || field->charset()->state & MY_CS_NOPAD) return false;
+      break;
+    default:
+      return false;
+  }
+  /* ENUM and SET are strings to the server only when it compares them. */
+  if (field->real_type() != field->type()) return false;
+  if (constant->cmp_type() != STRING_RESULT || collation != field->charset()) return false;
+  StringBuffer<MAX_FIELD_WIDTH> memory;
+  const String *value = constant->val_str(&memory);
+  return value && my_charset_same(value->charset(), field->charset()) &&
+         value->numchars() <= field->char_length();
+}
+
+/* The column of the table that an operand is, if it is one. */
+Field *column_of(const TABLE *table, Item *operand) {
+  if (operand->type() != Item::FIELD_ITEM) return nullptr;
+  Field *field = static_cast<Item_field *>(operand)->field;
+  return field->table == table ? field : nullptr;
+}
+
+bool add_comparison(Comparisons *all, Field *field, Item_func::Functype operation, Item *constant) {
+  Bounds *bounds = all->of(field);
+  switch (operation) {
+    case Item_func::EQ_FUNC:
+      if (bounds || !(bounds = all->add(field))) return false;
+      bounds->equal = true;
+      bounds->low = constant;
+      return true;
+    case Item_func::GT_FUNC:
+    case Item_func::GE_FUNC:
+      if (!bounds && !(bounds = all->add(field))) return false;
+      if (bounds->low) return false;
+      bounds->low = constant;
+      bounds->low_inclusive = operation == Item_func::GE_FUNC;
+      return true;
+    case Item_func::LT_FUNC:
+    case Item_func::LE_FUNC:
+      if (!bounds && !(bounds = all->add(field))) return false;
+      if (bounds->high || bounds->equal) return false;
+      bounds->high = constant;
+      bounds->high_inclusive = operation == Item_func::LE_FUNC;
+      return true;
+    default:
+      return false;
+  }
+}
+
+/* Reads one comparison; false where it is none with a constant. */
+bool read_comparison(const TABLE *table, Item *condition, Comparisons *all) {
+  if (condition->type() != Item::FUNC_ITEM) return false;
+  auto *function = static_cast<Item_func *>(condition);
+  Item **operands = function->arguments();
+  switch (function->functype()) {
+    case Item_func::EQ_FUNC:
+    case Item_func::GT_FUNC:
+    case Item_func::GE_FUNC:
+    case Item_func::LT_FUNC:
+    case Item_func::LE_FUNC: {
+      auto *comparison = static_cast<Item_bool_rowready_func2 *>(condition);
+      Item_func::Functype operation = comparison->functype();
+      Field *field = column_of(table, operands[0]);
+      Item *constant = operands[1];
+      if (!field) {
+        field = column_of(table, operands[1]);
+        constant = operands[0];
+        operation = comparison->rev_functype();
+      }
+      return field && comparable(field, constant, comparison->compare_collation()) &&
+             add_comparison(all, field, operation, constant);
+    }
+    case Item_func::BETWEEN: {
+      auto *between = static_cast<Item_func_between *>(condition);
+      Field *field = column_of(table, operands[0]);
+      if (!field || between->negated) return false;
+      for (int i = 1; i <= 2; i++)
+        if (!comparable(field, operands[i], between->compare_collation())) return false;
+      return add_comparison(all, field, Item_func::GE_FUNC, operands[1]) &&
+             add_comparison(all, field, Item_func::LE_FUNC, operands[2]);
+    }
+    default:
+      return false;
+  }
+}
+
+bool read_comparisons(const TABLE *table, Item *condition, Comparisons *all) {
+  if (condition->type() != Item::COND_ITEM) return read_comparison(table, condition, all);
+  auto *parts = static_cast<Item_cond *>(condition);
+  if (parts->functype() != Item_func::COND_AND_FUNC) return false;
+  List_iterator_fast<Item> each(*parts->argument_list());
+  while (Item *part = each++)
+    if (!read_comparison(table, part, all)) return false;
+  return true;
+}
+
+/* How many parts of a key the comparisons use: equal ones, and perhaps one with bounds behind them.
+   -1 where the key can't take them as they are. */
+int used_parts(const KEY &key, Comparisons *all) {
+  for (uint i = 0; i < key.user_defined_key_parts; i++) {
+    const KEY_PART_INFO &part = key.key_part[i];
+    const Bounds *bounds = all->of(part.field);
+    if (!bounds) return static_cast<int>(i);
+    if (part.key_part_flag & (HA_PART_KEY_SEG | HA_REVERSE_SORT | HA_BLOB_PART)) return -1;
+    if (!bounds->equal) return static_cast<int>(i) + 1;
+  }
+  return static_cast<int>(key.user_defined_key_parts);
+}
+
+/* The image of the key's first parts, with the low or the high constants; null without memory or
+   where a constant does not go into its column. */
+const uchar *image_of(THD *thd, TABLE *table, const KEY &key, uint parts, Comparisons *all,
+                      bool high) {
+  uint length = 0;
+  for (uint i = 0; i < parts; i++) {
+    const KEY_PART_INFO &part = key.key_part[i];
+    const Bounds *bounds = all->of(part.field);
+    Item *constant = high && !bounds->equal ? bounds->high : bounds->low;
+    if (constant->save_in_field_no_warnings(part.field, true)) return nullptr;
+    part.field->set_notnull();
+    length += part.store_length;
+  }
+  auto *image = static_cast<uchar *>(thd->alloc(length));
+  if (image) key_copy(image, table->record[0], &key, length);
+  return image;
+}
+
+}  // namespace
+
+bool find_key_range(THD *thd, TABLE *table, Item *condition, KeyRange *range) {
+  Comparisons all;
+  if (!read_comparisons(table, condition, &all)) return false;
+  uint found = MAX_KEY;
+  for (uint i = 0; i < table->s->keys; i++) {
+    const int used = used_parts(table->key_info[i], &all);
+    if (used == 0) continue;
+    /* Another key would do, too. */
+    if (used < 0 || found != MAX_KEY || !table->keys_in_use_for_query.is_set(i)) return false;
+    found = i;
+  }
+  if (found == MAX_KEY) return false;
+  const KEY &key = table->key_info[found];
+  const uint parts = static_cast<uint>(used_parts(key, &all));
+  if (parts != all.count) return false;
+  const Bounds *last = all.of(key.key_part[parts - 1].field);
+  range->key = found;
+  range->equal = last->equal;
+  range->unique =
+      last->equal && parts == key.user_defined_key_parts && (key.flags & HA_NOSAME);
+  const key_part_map all_parts = make_prev_keypart_map(parts);
+  const key_part_map before = make_prev_keypart_map(parts - 1);
+  if (last->low) {
+    range->low = image_of(thd, table, key, parts, &all, false);
+    if (!range->low) return false;
+    range->low_parts = all_parts;
+    range->low_inclusive = last->low_inclusive;
+  } else if (last->field->real_maybe_null()) {
+    /* NULL comes before all values, and is below none. */
+    return false;
+  } else if (parts > 1) {
+    range->low = image_of(thd, table, key, parts - 1, &all, false);
+    if (!range->low) return false;
+    range->low_parts = before;
+  }
+  if (last->equal) return true;
+  if (last->high) {
+    range->high = image_of(thd, table, key, parts, &all, true);
+    if (!range->high) return false;
+    range->high_parts = all_parts;
+    range->high_inclusive = last->high_inclusive;
+  } else if (parts > 1) {
+    range->high = image_of(thd, table, key, parts - 1, &all, false);
+    if (!range->high) return false;
+    range->high_parts = before;
+  }
+  return true;
+}
+
+}  // namespace peregrine

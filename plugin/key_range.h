@@ -1,0 +1,36 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+/* The rows that a condition leaves, as a range of one key. */
+
+#ifndef PEREGRINE_KEY_RANGE_H
+#define PEREGRINE_KEY_RANGE_H
+
+#include "server.h"
+
+namespace peregrine {
+
+/* A range of a key of a table. Its images are in the memory of the statement. */
+struct KeyRange {
+  /* The server's number of the key; MAX_KEY: the whole table. */
+  uint key = MAX_KEY;
+  /* No more than one row. */
+  bool unique = false;
+  /* All entries start with `low`, and there is no `high`. */
+  bool equal = false;
+  /* The bounds; null where there is none. */
+  const uchar *low = nullptr;
+  const uchar *high = nullptr;
+  key_part_map low_parts = 0;
+  key_part_map high_parts = 0;
+  bool low_inclusive = true;
+  bool high_inclusive = true;
+};
+
+/* Finds the range that `condition` leaves of the one key that it is about. False where that can't be
+   told for sure from comparisons of columns with constants, or where there is a choice: that is for
+   the server's optimizer. The range decides the whole condition. */
+bool find_key_range(THD *thd, TABLE *table, Item *condition, KeyRange *range);
+
+}  // namespace peregrine
+
+#endif

@@ -1,0 +1,137 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+/* Which statements the engine runs itself: reads of one table by one key, whose plan is beyond
+   doubt. All others are the server's. */
+
+#include "pushed_select.h"
+
+namespace peregrine {
+namespace {
+
+/* The one table of a plain SELECT; null where it is another kind of statement. */
+TABLE *only_table(const THD *thd, SELECT_LEX *select) {
+  const LEX *lex = thd->lex;
+  if (lex->sql_command != SQLCOM_SELECT || lex->analyze_stmt || lex->limit_rows_examined ||
+      lex->sroutines_list.elements || lex->with_rownum)
+    return nullptr;
+  const JOIN *join = select->join;
+  TABLE_LIST *tables = join->tables_list;
+  if (!tables || tables->next_local || tables->next_global || !tables->table ||
+      tables->is_view_or_derived() || tables->index_hints || tables->embedding)
+    return nullptr;
+  constexpr ulonglong kOthers = OPTION_FOUND_ROWS | SELECT_DISTINCT | OPTION_BUFFER_RESULT;
+  if (join->select_options & kOthers || join->select_distinct || join->group_list || join->order ||
+      join->having || join->procedure || select->olap != UNSPECIFIED_OLAP_TYPE ||
+      select->have_window_funcs() || select->first_inner_unit() || select->custom_agg_func_used())
+    return nullptr;
+  if (!(thd->variables.option_bits & OPTION_BIG_SELECTS)) return nullptr;
+  const Select_limit_counters &limit = select->master_unit()->lim;
+  if (limit.get_select_limit() == limit.get_offset_limit() || limit.is_with_ties()) return nullptr;
+  return tables->table;
+}
+
+/* Whether the engine has the table to itself, and the statement reads it without locking rows. */
+bool readable(const TABLE *table) {
+  return table->file->ht == hton && !table->part_info && !table->vfield && !table->versioned() &&
+         static_cast<RowHandler *>(table->file)->reads_snapshots();
+}
+
+/* An aggregate function that depends on one column, or on none. */
+bool is_plain_aggregate(Item *item) {
+  if (item->type() != Item::SUM_FUNC_ITEM) return false;
+  auto *sum = static_cast<Item_sum *>(item);
+  switch (sum->sum_func()) {
+    case Item_sum::COUNT_FUNC:
+    case Item_sum::SUM_FUNC:
+    case Item_sum::AVG_FUNC:
+    case Item_sum::MIN_FUNC:
+    case Item_sum::MAX_FUNC:
+      break;
+    default:
+      return false;
+  }
+  Item *argument = sum->get_arg(0);
+  return argument->type() == Item::FIELD_ITEM || argument->basic_const_item();
+}
+
+/* MIN and MAX of a key's columns: the server looks at the key's ends, and reads no more. */
+bool is_end_of_key(Item *item) {
+  auto *sum = static_cast<Item_sum *>(item);
+  if (sum->sum_func() != Item_sum::MIN_FUNC && sum->sum_func() != Item_sum::MAX_FUNC) return false;
+  Item *argument = sum->get_arg(0);
+  return argument->type() != Item::FIELD_ITEM ||
+         !static_cast<Item_field *>(argument)->field->part_of_key.is_clear_all();
+}
+
+/* What a select list is made of. */
+enum class Columns { kExpressions, kAggregates, kOther };
+
+Columns columns_of(SELECT_LEX *select) {
+  uint plain = 0;
+  uint ends = 0;
+  List_iterator_fast<Item> each(select->item_list);
+  while (Item *item = each++) {
+    if (item->with_subquery() || item->with_window_func()) return Columns::kOther;
+    if (!item->with_sum_func()) continue;
+    if (!is_plain_aggregate(item)) return Columns::kOther;
+    plain++;
+    ends += is_end_of_key(item);
+  }
+  if (!plain) return Columns::kExpressions;
+  return plain == select->item_list.elements && ends < plain ? Columns::kAggregates
+                                                              : Columns::kOther;
+}
+
+/* Whether rows found by the key must be fetched, and are so many that a scan of the table may be
+   the better plan. */
+bool too_many(TABLE *table, const KeyRange &range, bool limited) {
+  if (range.unique || limited || range.key == table->s->primary_key ||
+      table->covering_keys.is_set(range.key))
+    return false;
+  const auto part = [](const uchar *image, key_part_map parts, ha_rkey_function flag) {
+    key_range end;
+    end.key = image;
+    end.length = 0;
+    end.keypart_map = parts;
+    end.flag = flag;
+    return end;
+  };
+  const key_range low = part(range.low, range.low_parts,
+                             range.low_inclusive ? HA_READ_KEY_OR_NEXT : HA_READ_AFTER_KEY);
+  const bool equal = range.equal;
+  const key_range high =
+      part(equal ? range.low : range.high, equal ? range.low_parts : range.high_parts,
+           equal || range.high_inclusive ? HA_READ_AFTER_KEY : HA_READ_BEFORE_KEY);
+  const ha_rows rows = table->file->records_in_range(range.key, low.key ? &low : nullptr,
+                                                     high.key ? &high : nullptr, nullptr);
+  return rows > table->file->stats.records / 8;
+}
+
+/* EXPLAIN says no more than PUSHED SELECT of what the server does not run. */
+void explain(THD *thd, const TABLE *table, const KeyRange &range, bool aggregates) {
+  push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_YES, "Peregrine: %s of key `%s`%s",
+                      range.unique ? "one row" : "a range", table->key_info[range.key].name.str,
+                      aggregates ? ", aggregated" : "");
+}
+
+}  // namespace
+
+select_handler *push_select(THD *thd, SELECT_LEX *select) {
+  if (!pushes_down(thd)) return nullptr;
+  TABLE *table = only_table(thd, select);
+  if (!table || !readable(table)) return nullptr;
+  Item *condition = select->join->conds;
+  if (!condition || condition->with_subquery()) return nullptr;
+  const Columns columns = columns_of(select);
+  if (columns == Columns::kOther) return nullptr;
+  KeyRange range;
+  if (!find_key_range(thd, table, condition, &range)) return nullptr;
+  const bool aggregates = columns == Columns::kAggregates;
+  const bool limited =
+      !aggregates && select->master_unit()->lim.get_select_limit() != HA_POS_ERROR;
+  if (too_many(table, range, limited)) return nullptr;
+  if (thd->lex->describe) explain(thd, table, range, aggregates);
+  return new (std::nothrow) PushedSelect(thd, select, table, range, aggregates);
+}
+
+}  // namespace peregrine

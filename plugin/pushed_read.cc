@@ -1,0 +1,47 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+/* Reading the rows of a range of a key for a statement that the engine runs itself. The calls are
+   counted as the server counts its own. */
+
+#include "row_handler.h"
+#include "errors.h"
+
+namespace peregrine {
+
+int RowHandler::first_of_range(const KeyRange &range) {
+  peregrine_session *session;
+  if (int error = this->session(&session)) return error;
+  narrowed_ = false;
+  used_key_ = MAX_KEY + 1;
+  if (int error = use_key(range.key)) return error;
+  if (has_condition_) peregrine_set_condition(handle_, nullptr, nullptr, target(nullptr));
+  has_condition_ = has_range_end_ = false;
+  int code = peregrine_set_end(handle_, range.high, range.high_parts, range.high_inclusive);
+  if (unlikely(code != PEREGRINE_OK)) return server_error(code, ha_thd());
+  peregrine_seek seek = PEREGRINE_FIRST;
+  if (range.equal)
+    seek = PEREGRINE_EXACT;
+  else if (range.low)
+    seek = range.low_inclusive ? PEREGRINE_AT_OR_AFTER : PEREGRINE_AFTER;
+  table->in_use->status_var.ha_read_key_count++;
+  return finish(peregrine_search(handle_, session, range.low, range.low_parts, seek,
+                                 target(table->record[0])),
+                HA_ERR_END_OF_FILE);
+}
+
+int RowHandler::next_of_range(const KeyRange &range) {
+  if (range.unique) return HA_ERR_END_OF_FILE;
+  peregrine_session *session;
+  if (int error = this->session(&session)) return error;
+  table->in_use->status_var.ha_read_next_count++;
+  const peregrine_target into = target(table->record[0]);
+  return finish(range.equal ? peregrine_next_same(handle_, session, into)
+                            : peregrine_next(handle_, session, into),
+                HA_ERR_END_OF_FILE);
+}
+
+void RowHandler::end_of_range() {
+  used_key_ = MAX_KEY + 1;
+}
+
+}  // namespace peregrine

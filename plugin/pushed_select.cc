@@ -1,0 +1,100 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+#include "pushed_select.h"
+
+namespace peregrine {
+
+PushedSelect::PushedSelect(THD *thd, SELECT_LEX *select, TABLE *table, const KeyRange &range,
+                           bool aggregates)
+    : select_handler(thd, hton),
+      handler_(static_cast<RowHandler *>(table->file)),
+      range_(range),
+      aggregates_(aggregates) {
+  this->select = select;
+  const Select_limit_counters &limit = select->master_unit()->lim;
+  offset_ = limit.get_offset_limit();
+  rows_left_ = limit.get_select_limit() - offset_;
+}
+
+/* No temporary table stands between: what is sent is the select list. */
+bool PushedSelect::prepare() {
+  List_iterator_fast<Item> each(select->item_list);
+  while (Item *item = each++)
+    if (result_columns.push_back(item, thd->mem_root)) return true;
+  return false;
+}
+
+int PushedSelect::init_scan() {
+  begun_ = false;
+  if (!aggregates_) return 0;
+  List_iterator_fast<Item> each(select->item_list);
+  while (Item *item = each++) {
+    auto *sum = static_cast<Item_sum *>(item);
+    if (sum->set_aggregator(thd, Aggregator::SIMPLE_AGGREGATOR) || sum->aggregator_setup(thd))
+      return HA_ERR_OUT_OF_MEM;
+    sum->aggregator_clear();
+  }
+  return 0;
+}
+
+/* The next row of the range into the table's record. */
+int PushedSelect::read() {
+  const int error = begun_ ? handler_->next_of_range(range_) : handler_->first_of_range(range_);
+  begun_ = true;
+  if (likely(!error)) rows_read_++;
+  return error;
+}
+
+int PushedSelect::skip(ha_rows rows) {
+  for (; rows; rows--) {
+    if (int error = read()) return error;
+    rows_found_++;
+    if (unlikely(thd->check_killed())) return HA_ERR_ABORTED_BY_USER;
+  }
+  return 0;
+}
+
+int PushedSelect::aggregate() {
+  int error;
+  while (!(error = read())) {
+    List_iterator_fast<Item> each(select->item_list);
+    while (Item *item = each++)
+      if (static_cast<Item_sum *>(item)->aggregator_add()) return HA_ERR_GENERIC;
+    if (unlikely(thd->check_killed())) return HA_ERR_ABORTED_BY_USER;
+  }
+  return error == HA_ERR_END_OF_FILE ? 0 : error;
+}
+
+int PushedSelect::next_row() {
+  if (unlikely(!rows_left_)) return HA_ERR_END_OF_FILE;
+  if (!begun_ && !aggregates_ && offset_)
+    if (int error = skip(offset_)) return error;
+  if (aggregates_) {
+    rows_left_ = 0;
+    if (int error = aggregate()) return error;
+    /* One row, which an offset skips. */
+    rows_found_ = 1;
+    if (offset_) return HA_ERR_END_OF_FILE;
+  } else {
+    rows_left_--;
+    if (int error = read()) return error;
+    rows_found_++;
+  }
+  return 0;
+}
+
+int PushedSelect::end_scan() {
+  handler_->end_of_range();
+  thd->inc_examined_row_count(rows_read_);
+  rows_read_ = 0;
+  thd->limit_found_rows = rows_found_;
+  return 0;
+}
+
+void PushedSelect::print_error(int error, myf flags) {
+  /* The statement was killed, which is told already. */
+  if (thd->is_error()) return;
+  handler_->print_error(error, flags);
+}
+
+}  // namespace peregrine
