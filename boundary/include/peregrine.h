@@ -536,6 +536,45 @@ int peregrine_estimate_range(peregrine_handle *handle, uint32_t key, const uint8
                              uint64_t low_parts, uint32_t low_inclusive, const uint8_t *high,
                              uint64_t high_parts, uint32_t high_inclusive, uint64_t *out);
 
+/* ---- Aggregates: worked out in the engine, without a row leaving it --------------------------- */
+
+typedef enum peregrine_aggregate_kind {
+  PEREGRINE_AGGREGATE_ROWS = 0,  /* how many rows there are; the column does not count */
+  PEREGRINE_AGGREGATE_COUNT = 1, /* in how many the column is not NULL */
+  PEREGRINE_AGGREGATE_SUM = 2,   /* of a column of kind SIGNED or UNSIGNED */
+  PEREGRINE_AGGREGATE_MIN = 3,   /* of such a column, or one of kind FIXED with up to 8 bytes: the */
+  PEREGRINE_AGGREGATE_MAX = 4    /* least and the greatest as stored, so an ENUM's by its number */
+} peregrine_aggregate_kind;
+
+typedef struct peregrine_aggregate {
+  uint32_t kind; /* peregrine_aggregate_kind */
+  uint32_t column;
+} peregrine_aggregate;
+
+/* Whether peregrine_aggregate_range takes all of these, with the key and the lock that are in use
+   (peregrine_use_key): the key has their columns, these are of the right kinds, nothing is to be
+   locked, and no condition is set. PEREGRINE_END: no. */
+int peregrine_can_aggregate(peregrine_handle *handle, const peregrine_aggregate *aggregates,
+                            size_t count);
+
+/* Works out aggregates over the rows from a key image on (`start` NULL: the first;
+   `start_inclusive`: those that start with the image are within) to the end that
+   peregrine_set_end has set; without one, to the last. PEREGRINE_INTERRUPTED as soon as the session is
+   killed. Forgets the row last read. */
+int peregrine_aggregate_range(peregrine_handle *handle, peregrine_session *session,
+                              const uint8_t *start, uint64_t start_parts,
+                              uint32_t start_inclusive, const peregrine_aggregate *aggregates,
+                              size_t count);
+
+/* What the aggregate number `n` of the last peregrine_aggregate_range came to. ROWS, COUNT and SUM:
+   high * 2^64 + low, and of how many values that is the sum (ROWS, COUNT: the number itself). */
+int peregrine_aggregate_number(peregrine_handle *handle, size_t n, int64_t *high, uint64_t *low,
+                               uint64_t *values);
+
+/* MIN and MAX: writes the value into its column of a record, as reading a row would. PEREGRINE_END:
+   there is none; the column is NULL then, if it can be. */
+int peregrine_aggregate_value(peregrine_handle *handle, size_t n, uint8_t *record);
+
 /* Forgets the position and gives memory for large values back. */
 void peregrine_handle_reset(peregrine_handle *handle);
 
@@ -551,6 +590,7 @@ static_assert(sizeof(peregrine_key) == 32, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_definition) == 32, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_table_stats) == 32, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_target) == 16, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_aggregate) == 8, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_row_name) == 48, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_transaction_info) == 96, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_lock_info) == 80, "as in boundary/src/c_types.rs");

@@ -247,6 +247,16 @@ pub struct Target {
     pub columns: *const u64,
 }
 
+/// `peregrine_aggregate`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct AggregateRequest {
+    /// One of `peregrine_aggregate_kind`.
+    pub kind: u32,
+    /// The column's number.
+    pub column: u32,
+}
+
 /// `peregrine_row_name`: strings that are not NUL-terminated, in UTF-8.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -360,6 +370,7 @@ const _: () = {
     assert!(size_of::<TableDefinition>() == 32);
     assert!(size_of::<TableStats>() == 32);
     assert!(size_of::<Target>() == 16);
+    assert!(size_of::<AggregateRequest>() == 8);
     assert!(size_of::<RowNameInfo>() == 48);
     assert!(size_of::<TransactionInfo>() == 96);
     assert!(size_of::<LockInfo>() == 80);

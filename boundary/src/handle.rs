@@ -1,5 +1,6 @@
 //! Handles: the rows of one table, read and changed by one thread at a time.
 
+mod aggregating;
 mod changing;
 mod estimate;
 mod positions;
@@ -16,6 +17,7 @@ use crate::failure::Outcome;
 use crate::layout::Layout;
 use crate::record::Projection;
 use crate::table::SharedTable;
+use aggregating::Answer;
 
 /// How rows are locked when they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +89,8 @@ pub struct Handle {
     row_key: Vec<u8>,
     /// Large values of the row last read, by the engine's column.
     memory: Vec<Vec<u8>>,
+    /// What the last aggregates came to.
+    answers: Vec<Answer>,
     rows_read: u64,
 }
 
@@ -116,6 +120,7 @@ impl Handle {
             generation: 0,
             row_key: Vec::new(),
             memory: Vec::new(),
+            answers: Vec::new(),
             rows_read: 0,
         }
     }
@@ -156,6 +161,7 @@ impl Handle {
         self.current = Current::None;
         self.next_end = None;
         self.condition = None;
+        self.answers.clear();
         self.shared
             .engine
             .count_rows_read(std::mem::take(&mut self.rows_read));

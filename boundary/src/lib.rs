@@ -6,6 +6,7 @@
 //! so that the plug-in itself need not touch a row.
 #![warn(missing_docs)]
 
+mod aggregate_calls;
 mod buffers;
 pub mod c_types;
 pub mod collation;

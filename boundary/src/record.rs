@@ -264,6 +264,18 @@ impl Projection {
     }
 }
 
+/// Writes one column of a record, its null bit too.
+pub fn write_column(column: &ColumnLayout, value: &Value<'_>, record: &mut [u8]) -> Outcome {
+    if column.null_bit != 0 {
+        let nulls = &mut record[column.null_offset];
+        *nulls &= !column.null_bit;
+        if value.is_null() {
+            *nulls |= column.null_bit;
+        }
+    }
+    write_value(column, value, record)
+}
+
 /// What stands in a record where a column is NULL.
 fn clear(column: &ColumnLayout, record: &mut [u8]) {
     let bytes = &mut record[column.offset..];

@@ -30,7 +30,7 @@ fn reading(lock: u32) -> Outcome<Reading> {
 /// # Safety
 /// `handle` must be null or an open handle that no other thread uses.
 #[inline]
-unsafe fn handle<'a>(handle: *mut Handle) -> Outcome<&'a mut Handle> {
+pub(crate) unsafe fn handle<'a>(handle: *mut Handle) -> Outcome<&'a mut Handle> {
     // SAFETY: by the caller's promise.
     unsafe { handle.as_mut() }.ok_or_else(|| Failure::argument("handle"))
 }
@@ -40,7 +40,7 @@ unsafe fn handle<'a>(handle: *mut Handle) -> Outcome<&'a mut Handle> {
 /// # Safety
 /// The pointers must be null or open, and used by this thread only.
 #[inline]
-unsafe fn with(
+pub(crate) unsafe fn with(
     handle_pointer: *mut Handle,
     session_pointer: *mut SessionBox,
     entry: impl FnOnce(&mut Handle, &mut Session) -> Outcome<bool>,

@@ -11,6 +11,7 @@ use super::guard::{ExclusiveGuard, SharedGuard};
 use super::header::*;
 use super::page_table::{Entry, PageTable};
 use super::settle::LeafSettle;
+use super::summary::Summaries;
 use super::swip::{self, Child};
 use crate::error::{Error, Result};
 use crate::ids::{PageId, PAGE_SIZE};
@@ -45,6 +46,7 @@ pub(crate) struct Core {
     /// The newest checkpoint that has begun.
     pub epoch: AtomicU64,
     pub settle: OnceLock<Arc<dyn LeafSettle>>,
+    pub summaries: Summaries,
     pub counters: Counters,
     /// See [`FRAME_WAIT`]; in milliseconds.
     frame_wait: AtomicU64,
@@ -65,6 +67,7 @@ impl Core {
             hand: AtomicUsize::new(0),
             epoch: AtomicU64::new(epoch),
             settle: OnceLock::new(),
+            summaries: Summaries::new(count as usize),
             counters: Counters::default(),
             frame_wait: AtomicU64::new(FRAME_WAIT.as_millis() as u64),
         }

@@ -47,6 +47,15 @@ impl<'a> SharedGuard<'a> {
         self
     }
 
+    pub(crate) fn frame(&self) -> FrameId {
+        self.frame
+    }
+
+    /// The latch's version: nothing changes the page as long as it stays.
+    pub(crate) fn version(&self) -> Version {
+        self.state().latch.optimistic()
+    }
+
     pub(super) fn state(&self) -> &'a FrameState {
         self.core.frames.state(self.frame)
     }

@@ -32,6 +32,13 @@ pub(crate) struct Latch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version(u64);
 
+impl Version {
+    /// The version as a number, whose low 19 bits are zero. None comes twice.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 impl Latch {
     /// Notes the version; waits while somebody holds the latch exclusively.
     #[inline]

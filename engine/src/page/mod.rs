@@ -2,7 +2,7 @@
 //!
 //! - `frames`, `latch`, `optimistic`: the memory, and the only unsafe code of the engine's core;
 //! - `pool` (for the layers above), `core`, `guard`, `load`, `evict`, `page_table`, `swip`: which
-//!   page is where, and how it comes and goes;
+//!   page is where, and how it comes and goes; `summary`: what a leaf's values come to;
 //! - `header`, `node`, `node_edit`, `node_build`, `node_split`, `node_window`: what the bytes of a page mean.
 
 mod core;
@@ -25,16 +25,19 @@ mod pool;
 #[cfg(test)]
 mod pool_tests;
 mod settle;
+mod summary;
 mod swip;
 
 pub use guard::{ExclusiveGuard, PinnedPage, SharedGuard};
 pub use header::{PageKind, BODY_SIZE};
 pub use pool::{Pool, PoolStats};
 pub use settle::{Change, LeafSettle};
+pub use summary::LeafSummary;
 
 pub(crate) use self::core::Core;
 pub(crate) use frames::FrameId;
 pub(crate) use header::{get_u32, Page, KIND, TREE_ID};
+pub(crate) use latch::Version;
 pub(crate) use load::ChildPlace;
 pub(crate) use node::Node;
 pub(crate) use node_build::{write_empty, Frame as NodeFrame};

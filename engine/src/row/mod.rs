@@ -7,6 +7,7 @@ pub(crate) mod key;
 pub(crate) mod layout;
 mod number;
 pub(crate) mod payload;
+pub(crate) mod scalar;
 mod schema;
 #[cfg(test)]
 mod tests;

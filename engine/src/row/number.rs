@@ -54,7 +54,7 @@ impl NumberPlace {
 
 impl KeyLayout {
     /// Bytes of every key, when all take the same.
-    fn fixed_len(&self) -> Option<usize> {
+    pub(super) fn fixed_len(&self) -> Option<usize> {
         let last = self.parts.last().filter(|part| !part.nullable)?;
         Some(last.fixed_at? + last.form.fixed_len()?)
     }

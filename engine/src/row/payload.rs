@@ -22,9 +22,9 @@ use super::varint;
 use crate::error::{Error, Result};
 use crate::room;
 
-const WIDTH_MASK: u8 = 3;
-const HAS_NULLS: u8 = 4;
-const HAS_OUTSIDE: u8 = 8;
+pub(super) const WIDTH_MASK: u8 = 3;
+pub(super) const HAS_NULLS: u8 = 4;
+pub(super) const HAS_OUTSIDE: u8 = 8;
 
 /// A value that stands in the table's large-value tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

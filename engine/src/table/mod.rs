@@ -1,6 +1,8 @@
-//! Tables: row operations over a clustered tree and its secondary trees, cursors, statistics.
+//! Tables: row operations over a clustered tree and its secondary trees, cursors, aggregates,
+//! statistics.
 #![forbid(unsafe_code)]
 
+mod aggregate;
 mod cursor;
 pub(crate) mod ddl;
 mod fetch;
@@ -21,6 +23,7 @@ mod transaction;
 mod walk;
 mod write;
 
+pub use aggregate::{Aggregate, Aggregated, IndexRange};
 pub use cursor::{Cursor, CursorOptions, Seek};
 pub use filter::{EntryFilter, Verdict};
 pub use open_table::{IndexId, Table};

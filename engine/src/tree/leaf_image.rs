@@ -142,7 +142,7 @@ impl Tree {
 
     /// A leaf ends behind the place that led to it, on the cursor's way: in a damaged tree a cursor
     /// would else go in circles.
-    fn check_reached(&self, node: Node<'_>, route: Route<'_>) -> Result<()> {
+    pub(super) fn check_reached(&self, node: Node<'_>, route: Route<'_>) -> Result<()> {
         let reached = match route {
             Route::Key(key) | Route::Forward(key) => {
                 node.upper_fence().is_none_or(|upper| key < upper)
@@ -220,7 +220,7 @@ impl LeafImage {
     }
 
     /// Copies what means something of a leaf.
-    fn copy(&mut self, node: Node<'_>) {
+    pub(super) fn copy(&mut self, node: Node<'_>) {
         node.copy_to(&mut self.page);
     }
 

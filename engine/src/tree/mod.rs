@@ -1,7 +1,7 @@
 //! B+trees of byte keys and byte values over the buffer pool.
 //!
 //! - `descend`: from the root to a node; `modify`, `split`, `merge`: changes;
-//! - `leaf_image`: copies of leaves for cursors; `estimate`, `verify`, `destroy`: whole trees.
+//! - `leaf_image`: copies of leaves for cursors; `leaves`: a range's leaves in order; `estimate`, `verify`, `destroy`: whole trees.
 //!
 //! Leaves have no links to their neighbours: the next leaf is found by descending again with the
 //! leaf's upper fence.
@@ -11,6 +11,7 @@ mod descend;
 mod destroy;
 mod estimate;
 mod leaf_image;
+mod leaves;
 mod merge;
 mod modify;
 mod split;
@@ -26,8 +27,9 @@ use crate::error::{Error, Result};
 use crate::ids::{PageId, TreeId, MAX_KEY, MAX_VALUE};
 use crate::page::{self, Core, FrameId, NodeFrame, PageKind, PinnedPage, Pool, SharedGuard};
 
-pub use crate::page::{Change, LeafSettle};
+pub use crate::page::{Change, LeafSettle, LeafSummary};
 pub use leaf_image::{LeafImage, Position};
+pub use leaves::{KnownLeaf, Leaf, Leaves, Step};
 pub use verify::{RecordVisitor, TreeCounts, TreeStats};
 
 use descend::Route;

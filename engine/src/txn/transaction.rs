@@ -29,8 +29,8 @@ pub struct KillHandle {
 }
 
 impl KillHandle {
-    /// The transaction's present and next waits return [`Error::Interrupted`], until
-    /// [`KillHandle::clear`].
+    /// The transaction's present and next waits, and what looks at many rows in one call, return
+    /// [`Error::Interrupted`], until [`KillHandle::clear`].
     pub fn kill(&self) {
         self.parker.kill();
     }
@@ -332,6 +332,17 @@ impl Transaction {
     /// How long [`Transaction::wait`] waits; zero: not at all.
     pub fn set_lock_wait_timeout(&mut self, limit: Duration) {
         self.lock_wait_timeout = limit;
+    }
+
+    /// Whether the transaction goes on.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] once it has been killed.
+    pub fn check_killed(&self) -> Result<()> {
+        match self.parker.killed() {
+            true => Err(Error::Interrupted),
+            false => Ok(()),
+        }
     }
 
     /// Interrupts this transaction's waits from another thread.

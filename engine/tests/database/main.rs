@@ -1,5 +1,6 @@
 //! The whole database through its public interface, against models.
 
+mod aggregates;
 mod ascii;
 mod auto_increment;
 mod check_in_use;

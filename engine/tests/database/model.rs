@@ -38,7 +38,10 @@ struct World {
 
 macro_rules! trace { ($($t:tt)*) => { if std::env::var_os("MODEL_TRACE").is_some() { eprintln!($($t)*) } } }
 
+mod aggregates;
 mod looks;
+
+pub(crate) use aggregates::answer;
 
 const NAMES: [&str; 3] = ["app/one", "app/two", "other/three"];
 

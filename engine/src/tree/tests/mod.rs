@@ -3,6 +3,7 @@
 
 mod checkpoints;
 mod damaged;
+mod leaves;
 mod model;
 mod threads;
 

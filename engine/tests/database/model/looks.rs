@@ -45,11 +45,14 @@ impl World {
             sorted.len()
         );
 
-        match self.rng.random_range(0..5) {
+        match self.rng.random_range(0..7) {
             0 => self.walk(txn, &mut cursor, &entry.schema, index, &sorted, true),
             1 => self.walk(txn, &mut cursor, &entry.schema, index, &sorted, false),
             2 => self.zigzag(txn, &mut cursor, &entry.schema, index, &sorted),
             3 => self.gets(txn, &table, &entry.rows),
+            4 | 5 if lock == RowLock::None => {
+                self.aggregates(txn, &table, &entry.schema, index, &sorted);
+            }
             _ => self.seeks(txn, &mut cursor, &entry.schema, index, &sorted),
         }
     }

@@ -1,0 +1,309 @@
+//! The entries as the server calls them: on a table of three columns.
+
+use std::ptr::{null, null_mut};
+
+use super::*;
+use crate::c_types::{
+    Code, ColumnDefinition, EngineOptions, KeyDefinition, KeyPartDefinition, TableDefinition,
+};
+use crate::engine::{peregrine_engine_close, peregrine_engine_open, SharedEngine};
+use crate::row_calls::*;
+use crate::session::*;
+use crate::table::{peregrine_table_close, peregrine_table_create, peregrine_table_open, TableBox};
+
+const OK: i32 = Code::Ok as i32;
+const END: i32 = Code::End as i32;
+
+/// A record: a byte of null bits; 4 bytes of id; 3 of a signed amount (null bit 1); 5 fixed (bit 2).
+type Record = [u8; 16];
+
+fn record(id: u32, amount: Option<i32>, fixed: Option<&[u8; 5]>) -> Record {
+    let mut record = [0; 16];
+    record[1..5].copy_from_slice(&id.to_le_bytes());
+    match amount {
+        Some(amount) => record[5..8].copy_from_slice(&amount.to_le_bytes()[..3]),
+        None => record[0] |= 1,
+    }
+    match fixed {
+        Some(fixed) => record[8..13].copy_from_slice(fixed),
+        None => record[0] |= 2,
+    }
+    record
+}
+
+/// No column here has a collation.
+unsafe extern "C" fn no_sort_key(
+    _: u32,
+    _: *const u8,
+    _: usize,
+    _: u32,
+    _: *mut u8,
+    _: usize,
+) -> usize {
+    usize::MAX
+}
+
+fn column(kind: u32, offset: u32, length: u32, null_bit: u32) -> ColumnDefinition {
+    ColumnDefinition {
+        name: c"column".as_ptr(),
+        name_length: 6,
+        kind,
+        offset,
+        length,
+        length_bytes: 0,
+        null_offset: 0,
+        null_bit,
+        collation: 0,
+        pad: 0,
+        pad_length: 0,
+    }
+}
+
+/// A table with a handle and a session, open until the end of the test.
+struct Open {
+    engine: *mut SharedEngine,
+    table: *mut TableBox,
+    handle: *mut Handle,
+    session: *mut SessionBox,
+    _dir: tempfile::TempDir,
+}
+
+impl Open {
+    fn new() -> Open {
+        let dir = tempfile::tempdir().unwrap();
+        let path = std::ffi::CString::new(dir.path().join("db").to_str().unwrap()).unwrap();
+        let options = EngineOptions {
+            directory: path.as_ptr(),
+            pool_bytes: 1 << 20,
+            log_bytes: 1 << 20,
+            checkpoint_seconds: 300,
+            recovery_target_seconds: 0,
+            flush_log_at_commit: 0,
+            lock_wait_seconds: 1,
+            sort_key: Some(no_sort_key),
+            statement: None,
+            temporary_prefix: null(),
+        };
+        let columns = [
+            column(1, 1, 4, 0),
+            column(0, 5, 3, 1),
+            column(4, 8, 5, 2),
+            column(3, 1, 8, 0),
+        ];
+        let part = |column, key_length| KeyPartDefinition {
+            column,
+            prefix: 0,
+            key_length,
+            sort_length: 0,
+            descending: 0,
+        };
+        let (primary, second) = ([part(0, 4)], [part(1, 3), part(0, 4)]);
+        let key = |parts: &[KeyPartDefinition], unique| KeyDefinition {
+            name: c"key".as_ptr(),
+            name_length: 3,
+            part_count: 1,
+            extra_count: parts.len() as u32 - 1,
+            unique,
+            parts: parts.as_ptr(),
+        };
+        let keys = [key(&primary, 1), key(&second, 0)];
+        let definition = TableDefinition {
+            columns: columns.as_ptr(),
+            keys: keys.as_ptr(),
+            column_count: 4,
+            key_count: 2,
+            primary: 0,
+            record_length: 16,
+        };
+        let mut open = Open {
+            engine: null_mut(),
+            table: null_mut(),
+            handle: null_mut(),
+            session: null_mut(),
+            _dir: dir,
+        };
+        let (engine, name) = (&mut open.engine, c"t".as_ptr());
+        // SAFETY: all that is pointed to lives until the end of the calls.
+        unsafe {
+            assert_eq!(peregrine_engine_open(&options, engine), OK);
+            let created = peregrine_table_create(*engine, name, 1, &definition, 1, 0, 0);
+            assert_eq!(created, OK);
+            let opened = peregrine_table_open(*engine, name, 1, &definition, &mut open.table);
+            assert_eq!(opened, OK);
+            assert_eq!(peregrine_handle_open(open.table, &mut open.handle), OK);
+            assert_eq!(peregrine_session_new(*engine, 1, &mut open.session), OK);
+        }
+        open
+    }
+
+    fn start(&self) {
+        // SAFETY: the session is this thread's.
+        assert_eq!(
+            unsafe { peregrine_statement_start(self.session, 1, 1, 0) },
+            OK
+        );
+    }
+
+    fn use_key(&self, key: u32, lock: u32) {
+        // SAFETY: the handle is this thread's.
+        assert_eq!(unsafe { peregrine_use_key(self.handle, key, lock) }, OK);
+    }
+
+    fn can(&self, asked: &[AggregateRequest]) -> i32 {
+        // SAFETY: valid for its length.
+        unsafe { peregrine_can_aggregate(self.handle, asked.as_ptr(), asked.len()) }
+    }
+
+    fn aggregate(&self, start: Option<(&[u8], u32)>, asked: &[AggregateRequest]) -> i32 {
+        let (key, inclusive) = start.map_or((null(), 0), |(key, on)| (key.as_ptr(), on));
+        let (handle, session) = (self.handle, self.session);
+        let (asked, count) = (asked.as_ptr(), asked.len());
+        // SAFETY: the key has its one part, `asked` is valid for its length.
+        unsafe { peregrine_aggregate_range(handle, session, key, 1, inclusive, asked, count) }
+    }
+
+    fn number(&self, n: usize) -> (i64, u64, u64) {
+        let (mut high, mut low, mut values) = (0, 0, 0);
+        let (h, l, v) = (&mut high, &mut low, &mut values);
+        // SAFETY: all are writable.
+        let code = unsafe { peregrine_aggregate_number(self.handle, n, h, l, v) };
+        assert_eq!(code, OK);
+        (high, low, values)
+    }
+
+    fn value(&self, n: usize) -> (i32, Record) {
+        let mut record = [0xff; 16];
+        // SAFETY: a record of the table.
+        let code = unsafe { peregrine_aggregate_value(self.handle, n, record.as_mut_ptr()) };
+        (code, record)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // SAFETY: none of them is used again.
+        unsafe {
+            peregrine_handle_close(self.handle);
+            peregrine_session_free(self.session);
+            peregrine_table_close(self.table);
+            peregrine_engine_close(self.engine);
+        }
+    }
+}
+
+fn ask(kind: u32, column: u32) -> AggregateRequest {
+    AggregateRequest { kind, column }
+}
+
+#[test]
+fn aggregates_as_the_server_asks_for_them() {
+    let open = Open::new();
+    open.start();
+    for (id, amount, fixed) in [
+        (1, Some(-5), Some(b"bbbbb")),
+        (2, None, Some(b"aaaaa")),
+        (3, Some(7), None),
+        (4, Some(-5), Some(b"ccccc")),
+    ] {
+        let record = record(id, amount, fixed);
+        // SAFETY: a record of the table.
+        let code = unsafe { peregrine_insert(open.handle, open.session, record.as_ptr()) };
+        assert_eq!(code, OK);
+    }
+    let asked = [
+        ask(0, 0),
+        ask(1, 1),
+        ask(2, 1),
+        ask(3, 1),
+        ask(4, 2),
+        ask(4, 0),
+    ];
+    open.use_key(u32::MAX, 0);
+    assert_eq!(open.can(&asked), OK);
+    assert_eq!(open.aggregate(None, &asked), OK);
+    assert_eq!(open.number(0), (0, 4, 4));
+    assert_eq!(open.number(1), (0, 3, 3));
+    assert_eq!(open.number(2), (-1, -3_i64 as u64, 3));
+    // Only the column's own bytes and its null bit are written.
+    let (code, least) = open.value(3);
+    assert_eq!((code, &least[5..8]), (OK, &[0xfb, 0xff, 0xff][..]));
+    assert_eq!((least[0], least[4], least[8]), (0xfe, 0xff, 0xff));
+    let (code, greatest) = open.value(4);
+    assert_eq!(
+        (code, &greatest[8..13], greatest[0]),
+        (OK, &b"ccccc"[..], 0xfd)
+    );
+    assert_eq!(open.value(5).1[1..5], [4, 0, 0, 0]);
+    assert_eq!(open.value(0).0, Code::Internal as i32, "no value");
+    assert_eq!(open.value(6).0, Code::Internal as i32, "nothing asked");
+
+    // From behind id 1 up to before id 4.
+    open.use_key(0, 0);
+    let end = 4_u32.to_le_bytes();
+    // SAFETY: the key has its one part.
+    assert_eq!(
+        unsafe { peregrine_set_end(open.handle, end.as_ptr(), 1, 0) },
+        OK
+    );
+    let start = 1_u32.to_le_bytes();
+    assert_eq!(open.aggregate(Some((&start, 0)), &asked), OK);
+    assert_eq!(open.number(0), (0, 2, 2));
+    assert_eq!(open.number(2), (0, 7, 1));
+    // The end is forgotten; the beginning is within.
+    assert_eq!(open.aggregate(Some((&start, 1)), &asked), OK);
+    assert_eq!(open.number(0), (0, 4, 4));
+    let start = 9_u32.to_le_bytes();
+    assert_eq!(open.aggregate(Some((&start, 1)), &asked), OK);
+    assert_eq!(open.number(0), (0, 0, 0));
+    let (code, none) = open.value(3);
+    assert_eq!((code, none[0], &none[5..8]), (END, 0xff, &[0, 0, 0][..]));
+
+    // A secondary key: NULL and a byte, three bytes of the amount.
+    open.use_key(1, 0);
+    let of_key = [ask(0, 0), ask(3, 0), ask(2, 1)];
+    assert_eq!(open.can(&of_key), OK);
+    assert_eq!(open.can(&asked), END, "the key lacks a column");
+    let start = [0, 0xfb, 0xff, 0xff];
+    // SAFETY: the key has its one part.
+    assert_eq!(
+        unsafe { peregrine_set_end(open.handle, start.as_ptr(), 1, 1) },
+        OK
+    );
+    assert_eq!(open.aggregate(Some((&start, 1)), &of_key), OK);
+    assert_eq!(open.number(0), (0, 2, 2));
+    assert_eq!(open.value(1).1[1..5], [1, 0, 0, 0]);
+    assert_eq!(open.number(2), (-1, -10_i64 as u64, 2));
+}
+
+#[test]
+fn what_cannot_be_is_said_beforehand() {
+    let open = Open::new();
+    open.start();
+    open.use_key(u32::MAX, 0);
+    assert_eq!(open.can(&[ask(2, 2)]), END, "sums are of integers");
+    assert_eq!(
+        open.can(&[ask(3, 3)]),
+        END,
+        "floats have no least value here"
+    );
+    assert_eq!(open.can(&[ask(1, 3)]), OK);
+    assert_eq!(
+        open.can(&[ask(3, 9)]),
+        Code::Internal as i32,
+        "no such column"
+    );
+    assert_eq!(
+        open.can(&[ask(7, 0)]),
+        Code::Internal as i32,
+        "no such kind"
+    );
+    assert_eq!(open.aggregate(None, &[ask(2, 2)]), Code::Internal as i32);
+    open.use_key(u32::MAX, 1);
+    assert_eq!(open.can(&[ask(0, 0)]), END, "rows are to be locked");
+    open.use_key(u32::MAX, 0);
+    // SAFETY: the session is open.
+    unsafe { peregrine_session_kill(open.session) };
+    assert_eq!(open.aggregate(None, &[ask(0, 0)]), Code::Interrupted as i32);
+    open.start();
+    assert_eq!(open.aggregate(None, &[ask(0, 0)]), OK);
+}

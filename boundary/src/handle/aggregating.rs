@@ -1,0 +1,127 @@
+//! Aggregates: worked out in the engine, and kept in the handle until they are asked for.
+
+use std::ops::Bound;
+
+use peregrine::{Aggregate, Aggregated, IndexRange, RowLock, Transaction, Value};
+
+use super::{Current, Handle};
+use crate::c_types::AggregateRequest;
+use crate::failure::{Failure, Outcome};
+use crate::record;
+
+/// An answer, and the server's column that it is of.
+pub(super) struct Answer {
+    column: usize,
+    aggregated: Aggregated,
+}
+
+impl Handle {
+    /// The engine's index in use.
+    fn index_in_use(&self) -> Outcome<usize> {
+        match self.key {
+            u32::MAX => Ok(0),
+            key => Ok(self.layout().key(key)?.index),
+        }
+    }
+
+    /// What is asked, in the engine's terms; `None` where a column is not stored.
+    fn asked(&self, requests: &[AggregateRequest]) -> Outcome<Option<Vec<Aggregate>>> {
+        let one = |request: &AggregateRequest| {
+            let column = || {
+                let column = self.layout().columns.get(request.column as usize);
+                let column = column.ok_or_else(|| Failure::argument("column of an aggregate"))?;
+                Ok::<_, Failure>(column.stored_as)
+            };
+            Ok(match request.kind {
+                0 => Some(Aggregate::Rows),
+                1 => column()?.map(Aggregate::Count),
+                2 => column()?.map(Aggregate::Sum),
+                3 => column()?.map(Aggregate::Min),
+                4 => column()?.map(Aggregate::Max),
+                _ => return Err(Failure::argument("kind of an aggregate")),
+            })
+        };
+        requests.iter().map(one).collect()
+    }
+
+    /// Whether [`Handle::aggregate`] takes all of these, with the key and the lock in use.
+    pub fn can_aggregate(&self, requests: &[AggregateRequest]) -> Outcome<bool> {
+        let index = self.index_in_use()?;
+        let plain = self.reading.lock == RowLock::None && self.condition.is_none();
+        let asked = self.asked(requests)?;
+        Ok(plain && asked.is_some_and(|asked| self.table.can_aggregate(index, &asked)))
+    }
+
+    /// Works out aggregates from a key image on to the end that has been set.
+    ///
+    /// # Safety
+    /// `image` must be null or valid for the parts of `map`.
+    pub unsafe fn aggregate(
+        &mut self,
+        transaction: &mut Transaction,
+        image: *const u8,
+        map: u64,
+        inclusive: bool,
+        requests: &[AggregateRequest],
+    ) -> Outcome {
+        self.current = Current::None;
+        self.answers.clear();
+        let end = self.next_end.take();
+        if !self.can_aggregate(requests)? {
+            return Err(Failure::argument(
+                "aggregates of which peregrine_can_aggregate says no",
+            ));
+        }
+        let index = self.index_in_use()?;
+        let asked = self.asked(requests)?.unwrap_or_default();
+        let key = &mut self.search_key;
+        // SAFETY: by the caller's promise.
+        unsafe { Self::encode(&self.table, &self.shared.layout, self.key, image, map, key)? };
+        let start = match (image.is_null(), inclusive) {
+            (true, _) => Bound::Unbounded,
+            (false, true) => Bound::Included(&self.search_key[..]),
+            (false, false) => Bound::Excluded(&self.search_key[..]),
+        };
+        let end = match end {
+            None => Bound::Unbounded,
+            Some(true) => Bound::Included(&self.end_key[..]),
+            Some(false) => Bound::Excluded(&self.end_key[..]),
+        };
+        let range = IndexRange { index, start, end };
+        let found = transaction.aggregate(&self.table, &range, &asked)?;
+        let answer = |(aggregated, request): (Aggregated, &AggregateRequest)| Answer {
+            column: request.column as usize,
+            aggregated,
+        };
+        self.answers
+            .extend(found.into_iter().zip(requests).map(answer));
+        Ok(())
+    }
+
+    fn answer(&self, n: usize) -> Outcome<&Answer> {
+        let answer = self.answers.get(n);
+        answer.ok_or_else(|| Failure::argument("number of an aggregate"))
+    }
+
+    /// The number that an aggregate came to, and of how many values it is.
+    pub fn aggregate_number(&self, n: usize) -> Outcome<(i128, u64)> {
+        match self.answer(n)?.aggregated {
+            Aggregated::Count(count) => Ok((count.into(), count)),
+            Aggregated::Sum { sum, values } => Ok((sum, values)),
+            Aggregated::Value(_) => Err(Failure::argument("an aggregate that is no number")),
+        }
+    }
+
+    /// Writes the value that an aggregate came to into its column of a record; false: there is
+    /// none, and the column is NULL where it can be.
+    pub fn aggregate_value(&self, n: usize, record: &mut [u8]) -> Outcome<bool> {
+        let answer = self.answer(n)?;
+        let Aggregated::Value(value) = &answer.aggregated else {
+            return Err(Failure::argument("an aggregate that is no value"));
+        };
+        let column = &self.layout().columns[answer.column];
+        let borrowed = value.as_ref().map_or(Value::Null, |value| value.as_value());
+        record::write_column(column, &borrowed, record)?;
+        Ok(value.is_some())
+    }
+}

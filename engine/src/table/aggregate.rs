@@ -1,0 +1,142 @@
+//! Aggregates over a range of an index, worked out where the records are.
+//!
+//! A leaf whose newest change is older than the reader's snapshot is looked at under its latch, or,
+//! where nothing has changed since the last look, not at all: its summary tells
+//! ([`crate::tree::Leaves`]). Any other leaf is copied, and the versions of its records judged as a
+//! cursor does.
+
+mod plan;
+mod scan;
+mod slow;
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::cursor::successor;
+use super::open_table::{IndexId, Table};
+use super::read::RowLock;
+use super::transaction::Transaction;
+use crate::error::{Error, Result};
+use crate::row::OwnedValue;
+use plan::Plan;
+use scan::Scan;
+
+/// What is asked of the rows of a range. Columns by their numbers in the schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aggregate {
+    /// How many there are.
+    Rows,
+    /// In how many the column is not NULL.
+    Count(usize),
+    /// The sum of an integer column.
+    Sum(usize),
+    /// The least value of an integer column, or of fixed bytes of up to 8 bytes that compare with
+    /// memcmp.
+    Min(usize),
+    /// The greatest value of such a column.
+    Max(usize),
+}
+
+/// The answer to an [`Aggregate`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Aggregated {
+    /// Of [`Aggregate::Rows`] and [`Aggregate::Count`].
+    Count(u64),
+    /// Of [`Aggregate::Sum`].
+    Sum {
+        /// The sum of the values that are not NULL.
+        sum: i128,
+        /// How many these are.
+        values: u64,
+    },
+    /// Of [`Aggregate::Min`] and [`Aggregate::Max`]; `None` where there is no value.
+    Value(Option<OwnedValue>),
+}
+
+/// A part of an index, between two encoded key prefixes (see [`Table::encode_key`]). An entry starts
+/// with a prefix when its encoded key does: included are all entries that start with it, excluded
+/// none of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexRange<'a> {
+    /// The index.
+    pub index: IndexId,
+    /// Where the range begins.
+    pub start: Bound<&'a [u8]>,
+    /// Where it ends.
+    pub end: Bound<&'a [u8]>,
+}
+
+impl IndexRange<'_> {
+    /// All of an index.
+    pub fn whole(index: IndexId) -> Self {
+        IndexRange {
+            index,
+            start: Bound::Unbounded,
+            end: Bound::Unbounded,
+        }
+    }
+
+    /// The least key of the range, and the first behind it; `None` where nothing can be within.
+    fn keys(&self) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+        let from = match self.start {
+            Bound::Unbounded => Vec::new(),
+            Bound::Included(prefix) => prefix.to_vec(),
+            Bound::Excluded(prefix) => successor(prefix)?,
+        };
+        let to = match self.end {
+            Bound::Unbounded => None,
+            Bound::Included(prefix) => successor(prefix),
+            Bound::Excluded(prefix) => Some(prefix.to_vec()),
+        };
+        Some((from, to))
+    }
+}
+
+impl Table {
+    /// Whether [`Transaction::aggregate`] takes all of these: the index covers their columns, and
+    /// these are of the types that each asks for.
+    pub fn can_aggregate(&self, index: IndexId, aggregates: &[Aggregate]) -> bool {
+        Plan::new(&self.layout, index, aggregates).is_ok()
+    }
+}
+
+impl Transaction {
+    /// Works out aggregates over a range of an index, in the order in which they are asked. Rows
+    /// are those that a cursor without a lock returns: those of the transaction's snapshot; at
+    /// [`crate::Isolation::Serializable`] they, and the range, are locked as a cursor locks them,
+    /// and read one at a time.
+    ///
+    /// # Errors
+    /// `Error::Invalid` where [`Table::can_aggregate`] says no; those of reading pages;
+    /// [`Error::Interrupted`] when killed; at SERIALIZABLE those of waiting for locks.
+    pub fn aggregate(
+        &mut self,
+        table: &Arc<Table>,
+        range: &IndexRange<'_>,
+        aggregates: &[Aggregate],
+    ) -> Result<Vec<Aggregated>> {
+        let plan = Plan::new(&table.layout, range.index, aggregates)?;
+        let totals = if self.read_lock(RowLock::None).is_some() {
+            slow::by_cursor(self, table, range, &plan)?
+        } else {
+            self.enter_table(table)?;
+            let view = self.read_view(None);
+            let trees = table.trees.load_full();
+            match range.keys() {
+                None => plan.nothing(),
+                Some((from, to)) => {
+                    let tree = trees.index(range.index)?;
+                    let mut scan = Scan::new(&self.inner, table, &trees, view, &plan);
+                    scan.run(tree.leaves(from, to))?;
+                    scan.totals
+                }
+            }
+        };
+        Ok(plan.answers(aggregates, &totals))
+    }
+}
+
+/// An aggregate that can't be had.
+fn refused(what: String) -> Error {
+    Error::Invalid(format!("{what}; see Table::can_aggregate"))
+}

@@ -1,0 +1,192 @@
+//! What a set of aggregates needs of each row, and what they come to.
+
+use smallvec::SmallVec;
+
+use super::{refused, Aggregate, Aggregated};
+use crate::error::Result;
+use crate::row::layout::Layout;
+use crate::row::scalar::{ScalarForm, ScalarPlace};
+use crate::table::open_table::IndexId;
+use crate::tree::LeafSummary;
+
+/// The columns that aggregates need, each once.
+pub(super) struct Plan {
+    pub index: IndexId,
+    pub columns: SmallVec<[ScalarPlace; 4]>,
+    /// For each aggregate the place of its column in `columns`; `None`: rows are counted.
+    uses: SmallVec<[Option<usize>; 4]>,
+}
+
+/// What the values of a column come to so far.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Values {
+    pub count: u64,
+    pub sum: i128,
+    pub min: u64,
+    pub max: u64,
+}
+
+/// What rows come to so far: how many, and the columns of a plan.
+#[derive(Clone, Debug)]
+pub(super) struct Totals {
+    pub rows: u64,
+    pub columns: SmallVec<[Values; 4]>,
+}
+
+impl Values {
+    const NONE: Values = Values {
+        count: 0,
+        sum: 0,
+        min: u64::MAX,
+        max: 0,
+    };
+
+    /// Takes in a value.
+    #[inline]
+    pub fn add(&mut self, form: ScalarForm, bits: u64) {
+        self.count += 1;
+        self.sum += form.integer(bits);
+        self.min = self.min.min(bits);
+        self.max = self.max.max(bits);
+    }
+
+    fn merge(&mut self, other: &Values) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+}
+
+impl Totals {
+    /// Takes in what other rows come to.
+    pub fn merge(&mut self, other: &Totals) {
+        self.rows += other.rows;
+        for (into, from) in self.columns.iter_mut().zip(&other.columns) {
+            into.merge(from);
+        }
+    }
+
+    /// Forgets all rows.
+    pub fn clear(&mut self) {
+        self.rows = 0;
+        self.columns.fill(Values::NONE);
+    }
+
+    /// Takes in a summary of a leaf as column `n`. Its rows are counted by the caller, once.
+    pub fn add_summary(&mut self, n: usize, summary: &LeafSummary) {
+        if let Some(values) = self.columns.get_mut(n) {
+            values.merge(&Values {
+                count: summary.values.into(),
+                sum: summary.sum,
+                min: summary.min,
+                max: summary.max,
+            });
+        }
+    }
+
+    /// The summary of column `n`, where the rows are those of one leaf; without a column that of
+    /// the rows alone.
+    pub fn summary(&self, n: Option<usize>, max_txid: u64) -> LeafSummary {
+        let values = n.and_then(|n| self.columns.get(n));
+        let values = values.unwrap_or(&Values::NONE);
+        LeafSummary {
+            max_txid,
+            records: self.rows as u32,
+            values: values.count as u32,
+            sum: values.sum,
+            min: values.min,
+            max: values.max,
+        }
+    }
+}
+
+impl Plan {
+    /// The plan for some aggregates over an index.
+    pub fn new(layout: &Layout, index: IndexId, aggregates: &[Aggregate]) -> Result<Plan> {
+        if layout.key(index).is_none() {
+            return Err(refused(format!("there is no index {index}")));
+        }
+        let mut plan = Plan {
+            index,
+            columns: SmallVec::new(),
+            uses: SmallVec::new(),
+        };
+        for &aggregate in aggregates {
+            let used = plan.column_for(layout, aggregate)?;
+            plan.uses.push(used);
+        }
+        Ok(plan)
+    }
+
+    fn column_for(&mut self, layout: &Layout, aggregate: Aggregate) -> Result<Option<usize>> {
+        let column = match aggregate {
+            Aggregate::Rows => return Ok(None),
+            Aggregate::Count(column)
+            | Aggregate::Sum(column)
+            | Aggregate::Min(column)
+            | Aggregate::Max(column) => column,
+        };
+        let Some(known) = layout.columns.get(column) else {
+            return Err(refused(format!("there is no column {column}")));
+        };
+        let name = &known.column.name;
+        let Some(place) = ScalarPlace::new(layout, self.index, column) else {
+            return Err(refused(format!(
+                "index {} does not have column {name}",
+                self.index
+            )));
+        };
+        match aggregate {
+            Aggregate::Count(_) if !known.column.nullable => return Ok(None),
+            Aggregate::Sum(_) if !place.form.is_integer() => {
+                return Err(refused(format!(
+                    "sums are of integer columns, and {name} is none"
+                )))
+            }
+            Aggregate::Min(_) | Aggregate::Max(_) if !place.form.is_ordered() => {
+                return Err(refused(format!(
+                    "least and greatest values are of integers and of fixed bytes, at most 8, \
+                     without a collation, and {name} is none of these"
+                )))
+            }
+            _ => {}
+        }
+        let there = self.columns.iter().position(|p| p.column == column);
+        Ok(Some(there.unwrap_or_else(|| {
+            self.columns.push(place);
+            self.columns.len() - 1
+        })))
+    }
+
+    /// What no rows come to.
+    pub fn nothing(&self) -> Totals {
+        Totals {
+            rows: 0,
+            columns: SmallVec::from_elem(Values::NONE, self.columns.len()),
+        }
+    }
+
+    /// The answers to the aggregates that the plan was made for.
+    pub fn answers(&self, aggregates: &[Aggregate], totals: &Totals) -> Vec<Aggregated> {
+        let answer = |(aggregate, used): (&Aggregate, &Option<usize>)| {
+            let found = used.and_then(|n| Some((self.columns.get(n)?, totals.columns.get(n)?)));
+            let Some((place, values)) = found else {
+                return Aggregated::Count(totals.rows);
+            };
+            let value =
+                |bits| Aggregated::Value((values.count > 0).then(|| place.form.value(bits)));
+            match aggregate {
+                Aggregate::Rows => Aggregated::Count(totals.rows),
+                Aggregate::Count(_) => Aggregated::Count(values.count),
+                Aggregate::Sum(_) => Aggregated::Sum {
+                    sum: values.sum,
+                    values: values.count,
+                },
+                Aggregate::Min(_) => value(values.min),
+                Aggregate::Max(_) => value(values.max),
+            }
+        };
+        aggregates.iter().zip(&self.uses).map(answer).collect()
+    }
+}

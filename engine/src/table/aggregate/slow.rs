@@ -1,0 +1,170 @@
+//! Rows taken in one at a time: those whose versions must be judged, those that stand outside the
+//! tree, and those that a cursor locks.
+
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+
+use super::plan::{Plan, Totals};
+use super::IndexRange;
+use crate::error::Result;
+use crate::row::entry::{EntryBuffer, EntryRef};
+use crate::row::scalar::{Found, ScalarPlace};
+use crate::table::cursor::{Cursor, CursorOptions, Seek};
+use crate::table::large;
+use crate::table::open_table::{IndexId, Table, TableTrees};
+use crate::table::row_view::RowView;
+use crate::table::transaction::Transaction;
+use crate::tree::{Leaf, LeafImage, Tree};
+use crate::txn::{self, live_payload, Copied, ReadView};
+
+/// Rows between two looks at whether the transaction has been killed.
+const ROWS_A_LOOK: u32 = 256;
+
+/// The rows of a copied leaf.
+pub(super) struct Rows<'a> {
+    table: &'a Table,
+    trees: &'a TableTrees,
+    plan: &'a Plan,
+    image: LeafImage,
+    range: Range<usize>,
+    copied: Copied,
+    key: Vec<u8>,
+    /// An older version, fetched from undo.
+    older: Vec<u8>,
+    /// A row that stood outside.
+    brought: Vec<u8>,
+    entry: EntryBuffer,
+}
+
+impl<'a> Rows<'a> {
+    pub fn new(table: &'a Table, trees: &'a TableTrees, plan: &'a Plan) -> Self {
+        Rows {
+            table,
+            trees,
+            plan,
+            image: LeafImage::new(),
+            range: 0..0,
+            copied: Copied::default(),
+            key: Vec::new(),
+            older: Vec::new(),
+            brought: Vec::new(),
+            entry: EntryBuffer::default(),
+        }
+    }
+
+    /// Copies a latched leaf; `copied` was noted before.
+    pub fn copy(&mut self, leaf: &Leaf<'_>, copied: Copied) {
+        leaf.copy_to(&mut self.image);
+        self.range = leaf.range.clone();
+        self.copied = copied;
+    }
+
+    /// Takes in those records of the copied leaf that the view sees.
+    pub fn take_in(
+        &mut self,
+        txn: &txn::Transaction,
+        tree: &Tree,
+        view: &ReadView,
+        totals: &mut Totals,
+    ) -> Result<()> {
+        let settled = self.image.max_txid() < view.low.0;
+        for i in self.range.clone() {
+            let (image, copied) = (&self.image, self.copied);
+            let value = image.value(i);
+            let payload = if settled {
+                live_payload(value)?
+            } else {
+                let key = |key: &mut Vec<u8>| image.key(i, key);
+                txn.visible(view, value, &mut self.older, copied, tree, key)?
+            };
+            let Some(mut payload) = payload else { continue };
+            if self.plan.index == 0 && self.trees.large.is_some() && payload.first() == Some(&0) {
+                self.brought.clear();
+                self.brought.extend_from_slice(payload);
+                large::bring_inside(self.trees, &mut self.brought)?;
+                payload = &self.brought;
+            }
+            totals.rows += 1;
+            let length = image.key_len(i);
+            let read =
+                |place: &ScalarPlace| place.read(payload, length, |at| image.key_byte(i, at));
+            let columns = self.plan.columns.iter().zip(&mut totals.columns);
+            if self.plan.columns.iter().any(|p| read(p) == Found::Unknown) {
+                image.key(i, &mut self.key);
+                let (key, entry) = (&self.key, &mut self.entry);
+                let record = view_of(self.table, self.plan.index, key, payload, entry)?;
+                for (place, values) in columns {
+                    if let Some(bits) = place.form.bits(record.get(place.column)?) {
+                        values.add(place.form, bits);
+                    }
+                }
+            } else {
+                for (place, values) in columns {
+                    if let Found::Bits(bits) = read(place) {
+                        values.add(place.form, bits);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A record, to be decoded in the ordinary way.
+fn view_of<'a>(
+    table: &'a Table,
+    index: IndexId,
+    key: &'a [u8],
+    payload: &'a [u8],
+    buffer: &'a mut EntryBuffer,
+) -> Result<RowView<'a>> {
+    if index == 0 {
+        return RowView::row(table, key, payload);
+    }
+    let keys = table.key_layout(index)?;
+    buffer.decode(keys, usize::MAX, key, payload)?;
+    let entry = EntryRef::new(&table.layout, keys, key, payload, buffer);
+    Ok(RowView::entry(table, entry))
+}
+
+/// Takes in the rows of a range as a cursor returns them, which locks them and the range.
+pub(super) fn by_cursor(
+    txn: &mut Transaction,
+    table: &Arc<Table>,
+    range: &IndexRange<'_>,
+    plan: &Plan,
+) -> Result<Totals> {
+    let options = CursorOptions {
+        index_only: true,
+        ..CursorOptions::default()
+    };
+    let mut cursor = Cursor::new(table, range.index, options);
+    match range.end {
+        Bound::Unbounded => {}
+        Bound::Included(prefix) => cursor.set_end(prefix, true),
+        Bound::Excluded(prefix) => cursor.set_end(prefix, false),
+    }
+    let (prefix, to) = match range.start {
+        Bound::Unbounded => (&[][..], Seek::First),
+        Bound::Included(prefix) => (prefix, Seek::AtOrAfter),
+        Bound::Excluded(prefix) => (prefix, Seek::After),
+    };
+    let mut totals = plan.nothing();
+    let mut more = cursor.seek(txn, prefix, to)?;
+    let mut count = 0;
+    while more {
+        if count == 0 {
+            txn.inner.check_killed()?;
+        }
+        count = (count + 1) % ROWS_A_LOOK;
+        let row = cursor.row()?;
+        totals.rows += 1;
+        for (place, values) in plan.columns.iter().zip(&mut totals.columns) {
+            if let Some(bits) = place.form.bits(row.get(place.column)?) {
+                values.add(place.form, bits);
+            }
+        }
+        more = cursor.next(txn)?;
+    }
+    Ok(totals)
+}

@@ -1,0 +1,330 @@
+//! Going through the leaves of a range of keys in order, by way of the nodes above them.
+//!
+//! The node above is copied, with the version of its latch. As long as that version holds, its
+//! children are the leaves that the copy names, and need no descent of their own; when it has
+//! changed, the way goes down anew from where the next leaf begins. A leaf of which everything
+//! wanted is known already ([`LeafSummary`]) is not even latched: its version tells that it is the one that
+//! was summarised.
+
+use std::ops::Range;
+
+use super::descend::Route;
+use super::leaf_image::LeafImage;
+use super::Tree;
+use crate::error::Result;
+use crate::ids::PAGE_SIZE;
+use crate::page::{self, Child, Core, FrameId, LeafSummary, Node, Page, SharedGuard, Version};
+
+/// Where a passage through leaves stands.
+enum Place {
+    /// Before the leaf that takes `from`, which is to be looked for.
+    Descend,
+    /// Among the children of the copied node.
+    Above,
+    /// Behind the range.
+    Ended,
+}
+
+/// A passage through the leaves of a range.
+pub struct Leaves<'t> {
+    tree: &'t Tree,
+    /// Where the part of the range begins that is still to come; exact in [`Place::Descend`].
+    from: Vec<u8>,
+    /// Where the range ends, itself not within; `None`: with the tree.
+    to: Option<Vec<u8>>,
+    place: Place,
+    /// A copy of the node above.
+    above: Box<Page>,
+    frame: FrameId,
+    version: Version,
+    /// The next child, the first of the range, and the last.
+    next: usize,
+    first: usize,
+    last: usize,
+    /// Whether the first and the last child have records outside the range.
+    begins_within: bool,
+    ends_within: bool,
+}
+
+/// A leaf that is not latched.
+pub struct KnownLeaf<'a> {
+    core: &'a Core,
+    frame: FrameId,
+    version: Version,
+}
+
+/// A leaf, latched shared.
+pub struct Leaf<'a> {
+    core: &'a Core,
+    guard: &'a SharedGuard<'a>,
+    /// The records within the range.
+    pub range: Range<usize>,
+    /// Whether all of the leaf, as far as its fences go, is within the range.
+    pub whole: bool,
+}
+
+/// What a step came to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step<R> {
+    /// The leaf was known already.
+    Known,
+    /// The leaf was read.
+    Read(R),
+    /// There is no further leaf.
+    End,
+}
+
+impl KnownLeaf<'_> {
+    /// The summary of a column; without a column, of any.
+    #[inline]
+    pub fn summary(&self, column: Option<usize>) -> Option<LeafSummary> {
+        self.core.summaries.get(self.frame, self.version, column)
+    }
+}
+
+impl<'a> Leaf<'a> {
+    #[inline]
+    fn node(&self) -> Node<'a> {
+        self.guard.node()
+    }
+
+    /// The newest transaction that changed a record of the leaf.
+    pub fn max_txid(&self) -> u64 {
+        self.node().max_txid()
+    }
+
+    /// Record `i`'s value.
+    #[inline]
+    pub fn value(&self, i: usize) -> &'a [u8] {
+        self.node().value(i)
+    }
+
+    /// Length of record `i`'s key.
+    #[inline]
+    pub fn key_len(&self, i: usize) -> usize {
+        self.node().key_len(i)
+    }
+
+    /// A byte of record `i`'s key; `at` must be below `key_len(i)`.
+    #[inline]
+    pub fn key_byte(&self, i: usize, at: usize) -> u8 {
+        self.node().key_byte(i, at)
+    }
+
+    /// Copies the leaf, to be read without its latch.
+    pub fn copy_to(&self, image: &mut LeafImage) {
+        image.copy(self.node());
+    }
+
+    /// Keeps a summary of all records of the leaf, for [`KnownLeaf::summary`].
+    pub fn keep(&self, column: Option<usize>, summary: &LeafSummary) {
+        let (frame, version) = (self.guard.frame(), self.guard.version());
+        self.core.summaries.put(frame, version, column, summary);
+    }
+}
+
+impl Tree {
+    /// The leaves with keys from `from` up to, not including, `to` (`None`: to the end).
+    pub fn leaves(&self, from: Vec<u8>, to: Option<Vec<u8>>) -> Leaves<'_> {
+        let empty = to.as_ref().is_some_and(|to| *to <= from);
+        Leaves {
+            tree: self,
+            from,
+            to,
+            place: if empty { Place::Ended } else { Place::Descend },
+            above: Box::new([0; PAGE_SIZE]),
+            frame: self.root_frame,
+            version: self.core.frames.state(self.root_frame).latch.optimistic(),
+            next: 0,
+            first: 0,
+            last: 0,
+            begins_within: false,
+            ends_within: false,
+        }
+    }
+}
+
+impl<'t> Leaves<'t> {
+    /// The tree.
+    pub fn tree(&self) -> &'t Tree {
+        self.tree
+    }
+
+    /// Goes to the next leaf: `known` is asked first, where all of it is within the range, and
+    /// says whether that will do; otherwise `read` is called under the leaf's shared latch: it must
+    /// be short and wait for nothing. Loads what is missing on the way.
+    ///
+    /// # Errors
+    /// Those of reading pages.
+    pub fn next<R>(
+        &mut self,
+        mut known: impl FnMut(&KnownLeaf<'_>) -> bool,
+        read: impl FnOnce(&Leaf<'_>) -> R,
+    ) -> Result<Step<R>> {
+        let tree = self.tree;
+        let core = &*tree.core;
+        loop {
+            match self.place {
+                Place::Ended => return Ok(Step::End),
+                Place::Descend => {
+                    if !self.copy_above()? {
+                        return self.read_one(read).map(Step::Read);
+                    }
+                }
+                Place::Above if self.next > self.last => {
+                    self.leave();
+                    continue;
+                }
+                Place::Above => {}
+            }
+            let node = Node::new(&self.above);
+            let Child::Frame(frame) = page::child(node.child(self.next)) else {
+                self.descend_to_next();
+                return self.read_one(read).map(Step::Read);
+            };
+            let above = &core.frames.state(self.frame).latch;
+            let whole = !(self.begins_within && self.next == self.first
+                || self.ends_within && self.next == self.last);
+            let state = core.frames.state(frame);
+            if whole {
+                let leaf = KnownLeaf {
+                    core,
+                    frame,
+                    version: state.latch.optimistic(),
+                };
+                // The version is of this child only if it still was the child when it was noted.
+                if above.still(self.version) && known(&leaf) {
+                    state.note_use();
+                    self.next += 1;
+                    return Ok(Step::Known);
+                }
+            }
+            let guard = SharedGuard::lock(core, frame);
+            if !above.still(self.version) {
+                drop(guard);
+                self.descend_to_next();
+                continue;
+            }
+            state.note_use();
+            if self.next < self.last {
+                if let Child::Frame(behind) = page::child(node.child(self.next + 1)) {
+                    core.frames.prefetch(behind);
+                }
+            }
+            self.next += 1;
+            let range = within(guard.node(), &self.from, self.to.as_deref());
+            let leaf = Leaf {
+                core,
+                guard: &guard,
+                range,
+                whole,
+            };
+            return Ok(Step::Read(read(&leaf)));
+        }
+    }
+
+    /// Copies the node above the leaf that takes `from`; false where the root is a leaf.
+    fn copy_above(&mut self) -> Result<bool> {
+        let route = Route::Forward(&self.from);
+        let guard: Option<SharedGuard<'_>> = self.tree.latch_node(route, 1)?;
+        let Some(guard) = guard else {
+            return Ok(false);
+        };
+        let node = guard.node();
+        self.tree.check_reached(node, route)?;
+        node.copy_to(&mut self.above);
+        self.frame = guard.frame();
+        self.version = guard.version();
+        drop(guard);
+
+        let node = Node::new(&self.above);
+        let count = node.count();
+        self.first = node.child_for(&self.from);
+        let lower = match self.first.checked_sub(1) {
+            None => self.from[..] == *node.lower_fence(),
+            Some(before) => self.from == node.key(before),
+        };
+        self.begins_within = !lower;
+        // Behind the last child that is wanted nothing is, unless that is the node's last.
+        self.last = match &self.to {
+            Some(to) if node.upper_fence().is_none_or(|upper| &to[..] < upper) => {
+                node.lower_bound(to).0
+            }
+            _ => count,
+        };
+        self.ends_within = match &self.to {
+            None => false,
+            Some(to) if self.last == count => node.upper_fence().is_none_or(|upper| upper > to),
+            Some(to) => node.key(self.last) > *to,
+        };
+        self.next = self.first;
+        self.place = Place::Above;
+        Ok(true)
+    }
+
+    /// Goes on behind the copied node.
+    fn leave(&mut self) {
+        let node = Node::new(&self.above);
+        let upper = node.upper_fence().filter(|upper| {
+            self.last == node.count() && self.to.as_ref().is_none_or(|to| upper < &&to[..])
+        });
+        match upper {
+            None => self.place = Place::Ended,
+            Some(upper) => {
+                self.from.clear();
+                self.from.extend_from_slice(upper);
+                self.place = Place::Descend;
+            }
+        }
+    }
+
+    /// The copied node is of no use for the next leaf.
+    fn descend_to_next(&mut self) {
+        if self.next > self.first {
+            self.from.clear();
+            Node::new(&self.above).append_key(self.next - 1, &mut self.from);
+        }
+        self.place = Place::Descend;
+    }
+
+    /// Reads the leaf that takes `from`, found by a descent of its own.
+    fn read_one<R>(&mut self, read: impl FnOnce(&Leaf<'_>) -> R) -> Result<R> {
+        let route = Route::Forward(&self.from);
+        let guard: SharedGuard<'_> = self.tree.latch_leaf(route)?;
+        let node = guard.node();
+        self.tree.check_reached(node, route)?;
+        let (lower, upper) = (node.lower_fence(), node.upper_fence());
+        let beyond = |to: &Vec<u8>| upper.is_none_or(|upper| upper > &to[..]);
+        let leaf = Leaf {
+            core: &self.tree.core,
+            guard: &guard,
+            range: within(node, &self.from, self.to.as_deref()),
+            whole: &self.from[..] <= lower && !self.to.as_ref().is_some_and(beyond),
+        };
+        let result = read(&leaf);
+        match upper {
+            Some(upper) if self.to.as_ref().is_none_or(|to| upper < &to[..]) => {
+                self.from.clear();
+                self.from.extend_from_slice(upper);
+                self.place = Place::Descend;
+            }
+            _ => self.place = Place::Ended,
+        }
+        Ok(result)
+    }
+}
+
+/// The records of a leaf with keys from `from` up to, not including, `to`.
+fn within(leaf: Node<'_>, from: &[u8], to: Option<&[u8]>) -> Range<usize> {
+    let bound = |key: &[u8]| {
+        if key <= leaf.lower_fence() {
+            0
+        } else if leaf.upper_fence().is_some_and(|upper| key >= upper) {
+            leaf.count()
+        } else {
+            leaf.lower_bound(key).0
+        }
+    };
+    let end = to.map_or(leaf.count(), bound);
+    bound(from).min(end)..end
+}

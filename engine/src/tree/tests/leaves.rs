@@ -1,0 +1,201 @@
+//! Passages through the leaves of a range: what they find is what is there, whether a leaf is read
+//! or known by its summary.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+use super::*;
+use crate::tree::{LeafSummary, Step};
+
+/// What a passage came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Found {
+    records: usize,
+    /// Of the values' first bytes.
+    sum: i128,
+    known: usize,
+    read: usize,
+}
+
+/// Goes through a range, by summaries where there are some, and keeps others.
+fn pass(tree: &Tree, from: &[u8], to: Option<&[u8]>) -> Found {
+    let mut found = Found::default();
+    let mut leaves = tree.leaves(from.to_vec(), to.map(<[u8]>::to_vec));
+    loop {
+        let step = leaves
+            .next(
+                |leaf| {
+                    let Some(summary) = leaf.summary(Some(5)) else {
+                        return false;
+                    };
+                    found.records += summary.records as usize;
+                    found.sum += summary.sum;
+                    true
+                },
+                |leaf| {
+                    let sum = leaf
+                        .range
+                        .clone()
+                        .map(|i| i128::from(leaf.value(i)[0]))
+                        .sum();
+                    if leaf.whole {
+                        let summary = LeafSummary {
+                            max_txid: leaf.max_txid(),
+                            records: leaf.range.len() as u32,
+                            values: 0,
+                            sum,
+                            min: 0,
+                            max: 0,
+                        };
+                        leaf.keep(Some(5), &summary);
+                    }
+                    (leaf.range.len(), sum)
+                },
+            )
+            .unwrap();
+        match step {
+            Step::Known => found.known += 1,
+            Step::Read((records, sum)) => {
+                found.read += 1;
+                found.records += records;
+                found.sum += sum;
+            }
+            Step::End => return found,
+        }
+    }
+}
+
+fn in_model(model: &Model, from: &[u8], to: Option<&[u8]>) -> (usize, i128) {
+    let within = model
+        .iter()
+        .filter(|(key, _)| &key[..] >= from && to.is_none_or(|to| &key[..] < to));
+    within.fold((0, 0), |(n, sum), (_, value)| {
+        (n + 1, sum + i128::from(value[0]))
+    })
+}
+
+fn key(n: u32) -> Vec<u8> {
+    [b"key ", &n.to_be_bytes()[..]].concat()
+}
+
+#[test]
+fn a_leaf_is_read_again_only_when_it_has_changed() {
+    let bench = Bench::new(400);
+    let tree = bench.tree(1);
+    let mut model = Model::new();
+    for n in 0..3_000 {
+        let value = vec![n as u8; 300];
+        put(&tree, &key(n), &value);
+        model.insert(key(n), value);
+    }
+    let (records, sum) = in_model(&model, b"", None);
+    let first = pass(&tree, b"", None);
+    assert_eq!((first.records, first.sum), (records, sum));
+    assert!(first.known == 0 && first.read > 50, "{first:?}");
+    let leaves = first.read;
+    let second = pass(&tree, b"", None);
+    assert_eq!((second.records, second.sum), (records, sum));
+    assert_eq!((second.known, second.read), (leaves, 0));
+
+    // One leaf changes; a range without it, and one with its ends within leaves.
+    put(&tree, &key(1_500), &[7; 300]);
+    model.insert(key(1_500), vec![7; 300]);
+    let below = pass(&tree, b"", Some(&key(700)));
+    assert!(below.read <= 1 && below.known > 5, "{below:?}");
+    assert_eq!(
+        (below.records, below.sum),
+        in_model(&model, b"", Some(&key(700)))
+    );
+    let third = pass(&tree, b"", None);
+    assert_eq!(
+        (third.records, third.sum),
+        in_model(&model, b"", None),
+        "the change is seen"
+    );
+    assert_eq!((third.known, third.read), (leaves - 1, 1));
+
+    // Writing pages out changes nothing in them.
+    bench.checkpoint(b"");
+    assert_eq!(pass(&tree, b"", None).read, 0);
+}
+
+#[test]
+fn ranges_of_changing_trees() {
+    for (seed, frames, levels) in [(1, 64, 40_000), (2, 300, 300), (3, 64, 3_000)] {
+        let bench = Bench::new(frames);
+        let tree = bench.tree(1);
+        let mut model = Model::new();
+        let mut random = SmallRng::seed_from_u64(seed);
+        let check = |model: &Model, random: &mut SmallRng| {
+            let from = key(random.random_range(0..levels));
+            let to = key(random.random_range(0..levels));
+            // Bounds that are keys, fronts of them, and neither.
+            let from = &from[..random.random_range(0..=from.len())];
+            let to = Some(&to[..random.random_range(4..=to.len())]);
+            let to = to.filter(|_| random.random_ratio(3, 4));
+            let found = pass(&tree, from, to);
+            assert_eq!(
+                (found.records, found.sum),
+                in_model(model, from, to),
+                "seed {seed}, {from:?} to {to:?}"
+            );
+        };
+        check(&model, &mut random);
+        for step in 0..6_000 {
+            let key = key(random.random_range(0..levels));
+            // It grows, and then shrinks.
+            if random.random_ratio(if step < 4_000 { 4 } else { 1 }, 5) {
+                let value = vec![random.random(); random.random_range(1..400)];
+                put(&tree, &key, &value);
+                model.insert(key, value);
+            } else {
+                remove(&tree, &key);
+                model.remove(&key);
+            }
+            if step % 40 == 0 {
+                check(&model, &mut random);
+            }
+        }
+    }
+}
+
+/// Keys that stay are found exactly once by every passage, while others come and go around them,
+/// and the leaves with them.
+#[test]
+fn what_stays_is_found_once_beside_writers() {
+    for frames in [64, 400] {
+        let bench = Bench::new(frames);
+        let tree = bench.tree(1);
+        const STAY: u32 = 1_000;
+        for n in 0..STAY {
+            put(&tree, &key(8 * n), &[1; 100]);
+        }
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for seed in 0..2 {
+                let (tree, stop) = (&tree, &stop);
+                scope.spawn(move || {
+                    let mut random = SmallRng::seed_from_u64(seed);
+                    while !stop.load(Ordering::Relaxed) {
+                        let n = random.random_range(0..8 * STAY);
+                        if n % 8 == 0 {
+                            put(tree, &key(n), &vec![1; random.random_range(1..300)]);
+                        } else if random.random_ratio(1, 2) {
+                            put(tree, &key(n), &vec![0; random.random_range(1..600)]);
+                        } else {
+                            remove(tree, &key(n));
+                        }
+                    }
+                });
+            }
+            for _ in 0..300 {
+                assert_eq!(pass(&tree, b"", None).sum, i128::from(STAY));
+                let part = pass(&tree, &key(8 * 100), Some(&key(8 * 900)));
+                assert_eq!(part.sum, 800);
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+}

@@ -1,0 +1,388 @@
+//! Aggregates beside concurrent changes: what they come to is what a plain loop with a cursor finds.
+
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use peregrine::{
+    Aggregate, Aggregated, Column, ColumnType, Cursor, CursorOptions, Database, Error, Index,
+    IndexRange, Isolation, Key, Options, OwnedValue, RowLock, Seek, Table, TableSchema,
+    Transaction, Value,
+};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::schemas::{noise, options, INT};
+
+/// id; group, with an index of group and amount; a signed amount that takes NULL; fixed bytes; a text
+/// that is now and then so long that the row stands outside the tree.
+fn schema() -> TableSchema {
+    let amount = ColumnType::Int {
+        bytes: 8,
+        signed: true,
+    };
+    TableSchema {
+        columns: vec![
+            Column::new("id", INT),
+            Column::new("group", INT),
+            Column::new("amount", amount).nullable(),
+            Column::new("day", ColumnType::Bytes { len: 5 }).nullable(),
+            Column::new("text", ColumnType::VarBytes { max: 20_000 }),
+        ],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![Index::new("by_group", &[1, 2])],
+        user: vec![],
+    }
+}
+
+fn row<'a>(
+    rng: &mut StdRng,
+    id: u32,
+    day: &'a mut [u8; 5],
+    text: &'a mut Vec<u8>,
+) -> [Value<'a>; 5] {
+    let amount = match rng.random_range(0..6) {
+        0 => Value::Null,
+        1 => Value::Int(rng.random()),
+        _ => Value::Int(rng.random_range(-100..100)),
+    };
+    rng.fill(day);
+    let long = rng.random_ratio(1, 60);
+    let len = if long {
+        9_000
+    } else {
+        rng.random_range(0..250)
+    };
+    *text = noise(rng.random(), len);
+    let group = Value::UInt(rng.random_range(0..20));
+    let day = match rng.random_ratio(1, 5) {
+        true => Value::Null,
+        false => Value::Bytes(day),
+    };
+    [id.into(), group, amount, day, Value::Bytes(text)]
+}
+
+const CLUSTERED: [Aggregate; 9] = [
+    Aggregate::Rows,
+    Aggregate::Count(2),
+    Aggregate::Sum(2),
+    Aggregate::Min(2),
+    Aggregate::Max(2),
+    Aggregate::Min(3),
+    Aggregate::Max(3),
+    Aggregate::Sum(0),
+    Aggregate::Count(4),
+];
+
+const SECONDARY: [Aggregate; 5] = [
+    Aggregate::Rows,
+    Aggregate::Sum(2),
+    Aggregate::Max(2),
+    Aggregate::Min(1),
+    Aggregate::Max(0),
+];
+
+/// A random range of an index, as encoded prefixes.
+fn ends(rng: &mut StdRng, table: &Table, index: usize, ids: u32) -> [Bound<Vec<u8>>; 2] {
+    [(); 2].map(|()| {
+        let n: u32 = rng.random_range(0..if index == 0 { ids } else { 20 });
+        let key = table.encode_key(index, &[n.into()]).unwrap();
+        match rng.random_range(0..4) {
+            0 => Bound::Included(key),
+            1 => Bound::Excluded(key),
+            _ => Bound::Unbounded,
+        }
+    })
+}
+
+/// What a cursor finds in a range.
+fn rows(txn: &mut Transaction, table: &Arc<Table>, range: &IndexRange<'_>) -> Vec<Vec<OwnedValue>> {
+    let mut cursor = Cursor::new(table, range.index, CursorOptions::default());
+    match range.end {
+        Bound::Unbounded => {}
+        Bound::Included(end) => cursor.set_end(end, true),
+        Bound::Excluded(end) => cursor.set_end(end, false),
+    }
+    let mut more = match range.start {
+        Bound::Unbounded => cursor.seek(txn, b"", Seek::First),
+        Bound::Included(start) => cursor.seek(txn, start, Seek::AtOrAfter),
+        Bound::Excluded(start) => cursor.seek(txn, start, Seek::After),
+    }
+    .unwrap();
+    let mut found = Vec::new();
+    while more {
+        let row = cursor.row().unwrap();
+        let value = |column| row.get(column).unwrap().to_owned();
+        found.push((0..4).map(value).chain([OwnedValue::UInt(0)]).collect());
+        more = cursor.next(txn).unwrap();
+    }
+    found
+}
+
+/// Aggregates of a few ranges, twice, against a plain loop. The second time what the first has kept of
+/// leaves is used.
+fn compare(txn: &mut Transaction, table: &Arc<Table>, rng: &mut StdRng, ids: u32, what: &str) {
+    for index in [0, 1] {
+        let asked = if index == 0 {
+            &CLUSTERED[..]
+        } else {
+            &SECONDARY
+        };
+        let [start, end] = match rng.random_ratio(1, 3) {
+            true => [Bound::Unbounded, Bound::Unbounded],
+            false => ends(rng, table, index, ids),
+        };
+        let range = IndexRange {
+            index,
+            start: start.as_ref().map(|key| &key[..]),
+            end: end.as_ref().map(|key| &key[..]),
+        };
+        let found = rows(txn, table, &range);
+        let found: Vec<&Vec<OwnedValue>> = found.iter().collect();
+        for time in ["first", "second"] {
+            let got = txn.aggregate(table, &range, asked).unwrap();
+            for (aggregate, got) in asked.iter().zip(got) {
+                let want = crate::model::answer(*aggregate, &found);
+                assert_eq!(got, want, "{what}, {time} time: {aggregate:?} of {range:?}");
+            }
+            let alone = txn.aggregate(table, &range, &asked[..1]).unwrap();
+            assert_eq!(alone, [Aggregated::Count(found.len() as u64)], "{what}");
+        }
+    }
+}
+
+/// Writers that commit, roll back and stay open; readers with snapshots of every age, and with changes
+/// of their own.
+#[test]
+fn aggregates_are_what_a_cursor_finds() {
+    for (seed, pool_bytes) in [(1, 1 << 20), (2, 16 << 20)] {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options {
+            pool_bytes,
+            ..options()
+        };
+        let db = Database::open(dir.path(), options).unwrap();
+        let table = db.create_table("t", &schema()).unwrap();
+        let mut rng = StdRng::seed_from_u64(seed);
+        const IDS: u32 = 6_000;
+        let (mut day, mut text) = ([0; 5], Vec::new());
+        let mut load = db.begin(Isolation::RepeatableRead);
+        for id in (0..IDS).step_by(2) {
+            let row = row(&mut rng, id, &mut day, &mut text);
+            load.insert(&table, &row).unwrap();
+        }
+        compare(&mut load, &table, &mut rng, IDS, "while loading");
+        load.commit().unwrap();
+
+        let mut old: Vec<Transaction> = Vec::new();
+        let mut open: Option<Transaction> = None;
+        for round in 0..60 {
+            let mut txn = db.begin(match round % 3 {
+                0 => Isolation::ReadCommitted,
+                _ => Isolation::RepeatableRead,
+            });
+            for _ in 0..rng.random_range(0..60) {
+                let id = rng.random_range(0..IDS);
+                let key = table.encode_key(0, &[id.into()]).unwrap();
+                let row = row(&mut rng, id, &mut day, &mut text);
+                txn.set_lock_wait_timeout(std::time::Duration::ZERO);
+                let done = match rng.random_range(0..3) {
+                    0 => txn.delete(&table, &key),
+                    1 => txn.update(&table, &key, &row),
+                    _ => txn.insert(&table, &row),
+                };
+                match done {
+                    Ok(_)
+                    | Err(Error::NotFound { .. })
+                    | Err(Error::Duplicate { .. })
+                    | Err(Error::LockNotAvailable) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            compare(&mut txn, &table, &mut rng, IDS, "own changes");
+            match rng.random_range(0..4) {
+                0 => txn.rollback().unwrap(),
+                1 if open.is_none() => open = Some(txn),
+                _ => txn.commit().unwrap(),
+            }
+            if rng.random_ratio(1, 4) {
+                if let Some(mut open) = open.take() {
+                    open.commit().unwrap();
+                }
+            }
+            let mut reader = db.begin(Isolation::RepeatableRead);
+            compare(&mut reader, &table, &mut rng, IDS, "a new snapshot");
+            if round % 5 == 0 {
+                old.push(reader);
+            }
+            for reader in &mut old {
+                compare(reader, &table, &mut rng, IDS, "an old snapshot");
+            }
+            if old.len() > 3 {
+                old.remove(0);
+            }
+        }
+    }
+}
+
+/// Amounts move between rows, and rows come and go, such that the sum stays: every snapshot has it.
+#[test]
+fn sums_that_stay_are_found_beside_writers() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    let table = db.create_table("t", &schema()).unwrap();
+    const ROWS: u32 = 2_000;
+    const EACH: i64 = 1_000;
+    let put = |id: u32, amount: i64, len: usize| -> Vec<OwnedValue> {
+        let text = noise(id, len);
+        vec![
+            OwnedValue::UInt(id.into()),
+            OwnedValue::UInt(u64::from(id % 20)),
+            OwnedValue::Int(amount),
+            OwnedValue::Null,
+            OwnedValue::Bytes(text),
+        ]
+    };
+    fn borrowed(row: &[OwnedValue]) -> Vec<Value<'_>> {
+        row.iter().map(OwnedValue::as_value).collect()
+    }
+    let mut load = db.begin(Isolation::RepeatableRead);
+    for id in 0..ROWS {
+        load.insert(&table, &borrowed(&put(id, EACH, 200))).unwrap();
+    }
+    load.commit().unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for seed in 0..2 {
+            let (db, table, stop, put) = (&db, &table, &stop, &put);
+            scope.spawn(move || {
+                let mut rng = StdRng::seed_from_u64(seed);
+                while !stop.load(Ordering::Relaxed) {
+                    let mut txn = db.begin(Isolation::ReadCommitted);
+                    // In the order of keys, so that nobody waits in a circle.
+                    let a = rng.random_range(0..ROWS - 1);
+                    let b = rng.random_range(a + 1..ROWS);
+                    let mut amounts = [0; 2];
+                    for (id, amount) in [a, b].into_iter().zip(&mut amounts) {
+                        let key = table.encode_key(0, &[id.into()]).unwrap();
+                        let read = |row: peregrine::RowView<'_>| match row.get(2).unwrap() {
+                            Value::Int(amount) => amount,
+                            other => panic!("{other:?}"),
+                        };
+                        let found = txn.get_locked(table, &key, RowLock::Exclusive, read);
+                        *amount = found.unwrap().unwrap();
+                    }
+                    let moved = rng.random_range(-50..50);
+                    for (id, amount) in [(a, amounts[0] - moved), (b, amounts[1] + moved)] {
+                        let len = rng.random_range(0..400);
+                        let row = put(id, amount, len);
+                        let key = table.encode_key(0, &[id.into()]).unwrap();
+                        if rng.random_ratio(1, 3) {
+                            txn.delete(table, &key).unwrap();
+                            txn.insert(table, &borrowed(&row)).unwrap();
+                        } else {
+                            txn.update(table, &key, &borrowed(&row)).unwrap();
+                        }
+                    }
+                    match rng.random_ratio(1, 4) {
+                        true => txn.rollback().unwrap(),
+                        false => txn.commit().unwrap(),
+                    }
+                }
+            });
+        }
+        let sum = Aggregated::Sum {
+            sum: i128::from(ROWS) * i128::from(EACH),
+            values: ROWS.into(),
+        };
+        let mut held = db.begin(Isolation::RepeatableRead);
+        for n in 0..120 {
+            let isolation = [Isolation::ReadCommitted, Isolation::RepeatableRead][n % 2];
+            let mut txn = db.begin(isolation);
+            for index in [0, 1] {
+                let range = IndexRange::whole(index);
+                let asked = [Aggregate::Sum(2)];
+                assert_eq!(
+                    txn.aggregate(&table, &range, &asked).unwrap(),
+                    std::slice::from_ref(&sum)
+                );
+                assert_eq!(
+                    held.aggregate(&table, &range, &asked).unwrap(),
+                    std::slice::from_ref(&sum)
+                );
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn serializable_aggregates_lock_what_they_have_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    let table = db.create_table("t", &schema()).unwrap();
+    let row = |id: u32| {
+        [
+            id.into(),
+            1u32.into(),
+            Value::Int(7),
+            Value::Null,
+            Value::Bytes(b""),
+        ]
+    };
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in 0..10 {
+        txn.insert(&table, &row(id)).unwrap();
+    }
+    txn.commit().unwrap();
+    let mut reader = db.begin(Isolation::Serializable);
+    let to = table.encode_key(0, &[5u32.into()]).unwrap();
+    let range = IndexRange {
+        index: 0,
+        start: Bound::Unbounded,
+        end: Bound::Excluded(&to),
+    };
+    let asked = [Aggregate::Rows, Aggregate::Sum(2)];
+    let five = [Aggregated::Count(5), Aggregated::Sum { sum: 35, values: 5 }];
+    assert_eq!(reader.aggregate(&table, &range, &asked).unwrap(), five);
+    txn.set_lock_wait_timeout(std::time::Duration::ZERO);
+    let key = |id: u32| table.encode_key(0, &[id.into()]).unwrap();
+    let deleted = txn.delete(&table, &key(2));
+    assert!(
+        matches!(deleted, Err(Error::LockNotAvailable)),
+        "{deleted:?}"
+    );
+    txn.delete(&table, &key(7)).unwrap();
+    txn.commit().unwrap();
+    assert_eq!(reader.aggregate(&table, &range, &asked).unwrap(), five);
+    reader.commit().unwrap();
+    txn.delete(&table, &key(2)).unwrap();
+}
+
+#[test]
+fn a_killed_transaction_stops_aggregating() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    let table = db.create_table("t", &schema()).unwrap();
+    for isolation in [Isolation::RepeatableRead, Isolation::Serializable] {
+        let mut txn = db.begin(isolation);
+        let row = [
+            Value::UInt(1),
+            Value::UInt(1),
+            Value::Null,
+            Value::Null,
+            Value::Bytes(b""),
+        ];
+        txn.insert(&table, &row).unwrap();
+        let kill = txn.kill_handle();
+        kill.kill();
+        let range = IndexRange::whole(0);
+        let asked = [Aggregate::Rows, Aggregate::Min(2)];
+        let got = txn.aggregate(&table, &range, &asked);
+        assert!(matches!(got, Err(Error::Interrupted)), "{got:?}");
+        kill.clear();
+        let got = txn.aggregate(&table, &range, &asked).unwrap();
+        assert_eq!(got, [Aggregated::Count(1), Aggregated::Value(None)]);
+        txn.rollback().unwrap();
+    }
+}

@@ -1,0 +1,152 @@
+//! Aggregates over ranges of every index, compared with the model.
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use peregrine::{
+    Aggregate, Aggregated, ColumnType, Error, IndexRange, OwnedValue, Table, TableSchema,
+    Transaction, Value,
+};
+use rand::Rng;
+
+use super::World;
+use crate::schemas::{self, key_order, Row};
+
+/// An end of a range as values of the first parts of a key; whether those are inside.
+type End = Option<(Row, bool)>;
+
+impl World {
+    /// All aggregates of a random range of an index, whose rows are `sorted`.
+    pub(super) fn aggregates(
+        &mut self,
+        txn: &mut Transaction,
+        table: &Arc<Table>,
+        schema: &TableSchema,
+        index: usize,
+        sorted: &[(&Vec<u8>, &Row)],
+    ) {
+        let parts = match index {
+            0 => schema.primary.as_ref().map_or(&[][..], |key| &key.parts),
+            n => &schema.indexes[n - 1].parts,
+        };
+        let mut ends: [End; 2] = [None, None];
+        for end in &mut ends {
+            if !parts.is_empty() && self.rng.random_bool(0.6) {
+                let row = if self.rng.random_bool(0.5) && !sorted.is_empty() {
+                    sorted[self.rng.random_range(0..sorted.len())].1.clone()
+                } else {
+                    schemas::row(&mut self.rng, schema)
+                };
+                *end = Some((row, self.rng.random_bool(0.5)));
+            }
+        }
+        let count = self.rng.random_range(0..=parts.len());
+        let encode = |end: &End| {
+            end.as_ref().map(|(row, inclusive)| {
+                let values: Vec<Value<'_>> = parts[..count]
+                    .iter()
+                    .map(|p| row[p.column].as_value())
+                    .collect();
+                (table.encode_key(index, &values).unwrap(), *inclusive)
+            })
+        };
+        let encoded = [encode(&ends[0]), encode(&ends[1])];
+        let bound = |end: &'_ Option<(Vec<u8>, bool)>| match end {
+            None => Bound::Unbounded,
+            Some((key, true)) => Bound::Included(key.clone()),
+            Some((key, false)) => Bound::Excluded(key.clone()),
+        };
+        let (start, end) = (bound(&encoded[0]), bound(&encoded[1]));
+        let range = IndexRange {
+            index,
+            start: start.as_ref().map(|key| &key[..]),
+            end: end.as_ref().map(|key| &key[..]),
+        };
+        let inside = |row: &Row| {
+            let side = |end: &End, outside: Ordering| match end {
+                None => true,
+                Some((at, inclusive)) => match key_order(schema, &parts[..count], row, at) {
+                    Ordering::Equal => *inclusive,
+                    other => other != outside,
+                },
+            };
+            side(&ends[0], Ordering::Less) && side(&ends[1], Ordering::Greater)
+        };
+        let rows: Vec<&Row> = sorted
+            .iter()
+            .map(|(_, row)| *row)
+            .filter(|r| inside(r))
+            .collect();
+
+        let mut asked = vec![Aggregate::Rows];
+        for column in 0..schema.columns.len() {
+            for aggregate in [
+                Aggregate::Count(column),
+                Aggregate::Sum(column),
+                Aggregate::Min(column),
+                Aggregate::Max(column),
+            ] {
+                let can = table.can_aggregate(index, &[aggregate]);
+                assert_eq!(
+                    can,
+                    is_possible(table, schema, index, aggregate),
+                    "{aggregate:?}"
+                );
+                if !can {
+                    let refused = txn.aggregate(table, &range, &[aggregate]);
+                    assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+                } else if self.rng.random_bool(0.5) {
+                    asked.push(aggregate);
+                }
+            }
+        }
+        let got = txn.aggregate(table, &range, &asked).unwrap();
+        assert_eq!(got.len(), asked.len());
+        for (aggregate, got) in asked.iter().zip(got) {
+            assert_eq!(got, answer(*aggregate, &rows), "{aggregate:?} of {range:?}");
+        }
+    }
+}
+
+fn is_possible(table: &Table, schema: &TableSchema, index: usize, aggregate: Aggregate) -> bool {
+    let (column, types): (_, fn(ColumnType) -> bool) = match aggregate {
+        Aggregate::Rows => return true,
+        Aggregate::Count(column) => (column, |_| true),
+        Aggregate::Sum(column) => (column, |ty| matches!(ty, ColumnType::Int { .. })),
+        Aggregate::Min(column) | Aggregate::Max(column) => (column, |ty| {
+            matches!(ty, ColumnType::Int { .. } | ColumnType::Bytes { len: ..=8 })
+        }),
+    };
+    table.index_covers(index, column) && types(schema.columns[column].ty)
+}
+
+/// What a plain loop over the rows gives.
+pub(crate) fn answer(aggregate: Aggregate, rows: &[&Row]) -> Aggregated {
+    let values = |column: usize| {
+        let values = rows.iter().map(move |row| &row[column]);
+        values.filter(|value| **value != OwnedValue::Null)
+    };
+    let order = |a: &&OwnedValue, b: &&OwnedValue| match (a, b) {
+        (OwnedValue::UInt(a), OwnedValue::UInt(b)) => a.cmp(b),
+        (OwnedValue::Int(a), OwnedValue::Int(b)) => a.cmp(b),
+        (OwnedValue::Bytes(a), OwnedValue::Bytes(b)) => a.cmp(b),
+        other => panic!("{other:?}"),
+    };
+    match aggregate {
+        Aggregate::Rows => Aggregated::Count(rows.len() as u64),
+        Aggregate::Count(column) => Aggregated::Count(values(column).count() as u64),
+        Aggregate::Sum(column) => Aggregated::Sum {
+            sum: values(column)
+                .map(|value| match value {
+                    OwnedValue::UInt(v) => i128::from(*v),
+                    OwnedValue::Int(v) => i128::from(*v),
+                    other => panic!("{other:?}"),
+                })
+                .sum(),
+            values: values(column).count() as u64,
+        },
+        Aggregate::Min(column) => Aggregated::Value(values(column).min_by(order).cloned()),
+        Aggregate::Max(column) => Aggregated::Value(values(column).max_by(order).cloned()),
+    }
+}
