@@ -178,7 +178,8 @@ fn main() -> Result<()> {
     )?)));
     assert_eq!(txn.aggregate(&table, &all, &least)?, [want]);
     txn.commit()?;
-    drop((txn, works, table));
+    drop(works);
+    drop((txn, table));
     db.close()?;
     let _ = std::fs::remove_dir_all(&dir);
     Ok(())

@@ -138,10 +138,8 @@ impl Open {
 
     fn start(&self) {
         // SAFETY: the session is this thread's.
-        assert_eq!(
-            unsafe { peregrine_statement_start(self.session, 1, 1, 0) },
-            OK
-        );
+        let code = unsafe { peregrine_statement_start(self.session, 1, 1, 0) };
+        assert_eq!(code, OK);
     }
 
     fn use_key(&self, key: u32, lock: u32) {
@@ -160,6 +158,12 @@ impl Open {
         let (asked, count) = (asked.as_ptr(), asked.len());
         // SAFETY: the key has its one part, `asked` is valid for its length.
         unsafe { peregrine_aggregate_range(handle, session, key, 1, inclusive, asked, count) }
+    }
+
+    fn set_end(&self, key: &[u8], inclusive: u32) {
+        // SAFETY: the key has its one part.
+        let code = unsafe { peregrine_set_end(self.handle, key.as_ptr(), 1, inclusive) };
+        assert_eq!(code, OK);
     }
 
     fn number(&self, n: usize) -> (i64, u64, u64) {
@@ -240,11 +244,7 @@ fn aggregates_as_the_server_asks_for_them() {
     // From behind id 1 up to before id 4.
     open.use_key(0, 0);
     let end = 4_u32.to_le_bytes();
-    // SAFETY: the key has its one part.
-    assert_eq!(
-        unsafe { peregrine_set_end(open.handle, end.as_ptr(), 1, 0) },
-        OK
-    );
+    open.set_end(&end, 0);
     let start = 1_u32.to_le_bytes();
     assert_eq!(open.aggregate(Some((&start, 0)), &asked), OK);
     assert_eq!(open.number(0), (0, 2, 2));
@@ -264,11 +264,7 @@ fn aggregates_as_the_server_asks_for_them() {
     assert_eq!(open.can(&of_key), OK);
     assert_eq!(open.can(&asked), END, "the key lacks a column");
     let start = [0, 0xfb, 0xff, 0xff];
-    // SAFETY: the key has its one part.
-    assert_eq!(
-        unsafe { peregrine_set_end(open.handle, start.as_ptr(), 1, 1) },
-        OK
-    );
+    open.set_end(&start, 1);
     assert_eq!(open.aggregate(Some((&start, 1)), &of_key), OK);
     assert_eq!(open.number(0), (0, 2, 2));
     assert_eq!(open.value(1).1[1..5], [1, 0, 0, 0]);
