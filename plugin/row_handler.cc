@@ -127,7 +127,10 @@ int RowHandler::finish(int code, int end) {
 
 bool RowHandler::get_error_message(int error, String *text) {
   /* The server's own numbers have texts of their own, to which it would append this one. */
-  if (error > kFirstOwnError) *text = last_error_text();
+  if (error <= kFirstOwnError) return false;
+  /* Swapped: an assignment would share a buffer that goes with the right side. */
+  String last = last_error_text();
+  text->swap(last);
   return false;
 }
 
