@@ -79,7 +79,7 @@ impl Database {
         let pool = pool_of(store, &options)?;
         let parts = Parts::new(pool, log, &options)?;
         let catalog = {
-            let _inside = parts.system.gate().enter();
+            let _inside = parts.shared.system.gate().enter();
             Catalog::create(&parts.pool)?
         };
         parts.finish(dir, catalog, Numbers::default(), &options, None)
@@ -109,6 +109,7 @@ impl Database {
             let counters = meta.counters.iter().find(|c| c.table == definition.id);
             let (rows, next_auto) = counters.map_or((0, 1), |c| (c.rows, c.next_auto));
             parts
+                .shared
                 .registry
                 .add(definition, Arc::new(TableState::new(rows, next_auto)));
         }
@@ -154,9 +155,7 @@ fn pool_of(store: Store, options: &Options) -> Result<Arc<Pool>> {
 /// The layers of a database that is being opened.
 struct Parts {
     pool: Arc<Pool>,
-    log: Arc<Log>,
-    system: Arc<System>,
-    registry: Arc<Registry>,
+    shared: Arc<Shared>,
 }
 
 impl Parts {
@@ -175,12 +174,14 @@ impl Parts {
         let registry = Arc::new(Registry::new(pool.clone(), options.collations.clone()));
         system.set_trees(registry.clone());
         pool.set_settle(system.leaf_settle());
-        Ok(Parts {
-            pool,
-            log,
+        let shared = Arc::new(Shared {
             system,
+            log,
             registry,
-        })
+            rows: RowCounters::default(),
+            prepared: PreparedTransactions::default(),
+        });
+        Ok(Parts { pool, shared })
     }
 
     /// Recovers, takes a checkpoint, starts the threads.
@@ -188,16 +189,35 @@ impl Parts {
         self,
         dir: &Path,
         catalog: Catalog,
+        numbers: Numbers,
+        options: &Options,
+        state: Option<Recoverable<'_>>,
+    ) -> Result<Database> {
+        let shared = self.shared.clone();
+        let opened = self.recover_and_start(dir, catalog, numbers, options, state);
+        if opened.is_err() {
+            // They would keep what they belong to, and that the files and the directory's lock.
+            shared.system.shutdown();
+            shared.prepared.close();
+        }
+        opened
+    }
+
+    fn recover_and_start(
+        self,
+        dir: &Path,
+        catalog: Catalog,
         mut numbers: Numbers,
         options: &Options,
         state: Option<Recoverable<'_>>,
     ) -> Result<Database> {
-        for definition in self.registry.definitions() {
+        let Parts { pool, shared } = self;
+        for definition in shared.registry.definitions() {
             numbers.pass(&definition);
         }
         let tables = Arc::new(Tables {
             catalog,
-            registry: self.registry.clone(),
+            registry: shared.registry.clone(),
             numbers: numbers.into(),
         });
         let mut prepared = None;
@@ -206,7 +226,7 @@ impl Parts {
         let began = Instant::now();
         if let Some(state) = state {
             let meta = state.meta;
-            let replayed = recovery::recover(&self.system, &tables, &self.log, state)?;
+            let replayed = recovery::recover(&shared.system, &tables, &shared.log, state)?;
             tracing::info!(
                 transactions = replayed.transactions,
                 changes = replayed.changes,
@@ -215,13 +235,6 @@ impl Parts {
             );
             prepared = Some((meta.log_from(), replayed.prepared));
         }
-        let shared = Arc::new(Shared {
-            system: self.system,
-            log: self.log,
-            registry: self.registry,
-            rows: RowCounters::default(),
-            prepared: PreparedTransactions::default(),
-        });
         if let Some(prefix) = &options.drop_on_open {
             for name in shared.registry.names() {
                 if name.starts_with(prefix) {
@@ -232,12 +245,8 @@ impl Parts {
         if let Some((from, prepared)) = prepared {
             recovery::revive(&shared, from, prepared)?;
         }
-        let source = Arc::new(Source::new(
-            shared.clone(),
-            tables.clone(),
-            self.pool.clone(),
-        ));
-        let store = self.pool.store();
+        let source = Arc::new(Source::new(shared.clone(), tables.clone(), pool.clone()));
+        let store = pool.store();
         checkpoint::checkpoint(store, &shared.log, &*source)?;
         if meta.is_none() {
             // Now both headers lead to a checkpoint: should one get lost, the database isn't taken
@@ -246,7 +255,7 @@ impl Parts {
         }
         if let Some(meta) = meta {
             let bytes = shared.log.end().0.saturating_sub(meta.log_from().0);
-            let work = ReplayWork::since(bytes, self.pool.stats().reads, 0);
+            let work = ReplayWork::since(bytes, pool.stats().reads, 0);
             replay_pace = replay_pace.measured(work, began.elapsed());
         }
         source.set_replay_pace(replay_pace);
@@ -266,7 +275,7 @@ impl Parts {
             recovery_target: Some(options.recovery_target).filter(|target| !target.is_zero()),
             replay_pace,
         };
-        let store = self.pool.store().clone();
+        let store = pool.store().clone();
         let checkpointer = Checkpointer::start(store, shared.log.clone(), source, triggers)?;
         Ok(Database {
             shared,

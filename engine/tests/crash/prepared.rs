@@ -446,3 +446,38 @@ fn a_full_disk_leaves_it_prepared() {
         model.verify(&Run::new(open(&after, 1).unwrap()), "after a crash");
     }
 }
+
+/// An opening may fail when prepared transactions are there already: they don't keep the directory
+/// locked, and the next opening has them.
+#[test]
+fn an_opening_that_fails_lets_go_of_the_database() {
+    let os = SimulatedOs::new(1);
+    let db = open(&os, 1).unwrap();
+    db.create_table("t", &schema()).unwrap();
+    let mut run = Run::new(db);
+    let mut txn = run.begin();
+    run.put(&mut txn, &Rows::new(), 1, Some(1)).unwrap();
+    txn.prepare(&name(1)).unwrap();
+    txn.detach();
+    drop(txn);
+    let Run { db, table, .. } = run;
+    drop((db, table));
+    let mut failed = 0;
+    for n in 0.. {
+        os.fail(FaultOn::Any, n, ErrorKind::Other);
+        let opened = open(&os, 1).map(drop);
+        let met = os.struck() > 0;
+        os.heal();
+        match opened {
+            Err(Error::InUse(dir)) => panic!("fault {n}: {} is locked", dir.display()),
+            Err(_) => failed += 1,
+            Ok(()) if met => {}
+            Ok(()) => break,
+        }
+    }
+    assert!(failed > 10, "only {failed} openings failed");
+    run = Run::new(open(&os, 1).unwrap());
+    assert_eq!(run.rows(), Rows::new());
+    run.end(1, true).unwrap();
+    assert_eq!(run.rows(), Rows::from([(1, 1)]));
+}
