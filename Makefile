@@ -92,6 +92,9 @@ fuzz: library ## hostile input for every decoder and for whole files (OPTIONS="-
 verify-durability: build ## what durability promises, a line a point: held or not, with its figure
 	@verify/durability
 
+verify-sanitizers: mariadb ## tests under Miri and the sanitizers, with a nightly compiler (OPTIONS="miri|address|thread|plugin")
+	@verify/sanitizers $(OPTIONS)
+
 catch-broken: ## builds that leave out a rule of isolation: each must be caught by the checker of histories
 	cargo test -p peregrine-suite --features broken --test histories --target-dir target/broken -- --nocapture
 
@@ -100,6 +103,6 @@ catch-planted: ## builds with a fault of durability: each must be caught by powe
 
 clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
-	rm -rf target/plugin target/mtr target/broken
+	rm -rf target/plugin target/mtr target/broken target/sanitizers
 
-.PHONY: help bench build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-durability crash io-errors damage catch-broken catch-planted clean corruption fuzz
+.PHONY: help bench build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-durability verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz

@@ -1,6 +1,8 @@
 # Compiles plugin/*.cc against the headers that setup/mariadb prepared, links
 # the engine in, and lays the result among links to the server's own plug-ins:
 # target/plugin is a complete plug-in directory for mariadbd --plugin-dir.
+# SANITIZE=address compiles the C++ with that sanitizer, in a directory of its own (see
+# verify/sanitizers, and there how a server loads it).
 
 env     := target/mariadb/current/env
 from_env = $(shell . ./$(env) && printf %s "$$$(1)")
@@ -10,8 +12,8 @@ service := $(call from_env,MARIADB_SERVICES)
 version := $(call from_env,MARIADB_VERSION)
 server_plugins := $(call from_env,MARIADB_PLUGIN_DIR)
 
-out     := target/plugin
-object  := target/plugin-objects/$(version)
+out     := $(if $(SANITIZE),target/sanitizers/plugin,target/plugin)
+object  := $(out)-objects/$(version)
 engine  := target/release/libperegrine_boundary.a
 sources := $(wildcard plugin/*.cc)
 objects := $(sources:plugin/%.cc=$(object)/%.o)
@@ -26,6 +28,10 @@ CPPFLAGS := -DMYSQL_DYNAMIC_PLUGIN -DDBUG_OFF -DHAVE_CONFIG_H -MMD -MP \
 # stay visible; the engine's own symbols do not.
 LDFLAGS  := -shared -Wl,--exclude-libs,$(notdir $(engine)) -Wl,-z,relro,-z,now
 LDLIBS   := -lpthread -ldl -lm
+ifdef SANITIZE
+CXXFLAGS += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer
+LDFLAGS  += -fsanitize=$(SANITIZE)
+endif
 
 all: $(out)/ha_peregrine.so
 	@find $(out) -xtype l -delete

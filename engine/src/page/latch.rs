@@ -195,6 +195,9 @@ mod tests {
     use super::*;
     use std::cell::UnsafeCell;
 
+    /// Under Miri a round takes a millisecond.
+    const ROUNDS: u64 = if cfg!(miri) { 200 } else { 20_000 };
+
     struct Guarded {
         latch: Latch,
         value: UnsafeCell<(u64, u64)>,
@@ -217,7 +220,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
-                    for _ in 0..20_000 {
+                    for _ in 0..ROUNDS {
                         cell.latch.lock_exclusive();
                         // SAFETY: held exclusively.
                         unsafe {
@@ -228,7 +231,7 @@ mod tests {
                     }
                 });
                 scope.spawn(|| {
-                    for _ in 0..20_000 {
+                    for _ in 0..ROUNDS {
                         cell.latch.lock_shared();
                         // SAFETY: held shared.
                         let (a, b) = unsafe { *cell.value() };
@@ -239,7 +242,7 @@ mod tests {
             }
         });
         // SAFETY: all threads are gone.
-        assert_eq!(unsafe { *cell.value() }, (60_000, 60_000));
+        assert_eq!(unsafe { *cell.value() }, (3 * ROUNDS, 3 * ROUNDS));
     }
 
     #[test]

@@ -14,6 +14,15 @@ use crate::ids::{MAX_KEY, MAX_VALUE, PAGE_SIZE};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
+/// Cases of a property. Under Miri, which takes a second for what takes a millisecond, few and small.
+const CASES: u32 = if cfg!(miri) { 4 } else { 300 };
+/// Operations on a node, at most.
+const OPS: usize = if cfg!(miri) { 12 } else { 120 };
+/// Separators of an inner node, at most.
+const SEPARATORS: usize = if cfg!(miri) { 12 } else { 80 };
+/// Keys that are looked for.
+const PROBES: usize = if cfg!(miri) { 4 } else { 20 };
+
 #[repr(align(16384))]
 struct Aligned(Page);
 
@@ -81,7 +90,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         2 => any::<usize>().prop_map(Op::Remove),
         1 => Just(Op::Compact),
     ];
-    prop::collection::vec(op, 0..120)
+    prop::collection::vec(op, 0..OPS)
 }
 
 /// Puts if there is room, as a tree would.
@@ -125,10 +134,10 @@ fn run(page: &mut Page, ops: Vec<Op>, allowed: impl Fn(&[u8]) -> bool) -> Model 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: CASES, ..ProptestConfig::default() })]
 
     #[test]
-    fn leaf_keeps_what_a_map_keeps(ops in ops(), probes in prop::collection::vec(hard_key(), 20)) {
+    fn leaf_keeps_what_a_map_keeps(ops in ops(), probes in prop::collection::vec(hard_key(), PROBES)) {
         let mut page = empty(0, &[], None);
         let model = run(&mut page, ops, |_| true);
         check(&page, &model);
@@ -210,9 +219,9 @@ proptest! {
 
     #[test]
     fn inner_nodes_route_as_a_map_does(
-        keys in prop::collection::btree_set(hard_key().prop_filter("not empty", |k| !k.is_empty()), 0..80),
+        keys in prop::collection::btree_set(hard_key().prop_filter("not empty", |k| !k.is_empty()), 0..SEPARATORS),
         order in any::<u64>(),
-        probes in prop::collection::vec(hard_key(), 20),
+        probes in prop::collection::vec(hard_key(), PROBES),
     ) {
         // Child 1 takes all; each separator splits a child and gives the right half a new id.
         let mut page = empty(1, &[], None);
