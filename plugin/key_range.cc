@@ -62,7 +62,8 @@ bool fits(const Field *field, longlong value, bool is_unsigned) {
 /* Whether the order of a key is the order in which the server compares the column with the
    constant, and the constant is a value that the column can have. */
 bool comparable(const Field *field, Item *constant, CHARSET_INFO *collation) {
-  if (!constant->const_item() || constant->with_subquery() || constant->is_expensive()) return false;
+  if (!constant->const_item() || constant->with_subquery() || constant->is_expensive())
+    return false;
   if (is_integer(field)) {
     if (constant->cmp_type() != INT_RESULT) return false;
     const longlong value = constant->val_int();
@@ -219,8 +220,7 @@ bool find_key_range(THD *thd, TABLE *table, Item *condition, KeyRange *range) {
   const Bounds *last = all.of(key.key_part[parts - 1].field);
   range->key = found;
   range->equal = last->equal;
-  range->unique =
-      last->equal && parts == key.user_defined_key_parts && (key.flags & HA_NOSAME);
+  range->unique = last->equal && parts == key.user_defined_key_parts && (key.flags & HA_NOSAME);
   const key_part_map all_parts = make_prev_keypart_map(parts);
   const key_part_map before = make_prev_keypart_map(parts - 1);
   if (last->low) {

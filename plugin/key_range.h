@@ -26,9 +26,9 @@ struct KeyRange {
   bool high_inclusive = true;
 };
 
-/* Finds the range that `condition` leaves of the one key that it is about. False where that can't be
-   told for sure from comparisons of columns with constants, or where there is a choice: that is for
-   the server's optimizer. The range decides the whole condition. */
+/* Finds the range that `condition` leaves of the one key that it is about. False where that can't
+   be told for sure from comparisons of columns with constants, or where there is a choice: that is
+   for the server's optimizer. The range decides the whole condition. */
 bool find_key_range(THD *thd, TABLE *table, Item *condition, KeyRange *range);
 
 }  // namespace peregrine

@@ -79,7 +79,7 @@ Columns columns_of(SELECT_LEX *select) {
   }
   if (!plain) return Columns::kExpressions;
   return plain == select->item_list.elements && ends < plain ? Columns::kAggregates
-                                                              : Columns::kOther;
+                                                             : Columns::kOther;
 }
 
 /* Whether rows found by the key must be fetched, and are so many that a scan of the table may be
@@ -127,8 +127,7 @@ select_handler *push_select(THD *thd, SELECT_LEX *select) {
   KeyRange range;
   if (!find_key_range(thd, table, condition, &range)) return nullptr;
   const bool aggregates = columns == Columns::kAggregates;
-  const bool limited =
-      !aggregates && select->master_unit()->lim.get_select_limit() != HA_POS_ERROR;
+  const bool limited = !aggregates && select->master_unit()->lim.get_select_limit() != HA_POS_ERROR;
   if (too_many(table, range, limited)) return nullptr;
   if (thd->lex->describe) explain(thd, table, range, aggregates);
   return new (std::nothrow) PushedSelect(thd, select, table, range, aggregates);

@@ -34,6 +34,8 @@ int RowHandler::check_condition(void *context) {
 Item *RowHandler::idx_cond_push(uint key, Item *condition) {
   /* Entries of the clustered key are the rows. */
   if (key == table->s->primary_key) return condition;
+  /* The condition, and the end of the range, are about what the entry says. */
+  if (!peregrine_key_gives_back(handle_, key)) return condition;
   pushed_idx_cond = condition;
   pushed_idx_cond_keyno = key;
   in_range_check_pushed_down = true;

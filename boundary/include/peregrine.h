@@ -481,11 +481,16 @@ void peregrine_handle_close(peregrine_handle *handle);
    Rows are not fetched where the key has the columns wanted. */
 int peregrine_use_key(peregrine_handle *handle, uint32_t key, uint32_t lock);
 
+/* Whether entries of the server's key `key` give back the values of all its columns: not those of
+   parts that are prefixes or descending, nor floating-point numbers. */
+int peregrine_key_gives_back(peregrine_handle *handle, uint32_t key);
+
 /* Decides from the columns of a key, written to the record of a target, what is done with an index
    entry: 0 its row is fetched, 1 it is passed over, 2 the scan ends, 3 the statement was killed. */
 typedef int (*peregrine_check)(void *context);
 
-/* Uses a condition for the searches that follow in the present key; `check` NULL takes it back.
+/* Uses a condition for the searches that follow in the present key, which gives its columns back;
+   `check` NULL takes it back.
    Rows are then fetched in any case, and only where the condition holds. */
 int peregrine_set_condition(peregrine_handle *handle, peregrine_check check, void *context,
                             peregrine_target target);

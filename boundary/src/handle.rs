@@ -141,6 +141,17 @@ impl Handle {
         Ok(())
     }
 
+    /// Whether entries of a key of the server's give back the values of all its columns.
+    pub fn key_gives_back(&self, key: u32) -> Outcome<bool> {
+        let layout = self.layout();
+        let key = layout.key(key)?;
+        Ok(key.parts.iter().all(|part| {
+            layout.columns[part.column]
+                .stored_as
+                .is_some_and(|stored| self.table.index_covers(key.index, stored))
+        }))
+    }
+
     /// Uses a condition of the server's for the searches that follow.
     ///
     /// # Safety

@@ -110,6 +110,21 @@ pub unsafe extern "C" fn peregrine_use_key(pointer: *mut Handle, key: u32, lock:
 /// See the header.
 ///
 /// # Safety
+/// `pointer` must be a handle of this thread.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_key_gives_back(pointer: *mut Handle, key: u32) -> i32 {
+    let mut gives_back = false;
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        gives_back = unsafe { handle(pointer)? }.key_gives_back(key)?;
+        Ok(true)
+    });
+    i32::from(gives_back)
+}
+
+/// See the header.
+///
+/// # Safety
 /// `pointer` must be a handle of this thread; the target must fit, and stay valid, like the
 /// context, until the condition is taken back.
 #[no_mangle]

@@ -1,7 +1,7 @@
 //! The measuring suite behind `peregrine bench`: a private server, workloads with their right
 //! answers, a closed-loop load generator, results, and the report.
 //!
-//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`strain`], [`corruption`], [`fuzz`]
+//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`pushdown`], [`strain`], [`corruption`], [`fuzz`]
 //! and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`workload`] → [`normal`] → [`server`] and
 //! [`target`] → [`error`] and [`dice`].
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@ pub mod error;
 pub mod fuzz;
 pub mod histories;
 pub mod normal;
+pub mod pushdown;
 pub mod report;
 pub mod results;
 pub mod runner;

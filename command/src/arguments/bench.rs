@@ -13,7 +13,9 @@ use super::strain::{
     CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
     LargeTransactionArguments, MemoryArguments, RecoveryTimeArguments,
 };
-use super::transactions::{BankArguments, BehaviourArguments, HistoriesArguments};
+use super::transactions::{
+    BankArguments, BehaviourArguments, HistoriesArguments, PushdownArguments,
+};
 use super::values::bytes;
 
 /// What the benchmark can do.
@@ -55,6 +57,9 @@ pub enum BenchAction {
     /// Moves money between accounts in two schemas while auditors sum all of it at REPEATABLE READ:
     /// every sum must be right, also when the server is killed again and again.
     Bank(BankArguments),
+    /// Asks generated SELECTs of InnoDB, and of Peregrine with the engine and with the server running
+    /// them: the answers must be the same. One line; exit status 1 when some differ.
+    Pushdown(PushdownArguments),
     /// One row updated by few and by many sessions, and a ring of sessions that wait for each other.
     Contention(ContentionArguments),
     /// A transaction many times larger than the cache commits and another rolls back, while other

@@ -5,7 +5,7 @@
 //! | `server.rs` | the private server |
 //! | `bench.rs` | the actions of `peregrine bench`, and what those with a server share |
 //! | `measuring.rs` | engines side by side |
-//! | `transactions.rs` | what sessions see of each other |
+//! | `transactions.rs` | what sessions see, of each other and of statements that the engine runs |
 //! | `durability.rs` | kills, loss of power, faults, damage, hostile input |
 //! | `strain.rs` | load, large transactions, pauses, the time of recovery |
 //! | `values.rs` | sizes, times, parameters |
@@ -34,7 +34,9 @@ pub use self::strain::{
     CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
     LargeTransactionArguments, MemoryArguments, RecoveryTimeArguments,
 };
-pub use self::transactions::{BankArguments, BehaviourArguments, HistoriesArguments};
+pub use self::transactions::{
+    BankArguments, BehaviourArguments, HistoriesArguments, PushdownArguments,
+};
 
 /// Peregrine: a private MariaDB with the engine in it, and the benchmark that compares engines.
 #[derive(Debug, Parser)]

@@ -99,3 +99,17 @@ pub struct BankArguments {
     #[command(flatten)]
     pub host: HostArguments,
 }
+
+/// Options of `peregrine bench pushdown`.
+#[derive(Debug, Args)]
+pub struct PushdownArguments {
+    /// Queries.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub queries: u64,
+    /// Seed of tables, queries and changes.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The server.
+    #[command(flatten)]
+    pub host: HostArguments,
+}

@@ -10,6 +10,7 @@ mod fuzz;
 mod histories;
 mod host;
 mod memory;
+mod pushdown;
 mod report;
 mod run;
 mod simulated;
@@ -33,6 +34,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Behaviour(arguments) => behaviour::run(arguments),
         BenchAction::Histories(arguments) => histories::run(arguments),
         BenchAction::Bank(arguments) => bank::run(arguments),
+        BenchAction::Pushdown(arguments) => pushdown::run(arguments),
         BenchAction::Contention(arguments) => strain::contention(arguments),
         BenchAction::LargeTransaction(arguments) => strain::large_transaction(arguments),
         BenchAction::HeldSnapshot(arguments) => strain::held_snapshot(arguments),

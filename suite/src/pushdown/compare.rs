@@ -1,0 +1,316 @@
+//! Asking the three of everything, and comparing what they say.
+
+use std::fmt;
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, Params, Row, Value};
+
+use super::queries::{self, Query};
+use super::tables;
+use crate::dice::Dice;
+use crate::error::{Result, StatementContext, SuiteError};
+use crate::runner::interrupt;
+use crate::target::hosted::{self, Hosted};
+use crate::target::Engine;
+
+/// Queries between two changes of the tables.
+const BETWEEN_CHANGES: u64 = 25;
+/// Differences after which nothing more is asked.
+const MOST_DIFFERENCES: usize = 10;
+/// One in so many queries must be run by the engine, or the comparison says nothing.
+const LEAST_SHARE: u64 = 5;
+
+/// How many queries, and which.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// Queries.
+    pub queries: u64,
+    /// Of tables, queries and changes.
+    pub seed: u64,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// Queries asked of all three.
+    pub queries: u64,
+    /// Of these, how many the engine ran itself.
+    pub pushed: u64,
+    /// Answers that were errors, the same one from all three.
+    pub errors: u64,
+    /// Rows of Peregrine's answers.
+    pub rows: u64,
+    seed: u64,
+    /// Queries with answers that differ.
+    pub different: Vec<String>,
+}
+
+impl Outcome {
+    /// Whether all answers were the same, and enough of the statements were run by the engine.
+    #[must_use]
+    pub fn held(&self) -> bool {
+        self.different.is_empty() && self.queries > 0 && self.pushed >= self.queries / LEAST_SHARE
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: pushdown: {} queries asked of InnoDB and of Peregrine, run by the engine ({} of them) and by the server, \
+             as text and prepared: {} rows, {} errors, {} answers differ; seed {}",
+            if self.held() { "held" } else { "NOT HELD" },
+            self.queries,
+            self.pushed,
+            self.rows,
+            self.errors,
+            self.different.len(),
+            self.seed
+        )
+    }
+}
+
+/// An answer: its rows in no order, or the number of an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Answer {
+    Rows(Vec<String>),
+    Error(u16),
+}
+
+fn text_of(row: Row) -> String {
+    let values: Vec<String> = row
+        .unwrap()
+        .iter()
+        .map(|value| match value {
+            Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            other => other.as_sql(true),
+        })
+        .collect();
+    values.join("\t")
+}
+
+fn answer(rows: std::result::Result<Vec<Row>, mysql::Error>, sql: &str) -> Result<Answer> {
+    match rows {
+        Ok(rows) => {
+            let mut rows: Vec<String> = rows.into_iter().map(text_of).collect();
+            rows.sort_unstable();
+            Ok(Answer::Rows(rows))
+        }
+        Err(mysql::Error::MySqlError(error)) => Ok(Answer::Error(error.code)),
+        Err(other) => Err(other).running(sql),
+    }
+}
+
+/// A constant as the client sends it.
+fn parameter(constant: &str) -> Value {
+    if constant == "NULL" {
+        return Value::NULL;
+    }
+    if let Ok(number) = constant.parse::<i64>() {
+        return Value::Int(number);
+    }
+    if let Ok(number) = constant.parse::<u64>() {
+        return Value::UInt(number);
+    }
+    Value::Bytes(constant.trim_matches('\'').as_bytes().to_vec())
+}
+
+/// One engine's connection.
+struct Side {
+    connection: Conn,
+}
+
+impl Side {
+    fn new(server: &Hosted, engine: Engine, filling: &[String]) -> Result<Self> {
+        let schema = format!("pushdown_{}", engine.name());
+        let mut connection = server.connect(None)?;
+        hosted::run_all(
+            &mut connection,
+            &[format!("CREATE DATABASE {schema}"), format!("USE {schema}")],
+        )?;
+        hosted::run_all(&mut connection, &tables::definitions(engine.sql_name()))?;
+        let mut side = Side { connection };
+        for statement in filling {
+            side.change(statement)?;
+        }
+        Ok(side)
+    }
+
+    /// Runs a statement whose rows, if any, are of no interest.
+    fn change(&mut self, statement: &str) -> Result<()> {
+        self.connection.query_drop(statement).running(statement)
+    }
+
+    fn text(&mut self, sql: &str) -> Result<Answer> {
+        let rows = self.connection.query(sql);
+        answer(rows, sql)
+    }
+
+    fn prepared(&mut self, sql: &str, constants: &[String]) -> Result<Answer> {
+        let constants: Vec<Value> = constants.iter().map(|c| parameter(c)).collect();
+        let parameters = if constants.is_empty() {
+            Params::Empty
+        } else {
+            Params::Positional(constants)
+        };
+        let rows = self.connection.exec(sql, parameters);
+        answer(rows, sql)
+    }
+
+    fn is_pushed(&mut self, sql: &str) -> Result<bool> {
+        let explain = format!("EXPLAIN {sql}");
+        let plan: Vec<Row> = match self.connection.query(&explain) {
+            Err(mysql::Error::MySqlError(_)) => return Ok(false),
+            plan => plan.running(&explain)?,
+        };
+        Ok(plan
+            .first()
+            .and_then(|row| row.get::<String, _>("select_type"))
+            .is_some_and(|how| how == "PUSHED SELECT"))
+    }
+}
+
+/// Whether two answers to a query are as good as each other.
+fn agree(query: &Query, one: &Answer, other: &Answer, all: Option<&Answer>) -> bool {
+    match (&query.whole, one, other, all) {
+        (Some(_), Answer::Rows(one), Answer::Rows(other), Some(Answer::Rows(all))) => {
+            let among = |rows: &[String]| {
+                // Both are sorted.
+                let mut all = all.iter();
+                rows.iter().all(|row| all.any(|other| other == row))
+            };
+            one.len() == other.len() && among(one) && among(other)
+        }
+        _ => one == other,
+    }
+}
+
+/// Runs the comparison on a server that has just been started.
+///
+/// # Errors
+/// When the server refuses tables or changes; [`SuiteError::Interrupted`].
+pub fn run(request: &Request, server: &Hosted, mut told: impl FnMut(&str)) -> Result<Outcome> {
+    interrupt::flag();
+    let mut dice = Dice::new(request.seed, 0);
+    let filling = tables::filling(&mut dice);
+    let mut innodb = Side::new(server, Engine::InnoDb, &filling)?;
+    let mut peregrine = Side::new(server, Engine::Peregrine, &filling)?;
+    let mut outcome = Outcome {
+        seed: request.seed,
+        ..Outcome::default()
+    };
+    let mut within = false;
+    while outcome.queries < request.queries && outcome.different.len() < MOST_DIFFERENCES {
+        if interrupt::requested() {
+            return Err(SuiteError::Interrupted);
+        }
+        if outcome.queries % BETWEEN_CHANGES == 0 {
+            // Every other batch reads what its own transaction has changed and not committed.
+            let mut statements = vec![if within { "ROLLBACK" } else { "COMMIT" }.to_owned()];
+            within = dice.below(2) == 0;
+            if within {
+                statements.push("BEGIN".to_owned());
+            }
+            statements.extend((0..3).map(|_| tables::change(&mut dice)));
+            for statement in &statements {
+                innodb.change(statement)?;
+                peregrine.change(statement)?;
+            }
+        }
+        if outcome.queries % 1_000 == 0 {
+            told(&format!(
+                "{} of {} queries",
+                outcome.queries, request.queries
+            ));
+        }
+        let query = queries::query(&mut dice);
+        ask(&query, &mut innodb, &mut peregrine, &mut outcome)?;
+        outcome.queries += 1;
+    }
+    Ok(outcome)
+}
+
+fn ask(
+    query: &Query,
+    innodb: &mut Side,
+    peregrine: &mut Side,
+    outcome: &mut Outcome,
+) -> Result<()> {
+    let (sql, constants) = &query.prepared;
+    let wanted = innodb.text(&query.text)?;
+    let wanted_prepared = innodb.prepared(sql, constants)?;
+    let (mut all, mut all_prepared) = (None, None);
+    if let Some(whole) = &query.whole {
+        all = Some(innodb.text(whole)?);
+        all_prepared = Some(innodb.prepared(whole, &[])?);
+    }
+    outcome.pushed += u64::from(peregrine.is_pushed(&query.text)?);
+    match &wanted {
+        Answer::Rows(rows) => outcome.rows += rows.len() as u64,
+        Answer::Error(_) => outcome.errors += 1,
+    }
+    for pushdown in ["ON", "OFF"] {
+        peregrine.change(&format!("SET peregrine_pushdown = {pushdown}"))?;
+        let text = peregrine.text(&query.text)?;
+        let prepared = peregrine.prepared(sql, constants)?;
+        for (how, got, wanted, all) in [
+            ("text", text, &wanted, &all),
+            ("prepared", prepared, &wanted_prepared, &all_prepared),
+        ] {
+            if !agree(query, &got, wanted, all.as_ref()) {
+                outcome.different.push(format!(
+                    "{} ({how}, pushdown {pushdown}): Peregrine {}, InnoDB {}",
+                    query.text,
+                    brief(&got),
+                    brief(wanted)
+                ));
+            }
+        }
+    }
+    peregrine.change("SET peregrine_pushdown = DEFAULT")
+}
+
+fn brief(answer: &Answer) -> String {
+    match answer {
+        Answer::Error(number) => format!("error {number}"),
+        Answer::Rows(rows) => {
+            let some: Vec<&str> = rows.iter().take(3).map(String::as_str).collect();
+            format!("{} rows: {}", rows.len(), some.join("; "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(rows: &[&str]) -> Answer {
+        Answer::Rows(rows.iter().map(|row| (*row).to_owned()).collect())
+    }
+
+    #[test]
+    fn a_limited_answer_may_be_any_rows_but_no_others() {
+        let limited = Query {
+            text: String::new(),
+            prepared: (String::new(), Vec::new()),
+            whole: Some(String::new()),
+        };
+        let all = rows(&["a", "b", "b", "c"]);
+        let agrees = |one: &Answer, other: &Answer| agree(&limited, one, other, Some(&all));
+        assert!(agrees(&rows(&["a", "b"]), &rows(&["b", "c"])));
+        assert!(agrees(&rows(&["b", "b"]), &rows(&["b", "c"])));
+        assert!(!agrees(&rows(&["a", "a"]), &rows(&["b", "c"])));
+        assert!(!agrees(&rows(&["a", "d"]), &rows(&["b", "c"])));
+        assert!(!agrees(&rows(&["a"]), &rows(&["b", "c"])));
+    }
+
+    #[test]
+    fn a_test_that_pushes_little_does_not_hold() {
+        let outcome = Outcome {
+            queries: 100,
+            pushed: 3,
+            ..Outcome::default()
+        };
+        assert!(!outcome.held());
+    }
+}

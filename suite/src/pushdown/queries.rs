@@ -1,0 +1,222 @@
+//! Generated SELECTs of one table.
+
+use super::tables::{self, Column, Kind, COLUMNS, TABLES};
+use crate::dice::Dice;
+
+/// A statement, and how its answers are compared.
+#[derive(Debug, Clone)]
+pub struct Query {
+    /// As SQL, with its constants in place.
+    pub text: String,
+    /// As SQL with `?` for its constants, and these.
+    pub prepared: (String, Vec<String>),
+    /// The statement without its LIMIT, where that leaves a choice: the answer is as long as any other,
+    /// and its rows are among the rows of this.
+    pub whole: Option<String>,
+}
+
+fn any_column(dice: &mut Dice) -> Column {
+    COLUMNS[dice.below(COLUMNS.len() as u32) as usize]
+}
+
+/// A constant to compare a column with: mostly of its own kind.
+fn constant(dice: &mut Dice, column: Column) -> String {
+    match dice.below(24) {
+        0 => "NULL".to_owned(),
+        1 => "-1".to_owned(),
+        2 => "99999999999".to_owned(),
+        3 => "18446744073709551615".to_owned(),
+        4 => "'7'".to_owned(),
+        5 => "3.5".to_owned(),
+        6 => "'a word that is longer than any column'".to_owned(),
+        _ => tables::value(dice, column.kind),
+    }
+}
+
+/// The columns in front of a key, for conditions that a key can serve.
+fn columns_of_a_key(dice: &mut Dice, keys: &str) -> Vec<Column> {
+    let lists: Vec<&str> = keys
+        .split('(')
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .filter(|list| !list.chars().all(|c| c.is_ascii_digit()))
+        .collect();
+    let list = lists[dice.below(lists.len() as u32) as usize];
+    let columns: Vec<Column> = list
+        .split(", ")
+        .filter_map(|name| {
+            let name = name.split([' ', '(']).next()?;
+            COLUMNS.iter().copied().find(|column| column.name == name)
+        })
+        .collect();
+    let used = 1 + dice.below(columns.len().max(1) as u32) as usize;
+    columns.into_iter().take(used).collect()
+}
+
+/// A condition on one column: SQL with `?`, and the constants.
+fn comparison(dice: &mut Dice, column: Column, equal: bool) -> (String, Vec<String>) {
+    let name = column.name;
+    let value = |dice: &mut Dice| constant(dice, column);
+    let operator = ["<", "<=", ">", ">=", "=", "<>", "<=>"][dice.below(7) as usize];
+    match dice.below(if equal { 3 } else { 12 }) {
+        0..=2 => (format!("{name} = ?"), vec![value(dice)]),
+        3..=5 => {
+            let (low, high) = (value(dice), value(dice));
+            (format!("{name} BETWEEN ? AND ?"), vec![low, high])
+        }
+        6 | 7 => (format!("{name} {operator} ?"), vec![value(dice)]),
+        8 => (format!("? {operator} {name}"), vec![value(dice)]),
+        9 => {
+            let (low, high) = (value(dice), value(dice));
+            (format!("{name} >= ? AND {name} < ?"), vec![low, high])
+        }
+        10 => (format!("{name} IN (?, ?)"), vec![value(dice), value(dice)]),
+        _ => (
+            format!("{name} IS {}NULL", ["", "NOT "][dice.below(2) as usize]),
+            Vec::new(),
+        ),
+    }
+}
+
+fn condition(dice: &mut Dice, keys: &str) -> (String, Vec<String>) {
+    let mut parts = Vec::new();
+    let mut constants = Vec::new();
+    let columns = columns_of_a_key(dice, keys);
+    let last = columns.len().saturating_sub(1);
+    for (n, column) in columns.into_iter().enumerate() {
+        let (part, values) = comparison(dice, column, n < last);
+        parts.push(part);
+        constants.extend(values);
+    }
+    if dice.below(5) == 0 {
+        let column = any_column(dice);
+        let (part, values) = comparison(dice, column, false);
+        parts.push(part);
+        constants.extend(values);
+    }
+    let joint = if dice.below(20) == 0 { " OR " } else { " AND " };
+    (parts.join(joint), constants)
+}
+
+fn aggregate(dice: &mut Dice) -> String {
+    let column = any_column(dice);
+    let name = column.name;
+    let adds = matches!(
+        column.kind,
+        Kind::Integer(..) | Kind::Huge | Kind::Decimal | Kind::Double
+    );
+    match dice.below(if adds { 7 } else { 4 }) {
+        0 => "COUNT(*)".to_owned(),
+        1 => format!("COUNT({name})"),
+        // Which of equal words is the least depends on the order.
+        2 if column.kind != Kind::Word => format!("MIN({name})"),
+        3 if column.kind != Kind::Word => format!("MAX({name})"),
+        4 | 5 => format!("SUM({name})"),
+        6 => format!("AVG({name})"),
+        _ => format!("COUNT({name})"),
+    }
+}
+
+fn expression(dice: &mut Dice) -> String {
+    let name = any_column(dice).name;
+    match dice.below(10) {
+        0 => format!("CONCAT({name}, '!')"),
+        1 => "id + a".to_owned(),
+        2 => format!("{name} IS NULL"),
+        3 => "'constant'".to_owned(),
+        _ => name.to_owned(),
+    }
+}
+
+fn put(sql: &str, constants: &[String]) -> String {
+    let mut text = String::new();
+    let mut values = constants.iter();
+    for part in sql.split_inclusive('?') {
+        match part.strip_suffix('?') {
+            Some(before) => {
+                text.push_str(before);
+                text.push_str(values.next().map_or("?", String::as_str));
+            }
+            None => text.push_str(part),
+        }
+    }
+    text
+}
+
+/// Some query.
+#[must_use]
+pub fn query(dice: &mut Dice) -> Query {
+    let (table, keys) = TABLES[dice.below(TABLES.len() as u32) as usize];
+    let aggregates = dice.below(2) == 0;
+    let items: Vec<String> = (0..1 + dice.below(4))
+        .map(|_| {
+            if aggregates {
+                aggregate(dice)
+            } else {
+                expression(dice)
+            }
+        })
+        .collect();
+    let mut sql = format!("SELECT {} FROM {table}", items.join(", "));
+    let mut constants = Vec::new();
+    if dice.below(15) != 0 {
+        let (condition, values) = condition(dice, keys);
+        sql = format!("{sql} WHERE {condition}");
+        constants = values;
+    }
+    let mut whole = None;
+    let mut limited = sql.clone();
+    match dice.below(10) {
+        0 if !aggregates => {
+            whole = Some(put(&sql, &constants));
+            limited = format!("{sql} LIMIT {}", dice.below(20));
+        }
+        1 if !aggregates => {
+            whole = Some(put(&sql, &constants));
+            limited = format!("{sql} LIMIT {}, {}", dice.below(10), dice.below(20));
+        }
+        2 => limited = format!("{sql} LIMIT 100000"),
+        _ => {}
+    }
+    Query {
+        text: put(&limited, &constants),
+        prepared: (limited, constants),
+        whole,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_stand_where_they_belong() {
+        assert_eq!(
+            put("a = ? AND ? < b", &["1".into(), "'x'".into()]),
+            "a = 1 AND 'x' < b"
+        );
+    }
+
+    #[test]
+    fn conditions_begin_with_columns_of_a_key() {
+        let mut dice = Dice::new(1, 1);
+        for _ in 0..1_000 {
+            for (_, keys) in TABLES {
+                let columns = columns_of_a_key(&mut dice, keys);
+                assert!(!columns.is_empty(), "{keys}");
+                let front = format!("({}", columns[0].name);
+                assert!(keys.contains(&front), "{front} in {keys}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_seed_asks_the_same() {
+        let ask = |seed| -> Vec<String> {
+            let mut dice = Dice::new(seed, 0);
+            (0..50).map(|_| query(&mut dice).text).collect()
+        };
+        assert_eq!(ask(3), ask(3));
+        assert_ne!(ask(3), ask(4));
+    }
+}
