@@ -21,7 +21,7 @@ fn any_column(dice: &mut Dice) -> Column {
 
 /// A constant to compare a column with: mostly of its own kind.
 fn constant(dice: &mut Dice, column: Column) -> String {
-    match dice.below(24) {
+    match dice.below(70) {
         0 => "NULL".to_owned(),
         1 => "-1".to_owned(),
         2 => "99999999999".to_owned(),
@@ -58,19 +58,19 @@ fn comparison(dice: &mut Dice, column: Column, equal: bool) -> (String, Vec<Stri
     let name = column.name;
     let value = |dice: &mut Dice| constant(dice, column);
     let operator = ["<", "<=", ">", ">=", "=", "<>", "<=>"][dice.below(7) as usize];
-    match dice.below(if equal { 3 } else { 12 }) {
+    match dice.below(if equal { 3 } else { 14 }) {
         0..=2 => (format!("{name} = ?"), vec![value(dice)]),
-        3..=5 => {
+        3..=7 => {
             let (low, high) = (value(dice), value(dice));
             (format!("{name} BETWEEN ? AND ?"), vec![low, high])
         }
-        6 | 7 => (format!("{name} {operator} ?"), vec![value(dice)]),
-        8 => (format!("? {operator} {name}"), vec![value(dice)]),
-        9 => {
+        8 | 9 => (format!("{name} {operator} ?"), vec![value(dice)]),
+        10 => (format!("? {operator} {name}"), vec![value(dice)]),
+        11 => {
             let (low, high) = (value(dice), value(dice));
             (format!("{name} >= ? AND {name} < ?"), vec![low, high])
         }
-        10 => (format!("{name} IN (?, ?)"), vec![value(dice), value(dice)]),
+        12 => (format!("{name} IN (?, ?)"), vec![value(dice), value(dice)]),
         _ => (
             format!("{name} IS {}NULL", ["", "NOT "][dice.below(2) as usize]),
             Vec::new(),
@@ -88,7 +88,7 @@ fn condition(dice: &mut Dice, keys: &str) -> (String, Vec<String>) {
         parts.push(part);
         constants.extend(values);
     }
-    if dice.below(5) == 0 {
+    if dice.below(8) == 0 {
         let column = any_column(dice);
         let (part, values) = comparison(dice, column, false);
         parts.push(part);
