@@ -35,19 +35,6 @@ struct Comparisons {
   }
 };
 
-bool is_integer(const Field *field) {
-  switch (field->type()) {
-    case MYSQL_TYPE_TINY:
-    case MYSQL_TYPE_SHORT:
-    case MYSQL_TYPE_INT24:
-    case MYSQL_TYPE_LONG:
-    case MYSQL_TYPE_LONGLONG:
-      return true;
-    default:
-      return false;
-  }
-}
-
 /* Integers of a column lie within these. */
 bool fits(const Field *field, longlong value, bool is_unsigned) {
   const uint bits = field->pack_length() * 8;
@@ -201,6 +188,19 @@ const uchar *image_of(THD *thd, TABLE *table, const KEY &key, uint parts, Compar
 }
 
 }  // namespace
+
+bool is_integer(const Field *field) {
+  switch (field->type()) {
+    case MYSQL_TYPE_TINY:
+    case MYSQL_TYPE_SHORT:
+    case MYSQL_TYPE_INT24:
+    case MYSQL_TYPE_LONG:
+    case MYSQL_TYPE_LONGLONG:
+      return true;
+    default:
+      return false;
+  }
+}
 
 bool find_key_range(THD *thd, TABLE *table, Item *condition, KeyRange *range) {
   Comparisons all;

@@ -85,7 +85,7 @@ Columns columns_of(SELECT_LEX *select) {
 /* Whether rows found by the key must be fetched, and are so many that a scan of the table may be
    the better plan. */
 bool too_many(TABLE *table, const KeyRange &range, bool limited) {
-  if (range.unique || limited || range.key == table->s->primary_key ||
+  if (range.unique || limited || range.key == MAX_KEY || range.key == table->s->primary_key ||
       table->covering_keys.is_set(range.key))
     return false;
   const auto part = [](const uchar *image, key_part_map parts, ha_rkey_function flag) {
@@ -108,10 +108,16 @@ bool too_many(TABLE *table, const KeyRange &range, bool limited) {
 }
 
 /* EXPLAIN says no more than PUSHED SELECT of what the server does not run. */
-void explain(THD *thd, const TABLE *table, const KeyRange &range, bool aggregates) {
-  push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_YES, "Peregrine: %s of key `%s`%s",
-                      range.unique ? "one row" : "a range", table->key_info[range.key].name.str,
-                      aggregates ? ", aggregated" : "");
+void explain(THD *thd, const TABLE *table, const KeyRange &range, bool aggregates, bool inside) {
+  const char *how = inside ? ", aggregated in pages" : aggregates ? ", aggregated row by row" : "";
+  if (range.key == MAX_KEY)
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_YES, "Peregrine: all rows%s", how);
+  else
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_YES, "Peregrine: %s of key `%s`%s",
+                        range.unique              ? "one row"
+                        : range.low || range.high ? "a range"
+                                                  : "all",
+                        table->key_info[range.key].name.str, how);
 }
 
 }  // namespace
@@ -120,17 +126,27 @@ select_handler *push_select(THD *thd, SELECT_LEX *select) {
   if (!pushes_down(thd)) return nullptr;
   TABLE *table = only_table(thd, select);
   if (!table || !readable(table)) return nullptr;
-  Item *condition = select->join->conds;
-  if (!condition || condition->with_subquery()) return nullptr;
   const Columns columns = columns_of(select);
   if (columns == Columns::kOther) return nullptr;
-  KeyRange range;
-  if (!find_key_range(thd, table, condition, &range)) return nullptr;
   const bool aggregates = columns == Columns::kAggregates;
+  KeyRange range;
+  if (Item *condition = select->join->conds) {
+    if (condition->with_subquery() || !find_key_range(thd, table, condition, &range))
+      return nullptr;
+  } else if (!aggregates) {
+    return nullptr;
+  } else if (!table->covering_keys.is_clear_all()) {
+    range.key = find_shortest_key(table, &table->covering_keys);
+  }
+  Aggregates inside;
+  if (aggregates &&
+      !inside.find(select->item_list, static_cast<RowHandler *>(table->file), range) &&
+      !select->join->conds)
+    return nullptr;
   const bool limited = !aggregates && select->master_unit()->lim.get_select_limit() != HA_POS_ERROR;
   if (too_many(table, range, limited)) return nullptr;
-  if (thd->lex->describe) explain(thd, table, range, aggregates);
-  return new (std::nothrow) PushedSelect(thd, select, table, range, aggregates);
+  if (thd->lex->describe) explain(thd, table, range, aggregates, !inside.empty());
+  return new (std::nothrow) PushedSelect(thd, select, table, range, aggregates, inside);
 }
 
 }  // namespace peregrine

@@ -5,11 +5,12 @@
 namespace peregrine {
 
 PushedSelect::PushedSelect(THD *thd, SELECT_LEX *select, TABLE *table, const KeyRange &range,
-                           bool aggregates)
+                           bool aggregates, const Aggregates &inside)
     : select_handler(thd, hton),
       handler_(static_cast<RowHandler *>(table->file)),
       range_(range),
-      aggregates_(aggregates) {
+      aggregates_(aggregates),
+      inside_(inside) {
   this->select = select;
   const Select_limit_counters &limit = select->master_unit()->lim;
   offset_ = limit.get_offset_limit();
@@ -55,6 +56,7 @@ int PushedSelect::skip(ha_rows rows) {
 }
 
 int PushedSelect::aggregate() {
+  if (!inside_.empty()) return inside_.run(select->item_list, handler_, range_);
   int error;
   while (!(error = read())) {
     List_iterator_fast<Item> each(select->item_list);

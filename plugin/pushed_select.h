@@ -5,6 +5,7 @@
 #ifndef PEREGRINE_PUSHED_SELECT_H
 #define PEREGRINE_PUSHED_SELECT_H
 
+#include "aggregates.h"
 #include "key_range.h"
 #include "row_handler.h"
 
@@ -18,8 +19,10 @@ namespace peregrine {
    read the row from the table's record, and its aggregates are the server's own. */
 class PushedSelect final : public select_handler {
  public:
-  /* `aggregates`: the select list is aggregate functions of columns, and nothing else. */
-  PushedSelect(THD *thd, SELECT_LEX *select, TABLE *table, const KeyRange &range, bool aggregates);
+  /* `aggregates`: the select list is aggregate functions of columns, and nothing else; `inside`,
+     where not empty: they are worked out without a row given. */
+  PushedSelect(THD *thd, SELECT_LEX *select, TABLE *table, const KeyRange &range, bool aggregates,
+               const Aggregates &inside);
 
   bool prepare() override;
 
@@ -37,6 +40,7 @@ class PushedSelect final : public select_handler {
   RowHandler *handler_;
   const KeyRange range_;
   const bool aggregates_;
+  const Aggregates inside_;
   bool begun_ = false;
   ha_rows offset_;
   ha_rows rows_left_;

@@ -18,6 +18,13 @@ class TableShare : public Handler_share {
   peregrine_table *table = nullptr;
 };
 
+/* What COUNT or SUM came to: high * 2^64 + low, of so many values. */
+struct AggregateNumber {
+  int64_t high;
+  uint64_t low;
+  uint64_t values;
+};
+
 class RowHandler final : public handler {
  public:
   RowHandler(handlerton *hton, TABLE_SHARE *share);
@@ -83,6 +90,10 @@ class RowHandler final : public handler {
   int first_of_range(const KeyRange &range);
   int next_of_range(const KeyRange &range);
   void end_of_range();
+  bool can_aggregate(const KeyRange &range, const peregrine_aggregate *wanted, uint count);
+  int aggregate_range(const KeyRange &range, const peregrine_aggregate *wanted, uint count);
+  int aggregate_number(uint n, AggregateNumber *out);
+  int aggregate_value(uint n);
 
   /* Changing: write.cc. */
   int write_row(const uchar *record) override;
@@ -115,6 +126,7 @@ class RowHandler final : public handler {
   int check_decided(THD *thd);
   int use_key(uint key);
   int use_condition();
+  int use_range(const KeyRange &range);
   static int check_condition(void *handler);
   int search(uchar *record, const uchar *key, key_part_map parts, peregrine_seek seek, int end);
   int finish(int code, int end);

@@ -481,8 +481,9 @@ void peregrine_handle_close(peregrine_handle *handle);
    Rows are not fetched where the key has the columns wanted. */
 int peregrine_use_key(peregrine_handle *handle, uint32_t key, uint32_t lock);
 
-/* Whether entries of the server's key `key` give back the values of all its columns: not those of
-   parts that are prefixes or descending, nor floating-point numbers. */
+/* Whether entries of the server's key `key` give back the values of all its columns and of those of
+   the primary key: not those of parts that are prefixes or descending, nor floating-point numbers,
+   nor words of the primary key, of which an entry has the sort key. */
 int peregrine_key_gives_back(peregrine_handle *handle, uint32_t key);
 
 /* Decides from the columns of a key, written to the record of a target, what is done with an index

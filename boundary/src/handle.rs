@@ -141,11 +141,17 @@ impl Handle {
         Ok(())
     }
 
-    /// Whether entries of a key of the server's give back the values of all its columns.
+    /// Whether entries of a key of the server's give back the values of all its columns, and of those
+    /// of the clustered key.
     pub fn key_gives_back(&self, key: u32) -> Outcome<bool> {
         let layout = self.layout();
         let key = layout.key(key)?;
-        Ok(key.parts.iter().all(|part| {
+        let clustered = layout.keys.iter().find(|key| key.index == 0);
+        let mut parts = key
+            .parts
+            .iter()
+            .chain(clustered.into_iter().flat_map(|key| &key.parts));
+        Ok(parts.all(|part| {
             layout.columns[part.column]
                 .stored_as
                 .is_some_and(|stored| self.table.index_covers(key.index, stored))

@@ -240,9 +240,9 @@ fn ask(
     let wanted = innodb.text(&query.text)?;
     let wanted_prepared = innodb.prepared(sql, constants)?;
     let (mut all, mut all_prepared) = (None, None);
-    if let Some(whole) = &query.whole {
-        all = Some(innodb.text(whole)?);
-        all_prepared = Some(innodb.prepared(whole, &[])?);
+    if let Some((text, sql)) = &query.whole {
+        all = Some(innodb.text(text)?);
+        all_prepared = Some(innodb.prepared(sql, constants)?);
     }
     outcome.pushed += u64::from(peregrine.is_pushed(&query.text)?);
     match &wanted {
@@ -293,7 +293,7 @@ mod tests {
         let limited = Query {
             text: String::new(),
             prepared: (String::new(), Vec::new()),
-            whole: Some(String::new()),
+            whole: Some((String::new(), String::new())),
         };
         let all = rows(&["a", "b", "b", "c"]);
         let agrees = |one: &Answer, other: &Answer| agree(&limited, one, other, Some(&all));

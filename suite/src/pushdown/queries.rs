@@ -10,9 +10,9 @@ pub struct Query {
     pub text: String,
     /// As SQL with `?` for its constants, and these.
     pub prepared: (String, Vec<String>),
-    /// The statement without its LIMIT, where that leaves a choice: the answer is as long as any other,
-    /// and its rows are among the rows of this.
-    pub whole: Option<String>,
+    /// Both without LIMIT, where that leaves a choice: the answer is as long as any other, and its rows
+    /// are among the rows of these.
+    pub whole: Option<(String, String)>,
 }
 
 fn any_column(dice: &mut Dice) -> Column {
@@ -168,11 +168,11 @@ pub fn query(dice: &mut Dice) -> Query {
     let mut limited = sql.clone();
     match dice.below(10) {
         0 if !aggregates => {
-            whole = Some(put(&sql, &constants));
+            whole = Some((put(&sql, &constants), sql.clone()));
             limited = format!("{sql} LIMIT {}", dice.below(20));
         }
         1 if !aggregates => {
-            whole = Some(put(&sql, &constants));
+            whole = Some((put(&sql, &constants), sql.clone()));
             limited = format!("{sql} LIMIT {}, {}", dice.below(10), dice.below(20));
         }
         2 => limited = format!("{sql} LIMIT 100000"),

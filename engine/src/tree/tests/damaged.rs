@@ -2,8 +2,8 @@
 
 use super::{put, Bench};
 use crate::error::Error;
-use crate::page::ExclusiveGuard;
-use crate::tree::{LeafImage, Position};
+use crate::page::{Change, ExclusiveGuard};
+use crate::tree::{LeafImage, Position, Tree};
 
 /// More leaves than the tree has.
 const LONG: usize = 100;
@@ -51,4 +51,44 @@ fn a_walk_over_a_tree_that_leads_back_ends_with_an_error() {
     }
     // The first leaf in its own place.
     assert!(walk(0, true).is_ok());
+}
+
+fn try_put(tree: &Tree, key: u32, len: usize) -> Result<(), Error> {
+    tree.modify(&key.to_be_bytes(), len, 0, |_, new| {
+        new.resize(len, 7);
+        (Change::Put, ())
+    })
+}
+
+#[test]
+fn a_key_goes_into_no_leaf_that_does_not_hold_it() {
+    let bench = Bench::new(64);
+    let tree = bench.tree(16);
+    for n in 0..100u32 {
+        put(&tree, &n.to_be_bytes(), &[7; 1000]);
+    }
+    let mut root = ExclusiveGuard::lock(&tree.core, tree.root_frame);
+    let (first, second) = (root.node().child(0), root.node().child(1));
+    root.node_mut().set_child(0, second);
+    drop(root);
+    let written = try_put(&tree, 0, 10);
+    assert!(matches!(written, Err(Error::Corrupt { .. })));
+    let mut root = ExclusiveGuard::lock(&tree.core, tree.root_frame);
+    root.node_mut().set_child(0, first);
+}
+
+#[test]
+fn a_leaf_whose_keys_are_out_of_order_is_not_split() {
+    let bench = Bench::new(64);
+    let tree = bench.tree(16);
+    for n in 1000..1010u32 {
+        put(&tree, &n.to_be_bytes(), &[7; 100]);
+    }
+    let mut root = ExclusiveGuard::lock(&tree.core, tree.root_frame);
+    root.node_mut().insert(5, b"z", &[8; 100]);
+    drop(root);
+    let written = (1010..1200u32)
+        .map(|n| try_put(&tree, n, 100))
+        .find(Result::is_err);
+    assert!(matches!(written, Some(Err(Error::Corrupt { .. }))));
 }

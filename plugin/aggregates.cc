@@ -1,0 +1,116 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+#include "aggregates.h"
+
+namespace peregrine {
+namespace {
+
+/* Whether the least value as stored is the least one to the server: not so of ENUM, whose names
+   count. */
+bool is_ordered(const Field *field) {
+  switch (field->real_type()) {
+    case MYSQL_TYPE_NEWDATE:
+    case MYSQL_TYPE_DATETIME2:
+    case MYSQL_TYPE_TIMESTAMP2:
+    case MYSQL_TYPE_TIME2:
+      return true;
+    default:
+      return is_integer(field);
+  }
+}
+
+/* How the engine works an aggregate function out; false where it can't. */
+bool translate(Item *item, peregrine_aggregate *out) {
+  auto *sum = static_cast<Item_sum *>(item);
+  Item *argument = sum->get_arg(0);
+  const Item_sum::Sumfunctype function = sum->sum_func();
+  if (argument->type() != Item::FIELD_ITEM) {
+    *out = {PEREGRINE_AGGREGATE_ROWS, 0};
+    return function == Item_sum::COUNT_FUNC && argument->basic_const_item() && !argument->is_null();
+  }
+  const Field *field = static_cast<Item_field *>(argument)->field;
+  out->column = field->field_index;
+  switch (function) {
+    case Item_sum::COUNT_FUNC:
+      out->kind = PEREGRINE_AGGREGATE_COUNT;
+      return true;
+    case Item_sum::SUM_FUNC:
+    case Item_sum::AVG_FUNC:
+      out->kind = PEREGRINE_AGGREGATE_SUM;
+      return is_integer(field) && sum->result_type() == DECIMAL_RESULT;
+    case Item_sum::MIN_FUNC:
+      out->kind = PEREGRINE_AGGREGATE_MIN;
+      return is_ordered(field);
+    case Item_sum::MAX_FUNC:
+      out->kind = PEREGRINE_AGGREGATE_MAX;
+      return is_ordered(field);
+    default:
+      return false;
+  }
+}
+
+/* high * 2^64 + low */
+void make_decimal(longlong high, ulonglong low, my_decimal *out) {
+  constexpr uint kMask = E_DEC_FATAL_ERROR;
+  my_decimal upper, almost, one, unit, product, lower;
+  int2my_decimal(kMask, high, false, &upper);
+  int2my_decimal(kMask, static_cast<longlong>(ULONGLONG_MAX), true, &almost);
+  int2my_decimal(kMask, 1, true, &one);
+  my_decimal_add(kMask, &unit, &almost, &one);
+  my_decimal_mul(kMask, &product, &upper, &unit);
+  int2my_decimal(kMask, static_cast<longlong>(low), true, &lower);
+  my_decimal_add(kMask, out, &product, &lower);
+}
+
+int add_sum(Item_sum *item, const AggregateNumber &number) {
+  if (number.values == 0) return 0; /* NULL, as it begins */
+  my_decimal total;
+  if (number.high == 0)
+    int2my_decimal(E_DEC_FATAL_ERROR, static_cast<longlong>(number.low), true, &total);
+  else
+    make_decimal(number.high, number.low, &total);
+  static_cast<Item_sum_sum *>(item)->direct_add(&total);
+  if (item->aggregator_add()) return HA_ERR_GENERIC;
+  if (item->sum_func() == Item_sum::AVG_FUNC)
+    static_cast<Item_sum_avg *>(item)->count = number.values;
+  return 0;
+}
+
+}  // namespace
+
+bool Aggregates::find(List<Item> &list, RowHandler *handler, const KeyRange &range) {
+  uint n = 0;
+  List_iterator_fast<Item> each(list);
+  while (Item *item = each++)
+    if (n == kMost || !translate(item, &wanted_[n++])) return false;
+  if (!handler->can_aggregate(range, wanted_, n)) return false;
+  count_ = n;
+  return true;
+}
+
+int Aggregates::run(List<Item> &list, RowHandler *handler, const KeyRange &range) const {
+  if (int error = handler->aggregate_range(range, wanted_, count_)) return error;
+  uint n = 0;
+  List_iterator_fast<Item> each(list);
+  for (Item *item = each++; item; item = each++, n++) {
+    auto *sum = static_cast<Item_sum *>(item);
+    if (wanted_[n].kind == PEREGRINE_AGGREGATE_MIN || wanted_[n].kind == PEREGRINE_AGGREGATE_MAX) {
+      const int error = handler->aggregate_value(n);
+      if (error == HA_ERR_END_OF_FILE) continue; /* NULL, as it begins */
+      if (error) return error;
+      if (sum->aggregator_add()) return HA_ERR_GENERIC;
+      continue;
+    }
+    AggregateNumber number;
+    if (int error = handler->aggregate_number(n, &number)) return error;
+    if (wanted_[n].kind == PEREGRINE_AGGREGATE_SUM) {
+      if (int error = add_sum(sum, number)) return error;
+      continue;
+    }
+    static_cast<Item_sum_count *>(sum)->direct_add(static_cast<longlong>(number.low));
+    if (sum->aggregator_add()) return HA_ERR_GENERIC;
+  }
+  return 0;
+}
+
+}  // namespace peregrine

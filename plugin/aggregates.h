@@ -1,0 +1,33 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+/* Aggregate functions of a select list that the engine works out, without giving the server a row. */
+
+#ifndef PEREGRINE_AGGREGATES_H
+#define PEREGRINE_AGGREGATES_H
+
+#include "row_handler.h"
+
+#include "item_sum.h"
+
+namespace peregrine {
+
+class Aggregates {
+ public:
+  /* Whether the engine knows each item of the list, and what it needs in the key. The list is
+     aggregate functions of columns or constants. */
+  bool find(List<Item> &list, RowHandler *handler, const KeyRange &range);
+  /* Works them out over the range, and gives the results to the items of the same list, which are
+     ready to add. */
+  int run(List<Item> &list, RowHandler *handler, const KeyRange &range) const;
+  bool empty() const { return count_ == 0; }
+
+ private:
+  /* More of them are the server's. */
+  static constexpr uint kMost = 16;
+  peregrine_aggregate wanted_[kMost];
+  uint count_ = 0;
+};
+
+}  // namespace peregrine
+
+#endif
