@@ -1,6 +1,7 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
 
-/* Aggregate functions of a select list that the engine works out, without giving the server a row. */
+/* Aggregate functions of a select list that the engine works out, without giving the server a row.
+ */
 
 #ifndef PEREGRINE_AGGREGATES_H
 #define PEREGRINE_AGGREGATES_H

@@ -136,6 +136,9 @@ bool read_comparison(const TABLE *table, Item *condition, Comparisons *all) {
       auto *between = static_cast<Item_func_between *>(condition);
       Field *field = column_of(table, operands[0]);
       if (!field || between->negated) return false;
+      /* The server takes bounds that differ in case only for one, whatever the column's collation.
+       */
+      if (!is_integer(field) && operands[1]->eq(operands[2], false)) return false;
       for (int i = 1; i <= 2; i++)
         if (!comparable(field, operands[i], between->compare_collation())) return false;
       return add_comparison(all, field, Item_func::GE_FUNC, operands[1]) &&

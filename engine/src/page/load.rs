@@ -37,6 +37,12 @@ impl Core {
         let Some(frame) = self.find_or_load(id, 0, unchanged)? else {
             return Ok(());
         };
+        if frame == place.parent {
+            return Err(self.corrupt(
+                id,
+                "expected the child of a node, found the node itself".into(),
+            ));
+        }
         let Some(mut parent) = ExclusiveGuard::try_upgrade(self, place.parent, place.version)
         else {
             return Ok(());

@@ -121,7 +121,7 @@ fn expression(dice: &mut Dice) -> String {
     let name = any_column(dice).name;
     match dice.below(10) {
         0 => format!("CONCAT({name}, '!')"),
-        1 => "id + a".to_owned(),
+        1 => "id + 1".to_owned(),
         2 => format!("{name} IS NULL"),
         3 => "'constant'".to_owned(),
         _ => name.to_owned(),

@@ -92,3 +92,21 @@ fn a_leaf_whose_keys_are_out_of_order_is_not_split() {
         .find(Result::is_err);
     assert!(matches!(written, Some(Err(Error::Corrupt { .. }))));
 }
+
+#[test]
+fn a_root_that_is_its_own_child_is_found_out() {
+    let bench = Bench::new(64);
+    let tree = bench.tree(16);
+    for n in 0..100u32 {
+        put(&tree, &n.to_be_bytes(), &[7; 1000]);
+    }
+    let mut root = ExclusiveGuard::lock(&tree.core, tree.root_frame);
+    let sound = root.node().child(0);
+    let own = root.node().page_id();
+    root.node_mut().set_child(0, own);
+    drop(root);
+    let read = tree.copy_leaf(Position::First, &mut LeafImage::new());
+    assert!(matches!(read, Err(Error::Corrupt { .. })));
+    let mut root = ExclusiveGuard::lock(&tree.core, tree.root_frame);
+    root.node_mut().set_child(0, sound);
+}
