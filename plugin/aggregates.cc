@@ -1,6 +1,7 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
 
 #include "aggregates.h"
+#include "layout.h"
 
 namespace peregrine {
 namespace {
@@ -15,7 +16,7 @@ bool is_ordered(const Field *field) {
     case MYSQL_TYPE_TIME2:
       return true;
     default:
-      return is_integer(field);
+      return is_integer(field->type());
   }
 }
 
@@ -37,7 +38,7 @@ bool translate(Item *item, peregrine_aggregate *out) {
     case Item_sum::SUM_FUNC:
     case Item_sum::AVG_FUNC:
       out->kind = PEREGRINE_AGGREGATE_SUM;
-      return is_integer(field) && sum->result_type() == DECIMAL_RESULT;
+      return is_integer(field->type()) && sum->result_type() == DECIMAL_RESULT;
     case Item_sum::MIN_FUNC:
       out->kind = PEREGRINE_AGGREGATE_MIN;
       return is_ordered(field);

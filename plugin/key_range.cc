@@ -1,6 +1,7 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
 
 #include "key_range.h"
+#include "layout.h"
 
 namespace peregrine {
 namespace {
@@ -51,7 +52,7 @@ bool fits(const Field *field, longlong value, bool is_unsigned) {
 bool comparable(const Field *field, Item *constant, CHARSET_INFO *collation) {
   if (!constant->const_item() || constant->with_subquery() || constant->is_expensive())
     return false;
-  if (is_integer(field)) {
+  if (is_integer(field->type())) {
     if (constant->cmp_type() != INT_RESULT) return false;
     const longlong value = constant->val_int();
     return !constant->null_value && fits(field, value, constant->unsigned_flag);
@@ -138,7 +139,7 @@ bool read_comparison(const TABLE *table, Item *condition, Comparisons *all) {
       if (!field || between->negated) return false;
       /* The server takes bounds that differ in case only for one, whatever the column's collation.
        */
-      if (!is_integer(field) && operands[1]->eq(operands[2], false)) return false;
+      if (!is_integer(field->type()) && operands[1]->eq(operands[2], false)) return false;
       for (int i = 1; i <= 2; i++)
         if (!comparable(field, operands[i], between->compare_collation())) return false;
       return add_comparison(all, field, Item_func::GE_FUNC, operands[1]) &&
@@ -191,19 +192,6 @@ const uchar *image_of(THD *thd, TABLE *table, const KEY &key, uint parts, Compar
 }
 
 }  // namespace
-
-bool is_integer(const Field *field) {
-  switch (field->type()) {
-    case MYSQL_TYPE_TINY:
-    case MYSQL_TYPE_SHORT:
-    case MYSQL_TYPE_INT24:
-    case MYSQL_TYPE_LONG:
-    case MYSQL_TYPE_LONGLONG:
-      return true;
-    default:
-      return false;
-  }
-}
 
 bool find_key_range(THD *thd, TABLE *table, Item *condition, KeyRange *range) {
   Comparisons all;

@@ -26,9 +26,6 @@ struct KeyRange {
   bool high_inclusive = true;
 };
 
-/* Whether a column has integers, and is compared with integers as such. */
-bool is_integer(const Field *field);
-
 /* Finds the range that `condition` leaves of the one key that it is about. False where that can't
    be told for sure from comparisons of columns with constants, or where there is a choice: that is
    for the server's optimizer. The range decides the whole condition. */

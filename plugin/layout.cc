@@ -27,19 +27,6 @@ static bool has_prefix_key(const TABLE *table, const Field *field) {
   return false;
 }
 
-static bool is_integer(enum_field_types type) {
-  switch (type) {
-    case MYSQL_TYPE_TINY:
-    case MYSQL_TYPE_SHORT:
-    case MYSQL_TYPE_INT24:
-    case MYSQL_TYPE_LONG:
-    case MYSQL_TYPE_LONGLONG:
-      return true;
-    default:
-      return false;
-  }
-}
-
 /* Whether a column's values are ordered by a collation other than that of bytes. */
 static bool is_text(const Field *field) {
   switch (field->key_type()) {
@@ -63,6 +50,19 @@ static uint32_t pad_character(CHARSET_INFO *charset) {
 
 static bool is_blob(const Field *field) {
   return field->flags & BLOB_FLAG;
+}
+
+bool is_integer(enum_field_types type) {
+  switch (type) {
+    case MYSQL_TYPE_TINY:
+    case MYSQL_TYPE_SHORT:
+    case MYSQL_TYPE_INT24:
+    case MYSQL_TYPE_LONG:
+    case MYSQL_TYPE_LONGLONG:
+      return true;
+    default:
+      return false;
+  }
 }
 
 void TableLayout::add_column(const TABLE *table, Field *field) {

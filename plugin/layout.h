@@ -34,6 +34,9 @@ class TableLayout {
   std::string refused_;
 };
 
+/* Whether values of a type are whole numbers of 1 to 8 bytes. */
+bool is_integer(enum_field_types type);
+
 /* The engine's name of a table that the server calls by a path. */
 std::string table_name(const char *path);
 

@@ -209,8 +209,9 @@ impl Core {
         if page[KIND] == PageKind::Undo as u8 {
             return Ok(());
         }
-        Node::new(page)
-            .validate()
+        let node = Node::new(page);
+        node.validate()
+            .and_then(|()| node.validate_order())
             .map_err(|what| self.corrupt(id, what))
     }
 

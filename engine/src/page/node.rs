@@ -410,25 +410,42 @@ impl<'a> Node<'a> {
 
     /// Checks that keys ascend and keep within the fences.
     pub fn validate_order(&self) -> Result<(), String> {
-        let mut before: Option<Vec<u8>> = None;
-        for i in 0..self.count() {
-            let key = self.key(i);
-            if before.as_ref().is_some_and(|before| *before >= key) {
-                return Err(format!("key {i} is not above the key before it"));
-            }
-            // A separator may equal neither fence: its children would be empty ranges.
-            let low = self.lower_fence();
-            let under = if self.is_leaf() {
-                key[..] < *low
-            } else {
-                key[..] <= *low
-            };
-            if under || self.upper_fence().is_some_and(|upper| key[..] >= *upper) {
-                return Err(format!("key {i} lies outside the node's fences"));
-            }
-            before = Some(key);
+        let n = self.count();
+        let Some(last) = n.checked_sub(1) else {
+            return Ok(());
+        };
+        let padding = |i: usize| u64::from(u32::MAX) >> (8 * self.suffix_len(i).min(HEAD));
+        if let Some(i) = (0..n).find(|&i| u64::from(self.head(i)) & padding(i) != 0) {
+            return Err(format!("the head of key {i} is longer than the key"));
+        }
+        if let Some(i) = (1..n).find(|&i| self.compare(i - 1, i) != Ordering::Less) {
+            return Err(format!("key {i} is not above the key before it"));
+        }
+        let (low, first) = (self.lower_fence(), self.key(0));
+        // A separator may equal neither fence: its children would be empty ranges.
+        if first[..] < *low || (first[..] == *low && !self.is_leaf()) {
+            return Err("key 0 lies outside the node's fences".into());
+        }
+        if self
+            .upper_fence()
+            .is_some_and(|upper| self.key(last)[..] >= *upper)
+        {
+            return Err(format!("key {last} lies outside the node's fences"));
         }
         Ok(())
+    }
+
+    /// How record `a`'s key compares with record `b`'s: they share the prefix.
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        let lengths = (self.suffix_len(a), self.suffix_len(b));
+        self.head(a).cmp(&self.head(b)).then_with(|| {
+            if lengths.0.min(lengths.1) <= HEAD {
+                // The shorter one is the longer one's beginning.
+                lengths.0.cmp(&lengths.1)
+            } else {
+                self.rest(a).cmp(self.rest(b))
+            }
+        })
     }
 }
 

@@ -154,19 +154,14 @@ impl<'a> Items<'a> {
         need: usize,
         fallback: usize,
     ) {
-        // Keys of a damaged node may break what its fences promise.
-        let promised = (from..to)
-            .map(|i| shared_prefix(frame.lower, self.key(i)))
-            .fold(frame.promised_prefix(), usize::min);
+        let promised = frame.promised_prefix();
         let mut prefix = promised;
         let mut own = false;
         if to > from {
             // The first and the last node of a level have fences that promise little, and are
             // where appends go: give them the prefix that their keys really share.
             let first = self.key(from);
-            let mut shared = (from + 1..to)
-                .map(|i| shared_prefix(first, self.key(i)))
-                .fold(first.len(), usize::min);
+            let mut shared = shared_prefix(first, self.key(to - 1));
             if let Some(key) = incoming {
                 shared = shared.min(shared_prefix(first, key));
             }

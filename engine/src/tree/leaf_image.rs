@@ -98,7 +98,6 @@ impl Tree {
     ) -> Result<bool> {
         let guard: SharedGuard<'_> = self.latch_leaf(at.route())?;
         let node = guard.node();
-        self.check_reached(node, at.route())?;
         if let Some(place) = at.find(node) {
             if near {
                 page::copy_window(node, place, at.forward(), &mut into.page);
@@ -123,7 +122,6 @@ impl Tree {
             };
             let guard: SharedGuard<'_> = self.latch_leaf(route)?;
             let node = guard.node();
-            self.check_reached(node, route)?;
             // Leaves may have been joined: what the cursor has seen may be a part of this one.
             let here = if forward {
                 Position::AtOrAfter(fence)
@@ -138,25 +136,6 @@ impl Tree {
                 return Ok(false);
             }
         }
-    }
-
-    /// A leaf ends behind the place that led to it, on the cursor's way: in a damaged tree a cursor
-    /// would else go in circles.
-    pub(super) fn check_reached(&self, node: Node<'_>, route: Route<'_>) -> Result<()> {
-        let reached = match route {
-            Route::Key(key) | Route::Forward(key) => {
-                node.upper_fence().is_none_or(|upper| key < upper)
-            }
-            Route::Below(key) | Route::Backward(key) => {
-                node.lower_fence() < key || node.lower_fence().is_empty()
-            }
-            Route::Last => node.upper_fence().is_none(),
-        };
-        if reached {
-            return Ok(());
-        }
-        let what = "expected the leaf that holds a key, found one that ends before it".into();
-        Err(self.core.corrupt(node.page_id(), what))
     }
 
     /// Moves a filled image on to the next leaf that has records; false (image unchanged) at the

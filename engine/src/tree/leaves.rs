@@ -231,7 +231,6 @@ impl<'t> Leaves<'t> {
             return Ok(false);
         };
         let node = guard.node();
-        self.tree.check_reached(node, route)?;
         node.copy_to(&mut self.above);
         self.frame = guard.frame();
         self.version = guard.version();
@@ -292,7 +291,6 @@ impl<'t> Leaves<'t> {
         let route = Route::Forward(&self.from);
         let guard: SharedGuard<'_> = self.tree.latch_leaf(route)?;
         let node = guard.node();
-        self.tree.check_reached(node, route)?;
         let (lower, upper) = (node.lower_fence(), node.upper_fence());
         let beyond = |to: &Vec<u8>| upper.is_none_or(|upper| upper > &to[..]);
         let leaf = Leaf {

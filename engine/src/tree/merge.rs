@@ -61,9 +61,6 @@ impl Tree {
             let Some(joined) = page::merge(left.node(), right.node(), &between) else {
                 continue;
             };
-            for node in [left.node(), right.node()] {
-                self.check_order(node)?;
-            }
             parent.prepare()?;
             left.prepare()?;
             right.prepare()?;

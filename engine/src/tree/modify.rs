@@ -108,7 +108,6 @@ impl Tree {
     fn latch_with_room(&self, key: &[u8], max_value: usize) -> Result<ExclusiveGuard<'_>> {
         loop {
             let mut guard: ExclusiveGuard<'_> = self.latch_leaf(Route::Key(key))?;
-            self.check_holds(guard.node(), key)?;
             let fits = |guard: &ExclusiveGuard<'_>| {
                 let node = guard.node();
                 let (at, found) = node.lower_bound(key);

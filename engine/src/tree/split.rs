@@ -122,9 +122,7 @@ impl Tree {
         if need.is_met(child.node(), key) {
             return Ok(Attempt::Done);
         }
-        self.check_order(child.node())?;
         let plan = need.plan(child.node(), key)?;
-        self.check_holds(parent.node(), &plan.separator)?;
         if !parent.node().fits_separator(&plan.separator) {
             return Ok(Attempt::ParentFull(plan.separator));
         }
@@ -166,7 +164,6 @@ impl Tree {
             Ok(Err(Attempt::Done))
         } else {
             root.prepare()
-                .and_then(|()| self.check_order(root.node()))
                 .and_then(|()| need.plan(root.node(), key))
                 .map(Ok)
         };
@@ -195,22 +192,6 @@ impl Tree {
         page::write_root(root.bytes_mut(), &plan.separator, left_word, right_word);
         root.mark_dirty();
         Ok(Attempt::Split)
-    }
-
-    /// What halves are cut from must be in order: in a damaged node they would not be what their
-    /// fences say.
-    pub(super) fn check_order(&self, node: Node<'_>) -> Result<()> {
-        node.validate_order()
-            .map_err(|what| self.core.corrupt(node.page_id(), what))
-    }
-
-    /// A key goes only where it belongs: in a damaged tree nodes contradict their parents.
-    pub(super) fn check_holds(&self, node: Node<'_>, key: &[u8]) -> Result<()> {
-        if node.lower_fence() <= key && node.upper_fence().is_none_or(|upper| key < upper) {
-            return Ok(());
-        }
-        let what = "expected the node that holds a key, found one with other fences".into();
-        Err(self.core.corrupt(node.page_id(), what))
     }
 
     /// Latches the node of `level` that takes the key, and its parent. None if it is the root, or

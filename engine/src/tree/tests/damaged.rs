@@ -1,112 +1,133 @@
-//! Trees whose pages are whole, each by itself, and contradict each other.
+//! Trees whose pages have right checksums and contradict themselves or each other: no such page gets
+//! into memory, where it would lead cursors in circles and tear when split.
 
 use super::{put, Bench};
-use crate::error::Error;
-use crate::page::{Change, ExclusiveGuard};
+use crate::error::{Error, Result};
+use crate::ids::TreeId;
+use crate::page::ExclusiveGuard;
+use crate::tree::descend::Route;
 use crate::tree::{LeafImage, Position, Tree};
 
 /// More leaves than the tree has.
 const LONG: usize = 100;
 
-/// A walk over a tree whose root leads, instead of to leaf `at`, to its first leaf once more, or
-/// to its last one for a walk back. Gives the leaves seen.
-fn walk(at: usize, forward: bool) -> Result<usize, Error> {
+/// Writes a tree of some leaves with a damage, and goes through what is then on disk, forwards and
+/// backwards. Gives the leaves seen.
+fn walk(damage: impl FnOnce(&Tree)) -> Result<usize> {
     let bench = Bench::new(64);
     let tree = bench.tree(16);
     for n in 0..100u32 {
         put(&tree, &n.to_be_bytes(), &[7; 1000]);
     }
-    let mut root = ExclusiveGuard::lock(&tree.core, tree.root_frame);
-    assert!(root.node().level() == 1 && root.node().count() > 3);
-    let from = if forward { 0 } else { root.node().count() };
-    let sound = root.node().child(at);
-    let wrong = root.node().child(from);
-    root.node_mut().set_child(at, wrong);
-    drop(root);
+    damage(&tree);
+    bench.checkpoint(&[]);
+    let (bench, _) = bench.crash(64);
+    let tree = Tree::open(&bench.pool, TreeId(16), tree.root())?;
     let mut image = LeafImage::new();
     let mut leaves = 0;
-    let first = match forward {
-        true => Position::First,
-        false => Position::Last,
-    };
-    let mut walked = tree.copy_leaf(first, &mut image);
-    while let Ok(true) = walked {
+    let mut more = tree.copy_leaf(Position::First, &mut image)?;
+    while more {
         leaves += 1;
         assert!(leaves < LONG, "a walk in circles");
-        walked = match forward {
-            true => tree.copy_next_leaf(&mut image),
-            false => tree.copy_previous_leaf(&mut image),
+        more = tree.copy_next_leaf(&mut image)?;
+    }
+    more = tree.copy_leaf(Position::Last, &mut image)?;
+    while more {
+        leaves += 1;
+        assert!(leaves < 2 * LONG, "a walk in circles");
+        more = tree.copy_previous_leaf(&mut image)?;
+    }
+    Ok(leaves)
+}
+
+fn is_found(walked: Result<usize>, what: &str) {
+    match walked {
+        Err(Error::Corrupt { what: told, .. }) => assert!(told.contains(what), "{told}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn with_leaf(tree: &Tree, key: u32, damage: impl FnOnce(&mut ExclusiveGuard<'_>)) {
+    let mut leaf: ExclusiveGuard<'_> = tree.latch_leaf(Route::Key(&key.to_be_bytes())).unwrap();
+    damage(&mut leaf);
+    leaf.mark_dirty();
+}
+
+fn with_root(tree: &Tree, damage: impl FnOnce(&mut ExclusiveGuard<'_>)) {
+    let mut root = ExclusiveGuard::lock(&tree.core, tree.root_frame);
+    assert!(root.node().level() == 1 && root.node().count() > 3);
+    damage(&mut root);
+    root.mark_dirty();
+}
+
+#[test]
+fn a_sound_tree_is_walked_both_ways() {
+    assert!(walk(|_| {}).unwrap() > 10);
+}
+
+#[test]
+fn keys_out_of_order_are_found() {
+    let order = "is not above the key before it";
+    is_found(
+        walk(|tree| {
+            with_leaf(tree, 50, |leaf| {
+                leaf.node_mut().insert(0, &[0, 0, 0, 255], b"value")
+            })
+        }),
+        order,
+    );
+    is_found(
+        walk(|tree| {
+            with_root(tree, |root| {
+                let child = root.node().child(1);
+                root.node_mut().insert_separator(0, b"z", child);
+            });
+        }),
+        order,
+    );
+}
+
+#[test]
+fn keys_outside_their_page_are_found() {
+    let outside = "lies outside the node's fences";
+    let at_the_end = |leaf: &mut ExclusiveGuard<'_>| {
+        let at = leaf.node().count();
+        leaf.node_mut().insert(at, &[0, 0, 0, 255], b"value");
+    };
+    is_found(walk(|tree| with_leaf(tree, 50, at_the_end)), outside);
+    let in_front = |leaf: &mut ExclusiveGuard<'_>| leaf.node_mut().insert(0, &[0; 4], b"value");
+    is_found(walk(|tree| with_leaf(tree, 50, in_front)), outside);
+}
+
+#[test]
+fn a_child_in_anothers_place_is_found() {
+    for at in 0..3 {
+        let swap = |root: &mut ExclusiveGuard<'_>| {
+            let (one, other) = (root.node().child(at), root.node().child(at + 1));
+            root.node_mut().set_child(at, other);
+            root.node_mut().set_child(at + 1, one);
         };
+        is_found(
+            walk(|tree| with_root(tree, swap)),
+            "its fences are not the keys",
+        );
     }
-    let mut root = ExclusiveGuard::lock(&tree.core, tree.root_frame);
-    root.node_mut().set_child(at, sound);
-    walked.map(|_| leaves)
 }
 
 #[test]
-fn a_walk_over_a_tree_that_leads_back_ends_with_an_error() {
-    for at in 1..4 {
-        assert!(matches!(walk(at, true), Err(Error::Corrupt { .. })));
-        assert!(matches!(walk(at - 1, false), Err(Error::Corrupt { .. })));
-    }
-    // The first leaf in its own place.
-    assert!(walk(0, true).is_ok());
-}
-
-fn try_put(tree: &Tree, key: u32, len: usize) -> Result<(), Error> {
-    tree.modify(&key.to_be_bytes(), len, 0, |_, new| {
-        new.resize(len, 7);
-        (Change::Put, ())
-    })
-}
-
-#[test]
-fn a_key_goes_into_no_leaf_that_does_not_hold_it() {
+fn a_root_that_is_its_own_child_is_found() {
     let bench = Bench::new(64);
     let tree = bench.tree(16);
     for n in 0..100u32 {
         put(&tree, &n.to_be_bytes(), &[7; 1000]);
     }
-    let mut root = ExclusiveGuard::lock(&tree.core, tree.root_frame);
-    let (first, second) = (root.node().child(0), root.node().child(1));
-    root.node_mut().set_child(0, second);
-    drop(root);
-    let written = try_put(&tree, 0, 10);
-    assert!(matches!(written, Err(Error::Corrupt { .. })));
-    let mut root = ExclusiveGuard::lock(&tree.core, tree.root_frame);
-    root.node_mut().set_child(0, first);
-}
-
-#[test]
-fn a_leaf_whose_keys_are_out_of_order_is_not_split() {
-    let bench = Bench::new(64);
-    let tree = bench.tree(16);
-    for n in 1000..1010u32 {
-        put(&tree, &n.to_be_bytes(), &[7; 100]);
-    }
-    let mut root = ExclusiveGuard::lock(&tree.core, tree.root_frame);
-    root.node_mut().insert(5, b"z", &[8; 100]);
-    drop(root);
-    let written = (1010..1200u32)
-        .map(|n| try_put(&tree, n, 100))
-        .find(Result::is_err);
-    assert!(matches!(written, Some(Err(Error::Corrupt { .. }))));
-}
-
-#[test]
-fn a_root_that_is_its_own_child_is_found_out() {
-    let bench = Bench::new(64);
-    let tree = bench.tree(16);
-    for n in 0..100u32 {
-        put(&tree, &n.to_be_bytes(), &[7; 1000]);
-    }
-    let mut root = ExclusiveGuard::lock(&tree.core, tree.root_frame);
-    let sound = root.node().child(0);
-    let own = root.node().page_id();
-    root.node_mut().set_child(0, own);
-    drop(root);
+    let mut sound = 0;
+    with_root(&tree, |root| {
+        sound = root.node().child(0);
+        let own = root.node().page_id();
+        root.node_mut().set_child(0, own);
+    });
     let read = tree.copy_leaf(Position::First, &mut LeafImage::new());
     assert!(matches!(read, Err(Error::Corrupt { .. })));
-    let mut root = ExclusiveGuard::lock(&tree.core, tree.root_frame);
-    root.node_mut().set_child(0, sound);
+    with_root(&tree, |root| root.node_mut().set_child(0, sound));
 }
