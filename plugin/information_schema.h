@@ -5,6 +5,7 @@
 #ifndef PEREGRINE_INFORMATION_SCHEMA_H
 #define PEREGRINE_INFORMATION_SCHEMA_H
 
+#include "../boundary/include/peregrine_inspect.h"
 #include "engine.h"
 
 #include <string>

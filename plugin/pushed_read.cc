@@ -8,20 +8,10 @@
 
 namespace peregrine {
 
-/* Uses the range's key for what follows, without what an earlier scan has set. */
-int RowHandler::use_range(const KeyRange &range) {
-  narrowed_ = false;
-  used_key_ = MAX_KEY + 1;
-  if (int error = use_key(range.key)) return error;
-  if (has_condition_) peregrine_set_condition(handle_, nullptr, nullptr, target(nullptr));
-  has_condition_ = has_range_end_ = false;
-  return 0;
-}
-
 int RowHandler::first_of_range(const KeyRange &range) {
   peregrine_session *session;
   if (int error = this->session(&session)) return error;
-  if (int error = use_range(range)) return error;
+  if (int error = use_key(range.key)) return error;
   int code = peregrine_set_end(handle_, range.high, range.high_parts, range.high_inclusive);
   if (unlikely(code != PEREGRINE_OK)) return server_error(code, ha_thd());
   peregrine_seek seek = PEREGRINE_FIRST;
@@ -48,14 +38,14 @@ int RowHandler::next_of_range(const KeyRange &range) {
 
 bool RowHandler::can_aggregate(const KeyRange &range, const peregrine_aggregate *wanted,
                                uint count) {
-  return !use_range(range) && peregrine_can_aggregate(handle_, wanted, count) == PEREGRINE_OK;
+  return !use_key(range.key) && peregrine_can_aggregate(handle_, wanted, count) == PEREGRINE_OK;
 }
 
 int RowHandler::aggregate_range(const KeyRange &range, const peregrine_aggregate *wanted,
                                 uint count) {
   peregrine_session *session;
   if (int error = this->session(&session)) return error;
-  if (int error = use_range(range)) return error;
+  if (int error = use_key(range.key)) return error;
   int code = range.equal
                  ? peregrine_set_end(handle_, range.low, range.low_parts, true)
                  : peregrine_set_end(handle_, range.high, range.high_parts, range.high_inclusive);
@@ -73,10 +63,6 @@ int RowHandler::aggregate_number(uint n, AggregateNumber *out) {
 /* MIN or MAX into its column of the table's record. */
 int RowHandler::aggregate_value(uint n) {
   return finish(peregrine_aggregate_value(handle_, n, table->record[0]), HA_ERR_END_OF_FILE);
-}
-
-void RowHandler::end_of_range() {
-  used_key_ = MAX_KEY + 1;
 }
 
 }  // namespace peregrine

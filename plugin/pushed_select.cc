@@ -86,7 +86,6 @@ int PushedSelect::next_row() {
 }
 
 int PushedSelect::end_scan() {
-  handler_->end_of_range();
   thd->inc_examined_row_count(rows_read_);
   rows_read_ = 0;
   thd->limit_found_rows = rows_found_;

@@ -93,7 +93,7 @@ int RowHandler::search(uchar *record, const uchar *key, key_part_map parts, pere
 int RowHandler::rnd_init(bool scan) {
   scan_begins_ = scan;
   narrowed_ = false;
-  used_key_ = MAX_KEY + 1;
+  used_key_ = kNoKey;
   return 0;
 }
 
@@ -133,7 +133,7 @@ int RowHandler::index_init(uint key, bool) {
   /* The lock may be another one than at the last scan, and the condition. */
   if (has_condition_) peregrine_set_condition(handle_, nullptr, nullptr, target(nullptr));
   has_condition_ = false;
-  used_key_ = MAX_KEY + 1;
+  used_key_ = kNoKey;
   has_range_end_ = false;
   narrow();
   return 0;

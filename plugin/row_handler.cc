@@ -87,7 +87,7 @@ int RowHandler::close() {
 
 int RowHandler::reset() {
   peregrine_handle_reset(handle_);
-  used_key_ = MAX_KEY;
+  used_key_ = kNoKey;
   has_range_end_ = false;
   has_condition_ = false;
   has_asked_ = narrowed_ = false;

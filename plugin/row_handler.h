@@ -89,7 +89,6 @@ class RowHandler final : public handler {
   bool reads_snapshots() const { return lock_ == PEREGRINE_LOCK_NONE; }
   int first_of_range(const KeyRange &range);
   int next_of_range(const KeyRange &range);
-  void end_of_range();
   bool can_aggregate(const KeyRange &range, const peregrine_aggregate *wanted, uint count);
   int aggregate_range(const KeyRange &range, const peregrine_aggregate *wanted, uint count);
   int aggregate_number(uint n, AggregateNumber *out);
@@ -119,6 +118,8 @@ class RowHandler final : public handler {
   bool get_error_message(int error, String *text) override;
 
  private:
+  /* No key: the next search tells the engine which one. */
+  static constexpr uint kNoKey = MAX_KEY + 1;
   /* Longest key that SQL may define, in bytes. */
   static constexpr uint kMaxKeyLength = 3072;
 
@@ -126,7 +127,6 @@ class RowHandler final : public handler {
   int check_decided(THD *thd);
   int use_key(uint key);
   int use_condition();
-  int use_range(const KeyRange &range);
   static int check_condition(void *handler);
   int search(uchar *record, const uchar *key, key_part_map parts, peregrine_seek seek, int end);
   int finish(int code, int end);
@@ -159,7 +159,7 @@ class RowHandler final : public handler {
   /* Whether the scan that is open reads these, and not all columns of its key. */
   bool narrowed_ = false;
   /* The key of the scan that is open, as the engine knows it. */
-  uint used_key_ = MAX_KEY;
+  uint used_key_ = kNoKey;
   bool has_range_end_ = false;
   /* Whether the engine has a condition of the server's for the key in use. */
   bool has_condition_ = false;
