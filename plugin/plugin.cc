@@ -61,6 +61,19 @@ static MYSQL_SYSVAR_ULONG(
     "and synced each second (a crash can take the last second)",
     nullptr, update_flush, 1, 0, 2, 0);
 
+static uint scan_threads;
+
+static void update_scan_threads(MYSQL_THD, st_mysql_sys_var *, void *place, const void *value) {
+  *static_cast<uint *>(place) = *static_cast<const uint *>(value);
+  if (engine) peregrine_engine_set_scan_threads(engine, scan_threads);
+}
+
+static MYSQL_SYSVAR_UINT(scan_threads, scan_threads, PLUGIN_VAR_RQCMDARG,
+                         "Threads, 1 to 64, that work on one aggregate (MIN, MAX, SUM, COUNT) "
+                         "where many pages must be read; all sessions together have no more than "
+                         "one alone may have, and their own. 0: one for each processor",
+                         nullptr, update_scan_threads, 0, 0, 64, 0);
+
 static ulong autoinc_lock_mode;
 
 static const char *autoinc_lock_mode_names[] = {"TRADITIONAL", "CONSECUTIVE", "INTERLEAVED",
@@ -135,6 +148,7 @@ st_mysql_sys_var *system_variables[] = {
     MYSQL_SYSVAR(autoinc_lock_mode),
     MYSQL_SYSVAR(checkpoint_now),
     MYSQL_SYSVAR(pushdown),
+    MYSQL_SYSVAR(scan_threads),
     nullptr,
 };
 
@@ -195,6 +209,7 @@ static int start(void *p) {
     engine = nullptr;
     return 1;
   }
+  peregrine_engine_set_scan_threads(engine, scan_threads);
   static const char *no_extensions[] = {nullptr};
   hton->create = create_handler;
   hton->drop_database = drop_database;

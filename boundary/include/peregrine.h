@@ -131,6 +131,10 @@ int peregrine_engine_close(peregrine_engine *engine);
 /* Changes when commits are durable, from the next commit on. */
 int peregrine_engine_set_flush(peregrine_engine *engine, uint32_t flush_log_at_commit);
 
+/* How many threads work on one peregrine_aggregate_range, its caller's among them, where many pages
+   must be read: 1 to 64; 0, as at the beginning: one for each processor. From the next one on. */
+int peregrine_engine_set_scan_threads(peregrine_engine *engine, uint32_t threads);
+
 int peregrine_engine_checkpoint(peregrine_engine *engine);
 int peregrine_engine_counters(peregrine_engine *engine, peregrine_counters *out);
 
@@ -470,6 +474,29 @@ typedef struct peregrine_aggregate {
 int peregrine_can_aggregate(peregrine_handle *handle, const peregrine_aggregate *aggregates,
                             size_t count);
 
+typedef enum peregrine_operator {
+  PEREGRINE_TEST_EQUAL = 0,
+  PEREGRINE_TEST_NOT_EQUAL = 1,
+  PEREGRINE_TEST_LESS = 2,
+  PEREGRINE_TEST_LESS_OR_EQUAL = 3,
+  PEREGRINE_TEST_GREATER = 4,
+  PEREGRINE_TEST_GREATER_OR_EQUAL = 5,
+  PEREGRINE_TEST_IS_NULL = 6, /* and the next: of columns of any kind */
+  PEREGRINE_TEST_IS_NOT_NULL = 7
+} peregrine_operator;
+
+/* What must hold of a row: its column compared with a value. No comparison holds for NULL. */
+typedef struct peregrine_test {
+  uint32_t column;
+  uint32_t op;          /* peregrine_operator */
+  const uint8_t *value; /* comparisons: `length` bytes, as the column has them in a record */
+} peregrine_test;
+
+/* Lets the next peregrine_aggregate_range take in only those rows for which all tests hold, as stored
+   values compare. PEREGRINE_END: they can't be decided with the key in use, for it lacks a column, or a
+   comparison is of another column than PEREGRINE_AGGREGATE_MIN takes; nothing is set then. */
+int peregrine_set_tests(peregrine_handle *handle, const peregrine_test *tests, size_t count);
+
 /* Works out aggregates over the rows from a key image on (`start` NULL: the first;
    `start_inclusive`: those that start with the image are within) to the end that
    peregrine_set_end has set; without one, to the last. PEREGRINE_INTERRUPTED as soon as the session is
@@ -501,6 +528,7 @@ static_assert(sizeof(peregrine_definition) == 32, "as in boundary/src/c_types.rs
 static_assert(sizeof(peregrine_table_stats) == 32, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_target) == 16, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_aggregate) == 8, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_test) == 16, "as in boundary/src/c_types.rs");
 #endif
 
 #endif /* PEREGRINE_H */

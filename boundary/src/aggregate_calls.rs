@@ -1,6 +1,6 @@
 //! The entries of the header that work out aggregates.
 
-use crate::c_types::AggregateRequest;
+use crate::c_types::{AggregateRequest, TestRequest};
 use crate::failure::{Failure, Outcome};
 use crate::guard;
 use crate::handle::Handle;
@@ -34,6 +34,28 @@ pub unsafe extern "C" fn peregrine_can_aggregate(
 ) -> i32 {
     // SAFETY: by the caller's promise.
     guard::reading(|| unsafe { handle(pointer)?.can_aggregate(requests(asked, count)?) })
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a handle of this thread, `tests` null or valid for `count`, and each value for
+/// its column.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_set_tests(
+    pointer: *mut Handle,
+    tests: *const TestRequest,
+    count: usize,
+) -> i32 {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        let handle = unsafe { handle(pointer)? };
+        if tests.is_null() || !tests.is_aligned() {
+            return Err(Failure::argument("tests"));
+        }
+        // SAFETY: not null, and valid for `count` by the caller's promise.
+        unsafe { handle.set_tests(std::slice::from_raw_parts(tests, count)) }
+    })
 }
 
 /// See the header.

@@ -257,6 +257,18 @@ pub struct AggregateRequest {
     pub column: u32,
 }
 
+/// `peregrine_test`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct TestRequest {
+    /// The column's number.
+    pub column: u32,
+    /// One of `peregrine_operator`.
+    pub operator: u32,
+    /// What a comparison is with.
+    pub value: *const u8,
+}
+
 /// `peregrine_row_name`: strings that are not NUL-terminated, in UTF-8.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -371,6 +383,7 @@ const _: () = {
     assert!(size_of::<TableStats>() == 32);
     assert!(size_of::<Target>() == 16);
     assert!(size_of::<AggregateRequest>() == 8);
+    assert!(size_of::<TestRequest>() == 16);
     assert!(size_of::<RowNameInfo>() == 48);
     assert!(size_of::<TransactionInfo>() == 96);
     assert!(size_of::<LockInfo>() == 80);

@@ -199,6 +199,27 @@ pub unsafe extern "C" fn peregrine_engine_set_flush(
 /// See the header.
 ///
 /// # Safety
+/// `shared` must be an open engine.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_engine_set_scan_threads(
+    shared: *mut SharedEngine,
+    threads: u32,
+) -> i32 {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        let engine = unsafe { engine(shared)? };
+        let threads = match threads {
+            0 => Options::default().scan_threads,
+            threads => threads as usize,
+        };
+        engine.database.set_scan_threads(threads)?;
+        Ok(true)
+    })
+}
+
+/// See the header.
+///
+/// # Safety
 /// `shared` must be an open engine, `out` writable.
 #[no_mangle]
 pub unsafe extern "C" fn peregrine_engine_counters(

@@ -17,7 +17,7 @@ use crate::failure::Outcome;
 use crate::layout::Layout;
 use crate::record::Projection;
 use crate::table::SharedTable;
-use aggregating::Answer;
+use aggregating::{Answer, Test};
 
 /// How rows are locked when they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +89,8 @@ pub struct Handle {
     row_key: Vec<u8>,
     /// Large values of the row last read, by the engine's column.
     memory: Vec<Vec<u8>>,
+    /// What must hold of the rows of the next aggregates.
+    tests: Vec<Test>,
     /// What the last aggregates came to.
     answers: Vec<Answer>,
     rows_read: u64,
@@ -120,6 +122,7 @@ impl Handle {
             generation: 0,
             row_key: Vec::new(),
             memory: Vec::new(),
+            tests: Vec::new(),
             answers: Vec::new(),
             rows_read: 0,
         }
@@ -137,6 +140,7 @@ impl Handle {
         self.key = key;
         self.reading = reading;
         self.next_end = None;
+        self.tests.clear();
         self.current = Current::None;
         Ok(())
     }
@@ -178,6 +182,7 @@ impl Handle {
         self.current = Current::None;
         self.next_end = None;
         self.condition = None;
+        self.tests.clear();
         self.answers.clear();
         self.shared
             .engine

@@ -8,13 +8,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use peregrine::{
-    Aggregate, Aggregated, Column, ColumnType, Cursor, CursorOptions, Database, Durability,
-    IndexRange, Isolation, Key, Options, Result, Seek, Table, TableSchema, Transaction, Value,
+    Aggregate, Aggregated, Column, ColumnType, Comparison, Condition, Cursor, CursorOptions,
+    Database, Durability, IndexRange, Isolation, Key, Options, Result, Seek, Table, TableSchema,
+    Transaction, Value,
 };
 
 /// Rows of a transaction while loading.
 const BATCH: u64 = 1000;
 const DOB: usize = 4;
+/// Half of all rows are below, in every leaf.
+const MIDDLE: u64 = 715_000;
 
 /// Splitmix64.
 struct Random(u64);
@@ -103,6 +106,20 @@ fn by_cursor(txn: &mut Transaction, table: &Arc<Table>) -> Result<u64> {
     Ok(least)
 }
 
+/// How many rows are below the middle of a column's values, row by row.
+fn count_by_cursor(txn: &mut Transaction, table: &Arc<Table>) -> Result<u64> {
+    let mut cursor = Cursor::new(table, 0, CursorOptions::default());
+    let mut count = 0;
+    let mut more = cursor.seek(txn, b"", Seek::First)?;
+    while more {
+        if let Value::UInt(dob) = cursor.row()?.get(DOB)? {
+            count += u64::from(dob < MIDDLE);
+        }
+        more = cursor.next(txn)?;
+    }
+    Ok(count)
+}
+
 /// One of the things measured.
 type Work<'a> = (
     &'a str,
@@ -124,6 +141,7 @@ fn main() -> Result<()> {
     let options = Options {
         pool_bytes: pool_mb << 20,
         durability: Durability::WriteAtCommit,
+        scan_threads: 1,
         ..Options::default()
     };
     let db = Database::open(&dir, options)?;
@@ -137,6 +155,17 @@ fn main() -> Result<()> {
 
     let all = IndexRange::whole(0);
     let least = [Aggregate::Min(DOB)];
+    let half = [Condition::Compare(
+        DOB,
+        Comparison::Less,
+        Value::UInt(MIDDLE),
+    )];
+    let counted = |txn: &mut Transaction, threads| {
+        db.set_scan_threads(threads)?;
+        let took = timed(|| txn.aggregate(&table, &all, &half, &[Aggregate::Rows]));
+        db.set_scan_threads(1)?;
+        took
+    };
     let mut works: Vec<Work<'_>> = vec![
         (
             "min(dob), a loop with a cursor",
@@ -146,17 +175,29 @@ fn main() -> Result<()> {
             "min(dob), every leaf read",
             Box::new(|txn| {
                 // Takes the place of what was kept of the column.
-                txn.aggregate(&table, &all, &[Aggregate::Sum(0)])?;
-                timed(|| txn.aggregate(&table, &all, &least))
+                txn.aggregate(&table, &all, &[], &[Aggregate::Sum(0)])?;
+                timed(|| txn.aggregate(&table, &all, &[], &least))
             }),
         ),
         (
             "min(dob), no leaf changed",
-            Box::new(|txn| timed(|| txn.aggregate(&table, &all, &least))),
+            Box::new(|txn| timed(|| txn.aggregate(&table, &all, &[], &least))),
         ),
         (
             "count(*), no leaf changed",
-            Box::new(|txn| timed(|| txn.aggregate(&table, &all, &[Aggregate::Rows]))),
+            Box::new(|txn| timed(|| txn.aggregate(&table, &all, &[], &[Aggregate::Rows]))),
+        ),
+        (
+            "count(*) where dob < ?, a cursor",
+            Box::new(|txn| timed(|| count_by_cursor(txn, &table))),
+        ),
+        (
+            "count(*) where dob < ?, one thread",
+            Box::new(|txn| counted(txn, 1)),
+        ),
+        (
+            "count(*) where dob < ?, two threads",
+            Box::new(|txn| counted(txn, 2)),
         ),
     ];
     let mut times: Vec<Vec<Duration>> = works.iter().map(|_| Vec::new()).collect();
@@ -176,7 +217,7 @@ fn main() -> Result<()> {
     let want = Aggregated::Value(Some(peregrine::OwnedValue::UInt(by_cursor(
         &mut txn, &table,
     )?)));
-    assert_eq!(txn.aggregate(&table, &all, &least)?, [want]);
+    assert_eq!(txn.aggregate(&table, &all, &[], &least)?, [want]);
     txn.commit()?;
     drop(works);
     drop((txn, table));

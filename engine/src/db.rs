@@ -302,6 +302,16 @@ impl Database {
         self.shared.system.set_durability(durability);
     }
 
+    /// Changes [`crate::Options::scan_threads`].
+    ///
+    /// # Errors
+    /// `Error::Invalid` for a number that it can't be.
+    pub fn set_scan_threads(&self, threads: usize) -> Result<()> {
+        opening::check_scan_threads(threads)?;
+        self.shared.scans.set_most(threads);
+        Ok(())
+    }
+
     /// How long transactions that begin from now on wait for a lock.
     pub fn set_lock_wait_timeout(&self, limit: std::time::Duration) {
         self.shared.system.set_lock_wait_timeout(limit);

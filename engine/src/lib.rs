@@ -32,8 +32,9 @@ pub use row::{
 };
 pub use settings::{Durability, Isolation, Locking, Options, TableOptions};
 pub use table::{
-    Aggregate, Aggregated, Cursor, CursorOptions, EntryFilter, IndexId, IndexRange, KillHandle,
-    Prepared, RowLock, RowView, Savepoint, Seek, Table, Transaction, Verdict,
+    Aggregate, Aggregated, Comparison, Condition, Cursor, CursorOptions, EntryFilter, IndexId,
+    IndexRange, KillHandle, Prepared, RowLock, RowView, Savepoint, Seek, Table, Transaction,
+    Verdict,
 };
 #[cfg(feature = "broken")]
 pub use txn::{BrokenRule, BROKEN_VARIABLE};

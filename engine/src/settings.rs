@@ -81,6 +81,15 @@ impl Default for TableOptions {
     }
 }
 
+/// The most that [`Options::scan_threads`] can be.
+pub const MOST_SCAN_THREADS: usize = 64;
+
+/// One for each processor that the process may use.
+fn processors() -> usize {
+    let count = std::thread::available_parallelism().map_or(1, |count| count.get());
+    count.min(MOST_SCAN_THREADS)
+}
+
 /// How a database is opened. `Options::default()` suits a test; a server sets at least
 /// [`Options::pool_bytes`].
 #[derive(Clone)]
@@ -108,6 +117,10 @@ pub struct Options {
     /// program's calls, so that a test can repeat it: the program calls
     /// [`crate::Database::checkpoint`] and [`crate::Database::purge`] itself.
     pub background: bool,
+    /// Threads that work on one [`crate::Transaction::aggregate`], its caller's among them, where many
+    /// leaves must be read: from 1, which is the caller's alone, to [`MOST_SCAN_THREADS`]. All scans
+    /// at once have no more helpers than one. Default: one for each processor.
+    pub scan_threads: usize,
     /// The collations of the program, for columns whose [`crate::Column::collation`] is not 0.
     pub collations: Option<Arc<dyn Collations>>,
     /// What sessions execute, for reports of deadlocks; see [`crate::Transaction::set_session`].
@@ -133,6 +146,7 @@ impl Default for Options {
             checkpoint_interval: Duration::from_secs(300),
             log_segment_bytes: None,
             background: true,
+            scan_threads: processors(),
             collations: None,
             statements: None,
             create: true,
@@ -154,6 +168,7 @@ impl std::fmt::Debug for Options {
             .field("checkpoint_interval", &self.checkpoint_interval)
             .field("log_segment_bytes", &self.log_segment_bytes)
             .field("background", &self.background)
+            .field("scan_threads", &self.scan_threads)
             .field("collations", &self.collations.is_some())
             .field("statements", &self.statements.is_some())
             .field("create", &self.create)

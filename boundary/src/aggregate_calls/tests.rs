@@ -6,7 +6,9 @@ use super::*;
 use crate::c_types::{
     Code, ColumnDefinition, EngineOptions, KeyDefinition, KeyPartDefinition, TableDefinition,
 };
-use crate::engine::{peregrine_engine_close, peregrine_engine_open, SharedEngine};
+use crate::engine::{
+    peregrine_engine_close, peregrine_engine_open, peregrine_engine_set_scan_threads, SharedEngine,
+};
 use crate::row_calls::*;
 use crate::session::*;
 use crate::table::{peregrine_table_close, peregrine_table_create, peregrine_table_open, TableBox};
@@ -166,6 +168,11 @@ impl Open {
         assert_eq!(code, OK);
     }
 
+    fn set_tests(&self, tests: &[TestRequest]) -> i32 {
+        // SAFETY: valid for their number, the values for their columns.
+        unsafe { peregrine_set_tests(self.handle, tests.as_ptr(), tests.len()) }
+    }
+
     fn number(&self, n: usize) -> (i64, u64, u64) {
         let (mut high, mut low, mut values) = (0, 0, 0);
         let (h, l, v) = (&mut high, &mut low, &mut values);
@@ -197,6 +204,76 @@ impl Drop for Open {
 
 fn ask(kind: u32, column: u32) -> AggregateRequest {
     AggregateRequest { kind, column }
+}
+
+fn test(column: u32, operator: u32, value: &[u8]) -> TestRequest {
+    TestRequest {
+        column,
+        operator,
+        value: if operator < 6 { value.as_ptr() } else { null() },
+    }
+}
+
+#[test]
+fn tests_let_rows_through() {
+    let open = Open::new();
+    open.start();
+    for id in 0..20 {
+        let amount = (id % 4 != 0).then_some(id as i32 - 10);
+        let record = record(id, amount, Some(&[b'a' + id as u8; 5]));
+        // SAFETY: a record of the table.
+        let code = unsafe { peregrine_insert(open.handle, open.session, record.as_ptr()) };
+        assert_eq!(code, OK);
+    }
+    open.use_key(u32::MAX, 0);
+    let rows = [ask(0, 0)];
+    let count = |tests: &[TestRequest]| {
+        assert_eq!(open.set_tests(tests), OK);
+        assert_eq!(open.aggregate(None, &rows), OK);
+        open.number(0).1
+    };
+    let minus_five = (-5_i32).to_le_bytes();
+    assert_eq!(count(&[test(1, 0, &minus_five)]), 1);
+    assert_eq!(count(&[test(1, 1, &minus_five)]), 14);
+    assert_eq!(count(&[test(1, 2, &minus_five)]), 3, "1, 2 and 3");
+    assert_eq!(count(&[test(1, 3, &minus_five)]), 4);
+    assert_eq!(
+        count(&[test(1, 4, &minus_five), test(0, 2, &10_u32.to_le_bytes())]),
+        3
+    );
+    assert_eq!(count(&[test(1, 6, &[])]), 5);
+    assert_eq!(
+        count(&[test(1, 7, &[]), test(2, 5, b"qqqqq")]),
+        3,
+        "17, 18 and 19"
+    );
+    assert_eq!(open.aggregate(None, &rows), OK);
+    assert_eq!(open.number(0).1, 20, "tests are forgotten");
+    assert_eq!(open.set_tests(&[test(1, 6, &[])]), OK);
+    open.use_key(1, 0);
+    assert_eq!(open.aggregate(None, &rows), OK);
+    assert_eq!(open.number(0).1, 20, "and with the key");
+    assert_eq!(
+        open.set_tests(&[test(2, 0, b"aaaaa")]),
+        END,
+        "not in the key"
+    );
+    assert_eq!(count(&[test(1, 4, &minus_five)]), 11);
+    open.use_key(u32::MAX, 0);
+    assert_eq!(open.set_tests(&[test(3, 0, &[0; 8])]), END, "no doubles");
+    assert_eq!(count(&[test(3, 7, &[])]), 20);
+    let internal = Code::Internal as i32;
+    assert_eq!(open.set_tests(&[test(9, 6, &[])]), internal);
+    assert_eq!(open.set_tests(&[test(0, 8, &[])]), internal);
+    let without = TestRequest {
+        value: null(),
+        ..test(0, 0, &[0; 4])
+    };
+    assert_eq!(open.set_tests(&[without]), internal);
+    // SAFETY: the engine is open.
+    let set = |threads| unsafe { peregrine_engine_set_scan_threads(open.engine, threads) };
+    assert_eq!([set(0), set(1), set(64)], [OK; 3]);
+    assert_eq!(set(65), Code::Invalid as i32);
 }
 
 #[test]

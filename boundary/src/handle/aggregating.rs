@@ -2,17 +2,59 @@
 
 use std::ops::Bound;
 
-use peregrine::{Aggregate, Aggregated, IndexRange, RowLock, Transaction, Value};
+use peregrine::{
+    Aggregate, Aggregated, Comparison, Condition, IndexRange, OwnedValue, RowLock, Transaction,
+    Value,
+};
 
 use super::{Current, Handle};
-use crate::c_types::AggregateRequest;
+use crate::c_types::{AggregateRequest, TestRequest};
 use crate::failure::{Failure, Outcome};
+use crate::layout::Kind;
 use crate::record;
 
 /// An answer, and the server's column that it is of.
 pub(super) struct Answer {
     column: usize,
     aggregated: Aggregated,
+}
+
+/// What must hold of a row: an operator, the engine's column, and the value to compare with.
+pub(super) struct Test {
+    operator: Operator,
+    column: usize,
+    value: OwnedValue,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Operator {
+    Compare(Comparison),
+    IsNull,
+    IsNotNull,
+}
+
+impl Test {
+    fn condition(&self) -> Condition<'_> {
+        match self.operator {
+            Operator::Compare(how) => Condition::Compare(self.column, how, self.value.as_value()),
+            Operator::IsNull => Condition::IsNull(self.column),
+            Operator::IsNotNull => Condition::IsNotNull(self.column),
+        }
+    }
+}
+
+fn operator(number: u32) -> Outcome<Operator> {
+    Ok(match number {
+        0 => Operator::Compare(Comparison::Equal),
+        1 => Operator::Compare(Comparison::NotEqual),
+        2 => Operator::Compare(Comparison::Less),
+        3 => Operator::Compare(Comparison::LessOrEqual),
+        4 => Operator::Compare(Comparison::Greater),
+        5 => Operator::Compare(Comparison::GreaterOrEqual),
+        6 => Operator::IsNull,
+        7 => Operator::IsNotNull,
+        _ => return Err(Failure::argument("operator of a test")),
+    })
 }
 
 impl Handle {
@@ -49,7 +91,52 @@ impl Handle {
         let index = self.index_in_use()?;
         let plain = self.reading.lock == RowLock::None && self.condition.is_none();
         let asked = self.asked(requests)?;
-        Ok(plain && asked.is_some_and(|asked| self.table.can_aggregate(index, &asked)))
+        Ok(plain && asked.is_some_and(|asked| self.table.can_aggregate(index, &[], &asked)))
+    }
+
+    /// Sets what must hold of the rows of the next aggregates; false, and nothing set: that can't
+    /// be decided with the key in use.
+    ///
+    /// # Safety
+    /// The values must be null or valid for their columns.
+    pub unsafe fn set_tests(&mut self, requests: &[TestRequest]) -> Outcome<bool> {
+        self.tests.clear();
+        let mut tests = Vec::with_capacity(requests.len());
+        for request in requests {
+            let column = self.layout().columns.get(request.column as usize);
+            let column = column.ok_or_else(|| Failure::argument("column of a test"))?;
+            let operator = operator(request.operator)?;
+            let Some(stored) = column.stored_as else {
+                return Ok(false);
+            };
+            let value = match (operator, column.kind) {
+                (Operator::Compare(_), Kind::Signed | Kind::Unsigned | Kind::Fixed) => {
+                    if request.value.is_null() {
+                        return Err(Failure::argument("value of a test"));
+                    }
+                    // SAFETY: not null, and valid for the column by the caller's promise; of these
+                    // kinds none has a pointer.
+                    unsafe {
+                        let bytes = std::slice::from_raw_parts(request.value, column.length);
+                        record::value_at(column, bytes)?.to_owned()
+                    }
+                }
+                (Operator::Compare(_), _) => return Ok(false),
+                _ => OwnedValue::Null,
+            };
+            tests.push(Test {
+                operator,
+                column: stored,
+                value,
+            });
+        }
+        let index = self.index_in_use()?;
+        let conditions: Vec<Condition<'_>> = tests.iter().map(Test::condition).collect();
+        let can = self.table.can_aggregate(index, &conditions, &[]);
+        if can {
+            self.tests = tests;
+        }
+        Ok(can)
     }
 
     /// Works out aggregates from a key image on to the end that has been set.
@@ -67,6 +154,7 @@ impl Handle {
         self.current = Current::None;
         self.answers.clear();
         let end = self.next_end.take();
+        let tests = std::mem::take(&mut self.tests);
         if !self.can_aggregate(requests)? {
             return Err(Failure::argument(
                 "aggregates of which peregrine_can_aggregate says no",
@@ -75,6 +163,7 @@ impl Handle {
         let index = self.index_in_use()?;
         let asked = self.asked(requests)?.unwrap_or_default();
         let key = &mut self.search_key;
+        let map = if image.is_null() { 0 } else { map };
         // SAFETY: by the caller's promise.
         unsafe { Self::encode(&self.table, &self.shared.layout, self.key, image, map, key)? };
         let start = match (image.is_null(), inclusive) {
@@ -88,7 +177,8 @@ impl Handle {
             Some(false) => Bound::Excluded(&self.end_key[..]),
         };
         let range = IndexRange { index, start, end };
-        let found = transaction.aggregate(&self.table, &range, &asked)?;
+        let conditions: Vec<Condition<'_>> = tests.iter().map(Test::condition).collect();
+        let found = transaction.aggregate(&self.table, &range, &conditions, &asked)?;
         let answer = |(aggregated, request): (Aggregated, &AggregateRequest)| Answer {
             column: request.column as usize,
             aggregated,

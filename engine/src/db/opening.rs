@@ -14,12 +14,12 @@ use crate::log::{Log, LogOptions};
 use crate::os::{Os, RealOs};
 use crate::page::Pool;
 use crate::recovery::{self, AsideFiles, Meta, Recoverable};
-use crate::settings::Options;
+use crate::settings::{Options, MOST_SCAN_THREADS};
 use crate::store::Store;
 use crate::table::ddl::{Numbers, Tables};
 use crate::table::prepared::PreparedTransactions;
 use crate::table::registry::Registry;
-use crate::table::shared::{RowCounters, Shared};
+use crate::table::shared::{RowCounters, Scans, Shared};
 use crate::table::state::TableState;
 use crate::txn::System;
 
@@ -122,6 +122,16 @@ impl Database {
     }
 }
 
+/// Refuses numbers of threads that a scan can't have.
+pub(super) fn check_scan_threads(threads: usize) -> Result<()> {
+    if (1..=MOST_SCAN_THREADS).contains(&threads) {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "scan_threads must be from 1 to {MOST_SCAN_THREADS}, not {threads}"
+    )))
+}
+
 fn check_options(options: &Options) -> Result<()> {
     for (name, value) in [
         ("pool_bytes", options.pool_bytes as u64),
@@ -133,6 +143,7 @@ fn check_options(options: &Options) -> Result<()> {
             )));
         }
     }
+    check_scan_threads(options.scan_threads)?;
     let target = options.recovery_target;
     if !target.is_zero() && !(Duration::from_secs(1)..=LONGEST_RECOVERY).contains(&target) {
         return Err(Error::Invalid(format!(
@@ -180,6 +191,7 @@ impl Parts {
             registry,
             rows: RowCounters::default(),
             prepared: PreparedTransactions::default(),
+            scans: Scans::new(options.scan_threads),
         });
         Ok(Parts { pool, shared })
     }

@@ -111,6 +111,18 @@ impl Summaries {
         (slot.sequence.load(Ordering::Relaxed) == sequence).then_some(summary)
     }
 
+    /// Whether no summary of the leaf that the frame holds at this version stands in the column's
+    /// place.
+    pub fn has_room(&self, frame: FrameId, version: Version, column: usize) -> bool {
+        let Some(chunk) = self.chunk(frame, Some(column)) else {
+            return false;
+        };
+        let tag = chunk.get().map_or(0, |slots| {
+            slots[frame as usize % CHUNK].tag.load(Ordering::Relaxed)
+        });
+        tag == 0 || tag & !COLUMN != version.number()
+    }
+
     /// Keeps a summary of the leaf that the frame holds at this version; the caller has it latched.
     /// Where somebody else is writing, nothing is kept.
     pub fn put(
@@ -197,6 +209,8 @@ mod tests {
         assert_eq!(summaries.get(3, second, None), None);
         assert_eq!(summaries.get(4, first, Some(0)), None);
         assert_eq!(summaries.get(3, first, Some(PLANES)), None);
+        assert!(!summaries.has_room(3, first, 0) && !summaries.has_room(3, first, PLANES));
+        assert!(summaries.has_room(3, first, 1) && summaries.has_room(3, second, 0));
         summaries.put(3, first, Some(1), &summary(8));
         assert_eq!(summaries.get(3, first, Some(0)), Some(summary(7)));
         summaries.put(3, second, Some(PLANES), &summary(9));

@@ -5,12 +5,16 @@
 //! ([`crate::tree::Leaves`]). Any other leaf is copied, and the versions of its records judged as a
 //! cursor does.
 
+mod condition;
+mod parallel;
 mod plan;
 mod scan;
 mod slow;
 
 use std::ops::Bound;
 use std::sync::Arc;
+
+pub use condition::{Comparison, Condition};
 
 use super::cursor::successor;
 use super::open_table::{IndexId, Table};
@@ -19,7 +23,7 @@ use super::transaction::Transaction;
 use crate::error::{Error, Result};
 use crate::row::OwnedValue;
 use plan::Plan;
-use scan::Scan;
+use scan::{Source, Stop};
 
 /// What is asked of the rows of a range. Columns by their numbers in the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,16 +99,23 @@ impl IndexRange<'_> {
 impl Table {
     /// Whether [`Transaction::aggregate`] takes all of these: the index covers their columns, and
     /// these are of the types that each asks for.
-    pub fn can_aggregate(&self, index: IndexId, aggregates: &[Aggregate]) -> bool {
-        Plan::new(&self.layout, index, aggregates).is_ok()
+    pub fn can_aggregate(
+        &self,
+        index: IndexId,
+        conditions: &[Condition<'_>],
+        aggregates: &[Aggregate],
+    ) -> bool {
+        Plan::new(&self.layout, index, conditions, aggregates).is_ok()
     }
 }
 
 impl Transaction {
-    /// Works out aggregates over a range of an index, in the order in which they are asked. Rows
-    /// are those that a cursor without a lock returns: those of the transaction's snapshot; at
-    /// [`crate::Isolation::Serializable`] they, and the range, are locked as a cursor locks them,
-    /// and read one at a time.
+    /// Works out aggregates over those rows of a range of an index for which all conditions hold,
+    /// in the order in which they are asked. Rows are those that a cursor without a lock returns:
+    /// those of the transaction's snapshot; at [`crate::Isolation::Serializable`] all rows of the
+    /// range, and the range, are locked as a cursor locks them, and read one at a time.
+    ///
+    /// Where many leaves must be read, up to [`crate::Options::scan_threads`] threads do it.
     ///
     /// # Errors
     /// `Error::Invalid` where [`Table::can_aggregate`] says no; those of reading pages;
@@ -113,9 +124,10 @@ impl Transaction {
         &mut self,
         table: &Arc<Table>,
         range: &IndexRange<'_>,
+        conditions: &[Condition<'_>],
         aggregates: &[Aggregate],
     ) -> Result<Vec<Aggregated>> {
-        let plan = Plan::new(&table.layout, range.index, aggregates)?;
+        let plan = Plan::new(&table.layout, range.index, conditions, aggregates)?;
         let totals = if self.read_lock(RowLock::None).is_some() {
             slow::by_cursor(self, table, range, &plan)?
         } else {
@@ -125,10 +137,15 @@ impl Transaction {
             match range.keys() {
                 None => plan.nothing(),
                 Some((from, to)) => {
-                    let tree = trees.index(range.index)?;
-                    let mut scan = Scan::new(&self.inner, table, &trees, view, &plan);
-                    scan.run(tree.leaves(from, to))?;
-                    scan.totals
+                    let source = Source {
+                        table,
+                        trees: &trees,
+                        tree: trees.index(range.index)?,
+                        plan: &plan,
+                        view,
+                        stop: Stop::new(self.inner.kill_handle()),
+                    };
+                    parallel::run(&self.inner, &source, &self.shared.scans, from, to)?
                 }
             }
         };

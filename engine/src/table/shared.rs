@@ -1,6 +1,6 @@
 //! What all tables and transactions of an open database share.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
@@ -17,6 +17,67 @@ pub(crate) struct Shared {
     pub registry: Arc<Registry>,
     pub rows: RowCounters,
     pub prepared: PreparedTransactions,
+    pub scans: Scans,
+}
+
+/// How many threads scan.
+pub(crate) struct Scans {
+    /// Those of one scan at most, its caller's among them.
+    most: AtomicUsize,
+    /// Helpers at work for all scans.
+    helpers: AtomicUsize,
+}
+
+/// Helpers that a scan may have, until this is dropped.
+pub(crate) struct Helpers<'a> {
+    scans: &'a Scans,
+    count: usize,
+}
+
+impl Scans {
+    /// At most `most` threads a scan.
+    pub fn new(most: usize) -> Self {
+        Scans {
+            most: AtomicUsize::new(most),
+            helpers: AtomicUsize::new(0),
+        }
+    }
+
+    /// Changes how many threads scan, from the next scan on.
+    pub fn set_most(&self, most: usize) {
+        self.most.store(most, Ordering::Relaxed);
+    }
+
+    /// Threads of a scan, its caller's among them.
+    pub fn most(&self) -> usize {
+        self.most.load(Ordering::Relaxed).max(1)
+    }
+
+    /// Up to `wanted` helpers, such that all scans together have no more than one alone may have:
+    /// beside many clients there is no processor for more.
+    pub fn helpers(&self, wanted: usize) -> Helpers<'_> {
+        let most = self.most() - 1;
+        let take = |busy: usize| Some(busy + wanted.min(most.saturating_sub(busy)));
+        let order = Ordering::Relaxed;
+        let before = self.helpers.fetch_update(order, order, take);
+        let before = before.unwrap_or(most);
+        Helpers {
+            scans: self,
+            count: wanted.min(most.saturating_sub(before)),
+        }
+    }
+}
+
+impl Helpers<'_> {
+    pub fn count(&self) -> usize {
+        self.count
+    }
+}
+
+impl Drop for Helpers<'_> {
+    fn drop(&mut self) {
+        self.scans.helpers.fetch_sub(self.count, Ordering::Relaxed);
+    }
 }
 
 /// Row operations of ended transactions.
@@ -46,5 +107,25 @@ impl RowCounters {
                 total.fetch_add(n, Ordering::Relaxed);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_scans_together_have_the_helpers_of_one() {
+        let scans = Scans::new(4);
+        let first = scans.helpers(2);
+        let second = scans.helpers(2);
+        assert_eq!((first.count(), second.count()), (2, 1));
+        assert_eq!(scans.helpers(9).count(), 0);
+        drop(first);
+        assert_eq!(scans.helpers(9).count(), 2);
+        scans.set_most(2);
+        assert_eq!(scans.helpers(9).count(), 0);
+        drop(second);
+        assert_eq!(scans.helpers(9).count(), 1);
     }
 }

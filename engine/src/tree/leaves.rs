@@ -56,7 +56,10 @@ pub struct KnownLeaf<'a> {
 /// A leaf, latched shared.
 pub struct Leaf<'a> {
     core: &'a Core,
-    guard: &'a SharedGuard<'a>,
+    node: Node<'a>,
+    frame: FrameId,
+    /// Of the latch: it stays while the leaf is latched.
+    version: Version,
     /// The records within the range.
     pub range: Range<usize>,
     /// Whether all of the leaf, as far as its fences go, is within the range.
@@ -83,43 +86,44 @@ impl KnownLeaf<'_> {
 }
 
 impl<'a> Leaf<'a> {
-    #[inline]
-    fn node(&self) -> Node<'a> {
-        self.guard.node()
-    }
-
     /// The newest transaction that changed a record of the leaf.
     pub fn max_txid(&self) -> u64 {
-        self.node().max_txid()
+        self.node.max_txid()
     }
 
     /// Record `i`'s value.
     #[inline]
     pub fn value(&self, i: usize) -> &'a [u8] {
-        self.node().value(i)
+        self.node.value(i)
     }
 
     /// Length of record `i`'s key.
     #[inline]
     pub fn key_len(&self, i: usize) -> usize {
-        self.node().key_len(i)
+        self.node.key_len(i)
     }
 
     /// A byte of record `i`'s key; `at` must be below `key_len(i)`.
     #[inline]
     pub fn key_byte(&self, i: usize, at: usize) -> u8 {
-        self.node().key_byte(i, at)
+        self.node.key_byte(i, at)
     }
 
     /// Copies the leaf, to be read without its latch.
     pub fn copy_to(&self, image: &mut LeafImage) {
-        image.copy(self.node());
+        image.copy(self.node);
+    }
+
+    /// Whether no summary of the leaf as it is stands where the column's would.
+    pub fn has_room(&self, column: usize) -> bool {
+        let summaries = &self.core.summaries;
+        summaries.has_room(self.frame, self.version, column)
     }
 
     /// Keeps a summary of all records of the leaf, for [`KnownLeaf::summary`].
     pub fn keep(&self, column: Option<usize>, summary: &LeafSummary) {
-        let (frame, version) = (self.guard.frame(), self.guard.version());
-        self.core.summaries.put(frame, version, column, summary);
+        let summaries = &self.core.summaries;
+        summaries.put(self.frame, self.version, column, summary);
     }
 }
 
@@ -148,6 +152,19 @@ impl<'t> Leaves<'t> {
     /// The tree.
     pub fn tree(&self) -> &'t Tree {
         self.tree
+    }
+
+    /// Where the part of the range begins that is still to come.
+    pub fn rest(&mut self) -> Vec<u8> {
+        match self.place {
+            Place::Above if self.next > self.last => self.leave(),
+            Place::Above => self.descend_to_next(),
+            Place::Descend | Place::Ended => {}
+        }
+        match (&self.place, &self.to) {
+            (Place::Ended, Some(to)) => to.clone(),
+            _ => self.from.clone(),
+        }
     }
 
     /// Goes to the next leaf: `known` is asked first, where all of it is within the range, and
@@ -215,7 +232,9 @@ impl<'t> Leaves<'t> {
             let range = within(guard.node(), &self.from, self.to.as_deref());
             let leaf = Leaf {
                 core,
-                guard: &guard,
+                node: guard.node(),
+                frame: guard.frame(),
+                version: guard.version(),
                 range,
                 whole,
             };
@@ -295,7 +314,9 @@ impl<'t> Leaves<'t> {
         let beyond = |to: &Vec<u8>| upper.is_none_or(|upper| upper > &to[..]);
         let leaf = Leaf {
             core: &self.tree.core,
-            guard: &guard,
+            node,
+            frame: guard.frame(),
+            version: guard.version(),
             range: within(node, &self.from, self.to.as_deref()),
             whole: &self.from[..] <= lower && !self.to.as_ref().is_some_and(beyond),
         };

@@ -1,12 +1,13 @@
 //! B+trees of byte keys and byte values over the buffer pool.
 //!
 //! - `descend`: from the root to a node; `modify`, `split`, `merge`: changes;
-//! - `leaf_image`: copies of leaves for cursors; `leaves`: a range's leaves in order; `estimate`, `verify`, `destroy`: whole trees.
+//! - `leaf_image`: copies of leaves for cursors; `leaves`, `cuts`: a range's leaves in order, and its parts; `estimate`, `verify`, `destroy`: whole trees.
 //!
 //! Leaves have no links to their neighbours: the next leaf is found by descending again with the
 //! leaf's upper fence.
 #![forbid(unsafe_code)]
 
+mod cuts;
 mod descend;
 mod destroy;
 mod estimate;

@@ -70,7 +70,7 @@ pub use inspect::{
 };
 pub use latest_deadlock::{DeadlockMember, DeadlockReport, Statements};
 pub use lock::LockMode;
-pub use read::Copied;
+pub use read::{Copied, Reader, Versions};
 pub use redo::{Change, ChangeReader, ChangeRecord, RedoBuffer, KIND_CHANGES, KIND_COMMIT};
 pub use row_name::RowName;
 pub use snapshot::ReadView;

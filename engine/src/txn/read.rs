@@ -1,7 +1,7 @@
 //! Reading the version of a record that a view sees.
 
 use super::order::CommitOrder;
-use super::snapshot::ReadView;
+use super::snapshot::{ReadView, SnapshotSlot};
 use super::undo::{self, Kind};
 use super::version::{Header, UndoPtr};
 use super::{System, Transaction};
@@ -80,12 +80,82 @@ impl Transaction {
             (Newest::Seen(result), _) => Ok(result),
             (Newest::Older(_), Some(f)) => {
                 let mut buf = Vec::new();
-                Ok(self.read_older(tree, key, view, &mut buf)?.map(f))
+                Ok(self
+                    .versions()
+                    .read_older(tree, key, view, &mut buf)?
+                    .map(f))
             }
             (Newest::Older(_), None) => Ok(None),
         }
     }
 
+    /// What judges versions of records by this transaction's views.
+    #[inline]
+    pub fn versions(&self) -> Versions<'_> {
+        Versions {
+            system: &self.system,
+            slot: &self.slot,
+        }
+    }
+
+    /// The same for another thread: it can follow versions while this one does.
+    pub fn reader(&self) -> Reader<'_> {
+        Reader {
+            system: &self.system,
+            slot: self.system.snapshots().claim(),
+        }
+    }
+
+    /// See [`Versions::before_copy`].
+    #[inline]
+    pub fn before_copy(&self) -> Copied {
+        self.versions().before_copy()
+    }
+
+    /// See [`Versions::visible`].
+    ///
+    /// # Errors
+    /// As [`Transaction::read`].
+    #[inline]
+    pub fn visible<'a>(
+        &self,
+        view: &ReadView,
+        value: &'a [u8],
+        buf: &'a mut Vec<u8>,
+        copied: Copied,
+        tree: &Tree,
+        key: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Option<&'a [u8]>> {
+        self.versions().visible(view, value, buf, copied, tree, key)
+    }
+}
+
+/// What another thread reads by, in a transaction's stead. The transaction, which is borrowed, keeps
+/// its snapshot meanwhile; the slot is for walks along undo alone.
+pub struct Reader<'t> {
+    system: &'t System,
+    slot: SnapshotSlot,
+}
+
+impl Reader<'_> {
+    /// What judges versions of records by the transaction's views.
+    pub fn versions(&self) -> Versions<'_> {
+        Versions {
+            system: self.system,
+            slot: &self.slot,
+        }
+    }
+}
+
+/// Judges versions of records, for one thread at a time.
+#[derive(Clone, Copy)]
+pub struct Versions<'t> {
+    system: &'t System,
+    /// Where walks along undo are told of.
+    slot: &'t SnapshotSlot,
+}
+
+impl Versions<'_> {
     /// Reads a record again, and on from its newest version: pruning knows of it this time.
     fn read_older<'a>(
         &self,
@@ -94,7 +164,7 @@ impl Transaction {
         view: &ReadView,
         buf: &'a mut Vec<u8>,
     ) -> Result<Option<&'a [u8]>> {
-        let system = self.system();
+        let system = self.system;
         let _walking = self.slot.walk(&system.pruning.grace);
         let newest = tree.read(key, |value, _| -> Result<Newest<usize>> {
             let Some(value) = value else {
@@ -120,14 +190,14 @@ impl Transaction {
         }
     }
 
-    /// What to note before a leaf is copied, for [`Transaction::visible`].
+    /// What to note before a leaf is copied, for [`Versions::visible`].
     #[inline]
     pub fn before_copy(&self) -> Copied {
-        Copied(self.system().pruning.grace.retired())
+        Copied(self.system.pruning.grace.retired())
     }
 
     /// The payload that `view` sees of a record found in a leaf image; `None`: no row. The image
-    /// must have been copied after the view was taken, and the view must still be this
+    /// must have been copied after the view was taken, and the view must still be the
     /// transaction's. `copied` was noted before the copy, and `key` gives the record's key in `tree`,
     /// from which it is read again when undo has been pruned since. `buf` takes an older version
     /// where one is needed.
@@ -145,7 +215,7 @@ impl Transaction {
         key: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Option<&'a [u8]>> {
         let (header, payload) = Header::decode(value)?;
-        let system = self.system();
+        let system = self.system;
         if sees(system.order(), view, &header)? {
             return Ok((!header.deleted).then_some(payload));
         }

@@ -35,6 +35,11 @@ impl KillHandle {
         self.parker.kill();
     }
 
+    /// Whether it has been killed.
+    pub fn is_killed(&self) -> bool {
+        self.parker.killed()
+    }
+
     /// Takes the interruption back.
     pub fn clear(&self) {
         self.parker.clear_kill();

@@ -1,7 +1,7 @@
 //! Aggregates beside concurrent changes: what they come to is what a plain loop with a cursor finds.
 
-use std::ops::Bound;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ops::{Bound, Range};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use peregrine::{
@@ -12,6 +12,7 @@ use peregrine::{
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use crate::model::{answer, condition, holds};
 use crate::schemas::{noise, options, INT};
 
 /// id; group, with an index of group and amount; a signed amount that takes NULL; fixed bytes; a text
@@ -38,6 +39,7 @@ fn schema() -> TableSchema {
 fn row<'a>(
     rng: &mut StdRng,
     id: u32,
+    text_len: &Range<usize>,
     day: &'a mut [u8; 5],
     text: &'a mut Vec<u8>,
 ) -> [Value<'a>; 5] {
@@ -51,7 +53,7 @@ fn row<'a>(
     let len = if long {
         9_000
     } else {
-        rng.random_range(0..250)
+        rng.random_range(text_len.clone())
     };
     *text = noise(rng.random(), len);
     let group = Value::UInt(rng.random_range(0..20));
@@ -138,14 +140,31 @@ fn compare(txn: &mut Transaction, table: &Arc<Table>, rng: &mut StdRng, ids: u32
             end: end.as_ref().map(|key| &key[..]),
         };
         let found = rows(txn, table, &range);
-        let found: Vec<&Vec<OwnedValue>> = found.iter().collect();
-        for time in ["first", "second"] {
-            let got = txn.aggregate(table, &range, asked).unwrap();
-            for (aggregate, got) in asked.iter().zip(got) {
-                let want = crate::model::answer(*aggregate, &found);
-                assert_eq!(got, want, "{what}, {time} time: {aggregate:?} of {range:?}");
+        let limits = [(); 2].map(|()| {
+            let (mut day, mut text) = ([0; 5], Vec::new());
+            row(rng, 0, &(0..1), &mut day, &mut text).map(|value| value.to_owned())
+        });
+        let mut conditions = vec![];
+        for limit in &limits {
+            let column = rng.random_range(0..if index == 0 { 4 } else { 3 });
+            if rng.random_ratio(1, 3) {
+                conditions.push(condition(rng, column, &limit[column]));
             }
-            let alone = txn.aggregate(table, &range, &asked[..1]).unwrap();
+        }
+        let hold = |row: &&Vec<OwnedValue>| conditions.iter().all(|c| holds(c, row));
+        let found: Vec<&Vec<OwnedValue>> = found.iter().filter(hold).collect();
+        for time in ["first", "second"] {
+            let got = txn.aggregate(table, &range, &conditions, asked).unwrap();
+            for (aggregate, got) in asked.iter().zip(got) {
+                let want = answer(*aggregate, &found);
+                assert_eq!(
+                    got, want,
+                    "{what}, {time} time: {aggregate:?} of {range:?} where {conditions:?}"
+                );
+            }
+            let alone = txn
+                .aggregate(table, &range, &conditions, &asked[..1])
+                .unwrap();
             assert_eq!(alone, [Aggregated::Count(found.len() as u64)], "{what}");
         }
     }
@@ -155,10 +174,17 @@ fn compare(txn: &mut Transaction, table: &Arc<Table>, rng: &mut StdRng, ids: u32
 /// of their own.
 #[test]
 fn aggregates_are_what_a_cursor_finds() {
-    for (seed, pool_bytes) in [(1, 1 << 20), (2, 16 << 20)] {
+    // In few leaves, and in so many that several threads read them; with and without evictions.
+    for (seed, pool_bytes, scan_threads, text_len, rounds) in [
+        (1, 1 << 20, 1, 0..250, 60),
+        (2, 16 << 20, 4, 0..250, 60),
+        (3, 1 << 20, 2, 2_500..3_000, 15),
+        (4, 32 << 20, 4, 2_500..3_000, 30),
+    ] {
         let dir = tempfile::tempdir().unwrap();
         let options = Options {
             pool_bytes,
+            scan_threads,
             ..options()
         };
         let db = Database::open(dir.path(), options).unwrap();
@@ -168,7 +194,7 @@ fn aggregates_are_what_a_cursor_finds() {
         let (mut day, mut text) = ([0; 5], Vec::new());
         let mut load = db.begin(Isolation::RepeatableRead);
         for id in (0..IDS).step_by(2) {
-            let row = row(&mut rng, id, &mut day, &mut text);
+            let row = row(&mut rng, id, &text_len, &mut day, &mut text);
             load.insert(&table, &row).unwrap();
         }
         compare(&mut load, &table, &mut rng, IDS, "while loading");
@@ -176,7 +202,7 @@ fn aggregates_are_what_a_cursor_finds() {
 
         let mut old: Vec<Transaction> = Vec::new();
         let mut open: Option<Transaction> = None;
-        for round in 0..60 {
+        for round in 0..rounds {
             let mut txn = db.begin(match round % 3 {
                 0 => Isolation::ReadCommitted,
                 _ => Isolation::RepeatableRead,
@@ -184,7 +210,7 @@ fn aggregates_are_what_a_cursor_finds() {
             for _ in 0..rng.random_range(0..60) {
                 let id = rng.random_range(0..IDS);
                 let key = table.encode_key(0, &[id.into()]).unwrap();
-                let row = row(&mut rng, id, &mut day, &mut text);
+                let row = row(&mut rng, id, &text_len, &mut day, &mut text);
                 txn.set_lock_wait_timeout(std::time::Duration::ZERO);
                 let done = match rng.random_range(0..3) {
                     0 => txn.delete(&table, &key),
@@ -228,8 +254,31 @@ fn aggregates_are_what_a_cursor_finds() {
 /// Amounts move between rows, and rows come and go, such that the sum stays: every snapshot has it.
 #[test]
 fn sums_that_stay_are_found_beside_writers() {
+    sums_that_stay(1, 0..400, 1_500);
+}
+
+/// The same in so many leaves that several threads read them.
+#[test]
+fn several_threads_find_sums_that_stay_beside_writers() {
+    sums_that_stay(3, 2_400..2_900, 300);
+}
+
+/// A writer at work; none where it has panicked, either.
+struct Writing<'a>(&'a AtomicUsize);
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+fn sums_that_stay(scan_threads: usize, text_len: Range<usize>, transactions: usize) {
     let dir = tempfile::tempdir().unwrap();
-    let db = Database::open(dir.path(), options()).unwrap();
+    let options = Options {
+        scan_threads,
+        ..options()
+    };
+    let db = Database::open(dir.path(), options).unwrap();
     let table = db.create_table("t", &schema()).unwrap();
     const ROWS: u32 = 2_000;
     const EACH: i64 = 1_000;
@@ -248,16 +297,19 @@ fn sums_that_stay_are_found_beside_writers() {
     }
     let mut load = db.begin(Isolation::RepeatableRead);
     for id in 0..ROWS {
-        load.insert(&table, &borrowed(&put(id, EACH, 200))).unwrap();
+        load.insert(&table, &borrowed(&put(id, EACH, text_len.start)))
+            .unwrap();
     }
     load.commit().unwrap();
-    let stop = AtomicBool::new(false);
+    let writing = AtomicUsize::new(2);
     std::thread::scope(|scope| {
         for seed in 0..2 {
-            let (db, table, stop, put) = (&db, &table, &stop, &put);
+            let (db, table, writing, put) = (&db, &table, &writing, &put);
+            let text_len = text_len.clone();
             scope.spawn(move || {
+                let _writing = Writing(writing);
                 let mut rng = StdRng::seed_from_u64(seed);
-                while !stop.load(Ordering::Relaxed) {
+                for _ in 0..transactions {
                     let mut txn = db.begin(Isolation::ReadCommitted);
                     // In the order of keys, so that nobody waits in a circle.
                     let a = rng.random_range(0..ROWS - 1);
@@ -274,7 +326,7 @@ fn sums_that_stay_are_found_beside_writers() {
                     }
                     let moved = rng.random_range(-50..50);
                     for (id, amount) in [(a, amounts[0] - moved), (b, amounts[1] + moved)] {
-                        let len = rng.random_range(0..400);
+                        let len = rng.random_range(text_len.clone());
                         let row = put(id, amount, len);
                         let key = table.encode_key(0, &[id.into()]).unwrap();
                         if rng.random_ratio(1, 3) {
@@ -296,8 +348,9 @@ fn sums_that_stay_are_found_beside_writers() {
             values: ROWS.into(),
         };
         let mut held = db.begin(Isolation::RepeatableRead);
-        for n in 0..40 {
-            // A snapshot costs more the longer it has been held.
+        for n in 0.. {
+            // At least once when all have ended.
+            let last = writing.load(Ordering::Acquire) == 0;
             if n % 8 == 0 {
                 held.commit().unwrap();
             }
@@ -305,18 +358,15 @@ fn sums_that_stay_are_found_beside_writers() {
             let mut txn = db.begin(isolation);
             for index in [0, 1] {
                 let range = IndexRange::whole(index);
-                let asked = [Aggregate::Sum(2)];
-                assert_eq!(
-                    txn.aggregate(&table, &range, &asked).unwrap(),
-                    std::slice::from_ref(&sum)
-                );
-                assert_eq!(
-                    held.aggregate(&table, &range, &asked).unwrap(),
-                    std::slice::from_ref(&sum)
-                );
+                for txn in [&mut txn, &mut held] {
+                    let got = txn.aggregate(&table, &range, &[], &[Aggregate::Sum(2)]);
+                    assert_eq!(got.unwrap(), std::slice::from_ref(&sum));
+                }
+            }
+            if last {
+                break;
             }
         }
-        stop.store(true, Ordering::Relaxed);
     });
 }
 
@@ -348,7 +398,7 @@ fn serializable_aggregates_lock_what_they_have_read() {
     };
     let asked = [Aggregate::Rows, Aggregate::Sum(2)];
     let five = [Aggregated::Count(5), Aggregated::Sum { sum: 35, values: 5 }];
-    assert_eq!(reader.aggregate(&table, &range, &asked).unwrap(), five);
+    assert_eq!(reader.aggregate(&table, &range, &[], &asked).unwrap(), five);
     txn.set_lock_wait_timeout(std::time::Duration::ZERO);
     let key = |id: u32| table.encode_key(0, &[id.into()]).unwrap();
     let deleted = txn.delete(&table, &key(2));
@@ -358,9 +408,26 @@ fn serializable_aggregates_lock_what_they_have_read() {
     );
     txn.delete(&table, &key(7)).unwrap();
     txn.commit().unwrap();
-    assert_eq!(reader.aggregate(&table, &range, &asked).unwrap(), five);
+    assert_eq!(reader.aggregate(&table, &range, &[], &asked).unwrap(), five);
     reader.commit().unwrap();
     txn.delete(&table, &key(2)).unwrap();
+}
+
+#[test]
+fn threads_of_a_scan_are_within_limits() {
+    let dir = tempfile::tempdir().unwrap();
+    let with = |scan_threads| Options {
+        scan_threads,
+        ..options()
+    };
+    for threads in [0, 65] {
+        let refused = Database::open(dir.path(), with(threads));
+        let refused = refused.err().map(|error| error.to_string());
+        assert!(refused.is_some_and(|text| text.contains("from 1 to 64")));
+    }
+    let db = Database::open(dir.path(), with(64)).unwrap();
+    assert!(matches!(db.set_scan_threads(0), Err(Error::Invalid(_))));
+    db.set_scan_threads(1).unwrap();
 }
 
 #[test]
@@ -382,10 +449,10 @@ fn a_killed_transaction_stops_aggregating() {
         kill.kill();
         let range = IndexRange::whole(0);
         let asked = [Aggregate::Rows, Aggregate::Min(2)];
-        let got = txn.aggregate(&table, &range, &asked);
+        let got = txn.aggregate(&table, &range, &[], &asked);
         assert!(matches!(got, Err(Error::Interrupted)), "{got:?}");
         kill.clear();
-        let got = txn.aggregate(&table, &range, &asked).unwrap();
+        let got = txn.aggregate(&table, &range, &[], &asked).unwrap();
         assert_eq!(got, [Aggregated::Count(1), Aggregated::Value(None)]);
         txn.rollback().unwrap();
     }

@@ -41,7 +41,7 @@ macro_rules! trace { ($($t:tt)*) => { if std::env::var_os("MODEL_TRACE").is_some
 mod aggregates;
 mod looks;
 
-pub(crate) use aggregates::answer;
+pub(crate) use aggregates::{answer, condition, holds};
 
 const NAMES: [&str; 3] = ["app/one", "app/two", "other/three"];
 

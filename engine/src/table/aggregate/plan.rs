@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use super::condition::{Condition, Filter};
 use super::{refused, Aggregate, Aggregated};
 use crate::error::Result;
 use crate::row::layout::Layout;
@@ -13,6 +14,8 @@ use crate::tree::LeafSummary;
 pub(super) struct Plan {
     pub index: IndexId,
     pub columns: SmallVec<[ScalarPlace; 4]>,
+    /// What lets rows through, all of it together.
+    pub filters: SmallVec<[Filter; 2]>,
     /// For each aggregate the place of its column in `columns`; `None`: rows are counted.
     uses: SmallVec<[Option<usize>; 4]>,
 }
@@ -103,20 +106,43 @@ impl Totals {
 
 impl Plan {
     /// The plan for some aggregates over an index.
-    pub fn new(layout: &Layout, index: IndexId, aggregates: &[Aggregate]) -> Result<Plan> {
+    pub fn new(
+        layout: &Layout,
+        index: IndexId,
+        conditions: &[Condition<'_>],
+        aggregates: &[Aggregate],
+    ) -> Result<Plan> {
         if layout.key(index).is_none() {
             return Err(refused(format!("there is no index {index}")));
         }
         let mut plan = Plan {
             index,
             columns: SmallVec::new(),
+            filters: SmallVec::new(),
             uses: SmallVec::new(),
         };
         for &aggregate in aggregates {
             let used = plan.column_for(layout, aggregate)?;
             plan.uses.push(used);
         }
+        for condition in conditions {
+            let filter = Filter::new(layout, index, condition)
+                .ok_or_else(|| refused(format!("index {index} can't decide {condition:?}")))?;
+            if !plan.filters.iter_mut().any(|other| other.narrow(&filter)) {
+                plan.filters.push(filter);
+            }
+        }
         Ok(plan)
+    }
+
+    /// A plan that takes in one column of all rows.
+    pub fn of_column(place: ScalarPlace) -> Plan {
+        Plan {
+            index: 0,
+            columns: SmallVec::from_elem(place, 1),
+            filters: SmallVec::new(),
+            uses: SmallVec::new(),
+        }
     }
 
     fn column_for(&mut self, layout: &Layout, aggregate: Aggregate) -> Result<Option<usize>> {
@@ -157,6 +183,12 @@ impl Plan {
             self.columns.push(place);
             self.columns.len() - 1
         })))
+    }
+
+    /// The places of all columns that are looked at.
+    pub fn places(&self) -> impl Iterator<Item = &ScalarPlace> {
+        let filters = self.filters.iter().map(|filter| &filter.place);
+        filters.chain(&self.columns)
     }
 
     /// What no rows come to.

@@ -15,7 +15,7 @@ use crate::table::open_table::{IndexId, Table, TableTrees};
 use crate::table::row_view::RowView;
 use crate::table::transaction::Transaction;
 use crate::tree::{Leaf, LeafImage, Tree};
-use crate::txn::{self, live_payload, Copied, ReadView};
+use crate::txn::{live_payload, Copied, ReadView, Versions};
 
 /// Rows between two looks at whether the transaction has been killed.
 const ROWS_A_LOOK: u32 = 256;
@@ -62,7 +62,7 @@ impl<'a> Rows<'a> {
     /// Takes in those records of the copied leaf that the view sees.
     pub fn take_in(
         &mut self,
-        txn: &txn::Transaction,
+        versions: &Versions<'_>,
         tree: &Tree,
         view: &ReadView,
         totals: &mut Totals,
@@ -75,7 +75,7 @@ impl<'a> Rows<'a> {
                 live_payload(value)?
             } else {
                 let key = |key: &mut Vec<u8>| image.key(i, key);
-                txn.visible(view, value, &mut self.older, copied, tree, key)?
+                versions.visible(view, value, &mut self.older, copied, tree, key)?
             };
             let Some(mut payload) = payload else { continue };
             if self.plan.index == 0 && self.trees.large.is_some() && payload.first() == Some(&0) {
@@ -84,30 +84,47 @@ impl<'a> Rows<'a> {
                 large::bring_inside(self.trees, &mut self.brought)?;
                 payload = &self.brought;
             }
-            totals.rows += 1;
             let length = image.key_len(i);
-            let read =
-                |place: &ScalarPlace| place.read(payload, length, |at| image.key_byte(i, at));
-            let columns = self.plan.columns.iter().zip(&mut totals.columns);
-            if self.plan.columns.iter().any(|p| read(p) == Found::Unknown) {
-                image.key(i, &mut self.key);
-                let (key, entry) = (&self.key, &mut self.entry);
-                let record = view_of(self.table, self.plan.index, key, payload, entry)?;
-                for (place, values) in columns {
-                    if let Some(bits) = place.form.bits(record.get(place.column)?) {
-                        values.add(place.form, bits);
-                    }
-                }
-            } else {
-                for (place, values) in columns {
-                    if let Found::Bits(bits) = read(place) {
-                        values.add(place.form, bits);
-                    }
-                }
+            let read = |place: &ScalarPlace| match place
+                .read(payload, length, |at| image.key_byte(i, at))
+            {
+                Found::Bits(bits) => Some(Some(bits)),
+                Found::Null => Some(None),
+                Found::Unknown => None,
+            };
+            if self.plan.places().all(|place| read(place).is_some()) {
+                add(self.plan, totals, |place| Ok(read(place).flatten()))?;
+                continue;
             }
+            image.key(i, &mut self.key);
+            let (key, entry) = (&self.key, &mut self.entry);
+            let record = view_of(self.table, self.plan.index, key, payload, entry)?;
+            add(self.plan, totals, |place| {
+                Ok(place.form.bits(record.get(place.column)?))
+            })?;
         }
         Ok(())
     }
+}
+
+/// Takes in a row, of which `bits` gives columns, if the plan's filters let it through.
+fn add(
+    plan: &Plan,
+    totals: &mut Totals,
+    bits: impl Fn(&ScalarPlace) -> Result<Option<u64>>,
+) -> Result<()> {
+    for filter in &plan.filters {
+        if !filter.lets_through(bits(&filter.place)?) {
+            return Ok(());
+        }
+    }
+    totals.rows += 1;
+    for (place, values) in plan.columns.iter().zip(&mut totals.columns) {
+        if let Some(bits) = bits(place)? {
+            values.add(place.form, bits);
+        }
+    }
+    Ok(())
 }
 
 /// A record, to be decoded in the ordinary way.
@@ -158,12 +175,9 @@ pub(super) fn by_cursor(
         }
         count = (count + 1) % ROWS_A_LOOK;
         let row = cursor.row()?;
-        totals.rows += 1;
-        for (place, values) in plan.columns.iter().zip(&mut totals.columns) {
-            if let Some(bits) = place.form.bits(row.get(place.column)?) {
-                values.add(place.form, bits);
-            }
-        }
+        add(plan, &mut totals, |place| {
+            Ok(place.form.bits(row.get(place.column)?))
+        })?;
         more = cursor.next(txn)?;
     }
     Ok(totals)

@@ -161,6 +161,41 @@ fn ranges_of_changing_trees() {
     }
 }
 
+#[test]
+fn cuts_are_within_the_range_and_leave_parts_of_like_size() {
+    let bench = Bench::new(800);
+    let tree = bench.tree(1);
+    assert!(tree.cuts(b"", None, 8).unwrap().is_empty(), "one leaf");
+    for n in 0..20_000 {
+        put(&tree, &key(n), &[1; 400]);
+    }
+    let (from, to) = (key(3_000), key(15_000));
+    for parts in [1, 2, 5, 64, 100_000] {
+        for to in [None, Some(&to[..])] {
+            let cuts = tree.cuts(&from, to, parts).unwrap();
+            assert!(cuts.len() < parts);
+            assert!(cuts.is_sorted() && cuts.iter().all(|cut| *cut > from));
+            assert!(to.is_none_or(|to| cuts.iter().all(|cut| &cut[..] < to)));
+            let mut ends: Vec<Option<&[u8]>> = cuts.iter().map(|cut| Some(&cut[..])).collect();
+            ends.push(to);
+            let mut begin = &from[..];
+            let mut most = 0;
+            let mut all = 0;
+            for end in &ends {
+                let records = pass(&tree, begin, *end).records;
+                most = most.max(records);
+                all += records;
+                begin = end.unwrap_or(begin);
+            }
+            assert_eq!(all, if to.is_some() { 12_000 } else { 17_000 });
+            if parts == 5 {
+                assert!((3..5).contains(&cuts.len()), "{}", cuts.len());
+                assert!(most < all / 2, "{most} of {all} in a part");
+            }
+        }
+    }
+}
+
 /// Keys that stay are found exactly once by every passage, while others come and go around them,
 /// and the leaves with them.
 #[test]

@@ -5,9 +5,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use peregrine::{
-    Aggregate, Aggregated, ColumnType, Error, IndexRange, OwnedValue, Table, TableSchema,
-    Transaction, Value,
+    Aggregate, Aggregated, ColumnType, Comparison, Condition, Error, IndexRange, OwnedValue, Table,
+    TableSchema, Transaction, Value,
 };
+use rand::rngs::StdRng;
 use rand::Rng;
 
 use super::World;
@@ -87,25 +88,93 @@ impl World {
                 Aggregate::Min(column),
                 Aggregate::Max(column),
             ] {
-                let can = table.can_aggregate(index, &[aggregate]);
+                let can = table.can_aggregate(index, &[], &[aggregate]);
                 assert_eq!(
                     can,
                     is_possible(table, schema, index, aggregate),
                     "{aggregate:?}"
                 );
                 if !can {
-                    let refused = txn.aggregate(table, &range, &[aggregate]);
+                    let refused = txn.aggregate(table, &range, &[], &[aggregate]);
                     assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
                 } else if self.rng.random_bool(0.5) {
                     asked.push(aggregate);
                 }
             }
         }
-        let got = txn.aggregate(table, &range, &asked).unwrap();
+        let limits: Vec<Row> = (0..3)
+            .map(|_| schemas::row(&mut self.rng, schema))
+            .collect();
+        let mut conditions = vec![];
+        for limit in &limits {
+            let column = self.rng.random_range(0..schema.columns.len());
+            let condition = condition(&mut self.rng, column, &limit[column]);
+            let can = table.can_aggregate(index, &[condition], &[]);
+            let ordered = Aggregate::Min(column);
+            let simple = !matches!(condition, Condition::Compare(..));
+            let decided = is_possible(table, schema, index, ordered)
+                || simple && table.index_covers(index, column);
+            assert_eq!(can, decided, "{condition:?}");
+            if can && self.rng.random_bool(0.4) {
+                conditions.push(condition);
+            }
+        }
+        let hold = |row: &&Row| conditions.iter().all(|condition| holds(condition, row));
+        let rows: Vec<&Row> = rows.into_iter().filter(hold).collect();
+        let got = txn.aggregate(table, &range, &conditions, &asked).unwrap();
         assert_eq!(got.len(), asked.len());
         for (aggregate, got) in asked.iter().zip(got) {
-            assert_eq!(got, answer(*aggregate, &rows), "{aggregate:?} of {range:?}");
+            assert_eq!(
+                got,
+                answer(*aggregate, &rows),
+                "{aggregate:?} of {range:?} where {conditions:?}"
+            );
         }
+    }
+}
+
+/// A random condition on a column, to compare it with a value.
+pub(crate) fn condition<'a>(
+    rng: &mut StdRng,
+    column: usize,
+    value: &'a OwnedValue,
+) -> Condition<'a> {
+    use Comparison::*;
+    let all = [Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual];
+    match rng.random_range(0..8) {
+        6 => Condition::IsNull(column),
+        7 => Condition::IsNotNull(column),
+        n => Condition::Compare(column, all[n], value.as_value()),
+    }
+}
+
+/// Whether a condition holds for a row.
+pub(crate) fn holds(condition: &Condition<'_>, row: &Row) -> bool {
+    let (column, comparison, value) = match *condition {
+        Condition::IsNull(column) => return row[column] == OwnedValue::Null,
+        Condition::IsNotNull(column) => return row[column] != OwnedValue::Null,
+        Condition::Compare(column, comparison, value) => (column, comparison, value.to_owned()),
+    };
+    if row[column] == OwnedValue::Null || value == OwnedValue::Null {
+        return false;
+    }
+    let order = order(&row[column], &value);
+    match comparison {
+        Comparison::Equal => order.is_eq(),
+        Comparison::NotEqual => order.is_ne(),
+        Comparison::Less => order.is_lt(),
+        Comparison::LessOrEqual => order.is_le(),
+        Comparison::Greater => order.is_gt(),
+        Comparison::GreaterOrEqual => order.is_ge(),
+    }
+}
+
+fn order(a: &OwnedValue, b: &OwnedValue) -> Ordering {
+    match (a, b) {
+        (OwnedValue::UInt(a), OwnedValue::UInt(b)) => a.cmp(b),
+        (OwnedValue::Int(a), OwnedValue::Int(b)) => a.cmp(b),
+        (OwnedValue::Bytes(a), OwnedValue::Bytes(b)) => a.cmp(b),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -127,12 +196,7 @@ pub(crate) fn answer(aggregate: Aggregate, rows: &[&Row]) -> Aggregated {
         let values = rows.iter().map(move |row| &row[column]);
         values.filter(|value| **value != OwnedValue::Null)
     };
-    let order = |a: &&OwnedValue, b: &&OwnedValue| match (a, b) {
-        (OwnedValue::UInt(a), OwnedValue::UInt(b)) => a.cmp(b),
-        (OwnedValue::Int(a), OwnedValue::Int(b)) => a.cmp(b),
-        (OwnedValue::Bytes(a), OwnedValue::Bytes(b)) => a.cmp(b),
-        other => panic!("{other:?}"),
-    };
+    let order = |a: &&OwnedValue, b: &&OwnedValue| order(a, b);
     match aggregate {
         Aggregate::Rows => Aggregated::Count(rows.len() as u64),
         Aggregate::Count(column) => Aggregated::Count(values(column).count() as u64),

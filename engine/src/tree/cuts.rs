@@ -1,0 +1,58 @@
+//! Cutting a range of keys into parts of about the same number of leaves.
+
+use super::descend::Route;
+use super::Tree;
+use crate::error::Result;
+use crate::ids::PAGE_SIZE;
+use crate::page::{Node, SharedGuard};
+
+impl Tree {
+    /// Keys that cut the range from `from` up to, not including, `to` into at most `parts` parts:
+    /// ascending, each within the range, none its beginning. They are separators of inner nodes, of the
+    /// highest level that has enough of them; few, or none, where the range has few leaves. Nothing
+    /// but balance depends on the tree staying as it is.
+    pub fn cuts(&self, from: &[u8], to: Option<&[u8]>, parts: usize) -> Result<Vec<Vec<u8>>> {
+        let mut found = Vec::new();
+        for level in (1..=self.root_level()).rev() {
+            found = self.separators(from, to, level)?;
+            if found.len() + 1 >= parts {
+                break;
+            }
+        }
+        let step = (found.len() + 1).div_ceil(parts.max(1));
+        Ok(found.into_iter().skip(step - 1).step_by(step).collect())
+    }
+
+    /// The separators of the nodes of a level within a range, and the fences between these nodes.
+    fn separators(&self, from: &[u8], to: Option<&[u8]>, level: u8) -> Result<Vec<Vec<u8>>> {
+        let mut found: Vec<Vec<u8>> = Vec::new();
+        let mut at = from.to_vec();
+        let mut page = Box::new([0; PAGE_SIZE]);
+        loop {
+            let route = Route::Key(&at);
+            let guard: Option<SharedGuard<'_>> = self.latch_node(route, level)?;
+            let Some(guard) = guard else {
+                return Ok(found);
+            };
+            self.check_reached(guard.node(), route)?;
+            guard.node().copy_to(&mut page);
+            drop(guard);
+            let node = Node::new(&page);
+            let within = |key: &[u8]| key > from && to.is_none_or(|to| key < to);
+            for i in node.child_for(&at)..node.count() {
+                let key = node.key(i);
+                if !within(&key) {
+                    break;
+                }
+                found.push(key);
+            }
+            match node.upper_fence().filter(|upper| within(upper)) {
+                None => return Ok(found),
+                Some(upper) => {
+                    at = upper.to_vec();
+                    found.push(at.clone());
+                }
+            }
+        }
+    }
+}
