@@ -6,6 +6,8 @@
 #include "row_handler.h"
 #include "errors.h"
 
+#include <algorithm>
+
 namespace peregrine {
 
 int RowHandler::first_of_range(const KeyRange &range) {
@@ -34,6 +36,18 @@ int RowHandler::next_of_range(const KeyRange &range) {
   return finish(range.equal ? peregrine_next_same(handle_, session, into)
                             : peregrine_next(handle_, session, into),
                 HA_ERR_END_OF_FILE);
+}
+
+int RowHandler::next_rows_of_range(const KeyRange &range, RowBatch *batch, ha_rows wanted) {
+  peregrine_session *session;
+  if (int error = this->session(&session)) return error;
+  const size_t most = std::min<ha_rows>(wanted, batch->most());
+  size_t rows = 0;
+  const int code = peregrine_next_rows(handle_, session, target(batch->records()), batch->length(),
+                                       most, range.equal, &rows);
+  table->in_use->status_var.ha_read_next_count += rows + (rows < most);
+  batch->fill(static_cast<uint>(rows));
+  return finish(code, HA_ERR_END_OF_FILE);
 }
 
 bool RowHandler::can_aggregate(const KeyRange &range, const peregrine_aggregate *wanted,

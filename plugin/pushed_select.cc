@@ -38,17 +38,28 @@ int PushedSelect::init_scan() {
   return 0;
 }
 
-/* The next row of the range into the table's record. */
-int PushedSelect::read() {
-  const int error = begun_ ? handler_->next_of_range(range_) : handler_->first_of_range(range_);
-  begun_ = true;
-  if (likely(!error)) rows_read_++;
-  return error;
+/* Goes to the next row of the range; `more`: how many will be wanted behind it. */
+int PushedSelect::read(ha_rows more) {
+  if (!batch_.next()) {
+    if (!begun_) {
+      if (int error = handler_->first_of_range(range_)) return error;
+      begun_ = true;
+      if (!range_.unique) batch_.prepare(thd, handler_->get_table(), more);
+    } else if (batch_.has_room()) {
+      batch_.restore();
+      if (int error = handler_->next_rows_of_range(range_, &batch_, more + 1)) return error;
+      batch_.next();
+    } else if (int error = handler_->next_of_range(range_)) {
+      return error;
+    }
+  }
+  rows_read_++;
+  return 0;
 }
 
 int PushedSelect::skip(ha_rows rows) {
   for (; rows; rows--) {
-    if (int error = read()) return error;
+    if (int error = read(rows - 1 + rows_left_)) return error;
     rows_found_++;
     if (unlikely(thd->check_killed())) return HA_ERR_ABORTED_BY_USER;
   }
@@ -58,7 +69,7 @@ int PushedSelect::skip(ha_rows rows) {
 int PushedSelect::aggregate() {
   if (!inside_.empty()) return inside_.run(select->item_list, handler_, range_);
   int error;
-  while (!(error = read())) {
+  while (!(error = read(HA_POS_ERROR - 1))) {
     List_iterator_fast<Item> each(select->item_list);
     while (Item *item = each++)
       if (static_cast<Item_sum *>(item)->aggregator_add()) return HA_ERR_GENERIC;
@@ -79,13 +90,14 @@ int PushedSelect::next_row() {
     if (offset_) return HA_ERR_END_OF_FILE;
   } else {
     rows_left_--;
-    if (int error = read()) return error;
+    if (int error = read(rows_left_)) return error;
     rows_found_++;
   }
   return 0;
 }
 
 int PushedSelect::end_scan() {
+  batch_.restore();
   thd->inc_examined_row_count(rows_read_);
   rows_read_ = 0;
   thd->limit_found_rows = rows_found_;

@@ -7,6 +7,7 @@
 
 #include "aggregates.h"
 #include "key_range.h"
+#include "row_batch.h"
 #include "row_handler.h"
 
 #include "item_sum.h"
@@ -33,7 +34,7 @@ class PushedSelect final : public select_handler {
   void print_error(int error, myf flags) override;
 
  private:
-  int read();
+  int read(ha_rows more);
   int skip(ha_rows rows);
   int aggregate();
 
@@ -42,6 +43,7 @@ class PushedSelect final : public select_handler {
   const bool aggregates_;
   const Aggregates inside_;
   bool begun_ = false;
+  RowBatch batch_;
   ha_rows offset_;
   ha_rows rows_left_;
   ha_rows rows_read_ = 0;

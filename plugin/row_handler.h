@@ -7,6 +7,7 @@
 
 #include "engine.h"
 #include "key_range.h"
+#include "row_batch.h"
 #include "transactions.h"
 
 namespace peregrine {
@@ -89,6 +90,7 @@ class RowHandler final : public handler {
   bool reads_snapshots() const { return lock_ == PEREGRINE_LOCK_NONE; }
   int first_of_range(const KeyRange &range);
   int next_of_range(const KeyRange &range);
+  int next_rows_of_range(const KeyRange &range, RowBatch *batch, ha_rows wanted);
   bool can_aggregate(const KeyRange &range, const peregrine_aggregate *wanted, uint count);
   int aggregate_range(const KeyRange &range, const peregrine_aggregate *wanted, uint count);
   int aggregate_number(uint n, AggregateNumber *out);

@@ -420,6 +420,13 @@ int peregrine_previous(peregrine_handle *handle, peregrine_session *session,
 int peregrine_next_same(peregrine_handle *handle, peregrine_session *session,
                         peregrine_target target);
 
+/* The next rows, at most `most` of them, each `stride` bytes behind the one before it, from
+   target.record on; `same`: only those that start with the key image of the last search. `rows`
+   tells how many there were. For targets without blobs. */
+int peregrine_next_rows(peregrine_handle *handle, peregrine_session *session,
+                        peregrine_target target, size_t stride, size_t most, uint32_t same,
+                        size_t *rows);
+
 /* Writes the position of the row last read, peregrine_table_position_length() bytes. Positions
    of a table compare by memcmp in the order of the clustered key. */
 int peregrine_position(peregrine_handle *handle, uint8_t *position);

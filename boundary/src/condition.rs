@@ -40,9 +40,7 @@ impl Condition {
         let mut projection = Projection::default();
         // SAFETY: by the caller's promise.
         let wanted = unsafe { shared.bitmap(self.target.columns) }.unwrap_or(&[]);
-        let table = shared.table();
-        let covers = |stored| table.index_covers(index, stored);
-        projection.prepare(&shared.layout, wanted, Some(index), covers, |_| None);
+        projection.prepare(&shared.layout, wanted, &shared.table(), Some(index), false);
         Box::new(Filter {
             condition: self.clone(),
             shared,

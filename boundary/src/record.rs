@@ -1,6 +1,6 @@
 //! Rows: the server's record buffer on one side, the engine's values on the other.
 
-use peregrine::{Cursor, NumberPlace, RowView, Value};
+use peregrine::{Cursor, NumberPlace, RowView, Table, Text, TextPlace, Value};
 use smallvec::SmallVec;
 
 use crate::c_types::Code;
@@ -152,6 +152,8 @@ pub struct Projection {
     index: Option<usize>,
     /// The columns that are read from the key at a known place, and where they go.
     numbers: Vec<(NumberPlace, usize)>,
+    /// The strings that are read from the entry at a known place.
+    texts: Vec<(TextPlace, ColumnLayout)>,
     /// The engine's number of each other column wanted, and where it goes.
     columns: Vec<(usize, ColumnLayout)>,
     ready: bool,
@@ -165,54 +167,81 @@ impl Projection {
         self.ready && self.index == index && self.wanted.iter().eq(wanted)
     }
 
-    /// Prepares for another bitmap. `covers` tells whether an engine column can be read, `place`
-    /// where a cursor finds it in the key.
+    /// Prepares for another bitmap. `in_place`: those columns whose place is always the same are
+    /// left to [`Projection::write_in_place`].
     pub fn prepare(
         &mut self,
         layout: &Layout,
         wanted: &[u64],
+        table: &Table,
         index: Option<usize>,
-        covers: impl Fn(usize) -> bool,
-        place: impl Fn(usize) -> Option<NumberPlace>,
+        in_place: bool,
     ) {
         self.ready = true;
         self.index = index;
         self.wanted.clear();
         self.wanted.extend_from_slice(wanted);
         self.numbers.clear();
+        self.texts.clear();
         self.columns.clear();
         for (stored, &column) in layout.stored.iter().enumerate() {
-            if !has(wanted, column) || !covers(stored) {
+            let covered = || index.is_none_or(|index| table.index_covers(index, stored));
+            if !has(wanted, column) || !covered() {
                 continue;
             }
             let column = &layout.columns[column];
-            let is_number = matches!(column.kind, Kind::Signed | Kind::Unsigned);
-            match place(stored) {
-                Some(place)
-                    if is_number && column.null_bit == 0 && place.bytes() == column.length =>
-                {
-                    self.numbers.push((place, column.offset));
+            match column.kind {
+                Kind::Signed | Kind::Unsigned if in_place && column.null_bit == 0 => {
+                    let place = table.number_place(index.unwrap_or(0), stored);
+                    if let Some(place) = place.filter(|place| place.bytes() == column.length) {
+                        self.numbers.push((place, column.offset));
+                        continue;
+                    }
                 }
-                _ => self.columns.push((stored, column.clone())),
+                Kind::Variable if in_place => {
+                    let place = index.and_then(|index| table.text_place(index, stored));
+                    if let Some(place) = place {
+                        self.texts.push((place, column.clone()));
+                        continue;
+                    }
+                }
+                _ => {}
             }
+            self.columns.push((stored, column.clone()));
         }
     }
 
-    /// Writes the columns that stand in the key of what a cursor stands on.
+    /// Writes the columns that stand at a known place of what a cursor stands on.
     #[inline]
-    pub fn write_numbers(&self, cursor: &Cursor, record: &mut [u8]) -> Outcome {
+    pub fn write_in_place(&self, cursor: &Cursor, record: &mut [u8]) -> Outcome {
         for (place, offset) in &self.numbers {
             let Some(bits) = cursor.number(place) else {
                 return Err(Failure::new(Code::Internal, "a key without its columns"));
             };
             write_number(&mut record[*offset..], place.bytes(), bits);
         }
+        for (place, column) in &self.texts {
+            let (length, bytes) = record[column.offset..].split_at_mut(column.length_bytes);
+            let text = cursor.text(place, &mut bytes[..column.length])?;
+            let written = match text {
+                Text::Bytes(written) => written,
+                Text::Null => 0,
+            };
+            write_number(length, column.length_bytes, written as u64);
+            if column.null_bit != 0 {
+                let nulls = &mut record[column.null_offset];
+                *nulls &= !column.null_bit;
+                if text == Text::Null {
+                    *nulls |= column.null_bit;
+                }
+            }
+        }
         Ok(())
     }
 
-    /// Whether [`Projection::write_numbers`] writes all there is.
+    /// Whether [`Projection::write_in_place`] writes all there is.
     #[inline]
-    pub fn is_numbers(&self) -> bool {
+    pub fn is_in_place(&self) -> bool {
         self.columns.is_empty()
     }
 

@@ -237,6 +237,35 @@ pub unsafe extern "C" fn peregrine_next_same(
 /// See the header.
 ///
 /// # Safety
+/// The handle and session must be this thread's, the target fit `most` times, `rows` be writable.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_next_rows(
+    pointer: *mut Handle,
+    session: *mut SessionBox,
+    target: Target,
+    stride: usize,
+    most: usize,
+    same: u32,
+    rows: *mut usize,
+) -> i32 {
+    let step = match same {
+        0 => Step::Next,
+        _ => Step::NextSame,
+    };
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, session, |handle, session| {
+            let read = handle.steps(session, target, stride, most, step)?;
+            let out = rows.as_mut();
+            *out.ok_or_else(|| Failure::argument("place for a number of rows"))? = read;
+            Ok(read > 0)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
 /// The handle must be this thread's, `position` writable for the table's position length.
 #[no_mangle]
 pub unsafe extern "C" fn peregrine_position(pointer: *mut Handle, position: *mut u8) -> i32 {

@@ -18,6 +18,7 @@ use crate::page::{Node, Page, PageKind, KIND};
 use crate::recovery::{Aside, Meta};
 use crate::row::entry::{self, EntryBuffer, EntryRef};
 use crate::row::key;
+use crate::row::key_bytes::KeyBytes;
 use crate::row::layout::Layout;
 use crate::row::payload::{self, Field, RowRef};
 use crate::row::{Column, ColumnType, Index, Key, KeyPart, TableSchema};
@@ -216,8 +217,11 @@ fn row(bytes: &[u8]) -> bool {
             accepted |= all_columns(layout, key, payload);
             for index in &layout.indexes {
                 let mut buffer = EntryBuffer::default();
-                if buffer.decode(index, usize::MAX, key, payload).is_ok() {
-                    let entry = EntryRef::new(layout, index, key, payload, &buffer);
+                if buffer
+                    .decode(index, usize::MAX, KeyBytes::Here(key), payload)
+                    .is_ok()
+                {
+                    let entry = EntryRef::new(layout, index, KeyBytes::Here(key), payload, &buffer);
                     accepted |= (0..layout.columns.len()).all(|column| entry.get(column).is_ok());
                 }
                 for parts in 0..=index.parts.len() {
@@ -230,8 +234,7 @@ fn row(bytes: &[u8]) -> bool {
 }
 
 fn keys(bytes: &[u8]) -> bool {
-    let mut plain = Vec::new();
-    let mut accepted = key::unescape(bytes, &mut plain).is_some();
+    let mut accepted = key::unescape(&mut bytes.to_vec()).is_some();
     let _ = (key::row_id(bytes), large::id_of(bytes));
     LAYOUTS.with(|layouts| {
         for layout in layouts {

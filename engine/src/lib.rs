@@ -28,7 +28,7 @@ pub use error::{Error, Result};
 pub use planted::{plant, PlantedFault};
 pub use row::{
     Collations, Column, ColumnType, Index, Key, KeyPart, NumberPlace, OwnedValue, TableSchema,
-    Value,
+    Text, TextPlace, Value,
 };
 pub use settings::{Durability, Isolation, Locking, Options, TableOptions};
 pub use table::{

@@ -98,7 +98,7 @@ impl Handle {
         let layout = &self.shared.layout;
         if !self.position_projection.fits(wanted, None) {
             self.position_projection
-                .prepare(layout, wanted, None, |_| true, |_| None);
+                .prepare(layout, wanted, &self.table, None, false);
         }
         let memory = &mut self.memory;
         self.position_projection

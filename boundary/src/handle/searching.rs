@@ -234,6 +234,33 @@ impl Handle {
         self.take(transaction, found, wanted, record)
     }
 
+    /// Moves the scan row by row and reads each, at most `most` of them; gives how many.
+    ///
+    /// # Safety
+    /// `target` must fit the table `most` times, every `stride` bytes.
+    pub unsafe fn steps(
+        &mut self,
+        session: &mut Session,
+        target: Target,
+        stride: usize,
+        most: usize,
+        step: Step,
+    ) -> Outcome<usize> {
+        let mut rows = 0;
+        while rows < most {
+            let target = Target {
+                record: target.record.wrapping_add(rows * stride),
+                ..target
+            };
+            // SAFETY: by the caller's promise.
+            if !unsafe { self.step(session, target, step)? } {
+                break;
+            }
+            rows += 1;
+        }
+        Ok(rows)
+    }
+
     /// Reads the row that the scan's cursor stands on.
     #[inline]
     fn take(
@@ -257,13 +284,8 @@ impl Handle {
         if !self.scan_projection.fits(wanted, index) {
             let table = &self.table;
             cursor.set_columns(None);
-            self.scan_projection.prepare(
-                layout,
-                wanted,
-                index,
-                |stored| index.is_none_or(|index| table.index_covers(index, stored)),
-                |stored| table.number_place(index.unwrap_or(0), stored),
-            );
+            self.scan_projection
+                .prepare(layout, wanted, table, index, true);
             let covered =
                 layout.stored.iter().enumerate().all(|(s, &c)| {
                     !has(wanted, c) || index.is_none_or(|i| table.index_covers(i, s))
@@ -273,7 +295,7 @@ impl Handle {
             } else {
                 // The server wants more than when the scan began: this row comes from the table.
                 let projection = &mut self.position_projection;
-                projection.prepare(layout, wanted, None, |_| true, |_| None);
+                projection.prepare(layout, wanted, table, None, false);
                 let memory = &mut self.memory;
                 let read = transaction.get(&self.table, cursor.clustered_key(), |row| {
                     projection.write(layout, row, record, memory, true)
@@ -288,8 +310,8 @@ impl Handle {
                 };
             }
         }
-        self.scan_projection.write_numbers(cursor, record)?;
-        if !self.scan_projection.is_numbers() {
+        self.scan_projection.write_in_place(cursor, record)?;
+        if !self.scan_projection.is_in_place() {
             let memory = &mut self.memory;
             self.scan_projection
                 .write(layout, cursor.row()?, record, memory, false)?;

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::ids::TxId;
 use crate::page::Pool;
 use crate::row::entry::{self, EntryBuffer, EntryRef};
+use crate::row::key_bytes::KeyBytes;
 use crate::row::layout::PartForm;
 use crate::row::payload::{Field, RowRef};
 use crate::row::Value;
@@ -230,6 +231,7 @@ pub(super) fn compare(
         }
         return Ok(());
     }
+    let key = KeyBytes::Here(key);
     buffer.decode(layout, usize::MAX, key, payload)?;
     let found = EntryRef::new(&table.layout, layout, key, payload, buffer);
     for part in &layout.parts {

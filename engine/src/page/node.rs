@@ -57,6 +57,23 @@ pub(crate) struct Node<'a> {
     pub(super) page: &'a Page,
 }
 
+/// Copies bytes of which there are few: a call of memcpy would cost more than that. The slices
+/// have the same length.
+#[inline]
+fn copy_short(from: &[u8], to: &mut [u8]) {
+    let n = from.len();
+    if let (Some(first), Some(last)) = (from.first_chunk::<8>(), from.last_chunk::<8>()) {
+        if n <= 16 {
+            to[..8].copy_from_slice(first);
+            to[n - 8..].copy_from_slice(last);
+        } else {
+            to.copy_from_slice(from);
+        }
+    } else {
+        to.iter_mut().zip(from).for_each(|(to, &b)| *to = b);
+    }
+}
+
 impl<'a> Node<'a> {
     pub fn new(page: &'a Page) -> Node<'a> {
         Node { page }
@@ -203,6 +220,37 @@ impl<'a> Node<'a> {
         } else {
             out.extend_from_slice(&head[..length]);
         }
+    }
+
+    /// Fills `out` with record `i`'s key from byte `from` on; false where it has not as many.
+    #[inline]
+    pub fn copy_key(&self, i: usize, from: usize, out: &mut [u8]) -> bool {
+        let prefix = self.prefix();
+        let suffix = self.suffix_len(i);
+        if from + out.len() > prefix.len() + suffix {
+            return false;
+        }
+        let (from, out) = match prefix.get(from..) {
+            Some(rest) => {
+                let (front, behind) = out.split_at_mut(rest.len().min(out.len()));
+                copy_short(&rest[..front.len()], front);
+                (0, behind)
+            }
+            None => (from - prefix.len(), out),
+        };
+        let head = self.head(i).to_be_bytes();
+        let (from, out) = match head.get(from..) {
+            Some(rest) => {
+                let (front, behind) = out.split_at_mut(rest.len().min(out.len()));
+                front.iter_mut().zip(rest).for_each(|(to, &b)| *to = b);
+                (0, behind)
+            }
+            None => (from - HEAD, out),
+        };
+        if !out.is_empty() {
+            copy_short(&self.rest(i)[from..from + out.len()], out);
+        }
+        true
     }
 
     /// A byte of record `i`'s key; `at` must be below `key_len(i)`.

@@ -80,34 +80,111 @@ pub(crate) fn encode(value: &[u8], weights: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Takes one form from the front of `bytes`, appends the original to `out`. `None` when the
-/// bytes are no such form.
-pub(crate) fn decode(bytes: &mut &[u8], weights: &[u8], out: &mut Vec<u8>) -> Option<()> {
+/// Where [`restore`] has found an original.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Restored {
+    /// At the front of what were the weights, of this length.
+    Front(usize),
+    /// As the form itself, of this length, at its end.
+    Whole(usize),
+}
+
+/// One form, read.
+enum Form<'a> {
+    /// The original.
+    Raw(&'a [u8]),
+    /// The original has this length, and differs from its weights where the map has a bit.
+    Map(usize, &'a [u8]),
+    /// As `Map`, with weights of two bytes.
+    WideMap(usize, &'a [u8]),
+}
+
+/// Takes one form from the front of `bytes`; `None` when they are no such form.
+#[inline]
+fn take<'a>(bytes: &mut &'a [u8]) -> Option<Form<'a>> {
     let head = varint::take(bytes)?;
     let n = usize::try_from(head >> 3).ok()?;
-    let (step, mapped) = match head & 7 {
-        RAW => {
-            let (value, rest) = bytes.split_at_checked(n)?;
-            out.extend_from_slice(value);
-            *bytes = rest;
-            return Some(());
-        }
-        SAME => (1, false),
-        CASE => (1, true),
-        WIDE_SAME => (2, false),
-        WIDE_CASE => (2, true),
+    let follow = match head & 7 {
+        RAW => n,
+        CASE | WIDE_CASE => n.div_ceil(8),
+        SAME | WIDE_SAME => 0,
         _ => return None,
     };
-    let weights = weights.get(..n.checked_mul(step)?)?;
-    if !mapped {
-        out.extend(weights.iter().skip(step - 1).step_by(step));
-        return Some(());
-    }
-    let (bits, rest) = bytes.split_at_checked(n.div_ceil(8))?;
+    let (own, rest) = bytes.split_at_checked(follow)?;
     *bytes = rest;
-    let at = out.len();
-    out.extend(weights.iter().skip(step - 1).step_by(step));
-    for (bytes, &map) in out[at..].chunks_mut(8).zip(bits) {
+    Some(match head & 7 {
+        RAW => Form::Raw(own),
+        SAME | CASE => Form::Map(n, own),
+        _ => Form::WideMap(n, own),
+    })
+}
+
+/// Takes one form from the front of `bytes`, and makes the original of its weights, where it is not
+/// kept whole. `None` when the bytes are no such form.
+pub(crate) fn restore(bytes: &mut &[u8], weights: &mut [u8]) -> Option<Restored> {
+    let (n, map) = match take(bytes)? {
+        Form::Raw(value) => return Some(Restored::Whole(value.len())),
+        Form::Map(n, map) => (n, map),
+        Form::WideMap(n, map) => {
+            narrow(weights.get_mut(..n.checked_mul(2)?)?);
+            (n, map)
+        }
+    };
+    flip(weights.get_mut(..n)?, map);
+    Some(Restored::Front(n))
+}
+
+/// Takes one form from the front of `bytes`, and puts the original at the front of `out`. `weights`
+/// fills a slice with the weights from a byte on, and says whether there are as many. Gives the
+/// original's length; `None` when the bytes are no such form, or `out` is too short.
+#[inline]
+pub(crate) fn restore_to(
+    bytes: &mut &[u8],
+    out: &mut [u8],
+    weights: impl Fn(usize, &mut [u8]) -> bool,
+) -> Option<usize> {
+    match take(bytes)? {
+        Form::Raw(value) => {
+            out.get_mut(..value.len())?.copy_from_slice(value);
+            Some(value.len())
+        }
+        Form::Map(n, map) => {
+            let value = out.get_mut(..n)?;
+            if !weights(0, value) {
+                return None;
+            }
+            flip(value, map);
+            Some(n)
+        }
+        Form::WideMap(n, map) => {
+            let value = out.get_mut(..n)?;
+            const PIECE: usize = 32;
+            let mut wide = [0; 2 * PIECE];
+            for (i, piece) in value.chunks_mut(PIECE).enumerate() {
+                let weight = &mut wide[..2 * piece.len()];
+                if !weights(2 * PIECE * i, weight) {
+                    return None;
+                }
+                narrow(weight);
+                piece.copy_from_slice(&weight[..piece.len()]);
+            }
+            flip(value, map);
+            Some(n)
+        }
+    }
+}
+
+/// Puts the second byte of each weight of two bytes to the front.
+fn narrow(weights: &mut [u8]) {
+    for i in 0..weights.len() / 2 {
+        weights[i] = weights[2 * i + 1];
+    }
+}
+
+/// Flips the case of the bytes of which `map` has a bit.
+#[inline]
+fn flip(value: &mut [u8], map: &[u8]) {
+    for (bytes, &map) in value.chunks_mut(8).zip(map) {
         let flips = flips(map);
         if let Ok(eight) = <&mut [u8; 8]>::try_from(&mut *bytes) {
             *eight = (u64::from_le_bytes(*eight) ^ u64::from_le_bytes(flips)).to_le_bytes();
@@ -115,7 +192,6 @@ pub(crate) fn decode(bytes: &mut &[u8], weights: &[u8], out: &mut Vec<u8>) -> Op
             bytes.iter_mut().zip(flips).for_each(|(b, flip)| *b ^= flip);
         }
     }
-    Some(())
 }
 
 /// What eight bytes differ by from their weights: 0x20 where the map has a bit.
@@ -128,32 +204,9 @@ fn flips(map: u8) -> [u8; 8] {
     (high >> 2).to_le_bytes()
 }
 
-/// Passes over one form that is the original itself, and gives its length; `None` inside, and
-/// nothing passed over, for one that must be decoded.
-#[inline]
-pub(crate) fn take_whole(bytes: &mut &[u8]) -> Option<Option<usize>> {
-    let mut rest = *bytes;
-    let head = varint::take(&mut rest)?;
-    if head & 7 != RAW {
-        return Some(None);
-    }
-    let length = usize::try_from(head >> 3).ok()?;
-    *bytes = rest.get(length..)?;
-    Some(Some(length))
-}
-
 /// Passes over one form.
 pub(crate) fn skip(bytes: &mut &[u8]) -> Option<()> {
-    let head = varint::take(bytes)?;
-    let n = usize::try_from(head >> 3).ok()?;
-    let follow = match head & 7 {
-        RAW => n,
-        CASE | WIDE_CASE => n.div_ceil(8),
-        SAME | WIDE_SAME => 0,
-        _ => return None,
-    };
-    *bytes = bytes.get(follow..)?;
-    Some(())
+    take(bytes).map(drop)
 }
 
 #[cfg(test)]
@@ -182,10 +235,30 @@ mod tests {
             encode(&value, &weights, &mut form);
             form.extend_from_slice(&tail);
             let mut rest = &form[..];
-            let mut back = Vec::new();
-            prop_assert_eq!(decode(&mut rest, &weights, &mut back), Some(()));
+            let mut back = weights.clone();
+            let restored = restore(&mut rest, &mut back);
             prop_assert_eq!(rest, &tail[..]);
-            prop_assert_eq!(&back, &value);
+            let end = form.len() - tail.len();
+            match restored {
+                Some(Restored::Front(n)) => prop_assert_eq!(&back[..n], &value),
+                Some(Restored::Whole(n)) => prop_assert_eq!(&form[end - n..end], &value),
+                None => prop_assert!(false, "no form"),
+            }
+            let mut rest = &form[..];
+            let mut back = vec![0; value.len()];
+            let copy = |from: usize, out: &mut [u8]| match weights.get(from..from + out.len()) {
+                Some(weights) => {
+                    out.copy_from_slice(weights);
+                    true
+                }
+                None => false,
+            };
+            prop_assert_eq!(restore_to(&mut rest, &mut back, copy), Some(value.len()));
+            prop_assert_eq!((rest, &back), (&tail[..], &value));
+            if !value.is_empty() {
+                let short = &mut back[1..];
+                prop_assert_eq!(restore_to(&mut &form[..], short, copy), None);
+            }
             let mut rest = &form[..];
             prop_assert_eq!(skip(&mut rest), Some(()));
             prop_assert_eq!(rest, &tail[..]);
@@ -201,8 +274,8 @@ mod tests {
 
         #[test]
         fn never_panics(bytes in any::<Vec<u8>>(), weights in any::<Vec<u8>>()) {
-            let mut out = Vec::new();
-            let _ = decode(&mut &bytes[..], &weights, &mut out);
+            let _ = restore(&mut &bytes[..], &mut weights.clone());
+            let _ = restore_to(&mut &bytes[..], &mut weights.clone(), |from, _| from < 70);
             let _ = skip(&mut &bytes[..]);
         }
     }

@@ -9,9 +9,10 @@
 //!          a prefix or descending, what gives the original back (case_map)
 //! ```
 
-use super::case_map;
+use super::case_map::{self, Restored};
 use super::collation::Collations;
 use super::key::unescape;
+use super::key_bytes::KeyBytes;
 use super::layout::{KeyLayout, Layout, PartForm, PartLayout};
 use super::value::Value;
 use super::varint;
@@ -104,13 +105,11 @@ pub(crate) fn end_of(index: &KeyLayout, parts: usize, key: &[u8], payload: &[u8]
 #[derive(Clone, Copy, Debug)]
 enum Found {
     Null,
-    /// In the entry's key, as it is encoded there.
-    Key(u32, u32),
+    /// In the buffer's bytes.
+    Buffer(u32, u32),
     /// In the entry's payload, as it is.
     Payload(u32, u32),
-    /// Restored, in the buffer.
-    Buffer(u32, u32),
-    /// Not given back by the entry.
+    /// Not looked for, or not given back by the entry.
     Absent,
 }
 
@@ -118,69 +117,67 @@ enum Found {
 #[derive(Default)]
 pub(crate) struct EntryBuffer {
     found: Vec<Found>,
-    restored: Vec<u8>,
+    /// The key from the first part on that was looked for. Values are restored where they stand.
+    bytes: Vec<u8>,
 }
 
 impl EntryBuffer {
     /// Finds the first `parts` parts of an entry, restoring those whose key bytes are not the
-    /// value.
+    /// value. Those in front that need no decoding are left alone.
+    #[inline]
     pub fn decode(
         &mut self,
         index: &KeyLayout,
         parts: usize,
-        key: &[u8],
+        key: KeyBytes<'_>,
         payload: &[u8],
     ) -> Result<()> {
         self.found.clear();
-        self.restored.clear();
-        if parts == 0 {
-            return Ok(());
-        }
         let parts = index.parts.get(..parts).unwrap_or(&index.parts);
-        self.find(parts, key, payload)
+        let Some(first) = parts.get(index.in_place) else {
+            return Ok(());
+        };
+        self.found.resize(index.in_place, Found::Absent);
+        key.copy_rest(first.fixed_at.unwrap_or(0), &mut self.bytes);
+        self.find(&parts[index.in_place..], payload)
             .ok_or_else(|| damaged("parts"))
     }
 
-    fn find(&mut self, parts: &[PartLayout], key: &[u8], payload: &[u8]) -> Option<()> {
-        let (_, mut info) = split(key, payload)?;
-        let mut rest = key;
-        // Those in front that are read without decoding have nothing in the payload.
-        let ready = |part: &&PartLayout| part.stands_at().is_some() && !part.nullable;
-        let ready = parts.iter().take_while(ready).count();
-        self.found.resize(ready, Found::Absent);
-        if let Some(at) = parts.get(ready).and_then(|part| part.fixed_at) {
-            rest = key.get(at..)?;
+    fn find(&mut self, parts: &[PartLayout], payload: &[u8]) -> Option<()> {
+        let mut info = payload;
+        let head = varint::take(&mut info)?;
+        if head & 1 == 1 {
+            info = info.get(usize::try_from(head >> 1).ok()?..)?;
         }
-        for part in parts.get(ready..)? {
-            let before = self.restored.len();
+        let mut at = 0;
+        for part in parts {
+            let mut rest = self.bytes.get(at..)?;
             let collated = matches!(part.form, PartForm::Collated { .. });
-            let is_null = part.is_null(rest)?;
-            let weights = if collated && !is_null {
+            let weights = if collated && !part.is_null(rest)? {
                 Some(usize::try_from(varint::take(&mut info)?).ok()?)
             } else {
                 None
             };
-            let Some(bytes) = part.take(&mut rest, weights)? else {
+            let value = part.take(&mut rest, weights)?.map(<[u8]>::len);
+            let begin = at + usize::from(part.nullable);
+            at = self.bytes.len() - rest.len();
+            let Some(length) = value else {
                 self.found.push(Found::Null);
                 continue;
             };
-            let begin = bytes.as_ptr() as usize - key.as_ptr() as usize;
+            let bytes = &mut self.bytes[begin..begin + length];
+            let in_buffer = |length: usize| Found::Buffer(begin as u32, (begin + length) as u32);
             self.found.push(match part.form {
                 _ if !part.gives_back() => Found::Absent,
-                PartForm::Collated { .. } => {
-                    if let Some(whole) = case_map::take_whole(&mut info)? {
-                        let at = payload.len() - info.len();
-                        Found::Payload((at - whole) as u32, at as u32)
-                    } else {
-                        case_map::decode(&mut info, bytes, &mut self.restored)?;
-                        Found::Buffer(before as u32, self.restored.len() as u32)
+                PartForm::Collated { .. } => match case_map::restore(&mut info, bytes)? {
+                    Restored::Front(length) => in_buffer(length),
+                    Restored::Whole(length) => {
+                        let end = payload.len() - info.len();
+                        Found::Payload((end - length) as u32, end as u32)
                     }
-                }
-                PartForm::Var if bytes.contains(&1) => {
-                    unescape(bytes, &mut self.restored)?;
-                    Found::Buffer(before as u32, self.restored.len() as u32)
-                }
-                _ => Found::Key(begin as u32, (begin + bytes.len()) as u32),
+                },
+                PartForm::Var => in_buffer(unescape(bytes)?),
+                _ => in_buffer(length),
             });
         }
         Some(())
@@ -192,7 +189,7 @@ impl EntryBuffer {
 pub(crate) struct EntryRef<'a> {
     layout: &'a Layout,
     index: &'a KeyLayout,
-    key: &'a [u8],
+    key: KeyBytes<'a>,
     payload: &'a [u8],
     buffer: &'a EntryBuffer,
 }
@@ -203,7 +200,7 @@ impl<'a> EntryRef<'a> {
     pub fn new(
         layout: &'a Layout,
         index: &'a KeyLayout,
-        key: &'a [u8],
+        key: KeyBytes<'a>,
         payload: &'a [u8],
         buffer: &'a EntryBuffer,
     ) -> Self {
@@ -222,7 +219,7 @@ impl<'a> EntryRef<'a> {
         if let Some(n) = self.index.entry_part(column) {
             let part = &self.index.parts[n];
             if let Some(at) = part.stands_at() {
-                let value = || match part.take(&mut self.key.get(at..)?, None)? {
+                let value = || match part.take(&mut self.key.whole().get(at..)?, None)? {
                     None => Some(Value::Null),
                     Some(bytes) => part.decode(bytes),
                 };
@@ -236,15 +233,12 @@ impl<'a> EntryRef<'a> {
             match self.buffer.found.get(n) {
                 Some(Found::Null) => return Ok(Value::Null),
                 Some(&Found::Buffer(from, to)) => {
-                    return Ok(Value::Bytes(span(&self.buffer.restored, from, to)?))
+                    return part
+                        .restored(span(&self.buffer.bytes, from, to)?)
+                        .ok_or_else(|| damaged("part"))
                 }
                 Some(&Found::Payload(from, to)) => {
                     return Ok(Value::Bytes(span(self.payload, from, to)?))
-                }
-                Some(&Found::Key(from, to)) => {
-                    return self.index.parts[n]
-                        .decode(span(self.key, from, to)?)
-                        .ok_or_else(|| damaged("part"))
                 }
                 _ => {}
             }
@@ -252,7 +246,7 @@ impl<'a> EntryRef<'a> {
         let clustered = &self.layout.clustered;
         if let Some(n) = clustered.restorable_exactly(column) {
             return clustered
-                .part_of(n, clustered_key(self.key, self.payload)?)
+                .part_of(n, clustered_key(self.key.whole(), self.payload)?)
                 .and_then(|bytes| clustered.parts[n].decode(bytes))
                 .ok_or_else(|| damaged("clustered key"));
         }

@@ -172,6 +172,15 @@ impl PartLayout {
         Some(Some(part))
     }
 
+    /// The value of a part whose bytes were restored where they had to be.
+    #[inline]
+    pub fn restored<'k>(&self, bytes: &'k [u8]) -> Option<Value<'k>> {
+        match self.form {
+            PartForm::Var | PartForm::Collated { .. } => Some(Value::Bytes(bytes)),
+            _ => self.decode(bytes),
+        }
+    }
+
     /// The value that a part's bytes (from [`PartLayout::take`]) stand for. Values that are not
     /// in the bytes as they are (escaped, collated) are `None`.
     pub fn decode<'k>(&self, part: &'k [u8]) -> Option<Value<'k>> {
@@ -221,21 +230,28 @@ pub(crate) fn stands_as_is(bytes: &[u8]) -> bool {
     bytes.iter().all(|&b| b > 1)
 }
 
-/// Appends the original of an escaped variable part. `None` when it is malformed.
-pub(crate) fn unescape(part: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    let mut bytes = part.iter();
-    while let Some(&b) = bytes.next() {
-        out.push(match b {
+/// Puts the original of an escaped variable part at its front, and gives its length. `None` when it
+/// is malformed.
+pub(crate) fn unescape(part: &mut [u8]) -> Option<usize> {
+    let Some(mut to) = part.iter().position(|&b| b <= 1) else {
+        return Some(part.len());
+    };
+    let mut from = to;
+    while let Some(&b) = part.get(from) {
+        let (value, length) = match b {
             0 => return None,
-            1 => match bytes.next()? {
-                1 => 0,
-                2 => 1,
+            1 => match part.get(from + 1)? {
+                1 => (0, 2),
+                2 => (1, 2),
                 _ => return None,
             },
-            _ => b,
-        });
+            _ => (b, 1),
+        };
+        part[to] = value;
+        to += 1;
+        from += length;
     }
-    Some(())
+    Some(to)
 }
 
 impl KeyLayout {

@@ -37,6 +37,8 @@ pub(crate) struct ColumnLayout {
 pub(crate) struct KeyLayout {
     pub parts: Vec<PartLayout>,
     pub unique: bool,
+    /// Parts in front that are never NULL and stand at the same place in every key.
+    pub in_place: usize,
 }
 
 /// A compiled key part.
@@ -110,6 +112,7 @@ impl Layout {
             None => KeyLayout {
                 parts: Vec::new(),
                 unique: true,
+                in_place: 0,
             },
         };
         if let Some(part) = clustered.parts.iter().find(|p| p.nullable) {
@@ -246,7 +249,9 @@ impl KeyLayout {
                 _ => None,
             };
         }
+        let in_place = |part: &&PartLayout| part.stands_at().is_some() && !part.nullable;
         Ok(KeyLayout {
+            in_place: compiled.iter().take_while(in_place).count(),
             parts: compiled,
             unique,
         })

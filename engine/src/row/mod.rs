@@ -4,6 +4,7 @@ pub(crate) mod case_map;
 mod collation;
 pub(crate) mod entry;
 pub(crate) mod key;
+pub(crate) mod key_bytes;
 pub(crate) mod layout;
 mod number;
 pub(crate) mod payload;
@@ -11,10 +12,12 @@ pub(crate) mod scalar;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod text;
 mod value;
 pub(crate) mod varint;
 
 pub use collation::Collations;
 pub use number::NumberPlace;
 pub use schema::{Column, ColumnType, Index, Key, KeyPart, TableSchema};
+pub use text::{Text, TextPlace};
 pub use value::{OwnedValue, Value};

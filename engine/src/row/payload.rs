@@ -15,6 +15,7 @@
 //! bytes means "as in the key".
 
 use super::key::{int_bits, stands_as_is};
+use super::key_bytes::KeyBytes;
 use super::layout::{ColumnLayout, Layout};
 use super::schema::ColumnType;
 use super::value::Value;
@@ -289,23 +290,11 @@ pub(crate) enum Field<'a> {
     Outside(LargeRef),
 }
 
-/// A clustered key that is put together when it is asked for.
-pub(crate) trait KeyBytes {
-    fn key_bytes(&self) -> &[u8];
-}
-
-/// A row's clustered key, or where to get it.
-#[derive(Clone, Copy)]
-enum RowKey<'a> {
-    Here(&'a [u8]),
-    There(&'a dyn KeyBytes),
-}
-
 /// A clustered row, decoded a column at a time.
 #[derive(Clone, Copy)]
 pub(crate) struct RowRef<'a> {
     layout: &'a Layout,
-    key: RowKey<'a>,
+    key: KeyBytes<'a>,
     /// Null bitmap; empty without.
     nulls: &'a [u8],
     /// Bitmap of values outside; empty without.
@@ -320,21 +309,12 @@ impl<'a> RowRef<'a> {
     /// Reads the head of a payload (not of a row that stands outside as a whole).
     #[inline]
     pub fn new(layout: &'a Layout, key: &'a [u8], payload: &'a [u8]) -> Result<Self> {
-        Self::read(layout, RowKey::Here(key), payload)
+        Self::with_key_of(layout, KeyBytes::Here(key), payload)
     }
 
     /// As [`RowRef::new`], with a key that few rows will be asked for.
     #[inline]
-    pub fn with_key_of(
-        layout: &'a Layout,
-        key: &'a dyn KeyBytes,
-        payload: &'a [u8],
-    ) -> Result<Self> {
-        Self::read(layout, RowKey::There(key), payload)
-    }
-
-    #[inline]
-    fn read(layout: &'a Layout, key: RowKey<'a>, payload: &'a [u8]) -> Result<Self> {
+    pub fn with_key_of(layout: &'a Layout, key: KeyBytes<'a>, payload: &'a [u8]) -> Result<Self> {
         let (&flags, mut rest) = payload.split_first().ok_or_else(|| damaged("empty"))?;
         let width = match flags & WIDTH_MASK {
             0 => return Err(damaged("the row stands outside")),
@@ -411,13 +391,9 @@ impl<'a> RowRef<'a> {
                 .ok_or_else(|| damaged("reference"));
         }
         if let (true, Some(part)) = (bytes.is_empty(), column.from_key) {
-            let bytes = match self.key {
-                RowKey::Here(key) => key,
-                RowKey::There(key) => key.key_bytes(),
-            };
             let key = &self.layout.clustered;
             return key
-                .part_of(part, bytes)
+                .part_of(part, self.key.whole())
                 .and_then(|bytes| key.parts[part].decode(bytes))
                 .map(Field::Value)
                 .ok_or_else(|| damaged("clustered key"));

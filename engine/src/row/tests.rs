@@ -6,6 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::entry::{self, EntryBuffer, EntryRef};
+use super::key_bytes::KeyBytes;
 use super::layout::Layout;
 use super::payload::{self, LargeRef, RowEncoder, RowRef};
 use super::*;
@@ -330,8 +331,8 @@ proptest! {
             entry::encode(index, &row, &ck, Some(&Ascii), &mut key, &mut payload).unwrap();
             prop_assert_eq!(entry::clustered_key(&key, &payload).unwrap(), &ck[..]);
             let mut buffer = EntryBuffer::default();
-            buffer.decode(index, usize::MAX, &key, &payload).unwrap();
-            let entry = EntryRef::new(&layout, index, &key, &payload, &buffer);
+            buffer.decode(index, usize::MAX, KeyBytes::Here(&key), &payload).unwrap();
+            let entry = EntryRef::new(&layout, index, KeyBytes::Here(&key), &payload, &buffer);
             for (i, &v) in row.iter().enumerate() {
                 if layout.covers(n + 1, i) {
                     prop_assert!(same(entry.get(i).unwrap(), v), "{:?} came back as {:?}", v, entry.get(i));
@@ -363,8 +364,8 @@ proptest! {
         }
         for index in &layout.indexes {
             let mut buffer = EntryBuffer::default();
-            let _ = buffer.decode(index, usize::MAX, &key, &bytes);
-            let entry = EntryRef::new(&layout, index, &key, &bytes, &buffer);
+            let _ = buffer.decode(index, usize::MAX, KeyBytes::Here(&key), &bytes);
+            let entry = EntryRef::new(&layout, index, KeyBytes::Here(&key), &bytes, &buffer);
             for i in 0..schema.columns.len() {
                 let _ = entry.get(i);
             }

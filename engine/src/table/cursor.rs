@@ -19,7 +19,8 @@ use super::transaction::Transaction;
 use super::walk::{Direction, Walk};
 use crate::error::{Error, Result};
 use crate::row::entry::{self, EntryBuffer, EntryRef};
-use crate::row::NumberPlace;
+use crate::row::key_bytes::KeyBytes;
+use crate::row::{NumberPlace, Text, TextPlace};
 use crate::tree::Position;
 
 /// How a cursor reads.
@@ -327,15 +328,16 @@ impl Cursor {
         let (key, payload) = match self.at {
             At::Nowhere => return Err(Error::Invalid("the cursor stands on no row".into())),
             At::Batch => {
-                return RowView::row(&self.table, self.batch.clustered_key(), self.batch.row())
+                let key = KeyBytes::Here(self.batch.clustered_key());
+                return RowView::row(&self.table, key, self.batch.row());
             }
             At::Point if self.index != 0 => {
-                return RowView::row(&self.table, &self.point_clustered, &self.buffer)
+                let key = KeyBytes::Here(&self.point_clustered);
+                return RowView::row(&self.table, key, &self.buffer);
             }
-            At::Walk if self.index == 0 => return RowView::row_at(&self.table, &self.walk),
-            At::Walk => (self.walk.key(), self.walk.payload()),
-            At::Brought => (self.walk.key(), &self.buffer[..]),
-            At::Point | At::PointEntry => (&self.point_key[..], &self.buffer[..]),
+            At::Walk => (KeyBytes::There(&self.walk), self.walk.payload()),
+            At::Brought => (KeyBytes::There(&self.walk), &self.buffer[..]),
+            At::Point | At::PointEntry => (KeyBytes::Here(&self.point_key), &self.buffer[..]),
         };
         if self.index == 0 {
             return RowView::row(&self.table, key, payload);
@@ -363,6 +365,21 @@ impl Cursor {
                 place.read(key.len(), |i| key[i])
             }
         }
+    }
+
+    /// Puts the string at a place that [`Table::text_place`] gave for this index-only cursor's index
+    /// at the front of `out`.
+    ///
+    /// # Errors
+    /// `Error::Internal` when there is no such string, or it is longer than `out`.
+    #[inline]
+    pub fn text(&self, place: &TextPlace, out: &mut [u8]) -> Result<Text> {
+        let text = match self.at {
+            At::Walk => self.walk.text(place, out),
+            At::Brought | At::PointEntry => place.read(&self.key(), &self.buffer, out),
+            At::Nowhere | At::Batch | At::Point => None,
+        };
+        text.ok_or_else(|| Error::Internal("an index entry without its string".into()))
     }
 
     /// The encoded index key that the cursor stands on; empty when it stands nowhere.

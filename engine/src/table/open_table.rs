@@ -14,7 +14,7 @@ use crate::ids::{TableId, MAX_KEY};
 use crate::page::Pool;
 use crate::row::key::{put_row_id, row_id};
 use crate::row::layout::{KeyLayout, Layout, PartForm};
-use crate::row::{Collations, NumberPlace, TableSchema, Value};
+use crate::row::{Collations, NumberPlace, TableSchema, TextPlace, Value};
 use crate::tree::{LeafImage, Position, Tree};
 
 /// The number of an index of a table: 0 is the clustered one, n is `schema.indexes[n - 1]`.
@@ -253,6 +253,12 @@ impl Table {
     /// cursor that returns rows the index is 0.
     pub fn number_place(&self, index: IndexId, column: usize) -> Option<NumberPlace> {
         self.layout.number_place(index, column)
+    }
+
+    /// Where [`crate::Cursor::text`] finds a column, for index-only cursors; `None` when it must be
+    /// read otherwise.
+    pub fn text_place(&self, index: IndexId, column: usize) -> Option<TextPlace> {
+        self.layout.text_place(index, column)
     }
 
     /// About how many rows there are: the count of committed inserts less deletes.

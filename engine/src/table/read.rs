@@ -5,6 +5,7 @@ use super::open_table::{Table, TableTrees};
 use super::row_view::RowView;
 use super::transaction::Transaction;
 use crate::error::Result;
+use crate::row::key_bytes::KeyBytes;
 use crate::settings::Isolation;
 use crate::tree::Tree;
 use crate::txn::{LockMode, ReadView};
@@ -55,7 +56,7 @@ impl Transaction {
             .read_row(&trees, clustered_key, lock, false, &mut row)
             .and_then(|found| {
                 found
-                    .then(|| RowView::row(table, clustered_key, &row).map(f))
+                    .then(|| RowView::row(table, KeyBytes::Here(clustered_key), &row).map(f))
                     .transpose()
             });
         self.read_buffer = row;

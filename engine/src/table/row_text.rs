@@ -84,9 +84,9 @@ fn part_text(part: &PartLayout, bytes: &[u8]) -> String {
         Some(Value::Bytes(v)) => bytes_text(v),
         // What a key does not hold as it is.
         _ => {
-            let mut plain = Vec::new();
-            match crate::row::key::unescape(bytes, &mut plain) {
-                Some(()) => bytes_text(&plain),
+            let mut plain = bytes.to_vec();
+            match crate::row::key::unescape(&mut plain) {
+                Some(length) => bytes_text(&plain[..length]),
                 None => hexadecimal(bytes),
             }
         }

@@ -2,10 +2,10 @@
 
 use super::large;
 use super::open_table::Table;
-use super::walk::Walk;
 use crate::error::{Error, Result};
 use crate::room;
 use crate::row::entry::EntryRef;
+use crate::row::key_bytes::KeyBytes;
 use crate::row::payload::{Field, RowRef};
 use crate::row::Value;
 
@@ -24,19 +24,10 @@ enum Bytes<'a> {
 
 impl<'a> RowView<'a> {
     #[inline]
-    pub(super) fn row(table: &'a Table, key: &'a [u8], payload: &'a [u8]) -> Result<Self> {
+    pub(super) fn row(table: &'a Table, key: KeyBytes<'a>, payload: &'a [u8]) -> Result<Self> {
         Ok(RowView {
             table,
-            bytes: Bytes::Row(RowRef::new(&table.layout, key, payload)?),
-        })
-    }
-
-    #[inline]
-    pub(super) fn row_at(table: &'a Table, walk: &'a Walk) -> Result<Self> {
-        let row = RowRef::with_key_of(&table.layout, walk, walk.payload())?;
-        Ok(RowView {
-            table,
-            bytes: Bytes::Row(row),
+            bytes: Bytes::Row(RowRef::with_key_of(&table.layout, key, payload)?),
         })
     }
 

@@ -9,8 +9,8 @@
 use std::cell::{Cell, OnceCell};
 
 use crate::error::Result;
-use crate::row::payload::KeyBytes;
-use crate::row::NumberPlace;
+use crate::row::key_bytes::KeyInPieces;
+use crate::row::{NumberPlace, Text, TextPlace};
 use crate::tree::{LeafImage, Position, Tree};
 use crate::txn::{live_payload, Copied, Header, RangeLocker, ReadView, Transaction};
 
@@ -112,6 +112,12 @@ impl Walk {
             .as_ref()
             .filter(|image| self.at < image.count())?;
         place.read(image.key_len(self.at), |i| image.key_byte(self.at, i))
+    }
+
+    /// Puts a string of the entry that the walk stands on into `out`; `None` when it does not fit.
+    #[inline]
+    pub fn text(&self, place: &TextPlace, out: &mut [u8]) -> Option<Text> {
+        place.read(self, self.payload(), out)
     }
 
     #[inline]
@@ -492,8 +498,19 @@ impl Walk {
     }
 }
 
-impl KeyBytes for Walk {
-    fn key_bytes(&self) -> &[u8] {
+impl KeyInPieces for Walk {
+    fn whole(&self) -> &[u8] {
         self.key()
+    }
+
+    fn length(&self) -> usize {
+        let image = self.image.as_ref().filter(|image| self.at < image.count());
+        image.map_or(0, |image| image.key_len(self.at))
+    }
+
+    #[inline]
+    fn copy_to(&self, from: usize, out: &mut [u8]) -> bool {
+        let image = self.image.as_ref().filter(|image| self.at < image.count());
+        image.is_some_and(|image| image.copy_key(self.at, from, out))
     }
 }

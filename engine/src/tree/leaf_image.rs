@@ -216,6 +216,13 @@ impl LeafImage {
         self.node().append_key(i, key);
     }
 
+    /// Fills `out` with record `i`'s key from byte `from` on; false where it has not as many.
+    /// `i` must be below `count()`.
+    #[inline]
+    pub fn copy_key(&self, i: usize, from: usize, out: &mut [u8]) -> bool {
+        self.node().copy_key(i, from, out)
+    }
+
     /// Length of record `i`'s key. `i` must be below `count()`.
     #[inline]
     pub fn key_len(&self, i: usize) -> usize {

@@ -8,6 +8,7 @@ use super::plan::{Plan, Totals};
 use super::IndexRange;
 use crate::error::Result;
 use crate::row::entry::{EntryBuffer, EntryRef};
+use crate::row::key_bytes::KeyBytes;
 use crate::row::scalar::{Found, ScalarPlace};
 use crate::table::cursor::{Cursor, CursorOptions, Seek};
 use crate::table::large;
@@ -135,6 +136,7 @@ fn view_of<'a>(
     payload: &'a [u8],
     buffer: &'a mut EntryBuffer,
 ) -> Result<RowView<'a>> {
+    let key = KeyBytes::Here(key);
     if index == 0 {
         return RowView::row(table, key, payload);
     }

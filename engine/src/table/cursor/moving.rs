@@ -3,6 +3,7 @@
 use super::{successor, Ahead, At, Cursor};
 use crate::error::Result;
 use crate::row::entry::{self, EntryRef};
+use crate::row::key_bytes::KeyBytes;
 use crate::settings::Isolation;
 use crate::table::filter::Verdict;
 use crate::table::large;
@@ -267,7 +268,7 @@ impl Cursor {
             return Ok(Verdict::Keep);
         };
         let index = self.table.key_layout(self.index)?;
-        let (key, payload) = (self.walk.key(), self.walk.payload());
+        let (key, payload) = (KeyBytes::There(&self.walk), self.walk.payload());
         self.filter_entry.decode(index, usize::MAX, key, payload)?;
         let layout = &self.table.layout;
         let entry = EntryRef::new(layout, index, key, payload, &self.filter_entry);

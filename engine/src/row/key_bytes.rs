@@ -1,0 +1,64 @@
+//! Keys that stand in pieces, and are put together when they are asked for.
+
+/// A key that stands somewhere in pieces.
+pub(crate) trait KeyInPieces {
+    /// The whole key.
+    fn whole(&self) -> &[u8];
+
+    /// Its length.
+    fn length(&self) -> usize;
+
+    /// Fills `out` with the key from byte `from` on; false where it has not as many.
+    fn copy_to(&self, from: usize, out: &mut [u8]) -> bool;
+}
+
+/// A key, or where to get it.
+#[derive(Clone, Copy)]
+pub(crate) enum KeyBytes<'a> {
+    Here(&'a [u8]),
+    There(&'a dyn KeyInPieces),
+}
+
+impl<'a> KeyBytes<'a> {
+    /// The whole key.
+    #[inline]
+    pub fn whole(self) -> &'a [u8] {
+        match self {
+            KeyBytes::Here(key) => key,
+            KeyBytes::There(key) => key.whole(),
+        }
+    }
+
+    /// The key from byte `from` on, in `out`; nothing where it ends before.
+    #[inline]
+    pub fn copy_rest(self, from: usize, out: &mut Vec<u8>) {
+        out.clear();
+        match self {
+            KeyBytes::Here(key) => out.extend_from_slice(key.get(from..).unwrap_or(&[])),
+            KeyBytes::There(key) => {
+                out.resize(key.length().saturating_sub(from), 0);
+                key.copy_to(from, out);
+            }
+        }
+    }
+}
+
+impl KeyInPieces for &[u8] {
+    fn whole(&self) -> &[u8] {
+        self
+    }
+
+    fn length(&self) -> usize {
+        self.len()
+    }
+
+    fn copy_to(&self, from: usize, out: &mut [u8]) -> bool {
+        match self.get(from..).and_then(|rest| rest.get(..out.len())) {
+            Some(bytes) => {
+                out.copy_from_slice(bytes);
+                true
+            }
+            None => false,
+        }
+    }
+}

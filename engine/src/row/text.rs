@@ -1,0 +1,76 @@
+//! Strings in index entries whose place is known beforehand: those behind parts of fixed sizes
+//! alone. They are restored where they are wanted, without a copy in between.
+
+use super::case_map;
+use super::key_bytes::KeyInPieces;
+use super::layout::{Layout, PartForm};
+use super::varint;
+
+/// Where a string column with a collation stands in the entries of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextPlace {
+    /// Bytes from the key's front.
+    at: usize,
+    nullable: bool,
+}
+
+/// What stands at a [`TextPlace`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// NULL.
+    Null,
+    /// A string of so many bytes.
+    Bytes(usize),
+}
+
+impl TextPlace {
+    /// Puts the string at the front of `out`. `None` when the bytes are no such entry, or the string
+    /// is longer than `out`, which is then no longer as it was.
+    #[inline]
+    pub(crate) fn read(
+        &self,
+        key: &impl KeyInPieces,
+        payload: &[u8],
+        out: &mut [u8],
+    ) -> Option<Text> {
+        let mut at = self.at;
+        if self.nullable {
+            let mut marker = [0];
+            if !key.copy_to(at, &mut marker) {
+                return None;
+            }
+            if marker == [0] {
+                return Some(Text::Null);
+            }
+            at += 1;
+        }
+        let mut info = payload;
+        let head = varint::take(&mut info)?;
+        if head & 1 == 1 {
+            info = info.get(usize::try_from(head >> 1).ok()?..)?;
+        }
+        let weights = usize::try_from(varint::take(&mut info)?).ok()?;
+        let copy = |from: usize, out: &mut [u8]| {
+            from + out.len() <= weights && key.copy_to(at + from, out)
+        };
+        case_map::restore_to(&mut info, out, copy).map(Text::Bytes)
+    }
+}
+
+impl Layout {
+    /// Where a string column stands in the entries of an index; `None` when that is not always the
+    /// same place, or the column has no collation.
+    pub fn text_place(&self, index: usize, column: usize) -> Option<TextPlace> {
+        if index == 0 {
+            return None;
+        }
+        let key = self.key(index)?;
+        let part = key.parts.get(key.in_place)?;
+        let collated = matches!(part.form, PartForm::Collated { .. });
+        let first = part.column == column && collated && part.gives_back();
+        first.then_some(TextPlace {
+            at: part.fixed_at?,
+            nullable: part.nullable,
+        })
+    }
+}

@@ -1,0 +1,56 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+#include "row_batch.h"
+
+#include <algorithm>
+
+namespace peregrine {
+
+uint RowBatch::length() const {
+  return table_->s->reclength;
+}
+
+void RowBatch::prepare(THD *thd, TABLE *table, ha_rows rows) {
+  table_ = table;
+  const uint most = static_cast<uint>(std::min<ha_rows>(rows, kMostBytes / length()));
+  if (most < 2) return;
+  uint columns = 0;
+  for (Field **field = table->field; *field; field++) {
+    if (!bitmap_is_set(table->read_set, (*field)->field_index)) continue;
+    if ((*field)->flags & BLOB_FLAG) return;
+    columns++;
+  }
+  fields_ = static_cast<Field **>(thd->alloc((columns + 1) * sizeof(Field *)));
+  records_ = static_cast<uchar *>(thd->alloc(most * length()));
+  if (!fields_ || !records_) return; /* row by row, then */
+  Field **to = fields_;
+  for (Field **field = table->field; *field; field++)
+    if (bitmap_is_set(table->read_set, (*field)->field_index)) *to++ = *field;
+  *to = nullptr;
+  most_ = most;
+}
+
+void RowBatch::move(my_ptrdiff_t by) {
+  for (Field **field = fields_; *field; field++) (*field)->move_field_offset(by);
+  moved_ += by;
+}
+
+void RowBatch::fill(uint rows) {
+  count_ = rows;
+  at_ = 0;
+}
+
+bool RowBatch::next() {
+  if (at_ == count_) return false;
+  move(at_ ? static_cast<my_ptrdiff_t>(length())
+           : static_cast<my_ptrdiff_t>(records_ - table_->record[0]) - moved_);
+  at_++;
+  return true;
+}
+
+void RowBatch::restore() {
+  if (moved_) move(-moved_);
+  count_ = at_ = 0;
+}
+
+}  // namespace peregrine

@@ -1,0 +1,51 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+/* Rows that are read together, for a statement that the engine runs itself. */
+
+#ifndef PEREGRINE_ROW_BATCH_H
+#define PEREGRINE_ROW_BATCH_H
+
+#include "server.h"
+
+namespace peregrine {
+
+/* A few records like the table's own. The columns of the table that are read are moved from one
+   record to the next, so that items find each row without a copy of it. */
+class RowBatch {
+ public:
+  /* Makes room for as many of `rows` as are read together, in the memory of the statement. Without
+     room for two there is none: a row with blobs, whose bytes are good until the next one is read,
+     or a long one. */
+  void prepare(THD *thd, TABLE *table, ha_rows rows);
+  bool has_room() const { return most_ != 0; }
+  uint most() const { return most_; }
+  uchar *records() const { return records_; }
+  uint length() const;
+
+  /* The records have been filled: so many rows. The columns are moved by next(). */
+  void fill(uint rows);
+  /* Moves the columns to the next row; false where there is none. */
+  bool next();
+  /* Moves the columns back to the table's own record. */
+  void restore();
+
+ private:
+  void move(my_ptrdiff_t by);
+
+  /* More bytes than these would leave the processor's first cache. */
+  static constexpr uint kMostBytes = 16384;
+
+  TABLE *table_ = nullptr;
+  uchar *records_ = nullptr;
+  /* The columns that are read, and a null behind them. */
+  Field **fields_ = nullptr;
+  uint most_ = 0;
+  uint count_ = 0;
+  uint at_ = 0;
+  /* How far the columns are from the table's own record. */
+  my_ptrdiff_t moved_ = 0;
+};
+
+}  // namespace peregrine
+
+#endif
