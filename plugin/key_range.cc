@@ -14,6 +14,8 @@ struct Bounds {
   bool equal = false; /* to `low` */
   bool low_inclusive = true;
   bool high_inclusive = true;
+  /* The range of the key decides it. */
+  bool in_range = false;
 };
 
 /* Comparisons of a condition, by column. More columns than this are no key look-up. */
@@ -191,9 +193,49 @@ const uchar *image_of(THD *thd, TABLE *table, const KEY &key, uint parts, Compar
   return image;
 }
 
+/* What a column has in a record where its value is the constant; null without memory or where the
+   constant does not go into it. */
+const uchar *value_of(THD *thd, Field *field, Item *constant) {
+  if (constant->save_in_field_no_warnings(field, true)) return nullptr;
+  return static_cast<uchar *>(thd->memdup(field->ptr, field->pack_length()));
+}
+
+/* The comparisons that the range does not decide, as tests of its rows. False where they can't be
+   that: strings compare by their collations. */
+bool add_tests(THD *thd, const Comparisons &all, KeyRange *range) {
+  auto *tests = static_cast<peregrine_test *>(thd->alloc(2 * all.count * sizeof(peregrine_test)));
+  if (!tests) return false;
+  uint count = 0;
+  const auto add = [&](Field *field, Item *constant, peregrine_operator operation) {
+    const uchar *value = value_of(thd, field, constant);
+    tests[count++] = {field->field_index, static_cast<uint32_t>(operation), value};
+    return value != nullptr;
+  };
+  for (uint i = 0; i < all.count; i++) {
+    const Bounds &bounds = all.columns[i];
+    if (bounds.in_range) continue;
+    if (!is_integer(bounds.field->type())) return false;
+    if (bounds.equal) {
+      if (!add(bounds.field, bounds.low, PEREGRINE_TEST_EQUAL)) return false;
+      continue;
+    }
+    if (bounds.low &&
+        !add(bounds.field, bounds.low,
+             bounds.low_inclusive ? PEREGRINE_TEST_GREATER_OR_EQUAL : PEREGRINE_TEST_GREATER))
+      return false;
+    if (bounds.high &&
+        !add(bounds.field, bounds.high,
+             bounds.high_inclusive ? PEREGRINE_TEST_LESS_OR_EQUAL : PEREGRINE_TEST_LESS))
+      return false;
+  }
+  range->tests = tests;
+  range->test_count = count;
+  return true;
+}
+
 }  // namespace
 
-bool find_key_range(THD *thd, TABLE *table, Item *condition, KeyRange *range) {
+bool find_key_range(THD *thd, TABLE *table, Item *condition, bool tests, KeyRange *range) {
   Comparisons all;
   if (!read_comparisons(table, condition, &all)) return false;
   uint found = MAX_KEY;
@@ -204,10 +246,11 @@ bool find_key_range(THD *thd, TABLE *table, Item *condition, KeyRange *range) {
     if (used < 0 || found != MAX_KEY || !table->keys_in_use_for_query.is_set(i)) return false;
     found = i;
   }
-  if (found == MAX_KEY) return false;
+  if (found == MAX_KEY) return tests && add_tests(thd, all, range);
   const KEY &key = table->key_info[found];
   const uint parts = static_cast<uint>(used_parts(key, &all));
-  if (parts != all.count) return false;
+  for (uint i = 0; i < parts; i++) all.of(key.key_part[i].field)->in_range = true;
+  if (parts != all.count && !(tests && add_tests(thd, all, range))) return false;
   const Bounds *last = all.of(key.key_part[parts - 1].field);
   range->key = found;
   range->equal = last->equal;

@@ -1,11 +1,11 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
 
-/* The rows that a condition leaves, as a range of one key. */
+/* The rows that a condition leaves, as a range of one key and tests of what is in it. */
 
 #ifndef PEREGRINE_KEY_RANGE_H
 #define PEREGRINE_KEY_RANGE_H
 
-#include "server.h"
+#include "engine.h"
 
 namespace peregrine {
 
@@ -24,12 +24,16 @@ struct KeyRange {
   key_part_map high_parts = 0;
   bool low_inclusive = true;
   bool high_inclusive = true;
+  /* What must hold of the rows in it besides. */
+  const peregrine_test *tests = nullptr;
+  uint test_count = 0;
 };
 
 /* Finds the range that `condition` leaves of the one key that it is about. False where that can't
    be told for sure from comparisons of columns with constants, or where there is a choice: that is
-   for the server's optimizer. The range decides the whole condition. */
-bool find_key_range(THD *thd, TABLE *table, Item *condition, KeyRange *range);
+   for the server's optimizer. The range decides the whole condition, or with `tests` together with
+   its tests. */
+bool find_key_range(THD *thd, TABLE *table, Item *condition, bool tests, KeyRange *range);
 
 }  // namespace peregrine
 

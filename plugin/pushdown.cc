@@ -109,7 +109,10 @@ bool too_many(TABLE *table, const KeyRange &range, bool limited) {
 
 /* EXPLAIN says no more than PUSHED SELECT of what the server does not run. */
 void explain(THD *thd, const TABLE *table, const KeyRange &range, bool aggregates, bool inside) {
-  const char *how = inside ? ", aggregated in pages" : aggregates ? ", aggregated row by row" : "";
+  const char *how = range.test_count ? ", tested and aggregated in pages"
+                    : inside         ? ", aggregated in pages"
+                    : aggregates     ? ", aggregated row by row"
+                                     : "";
   if (range.key == MAX_KEY)
     push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_YES, "Peregrine: all rows%s", how);
   else
@@ -131,17 +134,18 @@ select_handler *push_select(THD *thd, SELECT_LEX *select) {
   const bool aggregates = columns == Columns::kAggregates;
   KeyRange range;
   if (Item *condition = select->join->conds) {
-    if (condition->with_subquery() || !find_key_range(thd, table, condition, &range))
+    if (condition->with_subquery() || !find_key_range(thd, table, condition, aggregates, &range))
       return nullptr;
   } else if (!aggregates) {
     return nullptr;
-  } else if (!table->covering_keys.is_clear_all()) {
-    range.key = find_shortest_key(table, &table->covering_keys);
   }
+  const bool whole = range.key == MAX_KEY;
+  if (whole && !table->covering_keys.is_clear_all())
+    range.key = find_shortest_key(table, &table->covering_keys);
   Aggregates inside;
   if (aggregates &&
       !inside.find(select->item_list, static_cast<RowHandler *>(table->file), range) &&
-      !select->join->conds)
+      (whole || range.test_count))
     return nullptr;
   const bool limited = !aggregates && select->master_unit()->lim.get_select_limit() != HA_POS_ERROR;
   if (too_many(table, range, limited)) return nullptr;

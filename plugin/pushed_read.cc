@@ -50,9 +50,16 @@ int RowHandler::next_rows_of_range(const KeyRange &range, RowBatch *batch, ha_ro
   return finish(code, HA_ERR_END_OF_FILE);
 }
 
+/* The engine forgets the tests with the aggregates that they are for. */
+int RowHandler::set_tests(const KeyRange &range) {
+  return range.test_count ? peregrine_set_tests(handle_, range.tests, range.test_count)
+                          : static_cast<int>(PEREGRINE_OK);
+}
+
 bool RowHandler::can_aggregate(const KeyRange &range, const peregrine_aggregate *wanted,
                                uint count) {
-  return !use_key(range.key) && peregrine_can_aggregate(handle_, wanted, count) == PEREGRINE_OK;
+  return !use_key(range.key) && peregrine_can_aggregate(handle_, wanted, count) == PEREGRINE_OK &&
+         set_tests(range) == PEREGRINE_OK;
 }
 
 int RowHandler::aggregate_range(const KeyRange &range, const peregrine_aggregate *wanted,
@@ -63,6 +70,7 @@ int RowHandler::aggregate_range(const KeyRange &range, const peregrine_aggregate
   int code = range.equal
                  ? peregrine_set_end(handle_, range.low, range.low_parts, true)
                  : peregrine_set_end(handle_, range.high, range.high_parts, range.high_inclusive);
+  if (likely(code == PEREGRINE_OK)) code = set_tests(range);
   if (unlikely(code != PEREGRINE_OK)) return server_error(code, ha_thd());
   table->in_use->status_var.ha_read_key_count++;
   return finish(peregrine_aggregate_range(handle_, session, range.low, range.low_parts,

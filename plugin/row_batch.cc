@@ -6,13 +6,10 @@
 
 namespace peregrine {
 
-uint RowBatch::length() const {
-  return table_->s->reclength;
-}
-
 void RowBatch::prepare(THD *thd, TABLE *table, ha_rows rows) {
   table_ = table;
-  const uint most = static_cast<uint>(std::min<ha_rows>(rows, kMostBytes / length()));
+  length_ = table->s->reclength;
+  const uint most = static_cast<uint>(std::min<ha_rows>(rows, kMostBytes / length_));
   if (most < 2) return;
   uint columns = 0;
   for (Field **field = table->field; *field; field++) {
@@ -21,7 +18,7 @@ void RowBatch::prepare(THD *thd, TABLE *table, ha_rows rows) {
     columns++;
   }
   fields_ = static_cast<Field **>(thd->alloc((columns + 1) * sizeof(Field *)));
-  records_ = static_cast<uchar *>(thd->alloc(most * length()));
+  records_ = static_cast<uchar *>(thd->alloc(most * length_));
   if (!fields_ || !records_) return; /* row by row, then */
   Field **to = fields_;
   for (Field **field = table->field; *field; field++)
@@ -42,7 +39,7 @@ void RowBatch::fill(uint rows) {
 
 bool RowBatch::next() {
   if (at_ == count_) return false;
-  move(at_ ? static_cast<my_ptrdiff_t>(length())
+  move(at_ ? static_cast<my_ptrdiff_t>(length_)
            : static_cast<my_ptrdiff_t>(records_ - table_->record[0]) - moved_);
   at_++;
   return true;

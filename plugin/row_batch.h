@@ -20,7 +20,7 @@ class RowBatch {
   bool has_room() const { return most_ != 0; }
   uint most() const { return most_; }
   uchar *records() const { return records_; }
-  uint length() const;
+  uint length() const { return length_; }
 
   /* The records have been filled: so many rows. The columns are moved by next(). */
   void fill(uint rows);
@@ -39,6 +39,8 @@ class RowBatch {
   uchar *records_ = nullptr;
   /* The columns that are read, and a null behind them. */
   Field **fields_ = nullptr;
+  /* Of a record, in bytes. */
+  uint length_ = 0;
   uint most_ = 0;
   uint count_ = 0;
   uint at_ = 0;

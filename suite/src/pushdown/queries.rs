@@ -61,7 +61,16 @@ fn comparison(dice: &mut Dice, column: Column, equal: bool) -> (String, Vec<Stri
     match dice.below(if equal { 3 } else { 14 }) {
         0..=2 => (format!("{name} = ?"), vec![value(dice)]),
         3..=7 => {
-            let (low, high) = (value(dice), value(dice));
+            // Of one kind: between a word and a number the server's answer depends on its plan,
+            // whatever the engine.
+            let own = |dice: &mut Dice| tables::value(dice, column.kind);
+            let (low, high) = match dice.below(10) {
+                0 => {
+                    let odd = value(dice);
+                    (odd.clone(), odd)
+                }
+                _ => (own(dice), own(dice)),
+            };
             (format!("{name} BETWEEN ? AND ?"), vec![low, high])
         }
         8 | 9 => (format!("{name} {operator} ?"), vec![value(dice)]),
@@ -81,14 +90,18 @@ fn comparison(dice: &mut Dice, column: Column, equal: bool) -> (String, Vec<Stri
 fn condition(dice: &mut Dice, keys: &str) -> (String, Vec<String>) {
     let mut parts = Vec::new();
     let mut constants = Vec::new();
-    let columns = columns_of_a_key(dice, keys);
+    // Some are about no key, and some about more than one.
+    let columns = match dice.below(6) {
+        0 => vec![any_column(dice)],
+        _ => columns_of_a_key(dice, keys),
+    };
     let last = columns.len().saturating_sub(1);
     for (n, column) in columns.into_iter().enumerate() {
         let (part, values) = comparison(dice, column, n < last);
         parts.push(part);
         constants.extend(values);
     }
-    if dice.below(8) == 0 {
+    if dice.below(4) == 0 {
         let column = any_column(dice);
         let (part, values) = comparison(dice, column, false);
         parts.push(part);
