@@ -334,6 +334,17 @@ proptest! {
             buffer.decode(index, usize::MAX, KeyBytes::Here(&key), &payload).unwrap();
             let entry = EntryRef::new(&layout, index, KeyBytes::Here(&key), &payload, &buffer);
             for (i, &v) in row.iter().enumerate() {
+                if let Some(place) = layout.text_place(n + 1, i) {
+                    let mut out = [0xEE; 300];
+                    match (place.read(&&key[..], &payload, &mut out), v) {
+                        (Some(Text::Null), Value::Null) => {}
+                        (Some(Text::Bytes(n)), Value::Bytes(v)) => {
+                            prop_assert_eq!(&out[..n], v);
+                            prop_assert!(n == 0 || place.read(&&key[..], &payload, &mut out[..n - 1]).is_none());
+                        }
+                        (read, _) => prop_assert!(false, "{:?} came back as {:?}", v, read),
+                    }
+                }
                 if layout.covers(n + 1, i) {
                     prop_assert!(same(entry.get(i).unwrap(), v), "{:?} came back as {:?}", v, entry.get(i));
                 } else {
@@ -362,7 +373,12 @@ proptest! {
             }
             let _ = row.references().count();
         }
-        for index in &layout.indexes {
+        for (n, index) in layout.indexes.iter().enumerate() {
+            for i in 0..schema.columns.len() {
+                if let Some(place) = layout.text_place(n + 1, i) {
+                    let _ = place.read(&&key[..], &bytes, &mut [0; 20]);
+                }
+            }
             let mut buffer = EntryBuffer::default();
             let _ = buffer.decode(index, usize::MAX, KeyBytes::Here(&key), &bytes);
             let entry = EntryRef::new(&layout, index, KeyBytes::Here(&key), &bytes, &buffer);
