@@ -254,6 +254,7 @@ bool find_key_range(THD *thd, TABLE *table, Item *condition, bool tests, KeyRang
   const Bounds *last = all.of(key.key_part[parts - 1].field);
   range->key = found;
   range->equal = last->equal;
+  range->equal_parts = last->equal ? parts : parts - 1;
   range->unique = last->equal && parts == key.user_defined_key_parts && (key.flags & HA_NOSAME);
   const key_part_map all_parts = make_prev_keypart_map(parts);
   const key_part_map before = make_prev_keypart_map(parts - 1);

@@ -17,6 +17,8 @@ struct KeyRange {
   bool unique = false;
   /* All entries start with `low`, and there is no `high`. */
   bool equal = false;
+  /* Columns in front of the key that have one value each in it. */
+  uint equal_parts = 0;
   /* The bounds; null where there is none. */
   const uchar *low = nullptr;
   const uchar *high = nullptr;

@@ -20,8 +20,8 @@ TABLE *only_table(const THD *thd, SELECT_LEX *select) {
       tables->is_view_or_derived() || tables->index_hints || tables->embedding)
     return nullptr;
   constexpr ulonglong kOthers = OPTION_FOUND_ROWS | SELECT_DISTINCT | OPTION_BUFFER_RESULT;
-  if (join->select_options & kOthers || join->select_distinct || join->group_list || join->order ||
-      join->having || join->procedure || select->olap != UNSPECIFIED_OLAP_TYPE ||
+  if (join->select_options & kOthers || join->select_distinct || join->group_list || join->having ||
+      join->procedure || select->olap != UNSPECIFIED_OLAP_TYPE ||
       select->have_window_funcs() || select->first_inner_unit() || select->custom_agg_func_used())
     return nullptr;
   if (!(thd->variables.option_bits & OPTION_BIG_SELECTS)) return nullptr;
@@ -82,6 +82,29 @@ Columns columns_of(SELECT_LEX *select) {
                                                              : Columns::kOther;
 }
 
+/* Whether the rows of the range come in the order that is asked for. */
+bool is_in_order(const ORDER *order, const TABLE *table, const KeyRange &range) {
+  if (!order || range.unique) return true;
+  if (range.key == MAX_KEY) return false;
+  const KEY &key = table->key_info[range.key];
+  uint next = range.equal_parts;
+  for (; order; order = order->next) {
+    const Item *item = (*order->item)->real_item();
+    if (item->type() != Item::FIELD_ITEM || order->direction != ORDER::ORDER_ASC) return false;
+    const Field *field = static_cast<const Item_field *>(item)->field;
+    const auto is_of = [&](uint part) { return key.key_part[part].field == field; };
+    uint part = 0;
+    while (part < range.equal_parts && !is_of(part)) part++;
+    if (part < range.equal_parts) continue; /* of one value */
+    constexpr uint16 kOther = HA_PART_KEY_SEG | HA_REVERSE_SORT | HA_BLOB_PART;
+    if (next == key.user_defined_key_parts || !is_of(next) ||
+        key.key_part[next].key_part_flag & kOther)
+      return false;
+    next++;
+  }
+  return true;
+}
+
 /* Whether rows found by the key must be fetched, and are so many that a scan of the table may be
    the better plan. */
 bool too_many(TABLE *table, const KeyRange &range, bool limited) {
@@ -132,6 +155,8 @@ select_handler *push_select(THD *thd, SELECT_LEX *select) {
   const Columns columns = columns_of(select);
   if (columns == Columns::kOther) return nullptr;
   const bool aggregates = columns == Columns::kAggregates;
+  const ORDER *order = select->join->order;
+  if (aggregates && order) return nullptr;
   KeyRange range;
   if (Item *condition = select->join->conds) {
     if (condition->with_subquery() || !find_key_range(thd, table, condition, aggregates, &range))
@@ -139,6 +164,7 @@ select_handler *push_select(THD *thd, SELECT_LEX *select) {
   } else if (!aggregates) {
     return nullptr;
   }
+  if (!is_in_order(order, table, range)) return nullptr;
   const bool whole = range.key == MAX_KEY;
   if (whole && !table->covering_keys.is_clear_all())
     range.key = find_shortest_key(table, &table->covering_keys);

@@ -70,16 +70,16 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// An answer: its rows in no order, or the number of an error.
+/// An answer, or the number of an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Answer {
-    Rows(Vec<String>),
+    /// The rows in no order, and as they came the columns that they were to be ordered by.
+    Rows(Vec<String>, Vec<String>),
     Error(u16),
 }
 
-fn text_of(row: Row) -> String {
-    let values: Vec<String> = row
-        .unwrap()
+fn text_of(values: &[Value]) -> String {
+    let values: Vec<String> = values
         .iter()
         .map(|value| match value {
             Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -89,12 +89,23 @@ fn text_of(row: Row) -> String {
     values.join("\t")
 }
 
-fn answer(rows: std::result::Result<Vec<Row>, mysql::Error>, sql: &str) -> Result<Answer> {
+/// What came of a statement whose rows are ordered by the first `ordered` columns.
+fn answer(
+    rows: std::result::Result<Vec<Row>, mysql::Error>,
+    sql: &str,
+    ordered: usize,
+) -> Result<Answer> {
     match rows {
         Ok(rows) => {
-            let mut rows: Vec<String> = rows.into_iter().map(text_of).collect();
+            let rows: Vec<Vec<Value>> = rows.into_iter().map(Row::unwrap).collect();
+            let front = |row: &Vec<Value>| text_of(&row[..ordered.min(row.len())]);
+            let order = match ordered {
+                0 => Vec::new(),
+                _ => rows.iter().map(front).collect(),
+            };
+            let mut rows: Vec<String> = rows.iter().map(|row| text_of(row)).collect();
             rows.sort_unstable();
-            Ok(Answer::Rows(rows))
+            Ok(Answer::Rows(rows, order))
         }
         Err(mysql::Error::MySqlError(error)) => Ok(Answer::Error(error.code)),
         Err(other) => Err(other).running(sql),
@@ -141,12 +152,12 @@ impl Side {
         self.connection.query_drop(statement).running(statement)
     }
 
-    fn text(&mut self, sql: &str) -> Result<Answer> {
+    fn text(&mut self, sql: &str, ordered: usize) -> Result<Answer> {
         let rows = self.connection.query(sql);
-        answer(rows, sql)
+        answer(rows, sql, ordered)
     }
 
-    fn prepared(&mut self, sql: &str, constants: &[String]) -> Result<Answer> {
+    fn prepared(&mut self, sql: &str, constants: &[String], ordered: usize) -> Result<Answer> {
         let constants: Vec<Value> = constants.iter().map(|c| parameter(c)).collect();
         let parameters = if constants.is_empty() {
             Params::Empty
@@ -154,7 +165,7 @@ impl Side {
             Params::Positional(constants)
         };
         let rows = self.connection.exec(sql, parameters);
-        answer(rows, sql)
+        answer(rows, sql, ordered)
     }
 
     fn is_pushed(&mut self, sql: &str) -> Result<bool> {
@@ -173,13 +184,18 @@ impl Side {
 /// Whether two answers to a query are as good as each other.
 fn agree(query: &Query, one: &Answer, other: &Answer, all: Option<&Answer>) -> bool {
     match (&query.whole, one, other, all) {
-        (Some(_), Answer::Rows(one), Answer::Rows(other), Some(Answer::Rows(all))) => {
+        (
+            Some(_),
+            Answer::Rows(one, order),
+            Answer::Rows(other, other_order),
+            Some(Answer::Rows(all, _)),
+        ) => {
             let among = |rows: &[String]| {
                 // Both are sorted.
                 let mut all = all.iter();
                 rows.iter().all(|row| all.any(|other| other == row))
             };
-            one.len() == other.len() && among(one) && among(other)
+            one.len() == other.len() && order == other_order && among(one) && among(other)
         }
         _ => one == other,
     }
@@ -237,22 +253,23 @@ fn ask(
     outcome: &mut Outcome,
 ) -> Result<()> {
     let (sql, constants) = &query.prepared;
-    let wanted = innodb.text(&query.text)?;
-    let wanted_prepared = innodb.prepared(sql, constants)?;
+    let ordered = query.ordered;
+    let wanted = innodb.text(&query.text, ordered)?;
+    let wanted_prepared = innodb.prepared(sql, constants, ordered)?;
     let (mut all, mut all_prepared) = (None, None);
     if let Some((text, sql)) = &query.whole {
-        all = Some(innodb.text(text)?);
-        all_prepared = Some(innodb.prepared(sql, constants)?);
+        all = Some(innodb.text(text, 0)?);
+        all_prepared = Some(innodb.prepared(sql, constants, 0)?);
     }
     outcome.pushed += u64::from(peregrine.is_pushed(&query.text)?);
     match &wanted {
-        Answer::Rows(rows) => outcome.rows += rows.len() as u64,
+        Answer::Rows(rows, _) => outcome.rows += rows.len() as u64,
         Answer::Error(_) => outcome.errors += 1,
     }
     for pushdown in ["ON", "OFF"] {
         peregrine.change(&format!("SET peregrine_pushdown = {pushdown}"))?;
-        let text = peregrine.text(&query.text)?;
-        let prepared = peregrine.prepared(sql, constants)?;
+        let text = peregrine.text(&query.text, ordered)?;
+        let prepared = peregrine.prepared(sql, constants, ordered)?;
         for (how, got, wanted, all) in [
             ("text", text, &wanted, &all),
             ("prepared", prepared, &wanted_prepared, &all_prepared),
@@ -273,7 +290,7 @@ fn ask(
 fn brief(answer: &Answer) -> String {
     match answer {
         Answer::Error(number) => format!("error {number}"),
-        Answer::Rows(rows) => {
+        Answer::Rows(rows, _) => {
             let some: Vec<&str> = rows.iter().take(3).map(String::as_str).collect();
             format!("{} rows: {}", rows.len(), some.join("; "))
         }
@@ -284,8 +301,33 @@ fn brief(answer: &Answer) -> String {
 mod tests {
     use super::*;
 
+    /// An answer that was ordered by its first columns, if `order` says so.
+    fn in_order(rows: &[&str], order: &[&str]) -> Answer {
+        let owned = |rows: &[&str]| rows.iter().map(|row| (*row).to_owned()).collect();
+        Answer::Rows(owned(rows), owned(order))
+    }
+
     fn rows(rows: &[&str]) -> Answer {
-        Answer::Rows(rows.iter().map(|row| (*row).to_owned()).collect())
+        in_order(rows, &[])
+    }
+
+    #[test]
+    fn rows_that_come_in_another_order_differ() {
+        let mut query = Query {
+            text: String::new(),
+            prepared: (String::new(), Vec::new()),
+            whole: None,
+            ordered: 1,
+        };
+        let one = in_order(&["1\ta", "2\tb"], &["1", "2"]);
+        let other = in_order(&["1\ta", "2\tb"], &["2", "1"]);
+        assert!(agree(&query, &one, &one, None));
+        assert!(!agree(&query, &one, &other, None));
+        query.whole = Some((String::new(), String::new()));
+        let all = rows(&["1\ta", "2\tb", "2\tc"]);
+        let tied = in_order(&["1\ta", "2\tc"], &["1", "2"]);
+        assert!(agree(&query, &one, &tied, Some(&all)));
+        assert!(!agree(&query, &one, &other, Some(&all)));
     }
 
     #[test]
@@ -294,6 +336,7 @@ mod tests {
             text: String::new(),
             prepared: (String::new(), Vec::new()),
             whole: Some((String::new(), String::new())),
+            ordered: 0,
         };
         let all = rows(&["a", "b", "b", "c"]);
         let agrees = |one: &Answer, other: &Answer| agree(&limited, one, other, Some(&all));

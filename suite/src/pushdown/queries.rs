@@ -13,6 +13,8 @@ pub struct Query {
     /// Both without LIMIT, where that leaves a choice: the answer is as long as any other, and its rows
     /// are among the rows of these.
     pub whole: Option<(String, String)>,
+    /// By so many columns in front of its select list the answer is in order.
+    pub ordered: usize,
 }
 
 fn any_column(dice: &mut Dice) -> Column {
@@ -130,6 +132,18 @@ fn aggregate(dice: &mut Dice) -> String {
     }
 }
 
+/// Columns to order by: those of a key, of which no two values are equal that differ.
+fn order(dice: &mut Dice, keys: &str) -> Vec<String> {
+    let columns = columns_of_a_key(dice, keys);
+    let skipped = dice.below(columns.len() as u32) as usize;
+    columns
+        .into_iter()
+        .skip(skipped)
+        .filter(|column| !matches!(column.kind, Kind::Word | Kind::Double))
+        .map(|column| column.name.to_owned())
+        .collect()
+}
+
 fn expression(dice: &mut Dice) -> String {
     let name = any_column(dice).name;
     match dice.below(10) {
@@ -170,12 +184,23 @@ pub fn query(dice: &mut Dice) -> Query {
             }
         })
         .collect();
+    let mut items = items;
+    let order = if !aggregates && dice.below(3) == 0 {
+        order(dice, keys)
+    } else {
+        Vec::new()
+    };
+    items.splice(0..0, order.iter().cloned());
     let mut sql = format!("SELECT {} FROM {table}", items.join(", "));
     let mut constants = Vec::new();
     if dice.below(15) != 0 {
         let (condition, values) = condition(dice, keys);
         sql = format!("{sql} WHERE {condition}");
         constants = values;
+    }
+    if !order.is_empty() {
+        let direction = ["", " ASC", " DESC"][dice.below(3) as usize];
+        sql = format!("{sql} ORDER BY {}{direction}", order.join(", "));
     }
     let mut whole = None;
     let mut limited = sql.clone();
@@ -195,6 +220,7 @@ pub fn query(dice: &mut Dice) -> Query {
         text: put(&limited, &constants),
         prepared: (limited, constants),
         whole,
+        ordered: order.len(),
     }
 }
 
