@@ -21,8 +21,8 @@ TABLE *only_table(const THD *thd, SELECT_LEX *select) {
     return nullptr;
   constexpr ulonglong kOthers = OPTION_FOUND_ROWS | SELECT_DISTINCT | OPTION_BUFFER_RESULT;
   if (join->select_options & kOthers || join->select_distinct || join->group_list || join->having ||
-      join->procedure || select->olap != UNSPECIFIED_OLAP_TYPE ||
-      select->have_window_funcs() || select->first_inner_unit() || select->custom_agg_func_used())
+      join->procedure || select->olap != UNSPECIFIED_OLAP_TYPE || select->have_window_funcs() ||
+      select->first_inner_unit() || select->custom_agg_func_used())
     return nullptr;
   if (!(thd->variables.option_bits & OPTION_BIG_SELECTS)) return nullptr;
   const Select_limit_counters &limit = select->master_unit()->lim;
