@@ -8,7 +8,7 @@ use super::durability::{
     CorruptionArguments, CrashArguments, CrashWriterArguments, DamageArguments, FuzzArguments,
     IoErrorsArguments, PowerLossArguments,
 };
-use super::measuring::{ReportArguments, RunArguments, WorkloadArguments};
+use super::measuring::{BarsArguments, ReportArguments, RunArguments, WorkloadArguments};
 use super::strain::{
     CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
     LargeTransactionArguments, MemoryArguments, RecoveryTimeArguments,
@@ -27,6 +27,9 @@ pub enum BenchAction {
     Check(WorkloadArguments),
     /// Makes one offline HTML page of the results in one or more directories.
     Report(ReportArguments),
+    /// Holds results against what they must reach: every cell that is below, with all its runs, and one
+    /// line. Exit status 1 when something is below, missing or void.
+    Bars(BarsArguments),
     /// Kills the server, or a process with the library, (kill -9) again and again while threads write;
     /// after each restart every acknowledged commit must be there, and no half of a transaction.
     Crash(Box<CrashArguments>),

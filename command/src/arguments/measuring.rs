@@ -96,3 +96,14 @@ pub struct WorkloadArguments {
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 }
+
+/// Which results to hold against which bars.
+#[derive(Debug, Args)]
+pub struct BarsArguments {
+    /// A directory with results.
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// The bars: a TOML file; docs/benchmark.md tells its form.
+    #[arg(long, value_name = "FILE")]
+    pub bars: PathBuf,
+}

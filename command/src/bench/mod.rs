@@ -1,6 +1,7 @@
 //! `peregrine bench`: measuring engines beside each other.
 
 mod bank;
+mod bars;
 mod behaviour;
 mod check;
 mod checkpoints;
@@ -31,6 +32,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Run(arguments) => run::run(arguments),
         BenchAction::Check(files) => check::run(files),
         BenchAction::Report(arguments) => report::run(arguments),
+        BenchAction::Bars(arguments) => bars::run(arguments),
         BenchAction::Behaviour(arguments) => behaviour::run(arguments),
         BenchAction::Histories(arguments) => histories::run(arguments),
         BenchAction::Bank(arguments) => bank::run(arguments),

@@ -71,7 +71,7 @@ pub fn embedded(sources: &[Source]) -> Result<String> {
                     .lines
                     .iter()
                     .filter_map(|line| match line {
-                        Line::Run(run) if run.engine == *engine => Some(run),
+                        Line::Run(run) if run.engine == *engine => Some(run.as_ref()),
                         _ => None,
                     })
                     .collect(),

@@ -450,7 +450,7 @@ fn runs(sources: &[Source]) -> Vec<RunRow> {
                     rate: format!("{:.1}", run.rate),
                     conflicts: conflicts(run),
                     valid: run.is_valid(),
-                    run: run.clone(),
+                    run: run.as_ref().clone(),
                 });
             }
         }

@@ -61,7 +61,7 @@ impl Comparison {
             if let Line::Run(run) = line {
                 let runs = cells.entry((Group::of(run), run.engine)).or_default();
                 runs.retain(|other| other.run != run.run);
-                runs.push(run.clone());
+                runs.push(run.as_ref().clone());
             }
         }
         Self { cells }

@@ -17,7 +17,7 @@ pub enum Line {
     /// How the server means to execute a query on an engine.
     Plan(Plan),
     /// One effective run of one cell.
-    Run(Run),
+    Run(Box<Run>),
     /// The whole matrix is done.
     Finish(Finish),
 }
@@ -223,7 +223,10 @@ pub struct Run {
     /// Conflicts after which a transaction was begun anew, by the server's error code.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub conflicts: BTreeMap<String, u64>,
-    /// Transactions that failed.
+    /// Of transactions that ran beside the measured ones: how many were done.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub beside: BTreeMap<String, u64>,
+    /// Transactions that failed, those beside too.
     pub errors: u64,
     /// Transactions with wrong answers, in the warm-up too, and conditions that did not hold afterwards.
     pub wrong: u64,

@@ -52,8 +52,8 @@ pub fn header() -> Header {
 }
 
 /// A run.
-pub fn run(engine: Engine, query: &str, threads: u32, run: u32, rate: f64) -> Run {
-    Run {
+pub fn run(engine: Engine, query: &str, threads: u32, run: u32, rate: f64) -> Box<Run> {
+    Box::new(Run {
         workload: "normal".to_owned(),
         query: query.to_owned(),
         engine,
@@ -81,6 +81,7 @@ pub fn run(engine: Engine, query: &str, threads: u32, run: u32, rate: f64) -> Ru
         )]),
         rolled_back: 0,
         conflicts: BTreeMap::from([("1213".to_owned(), 3)]),
+        beside: BTreeMap::from([("a_writer".to_owned(), 5)]),
         errors: 0,
         wrong: 0,
         problem: None,
@@ -89,7 +90,7 @@ pub fn run(engine: Engine, query: &str, threads: u32, run: u32, rate: f64) -> Ru
         server_peak_rss_bytes: Some(1 << 28),
         server_cpu_s: Some(1.5),
         client_cpu_s: Some(0.25),
-    }
+    })
 }
 
 /// A whole file.

@@ -15,7 +15,7 @@ use crate::workload::client::Done;
 use crate::workload::{Client, Counters, Workload};
 
 /// After this many failed queries a thread gives up for the rest of the run.
-const MOST_ERRORS: u64 = 20;
+pub(super) const MOST_ERRORS: u64 = 20;
 
 /// What is asked in one run.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +49,8 @@ pub struct Measured {
     pub tally: Tally,
     /// By the number of a transaction: its part. All together are the whole.
     pub kinds: BTreeMap<usize, Latencies>,
+    /// By the number of a transaction that ran beside: how many were done.
+    pub beside: BTreeMap<usize, u64>,
 }
 
 /// Latencies in microseconds, from a transaction's first statement to its last row.
@@ -74,7 +76,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, done: Done) {
+    pub(super) fn add(&mut self, done: Done) {
         self.transactions += 1;
         self.statements += done.statements;
         self.rolled_back += u64::from(done.rolled_back);
@@ -87,16 +89,23 @@ impl Tally {
         }
     }
 
-    fn merge(&mut self, other: Self) {
+    pub(super) fn merge(&mut self, other: Self) {
+        self.charge(&other);
         self.transactions += other.transactions;
         self.statements += other.statements;
         self.rolled_back += other.rolled_back;
         for (code, count) in other.conflicts {
             *self.conflicts.entry(code).or_default() += count;
         }
-        self.errors += other.errors;
-        self.wrong += other.wrong;
-        self.problem = self.problem.take().or(other.problem);
+    }
+
+    /// Counts what was wrong with others as wrong with these.
+    pub(super) fn charge(&mut self, others: &Self) {
+        self.errors += others.errors;
+        self.wrong += others.wrong;
+        if self.problem.is_none() {
+            self.problem.clone_from(&others.problem);
+        }
     }
 }
 
@@ -275,6 +284,7 @@ fn merge(parts: Vec<Option<Part>>) -> Result<Measured> {
         time: all.ended.duration_since(all.begun),
         tally: all.tally,
         kinds: all.kinds,
+        beside: BTreeMap::new(),
     })
 }
 

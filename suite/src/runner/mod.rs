@@ -1,6 +1,7 @@
 //! Running a comparison: load every engine, then measure every cell of the matrix, engines side by
 //! side, and write down what was found.
 
+pub mod beside;
 pub mod closed_loop;
 pub mod disk;
 pub mod interrupt;

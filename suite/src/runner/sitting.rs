@@ -9,7 +9,7 @@ use mysql::prelude::Queryable;
 use super::loading::{Loading, TableFile};
 use super::measuring::{Host, Measuring};
 use super::progress::Progress;
-use super::{interrupt, machine, matrix, plans};
+use super::{beside, interrupt, machine, matrix, plans};
 use crate::error::{PathContext, Result, StatementContext, SuiteError};
 use crate::normal::{Answers, Generator};
 use crate::results::file::{self, Journal, FILE_NAME};
@@ -149,7 +149,8 @@ impl Sitting<'_> {
             .request
             .out
             .join(format!("server-{}", self.workload.name));
-        let mut host = SandboxHost::start(self.request, self.settings, &dir)?;
+        let beside = u32::try_from(beside::sessions(self.workload)).unwrap_or(u32::MAX);
+        let mut host = SandboxHost::start(self.request, self.settings, beside, &dir)?;
         let result = self.on_server(&mut host, answers.as_ref(), lines, progress);
         progress.preparing("stopping the server");
         // A server that does not stop is told of, but a failure before that matters more.
@@ -441,7 +442,12 @@ struct SandboxHost<'a> {
 }
 
 impl<'a> SandboxHost<'a> {
-    fn start(request: &'a Request, run: &RunSettings, dir: &Path) -> Result<Self> {
+    fn start(
+        request: &'a Request,
+        run: &RunSettings,
+        sessions_beside: u32,
+        dir: &Path,
+    ) -> Result<Self> {
         let sandbox = Sandbox::new(dir)?;
         // A benchmark that was ended by force leaves its server behind.
         if let Status::Running(left_over) = sandbox.status()? {
@@ -453,7 +459,7 @@ impl<'a> SandboxHost<'a> {
             settings: Settings {
                 engines: run.engines.clone(),
                 cache_bytes: run.cache_bytes,
-                most_threads: run.threads.iter().copied().max().unwrap_or(1),
+                most_threads: run.threads.iter().copied().max().unwrap_or(1) + sessions_beside,
                 charset: run.charset.clone(),
             },
             sandbox,

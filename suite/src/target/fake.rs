@@ -22,6 +22,8 @@ pub enum Behaviour {
     OneValueOff,
     /// With an error.
     Fails,
+    /// As it should; what is no query of `normal` with an error.
+    WritesFail,
     /// As it should, after [`SLOW`].
     Slow,
 }
@@ -39,8 +41,17 @@ pub struct FakeSession {
 
 /// The workload `normal` with so many rows.
 pub fn workload(rows: i64) -> Workload {
+    workload_with(rows, &[])
+}
+
+/// The workload `normal` with so many rows and these parameters.
+pub fn workload_with(rows: i64, parameters: &[(&str, i64)]) -> Workload {
+    let sizes = [("rows", rows)];
+    let set = sizes.iter().chain(parameters);
     let options = Options {
-        set: [("rows".to_owned(), rows)].into(),
+        set: set
+            .map(|(name, value)| ((*name).to_owned(), *value))
+            .collect(),
         ..Options::default()
     };
     let normal = builtin::ALL[0];
@@ -131,14 +142,24 @@ impl Session for FakeSession {
             .statements
             .get(statement)
             .map_or("", |s| s.name.as_str());
-        self.query = Query::parse(name)?;
+        // What is no query, such as the statements of writers, has no rows.
+        let query = Query::parse(name).ok();
         let given: Vec<u32> = parameters
             .iter()
             .filter_map(|parameter| u32::try_from(parameter.integer()?).ok())
             .collect();
-        if self.behaviour == Behaviour::Fails {
+        let fails = match self.behaviour {
+            Behaviour::Fails => true,
+            Behaviour::WritesFail => query.is_none(),
+            _ => false,
+        };
+        if fails {
             return Err(SuiteError::Server("failed as asked".to_owned()));
         }
+        let Some(query) = query else {
+            return Ok(());
+        };
+        self.query = query;
         let mut answer = self.answer(&given);
         // A small table may have no row that qualifies; a row too many is then made up.
         let last = answer.last().cloned().unwrap_or(Some("5".to_owned()));
@@ -152,7 +173,7 @@ impl Session for FakeSession {
                 None => answer.push(last),
             },
             Behaviour::Slow => std::thread::sleep(SLOW),
-            Behaviour::Right | Behaviour::Fails => {}
+            Behaviour::Right | Behaviour::Fails | Behaviour::WritesFail => {}
         }
         for value in &answer {
             rows.row(&[value

@@ -4,12 +4,13 @@
 //! anybody's own. [`Workload::read`] checks it and looks up its names; a [`Client`] then draws parameters
 //! and runs its transactions on a [`Session`](crate::target::Session), whatever is behind that.
 
+mod beside;
 pub mod builtin;
 pub mod client;
 pub mod counters;
 pub mod data_file;
 mod distribution;
-mod document;
+pub(crate) mod document;
 pub mod expression;
 pub mod generator;
 pub mod problem;
@@ -20,6 +21,7 @@ pub mod table;
 pub mod transaction;
 mod words;
 
+pub use beside::Beside;
 pub use client::Client;
 pub use counters::Counters;
 pub use problem::Problems;

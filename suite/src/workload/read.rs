@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::beside::Beside;
 use super::document::{parse, Complaints, Section};
 use super::problem::Problems;
 use super::scope::{is_name, Counter, Scope};
@@ -140,13 +141,14 @@ impl Workload {
         Ok(workload)
     }
 
-    /// The names of what is measured by itself: the transactions, or [`MIX`].
+    /// The names of what is measured by itself: the transactions, or [`MIX`]. What runs beside is not.
     #[must_use]
     pub fn cells(&self) -> Vec<&str> {
         match self.mode {
             Mode::Each => self
                 .transactions
                 .iter()
+                .filter(|transaction| transaction.beside.is_none())
                 .map(|transaction| transaction.name.as_str())
                 .collect(),
             Mode::Mix => vec![MIX],
@@ -157,6 +159,7 @@ impl Workload {
     #[must_use]
     pub fn transactions_of(&self, cell: &str) -> Vec<usize> {
         let all = self.transactions.iter().enumerate();
+        let all = all.filter(|(_, transaction)| transaction.beside.is_none());
         match self.mode {
             Mode::Each => all
                 .filter(|(_, transaction)| transaction.name == cell)
@@ -169,14 +172,27 @@ impl Workload {
         }
     }
 
-    /// Whether a cell is left out for engines without transactions.
+    /// The transactions that run beside every cell, and how.
+    #[must_use]
+    pub fn running_beside(&self) -> Vec<(usize, Beside)> {
+        let all = self.transactions.iter().enumerate();
+        all.filter_map(|(at, transaction)| Some((at, transaction.beside?)))
+            .filter(|(_, beside)| beside.sessions > 0)
+            .collect()
+    }
+
+    /// Whether a cell is left out for engines without transactions: by itself, or for what runs beside it.
     #[must_use]
     pub fn needs_transactions(&self, cell: &str) -> bool {
-        self.transactions_of(cell).into_iter().any(|at| {
-            self.transactions
-                .get(at)
-                .is_some_and(|transaction| transaction.needs_transactions)
-        })
+        let beside = self.running_beside().into_iter().map(|(at, _)| at);
+        self.transactions_of(cell)
+            .into_iter()
+            .chain(beside)
+            .any(|at| {
+                self.transactions
+                    .get(at)
+                    .is_some_and(|transaction| transaction.needs_transactions)
+            })
     }
 
     /// What a cell's figure is called.
@@ -310,8 +326,11 @@ fn whole(mut file: Section<'_, '_>, text: &str, options: &Options) -> Option<Wor
             })
         })
         .collect();
-    if mode == Some(Mode::Mix)
-        && transactions.iter().all(|t| t.weight == 0)
+    let measured = |transaction: &&Transaction| transaction.beside.is_none();
+    if !transactions.is_empty() && transactions.iter().filter(measured).count() == 0 {
+        file.complain("every transaction runs 'beside' others, so there is nothing to measure");
+    } else if mode == Some(Mode::Mix)
+        && transactions.iter().filter(measured).all(|t| t.weight == 0)
         && !transactions.is_empty()
     {
         file.complain("every transaction has weight 0, so there is nothing to run");
@@ -391,12 +410,20 @@ fn figure(section: &mut Section<'_, '_>, transactions: &[Transaction]) -> Option
     let counted = section.need("count").and_then(|node| {
         let name = node.text("'count'")?.text;
         let found = transactions.iter().position(|other| other.name == name);
-        if found.is_none() {
-            let known: Vec<&str> = transactions.iter().map(|t| t.name.as_str()).collect();
-            node.complain(format!(
-                "there is no transaction '{name}': there are {}",
-                known.join(", ")
-            ));
+        match found.and_then(|at| transactions.get(at)) {
+            None => {
+                let known: Vec<&str> = transactions.iter().map(|t| t.name.as_str()).collect();
+                node.complain(format!(
+                    "there is no transaction '{name}': there are {}",
+                    known.join(", ")
+                ));
+            }
+            Some(counted) if counted.beside.is_some() => {
+                node.complain(format!(
+                    "'{name}' runs 'beside' others, and is not measured"
+                ));
+            }
+            Some(_) => {}
         }
         found
     });

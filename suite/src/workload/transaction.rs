@@ -1,5 +1,6 @@
 //! Transactions: what a client does, statement by statement.
 
+use super::beside::Beside;
 use super::distribution;
 use super::document::{Node, Section, Text};
 use super::expression::{Expression, Slot};
@@ -21,6 +22,8 @@ pub struct Transaction {
     pub think: Option<Generator>,
     /// Whether engines without transactions are left out, because they would do something else.
     pub needs_transactions: bool,
+    /// How it runs beside what is measured; then it is not measured itself.
+    pub beside: Option<Beside>,
     /// Variables drawn as it begins.
     pub draws: Vec<Draw>,
     /// What is done.
@@ -98,6 +101,15 @@ impl Transaction {
                 text.text
             ));
         }
+        let beside = section
+            .take("beside")
+            .map(|node| Beside::read(&node, scope));
+        if let (Some(_), Some(node)) = (&beside, section.take("weight")) {
+            node.complain("a transaction that runs 'beside' is not mixed, so it has no 'weight'");
+        }
+        if let (Some(_), Some(node)) = (&beside, section.take("think_ms")) {
+            node.complain("a transaction that runs 'beside' has a rate instead of 'think_ms'");
+        }
         let weight = match section.take("weight") {
             None => Some(1),
             Some(node) => match node.integer("'weight'") {
@@ -146,6 +158,10 @@ impl Transaction {
                 Some(think) => Some(think?),
             },
             needs_transactions: needs_transactions?,
+            beside: match beside {
+                None => None,
+                Some(beside) => Some(beside?),
+            },
             draws,
             steps: steps?,
             variables: scope.slots,

@@ -240,6 +240,85 @@ fn counters_need_a_column() {
     assert!(found[0].2.contains("things.no"), "{found:?}");
 }
 
+/// The shop, with shelves filled beside the customers.
+fn shop_beside(beside: &str) -> String {
+    let filler = format!(
+        "\n[[transaction]]\nname = \"fill\"\nneeds_transactions = true\nbeside = {beside}\n\
+         steps = [\"BEGIN\", \"UPDATE things SET name = 'y'\", \"COMMIT\"]\n"
+    );
+    SHOP.replace("things = 100\n", "things = 100\nfillers = 0\n") + &filler
+}
+
+#[test]
+fn what_runs_beside_is_no_cell() {
+    let text = shop_beside("{ sessions = \"fillers\", rate = \"things * 2\" }")
+        .replace("run = \"mix\"", "run = \"each\"");
+    let shop = |fillers: i64| {
+        let set = [("fillers".to_owned(), fillers)].into();
+        let options = Options {
+            set,
+            ..Options::default()
+        };
+        Workload::read(&text, "shop.toml", &options).expect("right")
+    };
+    let idle = shop(0);
+    assert_eq!(idle.cells(), ["look", "rename"]);
+    assert!(idle.transactions_of("fill").is_empty());
+    assert_eq!(idle.running_beside(), []);
+    assert!(!idle.needs_transactions("look"));
+    let busy = shop(3);
+    let beside = Beside {
+        sessions: 3,
+        rate: 200,
+    };
+    assert_eq!(busy.running_beside(), [(2, beside)]);
+    assert_eq!(busy.cells(), ["look", "rename"]);
+    assert!(busy.needs_transactions("look"), "the filler does");
+}
+
+#[test]
+fn what_runs_beside_is_not_mixed() {
+    let text = shop_beside("{ sessions = 2, rate = 5 }");
+    let shop = Workload::read(&text, "shop.toml", &Options::default()).expect("right");
+    assert_eq!(shop.transactions_of(MIX), [0, 1]);
+}
+
+#[test]
+fn what_is_wrong_with_beside_is_told() {
+    for (beside, told) in [
+        ("5", "must be a table"),
+        ("{ sessions = 2 }", "no 'rate'"),
+        (
+            "{ sessions = -1, rate = 5 }",
+            "from 0 to 1000, and this is -1",
+        ),
+        ("{ sessions = 2, rate = 0 }", "from 1 to 1000000"),
+        (
+            "{ sessions = \"filers\", rate = 5 }",
+            "unknown name 'filers'",
+        ),
+        (
+            "{ sessions = 2, rate = 5, clients = 3 }",
+            "unknown key 'clients'",
+        ),
+        ("{ sessions = 2, rate = 5 }\nweight = 3", "no 'weight'"),
+        ("{ sessions = 2, rate = 5 }\nthink_ms = 3", "a rate instead"),
+    ] {
+        let found = problems(&shop_beside(beside));
+        assert!(
+            found.iter().any(|(_, _, text)| text.contains(told)),
+            "{beside}: {found:#?}"
+        );
+    }
+    let right = shop_beside("{ sessions = 2, rate = 5 }");
+    let found = problems(&right.replace("count = \"look\"", "count = \"fill\""));
+    assert!(found[0].2.contains("is not measured"), "{found:#?}");
+    let only = "beside = { sessions = 1, rate = 1 }\nsql = \"SELECT 1\"\n";
+    let tables = &SHOP[..SHOP.find("[[transaction]]").expect("there")];
+    let found = problems(&format!("{tables}[[transaction]]\nname = \"fill\"\n{only}"));
+    assert!(found[0].2.contains("nothing to measure"), "{found:#?}");
+}
+
 #[test]
 fn damaged_files_are_refused_without_panic() {
     let mut dice = crate::dice::Dice::new(1, 1);

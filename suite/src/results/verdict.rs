@@ -1,0 +1,373 @@
+//! Results held against [`Bars`]: which cells are below, and whether everything that was asked for holds.
+
+use std::fmt;
+
+use super::bars::Bars;
+use super::comparison::{Comparison, Group};
+use super::file;
+use super::record::{Line, Run};
+use crate::arithmetic;
+use crate::error::{Result, SuiteError};
+use crate::target::Engine;
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    bars: Bars,
+    /// Cells that are not as fast as they must be.
+    pub below: Vec<Compared>,
+    /// Cells, or comparisons of them, that have no figure, and why.
+    pub missing: Vec<String>,
+    /// Comparisons made.
+    pub compared: usize,
+    /// Cells of the baseline that the mean is of, and the mean.
+    mean: (usize, Option<f64>),
+    /// The comparison with the least ratio to its bar.
+    least: Option<Compared>,
+}
+
+/// A cell beside what it must reach.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compared {
+    /// The cell.
+    pub group: Group,
+    /// The engine that is looked at.
+    pub engine: Engine,
+    /// What it is compared with.
+    pub with: With,
+    /// The ratio that there must be.
+    pub bar: f64,
+    /// The ratio of the best runs.
+    pub ratio: f64,
+    /// The figures of all runs, from the least on.
+    pub runs: Vec<f64>,
+    /// Those that it is compared with.
+    pub others: Vec<f64>,
+}
+
+/// What a cell is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum With {
+    /// Another engine's cell.
+    Engine(Engine),
+    /// The engine's own cell at fewer threads.
+    Threads(u32),
+}
+
+impl Compared {
+    /// How far it is from what it must be: 1 is just enough.
+    #[must_use]
+    pub fn of_bar(&self) -> f64 {
+        self.ratio / self.bar
+    }
+
+    /// Whether the runs of both sides overlap, measured by the bar: then chance may have decided.
+    #[must_use]
+    pub fn is_tie(&self) -> bool {
+        let range = |runs: &[f64], times: f64| {
+            let ends = runs.first().zip(runs.last());
+            ends.map_or((0.0, 0.0), |(least, most)| (least * times, most * times))
+        };
+        let (least, most) = range(&self.runs, 1.0);
+        let (others_least, others_most) = range(&self.others, self.bar);
+        least <= others_most && others_least <= most
+    }
+}
+
+impl Verdict {
+    /// Holds results against bars. What must be there is told by the results' header: every cell of its
+    /// workloads at every number of threads with every protocol, with all its runs.
+    ///
+    /// # Errors
+    /// When the results have no header.
+    pub fn of(lines: &[Line], bars: &Bars) -> Result<Self> {
+        let header = file::header(lines)
+            .ok_or_else(|| SuiteError::Usage("the results have no header".to_owned()))?;
+        let settings = &header.settings;
+        let mut judging = Judging {
+            bars,
+            comparison: Comparison::new(lines),
+            runs: settings.runs,
+            found: Self {
+                bars: bars.clone(),
+                below: Vec::new(),
+                missing: Vec::new(),
+                compared: 0,
+                mean: (0, None),
+                least: None,
+            },
+            ratios: Vec::new(),
+        };
+        for query in bars.least.keys() {
+            let mut cells = settings.workloads.iter().flat_map(|planned| &planned.cells);
+            if !cells.any(|cell| cell == query) {
+                judging
+                    .found
+                    .missing
+                    .push(format!("{query}: not among what was measured"));
+            }
+        }
+        let mut threads = settings.threads.clone();
+        threads.sort_unstable();
+        for planned in &settings.workloads {
+            for cell in &planned.cells {
+                for protocol in &settings.protocols {
+                    let ladder: Vec<Group> = threads
+                        .iter()
+                        .map(|threads| Group {
+                            workload: planned.name.clone(),
+                            protocol: *protocol,
+                            query: cell.clone(),
+                            threads: *threads,
+                        })
+                        .collect();
+                    judging.ladder(&ladder, header.machine.cores);
+                }
+            }
+        }
+        let mean = arithmetic::geometric_mean(&judging.ratios);
+        judging.found.mean = (judging.ratios.len(), mean);
+        Ok(judging.found)
+    }
+
+    /// Whether everything holds: nothing below, nothing missing, and something was compared.
+    #[must_use]
+    pub fn held(&self) -> bool {
+        let mean = self.bars.geometric_mean.is_none_or(|least| {
+            let (_, mean) = self.mean;
+            mean.is_some_and(|mean| mean >= least)
+        });
+        let something = self.compared > 0 || self.bars.geometric_mean.is_some();
+        self.below.is_empty() && self.missing.is_empty() && mean && something
+    }
+}
+
+struct Judging<'a> {
+    bars: &'a Bars,
+    comparison: Comparison,
+    /// Runs that every cell must have.
+    runs: u32,
+    found: Verdict,
+    /// Ratios to the baseline.
+    ratios: Vec<f64>,
+}
+
+impl Judging<'_> {
+    /// A query at each number of threads, from the least on.
+    fn ladder(&mut self, groups: &[Group], cores: u32) {
+        let own = self.bars.engine;
+        let mut fewer: Option<(u32, Vec<f64>)> = None;
+        for group in groups {
+            let Some(runs) = self.figures(group, own) else {
+                continue;
+            };
+            self.with_baseline(group, &runs);
+            self.with_best(group, &runs);
+            if !self.bars.rising || group.threads > cores {
+                continue;
+            }
+            if let Some((threads, others)) = fewer.take() {
+                self.compare(group, With::Threads(threads), 1.0, &runs, &others);
+            }
+            fewer = Some((group.threads, runs));
+        }
+    }
+
+    fn with_baseline(&mut self, group: &Group, runs: &[f64]) {
+        let bar = self.bars.least.get(&group.query).copied();
+        if bar.is_none() && self.bars.geometric_mean.is_none() {
+            return;
+        }
+        let Some(others) = self.figures(group, self.bars.baseline) else {
+            return;
+        };
+        self.ratios.extend(ratio(runs, &others));
+        if let Some(bar) = bar {
+            self.compare(group, With::Engine(self.bars.baseline), bar, runs, &others);
+        }
+    }
+
+    fn with_best(&mut self, group: &Group, runs: &[f64]) {
+        let mut best: Option<(Engine, Vec<f64>)> = None;
+        for engine in &self.bars.best_of {
+            let Some(figures) = self.figures(group, *engine) else {
+                continue;
+            };
+            let faster = best
+                .as_ref()
+                .is_none_or(|(_, so_far)| figures.last() > so_far.last());
+            if faster {
+                best = Some((*engine, figures));
+            }
+        }
+        if let Some((engine, others)) = best {
+            self.compare(group, With::Engine(engine), 1.0, runs, &others);
+        }
+    }
+
+    fn compare(&mut self, group: &Group, with: With, bar: f64, runs: &[f64], others: &[f64]) {
+        let Some(ratio) = ratio(runs, others) else {
+            let place = place(group);
+            let missing = &mut self.found.missing;
+            return missing.push(format!("{place}: nothing to compare it with"));
+        };
+        let compared = Compared {
+            group: group.clone(),
+            engine: self.bars.engine,
+            with,
+            bar,
+            ratio,
+            runs: runs.to_vec(),
+            others: others.to_vec(),
+        };
+        self.found.compared += 1;
+        let least = self.found.least.as_ref();
+        if least.is_none_or(|least| compared.of_bar() < least.of_bar()) {
+            self.found.least = Some(compared.clone());
+        }
+        if compared.ratio < bar {
+            self.found.below.push(compared);
+        }
+    }
+
+    /// The figures of a cell's runs, from the least on; `None`, and noted, when they don't count.
+    fn figures(&mut self, group: &Group, engine: Engine) -> Option<Vec<f64>> {
+        let runs = self.comparison.runs(group, engine);
+        let wrong = runs.iter().find(|run| !run.is_valid());
+        let why = match wrong {
+            Some(run) => Some(format!("void, {}", faults(run))),
+            None if runs.is_empty() => Some("not measured".to_owned()),
+            None if runs.len() < self.runs as usize => {
+                Some(format!("{} of {} runs", runs.len(), self.runs))
+            }
+            None => None,
+        };
+        if let Some(why) = why {
+            let told = format!("{} on {}: {why}", place(group), engine.title());
+            if !self.found.missing.contains(&told) {
+                self.found.missing.push(told);
+            }
+            return None;
+        }
+        let mut figures: Vec<f64> = runs.iter().map(|run| run.rate).collect();
+        figures.sort_by(f64::total_cmp);
+        Some(figures)
+    }
+}
+
+fn ratio(runs: &[f64], others: &[f64]) -> Option<f64> {
+    arithmetic::ratio(*runs.last()?, *others.last()?)
+}
+
+fn faults(run: &Run) -> String {
+    format!(
+        "{} wrong, {} failed{}",
+        run.wrong,
+        run.errors,
+        run.problem
+            .as_ref()
+            .map_or(String::new(), |problem| format!(": {problem}"))
+    )
+}
+
+fn place(group: &Group) -> String {
+    format!(
+        "{}, {} threads, {}",
+        group.query,
+        group.threads,
+        group.protocol.name()
+    )
+}
+
+/// Figures in a row, to three digits and more.
+fn listed(figures: &[f64]) -> String {
+    let texts: Vec<String> = figures
+        .iter()
+        .map(|figure| match figure {
+            figure if *figure < 100.0 => format!("{figure:.2}"),
+            figure => format!("{figure:.0}"),
+        })
+        .collect();
+    texts.join(" ")
+}
+
+impl fmt::Display for Compared {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let with = match self.with {
+            With::Engine(engine) => engine.title().to_owned(),
+            With::Threads(threads) => format!("{threads} threads"),
+        };
+        write!(
+            out,
+            "{}: {:.3} times {with}, {} wanted; {} {}, {with} {}{}",
+            place(&self.group),
+            self.ratio,
+            self.bar,
+            self.engine.title(),
+            listed(&self.runs),
+            listed(&self.others),
+            if self.is_tie() {
+                "; a tie, the runs overlap"
+            } else {
+                ""
+            }
+        )
+    }
+}
+
+/// A line for each cell that is below or missing, and one for all.
+impl fmt::Display for Verdict {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for below in &self.below {
+            writeln!(out, "below: {below}")?;
+        }
+        for missing in &self.missing {
+            writeln!(out, "missing: {missing}")?;
+        }
+        let word = if self.held() { "held" } else { "NOT HELD" };
+        let ties = self.below.iter().filter(|below| below.is_tie()).count();
+        let bars = &self.bars;
+        write!(out, "{word}: {}", bars.engine.title())?;
+        if !bars.least.is_empty() || bars.geometric_mean.is_some() {
+            let (cells, mean) = self.mean;
+            let baseline = bars.baseline.title();
+            match mean {
+                Some(mean) => write!(
+                    out,
+                    ", {cells} cells beside {baseline}: geometric mean {mean:.2}"
+                )?,
+                None => write!(out, ", no cell beside {baseline}")?,
+            }
+            if let Some(wanted) = bars.geometric_mean {
+                write!(out, " ({wanted} wanted)")?;
+            }
+        }
+        if !bars.best_of.is_empty() {
+            let names: Vec<&str> = bars.best_of.iter().map(|engine| engine.title()).collect();
+            write!(out, ", beside the best of {}", names.join(", "))?;
+        }
+        if bars.rising {
+            write!(out, ", rising with the threads up to the processors")?;
+        }
+        write!(
+            out,
+            ": {} bars, {} below ({ties} of them ties), {} missing or void",
+            self.compared,
+            self.below.len(),
+            self.missing.len()
+        )?;
+        if let Some(least) = &self.least {
+            write!(
+                out,
+                "; least {:.2} of its bar: {:.2} at {}",
+                least.of_bar(),
+                least.ratio,
+                place(&least.group)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+use super::*;
+use crate::normal::Generator;
+use crate::results::{sample, Comparison};
+use crate::runner::matrix::{done, remaining};
+use crate::target::fake::{workload, workload_with, Behaviour, FakeSession};
+use std::collections::HashSet;
+
+/// A host whose sessions all behave alike, and which notes how often it was brought back.
+struct FakeHost {
+    sessions: Vec<Box<dyn Session>>,
+    recovered: usize,
+}
+
+impl FakeHost {
+    fn new(generator: &Generator, behaviour: Behaviour) -> Self {
+        let sessions = (0..6)
+            .map(|_| -> Box<dyn Session> { Box::new(FakeSession::new(generator, behaviour)) })
+            .collect();
+        Self {
+            sessions,
+            recovered: 0,
+        }
+    }
+}
+
+impl Host for FakeHost {
+    fn sessions(&mut self, count: usize) -> Result<&mut [Box<dyn Session>]> {
+        Ok(&mut self.sessions[..count])
+    }
+
+    fn peak_resident_bytes(&self) -> Option<u64> {
+        Some(77)
+    }
+
+    fn cpu_seconds(&self) -> Option<f64> {
+        None
+    }
+
+    fn recover(&mut self) -> Result<Option<String>> {
+        self.recovered += 1;
+        Ok(Some("the server had crashed".to_owned()))
+    }
+}
+
+/// Measures the sample matrix until `limit` lines are written; then the user interrupts.
+fn sitting(behaviour: Behaviour, lines: &mut Vec<Line>, limit: usize) -> (Result<()>, FakeHost) {
+    sitting_of(&workload(300), behaviour, lines, limit)
+}
+
+fn sitting_of(
+    workload: &Workload,
+    behaviour: Behaviour,
+    lines: &mut Vec<Line>,
+    limit: usize,
+) -> (Result<()>, FakeHost) {
+    let settings = sample::settings();
+    let generator = Generator::new(settings.seed, 300);
+    let answers = Answers::compute(&generator, |_| ());
+    let mut host = FakeHost::new(&generator, behaviour);
+    let stop = AtomicBool::new(false);
+    let cells = &settings.workloads[0].cells;
+    let work = remaining(&settings, workload, cells, &done(lines));
+    let mut progress = Progress::new();
+    let mut written = 0;
+    let mut write = |line: &Line| {
+        lines.push(line.clone());
+        written += 1;
+        if written == limit {
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+        Ok(())
+    };
+    let result = Measuring {
+        settings: &settings,
+        workload,
+        answers: Some(&answers),
+        stop: &stop,
+        write: &mut write,
+        progress: &mut progress,
+    }
+    .all(&work, &mut host);
+    (result, host)
+}
+
+#[test]
+fn an_interrupted_matrix_goes_on_where_it_stopped() {
+    let mut lines = vec![Line::Header(Box::new(sample::header()))];
+    let (result, _) = sitting(Behaviour::Right, &mut lines, 7);
+    assert!(matches!(result, Err(SuiteError::Interrupted)));
+    assert_eq!(lines.len(), 1 + 7);
+    let (result, _) = sitting(Behaviour::Right, &mut lines, usize::MAX);
+    result.expect("to the end");
+    let cells = 2 * 2 * 2;
+    assert_eq!(lines.len(), 1 + cells * 3);
+    let distinct: HashSet<_> = done(&lines);
+    assert_eq!(distinct.len(), cells * 3, "none twice");
+    let comparison = Comparison::new(&lines);
+    let summary = comparison
+        .summary(Engine::Peregrine, Engine::InnoDb)
+        .expect("a summary");
+    assert_eq!((summary.cells, summary.void), (4, 0));
+}
+
+#[test]
+fn what_ran_beside_is_written_down_and_its_errors_void_the_cell() {
+    let writing = workload_with(300, &[("writers", 2), ("writes", 1_000)]);
+    let mut lines = Vec::new();
+    let (result, _) = sitting_of(&writing, Behaviour::Right, &mut lines, usize::MAX);
+    result.expect("to the end");
+    for line in &lines {
+        let Line::Run(run) = line else {
+            panic!("a run")
+        };
+        let done: Vec<_> = run.beside.iter().collect();
+        assert!(matches!(done[..], [(name, 1..)] if name == "TOGGLE_STATE"));
+        assert!(run.is_valid(), "{:?}", run.problem);
+    }
+    let mut lines = Vec::new();
+    let (result, _) = sitting_of(&writing, Behaviour::WritesFail, &mut lines, usize::MAX);
+    result.expect("to the end");
+    for line in &lines {
+        let Line::Run(run) = line else {
+            panic!("a run")
+        };
+        assert!(run.queries > 0 && run.errors > 0 && !run.is_valid());
+        assert!(run.problem.as_ref().expect("told").contains("beside"));
+    }
+}
+
+#[test]
+fn wrong_answers_are_written_down_and_void_their_cells() {
+    let mut lines = Vec::new();
+    let (result, host) = sitting(Behaviour::OneValueOff, &mut lines, usize::MAX);
+    result.expect("to the end");
+    assert_eq!(host.recovered, 0);
+    for line in &lines {
+        let Line::Run(run) = line else {
+            panic!("a run")
+        };
+        // The warm-up's wrong answers are charged to the first run.
+        assert!(if run.run == 1 {
+            run.wrong > run.queries
+        } else {
+            run.wrong == run.queries
+        });
+        assert!(run.problem.as_ref().expect("told").contains("wrong answer"));
+        assert_eq!(run.server_peak_rss_bytes, Some(77));
+    }
+    let comparison = Comparison::new(&lines);
+    assert_eq!(comparison.summary(Engine::Peregrine, Engine::InnoDb), None);
+    assert_eq!(comparison.faulty().len(), lines.len());
+}
+
+#[test]
+fn a_failing_target_is_brought_back_and_its_cells_are_void() {
+    let mut lines = Vec::new();
+    let (result, host) = sitting(Behaviour::Fails, &mut lines, usize::MAX);
+    result.expect("to the end");
+    assert!(host.recovered >= lines.len());
+    for line in &lines {
+        let Line::Run(run) = line else {
+            panic!("a run")
+        };
+        assert!(run.errors > 0);
+        assert!(run
+            .problem
+            .as_ref()
+            .expect("told")
+            .contains("the server had crashed"));
+    }
+}
+
+#[test]
+fn figures_are_told_shortly() {
+    for (figure, told) in [
+        (7.94, "7.9"),
+        (15.6, "16"),
+        (999.0, "999"),
+        (1_234.0, "1.2k"),
+        (9_960.0, "10k"),
+        (81_234.0, "81k"),
+        (1_234_567.0, "1.23M"),
+    ] {
+        assert_eq!(short(figure), told);
+    }
+    let group = Group {
+        workload: "normal".to_owned(),
+        protocol: Protocol::Text,
+        query: "READ_FTS".to_owned(),
+        threads: 4,
+    };
+    let line = described(
+        &group,
+        "queries/s",
+        &[
+            (Engine::InnoDb, Some(10.0)),
+            (Engine::Aria, None),
+            (Engine::Peregrine, Some(25.0)),
+        ],
+    );
+    assert!(
+        line.contains("InnoDB 10, Aria void, Peregrine 25 (×2.50)"),
+        "{line}"
+    );
+}

@@ -1,0 +1,46 @@
+//! Transactions that run beside the measured ones, at a rate of their own.
+
+use super::document::Node;
+use super::scope::Scope;
+
+/// The most sessions of one such transaction.
+const MOST_SESSIONS: u32 = 1_000;
+/// The most of one such transaction in a second.
+const HIGHEST_RATE: u32 = 1_000_000;
+
+/// How a transaction runs beside what is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beside {
+    /// Sessions that run it; 0: it is not run.
+    pub sessions: u32,
+    /// How many of it all its sessions together begin in a second.
+    pub rate: u32,
+}
+
+impl Beside {
+    /// Reads `beside = { sessions = …, rate = … }`. Both are numbers, or expressions of parameters.
+    pub fn read(node: &Node<'_, '_>, scope: &Scope) -> Option<Self> {
+        let mut section = node.section("'beside'")?;
+        let mut number = |key: &'static str, least: u32, most: u32| {
+            let node = section.need(key)?;
+            let expression = scope.expression(&node, &format!("'{key}'"))?;
+            let value = expression.integer(&[]);
+            let number = value.and_then(|value| u32::try_from(value).ok());
+            let number = number.filter(|number| (least..=most).contains(number));
+            if number.is_none() {
+                let is = value.map_or("no number".to_owned(), |value| value.to_string());
+                node.complain(format!(
+                    "'{key}' is a whole number from {least} to {most}, and this is {is}"
+                ));
+            }
+            number
+        };
+        let sessions = number("sessions", 0, MOST_SESSIONS);
+        let rate = number("rate", 1, HIGHEST_RATE);
+        section.end();
+        Some(Self {
+            sessions: sessions?,
+            rate: rate?,
+        })
+    }
+}
