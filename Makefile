@@ -93,6 +93,9 @@ fuzz: library ## hostile input for every decoder and for whole files (OPTIONS="-
 verify-durability: build ## what durability promises, a line a point: held or not, with its figure
 	@verify/durability
 
+verify-reads: build ## what reads promise, a line a point: held or not, with its figure
+	@verify/reads
+
 verify-sanitizers: mariadb ## tests under Miri and the sanitizers, with a nightly compiler (OPTIONS="miri|address|thread|plugin")
 	@verify/sanitizers $(OPTIONS)
 
@@ -106,4 +109,4 @@ clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken target/sanitizers
 
-.PHONY: help bench build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-durability verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz
+.PHONY: help bench build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-durability verify-reads verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz

@@ -7,6 +7,8 @@ readonly work=target/verify
 readonly peregrine=target/release/peregrine
 # Divides sizes and times, to try a script out: no proof then.
 readonly scale=${SCALE:-1}
+# The last point; who has another number of them says so before.
+readonly last_point=${last_point:-7}
 mkdir -p "$work"
 
 # What the point that is being run has to say.
@@ -39,23 +41,21 @@ run_point() {
     5) point_5 ;;
     6) point_6 ;;
     7) point_7 ;;
+    8) point_8 ;;
     esac
 }
 
-# Runs the points asked for; without one, all seven.
+# Runs the points asked for; without one, all.
 run_points() {
     local point points all_held=0
     for point in "$@"; do
-        case $point in
-        [1-7]) ;;
-        *)
+        if ! [[ $point =~ ^[1-9]$ ]] || [ "$point" -gt "$last_point" ]; then
             usage >&2
             exit 64
-            ;;
-        esac
+        fi
     done
     points=("$@")
-    [ $# -gt 0 ] || points=(1 2 3 4 5 6 7)
+    [ $# -gt 0 ] || mapfile -t points < <(seq "$last_point")
     for point in "${points[@]}"; do
         figure="no figure, see $work"
         if run_point "$point"; then

@@ -151,6 +151,28 @@ fn reports_and_resumptions_need_results() {
 }
 
 #[test]
+fn bars_need_results_and_a_file_that_is_right() {
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::write(dir.path().join("bars.toml"), "engine = 'falcon'\n").expect("written");
+    peregrine(&dir)
+        .args(["bench", "bars", ".", "--bars", "bars.toml"])
+        .assert()
+        .failure()
+        .stderr(contains("bars.toml:1:10: unknown engine 'falcon'"));
+    std::fs::write(
+        dir.path().join("bars.toml"),
+        "engine = 'aria'\n[least]\nREAD_FTS = 1\n",
+    )
+    .expect("written");
+    peregrine(&dir)
+        .args(["bench", "bars", ".", "--bars", "bars.toml"])
+        .assert()
+        .failure()
+        .stderr(contains("results.jsonl"));
+    refused(&["bench", "bars", "here"], &["--bars"]);
+}
+
+#[test]
 fn workload_files_are_checked_with_line_and_column() {
     let dir = tempfile::tempdir().expect("a directory");
     let right = "name = 'one'\nabout = 'a table'\nrun = 'each'\n\

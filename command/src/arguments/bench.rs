@@ -11,7 +11,7 @@ use super::durability::{
 use super::measuring::{BarsArguments, ReportArguments, RunArguments, WorkloadArguments};
 use super::strain::{
     CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
-    LargeTransactionArguments, MemoryArguments, RecoveryTimeArguments,
+    LargeTransactionArguments, MemoryArguments, RecoveryTimeArguments, ScanThreadsArguments,
 };
 use super::transactions::{
     BankArguments, BehaviourArguments, HistoriesArguments, PushdownArguments,
@@ -79,6 +79,9 @@ pub enum BenchAction {
     /// A server killed at full load, when its log is longest: ready again in the time that
     /// peregrine_recovery_target_seconds says.
     RecoveryTime(RecoveryTimeArguments),
+    /// A scan with a condition and three aggregates, through the library, by one thread and by several
+    /// in turns. One line; exit status 1 when several are not as much faster as asked for.
+    ScanThreads(ScanThreadsArguments),
 }
 
 /// The private server of a command; it lies in a new directory under target/bench, which is kept when

@@ -32,7 +32,7 @@ pub use self::measuring::{BarsArguments, ReportArguments, RunArguments, Workload
 pub use self::server::{ServerAction, ServerPlace, SqlArguments, StartArguments};
 pub use self::strain::{
     CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
-    LargeTransactionArguments, MemoryArguments, RecoveryTimeArguments,
+    LargeTransactionArguments, MemoryArguments, RecoveryTimeArguments, ScanThreadsArguments,
 };
 pub use self::transactions::{
     BankArguments, BehaviourArguments, HistoriesArguments, PushdownArguments,

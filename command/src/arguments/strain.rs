@@ -1,5 +1,5 @@
 //! `peregrine bench contention`, `large-transaction`, `held-snapshot`, `memory`,
-//! `checkpoint-stalls` and `recovery-time`: the engine under strain.
+//! `checkpoint-stalls`, `recovery-time` and `scan-threads`: the engine under strain.
 
 use clap::Args;
 
@@ -150,4 +150,24 @@ pub struct RecoveryTimeArguments {
     /// The server.
     #[command(flatten)]
     pub host: HostArguments,
+}
+
+/// What is scanned, and by how many threads.
+#[derive(Debug, Args)]
+pub struct ScanThreadsArguments {
+    /// Rows of the table.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub rows: u32,
+    /// Threads of a scan, beside one.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=64))]
+    pub threads: u32,
+    /// Scans by one thread, and as many by several, in turns; the best of each counts.
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub rounds: u32,
+    /// How many times as fast as one thread several must be.
+    #[arg(long, value_name = "TIMES", default_value_t = 1.8)]
+    pub least: f64,
+    /// Size of the cache, which must hold everything, e.g. 1G.
+    #[arg(long, default_value = "1G", value_parser = bytes)]
+    pub cache: u64,
 }

@@ -14,6 +14,7 @@ mod memory;
 mod pushdown;
 mod report;
 mod run;
+mod scan_threads;
 mod simulated;
 mod strain;
 
@@ -43,6 +44,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Memory(arguments) => memory::run(arguments),
         BenchAction::CheckpointStalls(arguments) => checkpoints::stalls(arguments),
         BenchAction::RecoveryTime(arguments) => checkpoints::recovery_time(arguments),
+        BenchAction::ScanThreads(arguments) => scan_threads::run(arguments),
         BenchAction::Crash(arguments) => crash::run(arguments),
         BenchAction::CrashWriter(arguments) => crash::write(arguments),
         BenchAction::Fuzz(arguments) => fuzz::run(arguments),

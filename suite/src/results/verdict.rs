@@ -1,5 +1,6 @@
 //! Results held against [`Bars`]: which cells are below, and whether everything that was asked for holds.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::bars::Bars;
@@ -24,6 +25,8 @@ pub struct Verdict {
     mean: (usize, Option<f64>),
     /// The comparison with the least ratio to its bar.
     least: Option<Compared>,
+    /// What ran beside an engine's measured cells: how many a second.
+    beside: BTreeMap<Engine, f64>,
 }
 
 /// A cell beside what it must reach.
@@ -95,6 +98,7 @@ impl Verdict {
                 compared: 0,
                 mean: (0, None),
                 least: None,
+                beside: beside(lines),
             },
             ratios: Vec::new(),
         };
@@ -255,6 +259,23 @@ impl Judging<'_> {
     }
 }
 
+/// Transactions that ran beside, a second, of each engine that had any.
+fn beside(lines: &[Line]) -> BTreeMap<Engine, f64> {
+    let mut all: BTreeMap<Engine, (u64, f64)> = BTreeMap::new();
+    for line in lines {
+        if let Line::Run(run) = line {
+            let (done, seconds) = all.entry(run.engine).or_default();
+            *done += run.beside.values().sum::<u64>();
+            *seconds += run.seconds;
+        }
+    }
+    all.retain(|_, (done, seconds)| *done > 0 && *seconds > 0.0);
+    let rate = |(done, seconds): (u64, f64)| done as f64 / seconds;
+    all.into_iter()
+        .map(|(engine, of)| (engine, rate(of)))
+        .collect()
+}
+
 fn ratio(runs: &[f64], others: &[f64]) -> Option<f64> {
     arithmetic::ratio(*runs.last()?, *others.last()?)
 }
@@ -364,6 +385,14 @@ impl fmt::Display for Verdict {
                 least.ratio,
                 place(&least.group)
             )?;
+        }
+        if !self.beside.is_empty() {
+            let rates: Vec<String> = self
+                .beside
+                .iter()
+                .map(|(engine, rate)| format!("{} {rate:.1}", engine.title()))
+                .collect();
+            write!(out, "; transactions a second beside: {}", rates.join(", "))?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Engines under strain: many sessions at one row, a ring of sessions that wait for each other, a
 //! transaction larger than the cache, a snapshot held while others write, checkpoints and kills under
-//! full write load, and a mixed load within a hard limit on memory.
+//! full write load, a mixed load within a hard limit on memory, and a scan by several threads.
 
 pub mod checkpoint_stalls;
 pub mod held_snapshot;
@@ -11,5 +11,6 @@ pub mod memory;
 mod memory_load;
 pub mod recovery_time;
 pub mod ring;
+pub mod scan_threads;
 pub mod size;
 pub mod write_load;

@@ -14,7 +14,9 @@ fn lines(figures: &[(Engine, [f64; 4])]) -> Vec<Line> {
         for ((query, threads), rate) in cells.zip(rates) {
             for (run, part) in [(1, 0.9), (2, 1.0), (3, 0.95)] {
                 let rate = rate * part;
-                lines.push(Line::Run(sample::run(*engine, query, threads, run, rate)));
+                let mut run = sample::run(*engine, query, threads, run, rate);
+                run.beside.clear();
+                lines.push(Line::Run(run));
             }
         }
     }
@@ -165,4 +167,22 @@ fn what_was_not_measured_or_wrong_does_not_hold() {
     // Lines without a header.
     let bars = Bars::read("engine = \"aria\"\ngeometric_mean = 1", "bars.toml").expect("bars");
     assert!(Verdict::of(&all[1..], &bars).is_err());
+}
+
+#[test]
+fn what_ran_beside_is_told_by_engine() {
+    let mut lines = lines(&[(Engine::InnoDb, SAME), (Engine::Peregrine, [200.0; 4])]);
+    assert!(!verdict(&lines, "geometric_mean = 1").1.contains("beside:"));
+    for line in &mut lines {
+        if let Line::Run(run) = line {
+            run.seconds = 0.5;
+            let done = if run.engine == Engine::InnoDb { 20 } else { 50 };
+            run.beside = [("WRITE".to_owned(), done)].into();
+        }
+    }
+    let (_, told) = verdict(&lines, "geometric_mean = 1");
+    assert!(
+        told.ends_with("; transactions a second beside: InnoDB 40.0, Peregrine 100.0"),
+        "{told}"
+    );
 }

@@ -1,0 +1,283 @@
+//! A scan by one thread and by several, through the library: a condition that every leaf has rows for and
+//! rows against, so that no summary answers it, and three aggregates.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use peregrine::{
+    Aggregate, Aggregated, Column, ColumnType, Comparison, Condition, Database, Durability,
+    IndexRange, Isolation, Key, Options, OwnedValue, Table, TableSchema, Value,
+};
+
+use crate::arithmetic;
+use crate::error::{Result, SuiteError};
+use crate::normal::generator::{Row, BIRTH_DAYS};
+use crate::normal::Generator;
+use crate::runner::interrupt;
+
+/// Rows of one transaction while the table is filled.
+const AT_ONCE: u32 = 10_000;
+/// Columns that are asked about.
+const DOB: usize = 1;
+const STATE: usize = 2;
+/// Days of birth are uniform; half of all rows are below this one.
+const MIDDLE: u16 = BIRTH_DAYS / 2;
+
+/// What is scanned, and how often.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// Rows of the table.
+    pub rows: u32,
+    /// Threads beside one.
+    pub threads: usize,
+    /// How often each of both is measured, in turns.
+    pub rounds: u32,
+    /// The pool, which holds everything.
+    pub cache_bytes: u64,
+    /// How many times faster several threads must be.
+    pub least: f64,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    rows: u32,
+    threads: usize,
+    wanted: f64,
+    /// Seconds of each scan by one thread.
+    pub one: Vec<f64>,
+    /// Seconds of each scan by several.
+    pub several: Vec<f64>,
+    /// Scans with another answer than the right one.
+    pub wrong: u32,
+}
+
+impl Outcome {
+    /// How many times faster several threads are: the best scan of each counts, since whatever else the
+    /// machine does makes scans slower and never faster.
+    #[must_use]
+    pub fn ratio(&self) -> Option<f64> {
+        let best = |times: &[f64]| arithmetic::least(times.iter().copied());
+        arithmetic::ratio(best(&self.one)?, best(&self.several)?)
+    }
+
+    /// Whether that is enough, and every answer was right.
+    #[must_use]
+    pub fn held(&self) -> bool {
+        self.wrong == 0 && self.ratio().is_some_and(|ratio| ratio >= self.wanted)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let milliseconds = |times: &[f64]| {
+            let mut sorted: Vec<f64> = times.iter().map(|time| time * 1e3).collect();
+            sorted.sort_by(f64::total_cmp);
+            let at = |place: usize| sorted.get(place).copied().unwrap_or(0.0);
+            format!(
+                "least {:.1}, median {:.1} ms",
+                at(0),
+                at(sorted.len().saturating_sub(1) / 2)
+            )
+        };
+        write!(
+            out,
+            "{}: a condition and three aggregates over {} rows: {} threads {:.2} times as fast as one ({} wanted); one \
+             thread {}, {} threads {}; {} rounds, {} wrong answers",
+            if self.held() { "held" } else { "NOT HELD" },
+            self.rows,
+            self.threads,
+            self.ratio().unwrap_or(0.0),
+            self.wanted,
+            milliseconds(&self.one),
+            self.threads,
+            milliseconds(&self.several),
+            self.one.len(),
+            self.wrong
+        )
+    }
+}
+
+/// Fills a table in `dir` and scans it.
+///
+/// # Errors
+/// When the database fails; [`SuiteError::Interrupted`] when the user wants to stop.
+pub fn run(request: &Request, dir: &Path) -> Result<Outcome> {
+    let options = Options {
+        pool_bytes: usize::try_from(request.cache_bytes).unwrap_or(usize::MAX),
+        durability: Durability::WriteAtCommit,
+        ..Options::default()
+    };
+    let db = Database::open(dir, options).map_err(failed)?;
+    let generator = Generator::new(1, request.rows);
+    let (table, right) = fill(&db, &generator)?;
+    let mut outcome = Outcome {
+        rows: request.rows,
+        threads: request.threads,
+        wanted: request.least,
+        one: Vec::new(),
+        several: Vec::new(),
+        wrong: 0,
+    };
+    // The first of each is not counted: it makes the summaries.
+    for round in 0..=request.rounds {
+        if interrupt::requested() {
+            return Err(SuiteError::Interrupted);
+        }
+        let mut turns = [1, request.threads];
+        if round % 2 == 1 {
+            turns.reverse();
+        }
+        for threads in turns {
+            db.set_scan_threads(threads).map_err(failed)?;
+            let (took, answer) = scan(&db, &table)?;
+            outcome.wrong += u32::from(answer != right);
+            if round > 0 {
+                let times = if threads == 1 {
+                    &mut outcome.one
+                } else {
+                    &mut outcome.several
+                };
+                times.push(took.as_secs_f64());
+            }
+        }
+    }
+    drop(table);
+    db.close().map_err(failed)?;
+    Ok(outcome)
+}
+
+fn failed(error: peregrine::Error) -> SuiteError {
+    SuiteError::Server(error.to_string())
+}
+
+/// Fills the table; returns it and the right answer.
+fn fill(db: &Database, generator: &Generator) -> Result<(Arc<Table>, Vec<Aggregated>)> {
+    let number = |name: &str, bytes| {
+        let signed = false;
+        Column::new(name, ColumnType::Int { bytes, signed })
+    };
+    let schema = TableSchema {
+        columns: vec![
+            number("id", 4),
+            number("dob", 2).nullable(),
+            number("state_id", 1),
+            Column::new("name", ColumnType::VarBytes { max: 64 }),
+            Column::new("email", ColumnType::VarBytes { max: 64 }),
+            Column::new("address", ColumnType::VarBytes { max: 128 }),
+        ],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![],
+        user: vec![],
+    };
+    let table = db.create_table("normal", &schema).map_err(failed)?;
+    let mut row = Row::default();
+    let (mut rows, mut states, mut first) = (0, 0, None);
+    for from in (1..=generator.rows()).step_by(AT_ONCE as usize) {
+        let mut transaction = db.begin(Isolation::ReadCommitted);
+        for id in from..=generator.rows().min(from + AT_ONCE - 1) {
+            generator.row(id, &mut row);
+            if let Some(day) = row.birth_day.filter(|day| *day < MIDDLE) {
+                rows += 1;
+                states += i128::from(row.state_id);
+                first = Some(first.unwrap_or(day).min(day));
+            }
+            let values = [
+                Value::UInt(id.into()),
+                row.birth_day
+                    .map_or(Value::Null, |day| Value::UInt(day.into())),
+                Value::UInt(row.state_id.into()),
+                Value::Bytes(row.name.as_bytes()),
+                Value::Bytes(row.email.as_bytes()),
+                Value::Bytes(row.address.as_bytes()),
+            ];
+            transaction.insert(&table, &values).map_err(failed)?;
+        }
+        transaction.commit().map_err(failed)?;
+    }
+    db.purge().map_err(failed)?;
+    db.checkpoint().map_err(failed)?;
+    let right = vec![
+        Aggregated::Count(rows),
+        Aggregated::Sum {
+            sum: states,
+            values: rows,
+        },
+        Aggregated::Value(first.map(|day| OwnedValue::UInt(day.into()))),
+    ];
+    Ok((table, right))
+}
+
+fn scan(db: &Database, table: &Arc<Table>) -> Result<(Duration, Vec<Aggregated>)> {
+    let asked = [Aggregate::Rows, Aggregate::Sum(STATE), Aggregate::Min(DOB)];
+    let below = [Condition::Compare(
+        DOB,
+        Comparison::Less,
+        Value::UInt(MIDDLE.into()),
+    )];
+    let mut transaction = db.begin(Isolation::ReadCommitted);
+    let begun = Instant::now();
+    let answer = transaction
+        .aggregate(table, &IndexRange::whole(0), &below, &asked)
+        .map_err(failed)?;
+    let took = begun.elapsed();
+    transaction.commit().map_err(failed)?;
+    Ok((took, answer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scans_are_measured_in_turns_and_their_answers_are_right() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let request = Request {
+            rows: 30_000,
+            threads: 2,
+            rounds: 3,
+            cache_bytes: 64 << 20,
+            least: 0.0,
+        };
+        let outcome = run(&request, &dir.path().join("db")).expect("run");
+        assert_eq!((outcome.one.len(), outcome.several.len()), (3, 3));
+        assert_eq!(outcome.wrong, 0);
+        assert!(outcome.held(), "{outcome}");
+    }
+
+    #[test]
+    fn the_best_scans_count_and_wrong_answers_void_them() {
+        let outcome = Outcome {
+            rows: 1_000,
+            threads: 2,
+            wanted: 1.8,
+            one: vec![0.030, 0.027, 0.090],
+            several: vec![0.040, 0.015, 0.016],
+            wrong: 0,
+        };
+        assert!((outcome.ratio().expect("a ratio") - 1.8).abs() < 1e-9);
+        let told = Outcome {
+            wanted: 1.7,
+            ..outcome.clone()
+        }
+        .to_string();
+        assert!(told.starts_with("held: "), "{told}");
+        assert!(
+            told.contains("one thread least 27.0, median 30.0 ms"),
+            "{told}"
+        );
+        let slow = Outcome {
+            wanted: 1.9,
+            ..outcome.clone()
+        };
+        assert!(slow.to_string().starts_with("NOT HELD: "));
+        let wrong = Outcome {
+            wrong: 1,
+            wanted: 1.7,
+            ..outcome
+        };
+        assert!(!wrong.held());
+    }
+}
