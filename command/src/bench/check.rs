@@ -37,13 +37,20 @@ fn summary(file: &Path, workload: &Workload) -> String {
         .iter()
         .map(|table| table.name.as_str())
         .collect();
-    let transactions: Vec<&str> = workload
+    let beside: Vec<&str> = workload
+        .transactions
+        .iter()
+        .filter(|transaction| transaction.beside.is_some())
+        .map(|transaction| transaction.name.as_str())
+        .collect();
+    let measured: Vec<&str> = workload
         .transactions
         .iter()
         .map(|transaction| transaction.name.as_str())
+        .filter(|name| !beside.contains(name))
         .collect();
     format!(
-        "{}: workload {} is right: tables {}; {} {}",
+        "{}: workload {} is right: tables {}; {} {}{}",
         file.display(),
         workload.name,
         tables.join(", "),
@@ -51,6 +58,11 @@ fn summary(file: &Path, workload: &Workload) -> String {
             Mode::Each => "each by itself:",
             Mode::Mix => "mixed:",
         },
-        transactions.join(", ")
+        measured.join(", "),
+        if beside.is_empty() {
+            String::new()
+        } else {
+            format!("; beside them: {}", beside.join(", "))
+        }
     )
 }

@@ -140,23 +140,23 @@ struct Part {
     kinds: BTreeMap<usize, Latencies>,
 }
 
-/// Asks `question` on every session at once for `time`; a query that has begun when the time is over
-/// is waited for and counted.
-///
-/// # Errors
-/// When a session can't be made ready; [`SuiteError::Interrupted`] when `stop` was set meanwhile.
-pub fn measure(
-    sessions: &mut [Box<dyn Session>],
-    question: &Question<'_>,
-    time: Duration,
-    stop: &AtomicBool,
-) -> Result<Measured> {
+/// The processors that threads are kept on, by turns; none: wherever the scheduler likes.
+fn places(placement: Placement) -> Vec<Vec<usize>> {
     let processors = placement::processors();
-    let mut places: Vec<&[usize]> = match question.placement {
-        Placement::Paired => processors.chunks(1).collect(),
-        Placement::Free => vec![&processors],
+    let mut places: Vec<Vec<usize>> = match placement {
+        Placement::Paired => processors.chunks(1).map(<[usize]>::to_vec).collect(),
+        Placement::Free => vec![processors],
     };
     places.retain(|place| !place.is_empty());
+    places
+}
+
+/// Makes sessions ready to be asked.
+///
+/// # Errors
+/// When one can't be made ready.
+pub fn make_ready(sessions: &mut [Box<dyn Session>], question: &Question<'_>) -> Result<()> {
+    let places = places(question.placement);
     for (at, session) in sessions.iter_mut().enumerate() {
         session.prepare(
             question.engine,
@@ -164,9 +164,24 @@ pub fn measure(
             &question.workload.statements,
         )?;
         if !places.is_empty() {
-            session.keep_on(places[at % places.len()])?;
+            session.keep_on(&places[at % places.len()])?;
         }
     }
+    Ok(())
+}
+
+/// Asks `question` on every session at once for `time`, when [`make_ready`] has been called; a query that
+/// has begun when the time is over is waited for and counted.
+///
+/// # Errors
+/// When a thread fails; [`SuiteError::Interrupted`] when `stop` was set meanwhile.
+pub fn measure(
+    sessions: &mut [Box<dyn Session>],
+    question: &Question<'_>,
+    time: Duration,
+    stop: &AtomicBool,
+) -> Result<Measured> {
+    let places = places(question.placement);
     let threads = sessions.len() as u64;
     let barrier = Barrier::new(sessions.len());
     let parts: Vec<Option<Part>> = std::thread::scope(|scope| {
@@ -182,7 +197,7 @@ pub fn measure(
                     (question.seed, stream(question, threads, worker as u64)),
                     (worker as u64, threads),
                 );
-                let place = places.get(worker % places.len().max(1)).copied();
+                let place = places.get(worker % places.len().max(1));
                 scope.spawn(move || {
                     // Where that is refused the thread runs anywhere, as it would without.
                     let _ = place.map(|place| placement::keep_on(None, place));
@@ -329,6 +344,7 @@ mod tests {
             seed: 3,
             run: 1,
         };
+        make_ready(&mut sessions, &question)?;
         measure(&mut sessions, &question, Duration::from_millis(30), stop)
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::beside;
-use super::closed_loop::{measure, Measured, Question, Tally};
+use super::closed_loop::{make_ready, measure, Measured, Question, Tally};
 use super::matrix::{planned_seconds, Step, Work};
 use super::progress::Progress;
 use crate::arithmetic;
@@ -185,8 +185,12 @@ impl Measuring<'_> {
             placement: self.settings.placement,
         };
         let (asking, beside) = sessions.split_at_mut(threads.min(sessions.len()));
-        let work = || measure(asking, &question, time, self.stop);
-        let mut measured = match beside::during(beside, &question, work) {
+        // What runs beside begins when everything else is ready, not before.
+        let both = make_ready(asking, &question).and_then(|()| {
+            let work = || measure(asking, &question, time, self.stop);
+            beside::during(beside, &question, work)
+        });
+        let mut measured = match both {
             Ok((mut measured, ran)) => {
                 measured.tally.charge(&ran.tally);
                 measured.beside = ran.done;
