@@ -36,6 +36,13 @@ static MYSQL_SYSVAR_ULONGLONG(buffer_pool_size, buffer_pool_size,
                               "memory budget",
                               nullptr, nullptr, 128ULL << 20, 4ULL << 20, ULONGLONG_MAX, 1 << 20);
 
+static my_bool direct_io;
+
+static MYSQL_SYSVAR_BOOL(direct_io, direct_io, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_READONLY,
+                         "ON: pages are read past the system's page cache, so that none is in "
+                         "memory twice, where the file system allows it. OFF: through it",
+                         nullptr, nullptr, 0);
+
 static MYSQL_SYSVAR_ULONGLONG(log_size, log_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                               "Bytes of redo log after which a checkpoint starts; more makes "
                               "checkpoints rarer and recovery after a crash longer",
@@ -139,6 +146,7 @@ bool rollback_on_timeout() {
 
 st_mysql_sys_var *system_variables[] = {
     MYSQL_SYSVAR(buffer_pool_size),
+    MYSQL_SYSVAR(direct_io),
     MYSQL_SYSVAR(log_size),
     MYSQL_SYSVAR(checkpoint_interval),
     MYSQL_SYSVAR(recovery_target_seconds),
@@ -196,6 +204,7 @@ static int start(void *p) {
   options.directory =
       "#peregrine"; /* in the data directory, where the server works; no schema is called so */
   options.pool_bytes = buffer_pool_size;
+  options.direct_io = direct_io;
   options.log_bytes = log_size;
   options.checkpoint_seconds = checkpoint_interval;
   options.recovery_target_seconds = recovery_target_seconds;

@@ -91,6 +91,7 @@ typedef struct peregrine_options {
   peregrine_statement statement; /* NULL: reports of deadlocks have none */
   const char *temporary_prefix; /* NUL-terminated; tables whose names begin so are dropped on
                                    opening. NULL: none */
+  uint32_t direct_io; /* not 0: pages are read past the system's page cache */
 } peregrine_options;
 
 typedef struct peregrine_counters {
@@ -525,7 +526,7 @@ int peregrine_aggregate_value(peregrine_handle *handle, size_t n, uint8_t *recor
 #ifdef __cplusplus
 }
 
-static_assert(sizeof(peregrine_options) == 72, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_options) == 80, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_xid) == 144, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_counters) == 216, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_column) == 48, "as in boundary/src/c_types.rs");

@@ -91,6 +91,8 @@ pub struct EngineOptions {
     pub statement: Option<Statement>,
     /// How the names of temporary tables begin, NUL-terminated; null: there are none.
     pub temporary_prefix: *const c_char,
+    /// Other than 0: pages are read past the system's page cache.
+    pub direct_io: u32,
 }
 
 /// The most bytes of a transaction's name.
@@ -373,7 +375,7 @@ pub struct DeadlockInfo {
 }
 
 const _: () = {
-    assert!(size_of::<EngineOptions>() == 72);
+    assert!(size_of::<EngineOptions>() == 80);
     assert!(size_of::<XidImage>() == 144);
     assert!(size_of::<Counters>() == 216);
     assert!(size_of::<ColumnDefinition>() == 48);

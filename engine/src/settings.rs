@@ -96,6 +96,10 @@ fn processors() -> usize {
 pub struct Options {
     /// Bytes of the buffer pool: the one memory budget. At least 1 MiB. Default 64 MiB.
     pub pool_bytes: usize,
+    /// Whether pages are read past the system's page cache, where the file system allows it: no page
+    /// is then kept in memory twice, and [`Options::pool_bytes`] is all the memory that pages have.
+    /// Default false.
+    pub direct_io: bool,
     /// When commits are durable. Default [`Durability::SyncAtCommit`].
     pub durability: Durability,
     /// How long a row operation waits for another transaction's lock. Default 50 s.
@@ -139,6 +143,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             pool_bytes: 64 << 20,
+            direct_io: false,
             durability: Durability::default(),
             lock_wait_timeout: Duration::from_secs(50),
             log_bytes: 512 << 20,
@@ -161,6 +166,7 @@ impl std::fmt::Debug for Options {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Options")
             .field("pool_bytes", &self.pool_bytes)
+            .field("direct_io", &self.direct_io)
             .field("durability", &self.durability)
             .field("lock_wait_timeout", &self.lock_wait_timeout)
             .field("log_bytes", &self.log_bytes)

@@ -86,6 +86,7 @@ impl Open {
             sort_key: Some(no_sort_key),
             statement: None,
             temporary_prefix: null(),
+            direct_io: 0,
         };
         let columns = [
             column(1, 1, 4, 0),

@@ -8,7 +8,9 @@ use super::durability::{
     CorruptionArguments, CrashArguments, CrashWriterArguments, DamageArguments, FuzzArguments,
     IoErrorsArguments, PowerLossArguments,
 };
-use super::measuring::{BarsArguments, ReportArguments, RunArguments, WorkloadArguments};
+use super::measuring::{
+    BarsArguments, LargerThanMemoryArguments, ReportArguments, RunArguments, WorkloadArguments,
+};
 use super::strain::{
     CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
     LargeTransactionArguments, MemoryArguments, RecoveryTimeArguments, ScanThreadsArguments,
@@ -73,6 +75,9 @@ pub enum BenchAction {
     /// A mixed load on a server whose memory has a hard limit: not killed, every answer right. One line;
     /// exit status 1 when it was not so, 69 where no such limit can be set.
     Memory(MemoryArguments),
+    /// Points, ranges and scans of a table that the caches hold a tenth of, Peregrine beside `InnoDB`, both
+    /// reading past the system's page cache. One line; exit status 1 when a query is not so much faster.
+    LargerThanMemory(Box<LargerThanMemoryArguments>),
     /// Checkpoint after checkpoint beside writers at full load: how long their transactions take, and
     /// whose the pauses are. One line a target; exit status 1 when the engine made them pause.
     CheckpointStalls(CheckpointStallsArguments),

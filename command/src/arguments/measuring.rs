@@ -78,6 +78,34 @@ pub struct RunArguments {
     pub options: Vec<String>,
 }
 
+impl Default for RunArguments {
+    /// What counts where nothing is said.
+    fn default() -> Self {
+        RunArguments {
+            profile: None,
+            workload: vec!["normal".to_owned()],
+            set: Vec::new(),
+            engines: Vec::new(),
+            queries: Vec::new(),
+            threads: Vec::new(),
+            rows: None,
+            seed: 1,
+            cache: None,
+            protocol: "text".to_owned(),
+            charset: "latin1".to_owned(),
+            placement: "paired".to_owned(),
+            warm_up: None,
+            run_time: None,
+            runs: None,
+            out: None,
+            resume: false,
+            keep_data: false,
+            plugin: None,
+            options: Vec::new(),
+        }
+    }
+}
+
 /// What to report.
 #[derive(Debug, Args)]
 pub struct ReportArguments {
@@ -106,4 +134,45 @@ pub struct BarsArguments {
     /// The bars: a TOML file; docs/benchmark.md tells its form.
     #[arg(long, value_name = "FILE")]
     pub bars: PathBuf,
+}
+
+/// How much data, how little cache, and what is asked for.
+#[derive(Debug, Args)]
+pub struct LargerThanMemoryArguments {
+    /// Rows of the table; a million are some 350 MB.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(i64).range(1..))]
+    pub rows: i64,
+    /// Size of each engine's cache, e.g. 32M.
+    #[arg(long, default_value = "32M", value_parser = bytes)]
+    pub cache: u64,
+    /// Queries [default: points, ranges and a scan, six in all].
+    #[arg(long, value_delimiter = ',')]
+    pub queries: Vec<String>,
+    /// The thread ladder.
+    #[arg(long, value_delimiter = ',', default_value = "1,4,16")]
+    pub threads: Vec<u32>,
+    /// The ratio to `InnoDB` that every cell must reach.
+    #[arg(long, default_value_t = 1.5)]
+    pub least: f64,
+    /// Warm-up before each cell, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
+    pub warm_up: f64,
+    /// Time of an effective run, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    pub run_time: f64,
+    /// Effective runs per cell; the best counts.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub runs: u32,
+    /// Seed of the table and of the queries' parameters.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Where the results go [default: a new directory under target/bench].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
+    /// Options for mariadbd, after `--`.
+    #[arg(last = true, value_name = "MARIADBD OPTION")]
+    pub options: Vec<String>,
 }

@@ -28,7 +28,9 @@ pub use self::durability::{
     CorruptionArguments, CrashArguments, CrashTarget, CrashWriterArguments, DamageArguments,
     FuzzArguments, IoErrorsArguments, PowerLossArguments,
 };
-pub use self::measuring::{BarsArguments, ReportArguments, RunArguments, WorkloadArguments};
+pub use self::measuring::{
+    BarsArguments, LargerThanMemoryArguments, ReportArguments, RunArguments, WorkloadArguments,
+};
 pub use self::server::{ServerAction, ServerPlace, SqlArguments, StartArguments};
 pub use self::strain::{
     CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,

@@ -10,6 +10,7 @@ mod crash;
 mod fuzz;
 mod histories;
 mod host;
+mod larger_than_memory;
 mod memory;
 mod pushdown;
 mod report;
@@ -42,6 +43,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::LargeTransaction(arguments) => strain::large_transaction(arguments),
         BenchAction::HeldSnapshot(arguments) => strain::held_snapshot(arguments),
         BenchAction::Memory(arguments) => memory::run(arguments),
+        BenchAction::LargerThanMemory(arguments) => larger_than_memory::run(arguments),
         BenchAction::CheckpointStalls(arguments) => checkpoints::stalls(arguments),
         BenchAction::RecoveryTime(arguments) => checkpoints::recovery_time(arguments),
         BenchAction::ScanThreads(arguments) => scan_threads::run(arguments),

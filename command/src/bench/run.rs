@@ -116,7 +116,11 @@ pub fn new_directory(given: Option<&Path>, bench: &Path, purpose: &str) -> Resul
     std::path::absolute(&dir).at("cannot resolve", &dir)
 }
 
-fn settings(arguments: &RunArguments) -> Result<RunSettings> {
+/// The settings that the options ask for.
+///
+/// # Errors
+/// [`SuiteError::Usage`] with what is allowed.
+pub fn settings(arguments: &RunArguments) -> Result<RunSettings> {
     let profile = Profile::parse(arguments.profile.as_deref().unwrap_or("quick"))?;
     let engines = parsed(&arguments.engines, Engine::parse, &Engine::ALL)?;
     let threads = if arguments.threads.is_empty() {

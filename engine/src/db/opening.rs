@@ -75,8 +75,8 @@ impl Database {
         if let Some(bytes) = options.log_segment_bytes {
             log_options.segment_bytes = bytes;
         }
-        let log = Log::create(os, &dir.join(LOG_DIR), log_options)?;
-        let pool = pool_of(store, &options)?;
+        let log = Log::create(os.clone(), &dir.join(LOG_DIR), log_options)?;
+        let pool = pool_of(&*os, store, &options)?;
         let parts = Parts::new(pool, log, &options)?;
         let catalog = {
             let _inside = parts.shared.system.gate().enter();
@@ -93,7 +93,7 @@ impl Database {
         meta: &Meta,
         options: Options,
     ) -> Result<Database> {
-        let pool = pool_of(store, &options)?;
+        let pool = pool_of(&*os, store, &options)?;
         let catalog = Catalog::open(&pool, meta.catalog)?;
         let mut damaged = BTreeMap::new();
         let definitions = catalog.load(&mut damaged)?;
@@ -155,7 +155,12 @@ fn check_options(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn pool_of(store: Store, options: &Options) -> Result<Arc<Pool>> {
+fn pool_of(os: &dyn Os, mut store: Store, options: &Options) -> Result<Arc<Pool>> {
+    if options.direct_io && !store.read_directly(os)? {
+        return Err(Error::Invalid(
+            "the file system has no reads of single KiB past the page cache: direct_io must be off here".into(),
+        ));
+    }
     let store = Arc::new(store);
     match options.background {
         true => Pool::new(options.pool_bytes, store),

@@ -37,12 +37,22 @@ pub enum LockMode {
     Exclusive,
 }
 
+/// Where memory begins into which files are read past the page cache: what every device is content
+/// with.
+pub const DIRECT_ALIGN: usize = 4096;
+
 /// An operating system: the real one, or a simulated one in tests.
 ///
 /// Errors are [`Error::Io`] and [`Error::NoSpace`] with the path; nothing panics.
 pub trait Os: Send + Sync + std::fmt::Debug {
     /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>>;
+    /// Opens an existing file once more, for reads past the system's page cache: of whole pieces of
+    /// `piece` bytes, into memory that begins at a multiple of [`DIRECT_ALIGN`]. `None` where the file
+    /// system has no such reads, or none so small.
+    fn open_direct(&self, _path: &Path, _piece: usize) -> Result<Option<Arc<dyn File>>> {
+        Ok(None)
+    }
     /// Whether a file or directory of that name exists.
     fn exists(&self, path: &Path) -> Result<bool>;
     /// The names of the files in a directory, sorted. Names that are not UTF-8 are left out.
@@ -89,10 +99,6 @@ pub trait File: Send + Sync + std::fmt::Debug {
     fn set_len(&self, len: u64) -> Result<()>;
     /// Reserves space for `offset..offset + len`, extending the file; the new bytes read as zeros.
     fn allocate(&self, offset: u64, len: u64) -> Result<()>;
-
-    /// Says that `offset..offset + len` will be read soon. A hint: it reads nothing into memory of
-    /// ours, does not wait, and cannot fail.
-    fn prefetch(&self, _offset: u64, _len: u64) {}
 
     /// Fills `buf` from `offset`.
     ///

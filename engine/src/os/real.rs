@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Advice, FallocateFlags, FlockOperation};
+use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags};
 
-use super::{DirLock, File, LockMode, OpenMode, Os};
+use super::{DirLock, File, LockMode, OpenMode, Os, DIRECT_ALIGN};
 use crate::error::{Error, Result};
 
 /// Name of the file in a database directory whose `flock` is the directory's lock.
@@ -67,6 +67,32 @@ impl Os for RealOs {
             path: path.to_owned(),
             file,
         }))
+    }
+
+    fn open_direct(&self, path: &Path, piece: usize) -> Result<Option<Arc<dyn File>>> {
+        let flags = OFlags::DIRECT.bits() as i32;
+        let opened = fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(path);
+        let file = match opened {
+            Ok(file) => file,
+            // What file systems without such reads say.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
+            Err(source) => return Err(Error::io("open", path, source)),
+        };
+        // Before Linux 6.1 nobody says what the file asks for; then nothing is risked.
+        let asked = rustix::fs::statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
+            .map_err(|errno| Error::io("look at", path, errno.into()))?;
+        let (memory, offset) = (asked.stx_dio_mem_align, asked.stx_dio_offset_align);
+        let fits = |align: u32, whole: usize| align > 0 && whole.is_multiple_of(align as usize);
+        if !fits(memory, DIRECT_ALIGN) || !fits(offset, piece) {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(RealFile {
+            path: path.to_owned(),
+            file,
+        })))
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
@@ -200,12 +226,6 @@ impl File for RealFile {
             .map_err(self.failed("set the length of"))
     }
 
-    fn prefetch(&self, offset: u64, len: u64) {
-        let len = std::num::NonZeroU64::new(len);
-        // Where the system can't, the later read is merely slower.
-        let _ = rustix::fs::fadvise(&self.file, offset, len, Advice::WillNeed);
-    }
-
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {
         use rustix::io::Errno;
         loop {
@@ -255,6 +275,36 @@ mod tests {
         os.sync_dir(&sub).unwrap();
         assert_eq!(os.list(&sub).unwrap(), ["other"]);
         assert!(os.open(&path, OpenMode::ReadWrite).is_err());
+    }
+
+    #[test]
+    fn reads_past_the_page_cache_find_what_was_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let os = RealOs::new();
+        let path = dir.path().join("data");
+        let file = os.open(&path, OpenMode::CreateNew).unwrap();
+        let data: Vec<u8> = (0..64 * 1024u32).map(|n| (n / 7) as u8).collect();
+        file.write_at(&data, 0).unwrap();
+        assert!(
+            os.open_direct(&path, 1).unwrap().is_none(),
+            "no device has bytes for sectors"
+        );
+        // Whether there are such reads is the file system's to say.
+        let Some(direct) = os.open_direct(&path, DIRECT_ALIGN).unwrap() else {
+            return;
+        };
+        let mut memory = vec![0; 3 * DIRECT_ALIGN];
+        let start = memory.as_ptr().align_offset(DIRECT_ALIGN);
+        let buf = &mut memory[start..start + DIRECT_ALIGN];
+        assert_eq!(
+            direct.read_at(buf, 5 * DIRECT_ALIGN as u64).unwrap(),
+            DIRECT_ALIGN
+        );
+        assert_eq!(buf, &data[5 * DIRECT_ALIGN..6 * DIRECT_ALIGN]);
+        file.write_at(&[7; DIRECT_ALIGN], 5 * DIRECT_ALIGN as u64)
+            .unwrap();
+        direct.read_exact_at(buf, 5 * DIRECT_ALIGN as u64).unwrap();
+        assert_eq!(buf, [7; DIRECT_ALIGN]);
     }
 
     #[test]

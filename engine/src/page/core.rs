@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use super::ahead::{Passed, Requests};
 use super::frames::{FrameId, Frames, NO_FRAME};
 use super::guard::{ExclusiveGuard, SharedGuard};
 use super::header::*;
@@ -47,6 +48,10 @@ pub(crate) struct Core {
     pub epoch: AtomicU64,
     pub settle: OnceLock<Arc<dyn LeafSettle>>,
     pub summaries: Summaries,
+    /// Reads that are asked for.
+    pub requests: Requests,
+    /// Pages that are the first to go.
+    pub passed: Passed,
     pub counters: Counters,
     /// See [`FRAME_WAIT`]; in milliseconds.
     frame_wait: AtomicU64,
@@ -68,6 +73,8 @@ impl Core {
             epoch: AtomicU64::new(epoch),
             settle: OnceLock::new(),
             summaries: Summaries::new(count as usize),
+            requests: Requests::default(),
+            passed: Passed::default(),
             counters: Counters::default(),
             frame_wait: AtomicU64::new(FRAME_WAIT.as_millis() as u64),
         }
@@ -140,6 +147,7 @@ impl Core {
         state.parent.store(NO_FRAME, Ordering::Relaxed);
         state.dirty.store(false, Ordering::Relaxed);
         state.used.store(false, Ordering::Relaxed);
+        state.passing.store(false, Ordering::Relaxed);
         debug_assert_eq!(state.pins.load(Ordering::Relaxed), 0);
         // Leaving the latch raises its version: whoever still looks at the frame will notice.
         drop(guard);

@@ -28,7 +28,28 @@ impl Core {
         let frames = self.frames.count();
         let mut evicted = 0;
         let mut failed = None;
+        // What was only passed through goes first, and the hand does not move for it.
+        while evicted < wanted {
+            let Some((frame, page)) = self.passed.pop() else {
+                break;
+            };
+            let state = self.frames.state(frame);
+            if state.page.load(Ordering::Relaxed) != page
+                || state.used.load(Ordering::Relaxed)
+                || state.pins.load(Ordering::Relaxed) > 0
+            {
+                continue;
+            }
+            match self.evict(frame) {
+                Ok(true) => evicted += 1,
+                Ok(false) => {}
+                Err(error) => failed = Some(error),
+            }
+        }
         for _ in 0..2 * frames {
+            if evicted >= wanted {
+                break;
+            }
             let frame = (self.hand.fetch_add(1, Ordering::Relaxed) % frames) as FrameId;
             let state = self.frames.state(frame);
             if state.page.load(Ordering::Relaxed) == 0 || state.pins.load(Ordering::Relaxed) > 0 {
@@ -39,12 +60,7 @@ impl Core {
                 continue;
             }
             match self.evict(frame) {
-                Ok(true) => {
-                    evicted += 1;
-                    if evicted == wanted {
-                        break;
-                    }
-                }
+                Ok(true) => evicted += 1,
                 Ok(false) => {}
                 Err(error) => failed = Some(error),
             }

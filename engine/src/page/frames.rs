@@ -42,6 +42,8 @@ pub(crate) struct FrameState {
     pub dirty: AtomicBool,
     /// The page was used since the clock's hand last passed.
     pub used: AtomicBool,
+    /// The page was brought for somebody who passes through, and nobody else has used it so far.
+    pub passing: AtomicBool,
 }
 
 impl FrameState {
@@ -54,6 +56,7 @@ impl FrameState {
             pins: AtomicU32::new(0),
             dirty: AtomicBool::new(false),
             used: AtomicBool::new(false),
+            passing: AtomicBool::new(false),
         }
     }
 

@@ -3,8 +3,6 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::core::Core;
 use super::frames::{FrameId, NO_FRAME};
 use super::guard::{ExclusiveGuard, PinnedPage, SharedGuard};
@@ -16,9 +14,6 @@ use super::swip::{self, Child};
 use crate::error::Result;
 use crate::ids::PageId;
 
-/// How many pages ahead of a cursor the store is told of.
-const READ_AHEAD: usize = 16;
-
 /// Where an inner node refers to a child, seen at a version of its latch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChildPlace {
@@ -29,12 +24,12 @@ pub(crate) struct ChildPlace {
 }
 
 impl Core {
-    /// Makes the child of an inner node, seen to be the page `id` in the store, resident. Whether
-    /// that worked or somebody else was faster, the caller starts again from the root. To be called
-    /// without any latch.
-    pub fn make_resident(&self, place: ChildPlace, id: u64) -> Result<()> {
+    /// Makes the child of an inner node, seen to be the page `id` in the store, resident; `passing`:
+    /// for a cursor that passes through. Whether that worked or somebody else was faster, the caller
+    /// starts again from the root. To be called without any latch.
+    pub fn make_resident(&self, place: ChildPlace, id: u64, passing: bool) -> Result<()> {
         let unchanged = || self.frames.state(place.parent).latch.still(place.version);
-        let Some(frame) = self.find_or_load(id, 0, unchanged)? else {
+        let Some(frame) = self.find_or_load(id, 0, passing, unchanged)? else {
             return Ok(());
         };
         if frame == place.parent {
@@ -69,47 +64,19 @@ impl Core {
         parent.node_mut().set_child(place.at, swip::resident(frame));
         let state = self.frames.state(frame);
         state.parent.store(place.parent, Ordering::Relaxed);
-        state.used.store(true, Ordering::Relaxed);
+        if !passing {
+            state.note_use();
+        }
         // While the parent is still latched: whoever saw the page id before will find the version
         // changed, and load nothing.
         entries.remove(&id);
         Ok(())
     }
 
-    /// Tells the store which of a node's children a cursor will want after the one at `place`, which
-    /// is about to be loaded. Once for every few children, lest each load asks again.
-    pub fn read_ahead(&self, place: ChildPlace, forward: bool) {
-        let turn = if forward { 0 } else { READ_AHEAD / 2 - 1 };
-        if place.at % (READ_AHEAD / 2) != turn {
-            return;
-        }
-        let mut pages: SmallVec<[PageId; READ_AHEAD]> = SmallVec::new();
-        {
-            let Some(parent) = SharedGuard::try_lock(self, place.parent) else {
-                return;
-            };
-            if !self.frames.state(place.parent).latch.still(place.version) {
-                return;
-            }
-            let node = parent.node();
-            let wanted = if forward {
-                place.at + 1..(place.at + 1 + READ_AHEAD).min(node.count() + 1)
-            } else {
-                place.at.saturating_sub(READ_AHEAD)..place.at
-            };
-            for i in wanted {
-                if let Child::Page(id) = swip::child(node.child(i)) {
-                    pages.push(PageId(id));
-                }
-            }
-        }
-        self.store.prefetch(&pages);
-    }
-
     /// The frame of a page without a parent, pinned.
     pub fn fetch(&self, page: PageId) -> Result<FrameId> {
         loop {
-            if let Some(frame) = self.find_or_load(page.0, 1, || true)? {
+            if let Some(frame) = self.find_or_load(page.0, 1, false, || true)? {
                 return Ok(frame);
             }
         }
@@ -140,6 +107,7 @@ impl Core {
         &self,
         id: u64,
         pins: u32,
+        passing: bool,
         wanted: impl Fn() -> bool,
     ) -> Result<Option<FrameId>> {
         let shard = self.table.shard(id);
@@ -150,8 +118,8 @@ impl Core {
                     let state = self.frames.state(*frame);
                     if pins > 0 {
                         state.pins.fetch_add(pins, Ordering::Relaxed);
+                        state.note_use();
                     }
-                    state.note_use();
                     return Ok(Some(*frame));
                 }
                 Some(Entry::Loading) => shard.wait(&mut entries),
@@ -161,32 +129,33 @@ impl Core {
         entries.insert(id, Entry::Loading);
         drop(entries);
         let loaded = if wanted() {
-            self.load(id, pins).map(Some)
+            self.load(id, pins, passing).map(Some)
         } else {
             Ok(None)
         };
-        let mut entries = shard.lock();
-        match &loaded {
-            Ok(Some(frame)) => {
-                entries.insert(id, Entry::Ready(*frame));
-            }
-            _ => {
-                entries.remove(&id);
-            }
-        }
-        shard.notify();
+        self.settle_entry(id, loaded.as_ref().ok().copied().flatten());
         loaded
     }
 
-    /// Reads a page into a frame.
-    fn load(&self, id: u64, pins: u32) -> Result<FrameId> {
+    /// Reads a page into a frame, because it is needed.
+    fn load(&self, id: u64, pins: u32, passing: bool) -> Result<FrameId> {
         self.counters.misses.fetch_add(1, Ordering::Relaxed);
+        self.fill(id, pins, passing, &mut |bytes| {
+            self.store.read_page(PageId(id), bytes)
+        })
+    }
+
+    /// Puts a page into a frame that `read` fills. The caller has the page's entry.
+    pub(super) fn fill(
+        &self,
+        id: u64,
+        pins: u32,
+        passing: bool,
+        read: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<FrameId> {
         let mut guard = self.take_frame()?;
-        let read = self
-            .store
-            .read_page(PageId(id), guard.bytes_mut())
-            .and_then(|()| self.check_loaded(id, guard.bytes()));
-        if let Err(error) = read {
+        let filled = read(guard.bytes_mut()).and_then(|()| self.check_loaded(id, guard.bytes()));
+        if let Err(error) = filled {
             self.release_frame(guard);
             return Err(error);
         }
@@ -196,7 +165,8 @@ impl Core {
         state.parent.store(NO_FRAME, Ordering::Relaxed);
         state.pins.store(pins, Ordering::Relaxed);
         state.dirty.store(false, Ordering::Relaxed);
-        state.used.store(true, Ordering::Relaxed);
+        state.used.store(!passing, Ordering::Relaxed);
+        state.passing.store(passing, Ordering::Relaxed);
         Ok(guard.frame())
     }
 

@@ -5,6 +5,7 @@
 //!   page is where, and how it comes and goes; `summary`: what a leaf's values come to;
 //! - `header`, `node`, `node_edit`, `node_build`, `node_split`, `node_window`: what the bytes of a page mean.
 
+mod ahead;
 mod core;
 mod evict;
 mod frames;
@@ -35,6 +36,7 @@ pub use settle::{Change, LeafSettle};
 pub use summary::LeafSummary;
 
 pub(crate) use self::core::Core;
+pub(crate) use ahead::Ahead;
 pub(crate) use frames::FrameId;
 pub(crate) use header::{get_u32, Page, KIND, TREE_ID};
 pub(crate) use latch::Version;

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use super::ahead::start_readers;
 use super::core::{frames_for, Core};
 use super::evict::start_provider;
 use super::frames::{FrameId, Frames};
@@ -17,7 +18,7 @@ use crate::store::Store;
 /// Pages in memory within one budget.
 pub struct Pool {
     core: Arc<Core>,
-    provider: Option<std::thread::JoinHandle<()>>,
+    threads: Vec<std::thread::JoinHandle<()>>,
 }
 
 /// Figures of the pool since it was made.
@@ -45,13 +46,16 @@ impl Pool {
     /// takes 64 bytes a page.
     pub fn new(bytes: usize, store: Arc<Store>) -> Result<Arc<Pool>> {
         let mut pool = Pool::alone(bytes, store)?;
-        let provider = start_provider(&pool.core)
-            .map_err(|error| Error::io("start a thread for", "the buffer pool", error))?;
-        pool.provider = Some(provider);
+        let failed = |error| Error::io("start a thread for", "the buffer pool", error);
+        pool.threads
+            .push(start_provider(&pool.core).map_err(failed)?);
+        pool.threads
+            .extend(start_readers(&pool.core).map_err(failed)?);
         Ok(Arc::new(pool))
     }
 
-    /// As [`Pool::new`], without a thread that keeps frames free: whoever needs one makes it.
+    /// As [`Pool::new`], without threads that keep frames free and read ahead: whoever needs a frame
+    /// makes it free, and pages are brought when they are needed.
     pub fn without_thread(bytes: usize, store: Arc<Store>) -> Result<Arc<Pool>> {
         Pool::alone(bytes, store).map(Arc::new)
     }
@@ -59,7 +63,7 @@ impl Pool {
     fn alone(bytes: usize, store: Arc<Store>) -> Result<Pool> {
         Ok(Pool {
             core: Arc::new(Core::new(Frames::new(frames_for(bytes)?)?, store)),
-            provider: None,
+            threads: Vec::new(),
         })
     }
 
@@ -200,9 +204,10 @@ impl Drop for Pool {
     fn drop(&mut self) {
         *self.core.provider.lock() = true;
         self.core.wanted.notify_all();
-        if let Some(provider) = self.provider.take() {
-            if provider.join().is_err() {
-                tracing::error!("the pool's background thread has panicked");
+        self.core.stop_readers();
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a background thread of the pool has panicked");
             }
         }
     }

@@ -3,6 +3,7 @@
 //! The byte layout is in `docs/format.md`, "Page image".
 
 use super::place::{units_for, UNIT};
+use super::reading::Aligned;
 use crate::ids::{PageId, PAGE_SIZE};
 use crate::planted::{is_planted, PlantedFault};
 
@@ -23,6 +24,8 @@ pub struct Scratch {
     plain: Vec<u8>,
     /// The image that [`encode`] made, or that is to be decoded; whole units.
     pub image: Vec<u8>,
+    /// Where images are read.
+    pub(super) read: Aligned,
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> usize {

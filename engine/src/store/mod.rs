@@ -11,6 +11,7 @@
 //! | `header.rs` | headers, checkpoint record, table chunks on disk |
 //! | `table.rs` | page id → place, in three versions |
 //! | `extents.rs`, `space.rs` | free space |
+//! | `reading.rs` | reading images, several at a time |
 //! | `batch.rs` | gathering images into large writes |
 //! | `page_ids.rs` | free page ids |
 //! | `opening.rs` | creating and opening |
@@ -30,6 +31,7 @@ mod opening;
 mod page_ids;
 mod parts;
 mod place;
+mod reading;
 mod space;
 mod table;
 #[cfg(test)]
@@ -44,12 +46,14 @@ use parking_lot::{Mutex, RwLock};
 
 pub use self::header::FORMAT;
 pub use self::parts::{Part, PartKind};
+pub use self::reading::ImageRun;
 
 use self::batch::Batch;
 use self::completing::Durable;
 use self::image::Scratch;
 use self::page_ids::PageIds;
 use self::place::{Place, UNIT};
+use self::reading::Reading;
 use self::space::Space;
 use self::table::{Freed, Table};
 use crate::error::{Error, Result};
@@ -67,6 +71,7 @@ pub struct Store {
     ids: PageIds,
     space: Space,
     batch: Batch,
+    reading: Reading,
     /// Held shared while a page is written and its place put into the table, so that the end of
     /// a checkpoint can wait for the writes that began before it.
     writing: RwLock<()>,
@@ -87,12 +92,19 @@ struct Counters {
     checkpoints: AtomicU64,
 }
 
+impl Counters {
+    fn count_read(&self, bytes: usize) {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
 /// What the store has done since it was opened, and how large it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
-    /// Pages read from the file.
+    /// Reads of the file, each of one page or of several that lie near one another.
     pub reads: u64,
-    /// Bytes of their images.
+    /// Bytes read.
     pub read_bytes: u64,
     /// Pages written, evictions and checkpoint images.
     pub writes: u64,
@@ -107,9 +119,6 @@ pub struct StoreStats {
     /// Bytes of it that are free.
     pub free_bytes: u64,
 }
-
-/// Units between two images that are prefetched with them.
-const PREFETCH_GAP: u64 = 32;
 
 thread_local! {
     /// A thread's working memory for images: 17 KiB to read, twice that to write.
@@ -158,94 +167,6 @@ impl Store {
         (1..self.table.ids())
             .map(PageId)
             .filter(|&page| !self.table.current(page).is_none())
-    }
-
-    /// Reads a page from its current place into `buf` (`PAGE_SIZE` bytes); the hole reads as zeros.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] when the image's checksum, page id or generation is not what it must be.
-    pub fn read_page(&self, page: PageId, buf: &mut [u8]) -> Result<()> {
-        if buf.len() != PAGE_SIZE {
-            let what = format!("a page buffer of {} bytes, not {PAGE_SIZE}", buf.len());
-            return Err(Error::Internal(what));
-        }
-        SCRATCH.with_borrow_mut(|scratch| loop {
-            let place = self.table.current(page);
-            if place.is_none() {
-                return Err(self.corrupt(page, "the place table has no place for it".into()));
-            }
-            match self.read_at(page, place, &mut scratch.image, buf) {
-                // Rewritten meanwhile, and its old place used for something else.
-                Err(Error::Corrupt { .. }) if self.table.current(page) != place => continue,
-                outcome => return outcome,
-            }
-        })
-    }
-
-    fn read_at(
-        &self,
-        page: PageId,
-        place: Place,
-        image: &mut Vec<u8>,
-        buf: &mut [u8],
-    ) -> Result<()> {
-        let corrupt = |what| Error::Corrupt {
-            file: self.file.path().to_owned(),
-            offset: place.byte_offset(),
-            page: Some(page),
-            what,
-        };
-        if !self.batch.read(place, image) {
-            image.resize(place.byte_len(), 0);
-            let found = self.file.read_at(image, place.byte_offset())?;
-            if found < image.len() {
-                return Err(corrupt(format!(
-                    "expected {} bytes, the file ends after {found}",
-                    image.len()
-                )));
-            }
-            self.counters.reads.fetch_add(1, Ordering::Relaxed);
-            let bytes = image.len() as u64;
-            self.counters.read_bytes.fetch_add(bytes, Ordering::Relaxed);
-        }
-        let generation = image::decode(page, image, buf).map_err(corrupt)?;
-        if !place.is_of_generation(generation) {
-            return Err(corrupt(format!(
-                "the page is stale: expected a generation that ends with {:#x}, found {generation:#x}",
-                place.generation_bits()
-            )));
-        }
-        Ok(())
-    }
-
-    /// Says that these pages will be read soon, so that the device can fetch them beside other
-    /// work and neighbours together. A hint, which neither waits nor fails.
-    pub fn prefetch(&self, pages: &[PageId]) {
-        let mut parts: smallvec::SmallVec<[(u64, u64); 32]> = pages
-            .iter()
-            .map(|&page| self.table.current(page))
-            .filter(|place| !place.is_none())
-            .map(|place| (place.offset(), place.units()))
-            .collect();
-        parts.sort_unstable();
-        let mut parts = parts.into_iter();
-        let Some((mut offset, mut units)) = parts.next() else {
-            return;
-        };
-        let hint = |offset: u64, units: u64| {
-            self.file
-                .prefetch(offset * UNIT as u64, units * UNIT as u64);
-        };
-        for (next, more) in parts {
-            // A short gap costs less to read than another request.
-            if next <= offset + units + PREFETCH_GAP {
-                units = next + more - offset;
-            } else {
-                hint(offset, units);
-                (offset, units) = (next, more);
-            }
-        }
-        hint(offset, units);
     }
 
     /// The number of the newest checkpoint that has begun. See [`Store::write_page_seen`].

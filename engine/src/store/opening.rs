@@ -11,6 +11,7 @@ use super::extents::Extents;
 use super::header::{self, Header, Record, HEADER, HEADER_UNITS};
 use super::page_ids::PageIds;
 use super::place::{units_for, Place, UNIT};
+use super::reading::Reading;
 use super::space::Space;
 use super::table::Table;
 use super::{Batch, Counters, Store};
@@ -307,6 +308,7 @@ fn store_of(
         ids,
         space: Space::new(extents),
         batch: Batch::default(),
+        reading: Reading::default(),
         writing: RwLock::default(),
         // Images written after the checkpoint and lost with it may have had any of the next.
         generation: AtomicU64::new(record.generation + 1 + os.random() % (1 << 19)),

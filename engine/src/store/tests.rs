@@ -213,7 +213,9 @@ fn one_process_writes_many_read() {
     let (two, _) = Store::open_read_only(Arc::clone(&os), dir).unwrap();
     assert_eq!(meta, b"m");
     let mut buf = vec![0; PAGE_SIZE];
-    one.prefetch(&[page, PageId(77), PageId(1 << 40)]);
+    let runs = one.runs([page, PageId(77), PageId(1 << 40)].into_iter(), 8);
+    assert_eq!(runs.len(), 1, "what has no place is left out");
+    assert!(runs[0].pages().eq([page]));
     one.read_page(page, &mut buf).unwrap();
     assert!(two.write_page(page, &buf).is_err());
     assert!(two.complete_checkpoint(b"").is_err());

@@ -11,12 +11,16 @@ use super::transaction::Transaction;
 use crate::error::Result;
 use crate::room;
 use crate::row::entry;
-use crate::tree::LeafHint;
+use crate::tree::{AwayLeaf, LeafHint};
 use crate::txn::ReadView;
 use smallvec::SmallVec;
 
-/// Most rows of a batch.
+/// Most rows of a batch whose leaves are in memory.
 const MOST: usize = 64;
+
+/// Most rows of a batch whose leaves must be read: more of them lie together then, and are read at
+/// once.
+const MOST_AWAY: usize = 512;
 
 /// Rows whose leaves are found before the first of them is read.
 const LEAVES_AHEAD: usize = 16;
@@ -48,6 +52,10 @@ pub(super) struct Batch {
     next: usize,
     /// How many entries the next filling takes.
     size: usize,
+    /// Leaves that are to be brought.
+    away: Vec<AwayLeaf>,
+    /// Whether the last batch had any.
+    was_away: bool,
 }
 
 impl Batch {
@@ -55,6 +63,7 @@ impl Batch {
     pub fn restart(&mut self) {
         self.clear();
         self.size = 1;
+        self.was_away = false;
     }
 
     /// Forgets the entries.
@@ -68,8 +77,9 @@ impl Batch {
     /// How many entries to collect now; doubles for the next time.
     pub fn take_size(&mut self) -> usize {
         let size = self.size.max(1);
-        self.size = (size * 2).min(MOST);
-        size
+        let most = if self.was_away { MOST_AWAY } else { MOST };
+        self.size = (size * 2).min(most);
+        size.min(most)
     }
 
     /// Adds an entry.
@@ -134,15 +144,32 @@ impl Batch {
             });
         }
         let tree = &trees.clustered;
+        self.was_away = false;
+        let mut brought = 0;
         let mut begin = 0;
         while begin < self.order.len() {
             // The leaves of some rows are looked for before the first is read: the waits for
             // memory then overlap.
             let end = self.order.len().min(begin + LEAVES_AHEAD);
             let mut hints: SmallVec<[LeafHint; LEAVES_AHEAD]> = SmallVec::new();
+            let mut away = std::mem::take(&mut self.away);
+            away.clear();
             for &n in &self.order[begin..end] {
-                hints.push(tree.find_leaf(self.span(self.items[n as usize].clustered))?);
+                let item = n as usize;
+                hints.push(tree.find_leaf(self.span(self.items[item].clustered), &mut away)?);
             }
+            if !away.is_empty() && begin >= brought {
+                // Something must be read: then together what the next rows lack, too.
+                brought = end;
+                while brought < self.order.len() && away.len() < tree.most_brought() {
+                    let item = self.order[brought] as usize;
+                    tree.find_leaf(self.span(self.items[item].clustered), &mut away)?;
+                    brought += 1;
+                }
+                tree.bring(&away);
+                self.was_away = true;
+            }
+            self.away = away;
             for (n, hint) in (begin..end).zip(hints) {
                 let item = self.order[n] as usize;
                 let (from, to) = self.items[item].clustered;

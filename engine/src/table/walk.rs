@@ -131,6 +131,9 @@ impl Walk {
 
     /// Sets where [`Walk::step_within`] ends, from the leaf that is copied next.
     pub fn set_stop(&mut self, stop: Option<Vec<u8>>) {
+        if let Some(image) = &mut self.image {
+            image.set_end(stop.as_deref());
+        }
         self.stop = stop;
         self.limit = 0;
     }
@@ -189,7 +192,12 @@ impl Walk {
         let found = if self.locker.is_some() {
             self.copy_locked(tree, position, direction, true)?
         } else {
-            let image = self.image.get_or_insert_with(LeafImage::new);
+            let stop = self.stop.as_deref();
+            let image = self.image.get_or_insert_with(|| {
+                let mut image = LeafImage::new();
+                image.set_end(stop);
+                image
+            });
             tree.copy_near(position, image)?
         };
         if !found {

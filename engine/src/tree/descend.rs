@@ -1,7 +1,9 @@
 //! From the root to a node: no latch on the way, one at the end.
 
 use crate::error::Result;
-use crate::page::{self, Child, ChildPlace, Core, ExclusiveGuard, FrameId, Node, SharedGuard};
+use crate::page::{
+    self, Ahead, Child, ChildPlace, Core, ExclusiveGuard, FrameId, Node, SharedGuard,
+};
 
 use super::Tree;
 
@@ -12,12 +14,24 @@ pub(super) enum Route<'a> {
     Key(&'a [u8]),
     /// To the node that takes the keys right below it.
     Below(&'a [u8]),
+    /// As [`Route::Key`], but no further than memory goes: a leaf that is not there is not brought.
+    InMemory(&'a [u8]),
     /// To the last node.
     Last,
     /// As [`Route::Key`], by a cursor that will want the leaves behind, too.
-    Forward(&'a [u8]),
+    Forward(&'a [u8], Ahead<'a>),
     /// As [`Route::Below`], by a cursor that will want the leaves before, too.
-    Backward(&'a [u8]),
+    Backward(&'a [u8], Ahead<'a>),
+}
+
+impl Route<'_> {
+    /// What is known of the cursor's way.
+    fn ahead(&self) -> Option<Ahead<'_>> {
+        match self {
+            Route::Forward(_, ahead) | Route::Backward(_, ahead) => Some(*ahead),
+            Route::Key(_) | Route::Below(_) | Route::InMemory(_) | Route::Last => None,
+        }
+    }
 }
 
 /// A node found, not latched: it is this one only while the place's version holds.
@@ -31,6 +45,13 @@ pub(super) enum Located {
         place: ChildPlace,
         /// Its frame.
         frame: FrameId,
+    },
+    /// A leaf that is not in memory: of [`Route::InMemory`] alone.
+    Away {
+        /// Where its parent refers to it.
+        place: ChildPlace,
+        /// Its page.
+        id: u64,
     },
     /// The tree is not that high.
     Nowhere,
@@ -87,8 +108,10 @@ impl Tree {
             }
             loop {
                 let (at, word) = match route {
-                    Route::Key(key) | Route::Forward(key) => node.child_for(key),
-                    Route::Below(key) | Route::Backward(key) => node.child_below(key),
+                    Route::Key(key) | Route::InMemory(key) | Route::Forward(key, _) => {
+                        node.child_for(key)
+                    }
+                    Route::Below(key) | Route::Backward(key, _) => node.child_below(key),
                     Route::Last => node.last_child(),
                 };
                 if let (Child::Frame(child), 1) = (page::child(word), node_level) {
@@ -104,13 +127,17 @@ impl Tree {
                 };
                 // From here on `at` and `word` are known to be of one state of the node.
                 match page::child(word) {
+                    Child::Page(id) if node_level == 1 && matches!(route, Route::InMemory(_)) => {
+                        return Ok(Located::Away { place, id });
+                    }
                     Child::Page(id) => {
-                        match route {
-                            Route::Forward(_) => self.core.read_ahead(place, true),
-                            Route::Backward(_) => self.core.read_ahead(place, false),
-                            Route::Key(_) | Route::Below(_) | Route::Last => {}
+                        let ahead = route.ahead().filter(|_| node_level == 1);
+                        if let Some(ahead) = ahead {
+                            let forward = matches!(route, Route::Forward(..));
+                            self.core.read_ahead(place, id, ahead, forward);
                         }
-                        self.core.make_resident(place, id)?;
+                        let passing = ahead.is_some_and(Ahead::is_long);
+                        self.core.make_resident(place, id, passing)?;
                         continue 'restart;
                     }
                     Child::Frame(child) if node_level == level + 1 => {
@@ -178,7 +205,10 @@ impl Tree {
                         .latch
                         .still(place.version)
                     {
-                        self.core.frames.state(frame).note_use();
+                        match route.ahead().filter(|_| level == 0) {
+                            Some(ahead) => self.core.note_pass(frame, ahead),
+                            None => self.core.frames.state(frame).note_use(),
+                        }
                         return Ok(Some(guard));
                     }
                 }
@@ -188,7 +218,8 @@ impl Tree {
                         return Ok(Some(guard));
                     }
                 }
-                Located::Nowhere => return Ok(None),
+                // No leaf is away on the routes that latch.
+                Located::Away { .. } | Located::Nowhere => return Ok(None),
             }
         }
     }

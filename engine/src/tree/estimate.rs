@@ -155,8 +155,10 @@ impl Tree {
             let guard: SharedGuard<'_> = self.latch_leaf(route)?;
             let node: Node<'_> = guard.node();
             let at = match route {
-                Route::Key(key) | Route::Forward(key) => node.lower_bound(key).0,
-                Route::Below(key) | Route::Backward(key) => node.lower_bound(key).0,
+                Route::Key(key) | Route::InMemory(key) | Route::Forward(key, _) => {
+                    node.lower_bound(key).0
+                }
+                Route::Below(key) | Route::Backward(key, _) => node.lower_bound(key).0,
                 Route::Last => node.count(),
             };
             return Ok(Path {

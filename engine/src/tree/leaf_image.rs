@@ -3,7 +3,7 @@
 use super::descend::Route;
 use super::Tree;
 use crate::error::Result;
-use crate::page::{self, Node, Page, SharedGuard};
+use crate::page::{self, Ahead, Node, Page, SharedGuard};
 
 /// Which leaf a cursor wants: the one that holds the record so described. Leaves without such a
 /// record are passed over.
@@ -65,6 +65,11 @@ pub struct LeafImage {
     page: Box<Page>,
     /// Where the cursor goes on, while it moves.
     fence: Vec<u8>,
+    /// Leaves that the cursor has been at since it was put somewhere.
+    passed: usize,
+    /// Where the cursor ends, if it does: see [`LeafImage::set_end`].
+    end: Vec<u8>,
+    has_end: bool,
 }
 
 impl Tree {
@@ -84,6 +89,7 @@ impl Tree {
 
     fn copy_at(&self, at: Position<'_>, into: &mut LeafImage, near: bool) -> Result<bool> {
         let mut fence = std::mem::take(&mut into.fence);
+        into.passed = 0;
         let found = self.copy_from(at, into, near, &mut fence);
         into.fence = fence;
         found
@@ -115,10 +121,16 @@ impl Tree {
     /// Copies the next leaf from the fence on that has records on this side of it.
     fn copy_on(&self, forward: bool, into: &mut LeafImage, fence: &mut Vec<u8>) -> Result<bool> {
         loop {
+            into.passed += 1;
+            let ahead = Ahead {
+                passed: into.passed,
+                whole: false,
+                until: (forward && into.has_end).then_some(&into.end[..]),
+            };
             let route = if forward {
-                Route::Forward(fence)
+                Route::Forward(fence, ahead)
             } else {
-                Route::Backward(fence)
+                Route::Backward(fence, ahead)
             };
             let guard: SharedGuard<'_> = self.latch_leaf(route)?;
             let node = guard.node();
@@ -190,7 +202,18 @@ impl LeafImage {
         LeafImage {
             page,
             fence: Vec::new(),
+            passed: 0,
+            end: Vec::new(),
+            has_end: false,
         }
+    }
+
+    /// Says that a cursor that goes forward will not go beyond this key, so that no leaves behind it
+    /// are read ahead.
+    pub fn set_end(&mut self, end: Option<&[u8]>) {
+        self.has_end = end.is_some();
+        self.end.clear();
+        self.end.extend_from_slice(end.unwrap_or(&[]));
     }
 
     #[inline]

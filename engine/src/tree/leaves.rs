@@ -13,7 +13,9 @@ use super::leaf_image::LeafImage;
 use super::Tree;
 use crate::error::Result;
 use crate::ids::PAGE_SIZE;
-use crate::page::{self, Child, Core, FrameId, LeafSummary, Node, Page, SharedGuard, Version};
+use crate::page::{
+    self, Ahead, Child, Core, FrameId, LeafSummary, Node, Page, SharedGuard, Version,
+};
 
 /// Where a passage through leaves stands.
 enum Place {
@@ -41,6 +43,8 @@ pub struct Leaves<'t> {
     next: usize,
     first: usize,
     last: usize,
+    /// Leaves that have been read.
+    passed: usize,
     /// Whether the first and the last child have records outside the range.
     begins_within: bool,
     ends_within: bool,
@@ -142,6 +146,7 @@ impl Tree {
             next: 0,
             first: 0,
             last: 0,
+            passed: 0,
             begins_within: false,
             ends_within: false,
         }
@@ -211,7 +216,6 @@ impl<'t> Leaves<'t> {
                 };
                 // The version is of this child only if it still was the child when it was noted.
                 if above.still(self.version) && known(&leaf) {
-                    state.note_use();
                     self.next += 1;
                     return Ok(Step::Known);
                 }
@@ -222,7 +226,8 @@ impl<'t> Leaves<'t> {
                 self.descend_to_next();
                 continue;
             }
-            state.note_use();
+            core.note_pass(frame, self.ahead());
+            self.passed += 1;
             if self.next < self.last {
                 if let Child::Frame(behind) = page::child(node.child(self.next + 1)) {
                     core.frames.prefetch(behind);
@@ -244,7 +249,7 @@ impl<'t> Leaves<'t> {
 
     /// Copies the node above the leaf that takes `from`; false where the root is a leaf.
     fn copy_above(&mut self) -> Result<bool> {
-        let route = Route::Forward(&self.from);
+        let route = Route::Forward(&self.from, self.ahead());
         let guard: Option<SharedGuard<'_>> = self.tree.latch_node(route, 1)?;
         let Some(guard) = guard else {
             return Ok(false);
@@ -280,6 +285,14 @@ impl<'t> Leaves<'t> {
         Ok(true)
     }
 
+    fn ahead(&self) -> Ahead<'_> {
+        Ahead {
+            passed: self.passed,
+            whole: true,
+            until: self.to.as_deref(),
+        }
+    }
+
     /// Goes on behind the copied node.
     fn leave(&mut self) {
         let node = Node::new(&self.above);
@@ -307,8 +320,9 @@ impl<'t> Leaves<'t> {
 
     /// Reads the leaf that takes `from`, found by a descent of its own.
     fn read_one<R>(&mut self, read: impl FnOnce(&Leaf<'_>) -> R) -> Result<R> {
-        let route = Route::Forward(&self.from);
+        let route = Route::Forward(&self.from, self.ahead());
         let guard: SharedGuard<'_> = self.tree.latch_leaf(route)?;
+        self.passed += 1;
         let node = guard.node();
         let (lower, upper) = (node.lower_fence(), node.upper_fence());
         let beyond = |to: &Vec<u8>| upper.is_none_or(|upper| upper > &to[..]);

@@ -26,14 +26,16 @@ use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TreeId, MAX_KEY, MAX_VALUE};
-use crate::page::{self, Core, FrameId, NodeFrame, PageKind, PinnedPage, Pool, SharedGuard};
+use crate::page::{
+    self, ChildPlace, Core, FrameId, NodeFrame, PageKind, PinnedPage, Pool, SharedGuard,
+};
 
 pub use crate::page::{Change, LeafSettle, LeafSummary};
 pub use leaf_image::{LeafImage, Position};
 pub use leaves::{KnownLeaf, Leaf, Leaves, Step};
 pub use verify::{RecordVisitor, TreeCounts, TreeStats};
 
-use descend::Route;
+use descend::{Located, Route};
 
 /// One B+tree. Shared between threads behind an `Arc`. Changes are to be made inside the gate.
 pub struct Tree {
@@ -109,9 +111,28 @@ impl Tree {
     /// Finds a key's leaf and asks the processor for what a search in it will touch, without
     /// waiting for that. A reader of many keys finds the leaves of some before it reads in the
     /// first ([`Tree::read_in`]): so the waits for memory overlap.
+    ///
+    /// A leaf that is not in memory is not brought, but told of, for [`Tree::bring`]; reading with the
+    /// hint brings it all the same.
     #[inline]
-    pub fn find_leaf(&self, key: &[u8]) -> Result<LeafHint> {
-        self.locate(Route::Key(key), 0).map(LeafHint)
+    pub fn find_leaf(&self, key: &[u8], away: &mut Vec<AwayLeaf>) -> Result<LeafHint> {
+        let found = self.locate(Route::InMemory(key), 0)?;
+        if let Located::Away { place, id } = found {
+            away.push(AwayLeaf(place, id));
+        }
+        Ok(LeafHint(found))
+    }
+
+    /// Brings leaves into memory that [`Tree::find_leaf`] did not find there, all at once. One that
+    /// can't be read is no error until it is needed.
+    pub fn bring(&self, leaves: &[AwayLeaf]) {
+        self.core
+            .bring_children(leaves.iter().map(|leaf| (leaf.0, leaf.1)));
+    }
+
+    /// How many leaves should be brought at a time, lest few readers fill the pool.
+    pub fn most_brought(&self) -> usize {
+        (self.core.frames.count() / 32).clamp(2, 128)
     }
 
     /// As [`Tree::read`], with what [`Tree::find_leaf`] of the same key gave before. Where the
@@ -142,6 +163,10 @@ impl Tree {
         Ok(f(found.then(|| node.value(at)), node.max_txid()))
     }
 }
+
+/// A leaf that was not in memory when [`Tree::find_leaf`] looked.
+#[derive(Clone, Copy, Debug)]
+pub struct AwayLeaf(ChildPlace, u64);
 
 /// Where a key's leaf was when [`Tree::find_leaf`] looked.
 #[derive(Clone, Copy, Debug)]

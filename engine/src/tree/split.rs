@@ -58,7 +58,7 @@ impl Tree {
         loop {
             // Pages first: making a frame free may write, and is not to be done under latches.
             let attempt = match self.locate(Route::Key(key), level)? {
-                Located::Nowhere => Attempt::Done,
+                Located::Away { .. } | Located::Nowhere => Attempt::Done,
                 Located::Root => {
                     let left = self.core.new_page()?;
                     let right = match self.core.new_page() {

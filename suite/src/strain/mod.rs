@@ -6,6 +6,7 @@ pub mod checkpoint_stalls;
 pub mod held_snapshot;
 pub mod hot_row;
 pub mod large_transaction;
+pub mod larger_than_memory;
 pub mod machine_pauses;
 pub mod memory;
 mod memory_load;

@@ -1,0 +1,471 @@
+//! Reading several pages together: those that a cursor will come to, and the leaves of many rows.
+//!
+//! Reads are asked for by what a parent refers to. Each takes the pages' entries in the page table
+//! first, as every loader does, *then* looks at the parent: what it still refers to by id nobody else
+//! has or brings. Nobody waits for a read that was asked for ahead, and its errors are nobody's: who
+//! needs the page reads it anew, and gets them.
+//!
+//! Leaves that a cursor passes through, and nobody else has used, are the first to go
+//! ([`Passed`]): so a scan of a table larger than the pool leaves in it what was there.
+
+use std::collections::hash_map::Entry as Slot;
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
+
+use super::core::Core;
+use super::frames::FrameId;
+use super::guard::SharedGuard;
+use super::header::*;
+use super::load::ChildPlace;
+use super::node::Node;
+use super::page_table::Entry;
+use super::swip::{self, Child};
+use crate::ids::PageId;
+use crate::store::ImageRun;
+
+/// Threads that read what is asked for: as many reads as small devices do at once.
+const READERS: usize = 8;
+/// Requests that wait at most; more are dropped, since nobody waits for them.
+const MOST_REQUESTS: usize = 256;
+/// The most pages that are brought ahead of one cursor at a time.
+pub(crate) const MOST_AHEAD: usize = 32;
+/// Looks at a parent that somebody has latched, before a read is given up.
+const LOOKS: usize = 64;
+
+/// Leaves after which a cursor counts as one that passes through.
+const LONG: usize = 8;
+
+/// How far a cursor has come, and will go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ahead<'a> {
+    /// How many leaves it has been at.
+    pub passed: usize,
+    /// Whether it will go on to its end whatever it finds.
+    pub whole: bool,
+    /// Where it ends, itself not within, on its way.
+    pub until: Option<&'a [u8]>,
+}
+
+impl Ahead<'_> {
+    /// How many leaves are brought together for it: more, the further it has come.
+    fn leaves(self) -> usize {
+        match self.whole {
+            true => MOST_AHEAD,
+            false => MOST_AHEAD.min(2 << self.passed.min(8)),
+        }
+    }
+
+    /// Whether it passes through more than a pool should keep for it.
+    #[inline]
+    pub fn is_long(self) -> bool {
+        self.passed >= LONG
+    }
+}
+
+/// Children of an inner node that are to be brought.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    parent: FrameId,
+    /// The page that was in the parent's frame.
+    parent_page: u64,
+    /// Where the parent refers to them, and their ids.
+    children: SmallVec<[(u16, u64); MOST_AHEAD]>,
+}
+
+/// A read that was asked for.
+struct Request {
+    wanted: Wanted,
+    /// Told when it is done.
+    done: Option<Arc<Countdown>>,
+}
+
+/// Waits for a number of reads.
+struct Countdown {
+    left: Mutex<usize>,
+    none: Condvar,
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        if let Some(done) = &self.done {
+            let mut left = done.left.lock();
+            *left -= 1;
+            if *left == 0 {
+                done.none.notify_all();
+            }
+        }
+    }
+}
+
+/// The reads that wait for a thread.
+#[derive(Default)]
+pub(crate) struct Requests {
+    queue: Mutex<Queue>,
+    more: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    requests: VecDeque<Request>,
+    /// Threads that read.
+    readers: usize,
+    stop: bool,
+}
+
+/// The leaves that cursors have passed through, with the pages that were in the frames. What was passed
+/// last goes first: of a table that is scanned again and again a part then stays in memory, where
+/// otherwise each leaf would go shortly before it is needed.
+#[derive(Default)]
+pub(crate) struct Passed(Mutex<VecDeque<(FrameId, u64)>>);
+
+impl Passed {
+    fn push(&self, frame: FrameId, page: u64, most: usize) {
+        let mut passed = self.0.lock();
+        if passed.len() >= most {
+            passed.pop_front();
+        }
+        passed.push_back((frame, page));
+    }
+
+    pub fn pop(&self) -> Option<(FrameId, u64)> {
+        self.0.lock().pop_back()
+    }
+}
+
+/// Entries of the page table that are this thread's to fill; what is left at the end is given up.
+struct Claims<'a> {
+    core: &'a Core,
+    ids: SmallVec<[u64; MOST_AHEAD]>,
+}
+
+impl Claims<'_> {
+    /// Ends a claim: the page is in the frame, or nowhere.
+    fn settle(&mut self, id: u64, frame: Option<FrameId>) {
+        self.ids.retain(|claimed| *claimed != id);
+        self.core.settle_entry(id, frame);
+    }
+}
+
+impl Drop for Claims<'_> {
+    fn drop(&mut self) {
+        for id in &self.ids {
+            self.core.settle_entry(*id, None);
+        }
+    }
+}
+
+impl Core {
+    /// Notes that a cursor is at a leaf.
+    #[inline]
+    pub fn note_pass(&self, frame: FrameId, ahead: Ahead<'_>) {
+        let state = self.frames.state(frame);
+        if !state.passing.load(Ordering::Relaxed) {
+            return state.note_use();
+        }
+        let was_passing = state.passing.swap(false, Ordering::Relaxed);
+        if !ahead.is_long() {
+            state.note_use();
+        } else if was_passing && !state.used.load(Ordering::Relaxed) {
+            let page = state.page.load(Ordering::Relaxed);
+            self.passed.push(frame, page, self.frames.count());
+        }
+    }
+
+    /// The most pages that one reader may bring at a time, lest few of them fill the pool.
+    fn most_at_once(&self) -> usize {
+        (self.frames.count() / 64).clamp(1, MOST_AHEAD)
+    }
+
+    /// Brings the child at `place`, which is not in memory, for a cursor on its way through the leaves,
+    /// and with it those behind; and asks for more when the cursor will soon need it. To be called
+    /// without any latch.
+    pub fn read_ahead(&self, place: ChildPlace, id: u64, ahead: Ahead<'_>, forward: bool) {
+        let most = self.most_at_once().min(ahead.leaves());
+        let known = |id: u64| self.table.lock(id).contains_key(&id);
+        let is_known = known(id);
+        if most < 2 || is_known && place.at % 4 != 0 {
+            return;
+        }
+        let Some((parent_page, children)) = self.children_from(place, ahead, forward, 2 * most)
+        else {
+            return;
+        };
+        let group = |part: &[(u16, u64)]| Wanted {
+            parent: place.parent,
+            parent_page,
+            children: part.iter().copied().take(most).collect(),
+        };
+        if is_known {
+            let ready = children.iter().take_while(|(_, id)| known(*id)).count();
+            if ready < most && ready < children.len() {
+                self.ask(group(&children[ready..]));
+            }
+            return;
+        }
+        if children.len() > most {
+            self.ask(group(&children[most..]));
+        }
+        self.bring(&group(&children));
+    }
+
+    /// Up to `most` children from a place on that are not in memory, as far as the cursor goes, and the
+    /// page that their parent is; `None` when the place has changed.
+    fn children_from(
+        &self,
+        place: ChildPlace,
+        ahead: Ahead<'_>,
+        forward: bool,
+        most: usize,
+    ) -> Option<(u64, SmallVec<[(u16, u64); 2 * MOST_AHEAD]>)> {
+        let parent = SharedGuard::try_lock(self, place.parent)?;
+        let state = self.frames.state(place.parent);
+        if !state.latch.still(place.version) {
+            return None;
+        }
+        let node = parent.node();
+        let away = |i: usize| match swip::child(node.child(i)) {
+            Child::Page(id) => Some((i as u16, id)),
+            Child::Frame(_) => None,
+        };
+        let children = if forward {
+            let last = match ahead.until {
+                Some(until) if node.upper_fence().is_none_or(|upper| until < upper) => {
+                    node.lower_bound(until).0
+                }
+                _ => node.count(),
+            };
+            (place.at..=last).filter_map(away).take(most).collect()
+        } else {
+            let first = match ahead.until {
+                Some(until) if until > node.lower_fence() => node.child_for(until),
+                _ => 0,
+            };
+            (first..=place.at)
+                .rev()
+                .filter_map(away)
+                .take(most)
+                .collect()
+        };
+        Some((state.page.load(Ordering::Relaxed), children))
+    }
+
+    /// Brings the children at these places, which are not in memory, and comes back when they have
+    /// been read. To be called without any latch.
+    pub fn bring_children(&self, places: impl Iterator<Item = (ChildPlace, u64)>) {
+        let most = self.most_at_once();
+        let mut groups: Vec<Wanted> = Vec::new();
+        for (place, id) in places {
+            let page = self.frames.state(place.parent).page.load(Ordering::Relaxed);
+            let child = (place.at as u16, id);
+            match groups.last_mut() {
+                Some(last) if last.parent == place.parent && last.parent_page == page => {
+                    if last.children.last() != Some(&child) {
+                        last.children.push(child);
+                    }
+                }
+                _ => groups.push(Wanted {
+                    parent: place.parent,
+                    parent_page: page,
+                    children: SmallVec::from_slice(&[child]),
+                }),
+            }
+        }
+        // What lies together is one read; the others are for as many threads as there are.
+        let mut reads: Vec<Wanted> = Vec::new();
+        for group in groups {
+            let ids = group.children.iter().map(|(_, id)| PageId(*id));
+            for run in self.store.runs(ids, most) {
+                let lies_in = |id: u64| run.pages().any(|page| page.0 == id);
+                reads.push(Wanted {
+                    children: group
+                        .children
+                        .iter()
+                        .copied()
+                        .filter(|(_, id)| lies_in(*id))
+                        .collect(),
+                    ..group
+                });
+            }
+        }
+        let readers = self.requests.queue.lock().readers;
+        let Some(own) = reads.pop() else {
+            return;
+        };
+        if readers == 0 || reads.is_empty() {
+            for wanted in reads {
+                self.bring(&wanted);
+            }
+            return self.bring(&own);
+        }
+        let done = Arc::new(Countdown {
+            left: Mutex::new(reads.len()),
+            none: Condvar::new(),
+        });
+        {
+            let mut queue = self.requests.queue.lock();
+            queue
+                .requests
+                .extend(reads.into_iter().map(|wanted| Request {
+                    wanted,
+                    done: Some(done.clone()),
+                }));
+        }
+        self.requests.more.notify_all();
+        self.bring(&own);
+        // Helps while there is something to do.
+        while *done.left.lock() > 0 {
+            let request = self.requests.queue.lock().requests.pop_front();
+            let Some(request) = request else {
+                break;
+            };
+            self.bring(&request.wanted);
+        }
+        let mut left = done.left.lock();
+        while *left > 0 {
+            done.none.wait(&mut left);
+        }
+    }
+
+    /// Asks for a read that nobody waits for.
+    fn ask(&self, wanted: Wanted) {
+        let mut queue = self.requests.queue.lock();
+        if queue.readers == 0 || queue.requests.len() >= MOST_REQUESTS {
+            return;
+        }
+        queue.requests.push_back(Request { wanted, done: None });
+        drop(queue);
+        self.requests.more.notify_one();
+    }
+
+    /// Reads what is wanted and neither in memory nor being read.
+    fn bring(&self, wanted: &Wanted) {
+        let mut claims = Claims {
+            core: self,
+            ids: SmallVec::new(),
+        };
+        for (_, id) in &wanted.children {
+            if let Slot::Vacant(slot) = self.table.lock(*id).entry(*id) {
+                slot.insert(Entry::Loading);
+                claims.ids.push(*id);
+            }
+        }
+        if claims.ids.is_empty() {
+            return;
+        }
+        let away = self.still_away(wanted);
+        let given_up: SmallVec<[u64; MOST_AHEAD]> = claims
+            .ids
+            .iter()
+            .copied()
+            .filter(|id| !away.contains(id))
+            .collect();
+        for id in given_up {
+            claims.settle(id, None);
+        }
+        let ids: SmallVec<[PageId; MOST_AHEAD]> = claims.ids.iter().map(|id| PageId(*id)).collect();
+        for run in self.store.runs(ids.into_iter(), MOST_AHEAD) {
+            self.bring_run(&run, &mut claims);
+        }
+    }
+
+    fn bring_run(&self, run: &ImageRun, claims: &mut Claims<'_>) {
+        self.store.read_run(run, &mut |page, read| {
+            let filled = self.fill(page.0, 0, true, read);
+            if let Err(error) = &filled {
+                tracing::debug!(%error, "a page could not be read ahead");
+            }
+            claims.settle(page.0, filled.ok());
+        });
+    }
+
+    /// Which of the wanted pages the parent refers to by their ids.
+    fn still_away(&self, wanted: &Wanted) -> SmallVec<[u64; MOST_AHEAD]> {
+        let mut away = SmallVec::new();
+        let guard = (0..LOOKS).find_map(|_| {
+            let guard = SharedGuard::try_lock(self, wanted.parent);
+            if guard.is_none() {
+                std::hint::spin_loop();
+            }
+            guard
+        });
+        let Some(guard) = guard else {
+            return away;
+        };
+        let page = guard.bytes();
+        let state = self.frames.state(wanted.parent);
+        if state.page.load(Ordering::Relaxed) != wanted.parent_page
+            || page[KIND] != PageKind::Inner as u8
+        {
+            return away;
+        }
+        let node = Node::new(page);
+        for &(at, id) in &wanted.children {
+            let refers =
+                |at: usize| at <= node.count() && swip::child(node.child(at)) == Child::Page(id);
+            // Where it was, unless the node has been split or joined.
+            if refers(usize::from(at)) || (0..=node.count()).any(refers) {
+                away.push(id);
+            }
+        }
+        away
+    }
+
+    /// What has become of a page that was being read.
+    pub fn settle_entry(&self, id: u64, frame: Option<FrameId>) {
+        let shard = self.table.shard(id);
+        let mut entries = shard.lock();
+        match frame {
+            Some(frame) => entries.insert(id, Entry::Ready(frame)),
+            None => entries.remove(&id),
+        };
+        shard.notify();
+    }
+
+    /// Ends the threads that read.
+    pub fn stop_readers(&self) {
+        let mut queue = self.requests.queue.lock();
+        queue.stop = true;
+        queue.requests.clear();
+        self.requests.more.notify_all();
+    }
+}
+
+/// Starts the threads that read what is asked for.
+pub(crate) fn start_readers(core: &Arc<Core>) -> std::io::Result<Vec<std::thread::JoinHandle<()>>> {
+    (0..READERS)
+        .map(|_| {
+            let weak = Arc::downgrade(core);
+            core.requests.queue.lock().readers += 1;
+            std::thread::Builder::new()
+                .name("peregrine-read".into())
+                .spawn(move || read(&weak))
+                .inspect_err(|_| core.requests.queue.lock().readers -= 1)
+        })
+        .collect()
+}
+
+fn read(core: &Weak<Core>) {
+    // The pool ends its threads before it goes.
+    let Some(core) = core.upgrade() else {
+        return;
+    };
+    loop {
+        let request = {
+            let mut queue = core.requests.queue.lock();
+            loop {
+                if queue.stop {
+                    return;
+                }
+                match queue.requests.pop_front() {
+                    Some(request) => break request,
+                    None => core.requests.more.wait(&mut queue),
+                }
+            }
+        };
+        core.bring(&request.wanted);
+    }
+}
