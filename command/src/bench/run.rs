@@ -47,6 +47,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
         plugin,
         keep_data: arguments.keep_data,
         server_options: arguments.options.clone(),
+        loading_cache_bytes: None,
     };
     std::fs::create_dir_all(&out).at("cannot create", &out)?;
     if arguments.out.is_none() {

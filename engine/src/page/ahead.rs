@@ -177,7 +177,7 @@ impl Core {
 
     /// The most pages that one reader may bring at a time, lest few of them fill the pool.
     fn most_at_once(&self) -> usize {
-        (self.frames.count() / 64).clamp(1, MOST_AHEAD)
+        (self.frames.count() / 32).clamp(1, MOST_AHEAD)
     }
 
     /// Brings the child at `place`, which is not in memory, for a cursor on its way through the leaves,

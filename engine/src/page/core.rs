@@ -10,6 +10,7 @@ use super::ahead::{Passed, Requests};
 use super::frames::{FrameId, Frames, NO_FRAME};
 use super::guard::{ExclusiveGuard, SharedGuard};
 use super::header::*;
+use super::left_summary::LeftSummaries;
 use super::page_table::{Entry, PageTable};
 use super::settle::LeafSettle;
 use super::summary::Summaries;
@@ -48,6 +49,7 @@ pub(crate) struct Core {
     pub epoch: AtomicU64,
     pub settle: OnceLock<Arc<dyn LeafSettle>>,
     pub summaries: Summaries,
+    pub left_summaries: LeftSummaries,
     /// Reads that are asked for.
     pub requests: Requests,
     /// Pages that are the first to go.
@@ -73,6 +75,7 @@ impl Core {
             epoch: AtomicU64::new(epoch),
             settle: OnceLock::new(),
             summaries: Summaries::new(count as usize),
+            left_summaries: LeftSummaries::new(count as usize),
             requests: Requests::default(),
             passed: Passed::default(),
             counters: Counters::default(),
@@ -160,6 +163,7 @@ impl Core {
     pub fn new_page(&self) -> Result<ExclusiveGuard<'_>> {
         let mut guard = self.take_frame()?;
         let id = self.store.allocate_page();
+        self.left_summaries.forget(id.0);
         let page = guard.bytes_mut();
         page.fill(0);
         put_u64(page, PAGE_ID, id.0);

@@ -148,6 +148,11 @@ impl Core {
         if swip::child(node.child(at)) != Child::Frame(frame) {
             return false;
         }
+        // Before anybody can find that the leaf is not there.
+        if victim.bytes()[KIND] == PageKind::Leaf as u8 {
+            let summaries = self.summaries.all(frame, victim.version());
+            self.left_summaries.leave(id, summaries);
+        }
         parent.node_mut().set_child(at, id);
         true
     }

@@ -146,6 +146,11 @@ impl<'a> ExclusiveGuard<'a> {
         self
     }
 
+    /// The latch's version as it was when it was taken: that of the bytes until they are changed.
+    pub(crate) fn version(&self) -> Version {
+        self.state().latch.held_version()
+    }
+
     pub(crate) fn frame(&self) -> FrameId {
         self.frame
     }

@@ -50,6 +50,11 @@ impl Latch {
         Version(self.wait_until(|state| state & EXCLUSIVE == 0, 0) & VERSION)
     }
 
+    /// The version that the exclusive holder has not yet raised.
+    pub fn held_version(&self) -> Version {
+        Version(self.state.load(Ordering::Relaxed) & VERSION)
+    }
+
     /// Whether nothing has changed since the version was noted: only then does what was read mean
     /// anything.
     #[inline]

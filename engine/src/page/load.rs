@@ -59,6 +59,11 @@ impl Core {
         if let Some(what) = mismatch(parent.bytes(), place.at, child.bytes()) {
             return Err(self.corrupt(id, what));
         }
+        if child.bytes()[KIND] == PageKind::Leaf as u8 {
+            for (column, summary) in self.left_summaries.of(id).into_iter().flatten() {
+                self.summaries.put(frame, child.version(), column, &summary);
+            }
+        }
         drop(child);
         // The image in the store means the same: the parent does not become dirty by this.
         parent.node_mut().set_child(place.at, swip::resident(frame));

@@ -1,8 +1,8 @@
 //! The buffer pool: pages in memory, the latches that guard them, and the node format.
 //!
 //! - `frames`, `latch`, `optimistic`: the memory, and the only unsafe code of the engine's core;
-//! - `pool` (for the layers above), `core`, `guard`, `load`, `evict`, `page_table`, `swip`: which
-//!   page is where, and how it comes and goes; `summary`: what a leaf's values come to;
+//! - `pool` (for the layers above), `core`, `guard`, `load`, `ahead`, `evict`, `page_table`, `swip`:
+//!   which page is where, and how it comes and goes; `summary`, `left_summary`: what a leaf's values come to;
 //! - `header`, `node`, `node_edit`, `node_build`, `node_split`, `node_window`: what the bytes of a page mean.
 
 mod ahead;
@@ -12,6 +12,7 @@ mod frames;
 mod guard;
 mod header;
 mod latch;
+mod left_summary;
 mod load;
 mod node;
 mod node_build;
@@ -40,6 +41,7 @@ pub(crate) use ahead::Ahead;
 pub(crate) use frames::FrameId;
 pub(crate) use header::{get_u32, Page, KIND, TREE_ID};
 pub(crate) use latch::Version;
+pub(crate) use left_summary::{of_column, OfLeaf};
 pub(crate) use load::ChildPlace;
 pub(crate) use node::Node;
 pub(crate) use node_build::{write_empty, Frame as NodeFrame};

@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 
 use super::frames::FrameId;
 use super::latch::Version;
+use super::left_summary::OfLeaf;
 
 /// How many columns of a leaf can have a summary at once; those whose numbers are equal modulo this
 /// take one another's place.
@@ -62,7 +63,7 @@ pub(crate) struct Summaries {
 
 /// The tag for a column, or for none: a count of records alone.
 fn tag(version: Version, column: Option<usize>) -> Option<u64> {
-    let column = column.map_or(0, |column| column as u64) + 1;
+    let column = column.map_or(1, |column| column as u64 + 2);
     (column <= COLUMN).then_some(version.number() | column)
 }
 
@@ -109,6 +110,28 @@ impl Summaries {
         // Orders the reads above before the second look at the number.
         fence(Ordering::Acquire);
         (slot.sequence.load(Ordering::Relaxed) == sequence).then_some(summary)
+    }
+
+    /// All summaries of the leaf that the frame holds at this version.
+    pub fn all(&self, frame: FrameId, version: Version) -> OfLeaf {
+        let mut all = OfLeaf::new();
+        for plane in 0..PLANES {
+            let Some(slots) = self.chunk(frame, Some(plane)).and_then(OnceLock::get) else {
+                continue;
+            };
+            let tag = slots[frame as usize % CHUNK].tag.load(Ordering::Relaxed);
+            let column = match tag & COLUMN {
+                _ if tag & !COLUMN != version.number() => continue,
+                0 => continue,
+                1 => None,
+                column => Some(column as usize - 2),
+            };
+            all.extend(
+                self.get(frame, version, column)
+                    .map(|found| (column, found)),
+            );
+        }
+        all
     }
 
     /// Whether no summary of the leaf that the frame holds at this version stands in the column's
@@ -195,6 +218,15 @@ mod tests {
     fn a_summary_is_of_one_version_of_one_frame_and_column() {
         let summaries = Summaries::new(CHUNK + 1);
         let mut versions = versions();
+        let counted = versions.next().unwrap();
+        summaries.put(3, counted, None, &summary(5));
+        assert_eq!(summaries.get(3, counted, None), Some(summary(5)));
+        assert_eq!(
+            summaries.get(3, counted, Some(0)),
+            None,
+            "a count of records tells nothing of a column"
+        );
+        assert_eq!(summaries.all(3, counted)[..], [(None, summary(5))]);
         let (first, second) = (versions.next().unwrap(), versions.next().unwrap());
         assert_eq!(summaries.get(3, first, Some(0)), None, "never written");
         assert_eq!(summaries.get(3, first, None), None, "never written");
@@ -214,6 +246,7 @@ mod tests {
         summaries.put(3, first, Some(1), &summary(8));
         assert_eq!(summaries.get(3, first, Some(0)), Some(summary(7)));
         summaries.put(3, second, Some(PLANES), &summary(9));
+        assert_eq!(summaries.all(3, first)[..], [(Some(1), summary(8))]);
         assert_eq!(summaries.get(3, first, Some(0)), None, "one place for both");
         assert_eq!(summaries.get(3, second, Some(PLANES)), Some(summary(9)));
         let last = CHUNK as FrameId;

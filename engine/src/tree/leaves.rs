@@ -14,7 +14,7 @@ use super::Tree;
 use crate::error::Result;
 use crate::ids::PAGE_SIZE;
 use crate::page::{
-    self, Ahead, Child, Core, FrameId, LeafSummary, Node, Page, SharedGuard, Version,
+    self, Ahead, Child, Core, FrameId, LeafSummary, Node, OfLeaf, Page, SharedGuard, Version,
 };
 
 /// Where a passage through leaves stands.
@@ -51,10 +51,13 @@ pub struct Leaves<'t> {
 }
 
 /// A leaf that is not latched.
-pub struct KnownLeaf<'a> {
-    core: &'a Core,
-    frame: FrameId,
-    version: Version,
+pub struct KnownLeaf<'a>(Known<'a>);
+
+enum Known<'a> {
+    /// In memory.
+    Here(&'a Core, FrameId, Version),
+    /// Not in memory: what it came to when it left.
+    Left(OfLeaf),
 }
 
 /// A leaf, latched shared.
@@ -85,7 +88,10 @@ impl KnownLeaf<'_> {
     /// The summary of a column; without a column, of any.
     #[inline]
     pub fn summary(&self, column: Option<usize>) -> Option<LeafSummary> {
-        self.core.summaries.get(self.frame, self.version, column)
+        match &self.0 {
+            Known::Here(core, frame, version) => core.summaries.get(*frame, *version, column),
+            Known::Left(summaries) => page::of_column(summaries, column),
+        }
     }
 }
 
@@ -200,20 +206,27 @@ impl<'t> Leaves<'t> {
                 Place::Above => {}
             }
             let node = Node::new(&self.above);
-            let Child::Frame(frame) = page::child(node.child(self.next)) else {
-                self.descend_to_next();
-                return self.read_one(read).map(Step::Read);
-            };
             let above = &core.frames.state(self.frame).latch;
             let whole = !(self.begins_within && self.next == self.first
                 || self.ends_within && self.next == self.last);
-            let state = core.frames.state(frame);
+            let frame = match page::child(node.child(self.next)) {
+                Child::Frame(frame) => frame,
+                Child::Page(id) => {
+                    let left = core.left_summaries.of(id).filter(|_| whole);
+                    // What it came to when it left, if it has not been back since the node was copied.
+                    if let Some(left) = left.filter(|_| above.still(self.version)) {
+                        if known(&KnownLeaf(Known::Left(left))) {
+                            self.next += 1;
+                            return Ok(Step::Known);
+                        }
+                    }
+                    self.descend_to_next();
+                    return self.read_one(read).map(Step::Read);
+                }
+            };
             if whole {
-                let leaf = KnownLeaf {
-                    core,
-                    frame,
-                    version: state.latch.optimistic(),
-                };
+                let version = core.frames.state(frame).latch.optimistic();
+                let leaf = KnownLeaf(Known::Here(core, frame, version));
                 // The version is of this child only if it still was the child when it was noted.
                 if above.still(self.version) && known(&leaf) {
                     self.next += 1;

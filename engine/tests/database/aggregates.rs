@@ -414,6 +414,35 @@ fn serializable_aggregates_lock_what_they_have_read() {
 }
 
 #[test]
+fn a_count_of_rows_says_nothing_of_the_first_column() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path().join("db"), options()).unwrap();
+    let columns = vec![Column::new("id", INT)];
+    let schema = TableSchema {
+        columns,
+        primary: Some(Key::new(&[0])),
+        indexes: vec![],
+        user: vec![],
+    };
+    let table = db.create_table("t", &schema).unwrap();
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    for id in 1..=5_000u32 {
+        txn.insert(&table, &[id.into()]).unwrap();
+    }
+    txn.commit().unwrap();
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    let whole = IndexRange::whole(0);
+    for (asked, expected) in [
+        (Aggregate::Rows, Aggregated::Count(5_000)),
+        (Aggregate::Count(0), Aggregated::Count(5_000)),
+        (Aggregate::Rows, Aggregated::Count(5_000)),
+    ] {
+        let found = txn.aggregate(&table, &whole, &[], &[asked]).unwrap();
+        assert_eq!(found, [expected], "{asked:?}");
+    }
+}
+
+#[test]
 fn threads_of_a_scan_are_within_limits() {
     let dir = tempfile::tempdir().unwrap();
     let with = |scan_threads| Options {

@@ -14,6 +14,7 @@ mod model;
 mod newer_tables;
 mod optimistic;
 mod prepared;
+mod read_ahead;
 mod schemas;
 mod serializable;
 mod skip_locked;

@@ -37,6 +37,9 @@ pub struct Request {
     pub keep_data: bool,
     /// More options for mariadbd.
     pub server_options: Vec<String>,
+    /// The size of each engine's cache while tables are loaded, where it shall be larger than the
+    /// settings'; then the server is started again.
+    pub loading_cache_bytes: Option<u64>,
 }
 
 /// What a complete run found.
@@ -191,7 +194,9 @@ impl Sitting<'_> {
         };
         // Copies, because `write` holds the lines.
         let before = file::read(&self.request.out)?;
-        self.load(host, &mut connection, &before, &mut write, progress)?;
+        drop(connection);
+        self.load(host, &before, &mut write, progress)?;
+        let mut connection = host.target()?.administration()?;
         self.explain(&mut connection, &before, &mut write, progress)?;
         drop(connection);
 
@@ -223,8 +228,7 @@ impl Sitting<'_> {
 
     fn load(
         &self,
-        host: &SandboxHost<'_>,
-        connection: &mut mysql::Conn,
+        host: &mut SandboxHost<'_>,
         before: &[Line],
         write: &mut dyn FnMut(&Line) -> Result<()>,
         progress: &Progress,
@@ -247,17 +251,21 @@ impl Sitting<'_> {
             .join(format!("rows-{}", self.workload.name));
         std::fs::create_dir_all(&dir).at("cannot create", &dir)?;
         let files = self.files(&dir, progress)?;
+        if let Some(bytes) = self.request.loading_cache_bytes {
+            host.start_again(bytes)?;
+        }
+        let mut connection = host.target()?.administration()?;
         let loading = Loading {
             workload: self.workload,
             files: &files,
             data_dir: &host.sandbox.data_dir(),
             process: host.running()?.process,
-            cache_bytes: self.settings.cache_bytes,
+            cache_bytes: host.settings.cache_bytes,
         };
         for engine in missing {
             stop_if_asked()?;
             progress.preparing(&format!("loading {}", engine.title()));
-            let load = loading.load(connection, engine)?;
+            let load = loading.load(&mut connection, engine)?;
 
             let megabytes = load.disk_bytes as f64 / 1e6;
             progress.note(&format!(
@@ -266,6 +274,11 @@ impl Sitting<'_> {
                 load.seconds
             ));
             write(&Line::Load(load))?;
+        }
+        if self.request.loading_cache_bytes.is_some() {
+            drop(connection);
+            progress.preparing("starting the server again");
+            host.start_again(self.settings.cache_bytes)?;
         }
         std::fs::remove_dir_all(&dir).at("cannot remove", &dir)
     }
@@ -496,6 +509,13 @@ impl<'a> SandboxHost<'a> {
             },
         )?);
         Ok(())
+    }
+
+    /// Starts the server anew with caches of this size.
+    fn start_again(&mut self, cache_bytes: u64) -> Result<()> {
+        self.stop()?;
+        self.settings.cache_bytes = cache_bytes;
+        self.start_server()
     }
 
     fn running(&self) -> Result<&Running> {
