@@ -72,6 +72,8 @@ pub(crate) struct Wanted {
     parent: FrameId,
     /// The page that was in the parent's frame.
     parent_page: u64,
+    /// For a cursor that passes through, rather than for rows that are asked for.
+    passing: bool,
     /// Where the parent refers to them, and their ids.
     children: SmallVec<[(u16, u64); MOST_AHEAD]>,
 }
@@ -166,10 +168,9 @@ impl Core {
         if !state.passing.load(Ordering::Relaxed) {
             return state.note_use();
         }
-        let was_passing = state.passing.swap(false, Ordering::Relaxed);
-        if !ahead.is_long() {
-            state.note_use();
-        } else if was_passing && !state.used.load(Ordering::Relaxed) {
+        if state.passing.swap(false, Ordering::Relaxed) && ahead.is_long() {
+            // It was spared so far, lest it should go before the cursor came.
+            state.used.store(false, Ordering::Relaxed);
             let page = state.page.load(Ordering::Relaxed);
             self.passed.push(frame, page, self.frames.count());
         }
@@ -197,6 +198,7 @@ impl Core {
         let group = |part: &[(u16, u64)]| Wanted {
             parent: place.parent,
             parent_page,
+            passing: true,
             children: part.iter().copied().take(most).collect(),
         };
         if is_known {
@@ -206,10 +208,35 @@ impl Core {
             }
             return;
         }
+        // What lies with the leaf that the cursor is at it reads itself; the rest others do meanwhile.
+        let mut reads = self.split(group(&children), most);
+        let has_it = |read: &Wanted| read.children.iter().any(|(_, child)| *child == id);
+        let own = reads.iter().position(has_it).map(|n| reads.swap_remove(n));
+        for read in reads {
+            self.ask(read);
+        }
         if children.len() > most {
             self.ask(group(&children[most..]));
         }
-        self.bring(&group(&children));
+        if let Some(own) = own {
+            self.bring(&own);
+        }
+    }
+
+    /// One read for each of the runs in which pages lie.
+    fn split(&self, wanted: Wanted, most: usize) -> Vec<Wanted> {
+        let ids = wanted.children.iter().map(|(_, id)| PageId(*id));
+        let runs = self.store.runs(ids, most);
+        let of_run = |run: &ImageRun| Wanted {
+            children: wanted
+                .children
+                .iter()
+                .copied()
+                .filter(|(_, id)| run.pages().any(|page| page.0 == *id))
+                .collect(),
+            ..wanted
+        };
+        runs.iter().map(of_run).collect()
     }
 
     /// Up to `most` children from a place on that are not in memory, as far as the cursor goes, and the
@@ -270,27 +297,15 @@ impl Core {
                 _ => groups.push(Wanted {
                     parent: place.parent,
                     parent_page: page,
+                    passing: false,
                     children: SmallVec::from_slice(&[child]),
                 }),
             }
         }
-        // What lies together is one read; the others are for as many threads as there are.
-        let mut reads: Vec<Wanted> = Vec::new();
-        for group in groups {
-            let ids = group.children.iter().map(|(_, id)| PageId(*id));
-            for run in self.store.runs(ids, most) {
-                let lies_in = |id: u64| run.pages().any(|page| page.0 == id);
-                reads.push(Wanted {
-                    children: group
-                        .children
-                        .iter()
-                        .copied()
-                        .filter(|(_, id)| lies_in(*id))
-                        .collect(),
-                    ..group
-                });
-            }
-        }
+        let mut reads: Vec<Wanted> = groups
+            .into_iter()
+            .flat_map(|group| self.split(group, most))
+            .collect();
         let readers = self.requests.queue.lock().readers;
         let Some(own) = reads.pop() else {
             return;
@@ -368,13 +383,13 @@ impl Core {
         }
         let ids: SmallVec<[PageId; MOST_AHEAD]> = claims.ids.iter().map(|id| PageId(*id)).collect();
         for run in self.store.runs(ids.into_iter(), MOST_AHEAD) {
-            self.bring_run(&run, &mut claims);
+            self.bring_run(&run, wanted, &mut claims);
         }
     }
 
-    fn bring_run(&self, run: &ImageRun, claims: &mut Claims<'_>) {
+    fn bring_run(&self, run: &ImageRun, wanted: &Wanted, claims: &mut Claims<'_>) {
         self.store.read_run(run, &mut |page, read| {
-            let filled = self.fill(page.0, 0, true, read);
+            let filled = self.fill(page.0, 0, wanted.passing, read);
             if let Err(error) = &filled {
                 tracing::debug!(%error, "a page could not be read ahead");
             }

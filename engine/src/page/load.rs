@@ -170,7 +170,8 @@ impl Core {
         state.parent.store(NO_FRAME, Ordering::Relaxed);
         state.pins.store(pins, Ordering::Relaxed);
         state.dirty.store(false, Ordering::Relaxed);
-        state.used.store(!passing, Ordering::Relaxed);
+        // Spared once by the clock: whoever it was read for is still to come.
+        state.used.store(true, Ordering::Relaxed);
         state.passing.store(passing, Ordering::Relaxed);
         Ok(guard.frame())
     }

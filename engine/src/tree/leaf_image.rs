@@ -102,7 +102,14 @@ impl Tree {
         near: bool,
         fence: &mut Vec<u8>,
     ) -> Result<bool> {
-        let guard: SharedGuard<'_> = self.latch_leaf(at.route())?;
+        let route = match at {
+            // How far the cursor goes is known: its first leaves are read together.
+            Position::AtOrAfter(key) | Position::After(key) if into.has_end => {
+                Route::Forward(key, into.ahead(true))
+            }
+            _ => at.route(),
+        };
+        let guard: SharedGuard<'_> = self.latch_leaf(route)?;
         let node = guard.node();
         if let Some(place) = at.find(node) {
             if near {
@@ -122,11 +129,7 @@ impl Tree {
     fn copy_on(&self, forward: bool, into: &mut LeafImage, fence: &mut Vec<u8>) -> Result<bool> {
         loop {
             into.passed += 1;
-            let ahead = Ahead {
-                passed: into.passed,
-                whole: false,
-                until: (forward && into.has_end).then_some(&into.end[..]),
-            };
+            let ahead = into.ahead(forward);
             let route = if forward {
                 Route::Forward(fence, ahead)
             } else {
@@ -214,6 +217,14 @@ impl LeafImage {
         self.has_end = end.is_some();
         self.end.clear();
         self.end.extend_from_slice(end.unwrap_or(&[]));
+    }
+
+    fn ahead(&self, forward: bool) -> Ahead<'_> {
+        Ahead {
+            passed: self.passed,
+            whole: false,
+            until: (forward && self.has_end).then_some(&self.end[..]),
+        }
     }
 
     #[inline]

@@ -132,7 +132,7 @@ impl Tree {
 
     /// How many leaves should be brought at a time, lest few readers fill the pool.
     pub fn most_brought(&self) -> usize {
-        (self.core.frames.count() / 32).clamp(2, 128)
+        (self.core.frames.count() / 64).clamp(2, 64)
     }
 
     /// As [`Tree::read`], with what [`Tree::find_leaf`] of the same key gave before. Where the
