@@ -14,7 +14,7 @@ use super::summary::LeafSummary;
 
 const SHARDS: usize = 64;
 /// Entries for each frame of the pool: so many times more leaves than it holds have one.
-const A_FRAME: usize = 8;
+const A_FRAME: usize = 6;
 
 /// The summaries of a leaf, by column; `None`: of the number of records alone.
 pub(crate) type OfLeaf = SmallVec<[(Option<usize>, LeafSummary); 1]>;
