@@ -141,6 +141,8 @@ impl Passed {
 /// Entries of the page table that are this thread's to fill; what is left at the end is given up.
 struct Claims<'a> {
     core: &'a Core,
+    /// What the entries are.
+    claim: Entry,
     ids: SmallVec<[u64; MOST_AHEAD]>,
 }
 
@@ -148,14 +150,14 @@ impl Claims<'_> {
     /// Ends a claim: the page is in the frame, or nowhere.
     fn settle(&mut self, id: u64, frame: Option<FrameId>) {
         self.ids.retain(|claimed| *claimed != id);
-        self.core.settle_entry(id, frame);
+        self.core.settle_entry(id, self.claim, frame);
     }
 }
 
 impl Drop for Claims<'_> {
     fn drop(&mut self) {
         for id in &self.ids {
-            self.core.settle_entry(*id, None);
+            self.core.settle_entry(*id, self.claim, None);
         }
     }
 }
@@ -360,11 +362,12 @@ impl Core {
     fn bring(&self, wanted: &Wanted) {
         let mut claims = Claims {
             core: self,
+            claim: self.table.loading(),
             ids: SmallVec::new(),
         };
         for (_, id) in &wanted.children {
             if let Slot::Vacant(slot) = self.table.lock(*id).entry(*id) {
-                slot.insert(Entry::Loading);
+                slot.insert(claims.claim);
                 claims.ids.push(*id);
             }
         }
@@ -429,13 +432,15 @@ impl Core {
         away
     }
 
-    /// What has become of a page that was being read.
-    pub fn settle_entry(&self, id: u64, frame: Option<FrameId>) {
+    /// What has become of a page that was being read, with this claim. One that proved to be nobody's to
+    /// read may have become another page meanwhile, whose entry stays.
+    pub fn settle_entry(&self, id: u64, claim: Entry, frame: Option<FrameId>) {
         let shard = self.table.shard(id);
         let mut entries = shard.lock();
         match frame {
             Some(frame) => entries.insert(id, Entry::Ready(frame)),
-            None => entries.remove(&id),
+            None if entries.get(&id) == Some(&claim) => entries.remove(&id),
+            None => None,
         };
         shard.notify();
     }

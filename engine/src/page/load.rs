@@ -96,7 +96,7 @@ impl Core {
                 state.note_use();
                 Some(*frame)
             }
-            Some(Entry::Loading) | None => None,
+            Some(Entry::Loading(_)) | None => None,
         }
     }
 
@@ -127,18 +127,19 @@ impl Core {
                     }
                     return Ok(Some(*frame));
                 }
-                Some(Entry::Loading) => shard.wait(&mut entries),
+                Some(Entry::Loading(_)) => shard.wait(&mut entries),
                 None => break,
             }
         }
-        entries.insert(id, Entry::Loading);
+        let claim = self.table.loading();
+        entries.insert(id, claim);
         drop(entries);
         let loaded = if wanted() {
             self.load(id, pins, passing).map(Some)
         } else {
             Ok(None)
         };
-        self.settle_entry(id, loaded.as_ref().ok().copied().flatten());
+        self.settle_entry(id, claim, loaded.as_ref().ok().copied().flatten());
         loaded
     }
 
@@ -199,7 +200,7 @@ impl Core {
             let mut entries = shard.lock();
             let frame = match entries.get(&id) {
                 None => return Ok(()),
-                Some(Entry::Loading) => {
+                Some(Entry::Loading(_)) => {
                     shard.wait(&mut entries);
                     continue;
                 }

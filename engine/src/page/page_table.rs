@@ -4,6 +4,7 @@
 //! An entry is the right to load: while a page has one, nobody else reads it from the store.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -14,8 +15,8 @@ const SHARDS: usize = 64;
 /// Where a page without a parent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// Somebody is reading it.
-    Loading,
+    /// Somebody is reading it: whoever has this number.
+    Loading(u64),
     /// In this frame.
     Ready(FrameId),
 }
@@ -29,6 +30,8 @@ pub(crate) struct Shard {
 /// The table, in shards of one mutex each. A shard is locked below any latch, and nothing is
 /// waited for while it is locked, but the shard's own change.
 pub(crate) struct PageTable {
+    /// The last number given to a reader.
+    last: AtomicU64,
     shards: Box<[Shard]>,
 }
 
@@ -37,8 +40,14 @@ pub(crate) type Entries<'a> = MutexGuard<'a, HashMap<u64, Entry>>;
 impl PageTable {
     pub fn new() -> PageTable {
         PageTable {
+            last: AtomicU64::new(0),
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
         }
+    }
+
+    /// The entry of somebody who is about to read a page.
+    pub fn loading(&self) -> Entry {
+        Entry::Loading(self.last.fetch_add(1, Ordering::Relaxed))
     }
 
     pub fn shard(&self, page: u64) -> &Shard {

@@ -24,7 +24,7 @@ impl Tree {
     /// pinned, or its parent is latched.
     fn free_children(&self, frame: FrameId) -> Result<()> {
         // Latched, so that no child can be evicted.
-        let guard = ExclusiveGuard::lock(&self.core, frame);
+        let mut guard = ExclusiveGuard::lock(&self.core, frame);
         let node = guard.node();
         if node.is_leaf() {
             return Ok(());
@@ -52,6 +52,8 @@ impl Tree {
                 }
             }
         }
+        // It names nobody any more: neither may a read that was asked for ahead find its way from here.
+        guard.bytes_mut()[page::KIND] = 0;
         Ok(())
     }
 }
