@@ -50,6 +50,25 @@ fn too_small_a_pool_is_refused() {
     assert!(matches!(pool, Err(Error::Invalid(text)) if text.contains("1048576")));
 }
 
+/// A page's number can be given to another page while somebody finds out that the read he was asked for
+/// is nobody's any more.
+#[test]
+fn a_read_that_is_given_up_leaves_the_entry_of_another_page_alone() {
+    let (_os, pool) = pool(MIN_FRAMES);
+    let core = pool.core();
+    let page = undo_page(&pool, 7);
+    for claim in [core.table.loading(), core.table.loading()] {
+        core.settle_entry(page.0, claim, None);
+        assert_eq!(number(pool.resident_shared(page).unwrap().body()), 7);
+    }
+    let (mine, other) = (core.table.loading(), core.table.loading());
+    core.table.lock(1_000).insert(1_000, other);
+    core.settle_entry(1_000, mine, None);
+    assert_eq!(core.table.lock(1_000).get(&1_000), Some(&other));
+    core.settle_entry(1_000, other, None);
+    assert_eq!(core.table.lock(1_000).get(&1_000), None);
+}
+
 #[test]
 fn pages_without_parents_come_back_as_they_were() {
     let (_os, pool) = pool(MIN_FRAMES);
