@@ -85,7 +85,7 @@ impl Os for RealOs {
         let asked = rustix::fs::statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
             .map_err(|errno| Error::io("look at", path, errno.into()))?;
         let (memory, offset) = (asked.stx_dio_mem_align, asked.stx_dio_offset_align);
-        let fits = |align: u32, whole: usize| align > 0 && whole.is_multiple_of(align as usize);
+        let fits = |align: u32, whole: usize| align > 0 && whole % align as usize == 0;
         if !fits(memory, DIRECT_ALIGN) || !fits(offset, piece) {
             return Ok(None);
         }

@@ -66,6 +66,9 @@ impl Ahead<'_> {
     }
 }
 
+/// Where an inner node refers to children, and their pages.
+type Children = SmallVec<[(u16, u64); MOST_AHEAD]>;
+
 /// Children of an inner node that are to be brought.
 #[derive(Debug)]
 pub(crate) struct Wanted {
@@ -75,7 +78,7 @@ pub(crate) struct Wanted {
     /// For a cursor that passes through, rather than for rows that are asked for.
     passing: bool,
     /// Where the parent refers to them, and their ids.
-    children: SmallVec<[(u16, u64); MOST_AHEAD]>,
+    children: Children,
 }
 
 /// A read that was asked for.
@@ -249,7 +252,7 @@ impl Core {
         ahead: Ahead<'_>,
         forward: bool,
         most: usize,
-    ) -> Option<(u64, SmallVec<[(u16, u64); 2 * MOST_AHEAD]>)> {
+    ) -> Option<(u64, Children)> {
         let parent = SharedGuard::try_lock(self, place.parent)?;
         let state = self.frames.state(place.parent);
         if !state.latch.still(place.version) {

@@ -46,7 +46,7 @@ use parking_lot::{Mutex, RwLock};
 
 pub use self::header::FORMAT;
 pub use self::parts::{Part, PartKind};
-pub use self::reading::ImageRun;
+pub use self::reading::{ImageRun, Unpack};
 
 use self::batch::Batch;
 use self::completing::Durable;

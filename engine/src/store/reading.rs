@@ -58,6 +58,9 @@ impl ImageRun {
     }
 }
 
+/// What unpacks a page into `PAGE_SIZE` bytes, or gives its error.
+pub type Unpack<'a> = dyn FnMut(&mut [u8]) -> Result<()> + 'a;
+
 impl Store {
     /// From now on pages are read past the system's page cache, where that can be: what the pool
     /// holds is not kept a second time. Returns whether it can.
@@ -173,14 +176,9 @@ impl Store {
         runs
     }
 
-    /// Reads the pages of a run with one call. `each` gets the pages in turn, and what unpacks
-    /// one into `PAGE_SIZE` bytes, or gives its error. A page whose image has moved since the run was
+    /// Reads the pages of a run with one call. `each` gets the pages in turn. A page whose image has moved since the run was
     /// put together is read by itself.
-    pub fn read_run(
-        &self,
-        run: &ImageRun,
-        each: &mut dyn FnMut(PageId, &mut dyn FnMut(&mut [u8]) -> Result<()>),
-    ) {
+    pub fn read_run(&self, run: &ImageRun, each: &mut dyn FnMut(PageId, &mut Unpack<'_>)) {
         let ([(_, first), ..], [.., (_, last)]) = (&run.images[..], &run.images[..]) else {
             return;
         };
