@@ -1,10 +1,11 @@
 //! The measuring suite behind `peregrine bench`: a private server, workloads with their right
 //! answers, a closed-loop load generator, results, and the report.
 //!
-//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`pushdown`], [`strain`], [`corruption`], [`fuzz`]
+//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`pushdown`], [`strain`], [`corruption`], [`fuzz`], [`embedded`]
 //! and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`workload`] → [`normal`] → [`server`] and
 //! [`target`] → [`error`] and [`dice`].
-#![forbid(unsafe_code)]
+// LMDB's memory map can only be opened by an unsafe call (embedded/lmdb.rs); nothing else may have one.
+#![deny(unsafe_code)]
 
 pub mod arithmetic;
 pub mod bank;
@@ -12,6 +13,7 @@ pub mod behaviour;
 pub mod corruption;
 pub mod crash;
 pub mod dice;
+pub mod embedded;
 pub mod error;
 pub mod fuzz;
 pub mod histories;

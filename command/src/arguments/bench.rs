@@ -9,7 +9,8 @@ use super::durability::{
     IoErrorsArguments, PowerLossArguments,
 };
 use super::measuring::{
-    BarsArguments, LargerThanMemoryArguments, ReportArguments, RunArguments, WorkloadArguments,
+    BarsArguments, EmbeddedArguments, LargerThanMemoryArguments, ReportArguments, RunArguments,
+    WorkloadArguments,
 };
 use super::strain::{
     CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
@@ -62,6 +63,10 @@ pub enum BenchAction {
     /// Moves money between accounts in two schemas while auditors sum all of it at REPEATABLE READ:
     /// every sum must be right, also when the server is killed again and again.
     Bank(BankArguments),
+    /// Peregrine's library beside LMDB, SQLite, redb and fjall, everything in memory: point reads by one
+    /// thread and two, full scans beside a plain memory copy, every answer checked. A table and one line;
+    /// exit status 1 when Peregrine is not as much faster as promised.
+    Embedded(EmbeddedArguments),
     /// Asks generated SELECTs of InnoDB, and of Peregrine with the engine and with the server running
     /// them: the answers must be the same. One line; exit status 1 when some differ.
     Pushdown(PushdownArguments),

@@ -176,3 +176,30 @@ pub struct LargerThanMemoryArguments {
     #[arg(last = true, value_name = "MARIADBD OPTION")]
     pub options: Vec<String>,
 }
+
+/// Options of `peregrine bench embedded`.
+#[derive(Debug, Args)]
+pub struct EmbeddedArguments {
+    /// Stores: peregrine, lmdb, sqlite, redb, fjall [default: all of them]. Without peregrine there is
+    /// nothing that could hold.
+    #[arg(long, value_delimiter = ',')]
+    pub stores: Vec<String>,
+    /// Rows of the table.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub rows: u32,
+    /// Numbers of threads that read.
+    #[arg(long, value_delimiter = ',', default_value = "1,2", value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub threads: Vec<u32>,
+    /// Time of each run, in seconds.
+    #[arg(long, default_value = "1", value_parser = seconds)]
+    pub seconds: f64,
+    /// Runs of each store in each discipline, in turns; the best counts, and all are shown.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub runs: u32,
+    /// Seed of the rows and of the ids that are read.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Size of each store's cache, which must hold everything, e.g. 1G.
+    #[arg(long, default_value = "1G", value_parser = bytes)]
+    pub cache: u64,
+}

@@ -29,7 +29,8 @@ pub use self::durability::{
     FuzzArguments, IoErrorsArguments, PowerLossArguments,
 };
 pub use self::measuring::{
-    BarsArguments, LargerThanMemoryArguments, ReportArguments, RunArguments, WorkloadArguments,
+    BarsArguments, EmbeddedArguments, LargerThanMemoryArguments, ReportArguments, RunArguments,
+    WorkloadArguments,
 };
 pub use self::server::{ServerAction, ServerPlace, SqlArguments, StartArguments};
 pub use self::strain::{

@@ -7,6 +7,7 @@ mod check;
 mod checkpoints;
 mod corruption;
 mod crash;
+mod embedded;
 mod fuzz;
 mod histories;
 mod host;
@@ -38,6 +39,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Behaviour(arguments) => behaviour::run(arguments),
         BenchAction::Histories(arguments) => histories::run(arguments),
         BenchAction::Bank(arguments) => bank::run(arguments),
+        BenchAction::Embedded(arguments) => embedded::run(arguments),
         BenchAction::Pushdown(arguments) => pushdown::run(arguments),
         BenchAction::Contention(arguments) => strain::contention(arguments),
         BenchAction::LargeTransaction(arguments) => strain::large_transaction(arguments),

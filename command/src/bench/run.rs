@@ -286,7 +286,8 @@ pub fn parsed<T: Copy + PartialEq>(
     Ok(distinct(found?))
 }
 
-fn distinct<T: PartialEq>(values: Vec<T>) -> Vec<T> {
+/// Each value once, in the order of first mention.
+pub fn distinct<T: PartialEq>(values: Vec<T>) -> Vec<T> {
     let mut kept = Vec::new();
     for value in values {
         if !kept.contains(&value) {

@@ -213,6 +213,12 @@ impl<'a> EntryRef<'a> {
         }
     }
 
+    /// What stands beside the key.
+    #[inline]
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
     /// The value of a column that the entry covers (see [`Layout::covers`]).
     #[inline]
     pub fn get(&self, column: usize) -> Result<Value<'a>> {

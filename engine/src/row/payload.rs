@@ -303,6 +303,7 @@ pub(crate) struct RowRef<'a> {
     columns: usize,
     offsets: &'a [u8],
     data: &'a [u8],
+    payload: &'a [u8],
 }
 
 impl<'a> RowRef<'a> {
@@ -345,7 +346,14 @@ impl<'a> RowRef<'a> {
             columns,
             offsets,
             data: rest,
+            payload,
         })
+    }
+
+    /// The whole payload.
+    #[inline]
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
     }
 
     #[inline]

@@ -51,6 +51,16 @@ impl<'a> RowView<'a> {
         }
     }
 
+    /// The row's bytes as the table keeps them (docs/format.md), for whoever hashes, counts or copies rows
+    /// whole: columns are read by [`RowView::get`]. Of an index entry, what stands beside its key.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        match &self.bytes {
+            Bytes::Row(row) => row.payload(),
+            Bytes::Entry(entry) => entry.payload(),
+        }
+    }
+
     /// Puts the bytes of a bytes column, inside or outside the row, into `out` (cleared first);
     /// false for NULL.
     ///

@@ -1,0 +1,154 @@
+//! fjall: a log-structured merge tree, compacted into one run, its blocks in its cache as they are.
+
+use std::path::Path;
+
+use ::fjall::config::{CompressionPolicy, HashRatioPolicy, PartitioningPolicy, PinningPolicy};
+use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as _};
+
+use super::row_bytes;
+use super::store::{failed, Store, StoreReader};
+use crate::error::{Result, SuiteError};
+use crate::normal::generator::Row;
+
+const TITLE: &str = "fjall";
+
+/// A database with the table.
+pub struct Fjall {
+    db: Database,
+    rows: Keyspace,
+    emails: Keyspace,
+    countries: Keyspace,
+    cache: u64,
+}
+
+fn error(error: ::fjall::Error) -> SuiteError {
+    failed(TITLE, error)
+}
+
+/// What suits a tree that is read from memory: nothing compressed, index and filters kept, no filter
+/// where keys are found, and a hash index in each block.
+fn options() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .data_block_compression_policy(CompressionPolicy::disabled())
+        .index_block_pinning_policy(PinningPolicy::all(true))
+        .filter_block_pinning_policy(PinningPolicy::all(true))
+        .index_block_partitioning_policy(PartitioningPolicy::all(false))
+        .filter_block_partitioning_policy(PartitioningPolicy::all(false))
+        .data_block_hash_ratio_policy(HashRatioPolicy::all(1.33))
+        .expect_point_read_hits(true)
+}
+
+impl Fjall {
+    /// A new database.
+    pub fn create(dir: &Path, cache: u64) -> Result<Self> {
+        let db = Database::builder(dir)
+            .cache_size(cache)
+            .manual_journal_persist(true)
+            .open()
+            .map_err(error)?;
+        let keyspace = |name| db.keyspace(name, options).map_err(error);
+        Ok(Self {
+            rows: keyspace("rows")?,
+            emails: keyspace("emails")?,
+            countries: keyspace("countries")?,
+            db,
+            cache,
+        })
+    }
+}
+
+impl Store for Fjall {
+    fn title(&self) -> &'static str {
+        TITLE
+    }
+
+    fn settings(&self) -> String {
+        format!(
+            "every commit synced (SyncAll); cache of {} MiB; nothing compressed, compacted after loading, \
+             a snapshot a call",
+            self.cache >> 20
+        )
+    }
+
+    fn load(&mut self, rows: &[Row]) -> Result<()> {
+        let mut batch = self.db.batch().durability(Some(PersistMode::SyncAll));
+        let mut buffer = Vec::new();
+        for row in rows {
+            row_bytes::encode(row, &mut buffer);
+            batch.insert(&self.rows, row.id.to_be_bytes(), &buffer[..]);
+            batch.insert(&self.emails, row.email.as_bytes(), row.id.to_be_bytes());
+            row_bytes::country_key(row, &mut buffer);
+            batch.insert(&self.countries, &buffer[..], b"".as_slice());
+        }
+        batch.commit().map_err(error)
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        for keyspace in [&self.rows, &self.emails, &self.countries] {
+            keyspace.rotate_memtable_and_wait().map_err(error)?;
+            keyspace.major_compact().map_err(error)?;
+        }
+        Ok(())
+    }
+
+    fn reader(&self) -> Result<Box<dyn StoreReader + '_>> {
+        Ok(Box::new(Reader { store: self }))
+    }
+}
+
+struct Reader<'a> {
+    store: &'a Fjall,
+}
+
+fn id_of(bytes: &[u8]) -> Result<u32> {
+    let bytes = bytes.try_into().map_err(|_| failed(TITLE, "no id"))?;
+    Ok(u32::from_be_bytes(bytes))
+}
+
+impl StoreReader for Reader<'_> {
+    fn names(&mut self, ids: &[u32], see: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let snapshot = self.store.db.snapshot();
+        for id in ids {
+            let row = snapshot
+                .get(&self.store.rows, id.to_be_bytes())
+                .map_err(error)?;
+            if let Some(name) = row.as_deref().and_then(row_bytes::name) {
+                see(name);
+            }
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self, see: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let snapshot = self.store.db.snapshot();
+        for entry in snapshot.iter(&self.store.rows) {
+            see(&entry.value().map_err(error)?);
+        }
+        Ok(())
+    }
+
+    fn rows(&mut self, see: &mut dyn FnMut(&[u8]), each: &mut dyn FnMut(&Row)) -> Result<()> {
+        let snapshot = self.store.db.snapshot();
+        let mut row = Row::default();
+        for entry in snapshot.iter(&self.store.rows) {
+            let (id, bytes) = entry.into_inner().map_err(error)?;
+            see(&bytes);
+            row_bytes::decode(id_of(&id)?, &bytes, &mut row)
+                .ok_or_else(|| failed(TITLE, "no row"))?;
+            each(&row);
+        }
+        Ok(())
+    }
+
+    fn of_country(&mut self, country: u16) -> Result<u64> {
+        let snapshot = self.store.db.snapshot();
+        let entries = snapshot.prefix(&self.store.countries, country.to_be_bytes());
+        Ok(entries.count() as u64)
+    }
+
+    fn by_email(&mut self, email: &str) -> Result<Option<u32>> {
+        let snapshot = self.store.db.snapshot();
+        let id = snapshot.get(&self.store.emails, email).map_err(error)?;
+        id.map(|id| id_of(&id)).transpose()
+    }
+}

@@ -1,0 +1,218 @@
+//! SQLite: a table whose rowid is the key, prepared statements kept, everything in cache and memory map.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{params, Connection, OpenFlags, Statement};
+
+use super::store::{failed, Store, StoreReader};
+use crate::error::{PathContext as _, Result, SuiteError};
+use crate::normal::generator::Row;
+
+const TITLE: &str = "SQLite";
+
+const TABLE: &str = "CREATE TABLE normal (
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT NOT NULL, password TEXT NOT NULL,
+        dob INTEGER, address TEXT NOT NULL, city TEXT NOT NULL, state_id INTEGER NOT NULL,
+        zip TEXT NOT NULL, country_id INTEGER NOT NULL);
+    CREATE UNIQUE INDEX email ON normal (email);
+    CREATE INDEX country_id ON normal (country_id, state_id, city);";
+
+const INSERT: &str = "INSERT INTO normal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+const NAME: &str = "SELECT name FROM normal WHERE id = ?";
+const ALL: &str =
+    "SELECT id, name, email, password, dob, address, city, state_id, zip, country_id FROM normal";
+const COUNTRY: &str = "SELECT count(*) FROM normal INDEXED BY country_id WHERE country_id = ?";
+const EMAIL: &str = "SELECT id FROM normal INDEXED BY email WHERE email = ?";
+
+/// A database file with the table.
+pub struct Sqlite {
+    path: PathBuf,
+    cache: u64,
+    /// Writes, and keeps the write-ahead log's index in memory while others read.
+    connection: std::sync::Mutex<Connection>,
+}
+
+fn error(error: rusqlite::Error) -> SuiteError {
+    failed(TITLE, error)
+}
+
+/// A connection with everything cached; its statements are not shared with other threads.
+fn connect(path: &Path, cache: u64) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(error)?;
+    let pragmas = format!(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -{}; \
+         PRAGMA mmap_size = {cache};",
+        cache >> 10
+    );
+    connection.execute_batch(&pragmas).map_err(error)?;
+    Ok(connection)
+}
+
+impl Sqlite {
+    /// A new database.
+    pub fn create(dir: &Path, cache: u64) -> Result<Self> {
+        std::fs::create_dir_all(dir).at("cannot create", dir)?;
+        let path = dir.join("normal.db");
+        let connection = connect(&path, cache)?;
+        connection.execute_batch(TABLE).map_err(error)?;
+        Ok(Self {
+            path,
+            cache,
+            connection: std::sync::Mutex::new(connection),
+        })
+    }
+
+    fn connection(&mut self) -> &mut Connection {
+        let connection = self.connection.get_mut();
+        // Nobody panics with it locked: it is only ever borrowed exclusively.
+        connection.unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Store for Sqlite {
+    fn title(&self) -> &'static str {
+        TITLE
+    }
+
+    fn settings(&self) -> String {
+        format!(
+            "every commit synced (WAL, synchronous FULL); cache and memory map of {} MiB; rowid table, \
+             statements kept, a read transaction a call",
+            self.cache >> 20
+        )
+    }
+
+    fn load(&mut self, rows: &[Row]) -> Result<()> {
+        let txn = self.connection().transaction().map_err(error)?;
+        {
+            let mut insert = txn.prepare_cached(INSERT).map_err(error)?;
+            for row in rows {
+                let values = params![
+                    row.id,
+                    row.name,
+                    row.email,
+                    row.password,
+                    row.birth_day,
+                    row.address,
+                    row.city,
+                    row.state_id,
+                    row.zip,
+                    row.country_id
+                ];
+                insert.execute(values).map_err(error)?;
+            }
+        }
+        txn.commit().map_err(error)
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        let connection = self.connection();
+        connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+            .map_err(error)?;
+        connection.execute_batch("PRAGMA optimize").map_err(error)
+    }
+
+    fn reader(&self) -> Result<Box<dyn StoreReader + '_>> {
+        let connection = connect(&self.path, self.cache)?;
+        Ok(Box::new(Reader { connection }))
+    }
+}
+
+struct Reader {
+    connection: Connection,
+}
+
+impl Reader {
+    /// Goes through all rows: the bytes of each column, as SQLite has them.
+    fn walk(
+        &mut self,
+        see: &mut dyn FnMut(&[u8]),
+        mut each: impl FnMut(&rusqlite::Row<'_>) -> Result<()>,
+    ) -> Result<()> {
+        use rusqlite::types::ValueRef;
+        let mut all = self.connection.prepare_cached(ALL).map_err(error)?;
+        let mut rows = all.query([]).map_err(error)?;
+        while let Some(row) = rows.next().map_err(error)? {
+            for column in 0..10 {
+                match row.get_ref(column).map_err(error)? {
+                    ValueRef::Integer(number) => see(&number.to_le_bytes()),
+                    ValueRef::Text(bytes) | ValueRef::Blob(bytes) => see(bytes),
+                    ValueRef::Null | ValueRef::Real(_) => {}
+                }
+            }
+            each(row)?;
+        }
+        Ok(())
+    }
+}
+
+fn decoded(from: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+    Ok(Row {
+        id: from.get(0)?,
+        name: from.get(1)?,
+        email: from.get(2)?,
+        password: from.get(3)?,
+        birth_day: from.get(4)?,
+        address: from.get(5)?,
+        city: from.get(6)?,
+        state_id: from.get(7)?,
+        zip: from.get(8)?,
+        country_id: from.get(9)?,
+    })
+}
+
+/// Reads names, each by a statement that is run anew.
+fn read_names(
+    statement: &mut Statement<'_>,
+    ids: &[u32],
+    see: &mut dyn FnMut(&[u8]),
+) -> rusqlite::Result<()> {
+    for id in ids {
+        let mut rows = statement.query([id])?;
+        if let Some(row) = rows.next()? {
+            see(row.get_ref(0)?.as_bytes()?);
+        }
+    }
+    Ok(())
+}
+
+impl StoreReader for Reader {
+    fn names(&mut self, ids: &[u32], see: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let txn = self.connection.unchecked_transaction().map_err(error)?;
+        {
+            let mut statement = txn.prepare_cached(NAME).map_err(error)?;
+            read_names(&mut statement, ids, see).map_err(error)?;
+        }
+        txn.commit().map_err(error)
+    }
+
+    fn scan(&mut self, see: &mut dyn FnMut(&[u8])) -> Result<()> {
+        self.walk(see, |_| Ok(()))
+    }
+
+    fn rows(&mut self, see: &mut dyn FnMut(&[u8]), each: &mut dyn FnMut(&Row)) -> Result<()> {
+        self.walk(see, |row| {
+            each(&decoded(row).map_err(error)?);
+            Ok(())
+        })
+    }
+
+    fn of_country(&mut self, country: u16) -> Result<u64> {
+        let mut statement = self.connection.prepare_cached(COUNTRY).map_err(error)?;
+        let count: i64 = statement
+            .query_row([country], |row| row.get(0))
+            .map_err(error)?;
+        Ok(count.unsigned_abs())
+    }
+
+    fn by_email(&mut self, email: &str) -> Result<Option<u32>> {
+        let mut statement = self.connection.prepare_cached(EMAIL).map_err(error)?;
+        let mut rows = statement.query([email]).map_err(error)?;
+        let row = rows.next().map_err(error)?;
+        row.map(|row| row.get(0)).transpose().map_err(error)
+    }
+}
