@@ -33,7 +33,7 @@ pub use row::{
 pub use settings::{Durability, Isolation, Locking, Options, TableOptions};
 pub use table::{
     Aggregate, Aggregated, Comparison, Condition, Cursor, CursorOptions, EntryFilter, IndexId,
-    IndexRange, KillHandle, Prepared, RowLock, RowView, Savepoint, Seek, Table, Transaction,
+    IndexRange, KillHandle, Prepared, RowLock, RowView, Rows, Savepoint, Seek, Table, Transaction,
     Verdict,
 };
 #[cfg(feature = "broken")]

@@ -21,6 +21,15 @@ pub(crate) const NO_FRAME: FrameId = u32::MAX;
 #[cfg(target_arch = "x86_64")]
 const PREFETCH_LINES: usize = 12;
 
+/// Cache lines that are asked for where a record most likely stands: lengths differ, so it may stand a few
+/// lines from there.
+#[cfg(target_arch = "x86_64")]
+const RECORD_LINES: usize = 8;
+
+/// Bytes that a full leaf's header and arrays take, roughly: records of about 200 bytes.
+#[cfg(target_arch = "x86_64")]
+const ARRAYS: usize = PAGE_SIZE / 20;
+
 /// Large pages, where the system gives them, begin at multiples of this.
 const REGION_ALIGN: usize = 2 << 20;
 
@@ -185,6 +194,48 @@ impl Frames {
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = frame;
+    }
+
+    /// Asks the processor for where in a leaf's page a record most likely stands that has so many 256ths of
+    /// the leaf's records before it: keys that came in order stand from the page's end on, towards the front.
+    #[inline]
+    pub fn prefetch_record(&self, frame: FrameId, before: usize) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+            const PART: usize = (PAGE_SIZE - ARRAYS) / 256;
+            let back = before.min(255) * PART + 64 * RECORD_LINES;
+            let at = self
+                .start(frame)
+                .wrapping_add(PAGE_SIZE - back.min(PAGE_SIZE));
+            for line in 0..RECORD_LINES {
+                // SAFETY: a prefetch reads nothing; the addresses lie within the frame's page.
+                unsafe {
+                    _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(64 * line).cast_const().cast())
+                };
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (frame, before);
+    }
+
+    /// Asks the processor for the `part`th of `parts` parts of a frame's page.
+    #[inline]
+    pub fn prefetch_part(&self, frame: FrameId, part: usize, parts: usize) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+            const LINES: usize = PAGE_SIZE / 64;
+            let parts = parts.max(1);
+            let start = self.start(frame);
+            let end = LINES.min(LINES * (part + 1) / parts);
+            for line in (LINES * part / parts)..end {
+                // SAFETY: a prefetch reads nothing; the address lies within the frame's page.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(start.add(64 * line).cast_const().cast()) };
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (frame, part, parts);
     }
 
     /// A frame's bytes as an optimistic reader sees them.

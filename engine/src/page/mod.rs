@@ -49,6 +49,7 @@ pub(crate) use node_split::{
     lift, merge, plan_inner, plan_leaf, split, write_root, SplitPlan, MEAGRE,
 };
 pub(crate) use node_window::copy_window;
+pub(crate) use optimistic::LeafRead;
 pub(crate) use swip::{child, resident, Child};
 
 /// The smallest pool, in pages.

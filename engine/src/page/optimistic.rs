@@ -1,4 +1,4 @@
-//! Reading an inner node without a latch.
+//! Reading a node without a latch.
 //!
 //! The page may be changed, or its frame given to another page, while it is read. So every offset
 //! read is kept inside the page, every loop is bounded by numbers read once, and whatever comes out
@@ -8,10 +8,35 @@ use std::cmp::Ordering;
 use std::marker::PhantomData;
 
 use super::header::*;
-use super::node::{head_of, HEAD};
+use super::node::{head_of, HEAD, LEAF_ENTRY};
 use crate::ids::PAGE_SIZE;
 
-/// An inner node seen without a latch.
+/// Heads that are looked at where a head is supposed to be: half of a cache line.
+const NEAR: usize = 8;
+
+/// With fewer heads than this halving is as fast.
+const MANY: usize = 32;
+
+/// What a look at a leaf without a latch came to; like all else it means something only if the leaf's
+/// version still holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LeafRead {
+    /// There is no such record.
+    Absent,
+    /// Its value is copied.
+    Copied {
+        /// The leaf's newest transaction.
+        max_txid: u64,
+        /// Where in the copy the value begins.
+        from: usize,
+        /// Where it ends.
+        to: usize,
+    },
+    /// It takes a look with a latch.
+    Unclear,
+}
+
+/// An inner node, or a leaf, seen without a latch.
 #[derive(Clone, Copy)]
 pub(crate) struct OptimisticNode<'a> {
     start: *const u8,
@@ -113,16 +138,7 @@ impl<'a> OptimisticNode<'a> {
         let suffix = key.get(prefix..).unwrap_or(&[]);
         let head = head_of(suffix);
         let heads = HEADER_SIZE + 8 * n;
-        let mut base = 0;
-        let mut len = n;
-        while len > 1 {
-            let half = len / 2;
-            base += half * usize::from(self.u32_at(heads + 4 * (base + half - 1)) < head);
-            len -= half;
-        }
-        if len == 1 && self.u32_at(heads + 4 * base) < head {
-            base += 1;
-        }
+        let mut base = self.first_head(heads, n, head);
         // Among equal heads, what follows the head decides.
         let slots = HEADER_SIZE + 12 * n;
         while base < n && self.u32_at(heads + 4 * base) == head {
@@ -140,6 +156,46 @@ impl<'a> OptimisticNode<'a> {
             }
         }
         (base, false)
+    }
+
+    /// The first of `n` heads from `heads` on that is not below `head`.
+    ///
+    /// Looks first where it would be if the heads lay at equal distances (Perl, Itai and Avni,
+    /// "Interpolation search", 1978), as those of numbers in order nearly do: a division and a few heads
+    /// side by side, instead of ten waits for one head each. Where it is not there, halves what is left.
+    #[inline]
+    fn first_head(&self, heads: usize, n: usize, head: u32) -> usize {
+        let head_at = |i: usize| self.u32_at(heads + 4 * i);
+        let (mut base, mut len) = (0, n);
+        if n >= MANY {
+            let (least, most) = (head_at(0), head_at(n - 1));
+            if head <= least {
+                return 0;
+            }
+            if head > most {
+                return n;
+            }
+            let part = u64::from(head - least) * (n as u64 - 1) / u64::from(most - least);
+            // Of a node that is changing the heads may be in no order.
+            let from = (part as usize).saturating_sub(NEAR / 2).min(n - NEAR);
+            let below: usize = (from..from + NEAR)
+                .map(|i| usize::from(head_at(i) < head))
+                .sum();
+            match below {
+                0 => len = from,
+                NEAR => (base, len) = (from + NEAR, n - from - NEAR),
+                _ => return from + below,
+            }
+        }
+        while len > 1 {
+            let half = len / 2;
+            base += half * usize::from(head_at(base + half - 1) < head);
+            len -= half;
+        }
+        if len == 1 && head_at(base) < head {
+            base += 1;
+        }
+        base
     }
 
     /// The same among separators `low..high` of equal head.
@@ -164,7 +220,7 @@ impl<'a> OptimisticNode<'a> {
     #[inline]
     fn compare_tail(&self, slot: usize, suffix: &[u8]) -> Ordering {
         let len = self.u16_at(slot + 2);
-        if len.min(suffix.len()) < HEAD {
+        if len.min(suffix.len()) < HEAD || len == HEAD && suffix.len() == HEAD {
             len.cmp(&suffix.len())
         } else {
             self.compare(self.u16_at(slot), len - HEAD, &suffix[HEAD..])
@@ -193,6 +249,83 @@ impl<'a> OptimisticNode<'a> {
     pub fn last_child(&self) -> (usize, u64) {
         let n = self.count();
         (n, self.child(n, n))
+    }
+
+    /// How far a key lies between the separators around child `at`, in 256ths, going by their heads; `None`
+    /// at the node's ends, where there is none on one side.
+    #[inline]
+    pub fn part_within(&self, key: &[u8], at: usize) -> Option<usize> {
+        let n = self.count();
+        if at == 0 || at >= n {
+            return None;
+        }
+        let head = head_of(key.get(self.u16_at(PREFIX_LEN)..).unwrap_or(&[]));
+        let heads = HEADER_SIZE + 8 * n;
+        let (from, to) = (
+            self.u32_at(heads + 4 * (at - 1)),
+            self.u32_at(heads + 4 * at),
+        );
+        let (part, whole) = (head.wrapping_sub(from), to.wrapping_sub(from));
+        // Floats, because they are divided faster.
+        let part = (part as f32) * 256.0 / (whole as f32);
+        Some((part as usize).min(255))
+    }
+
+    /// Copies the value of a leaf's record into `out`, which has room for a page.
+    #[inline]
+    pub fn copy_value(&self, key: &[u8], out: &mut [u8]) -> LeafRead {
+        let n = self
+            .u16_at(COUNT)
+            .min((PAGE_SIZE - HEADER_SIZE) / LEAF_ENTRY);
+        let prefix = self.u16_at(PREFIX_LEN);
+        if self.u16_at(FLAGS) & usize::from(FLAG_LOOSE_PREFIX) != 0 {
+            let front = &key[..prefix.min(key.len())];
+            if self.compare(self.u16_at(PREFIX_OFF), prefix, front) != Ordering::Equal {
+                return LeafRead::Absent;
+            }
+        }
+        let suffix = key.get(prefix..).unwrap_or(&[]);
+        let head = head_of(suffix);
+        let slots = HEADER_SIZE + 4 * n;
+        let mut at = self.first_head(HEADER_SIZE, n, head);
+        loop {
+            if at >= n || self.u32_at(HEADER_SIZE + 4 * at) != head {
+                return LeafRead::Absent;
+            }
+            let slot = slots + 6 * at;
+            match self.compare_tail(slot, suffix) {
+                Ordering::Equal => {
+                    let rest = self.u16_at(slot + 2).saturating_sub(HEAD);
+                    return self.copy_bytes(self.u16_at(slot) + rest, self.u16_at(slot + 4), out);
+                }
+                Ordering::Greater => return LeafRead::Absent,
+                // Another key of the same head; where there are many, a latched search halves them.
+                Ordering::Less if at + 1 < n => at += 1,
+                Ordering::Less => return LeafRead::Absent,
+            }
+            if at & 7 == 0 {
+                return LeafRead::Unclear;
+            }
+        }
+    }
+
+    /// Copies `len` bytes from `at` on, by the words that hold them.
+    #[inline]
+    fn copy_bytes(&self, at: usize, len: usize, out: &mut [u8]) -> LeafRead {
+        let skip = at & 7;
+        let words = (skip + len).div_ceil(8);
+        let Some(into) = out.get_mut(..8 * words) else {
+            return LeafRead::Unclear;
+        };
+        let first = at - skip;
+        for (i, word) in into.chunks_exact_mut(8).enumerate() {
+            word.copy_from_slice(&self.word(first + 8 * i).to_ne_bytes());
+        }
+        LeafRead::Copied {
+            max_txid: u64::from_le(self.word(MAX_TXID)),
+            from: skip,
+            to: skip + len,
+        }
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::page::{
-    self, Ahead, Child, ChildPlace, Core, ExclusiveGuard, FrameId, Node, SharedGuard,
+    self, Ahead, Child, ChildPlace, Core, ExclusiveGuard, FrameId, LeafRead, Node, SharedGuard,
 };
 
 use super::Tree;
@@ -168,6 +168,44 @@ impl Tree {
                 }
             }
         }
+    }
+
+    /// Copies a key's value into `out`, which has room for a page, without any latch; `None` where that did
+    /// not do, because the leaf was changing or is not in memory.
+    #[inline]
+    pub(super) fn copy_unlatched(&self, key: &[u8], out: &mut [u8]) -> Option<LeafRead> {
+        let frames = &self.core.frames;
+        let mut state = frames.state(self.root_frame);
+        let mut version = state.latch.optimistic();
+        let mut node = frames.optimistic(self.root_frame);
+        let mut level = node.level();
+        while level > 0 {
+            let (at, word) = node.child_for(key);
+            let Child::Frame(child) = page::child(word) else {
+                return None;
+            };
+            if level == 1 {
+                frames.prefetch(child);
+                if let Some(before) = node.part_within(key, at) {
+                    frames.prefetch_record(child, before);
+                }
+            }
+            let child_state = frames.state(child);
+            let child_version = child_state.latch.optimistic();
+            // The child is still the child: then its version is of the right page.
+            if !state.latch.still(version) {
+                return None;
+            }
+            child_state.note_use();
+            (state, version) = (child_state, child_version);
+            node = frames.optimistic(child);
+            level -= 1;
+            if node.level() != level {
+                return None;
+            }
+        }
+        let read = node.copy_value(key, out);
+        state.latch.still(version).then_some(read)
     }
 
     /// Latches a child that [`Tree::locate`] has found, if it is still where it was.

@@ -67,6 +67,8 @@ pub struct Leaf<'a> {
     frame: FrameId,
     /// Of the latch: it stays while the leaf is latched.
     version: Version,
+    /// The frame of the leaf behind, where it is in memory under the same node.
+    behind: Option<FrameId>,
     /// The records within the range.
     pub range: Range<usize>,
     /// Whether all of the leaf, as far as its fences go, is within the range.
@@ -105,6 +107,26 @@ impl<'a> Leaf<'a> {
     #[inline]
     pub fn value(&self, i: usize) -> &'a [u8] {
         self.node.value(i)
+    }
+
+    /// Puts record `i`'s key into `key`, which is cleared first.
+    pub fn key(&self, i: usize, key: &mut Vec<u8>) {
+        key.clear();
+        self.node.append_key(i, key);
+    }
+
+    /// Fills `out` with record `i`'s key from byte `from` on; false where it has not as many.
+    pub fn copy_key(&self, i: usize, from: usize, out: &mut [u8]) -> bool {
+        self.node.copy_key(i, from, out)
+    }
+
+    /// Asks the processor for a part of the next leaf, the `part`th of `parts`, without waiting for it: for
+    /// a reader who asks for one part with each record, and will read all of that leaf.
+    #[inline]
+    pub fn prefetch_next(&self, part: usize, parts: usize) {
+        if let Some(behind) = self.behind {
+            self.core.frames.prefetch_part(behind, part, parts);
+        }
     }
 
     /// Length of record `i`'s key.
@@ -241,9 +263,11 @@ impl<'t> Leaves<'t> {
             }
             core.note_pass(frame, self.ahead());
             self.passed += 1;
+            let mut behind = None;
             if self.next < self.last {
-                if let Child::Frame(behind) = page::child(node.child(self.next + 1)) {
-                    core.frames.prefetch(behind);
+                if let Child::Frame(frame) = page::child(node.child(self.next + 1)) {
+                    core.frames.prefetch(frame);
+                    behind = Some(frame);
                 }
             }
             self.next += 1;
@@ -253,6 +277,7 @@ impl<'t> Leaves<'t> {
                 node: guard.node(),
                 frame: guard.frame(),
                 version: guard.version(),
+                behind,
                 range,
                 whole,
             };
@@ -344,6 +369,7 @@ impl<'t> Leaves<'t> {
             node,
             frame: guard.frame(),
             version: guard.version(),
+            behind: None,
             range: within(node, &self.from, self.to.as_deref()),
             whole: &self.from[..] <= lower && !self.to.as_ref().is_some_and(beyond),
         };

@@ -20,14 +20,15 @@ mod split;
 mod tests;
 mod verify;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
-use crate::ids::{PageId, TreeId, MAX_KEY, MAX_VALUE};
+use crate::ids::{PageId, TreeId, MAX_KEY, MAX_VALUE, PAGE_SIZE};
 use crate::page::{
-    self, ChildPlace, Core, FrameId, NodeFrame, PageKind, PinnedPage, Pool, SharedGuard,
+    self, ChildPlace, Core, FrameId, LeafRead, NodeFrame, PageKind, PinnedPage, Pool, SharedGuard,
 };
 
 pub use crate::page::{Change, LeafSettle, LeafSummary};
@@ -153,6 +154,38 @@ impl Tree {
         Ok(f(found.then(|| node.value(at)), node.max_txid()))
     }
 
+    /// The key's record, if there is one, latched: for whoever is short and waits for nothing.
+    #[inline]
+    pub(crate) fn record(&self, key: &[u8]) -> Result<Option<Record<'_>>> {
+        let leaf: SharedGuard<'_> = self.latch_leaf(Route::Key(key))?;
+        let (at, found) = leaf.node().lower_bound(key);
+        Ok(found.then_some(Record { leaf, at }))
+    }
+
+    /// Copies the key's value, if there is one, into `out`, which is made as long as a page: where it stands
+    /// there, and the leaf's newest transaction. Takes no latch where nothing changes meanwhile.
+    #[inline]
+    pub fn copy_value(&self, key: &[u8], out: &mut Vec<u8>) -> Result<Option<(Range<usize>, u64)>> {
+        out.resize(PAGE_SIZE, 0);
+        match self.copy_unlatched(key, out) {
+            Some(LeafRead::Copied { max_txid, from, to }) => Ok(Some((from..to, max_txid))),
+            Some(LeafRead::Absent) => Ok(None),
+            Some(LeafRead::Unclear) | None => self.copy_latched(key, out),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn copy_latched(&self, key: &[u8], out: &mut [u8]) -> Result<Option<(Range<usize>, u64)>> {
+        Ok(self.record(key)?.map(|record| {
+            let value = record.value();
+            // No value is longer than a page.
+            let len = value.len().min(out.len());
+            out[..len].copy_from_slice(&value[..len]);
+            (0..len, record.max_txid())
+        }))
+    }
+
     /// Calls `f` with the key's value, if there is one, and the leaf's newest transaction, under
     /// the leaf's shared latch: `f` must be short and wait for nothing.
     #[inline]
@@ -167,6 +200,26 @@ impl Tree {
 /// A leaf that was not in memory when [`Tree::find_leaf`] looked.
 #[derive(Clone, Copy, Debug)]
 pub struct AwayLeaf(ChildPlace, u64);
+
+/// A record, under its leaf's shared latch.
+pub(crate) struct Record<'a> {
+    leaf: SharedGuard<'a>,
+    at: usize,
+}
+
+impl Record<'_> {
+    /// Its value.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.leaf.node().value(self.at)
+    }
+
+    /// The leaf's newest transaction.
+    #[inline]
+    pub fn max_txid(&self) -> u64 {
+        self.leaf.node().max_txid()
+    }
+}
 
 /// Where a key's leaf was when [`Tree::find_leaf`] looked.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,11 @@
 //! Reading the version of a record that a view sees.
 
+use std::ops::Range;
+
 use super::order::CommitOrder;
 use super::snapshot::{ReadView, SnapshotSlot};
 use super::undo::{self, Kind};
-use super::version::{Header, UndoPtr};
+use super::version::{live_payload, Header, UndoPtr};
 use super::{System, Transaction};
 use crate::error::{Error, Result};
 use crate::page::Pool;
@@ -23,6 +25,68 @@ impl Transaction {
     /// # Errors
     /// I/O errors; [`Error::Internal`] for damaged records.
     pub fn read<R>(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        view: &ReadView,
+        f: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.read_at(tree, None, key, view, f)
+    }
+
+    /// As [`Transaction::read`], the shortest way where all of the record's page is older than the view.
+    ///
+    /// # Errors
+    /// As [`Transaction::read`].
+    #[inline]
+    pub fn read_in_place<R>(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        view: &ReadView,
+        f: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let Some(record) = tree.record(key)? else {
+            return Ok(None);
+        };
+        if record.max_txid() < view.low.0 {
+            return Ok(live_payload(record.value())?.map(f));
+        }
+        drop(record);
+        self.read_judged(tree, key, view, f)
+    }
+
+    /// Copies the version of a record that `view` sees into `out`, without a latch where nothing changes
+    /// meanwhile: where its payload stands there. `out` is made as long as a page.
+    ///
+    /// # Errors
+    /// As [`Transaction::read`].
+    #[inline]
+    pub fn copy_payload(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        view: &ReadView,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Range<usize>>> {
+        let Some((value, max_txid)) = tree.copy_value(key, out)? else {
+            return Ok(None);
+        };
+        if max_txid < view.low.0 {
+            let payload = live_payload(out.get(value.clone()).unwrap_or(&[]))?;
+            return Ok(payload.map(|payload| value.end - payload.len()..value.end));
+        }
+        let found = self.read_judged(tree, key, view, |payload| {
+            out.clear();
+            out.extend_from_slice(payload);
+        })?;
+        Ok(found.map(|()| 0..out.len()))
+    }
+
+    /// Out of the way of the short one.
+    #[cold]
+    #[inline(never)]
+    fn read_judged<R>(
         &self,
         tree: &Tree,
         key: &[u8],

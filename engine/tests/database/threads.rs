@@ -1,11 +1,12 @@
 //! Many threads: what transactions promise each other.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use peregrine::{
     Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, RowLock,
-    Seek, Table, TableSchema, Transaction, Value,
+    RowView, Seek, Table, TableSchema, Transaction, Value,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -80,6 +81,32 @@ fn total(txn: &mut Transaction, table: &Arc<Table>, index: usize) -> (u64, u64) 
         more = cursor.next(txn).unwrap();
     }
     (sum, n)
+}
+
+/// The same by `Transaction::rows`: one after the other, copied, in place, and in one passage.
+fn total_of_rows(txn: &mut Transaction, table: &Arc<Table>) -> [(u64, u64); 3] {
+    let number = |row: &RowView<'_>| match row.get(1) {
+        Ok(Value::UInt(v)) => v,
+        other => panic!("{other:?}"),
+    };
+    let mut rows = txn.rows(table).unwrap();
+    let mut totals = [(0, 0); 3];
+    let mut add = |n: usize, v| {
+        totals[n].0 += v;
+        totals[n].1 += 1;
+    };
+    for id in 0..ACCOUNTS {
+        let key = key(table, id);
+        add(0, rows.get(&key).unwrap().map_or(0, |row| number(&row)));
+        let in_place = rows.get_in_place(&key, |row| number(&row)).unwrap();
+        add(1, in_place.unwrap_or(0));
+    }
+    rows.each(&[], |row| {
+        add(2, number(&row));
+        ControlFlow::<()>::Continue(())
+    })
+    .unwrap();
+    totals
 }
 
 fn transfer(
@@ -160,6 +187,8 @@ fn money_is_neither_made_nor_lost() {
                     assert_eq!(total(&mut txn, table, index), (ACCOUNTS * START, ACCOUNTS));
                     index = 1 - index;
                     assert_eq!(total(&mut txn, table, index), (ACCOUNTS * START, ACCOUNTS));
+                    let all = (ACCOUNTS * START, ACCOUNTS);
+                    assert_eq!(total_of_rows(&mut txn, table), [all; 3]);
                 }
             });
             scope.spawn(move || {

@@ -1,5 +1,6 @@
 //! Peregrine's library.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -87,7 +88,7 @@ impl Store for Peregrine {
 
     fn settings(&self) -> String {
         format!(
-            "every commit synced; pool of {} MiB; a snapshot a call, Transaction::get",
+            "every commit synced; pool of {} MiB; a snapshot a call, Transaction::rows",
             self.cache >> 20
         )
     }
@@ -174,31 +175,29 @@ fn decoded(view: &RowView<'_>, row: &mut Row) -> Result<()> {
 impl Reader<'_> {
     /// Goes through all rows.
     fn walk(&mut self, mut see: impl FnMut(&RowView<'_>) -> Result<()>) -> Result<()> {
-        let mut cursor = Cursor::new(self.table, 0, CursorOptions::default());
-        let mut more = cursor
-            .seek(&mut self.txn, b"", Seek::First)
+        let mut rows = self.txn.rows(self.table).map_err(error)?;
+        let failed = rows
+            .each(&[], |row| match see(&row) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => ControlFlow::Break(error),
+            })
             .map_err(error)?;
-        while more {
-            see(&cursor.row().map_err(error)?)?;
-            more = cursor.next(&mut self.txn).map_err(error)?;
-        }
-        self.txn.commit().map_err(error)
+        self.txn.commit().map_err(error)?;
+        failed.map_or(Ok(()), Err)
     }
 }
 
 impl StoreReader for Reader<'_> {
     fn names(&mut self, ids: &[u32], see: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let mut rows = self.txn.rows(self.table).map_err(error)?;
         for id in ids {
             let key = [Value::UInt(u64::from(*id))];
             self.table
                 .encode_key_into(0, &key, &mut self.key)
                 .map_err(error)?;
-            self.txn
-                .get(self.table, &self.key, |row| {
-                    bytes(&row, NAME).map(&mut *see)
-                })
-                .map_err(error)?
-                .transpose()?;
+            if let Some(row) = rows.get(&self.key).map_err(error)? {
+                see(bytes(&row, NAME)?);
+            }
         }
         self.txn.commit().map_err(error)
     }

@@ -79,6 +79,13 @@ pub(super) fn get(tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
         .unwrap()
 }
 
+/// As [`get`], without a latch where that does.
+pub(super) fn copied(tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let found = tree.copy_value(key, &mut out).unwrap();
+    found.map(|(at, _)| out[at].to_vec())
+}
+
 /// All records by leaf images, first to last.
 pub(super) fn forward(tree: &Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut image = LeafImage::new();

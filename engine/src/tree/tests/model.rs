@@ -170,7 +170,10 @@ fn run(ops: Vec<Op>) {
                     assert_eq!(remove(&tree, &key), model.remove(&key));
                 }
             }
-            Op::Get(key) => assert_eq!(get(&tree, &key).as_ref(), model.get(&key)),
+            Op::Get(key) => {
+                assert_eq!(get(&tree, &key).as_ref(), model.get(&key));
+                assert_eq!(copied(&tree, &key).as_ref(), model.get(&key));
+            }
             Op::Seek(key) => check_seeks(&tree, &model, &key),
             Op::Estimate(a, b) => {
                 let (low, high) = if a < b { (a, b) } else { (b, a) };

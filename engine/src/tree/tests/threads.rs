@@ -32,7 +32,8 @@ fn own_keys_are_each_threads_model() {
                                 assert_eq!(put(tree, &key, &value), model.insert(key, value));
                             }
                             6..8 => assert_eq!(remove(tree, &key), model.remove(&key)),
-                            _ => assert_eq!(get(tree, &key).as_ref(), model.get(&key)),
+                            8 => assert_eq!(get(tree, &key).as_ref(), model.get(&key)),
+                            _ => assert_eq!(copied(tree, &key).as_ref(), model.get(&key)),
                         }
                     }
                     model
@@ -42,6 +43,47 @@ fn own_keys_are_each_threads_model() {
         threads.into_iter().map(|t| t.join().unwrap()).collect()
     });
     check(&tree, &models.into_iter().flatten().collect());
+}
+
+/// Values whose bytes are all the same, and say the length: a copy of one that is half another's would be
+/// found out. Inserts beside it move the record, and split its leaf.
+#[test]
+fn unlatched_copies_are_of_one_moment() {
+    let bench = Bench::new(64);
+    let tree = bench.tree(1);
+    let key = |n: u32| n.to_be_bytes().to_vec();
+    let value = |n: usize| vec![n as u8; 100 + n];
+    put(&tree, &key(500), &value(1));
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut seen = 0_u64;
+                    while !stop.load(Ordering::Relaxed) {
+                        let got = copied(&tree, &key(500)).unwrap();
+                        assert_eq!(got, value(usize::from(got[0])));
+                        assert_eq!(copied(&tree, &key(1_000)), None);
+                        seen += 1;
+                    }
+                    seen
+                })
+            })
+            .collect();
+        let mut random = SmallRng::seed_from_u64(7);
+        for n in 0..20_000 {
+            put(&tree, &key(500), &value(n % 200 + 1));
+            let beside = key(random.random_range(0..500));
+            match n % 3 {
+                0 => drop(remove(&tree, &beside)),
+                _ => drop(put(&tree, &beside, &value(n % 150))),
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        for reader in readers {
+            assert!(reader.join().unwrap() > 0);
+        }
+    });
 }
 
 /// A key of which few share the front with their neighbours: separators stay long, nodes have few

@@ -2,10 +2,12 @@
 //! index-only, by prefixes and by whole keys.
 
 use std::cmp::Ordering;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use peregrine::{
-    Cursor, CursorOptions, Error, OwnedValue, RowLock, Seek, Table, TableSchema, Transaction, Value,
+    Cursor, CursorOptions, Error, Isolation, OwnedValue, RowLock, RowView, Seek, Table,
+    TableSchema, Transaction, Value,
 };
 use rand::Rng;
 
@@ -45,11 +47,14 @@ impl World {
             sorted.len()
         );
 
-        match self.rng.random_range(0..7) {
+        match self.rng.random_range(0..8) {
             0 => self.walk(txn, &mut cursor, &entry.schema, index, &sorted, true),
             1 => self.walk(txn, &mut cursor, &entry.schema, index, &sorted, false),
             2 => self.zigzag(txn, &mut cursor, &entry.schema, index, &sorted),
             3 => self.gets(txn, &table, &entry.rows),
+            6 if lock == RowLock::None && txn.isolation() != Isolation::Serializable => {
+                self.rows(txn, &table, &sorted, index);
+            }
             4 | 5 if lock == RowLock::None => {
                 self.aggregates(txn, &table, &entry.schema, index, &sorted);
             }
@@ -134,6 +139,48 @@ impl World {
             absent.push(0);
             assert!(txn.get(table, &absent, |_| ()).unwrap().is_none());
         }
+    }
+
+    /// Rows by one snapshot: some by their keys, copied and in place, and all from some key on.
+    fn rows(
+        &mut self,
+        txn: &mut Transaction,
+        table: &Arc<Table>,
+        sorted: &[(&Vec<u8>, &Row)],
+        index: usize,
+    ) {
+        let mut rows = txn.rows(table).unwrap();
+        for _ in 0..10 {
+            if sorted.is_empty() {
+                break;
+            }
+            let (key, row) = sorted[self.rng.random_range(0..sorted.len())];
+            let got = rows.get(key).unwrap().unwrap().to_values().unwrap();
+            assert_eq!(&got, row);
+            let same = rows.get_in_place(key, |view| is_row(&view, row)).unwrap();
+            assert_eq!(same, Some(true), "{row:?}");
+            let mut absent = key.clone();
+            absent.push(0);
+            assert!(rows.get(&absent).unwrap().is_none());
+            assert!(rows.get_in_place(&absent, |_| ()).unwrap().is_none());
+        }
+        if index != 0 {
+            return;
+        }
+        let first = self.rng.random_range(0..=sorted.len());
+        let from = sorted.get(first).map_or(&[][..], |(key, _)| &key[..]);
+        let want = &sorted[if from.is_empty() { 0 } else { first }..];
+        let mut n = 0;
+        let ended = rows.each(from, |view| {
+            assert!(is_row(&view, want[n].1), "row {n}: {:?}", want[n].1);
+            n += 1;
+            match n < want.len() || first % 2 == 0 {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(n),
+            }
+        });
+        let broken = (first % 2 == 1 && !want.is_empty()).then_some(want.len());
+        assert_eq!((ended.unwrap(), n), (broken, want.len()));
     }
 
     /// Seeks every way by a random prefix of the key.
@@ -228,6 +275,16 @@ impl World {
             cursor.clear_end();
         }
     }
+}
+
+/// Whether a row is this one, as far as its values stand within.
+fn is_row(view: &RowView<'_>, row: &Row) -> bool {
+    (0..row.len()).all(|column| match view.get(column).unwrap() {
+        Value::OutOfRow(len) => {
+            matches!(&row[column], OwnedValue::Bytes(bytes) if bytes.len() as u64 == len)
+        }
+        value => value.to_owned() == row[column],
+    })
 }
 
 /// The model's rows in the order of an index.
