@@ -112,7 +112,7 @@ fn server(arguments: &HistoriesArguments, engine: Engine, request: &Request) -> 
 }
 
 fn told(so_far: &Outcome) {
-    if so_far.windows % 10 == 0 {
+    if so_far.windows.is_multiple_of(10) {
         eprintln!(
             "{}: {} windows, {} committed, {:.0} s",
             so_far.level.sql(),

@@ -105,7 +105,7 @@ pub fn run(
                 if let Ok(mut wrong) = wrong.lock() {
                     wrong.append(&mut found);
                 }
-                if at > 0 && at % 100 == 0 {
+                if at > 0 && at.is_multiple_of(100) {
                     told(&format!("{at} of {} faults looked at", faults.len()));
                 }
             });

@@ -171,7 +171,7 @@ pub fn damage(sound: &Sound, random: &mut ChaCha8Rng) -> Vec<u8> {
         let len = bytes.len();
         change(&mut bytes, &[], random);
         bytes.resize(len, 0);
-        if random.next_u32() % 8 != 0 {
+        if !random.next_u32().is_multiple_of(8) {
             match part.kind {
                 PartKind::Header(_) => seal(&mut bytes, 4092, 0, 4092),
                 PartKind::Record => {

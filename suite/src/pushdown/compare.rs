@@ -220,7 +220,7 @@ pub fn run(request: &Request, server: &Hosted, mut told: impl FnMut(&str)) -> Re
         if interrupt::requested() {
             return Err(SuiteError::Interrupted);
         }
-        if outcome.queries % BETWEEN_CHANGES == 0 {
+        if outcome.queries.is_multiple_of(BETWEEN_CHANGES) {
             // Every other batch reads what its own transaction has changed and not committed.
             let mut statements = vec![if within { "ROLLBACK" } else { "COMMIT" }.to_owned()];
             within = dice.below(2) == 0;
@@ -233,7 +233,7 @@ pub fn run(request: &Request, server: &Hosted, mut told: impl FnMut(&str)) -> Re
                 peregrine.change(statement)?;
             }
         }
-        if outcome.queries % 1_000 == 0 {
+        if outcome.queries.is_multiple_of(1_000) {
             told(&format!(
                 "{} of {} queries",
                 outcome.queries, request.queries

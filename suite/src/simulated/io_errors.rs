@@ -149,7 +149,7 @@ fn disk_of(plan: &Plan) -> SimulatedOs {
 
 fn one(plan: &Plan, request: &Request, outcome: &mut Outcome<Faults>) -> Result<()> {
     for (n, fault) in (0..).zip(faults(plan)?) {
-        if (n + plan.number) % request.stride.max(1) != 0 {
+        if !(n + plan.number).is_multiple_of(request.stride.max(1)) {
             continue;
         }
         if !request.workloads.go_on(outcome)? {

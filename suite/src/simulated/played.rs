@@ -48,7 +48,7 @@ pub fn play(plan: &Plan) -> Result<Played> {
     let mut note = |note| disk.set_note(note);
     let mut player = Player::new(plan, &mut note);
     player.play(&db).map_err(failed)?;
-    if plan.number % 2 == 0 {
+    if plan.number.is_multiple_of(2) {
         db.close().map_err(failed)?;
     } else {
         drop(db);

@@ -132,7 +132,7 @@ fn one(plan: &Plan, request: &Request, outcome: &mut Outcome<Crashes>) -> Result
                 return Ok(());
             }
             let seed = seed_of(plan, number, loss);
-            let again = seed % AGAIN == 0 || only.is_some();
+            let again = seed.is_multiple_of(AGAIN) || only.is_some();
             let allowed = played.allowed(moment);
             let tell = |again: &str, wrong: &Wrong| {
                 format!(
@@ -146,7 +146,7 @@ fn one(plan: &Plan, request: &Request, outcome: &mut Outcome<Crashes>) -> Result
                 )
             };
             let image = moment.crash(loss, seed);
-            let depth = match seed / AGAIN % GO_ON == 0 || only.is_some() {
+            let depth = match (seed / AGAIN).is_multiple_of(GO_ON) || only.is_some() {
                 true => Depth::GoOn,
                 false => Depth::Read,
             };

@@ -37,7 +37,7 @@ pub fn write(table: &Table, seed: u64, path: &Path, goes_on: &dyn Fn() -> bool) 
                 line.push('\n');
                 written += 1;
                 let result = out.write_all(line.as_bytes()).at("cannot write", path);
-                let interrupted = written % 10_000 == 0 && !goes_on();
+                let interrupted = written.is_multiple_of(10_000) && !goes_on();
                 failed = match result {
                     Err(error) => Some(error),
                     Ok(()) if interrupted => Some(SuiteError::Interrupted),
