@@ -1,8 +1,6 @@
 //! `peregrine bench`.
 
-use std::path::PathBuf;
-
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
 use super::durability::{
     CorruptionArguments, CrashArguments, CrashWriterArguments, DamageArguments, FuzzArguments,
@@ -19,7 +17,6 @@ use super::strain::{
 use super::transactions::{
     BankArguments, BehaviourArguments, HistoriesArguments, PushdownArguments,
 };
-use super::values::bytes;
 
 /// What the benchmark can do.
 #[derive(Debug, Subcommand)]
@@ -92,19 +89,4 @@ pub enum BenchAction {
     /// A scan with a condition and three aggregates, through the library, by one thread and by several
     /// in turns. One line; exit status 1 when several are not as much faster as asked for.
     ScanThreads(ScanThreadsArguments),
-}
-
-/// The private server of a command; it lies in a new directory under target/bench, which is kept when
-/// something was wrong.
-#[derive(Debug, Args)]
-pub struct HostArguments {
-    /// Size of each engine's cache, e.g. 128M.
-    #[arg(long, default_value = "128M", value_parser = bytes)]
-    pub cache: u64,
-    /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
-    #[arg(long, value_name = "FILE")]
-    pub plugin: Option<PathBuf>,
-    /// Options for mariadbd, after `--`.
-    #[arg(last = true, value_name = "MARIADBD OPTION")]
-    pub options: Vec<String>,
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use peregrine_suite::simulated::work::Workloads;
 
+use super::host::MariadbdArguments;
 use super::values::{bytes, seconds};
 
 /// What all proofs on a simulated disk take.
@@ -112,12 +113,9 @@ pub struct CrashArguments {
     /// under target/bench].
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
-    #[arg(long, value_name = "FILE")]
-    pub plugin: Option<PathBuf>,
-    /// Options for mariadbd, after `--`.
-    #[arg(last = true, value_name = "MARIADBD OPTION")]
-    pub options: Vec<String>,
+    /// The server's plug-in and options.
+    #[command(flatten)]
+    pub mariadbd: MariadbdArguments,
 }
 
 /// What is killed.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::host::MariadbdArguments;
 use super::values::{bytes, parameter, seconds};
 
 /// What to measure. Lists are separated by commas.
@@ -70,12 +71,9 @@ pub struct RunArguments {
     /// Keep the servers' directories (with the data) after a complete run.
     #[arg(long)]
     pub keep_data: bool,
-    /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
-    #[arg(long, value_name = "FILE")]
-    pub plugin: Option<PathBuf>,
-    /// Options for mariadbd, after `--`.
-    #[arg(last = true, value_name = "MARIADBD OPTION")]
-    pub options: Vec<String>,
+    /// The server's plug-in and options.
+    #[command(flatten)]
+    pub mariadbd: MariadbdArguments,
 }
 
 impl Default for RunArguments {
@@ -100,8 +98,7 @@ impl Default for RunArguments {
             out: None,
             resume: false,
             keep_data: false,
-            plugin: None,
-            options: Vec::new(),
+            mariadbd: MariadbdArguments::default(),
         }
     }
 }
@@ -169,12 +166,9 @@ pub struct LargerThanMemoryArguments {
     /// Where the results go [default: a new directory under target/bench].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
-    #[arg(long, value_name = "FILE")]
-    pub plugin: Option<PathBuf>,
-    /// Options for mariadbd, after `--`.
-    #[arg(last = true, value_name = "MARIADBD OPTION")]
-    pub options: Vec<String>,
+    /// The server's plug-in and options.
+    #[command(flatten)]
+    pub mariadbd: MariadbdArguments,
 }
 
 /// Options of `peregrine bench embedded`.

@@ -12,6 +12,7 @@
 
 mod bench;
 mod durability;
+mod host;
 mod measuring;
 mod server;
 mod strain;
@@ -23,11 +24,12 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-pub use self::bench::{BenchAction, HostArguments};
+pub use self::bench::BenchAction;
 pub use self::durability::{
     CorruptionArguments, CrashArguments, CrashTarget, CrashWriterArguments, DamageArguments,
     FuzzArguments, IoErrorsArguments, PowerLossArguments,
 };
+pub use self::host::HostArguments;
 pub use self::measuring::{
     BarsArguments, EmbeddedArguments, LargerThanMemoryArguments, ReportArguments, RunArguments,
     WorkloadArguments,

@@ -3,7 +3,7 @@
 
 use clap::Args;
 
-use super::bench::HostArguments;
+use super::host::HostArguments;
 use super::values::{bytes, seconds};
 
 /// How sessions contend.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::bench::HostArguments;
+use super::host::{HostArguments, MariadbdArguments};
 use super::values::seconds;
 
 /// What to look at when sessions meet.
@@ -21,12 +21,9 @@ pub struct BehaviourArguments {
     /// new directory under target/bench].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
-    #[arg(long, value_name = "FILE")]
-    pub plugin: Option<PathBuf>,
-    /// Options for mariadbd, after `--`.
-    #[arg(last = true, value_name = "MARIADBD OPTION")]
-    pub options: Vec<String>,
+    /// The server's plug-in and options.
+    #[command(flatten)]
+    pub mariadbd: MariadbdArguments,
 }
 
 /// Which histories to run.
@@ -65,12 +62,9 @@ pub struct HistoriesArguments {
     /// may be repeated.
     #[arg(long, value_name = "STATEMENT")]
     pub prepare: Vec<String>,
-    /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
-    #[arg(long, value_name = "FILE")]
-    pub plugin: Option<PathBuf>,
-    /// Options for mariadbd, after `--`.
-    #[arg(last = true, value_name = "MARIADBD OPTION")]
-    pub options: Vec<String>,
+    /// The server's plug-in and options.
+    #[command(flatten)]
+    pub mariadbd: MariadbdArguments,
 }
 
 /// How the bank works.

@@ -24,7 +24,7 @@ pub fn run(arguments: &BehaviourArguments) -> Result<ExitCode> {
     let target = target_directory();
     let engines = parsed(&arguments.engines, Engine::parse, &USUAL)?;
     let plugin = if engines.contains(&Engine::Peregrine) {
-        Some(find_plugin(&target, arguments.plugin.as_deref())?)
+        Some(find_plugin(&target, arguments.mariadbd.plugin.as_deref())?)
     } else {
         None
     };
@@ -36,7 +36,7 @@ pub fn run(arguments: &BehaviourArguments) -> Result<ExitCode> {
         dir: out.join("behaviour-server"),
         installation: Installation::find(&target)?,
         plugin,
-        server_options: arguments.options.clone(),
+        server_options: arguments.mariadbd.options.clone(),
     };
     let found = match behaviour::run(&request, |line| eprintln!("playing: {line}")) {
         Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),

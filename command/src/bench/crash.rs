@@ -56,7 +56,7 @@ fn of_the_server(arguments: &CrashArguments, limit: Limit, dir: PathBuf) -> Resu
     let target = target_directory();
     let engine = Engine::parse(&arguments.engine)?;
     let plugin = if engine == Engine::Peregrine {
-        Some(find_plugin(&target, arguments.plugin.as_deref())?)
+        Some(find_plugin(&target, arguments.mariadbd.plugin.as_deref())?)
     } else {
         None
     };
@@ -69,7 +69,7 @@ fn of_the_server(arguments: &CrashArguments, limit: Limit, dir: PathBuf) -> Resu
         cache_bytes: arguments.cache,
         installation: Installation::find(&target)?,
         plugin,
-        server_options: arguments.options.clone(),
+        server_options: arguments.mariadbd.options.clone(),
         check_files: (engine == Engine::Peregrine).then_some(&check::look),
     };
     let outcome = crash::run(&request, |line| eprintln!("{line}"))?;

@@ -85,7 +85,7 @@ pub fn run(arguments: &HistoriesArguments) -> Result<ExitCode> {
 fn server(arguments: &HistoriesArguments, engine: Engine, request: &Request) -> Result<Outcome> {
     let target = target_directory();
     let plugin = if engine == Engine::Peregrine {
-        Some(find_plugin(&target, arguments.plugin.as_deref())?)
+        Some(find_plugin(&target, arguments.mariadbd.plugin.as_deref())?)
     } else {
         None
     };
@@ -100,7 +100,7 @@ fn server(arguments: &HistoriesArguments, engine: Engine, request: &Request) -> 
             charset: "latin1".to_owned(),
         },
         dir: new_directory(None::<&Path>, &target.join("bench"), &purpose)?,
-        server_options: arguments.options.clone(),
+        server_options: arguments.mariadbd.options.clone(),
         environment: Vec::new(),
         memory_limit: None,
     })?;

@@ -48,11 +48,11 @@ pub fn start_within(
 ) -> Result<Hosted> {
     let target = target_directory();
     let plugin = if engines.contains(&Engine::Peregrine) {
-        Some(find_plugin(&target, arguments.plugin.as_deref())?)
+        Some(find_plugin(&target, arguments.mariadbd.plugin.as_deref())?)
     } else {
         None
     };
-    server_options.extend(arguments.options.iter().cloned());
+    server_options.extend(arguments.mariadbd.options.iter().cloned());
     Hosted::start(Place {
         installation: Installation::find(&target)?,
         plugin,

@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use peregrine_suite::error::{Result, SuiteError};
+use peregrine_suite::results::Verdict;
 use peregrine_suite::runner::{self, interrupt, summary, Request};
 use peregrine_suite::server::installation::{find_plugin, target_directory};
 use peregrine_suite::server::Installation;
-use peregrine_suite::strain::larger_than_memory::{Outcome, QUERIES, SERVER_OPTIONS};
+use peregrine_suite::strain::larger_than_memory::{bars, QUERIES, SERVER_OPTIONS};
 use peregrine_suite::target::Engine;
 
 use super::run::{new_directory, settings};
@@ -16,7 +17,7 @@ use crate::arguments::{LargerThanMemoryArguments, RunArguments};
 /// The caches while tables are loaded.
 const LOADING: u64 = 512 << 20;
 
-/// Measures both engines and prints a table and one line; exit status 1 when a ratio is too small or an
+/// Measures both engines, and prints a table, the cells that are below and one line; exit status 1 when a ratio is too small or an
 /// answer wrong.
 ///
 /// # Errors
@@ -32,6 +33,7 @@ pub fn run(arguments: &LargerThanMemoryArguments) -> Result<ExitCode> {
         [] => QUERIES.map(str::to_owned).to_vec(),
         some => some.to_vec(),
     };
+    let bars = bars(&queries, arguments.least);
     let settings = settings(&RunArguments {
         workload: vec!["normal".to_owned()],
         engines: [Engine::InnoDb, Engine::Peregrine]
@@ -48,13 +50,13 @@ pub fn run(arguments: &LargerThanMemoryArguments) -> Result<ExitCode> {
         ..RunArguments::default()
     })?;
     let mut server_options: Vec<String> = SERVER_OPTIONS.map(str::to_owned).to_vec();
-    server_options.extend(arguments.options.iter().cloned());
+    server_options.extend(arguments.mariadbd.options.iter().cloned());
     let request = Request {
         settings,
         out: out.clone(),
         resume: false,
         installation: Installation::find(&target)?,
-        plugin: Some(find_plugin(&target, arguments.plugin.as_deref())?),
+        plugin: Some(find_plugin(&target, arguments.mariadbd.plugin.as_deref())?),
         keep_data: false,
         server_options,
         // Filling the tables is no part of this, and takes InnoDB many minutes with such a cache.
@@ -67,7 +69,7 @@ pub fn run(arguments: &LargerThanMemoryArguments) -> Result<ExitCode> {
     };
     print!("{}", summary::render(&lines));
     println!("results: {}", out.join("results.jsonl").display());
-    let outcome = Outcome::of(&lines, arguments.cache, arguments.least);
-    println!("{outcome}");
-    Ok(status(outcome.held()))
+    let verdict = Verdict::of(&lines, &bars)?;
+    println!("{verdict}");
+    Ok(status(verdict.held()))
 }

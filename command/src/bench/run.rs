@@ -35,7 +35,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     }
     let installation = Installation::find(&target)?;
     let plugin = if settings.engines.contains(&Engine::Peregrine) {
-        Some(find_plugin(&target, arguments.plugin.as_deref())?)
+        Some(find_plugin(&target, arguments.mariadbd.plugin.as_deref())?)
     } else {
         None
     };
@@ -46,7 +46,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
         installation,
         plugin,
         keep_data: arguments.keep_data,
-        server_options: arguments.options.clone(),
+        server_options: arguments.mariadbd.options.clone(),
         loading_cache_bytes: None,
     };
     std::fs::create_dir_all(&out).at("cannot create", &out)?;

@@ -182,7 +182,7 @@ impl Core {
     }
 
     /// The most pages that one reader may bring at a time, lest few of them fill the pool.
-    fn most_at_once(&self) -> usize {
+    pub fn most_at_once(&self) -> usize {
         (self.frames.count() / 32).clamp(1, MOST_AHEAD)
     }
 

@@ -215,7 +215,7 @@ impl Rows<'_> {
         let spare = Cell::default();
         loop {
             self.txn.check_killed()?;
-            let copied = self.txn.before_copy();
+            let copied = self.txn.versions().before_copy();
             let (table, low) = (self.table, self.view.low.0);
             let image = &mut self.copies.image;
             let read = |leaf: &Leaf<'_>| -> Result<Look<Option<B>>> {
@@ -260,6 +260,7 @@ impl Rows<'_> {
             let tree = &self.trees.clustered;
             let Some(mut payload) = self
                 .txn
+                .versions()
                 .visible(&self.view, value, older, copied, tree, at)?
             else {
                 continue;

@@ -188,7 +188,7 @@ impl Walk {
         self.view = view;
         self.ended = false;
         self.unsure = false;
-        let copied = txn.before_copy();
+        let copied = txn.versions().before_copy();
         let found = if self.locker.is_some() {
             self.copy_locked(tree, position, direction, true)?
         } else {
@@ -433,7 +433,7 @@ impl Walk {
         let Some(image) = &mut self.image else {
             return Ok(None);
         };
-        let copied = txn.before_copy();
+        let copied = txn.versions().before_copy();
         self.fence.clear();
         let more = match direction {
             Direction::Forward => match image.upper_fence() {
@@ -481,7 +481,7 @@ impl Walk {
         let found = if self.all_visible || self.locker.is_some() {
             live_payload(value)?
         } else {
-            txn.visible(
+            txn.versions().visible(
                 &self.view,
                 value,
                 &mut self.older,

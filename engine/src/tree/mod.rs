@@ -131,9 +131,9 @@ impl Tree {
             .bring_children(leaves.iter().map(|leaf| (leaf.0, leaf.1)));
     }
 
-    /// How many leaves should be brought at a time, lest few readers fill the pool.
+    /// How many leaves should be brought at a time.
     pub fn most_brought(&self) -> usize {
-        (self.core.frames.count() / 64).clamp(2, 64)
+        self.core.most_at_once()
     }
 
     /// As [`Tree::read`], with what [`Tree::find_leaf`] of the same key gave before. Where the

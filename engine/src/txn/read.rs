@@ -169,29 +169,6 @@ impl Transaction {
             slot: self.system.snapshots().claim(),
         }
     }
-
-    /// See [`Versions::before_copy`].
-    #[inline]
-    pub fn before_copy(&self) -> Copied {
-        self.versions().before_copy()
-    }
-
-    /// See [`Versions::visible`].
-    ///
-    /// # Errors
-    /// As [`Transaction::read`].
-    #[inline]
-    pub fn visible<'a>(
-        &self,
-        view: &ReadView,
-        value: &'a [u8],
-        buf: &'a mut Vec<u8>,
-        copied: Copied,
-        tree: &Tree,
-        key: impl FnOnce(&mut Vec<u8>),
-    ) -> Result<Option<&'a [u8]>> {
-        self.versions().visible(view, value, buf, copied, tree, key)
-    }
 }
 
 /// What another thread reads by, in a transaction's stead. The transaction, which is borrowed, keeps

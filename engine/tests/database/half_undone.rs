@@ -6,27 +6,14 @@ use std::sync::Arc;
 
 use peregrine::os::simulated::{FaultOn, SimulatedOs};
 use peregrine::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Options,
-    Savepoint, Seek, Table, TableSchema, Transaction, Value, Xid,
+    Cursor, CursorOptions, Database, Error, Isolation, Options, Savepoint, Seek, Table,
+    Transaction, Value, Xid,
 };
 
-use crate::schemas::{noise, INT};
+use crate::schemas::{grouped, noise};
 
 /// More than the pool holds, so that undoing needs pages that were written out.
 const ROWS: u32 = 1500;
-
-fn schema() -> TableSchema {
-    TableSchema {
-        columns: vec![
-            Column::new("id", INT),
-            Column::new("group", INT),
-            Column::new("body", ColumnType::VarBytes { max: 4000 }),
-        ],
-        primary: Some(Key::new(&[0])),
-        indexes: vec![Index::new("group", &[1])],
-        user: vec![],
-    }
-}
 
 fn body(seed: u32) -> Vec<u8> {
     noise(seed, 2000)
@@ -46,7 +33,7 @@ impl World {
             ..Options::default()
         };
         let db = Database::open_on(Arc::new(os.clone()), "/db", options).unwrap();
-        let table = db.create_table("t", &schema()).unwrap();
+        let table = db.create_table("t", &grouped()).unwrap();
         let world = World { os, db, table };
         let mut txn = world.db.begin(Isolation::ReadCommitted);
         for id in 0..ROWS {

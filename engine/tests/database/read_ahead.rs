@@ -6,28 +6,15 @@ use std::sync::Arc;
 
 use peregrine::os::simulated::{FaultOn, SimulatedOs};
 use peregrine::{
-    Aggregate, Aggregated, Column, ColumnType, Cursor, CursorOptions, Database, Error, Index,
-    IndexRange, Isolation, Key, Options, Result, Seek, Table, TableSchema, Value,
+    Aggregate, Aggregated, Cursor, CursorOptions, Database, Error, IndexRange, Isolation, Options,
+    Result, Seek, Table, Value,
 };
 
-use crate::schemas::{noise, INT};
-
-fn schema() -> TableSchema {
-    TableSchema {
-        columns: vec![
-            Column::new("id", INT),
-            Column::new("group", INT),
-            Column::new("body", ColumnType::VarBytes { max: 4000 }),
-        ],
-        primary: Some(Key::new(&[0])),
-        indexes: vec![Index::new("group", &[1])],
-        user: vec![],
-    }
-}
+use crate::schemas::{grouped, noise};
 
 /// Rows with ids from 0, five to a page, their groups scattered over them.
 fn fill(db: &Database, name: &str, rows: u32) -> Arc<Table> {
-    let table = db.create_table(name, &schema()).unwrap();
+    let table = db.create_table(name, &grouped()).unwrap();
     let mut txn = db.begin(Isolation::ReadCommitted);
     for id in 0..rows {
         let body = noise(id, 3_000);

@@ -40,6 +40,20 @@ pub fn noise(seed: u32, len: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
+/// Rows of which few fit into a page, with an index over few values.
+pub fn grouped() -> TableSchema {
+    TableSchema {
+        columns: vec![
+            Column::new("id", INT),
+            Column::new("group", INT),
+            Column::new("body", ColumnType::VarBytes { max: 4000 }),
+        ],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![Index::new("group", &[1])],
+        user: vec![],
+    }
+}
+
 fn columns() -> Vec<Column> {
     vec![
         Column::new("id", INT),

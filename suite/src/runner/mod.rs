@@ -12,6 +12,7 @@ pub mod measuring;
 pub mod plans;
 pub mod profile;
 pub mod progress;
+mod sandbox_host;
 pub mod sitting;
 pub mod summary;
 

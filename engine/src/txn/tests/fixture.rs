@@ -256,7 +256,7 @@ pub fn scan(txn: &Transaction, tree: &Tree, view: &ReadView) -> BTreeMap<Vec<u8>
     let mut rows = BTreeMap::new();
     let mut image = LeafImage::new();
     let mut buf = Vec::new();
-    let mut copied = txn.before_copy();
+    let mut copied = txn.versions().before_copy();
     let mut more = tree.copy_leaf(Position::First, &mut image).unwrap();
     while more {
         let all_seen = TxId(image.max_txid()) < view.low;
@@ -266,7 +266,8 @@ pub fn scan(txn: &Transaction, tree: &Tree, view: &ReadView) -> BTreeMap<Vec<u8>
                 crate::txn::live_payload(value).unwrap()
             } else {
                 let key = |key: &mut Vec<u8>| image.key(i, key);
-                txn.visible(view, value, &mut buf, copied, tree, key)
+                txn.versions()
+                    .visible(view, value, &mut buf, copied, tree, key)
                     .unwrap()
             };
             if let Some(payload) = payload {
@@ -275,7 +276,7 @@ pub fn scan(txn: &Transaction, tree: &Tree, view: &ReadView) -> BTreeMap<Vec<u8>
                 rows.insert(key, payload.to_vec());
             }
         }
-        copied = txn.before_copy();
+        copied = txn.versions().before_copy();
         more = tree.copy_next_leaf(&mut image).unwrap();
     }
     rows

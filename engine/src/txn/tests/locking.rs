@@ -338,7 +338,7 @@ fn a_snapshot_taken_after_a_locking_read_does_not_let_its_undo_go() {
     let mut reader = fixture.begin(RepeatableRead);
     let latest = reader.locking_view();
     let mut image = crate::tree::LeafImage::new();
-    let copied = reader.before_copy();
+    let copied = reader.versions().before_copy();
     let found = fixture
         .tree
         .copy_leaf(crate::tree::Position::First, &mut image);
@@ -349,6 +349,7 @@ fn a_snapshot_taken_after_a_locking_read_does_not_let_its_undo_go() {
     // The image still has the version that was rolled back, and its undo is still there.
     let mut buf = Vec::new();
     let seen = reader
+        .versions()
         .visible(
             &latest,
             image.value(0),

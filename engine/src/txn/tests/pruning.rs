@@ -247,7 +247,7 @@ fn a_cursor_goes_on_from_a_leaf_copied_before_pruning() {
     };
     change(2);
     let mut image = crate::tree::LeafImage::new();
-    let copied = reader.before_copy();
+    let copied = reader.versions().before_copy();
     let first = crate::tree::Position::First;
     assert!(fixture.tree.copy_leaf(first, &mut image).unwrap());
     for round in 3..20 {
@@ -259,7 +259,9 @@ fn a_cursor_goes_on_from_a_leaf_copied_before_pruning() {
     for i in 0..image.count() {
         let key = |key: &mut Vec<u8>| image.key(i, key);
         let value = image.value(i);
-        let seen = reader.visible(&view, value, &mut buf, copied, &fixture.tree, key);
+        let seen = reader
+            .versions()
+            .visible(&view, value, &mut buf, copied, &fixture.tree, key);
         assert_eq!(seen.unwrap(), Some(&[1; 100][..]));
     }
 }

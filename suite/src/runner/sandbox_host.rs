@@ -1,0 +1,146 @@
+//! The private server that is measured, and what happens to it on the way: it is started anew, and
+//! brought back when it has ended by itself.
+
+use std::path::Path;
+
+use super::measuring::Host;
+use super::sitting::Request;
+use crate::error::{Result, SuiteError};
+use crate::results::record::RunSettings;
+use crate::server::{Running, Sandbox, StartOptions, Status};
+use crate::target::mariadb::MariaDb;
+use crate::target::settings::Settings;
+use crate::target::{Engine, Session, Target};
+
+/// The private server that a sitting runs on.
+pub(super) struct SandboxHost<'a> {
+    request: &'a Request,
+    pub settings: Settings,
+    pub sandbox: Sandbox,
+    running: Option<Running>,
+    sessions: Vec<Box<dyn Session>>,
+    /// Whether the data directory was made in this sitting.
+    pub new_data: bool,
+}
+
+impl<'a> SandboxHost<'a> {
+    pub fn start(
+        request: &'a Request,
+        run: &RunSettings,
+        sessions_beside: u32,
+        dir: &Path,
+    ) -> Result<Self> {
+        let sandbox = Sandbox::new(dir)?;
+        // A benchmark that was ended by force leaves its server behind.
+        if let Status::Running(left_over) = sandbox.status()? {
+            left_over.stop()?;
+        }
+        let new_data = !sandbox.data_dir().is_dir();
+        let mut host = Self {
+            request,
+            settings: Settings {
+                engines: run.engines.clone(),
+                cache_bytes: run.cache_bytes,
+                most_threads: run.threads.iter().copied().max().unwrap_or(1) + sessions_beside,
+                charset: run.charset.clone(),
+            },
+            sandbox,
+            running: None,
+            sessions: Vec::new(),
+            new_data,
+        };
+        host.start_server()?;
+        Ok(host)
+    }
+
+    fn start_server(&mut self) -> Result<()> {
+        let load = self
+            .settings
+            .engines
+            .iter()
+            .filter_map(|e| e.server_plugin());
+        let mut arguments = self.settings.arguments();
+        arguments.extend(self.request.server_options.iter().cloned());
+        let plugin = self
+            .settings
+            .engines
+            .contains(&Engine::Peregrine)
+            .then(|| self.request.plugin.clone())
+            .flatten();
+        self.running = Some(self.sandbox.start(
+            &self.request.installation,
+            &StartOptions {
+                plugin,
+                load: load.map(str::to_owned).collect(),
+                arguments,
+                environment: Vec::new(),
+                memory_limit: None,
+            },
+        )?);
+        Ok(())
+    }
+
+    /// Starts the server anew with caches of this size.
+    pub fn start_again(&mut self, cache_bytes: u64) -> Result<()> {
+        self.stop()?;
+        self.settings.cache_bytes = cache_bytes;
+        self.start_server()
+    }
+
+    pub fn running(&self) -> Result<&Running> {
+        self.running
+            .as_ref()
+            .ok_or_else(|| SuiteError::Server("the server does not run".to_owned()))
+    }
+
+    pub fn target(&self) -> Result<MariaDb> {
+        Ok(MariaDb::new(&self.running()?.socket))
+    }
+
+    pub fn stop(&mut self) -> Result<()> {
+        self.sessions.clear();
+        match self.running.take() {
+            Some(running) => running.stop(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Host for SandboxHost<'_> {
+    fn sessions(&mut self, count: usize) -> Result<&mut [Box<dyn Session>]> {
+        let target = self.target()?;
+        while self.sessions.len() < count {
+            self.sessions.push(target.connect()?);
+        }
+        Ok(&mut self.sessions[..count])
+    }
+
+    fn peak_resident_bytes(&self) -> Option<u64> {
+        self.running.as_ref()?.process.peak_resident_bytes()
+    }
+
+    fn cpu_seconds(&self) -> Option<f64> {
+        self.running.as_ref()?.process.cpu_seconds()
+    }
+
+    fn recover(&mut self) -> Result<Option<String>> {
+        self.sessions.clear();
+        if self
+            .running
+            .as_ref()
+            .is_some_and(|running| running.process.is_alive())
+        {
+            return Ok(None);
+        }
+        let last_words = self.sandbox.log_tail();
+        if let Some(running) = self.running.take() {
+            running.kill()?;
+        }
+        self.start_server()?;
+        let tail: Vec<&str> = last_words.lines().rev().take(3).collect();
+        Ok(Some(format!(
+            "the server ended by itself and was started again; its last words: {}",
+            tail.into_iter().rev().collect::<Vec<_>>().join(" / ")
+        )))
+    }
+}
