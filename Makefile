@@ -52,7 +52,7 @@ workloads: plugin ## every shipped workload at a small size for a moment: right 
 	@if [ -e target/mariadb/current/env ]; then rm -rf target/workloads-slice && \
 		target/release/peregrine bench run --workload all --engines innodb,myisam,peregrine --threads 3 --cache 64M \
 			--set rows=2000 --set t1_rows=3000 --set t2_rows=2000 --set warehouses=2 --set items=200 \
-			--set customers=30 --set products=100 --set orders=200 --set actors=20 --set titles=20 \
+			--set customers=30 --set products=100 --set orders=200 --set actors=20 --set titles=20 --set divide=100 \
 			--warm-up 0 --run-time 0.1 --runs 1 --out target/workloads-slice; \
 	else echo "No MariaDB here: going on without servers."; fi
 

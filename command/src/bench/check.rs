@@ -57,6 +57,7 @@ fn summary(file: &Path, workload: &Workload) -> String {
         match workload.mode {
             Mode::Each => "each by itself:",
             Mode::Mix => "mixed:",
+            Mode::Once => "each by itself, once a run:",
         },
         measured.join(", "),
         if beside.is_empty() {

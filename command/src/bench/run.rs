@@ -11,7 +11,7 @@ use peregrine_suite::runner::{self, interrupt, summary, Profile, Request};
 use peregrine_suite::server::installation::{find_plugin, target_directory};
 use peregrine_suite::server::Installation;
 use peregrine_suite::target::{Engine, Placement, Protocol};
-use peregrine_suite::workload::{builtin, Options, Workload};
+use peregrine_suite::workload::{builtin, Mode, Options, Workload};
 
 use crate::arguments::RunArguments;
 
@@ -242,6 +242,7 @@ fn planned(arguments: &RunArguments, profile: &str) -> Result<Vec<Planned>> {
                 text: workload.text,
                 parameters: workload.parameters,
                 cells,
+                once: workload.mode == Mode::Once,
             });
         }
     }

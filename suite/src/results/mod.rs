@@ -6,6 +6,7 @@
 
 pub mod bars;
 pub mod comparison;
+pub mod figure;
 pub mod file;
 pub mod record;
 #[cfg(test)]

@@ -90,6 +90,21 @@ pub struct Planned {
     pub parameters: BTreeMap<String, i64>,
     /// What is measured of it: names of transactions, or `mix`.
     pub cells: Vec<String>,
+    /// Whether each of them is done once a run, by one client, and its time is the figure.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub once: bool,
+}
+
+impl RunSettings {
+    /// The numbers of client threads that a workload is measured with.
+    #[must_use]
+    pub fn ladder(&self, planned: &Planned) -> &[u32] {
+        if planned.once {
+            &[1]
+        } else {
+            &self.threads
+        }
+    }
 }
 
 /// What the benchmark ran on.
@@ -202,9 +217,11 @@ pub struct Run {
     pub queries: u64,
     /// Statements executed.
     pub statements: u64,
-    /// The figure of the run.
+    /// The figure of the run: more is better. Of what is done once a run how often it could be done in a
+    /// second.
     pub rate: f64,
-    /// What the figure counts: `queries/s`, `transactions/s`, or what the workload's file says.
+    /// What the figure counts: `queries/s`, `transactions/s`, or what the workload's file says; `s` where the
+    /// time is meant, which is the inverse of the rate.
     pub unit: String,
     /// Median latency of a transaction, in microseconds.
     pub p50_us: u64,

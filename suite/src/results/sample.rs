@@ -14,6 +14,7 @@ pub fn settings() -> RunSettings {
             text: crate::workload::builtin::ALL[0].text.to_owned(),
             parameters: BTreeMap::from([("rows".to_owned(), 1_000)]),
             cells: vec!["READ_PK_POINT".to_owned(), "READ_FTS".to_owned()],
+            once: false,
         }],
         profile: "quick".to_owned(),
         engines: vec![Engine::InnoDb, Engine::Peregrine],

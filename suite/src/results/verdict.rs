@@ -111,9 +111,9 @@ impl Verdict {
                     .push(format!("{query}: not among what was measured"));
             }
         }
-        let mut threads = settings.threads.clone();
-        threads.sort_unstable();
         for planned in &settings.workloads {
+            let mut threads = settings.ladder(planned).to_vec();
+            threads.sort_unstable();
             for cell in &planned.cells {
                 for protocol in &settings.protocols {
                     let ladder: Vec<Group> = threads

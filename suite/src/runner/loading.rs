@@ -1,6 +1,6 @@
 //! Loading the table into an engine, and what that takes.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
@@ -25,18 +25,28 @@ pub struct TableFile {
 }
 
 /// What to load and where.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Loading<'a> {
     /// The workload.
     pub workload: &'a Workload,
     /// The files of its tables, in their order.
     pub files: &'a [TableFile],
     /// The server's data directory.
-    pub data_dir: &'a Path,
+    pub data_dir: PathBuf,
     /// The server.
     pub process: Process,
     /// Each engine's cache, in bytes.
     pub cache_bytes: u64,
+}
+
+/// How long the parts of loading took, in seconds.
+struct Times {
+    /// `LOAD DATA` alone.
+    load_data: f64,
+    /// The same, and until the rows are durable.
+    durable: f64,
+    analyze: f64,
+    settle: f64,
 }
 
 impl Loading<'_> {
@@ -50,49 +60,89 @@ impl Loading<'_> {
         run(connection, &format!("DROP DATABASE IF EXISTS {schema}"))?;
         run(connection, &format!("CREATE DATABASE {schema}"))?;
         run(connection, &format!("USE {schema}"))?;
-        let tables = &self.workload.tables;
-        for table in tables {
-            run(connection, &table.create(engine.sql_name()))?;
-        }
-        let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
-        let names = names.join(", ");
-
-        let begun = Instant::now();
-        for (table, file) in tables.iter().zip(self.files) {
-            run(connection, &self.load_data(table, file))?;
-        }
-        let load_data_s = begun.elapsed().as_secs_f64();
-        run(connection, &format!("FLUSH TABLES {names}"))?;
-        disk::sync(&disk::data_files(self.data_dir, engine)?)?;
-        let seconds = begun.elapsed().as_secs_f64();
-
-        let begun = Instant::now();
-        run(connection, &format!("ANALYZE TABLE {names}"))?;
-        let analyze_s = begun.elapsed().as_secs_f64();
-
-        let begun = Instant::now();
-        bring_to_rest(connection, engine)?;
-        self.settle();
-        let settle_s = begun.elapsed().as_secs_f64();
-
-        for (table, file) in tables.iter().zip(self.files) {
-            count(connection, &table.name, file.rows)?;
-        }
+        let all: Vec<(&Table, &TableFile)> = self.workload.tables.iter().zip(self.files).collect();
+        let times = self.tables(connection, engine, &all)?;
         let (data_bytes, index_bytes) = told_sizes(connection, &schema)?;
         Ok(Load {
             workload: self.workload.name.clone(),
             engine,
             rows: self.files.iter().map(|file| file.rows).sum(),
-            seconds,
-            load_data_s,
-            settle_s,
-            analyze_s,
-            disk_bytes: disk::allocated_bytes(&disk::data_files(self.data_dir, engine)?),
+            seconds: times.durable,
+            load_data_s: times.load_data,
+            settle_s: times.settle,
+            analyze_s: times.analyze,
+            disk_bytes: disk::allocated_bytes(&disk::data_files(&self.data_dir, engine)?),
             data_bytes,
             index_bytes,
             durability: engine.durability().to_owned(),
             cache_bytes: self.cache_bytes,
             server_peak_rss_bytes: self.process.peak_resident_bytes(),
+        })
+    }
+
+    /// Creates tables of the engine, by their numbers, anew and loads them.
+    ///
+    /// # Errors
+    /// As [`Loading::load`].
+    pub fn load_again(
+        &self,
+        connection: &mut mysql::Conn,
+        engine: Engine,
+        tables: &[usize],
+    ) -> Result<()> {
+        let schema = engine.schema();
+        run(connection, &format!("USE {schema}"))?;
+        let all = self.workload.tables.iter().zip(self.files).enumerate();
+        let meant: Vec<(&Table, &TableFile)> = all
+            .filter(|(at, _)| tables.contains(at))
+            .map(|(_, table)| table)
+            .collect();
+        for (table, _) in &meant {
+            run(connection, &format!("DROP TABLE IF EXISTS {}", table.name))?;
+        }
+        self.tables(connection, engine, &meant)?;
+        Ok(())
+    }
+
+    /// Creates tables in the current schema and loads them.
+    fn tables(
+        &self,
+        connection: &mut mysql::Conn,
+        engine: Engine,
+        tables: &[(&Table, &TableFile)],
+    ) -> Result<Times> {
+        for (table, _) in tables {
+            run(connection, &table.create(engine.sql_name()))?;
+        }
+        let names: Vec<&str> = tables.iter().map(|(t, _)| t.name.as_str()).collect();
+        let names = names.join(", ");
+
+        let begun = Instant::now();
+        for (table, file) in tables {
+            run(connection, &self.load_data(table, file))?;
+        }
+        let load_data = begun.elapsed().as_secs_f64();
+        run(connection, &format!("FLUSH TABLES {names}"))?;
+        disk::sync(&disk::data_files(&self.data_dir, engine)?)?;
+        let durable = begun.elapsed().as_secs_f64();
+
+        let begun = Instant::now();
+        run(connection, &format!("ANALYZE TABLE {names}"))?;
+        let analyze = begun.elapsed().as_secs_f64();
+
+        let begun = Instant::now();
+        bring_to_rest(connection, engine)?;
+        self.settle();
+        let settle = begun.elapsed().as_secs_f64();
+
+        for (table, file) in tables {
+            count(connection, &table.name, file.rows)?;
+        }
+        Ok(Times {
+            load_data,
+            durable,
+            analyze,
+            settle,
         })
     }
 

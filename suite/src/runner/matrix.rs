@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use crate::results::comparison::Group;
 use crate::results::record::{Line, RunSettings};
 use crate::target::Engine;
-use crate::workload::Workload;
+use crate::workload::{Mode, Workload};
 
 /// One effective run to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,17 +54,26 @@ pub fn remaining<S: std::hash::BuildHasher>(
     done: &HashSet<(Group, Engine, u32), S>,
 ) -> Vec<Work> {
     let mut work = Vec::new();
+    let once = workload.mode == Mode::Once;
+    let threads = if once {
+        &[1]
+    } else {
+        settings.threads.as_slice()
+    };
     for protocol in &settings.protocols {
         for cell in cells {
             let engines = engines(settings, workload, cell);
-            for threads in &settings.threads {
+            for threads in threads {
                 let group = Group {
                     workload: workload.name.clone(),
                     protocol: *protocol,
                     query: cell.clone(),
                     threads: *threads,
                 };
-                let steps = steps(settings, &engines, &group, work.len(), done);
+                let mut steps = steps(settings, &engines, &group, work.len(), done);
+                if once {
+                    steps.iter_mut().for_each(|step| step.warm_up = false);
+                }
                 if !steps.is_empty() {
                     work.push(Work { group, steps });
                 }

@@ -13,10 +13,12 @@ use crate::arithmetic;
 use crate::error::{Result, SuiteError};
 use crate::normal::Answers;
 use crate::results::comparison::Group;
+pub use crate::results::figure::short;
+use crate::results::figure::shown;
 use crate::results::record::{Kind, Line, Run, RunSettings};
 use crate::server::process::Process;
 use crate::target::{Datum, Engine, Protocol, RowSink, Session, Statement, Value};
-use crate::workload::{Counters, Workload, MIX};
+use crate::workload::{Client, Counters, Mode, Transaction, Workload, MIX};
 
 /// What the sessions are open on.
 pub trait Host {
@@ -31,6 +33,12 @@ pub trait Host {
 
     /// Processor time that the server has taken so far, in seconds.
     fn cpu_seconds(&self) -> Option<f64>;
+
+    /// Loads tables of the workload, by their numbers, anew.
+    ///
+    /// # Errors
+    /// When that fails.
+    fn load_again(&mut self, workload: &Workload, engine: Engine, tables: &[usize]) -> Result<()>;
 
     /// Makes things work again after queries have failed, and says what had happened to the server,
     /// if anything had.
@@ -99,11 +107,22 @@ impl Measuring<'_> {
                 );
                 self.progress.advance(self.settings.warm_up_s);
             }
+            let fresh = self.make_fresh(group, step.engine, host);
             let before = Usage::now(host);
-            let measured = self.ask(group, step.engine, step.run, self.settings.run_s, host)?;
+            let measured = match fresh {
+                Ok(()) => self.ask(group, step.engine, step.run, self.run_s(), host)?,
+                Err(SuiteError::Interrupted) => return Err(SuiteError::Interrupted),
+                Err(error) => self.failed(&error, host)?,
+            };
             let used = Usage::now(host).since(before);
             self.progress.advance(self.settings.run_s);
             let mut debt = debts.remove(&step.engine).unwrap_or_default();
+            if measured.tally.errors == 0 {
+                if let Some(wrong) = self.checked(group, step.engine, host)? {
+                    debt.wrong += 1;
+                    debt.problem.get_or_insert(wrong);
+                }
+            }
             for broken in self.broken_conditions(step.engine, host)? {
                 debt.wrong += 1;
                 debt.problem.get_or_insert(broken);
@@ -140,6 +159,61 @@ impl Measuring<'_> {
         self.progress
             .group_done(&described(group, &self.workload.unit(&group.query), &best));
         Ok(())
+    }
+
+    /// How long a run is to be, in seconds; what has begun then is waited for.
+    fn run_s(&self) -> f64 {
+        if self.workload.mode == Mode::Once {
+            0.0
+        } else {
+            self.settings.run_s
+        }
+    }
+
+    /// The transaction that a cell is, where each is done once a run.
+    fn once(&self, group: &Group) -> Option<(usize, &Transaction)> {
+        let at = match self.workload.transactions_of(&group.query)[..] {
+            [only] if self.workload.mode == Mode::Once => only,
+            _ => return None,
+        };
+        Some((at, self.workload.transactions.get(at)?))
+    }
+
+    /// Loads the tables anew that the next run of a cell needs as they were.
+    fn make_fresh(&self, group: &Group, engine: Engine, host: &mut dyn Host) -> Result<()> {
+        match self.once(group) {
+            Some((_, transaction)) if !transaction.fresh.is_empty() => {
+                host.load_again(self.workload, engine, &transaction.fresh)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is wrong after a run of what is done once, if anything is.
+    fn checked(
+        &self,
+        group: &Group,
+        engine: Engine,
+        host: &mut dyn Host,
+    ) -> Result<Option<String>> {
+        let Some((at, transaction)) = self.once(group) else {
+            return Ok(None);
+        };
+        if transaction.checks.is_empty() {
+            return Ok(None);
+        }
+        let counters = Counters::default();
+        let mut client = Client::new(self.workload, &counters, None, (0, 0), (0, 1));
+        let sessions = host.sessions(1)?;
+        let Some(session) = sessions.first_mut() else {
+            return Ok(None);
+        };
+        let prepared = session.prepare(engine, group.protocol, &self.workload.statements);
+        let done = prepared.and_then(|()| client.check(at, session.as_mut()));
+        Ok(match done {
+            Ok(done) => done.wrong,
+            Err(error) => Some(error.to_string()),
+        })
     }
 
     /// One run. Whatever fails in it is counted, and the target brought back.
@@ -284,7 +358,8 @@ impl Measuring<'_> {
             seconds: rounded(seconds, 1e6),
             queries: tally.transactions,
             statements: tally.statements,
-            rate: rounded(rate, 1e3),
+            // A rate below one is a time that is meant.
+            rate: rounded(rate, if rate < 1.0 { 1e9 } else { 1e3 }),
             unit: self.workload.unit(&group.query),
             p50_us: at(0.50),
             p95_us: at(0.95),
@@ -409,9 +484,9 @@ fn described(group: &Group, unit: &str, best: &[(Engine, Option<f64>)]) -> Strin
             match (figure, ratio) {
                 (None, _) => format!("{} void", engine.title()),
                 (Some(figure), Some(ratio)) if place > 0 => {
-                    format!("{} {} (×{ratio:.2})", engine.title(), short(*figure))
+                    format!("{} {} (×{ratio:.2})", engine.title(), shown(*figure, unit))
                 }
-                (Some(figure), _) => format!("{} {}", engine.title(), short(*figure)),
+                (Some(figure), _) => format!("{} {}", engine.title(), shown(*figure, unit)),
             }
         })
         .collect();
@@ -421,18 +496,6 @@ fn described(group: &Group, unit: &str, best: &[(Engine, Option<f64>)]) -> Strin
         group.threads,
         engines.join(", ")
     )
-}
-
-/// A figure in three digits or so: 12, 4.1k, 81k.
-#[must_use]
-pub fn short(figure: f64) -> String {
-    match figure {
-        f if f < 10.0 => format!("{f:.1}"),
-        f if f < 1_000.0 => format!("{f:.0}"),
-        f if f < 9_950.0 => format!("{:.1}k", f / 1_000.0),
-        f if f < 999_500.0 => format!("{:.0}k", f / 1_000.0),
-        f => format!("{:.2}M", f / 1_000_000.0),
-    }
 }
 
 #[cfg(test)]

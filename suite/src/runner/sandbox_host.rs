@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use super::loading::{Loading, TableFile};
 use super::measuring::Host;
 use super::sitting::Request;
 use crate::error::{Result, SuiteError};
@@ -11,6 +12,7 @@ use crate::server::{Running, Sandbox, StartOptions, Status};
 use crate::target::mariadb::MariaDb;
 use crate::target::settings::Settings;
 use crate::target::{Engine, Session, Target};
+use crate::workload::Workload;
 
 /// The private server that a sitting runs on.
 pub(super) struct SandboxHost<'a> {
@@ -21,6 +23,8 @@ pub(super) struct SandboxHost<'a> {
     sessions: Vec<Box<dyn Session>>,
     /// Whether the data directory was made in this sitting.
     pub new_data: bool,
+    /// The rows of the workload's tables, where they are needed again.
+    pub files: Vec<TableFile>,
 }
 
 impl<'a> SandboxHost<'a> {
@@ -48,6 +52,7 @@ impl<'a> SandboxHost<'a> {
             running: None,
             sessions: Vec::new(),
             new_data,
+            files: Vec::new(),
         };
         host.start_server()?;
         Ok(host)
@@ -97,6 +102,17 @@ impl<'a> SandboxHost<'a> {
         Ok(MariaDb::new(&self.running()?.socket))
     }
 
+    /// What loads tables of a workload.
+    pub fn loading<'h>(&'h self, workload: &'h Workload) -> Result<Loading<'h>> {
+        Ok(Loading {
+            workload,
+            files: &self.files,
+            data_dir: self.sandbox.data_dir(),
+            process: self.running()?.process,
+            cache_bytes: self.settings.cache_bytes,
+        })
+    }
+
     pub fn stop(&mut self) -> Result<()> {
         self.sessions.clear();
         match self.running.take() {
@@ -121,6 +137,12 @@ impl Host for SandboxHost<'_> {
 
     fn cpu_seconds(&self) -> Option<f64> {
         self.running.as_ref()?.process.cpu_seconds()
+    }
+
+    fn load_again(&mut self, workload: &Workload, engine: Engine, tables: &[usize]) -> Result<()> {
+        let mut connection = self.target()?.administration()?;
+        self.loading(workload)?
+            .load_again(&mut connection, engine, tables)
     }
 
     fn recover(&mut self) -> Result<Option<String>> {

@@ -1,12 +1,12 @@
 //! One sitting of the benchmark, from the start of the server to the last line of the results.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use mysql::prelude::Queryable;
 
-use super::loading::{Loading, TableFile};
+use super::loading::TableFile;
 use super::measuring::Measuring;
 use super::progress::Progress;
 use super::sandbox_host::SandboxHost;
@@ -157,6 +157,10 @@ impl Sitting<'_> {
         progress.preparing("stopping the server");
         // A server that does not stop is told of, but a failure before that matters more.
         let stopped = host.stop();
+        let rows = self.rows_dir();
+        if rows.exists() {
+            std::fs::remove_dir_all(&rows).at("cannot remove", &rows)?;
+        }
         let lines = result?;
         stopped?;
         if !self.request.keep_data {
@@ -241,26 +245,19 @@ impl Sitting<'_> {
             });
             !(loaded && was_there)
         });
+        let again = &self.workload.transactions;
+        if missing.is_empty() && again.iter().all(|t| t.fresh.is_empty()) {
+            return Ok(());
+        }
+        host.files = self.files(progress)?;
         if missing.is_empty() {
             return Ok(());
         }
-        let dir = self
-            .request
-            .out
-            .join(format!("rows-{}", self.workload.name));
-        std::fs::create_dir_all(&dir).at("cannot create", &dir)?;
-        let files = self.files(&dir, progress)?;
         if let Some(bytes) = self.request.loading_cache_bytes {
             host.start_again(bytes)?;
         }
         let mut connection = host.target()?.administration()?;
-        let loading = Loading {
-            workload: self.workload,
-            files: &files,
-            data_dir: &host.sandbox.data_dir(),
-            process: host.running()?.process,
-            cache_bytes: host.settings.cache_bytes,
-        };
+        let loading = host.loading(self.workload)?;
         for engine in missing {
             stop_if_asked()?;
             progress.preparing(&format!("loading {}", engine.title()));
@@ -279,11 +276,19 @@ impl Sitting<'_> {
             progress.preparing("starting the server again");
             host.start_again(self.settings.cache_bytes)?;
         }
-        std::fs::remove_dir_all(&dir).at("cannot remove", &dir)
+        Ok(())
+    }
+
+    /// Where the rows of the tables lie while they may be loaded.
+    fn rows_dir(&self) -> PathBuf {
+        let name = format!("rows-{}", self.workload.name);
+        self.request.out.join(name)
     }
 
     /// Writes the rows of every table to a file.
-    fn files(&self, dir: &Path, progress: &Progress) -> Result<Vec<TableFile>> {
+    fn files(&self, progress: &Progress) -> Result<Vec<TableFile>> {
+        let dir = self.rows_dir();
+        std::fs::create_dir_all(&dir).at("cannot create", &dir)?;
         let mut files = Vec::new();
         for table in &self.workload.tables {
             progress.preparing(&format!("generating the rows of {}", table.name));

@@ -3,9 +3,9 @@
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, Row, Table};
 
-use super::measuring::short;
 use crate::arithmetic;
 use crate::results::comparison::{Comparison, Group, Summary};
+use crate::results::figure::shown;
 use crate::results::file;
 use crate::results::record::{Line, Load, Planned, RunSettings};
 use crate::target::{Engine, Protocol};
@@ -110,11 +110,12 @@ fn ratios(
         .iter()
         .filter(|engine| **engine != baseline)
     {
-        head.add_cell(right(format!("{} ×", engine.title())));
+        let shown = if planned.once { unit } else { "×" };
+        head.add_cell(right(format!("{} {shown}", engine.title())));
     }
     table.set_header(head);
     for query in &planned.cells {
-        for (place, threads) in settings.threads.iter().enumerate() {
+        for (place, threads) in settings.ladder(planned).iter().enumerate() {
             let group = Group {
                 workload: planned.name.clone(),
                 protocol,
@@ -136,7 +137,7 @@ fn ratios(
                 let shown = match figure {
                     None if !measured => "·".to_owned(),
                     None => "void".to_owned(),
-                    Some(figure) if engine == baseline => short(figure),
+                    Some(figure) if engine == baseline || planned.once => shown(figure, unit),
                     Some(_) => comparison
                         .ratio(&group, engine, baseline)
                         .map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}")),

@@ -109,17 +109,20 @@ impl Statement {
         }
     }
 
-    /// Whether it begins or ends a transaction, or sets something: servers prepare no such statements,
-    /// or gain nothing by it.
+    /// Whether it neither reads nor changes rows, but begins or ends a transaction, sets something or
+    /// alters a table: servers prepare no such statements, or gain nothing by it.
     #[must_use]
     pub fn is_control(&self) -> bool {
         let first = self.pieces.first().map_or("", String::as_str);
         let word = first.split_whitespace().next().unwrap_or_default();
-        ["BEGIN", "START", "COMMIT", "ROLLBACK", "SET"]
-            .iter()
-            .any(|control| word.eq_ignore_ascii_case(control))
+        !ROWS.iter().any(|rows| word.eq_ignore_ascii_case(rows))
     }
 }
+
+/// The first words of statements that read or change rows.
+const ROWS: [&str; 7] = [
+    "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "CALL",
+];
 
 /// One connection.
 pub trait Session: Send {

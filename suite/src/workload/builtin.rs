@@ -14,7 +14,7 @@ pub struct Shipped {
 }
 
 /// Every shipped workload, in the order in which `all` runs them.
-pub const ALL: [Shipped; 5] = [
+pub const ALL: [Shipped; 6] = [
     Shipped {
         name: "normal",
         text: include_str!("../../workloads/normal.toml"),
@@ -34,6 +34,10 @@ pub const ALL: [Shipped; 5] = [
     Shipped {
         name: "dvdstore",
         text: include_str!("../../workloads/dvdstore.toml"),
+    },
+    Shipped {
+        name: "operations",
+        text: include_str!("../../workloads/operations.toml"),
     },
 ];
 

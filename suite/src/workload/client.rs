@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::counters::Counters;
 use super::generator::{Draw, Step as SequenceStep, Surroundings};
 use super::read::Workload;
-use super::transaction::{Ask, Block, Pick, Step, Transaction};
+use super::transaction::{Ask, Batch, Block, Pick, Step, Transaction};
 use crate::dice::Dice;
 use crate::error::{Result, SuiteError};
 use crate::normal::{Answers, Check, Query};
@@ -17,6 +17,9 @@ pub const CONFLICTS: [u16; 3] = [1213, 1205, 1020];
 
 /// A transaction that meets so many conflicts fails.
 const MOST_RETRIES: u64 = 1_000;
+
+/// How many parameters of a statement a message shows.
+const MOST_SHOWN: usize = 16;
 
 /// A client of a workload.
 #[derive(Debug)]
@@ -184,6 +187,21 @@ impl<'w> Client<'w> {
         }
     }
 
+    /// Asks what a transaction is checked by; what is wrong is told in the answer.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub fn check(&mut self, transaction: usize, session: &mut dyn Session) -> Result<Done> {
+        let workload = self.workload;
+        self.done = Done::default();
+        self.variables.clear();
+        if let Some(meant) = workload.transactions.get(transaction) {
+            self.variables.resize(meant.variables, Datum::Null);
+            self.steps(transaction, &meant.checks, session)?;
+        }
+        Ok(std::mem::take(&mut self.done))
+    }
+
     fn attempt(
         &mut self,
         number: usize,
@@ -260,6 +278,9 @@ impl<'w> Client<'w> {
         let variables = &self.variables;
         let parameters = ask.parameters.iter().map(|given| given.value(variables));
         self.parameters.extend(parameters);
+        if let Some(batch) = &ask.batch {
+            self.batch(transaction, batch);
+        }
         self.answer.begin(ask);
         session.execute(ask.statement, &self.parameters, &mut self.answer)?;
         self.done.statements += 1;
@@ -269,7 +290,11 @@ impl<'w> Client<'w> {
                 .statements
                 .get(ask.statement)
                 .map_or("", |statement| statement.name.as_str());
-            let given = shown(&self.parameters);
+            let given = shown(
+                self.parameters
+                    .get(..MOST_SHOWN)
+                    .unwrap_or(&self.parameters),
+            );
             self.done
                 .wrong
                 .get_or_insert_with(|| format!("wrong answer to {name} with [{given}]: {what}"));
@@ -291,6 +316,19 @@ impl<'w> Client<'w> {
         Ok(Flow::GoesOn)
     }
 
+    /// Adds the parameters of every row of a batch.
+    fn batch(&mut self, transaction: usize, batch: &Batch) {
+        for row in 1..=batch.size {
+            if let Some(place) = batch.counter.and_then(|slot| self.variables.get_mut(slot)) {
+                *place = Datum::Integer(row);
+            }
+            self.draw(transaction, &batch.draws);
+            let variables = &self.variables;
+            let parameters = batch.parameters.iter().map(|given| given.value(variables));
+            self.parameters.extend(parameters);
+        }
+    }
+
     fn verdict(&mut self, ask: &Ask) -> Result<(), String> {
         if let Some((least, most)) = &ask.rows {
             let count = i64::try_from(self.answer.count).unwrap_or(i64::MAX);
@@ -302,6 +340,15 @@ impl<'w> Client<'w> {
                 } else {
                     format!("{count} rows, {least} to {most} expected")
                 });
+            }
+        }
+        if let Some(expected) = &ask.answer {
+            let expected = expected.value(&self.variables);
+            let row = self.answer.picked(Pick::First);
+            let found = row.first().cloned().unwrap_or_default();
+            if found != expected {
+                let [found, expected] = [found, expected].map(|datum| shown(&[datum]));
+                return Err(format!("{found}, {expected} expected"));
             }
         }
         match &mut self.answer.check {
@@ -389,7 +436,8 @@ impl<'w> Answer<'w> {
     fn begin(&mut self, ask: &Ask) {
         self.count = 0;
         self.rows.clear();
-        self.keeps = (!ask.into.is_empty()).then_some(ask.pick);
+        let is_kept = !ask.into.is_empty() || ask.answer.is_some();
+        self.keeps = is_kept.then_some(ask.pick);
         if let Some(check) = &mut self.check {
             check.begin();
         }

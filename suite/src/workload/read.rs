@@ -10,6 +10,7 @@ use super::scope::{is_name, Counter, Scope};
 use super::table::{Source, Table};
 use super::transaction::Transaction;
 use crate::error::{Result, SuiteError};
+use crate::results::figure::SECONDS;
 use crate::target::Statement;
 
 /// The name of the cell of a workload whose transactions are mixed.
@@ -52,6 +53,8 @@ pub enum Mode {
     Each,
     /// Mixed by their weights.
     Mix,
+    /// Each by itself and once a run, by one client: the figure is how long it takes.
+    Once,
 }
 
 /// A figure other than all transactions a second.
@@ -145,7 +148,7 @@ impl Workload {
     #[must_use]
     pub fn cells(&self) -> Vec<&str> {
         match self.mode {
-            Mode::Each => self
+            Mode::Each | Mode::Once => self
                 .transactions
                 .iter()
                 .filter(|transaction| transaction.beside.is_none())
@@ -161,7 +164,7 @@ impl Workload {
         let all = self.transactions.iter().enumerate();
         let all = all.filter(|(_, transaction)| transaction.beside.is_none());
         match self.mode {
-            Mode::Each => all
+            Mode::Each | Mode::Once => all
                 .filter(|(_, transaction)| transaction.name == cell)
                 .map(|(at, _)| at)
                 .collect(),
@@ -201,6 +204,9 @@ impl Workload {
         if let (Some(figure), MIX) = (&self.figure, cell) {
             return figure.unit.clone();
         }
+        if self.mode == Mode::Once {
+            return SECONDS.to_owned();
+        }
         let single = self.transactions_of(cell).into_iter().all(|at| {
             self.transactions
                 .get(at)
@@ -231,7 +237,7 @@ impl Workload {
             .iter()
             .filter_map(|at| self.transactions.get(*at))
             .map(|transaction| match self.mode {
-                Mode::Each => transaction.name.clone(),
+                Mode::Each | Mode::Once => transaction.name.clone(),
                 Mode::Mix => format!("{} × {}", transaction.weight, transaction.name),
             })
             .collect();
@@ -271,9 +277,11 @@ fn whole(mut file: Section<'_, '_>, text: &str, options: &Options) -> Option<Wor
         match node.text("'run'")?.text {
             "each" => Some(Mode::Each),
             "mix" => Some(Mode::Mix),
+            "once" => Some(Mode::Once),
             other => {
                 node.complain(format!(
-                    "unknown 'run' \"{other}\": it is \"each\" (every transaction by itself) or \"mix\" (by their weights)"
+                    "unknown 'run' \"{other}\": it is \"each\" (every transaction by itself), \"mix\" (by their weights) \
+                     or \"once\" (every transaction by itself and once a run)"
                 ));
                 None
             }
@@ -290,7 +298,18 @@ fn whole(mut file: Section<'_, '_>, text: &str, options: &Options) -> Option<Wor
     let mut transactions: Vec<Transaction> = Vec::new();
     for section in file.sections("transaction", "a transaction") {
         let offset = section.offset();
-        if let Some(read) = Transaction::read(section, &mut scope, &mut statements) {
+        if let Some(read) = Transaction::read(section, &tables, &mut scope, &mut statements) {
+            if mode.is_some_and(|mode| mode != Mode::Once)
+                && !(read.fresh.is_empty() && read.checks.is_empty())
+            {
+                file.complain_at(
+                    offset,
+                    "'fresh' and 'check' are for workloads whose 'run' is \"once\"",
+                );
+            }
+            if mode == Some(Mode::Once) && read.think.is_some() {
+                file.complain_at(offset, "a transaction that is done once has no 'think_ms'");
+            }
             if transactions.iter().any(|other| other.name == read.name) {
                 file.complain_at(
                     offset,

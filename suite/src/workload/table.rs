@@ -11,6 +11,9 @@ use crate::target::Datum;
 /// The streams of tables' random numbers begin here; those of parameters lie below.
 const FIRST_STREAM: u64 = 1 << 63;
 
+/// The most columns of one definition: no server has more in a table.
+const MOST_COPIES: u32 = 4_096;
+
 /// A table.
 #[derive(Debug, Clone)]
 pub struct Table {
@@ -328,6 +331,7 @@ fn columns(
         let text = name.and_then(|name| name.text("'name'"));
         let sql_type = column.needed_text("type");
         let generator = distribution::generator(&mut column, scope);
+        let copies = column.take("copies").map(|node| copies(&node));
         if generator.is_some() {
             column.end();
         }
@@ -336,21 +340,45 @@ fn columns(
         else {
             continue;
         };
-        if columns.iter().any(|other| other.name == text.text) {
-            name.complain(format!("there is a column '{}' already", text.text));
-            continue;
-        }
-        columns.push(Column {
-            name: text.text.to_owned(),
-            sql_type: sql_type.text.to_owned(),
-            is_loaded: generator.is_some(),
-        });
-        if let Some(generator) = generator {
-            let slot = scope.declare(&text, &name);
-            values.push((slot, generator));
+        let names = match copies {
+            None => vec![text.text.to_owned()],
+            Some(None) => continue,
+            Some(Some(count)) => (1..=count)
+                .map(|copy| format!("{}{copy}", text.text))
+                .collect(),
+        };
+        for own in &names {
+            if columns.iter().any(|other| other.name == *own) {
+                name.complain(format!("there is a column '{own}' already"));
+                break;
+            }
+            columns.push(Column {
+                name: own.clone(),
+                sql_type: sql_type.text.to_owned(),
+                is_loaded: generator.is_some(),
+            });
+            if let Some(generator) = &generator {
+                let slot = if copies.is_none() {
+                    scope.declare(&text, &name)
+                } else {
+                    scope.fresh(own)
+                };
+                values.push((slot, generator.clone()));
+            }
         }
     }
     (columns, values)
+}
+
+/// How many columns there are of one definition.
+fn copies(node: &Node<'_, '_>) -> Option<u32> {
+    let count = node.integer("'copies'")?;
+    let count = u32::try_from(count).ok();
+    let count = count.filter(|count| (1..=MOST_COPIES).contains(count));
+    if count.is_none() {
+        node.complain(format!("'copies' is a number from 1 to {MOST_COPIES}"));
+    }
+    count
 }
 
 /// Names of columns, of which an index may take a prefix: a string, or an array of them.

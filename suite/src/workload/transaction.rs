@@ -6,7 +6,11 @@ use super::document::{Node, Section, Text};
 use super::expression::{Expression, Slot};
 use super::generator::{Draw, Generator};
 use super::scope::{is_name, Scope};
+use super::table::Table;
 use crate::target::Statement;
+
+/// The most rows that one statement gives to the server.
+const MOST_ROWS: i64 = 10_000;
 
 /// The deepest that blocks of steps stand in each other.
 const DEEPEST: usize = 16;
@@ -28,6 +32,10 @@ pub struct Transaction {
     pub draws: Vec<Draw>,
     /// What is done.
     pub steps: Vec<Step>,
+    /// Tables, by their numbers, that are loaded anew before each time that it is run by itself.
+    pub fresh: Vec<usize>,
+    /// What is asked after it, outside of the measured time, and must have right answers.
+    pub checks: Vec<Step>,
     /// How many variables it has.
     pub variables: usize,
     /// How many sequential distributions it has.
@@ -58,8 +66,25 @@ pub struct Ask {
     pub pick: Pick,
     /// How many rows the answer must have: the least and the most.
     pub rows: Option<(Expression, Expression)>,
+    /// What the first column of the answer's first row must be.
+    pub answer: Option<Expression>,
+    /// The rows that it gives to the server, if it is an `INSERT` of several.
+    pub batch: Option<Batch>,
     /// Whether an answer without rows ends the transaction, which is rolled back.
     pub ends_if_empty: bool,
+}
+
+/// Rows that one statement gives to the server.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// How many.
+    pub size: i64,
+    /// The number of the row among them, from 1.
+    pub counter: Option<Slot>,
+    /// Variables drawn for each row.
+    pub draws: Vec<Draw>,
+    /// The parameters of each row.
+    pub parameters: Vec<Expression>,
 }
 
 /// Which row of an answer is meant.
@@ -90,6 +115,7 @@ impl Transaction {
     /// Reads `[[transaction]]`, and adds its statements to those of the file.
     pub fn read(
         mut section: Section<'_, '_>,
+        tables: &[Table],
         scope: &mut Scope,
         statements: &mut Vec<Statement>,
     ) -> Option<Self> {
@@ -127,6 +153,7 @@ impl Transaction {
         let needs_transactions = section
             .take("needs_transactions")
             .map_or(Some(false), |node| node.boolean("'needs_transactions'"));
+        let fresh = section.take("fresh").map(|node| fresh(&node, tables));
         let draws = distribution::draws(&mut section, scope);
         let first = statements.len();
         let mut reader = Reader {
@@ -144,9 +171,11 @@ impl Transaction {
             let node = section.need("steps");
             node.and_then(|node| reader.whole(&node))
         };
+        let asked = reader.statements.len();
+        let checks = section.take("check").map(|node| reader.steps(&node));
         section.end();
-        if statements.len() == first + 1 {
-            if let (Some(statement), Some(name)) = (statements.last_mut(), name) {
+        if asked == first + 1 {
+            if let (Some(statement), Some(name)) = (statements.get_mut(first), name) {
                 statement.name = name.text.to_owned();
             }
         }
@@ -164,6 +193,14 @@ impl Transaction {
             },
             draws,
             steps: steps?,
+            fresh: match fresh {
+                None => Vec::new(),
+                Some(fresh) => fresh?,
+            },
+            checks: match checks {
+                None => Vec::new(),
+                Some(checks) => checks?,
+            },
             variables: scope.slots,
             sequences: scope.sequences,
         })
@@ -177,6 +214,24 @@ impl Transaction {
             _ => None,
         }
     }
+}
+
+/// The numbers of the tables named in `fresh`.
+fn fresh(node: &Node<'_, '_>, tables: &[Table]) -> Option<Vec<usize>> {
+    let mut found = Vec::new();
+    for name in node.array("'fresh'")? {
+        let text = name.text("a table's name")?.text;
+        let Some(at) = tables.iter().position(|table| table.name == text) else {
+            let known: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+            name.complain(format!(
+                "there is no table '{text}': there are {}",
+                known.join(", ")
+            ));
+            return None;
+        };
+        found.push(at);
+    }
+    Some(found)
 }
 
 /// Whether a transaction that begins ends, too.
@@ -252,6 +307,8 @@ impl Reader<'_> {
                 into: Vec::new(),
                 pick: Pick::First,
                 rows: None,
+                answer: None,
+                batch: None,
                 ends_if_empty: false,
             })));
         }
@@ -259,6 +316,9 @@ impl Reader<'_> {
         let step = if section.take("steps").is_some() {
             self.block(&mut section)
                 .map(|block| Step::Block(Box::new(block)))
+        } else if let Some(values) = section.take("values") {
+            self.batch(&mut section, &values)
+                .map(|ask| Step::Ask(Box::new(ask)))
         } else {
             let draws = distribution::draws(&mut section, self.scope);
             self.ask(&mut section)
@@ -273,10 +333,7 @@ impl Reader<'_> {
             None => Some(Expression::number(1)),
             Some(node) => self.scope.expression(&node, "'repeat'"),
         };
-        let counter = section.take("count").and_then(|node| {
-            let name = node.text("'count'")?;
-            Some(self.scope.declare(&name, &node))
-        });
+        let counter = self.counter(section);
         let when = section
             .take("when")
             .map(|node| self.scope.expression(&node, "'when'"));
@@ -294,6 +351,63 @@ impl Reader<'_> {
         })
     }
 
+    /// The keys of an `INSERT` of several rows: its `values` are written as often as `repeat` says, each
+    /// time with draws of their own.
+    fn batch(&mut self, section: &mut Section<'_, '_>, values: &Node<'_, '_>) -> Option<Ask> {
+        let size = section.need("repeat").and_then(|node| {
+            let size = self.scope.expression(&node, "'repeat'")?.integer(&[]);
+            let size = size.filter(|size| (1..=MOST_ROWS).contains(size));
+            if size.is_none() {
+                node.complain(format!(
+                    "'repeat' beside 'values' is a number, or an expression of parameters, from 1 to {MOST_ROWS}"
+                ));
+            }
+            size
+        });
+        let head = section.need("sql").and_then(|node| {
+            let text = node.text("'sql'")?;
+            self.cut(&text, &node)
+        });
+        let counter = self.counter(section);
+        let draws = distribution::draws(section, self.scope);
+        let row = values
+            .text("'values'")
+            .and_then(|text| self.cut(&text, values));
+        let ((mut pieces, parameters), (row, of_row)) = (head?, row?);
+        let (first, rest) = row.split_first()?;
+        for number in 1..=size? {
+            let before = if number == 1 { " " } else { ", " };
+            if let Some(last) = pieces.last_mut() {
+                last.push_str(before);
+                last.push_str(first);
+            }
+            pieces.extend_from_slice(rest);
+        }
+        Some(Ask {
+            statement: self.add(pieces),
+            draws: Vec::new(),
+            parameters,
+            into: Vec::new(),
+            pick: Pick::First,
+            rows: None,
+            answer: None,
+            batch: Some(Batch {
+                size: size?,
+                counter,
+                draws,
+                parameters: of_row,
+            }),
+            ends_if_empty: false,
+        })
+    }
+
+    /// The variable that counts rounds, if there is to be one.
+    fn counter(&mut self, section: &mut Section<'_, '_>) -> Option<Slot> {
+        let node = section.take("count")?;
+        let name = node.text("'count'")?;
+        Some(self.scope.declare(&name, &node))
+    }
+
     /// The keys of a statement, without `draw`.
     fn ask(&mut self, section: &mut Section<'_, '_>) -> Option<Ask> {
         let sql = section.need("sql");
@@ -302,6 +416,9 @@ impl Reader<'_> {
             self.statement(&text, &node)
         });
         let rows = section.take("rows").map(|node| self.rows(&node));
+        let answer = section
+            .take("answer")
+            .map(|node| self.scope.expression(&node, "'answer'"));
         let into = section.take("into").map(|node| self.into(&node));
         let pick = section.take("pick").map_or(Some(Pick::First), |node| {
             match node.text("'pick'")?.text {
@@ -340,6 +457,11 @@ impl Reader<'_> {
                 None => None,
                 Some(rows) => Some(rows?),
             },
+            answer: match answer {
+                None => None,
+                Some(answer) => Some(answer?),
+            },
+            batch: None,
             ends_if_empty: if_empty?,
         })
     }
@@ -370,12 +492,32 @@ impl Reader<'_> {
         Some(slots)
     }
 
-    /// Cuts a statement at its parameters, which are written as `:name`. What stands in quotes is left.
+    /// A statement, and its parameters.
     fn statement(
         &mut self,
         sql: &Text<'_>,
         node: &Node<'_, '_>,
     ) -> Option<(usize, Vec<Expression>)> {
+        let (pieces, parameters) = self.cut(sql, node)?;
+        Some((self.add(pieces), parameters))
+    }
+
+    /// Adds a statement to those of the file.
+    fn add(&mut self, pieces: Vec<String>) -> usize {
+        let statement = self.statements.len();
+        self.statements.push(Statement {
+            name: format!("{}.{}", self.name, statement - self.before + 1),
+            pieces,
+        });
+        statement
+    }
+
+    /// Cuts SQL at its parameters, which are written as `:name`. What stands in quotes is left.
+    fn cut(
+        &mut self,
+        sql: &Text<'_>,
+        node: &Node<'_, '_>,
+    ) -> Option<(Vec<String>, Vec<Expression>)> {
         let mut pieces = vec![String::new()];
         let mut parameters = Some(Vec::new());
         let mut quote: Option<char> = None;
@@ -428,11 +570,6 @@ impl Reader<'_> {
             node.complain("this statement is empty");
             return None;
         }
-        let statement = self.statements.len();
-        self.statements.push(Statement {
-            name: format!("{}.{}", self.name, statement - self.before + 1),
-            pieces,
-        });
-        Some((statement, parameters?))
+        Some((pieces, parameters?))
     }
 }

@@ -9,6 +9,8 @@ use std::collections::HashSet;
 struct FakeHost {
     sessions: Vec<Box<dyn Session>>,
     recovered: usize,
+    /// The tables that were loaded anew.
+    fresh: Vec<usize>,
 }
 
 impl FakeHost {
@@ -19,6 +21,7 @@ impl FakeHost {
         Self {
             sessions,
             recovered: 0,
+            fresh: Vec::new(),
         }
     }
 }
@@ -34,6 +37,11 @@ impl Host for FakeHost {
 
     fn cpu_seconds(&self) -> Option<f64> {
         None
+    }
+
+    fn load_again(&mut self, _: &Workload, _: Engine, tables: &[usize]) -> Result<()> {
+        self.fresh.extend_from_slice(tables);
+        Ok(())
     }
 
     fn recover(&mut self) -> Result<Option<String>> {
@@ -172,17 +180,6 @@ fn a_failing_target_is_brought_back_and_its_cells_are_void() {
 
 #[test]
 fn figures_are_told_shortly() {
-    for (figure, told) in [
-        (7.94, "7.9"),
-        (15.6, "16"),
-        (999.0, "999"),
-        (1_234.0, "1.2k"),
-        (9_960.0, "10k"),
-        (81_234.0, "81k"),
-        (1_234_567.0, "1.23M"),
-    ] {
-        assert_eq!(short(figure), told);
-    }
     let group = Group {
         workload: "normal".to_owned(),
         protocol: Protocol::Text,
@@ -202,4 +199,47 @@ fn figures_are_told_shortly() {
         line.contains("InnoDB 10, Aria void, Peregrine 25 (×2.50)"),
         "{line}"
     );
+}
+
+#[test]
+fn what_is_done_once_is_timed_by_itself_on_fresh_tables() {
+    let text = "name = 'o'\nabout = 'o'\nrun = 'once'\n\
+        [[table]]\nname = 't'\nrows = 1\ncolumns = [{ name = 'id', type = 'int', value = 1 }]\n\
+        [[transaction]]\nname = 'right'\nfresh = ['t']\nsteps = [{ repeat = 50, steps = ['DELETE FROM t'] }]\n\
+        [[transaction]]\nname = 'wrong'\nsql = 'DELETE FROM t'\n\
+        check = [{ sql = 'SELECT count(*) FROM t', answer = 0 }]\n";
+    let workload = Workload::read(text, "o.toml", &crate::workload::Options::default());
+    let workload = workload.expect("right");
+    let settings = sample::settings();
+    let mut host = FakeHost::new(&Generator::new(1, 10), Behaviour::Right);
+    let cells = ["right".to_owned(), "wrong".to_owned()];
+    let work = remaining(&settings, &workload, &cells, &HashSet::new());
+    let mut lines = Vec::new();
+    Measuring {
+        settings: &settings,
+        workload: &workload,
+        answers: None,
+        stop: &AtomicBool::new(false),
+        write: &mut |line| {
+            lines.push(line.clone());
+            Ok(())
+        },
+        progress: &mut Progress::new(),
+    }
+    .all(&work, &mut host)
+    .expect("to the end");
+    assert_eq!(lines.len(), 2 * 2 * 3, "one number of threads");
+    assert_eq!(host.fresh, [0; 2 * 3], "before each run");
+    for line in &lines {
+        let Line::Run(run) = line else {
+            panic!("a run")
+        };
+        assert_eq!((run.threads, run.queries, run.unit.as_str()), (1, 1, "s"));
+        // The fake answers nothing to what it does not know, so the check finds NULL.
+        assert_eq!(run.is_valid(), run.query == "right", "{:?}", run.problem);
+        assert_eq!(run.statements, if run.query == "right" { 50 } else { 1 });
+        if run.query == "right" {
+            assert!((run.rate * run.seconds - 1.0).abs() < 0.5);
+        }
+    }
 }

@@ -271,3 +271,141 @@ fn time_to_think_is_drawn() {
     assert!((0..100).all(|_| (2..=4).contains(&client.think_ms(0))));
     assert_eq!(client.think_ms(1), 0);
 }
+
+#[test]
+fn several_rows_of_one_statement_have_draws_of_their_own() {
+    let (asked, result) = run(
+        "[[transaction]]\nname = 'a'\ndraw = { n = 7 }\nsteps = [{ repeat = 2, count = 's', steps = [\n\
+         { sql = 'INSERT INTO t (id, of) VALUES', values = \"(:id, 'r:s', :n)\", repeat = 3, count = 'r',\n\
+         draw = { id = '10 * s + r' } }] }]",
+        Vec::new(),
+    );
+    assert_eq!(result.expect("done").statements, 2);
+    assert_eq!(
+        asked,
+        [
+            "INSERT INTO t (id, of) VALUES (11, 'r:s', 7), (12, 'r:s', 7), (13, 'r:s', 7)",
+            "INSERT INTO t (id, of) VALUES (21, 'r:s', 7), (22, 'r:s', 7), (23, 'r:s', 7)",
+        ]
+    );
+}
+
+#[test]
+fn an_answer_that_is_not_the_expected_one_is_wrong() {
+    let file = "[[transaction]]\nname = 'a'\nsql = 'SELECT count(*) FROM t'\nanswer = '3 * 3'";
+    for (rows, wrong) in [
+        (vec![vec![9]], None),
+        (vec![vec![8]], Some("8, 9 expected")),
+        (vec![vec![-1]], Some("NULL, 9 expected")),
+        (Vec::new(), Some("NULL, 9 expected")),
+    ] {
+        let (_, result) = run(file, vec![Scene::Rows(rows)]);
+        let found = result.expect("done").wrong;
+        match wrong {
+            None => assert_eq!(found, None),
+            Some(told) => assert!(found.is_some_and(|found| found.ends_with(told)), "{told}"),
+        }
+    }
+}
+
+#[test]
+fn checks_are_asked_by_themselves() {
+    let file = "name = 't'\nabout = 't'\nrun = 'once'\n[[table]]\nname = 't'\nrows = 9\n\
+                columns = [{ name = 'id', type = 'int', value = 'row' }]\n\
+                [[transaction]]\nname = 'a'\nfresh = ['t']\nsteps = ['DELETE FROM t']\n\
+                check = [{ sql = 'SELECT count(*) FROM t', answer = 0 }]";
+    let workload = Workload::read(file, "t.toml", &Options::default()).expect("right");
+    assert_eq!(workload.transactions[0].fresh, [0]);
+    let counters = Counters::default();
+    let mut client = Client::new(&workload, &counters, None, (1, 2), (0, 1));
+    let mut session = Scripted::default();
+    session
+        .prepare(Engine::InnoDb, Protocol::Text, &workload.statements)
+        .expect("ready");
+    client.run(0, &mut session).expect("done");
+    session.answers.push_back(Scene::Rows(vec![vec![5]]));
+    let done = client.check(0, &mut session).expect("asked");
+    assert_eq!(session.asked, ["DELETE FROM t", "SELECT count(*) FROM t"]);
+    let wrong = done.wrong.expect("wrong");
+    assert!(wrong.contains("5, 0 expected"), "{wrong}");
+}
+
+/// A session that only counts: statements, and rows given to the server.
+#[derive(Default)]
+struct Counting {
+    statements: Arc<[Statement]>,
+    asked: usize,
+    rows: usize,
+}
+
+impl Session for Counting {
+    fn prepare(&mut self, _: Engine, _: Protocol, statements: &Arc<[Statement]>) -> Result<()> {
+        self.statements = Arc::clone(statements);
+        Ok(())
+    }
+
+    fn execute(
+        &mut self,
+        statement: usize,
+        parameters: &[Datum],
+        _: &mut dyn RowSink,
+    ) -> Result<()> {
+        let mut text = String::new();
+        self.statements[statement].write(parameters, &mut text);
+        assert!(!text.contains("NULL"), "{text}");
+        if text.starts_with("INSERT") {
+            self.rows += 1 + text.matches("), (").count();
+        } else {
+            self.asked += 1;
+        }
+        Ok(())
+    }
+
+    fn roll_back(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn keep_on(&mut self, _: &[usize]) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn operations_are_repeated_as_often_as_published() {
+    let shipped = crate::workload::builtin::ALL
+        .iter()
+        .find(|shipped| shipped.name == "operations");
+    let text = shipped.expect("shipped").text;
+    let workload = Workload::read(text, "operations", &Options::default()).expect("right");
+    let counters = Counters::default();
+    // Statements asked, of which those that are not counted by the published names are given apart.
+    let published = [
+        ("alter_table_add", 99 * 3 + 1),
+        ("count", 100),
+        ("count_distinct", 1_000),
+        ("count_distinct_2", 1_000),
+        ("count_group_on_key_parts", 1_000),
+        ("count_on_key", 50_100),
+        ("delete_all_many_keys", 128 + 1),
+        ("insert", 4 * 2),
+        ("outer_join", 10),
+        ("select_key2_return_prim", 200_000),
+        ("select_many_fields", 2_000),
+        ("update_big", 10),
+        ("update_of_key_big", 501 + 1),
+        ("update_of_primary_key_many_keys", 256 + 2),
+        ("update_with_key_prefix", 100_000),
+    ];
+    assert_eq!(workload.cells(), published.map(|(name, _)| name));
+    for (at, (name, asked)) in published.into_iter().enumerate() {
+        let mut session = Counting::default();
+        session
+            .prepare(Engine::InnoDb, Protocol::Text, &workload.statements)
+            .expect("ready");
+        let mut client = Client::new(&workload, &counters, None, (1, 0), (0, 1));
+        client.run(at, &mut session).expect("done");
+        assert_eq!(session.asked, asked, "{name}");
+        let rows = if name == "insert" { 350_768 } else { 0 };
+        assert_eq!(session.rows, rows, "{name}");
+    }
+}

@@ -320,6 +320,60 @@ fn what_is_wrong_with_beside_is_told() {
 }
 
 #[test]
+fn what_is_wrong_with_what_is_done_once_is_told() {
+    let once = SHOP.replace("run = \"mix\"", "run = \"once\"");
+    let with =
+        |keys: &str| once.replace("name = \"look\"\n", &format!("name = \"look\"\n{keys}\n"));
+    check(&with("fresh = [\"things\"]"), "test.toml").expect("right");
+    for (keys, told) in [
+        ("fresh = [\"thing\"]", "no table 'thing': there are things"),
+        ("fresh = \"things\"", "must be an array"),
+        (
+            "check = [{ sql = \"SELECT 1\", answer = \"one\" }]",
+            "unknown name 'one'",
+        ),
+        ("think_ms = 5", "has no 'think_ms'"),
+    ] {
+        let found = problems(&with(keys));
+        assert!(
+            found.iter().any(|(_, _, text)| text.contains(told)),
+            "{keys}: {found:#?}"
+        );
+    }
+    let mixed = SHOP.replace(
+        "name = \"look\"\n",
+        "name = \"look\"\nfresh = [\"things\"]\n",
+    );
+    assert!(problems(&mixed)[0].2.contains("whose 'run' is \"once\""));
+}
+
+#[test]
+fn what_is_wrong_with_several_rows_is_told() {
+    let with = |step: &str| SHOP.replace("  \"COMMIT\",", &format!("  {step},\n  \"COMMIT\","));
+    let values = "sql = \"INSERT INTO things (id) VALUES\", values = \"(:n)\"";
+    let right = with(&format!("{{ {values}, repeat = 3, count = \"n\" }}"));
+    check(&right, "test.toml").expect("right");
+    for (step, told) in [
+        (format!("{{ {values}, count = \"n\" }}"), "no 'repeat'"),
+        (
+            format!("{{ {values}, repeat = 0, count = \"n\" }}"),
+            "from 1 to 10000",
+        ),
+        (format!("{{ {values}, repeat = 3 }}"), "unknown name 'n'"),
+        (
+            format!("{{ {values}, repeat = 3, count = \"n\", rows = 1 }}"),
+            "unknown key 'rows'",
+        ),
+    ] {
+        let found = problems(&with(&step));
+        assert!(
+            found.iter().any(|(_, _, text)| text.contains(told)),
+            "{step}: {found:#?}"
+        );
+    }
+}
+
+#[test]
 fn damaged_files_are_refused_without_panic() {
     let mut dice = crate::dice::Dice::new(1, 1);
     for _ in 0..400 {

@@ -104,3 +104,22 @@ fn a_table_s_file_has_a_line_a_row() {
         assert_eq!(fields, row);
     }
 }
+
+#[test]
+fn columns_of_one_definition_are_numbered() {
+    let tables = tables(
+        "[[table]]\nname = 'wide'\nrows = 2\ncolumns = [\n\
+         { name = 'id', type = 'int', value = 'row' },\n\
+         { name = 'i', copies = 3, type = 'int not null', value = 'id * 10' },\n\
+         { name = 'last', type = 'int', value = 'i3 + 1' },\n]",
+    );
+    assert_eq!(
+        tables[0].create("InnoDB"),
+        "CREATE TABLE wide (id int, i1 int not null, i2 int not null, i3 int not null, last int) ENGINE=InnoDB"
+    );
+    let numbers = |row: &[i64]| -> Vec<Datum> { row.iter().map(|n| Datum::Integer(*n)).collect() };
+    assert_eq!(
+        rows(&tables[0], 1),
+        [numbers(&[1, 10, 10, 10, 11]), numbers(&[2, 20, 20, 20, 21])]
+    );
+}
