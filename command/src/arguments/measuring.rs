@@ -14,7 +14,7 @@ pub struct RunArguments {
     /// times) [default: quick].
     #[arg(long)]
     pub profile: Option<String>,
-    /// Workloads: normal, join, oltp, orders, dvdstore, operations, all of them (all), or files of your own whose names end in .toml.
+    /// Workloads: normal, join, oltp, orders, dvdstore, operations, load, all of them (all), or files of your own whose names end in .toml.
     #[arg(
         long,
         value_delimiter = ',',

@@ -58,6 +58,7 @@ fn summary(file: &Path, workload: &Workload) -> String {
             Mode::Each => "each by itself:",
             Mode::Mix => "mixed:",
             Mode::Once => "each by itself, once a run:",
+            Mode::Load => "loaded in every way",
         },
         measured.join(", "),
         if beside.is_empty() {

@@ -235,7 +235,7 @@ fn planned(arguments: &RunArguments, profile: &str) -> Result<Vec<Planned>> {
         if !queries.is_empty() {
             cells.retain(|cell| queries.iter().any(|name| name.eq_ignore_ascii_case(cell)));
         }
-        if !cells.is_empty() {
+        if !cells.is_empty() || (workload.mode == Mode::Load && queries.is_empty()) {
             planned.push(Planned {
                 name: workload.name,
                 source,

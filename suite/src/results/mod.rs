@@ -8,6 +8,7 @@ pub mod bars;
 pub mod comparison;
 pub mod figure;
 pub mod file;
+pub mod loads;
 pub mod record;
 #[cfg(test)]
 pub(crate) mod sample;

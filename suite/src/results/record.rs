@@ -131,12 +131,22 @@ pub struct Load {
     pub workload: String,
     /// The engine.
     pub engine: Engine,
+    /// Which run, from 1: where loading is what is measured there are several.
+    #[serde(default = "first")]
+    pub run: u32,
     /// Rows loaded.
     pub rows: u64,
     /// Seconds for `LOAD DATA`, `FLUSH TABLES` and making the files durable.
     pub seconds: f64,
     /// Seconds of that in `LOAD DATA` alone.
     pub load_data_s: f64,
+    /// Seconds for the same by `INSERT` of many rows at a time, where that is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub insert_s: Option<f64>,
+    /// Seconds for building all secondary indexes of loaded tables by `ALTER TABLE`, until they are
+    /// durable, where that is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index_s: Option<f64>,
     /// Seconds that the server went on working in the background, charged to nobody.
     pub settle_s: f64,
     /// Seconds for `ANALYZE TABLE`.
@@ -147,12 +157,23 @@ pub struct Load {
     pub data_bytes: u64,
     /// `index_length` as the engine tells it.
     pub index_bytes: u64,
+    /// `data_free` as the engine tells it: room in its files that nothing takes.
+    #[serde(default)]
+    pub free_bytes: u64,
+    /// Bytes of the engine's log on disk; how large it may become is a setting.
+    #[serde(default)]
+    pub log_bytes: u64,
     /// What a commit of this engine promises.
     pub durability: String,
     /// The engine's cache, in bytes.
     pub cache_bytes: u64,
     /// The server's peak resident memory up to here, in bytes.
     pub server_peak_rss_bytes: Option<u64>,
+}
+
+/// The run of what is done only once.
+fn first() -> u32 {
+    1
 }
 
 /// A query's plan on an engine.

@@ -33,6 +33,42 @@ pub fn data_files(data_dir: &Path, engine: Engine) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// The files of an engine's log; none when it has no log.
+///
+/// # Errors
+/// When a directory can't be read.
+pub fn log_files(data_dir: &Path, engine: Engine) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let (dirs, is_log): (&[&str], fn(&Path) -> bool) = match engine {
+        Engine::InnoDb => (&[""], |file| begins(file, "ib_logfile")),
+        Engine::Aria => (&[""], |file| begins(file, "aria_log")),
+        Engine::MyIsam => (&[], |_| false),
+        Engine::MyRocks => (&["#rocksdb"], |file| {
+            file.extension().is_some_and(|extension| extension == "log")
+        }),
+        Engine::Peregrine => (&["peregrine/log", "#peregrine/log"], |_| true),
+    };
+    for dir in dirs {
+        list(&data_dir.join(dir), &mut files)?;
+    }
+    files.retain(|file| is_log(file));
+    Ok(files)
+}
+
+fn begins(file: &Path, name: &str) -> bool {
+    file.file_name()
+        .is_some_and(|own| own.to_string_lossy().starts_with(name))
+}
+
+/// The files of a directory, without those of directories in it.
+fn list(dir: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let mut below = Vec::new();
+    walk(dir, &mut below)?;
+    below.retain(|file| file.parent() == Some(dir));
+    files.extend(below);
+    Ok(())
+}
+
 /// Every file in a directory and those below it.
 ///
 /// # Errors
@@ -115,6 +151,13 @@ mod tests {
             (Engine::Peregrine, 30_000),
             (Engine::InnoDb, 0),
         ] {
+            let logs = log_files(dir.path(), engine).expect("files");
+            let lengths: u64 = logs
+                .iter()
+                .map(|f| f.metadata().expect("there").len())
+                .sum();
+            let has_log = u64::from(engine != Engine::MyIsam);
+            assert_eq!(lengths, 900_000 * has_log, "{engine:?}");
             let files = data_files(dir.path(), engine).expect("files");
             let length: u64 = files
                 .iter()

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 
 use super::disk;
+use super::insert::insert;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::results::record::Load;
 use crate::server::process::Process;
@@ -56,28 +57,112 @@ impl Loading<'_> {
     /// # Errors
     /// When a statement fails, or rows are missing afterwards.
     pub fn load(&self, connection: &mut mysql::Conn, engine: Engine) -> Result<Load> {
-        let schema = engine.schema();
-        run(connection, &format!("DROP DATABASE IF EXISTS {schema}"))?;
-        run(connection, &format!("CREATE DATABASE {schema}"))?;
-        run(connection, &format!("USE {schema}"))?;
+        let schema = new_schema(connection, engine)?;
         let all: Vec<(&Table, &TableFile)> = self.workload.tables.iter().zip(self.files).collect();
         let times = self.tables(connection, engine, &all)?;
-        let (data_bytes, index_bytes) = told_sizes(connection, &schema)?;
+        let (data_bytes, index_bytes, free_bytes) = told_sizes(connection, &schema)?;
         Ok(Load {
             workload: self.workload.name.clone(),
             engine,
+            run: 1,
             rows: self.files.iter().map(|file| file.rows).sum(),
             seconds: times.durable,
             load_data_s: times.load_data,
+            insert_s: None,
+            index_s: None,
             settle_s: times.settle,
             analyze_s: times.analyze,
             disk_bytes: disk::allocated_bytes(&disk::data_files(&self.data_dir, engine)?),
             data_bytes,
             index_bytes,
+            free_bytes,
+            log_bytes: disk::allocated_bytes(&disk::log_files(&self.data_dir, engine)?),
             durability: engine.durability().to_owned(),
             cache_bytes: self.cache_bytes,
             server_peak_rss_bytes: self.process.peak_resident_bytes(),
         })
+    }
+
+    /// Loads the engine's tables in every way, each time into new tables, and leaves them loaded: by `LOAD
+    /// DATA`, by `INSERT`, and by `LOAD DATA` without indexes, which `ALTER TABLE` adds. Every way ends
+    /// when all is durable.
+    ///
+    /// # Errors
+    /// As [`Loading::load`].
+    pub fn in_every_way(
+        &self,
+        connection: &mut mysql::Conn,
+        engine: Engine,
+        run: u32,
+    ) -> Result<Load> {
+        let load = self.load(connection, engine)?;
+        Ok(Load {
+            run,
+            insert_s: Some(self.by_insert(connection, engine)?),
+            index_s: self.by_index(connection, engine)?,
+            ..load
+        })
+    }
+
+    /// Seconds for filling the tables by `INSERT`.
+    fn by_insert(&self, connection: &mut mysql::Conn, engine: Engine) -> Result<f64> {
+        new_schema(connection, engine)?;
+        let mut time = Duration::ZERO;
+        for (table, file) in self.workload.tables.iter().zip(self.files) {
+            run(connection, &table.create(engine.sql_name()))?;
+            time += insert(connection, table, file)?;
+        }
+        let begun = Instant::now();
+        self.make_durable(connection, engine)?;
+        let seconds = (time + begun.elapsed()).as_secs_f64();
+        self.rest(connection, engine)?;
+        Ok(seconds)
+    }
+
+    /// Seconds for adding the indexes to tables that have been loaded without; `None` when there are none.
+    fn by_index(&self, connection: &mut mysql::Conn, engine: Engine) -> Result<Option<f64>> {
+        let tables = &self.workload.tables;
+        let additions: Vec<String> = tables.iter().filter_map(Table::add_indexes).collect();
+        if additions.is_empty() {
+            return Ok(None);
+        }
+        new_schema(connection, engine)?;
+        for (table, file) in tables.iter().zip(self.files) {
+            run(connection, &table.create_without_indexes(engine.sql_name()))?;
+            run(connection, &self.load_data(table, file))?;
+        }
+        self.make_durable(connection, engine)?;
+        self.rest(connection, engine)?;
+        let begun = Instant::now();
+        for addition in &additions {
+            run(connection, addition)?;
+        }
+        self.make_durable(connection, engine)?;
+        let seconds = begun.elapsed().as_secs_f64();
+        self.rest(connection, engine)?;
+        Ok(Some(seconds))
+    }
+
+    /// Flushes the tables of the current schema and syncs their files.
+    fn make_durable(&self, connection: &mut mysql::Conn, engine: Engine) -> Result<()> {
+        let names: Vec<&str> = self
+            .workload
+            .tables
+            .iter()
+            .map(|t| t.name.as_str())
+            .collect();
+        run(connection, &format!("FLUSH TABLES {}", names.join(", ")))?;
+        disk::sync(&disk::data_files(&self.data_dir, engine)?)
+    }
+
+    /// Makes sure that every row is there, and waits until nothing is left to be done in the background.
+    fn rest(&self, connection: &mut mysql::Conn, engine: Engine) -> Result<()> {
+        for (table, file) in self.workload.tables.iter().zip(self.files) {
+            count(connection, &table.name, file.rows)?;
+        }
+        bring_to_rest(connection, engine)?;
+        self.settle();
+        Ok(())
     }
 
     /// Creates tables of the engine, by their numbers, anew and loads them.
@@ -183,6 +268,15 @@ impl Loading<'_> {
     }
 }
 
+/// Makes an engine's schema anew and the current one; returns its name.
+fn new_schema(connection: &mut mysql::Conn, engine: Engine) -> Result<String> {
+    let schema = engine.schema();
+    run(connection, &format!("DROP DATABASE IF EXISTS {schema}"))?;
+    run(connection, &format!("CREATE DATABASE {schema}"))?;
+    run(connection, &format!("USE {schema}"))?;
+    Ok(schema)
+}
+
 fn count(connection: &mut mysql::Conn, table: &str, rows: u64) -> Result<()> {
     let statement = format!("SELECT count(*) FROM {table}");
     let count: Option<u64> = connection.query_first(&statement).running(&statement)?;
@@ -209,13 +303,15 @@ fn bring_to_rest(connection: &mut mysql::Conn, engine: Engine) -> Result<()> {
     }
 }
 
-fn told_sizes(connection: &mut mysql::Conn, schema: &str) -> Result<(u64, u64)> {
+/// Data, indexes and free room, as the engine tells them.
+fn told_sizes(connection: &mut mysql::Conn, schema: &str) -> Result<(u64, u64, u64)> {
     let statement = format!(
         "SELECT CAST(coalesce(sum(data_length), 0) AS UNSIGNED), \
-         CAST(coalesce(sum(index_length), 0) AS UNSIGNED) \
+         CAST(coalesce(sum(index_length), 0) AS UNSIGNED), \
+         CAST(coalesce(sum(data_free), 0) AS UNSIGNED) \
          FROM information_schema.tables WHERE table_schema = '{schema}'"
     );
-    let sizes: Option<(u64, u64)> = connection.query_first(&statement).running(&statement)?;
+    let sizes: Option<(u64, u64, u64)> = connection.query_first(&statement).running(&statement)?;
     Ok(sizes.unwrap_or_default())
 }
 

@@ -4,6 +4,7 @@
 pub mod beside;
 pub mod closed_loop;
 pub mod disk;
+pub mod insert;
 pub mod interrupt;
 pub mod loading;
 pub mod machine;

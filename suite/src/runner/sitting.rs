@@ -17,7 +17,7 @@ use crate::results::file::{self, Journal, FILE_NAME};
 use crate::results::record::{Finish, Header, Line, Planned, RunSettings, FORMAT};
 use crate::server::Installation;
 use crate::target::Engine;
-use crate::workload::{data_file, Options, Workload};
+use crate::workload::{data_file, Mode, Options, Workload};
 
 /// What is to be run.
 #[derive(Debug, Clone)]
@@ -86,19 +86,18 @@ fn sitting(
 ) -> Result<Outcome> {
     for planned in &settings.workloads {
         let workload = read(planned, settings)?;
-        let done = matrix::done(&lines);
-        if matrix::remaining(settings, &workload, &planned.cells, &done).is_empty() {
-            continue;
-        }
-        if settings.workloads.len() > 1 {
-            progress.note(&format!("workload {}: {}", workload.name, workload.about));
-        }
         let sitting = Sitting {
             request,
             settings,
             planned,
             workload: &workload,
         };
+        if sitting.is_done(&lines) {
+            continue;
+        }
+        if settings.workloads.len() > 1 {
+            progress.note(&format!("workload {}: {}", workload.name, workload.about));
+        }
         lines = sitting.run(lines, progress)?;
     }
     if !lines.iter().any(|line| matches!(line, Line::Finish(_))) {
@@ -198,6 +197,10 @@ impl Sitting<'_> {
         // Copies, because `write` holds the lines.
         let before = file::read(&self.request.out)?;
         drop(connection);
+        if self.workload.mode == Mode::Load {
+            self.load_in_every_way(host, &before, &mut write, progress)?;
+            return Ok(lines);
+        }
         self.load(host, &before, &mut write, progress)?;
         let mut connection = host.target()?.administration()?;
         self.explain(&mut connection, &before, &mut write, progress)?;
@@ -215,6 +218,64 @@ impl Sitting<'_> {
         }
         .all(&work, host)?;
         Ok(lines)
+    }
+
+    /// Whether nothing of the workload is left to be measured.
+    fn is_done(&self, lines: &[Line]) -> bool {
+        if self.workload.mode == Mode::Load {
+            return self.loads_left(lines).is_empty();
+        }
+        let done = matrix::done(lines);
+        matrix::remaining(self.settings, self.workload, &self.planned.cells, &done).is_empty()
+    }
+
+    /// Of a workload that is loading: the runs that are left, each round beginning with another engine.
+    fn loads_left(&self, lines: &[Line]) -> Vec<(u32, Engine)> {
+        let mut left = Vec::new();
+        for run in 1..=self.settings.runs {
+            let mut engines = self.settings.engines.clone();
+            let first = run as usize % engines.len().max(1);
+            engines.rotate_left(first);
+            left.extend(engines.into_iter().map(|engine| (run, engine)));
+        }
+        left.retain(|(run, engine)| {
+            !lines.iter().any(|line| {
+                matches!(line, Line::Load(load) if load.workload == self.workload.name
+                    && load.run == *run && load.engine == *engine)
+            })
+        });
+        left
+    }
+
+    /// Measures loading itself.
+    fn load_in_every_way(
+        &self,
+        host: &mut SandboxHost<'_>,
+        before: &[Line],
+        write: &mut dyn FnMut(&Line) -> Result<()>,
+        progress: &mut Progress,
+    ) -> Result<()> {
+        host.files = self.files(progress)?;
+        let mut connection = host.target()?.administration()?;
+        let loading = host.loading(self.workload)?;
+        let left = self.loads_left(before);
+        progress.matrix(left.len(), left.len() as f64);
+        for (run, engine) in left {
+            stop_if_asked()?;
+            progress.run(&format!("loading {}, run {run}", engine.title()));
+            let load = loading.in_every_way(&mut connection, engine, run)?;
+            progress.advance(1.0);
+            progress.group_done(&format!(
+                "{:<10} run {run}: LOAD DATA {:.1} s, INSERT {:.1} s, indexes {:.1} s, {:.0} MB on disk",
+                engine.title(),
+                load.seconds,
+                load.insert_s.unwrap_or_default(),
+                load.index_s.unwrap_or_default(),
+                load.disk_bytes as f64 / 1e6,
+            ));
+            write(&Line::Load(load))?;
+        }
+        Ok(())
     }
 
     /// The engines that take part: all, unless every cell needs transactions.

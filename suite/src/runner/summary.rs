@@ -6,8 +6,8 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, Row, Table};
 use crate::arithmetic;
 use crate::results::comparison::{Comparison, Group, Summary};
 use crate::results::figure::shown;
-use crate::results::file;
 use crate::results::record::{Line, Load, Planned, RunSettings};
+use crate::results::{file, loads};
 use crate::target::{Engine, Protocol};
 
 /// The engine that others are compared with: `InnoDB` if it took part, else the first.
@@ -34,20 +34,24 @@ pub fn render(lines: &[Line]) -> String {
         if settings.workloads.len() > 1 {
             text.push_str(&format!("\n{}\n", planned.name));
         }
-        for protocol in &settings.protocols {
+        for protocol in settings
+            .protocols
+            .iter()
+            .filter(|_| !planned.cells.is_empty())
+        {
             if settings.protocols.len() > 1 {
                 text.push_str(&format!("\n{} protocol\n", protocol.name()));
             }
             text.push_str(&ratios(settings, planned, &comparison, baseline, *protocol).to_string());
             text.push('\n');
         }
-        text.push_str(&loads(lines, settings, &planned.name, baseline).to_string());
+        text.push_str(&loads(lines, settings, &planned.name, baseline));
         text.push('\n');
     }
     for engine in settings
         .engines
         .iter()
-        .filter(|engine| **engine != baseline)
+        .filter(|engine| **engine != baseline && !comparison.groups().is_empty())
     {
         text.push_str(&sentence(
             *engine,
@@ -170,34 +174,84 @@ fn ratios(
     table
 }
 
-fn loads(lines: &[Line], settings: &RunSettings, workload: &str, baseline: Engine) -> Table {
-    let mut table = new_table();
-    table.set_header(["engine", "load s", "×", "size MB", "×", "durability"]);
-    // The last load of each engine counts.
-    let load = |engine: Engine| -> Option<&Load> {
-        lines.iter().rev().find_map(|line| match line {
-            Line::Load(load) if load.engine == engine && load.workload == workload => Some(load),
-            _ => None,
-        })
+/// How long loading took and how much room it takes; where loading itself is measured in a table each.
+fn loads(lines: &[Line], settings: &RunSettings, workload: &str, baseline: Engine) -> String {
+    let all: Vec<Load> = settings
+        .engines
+        .iter()
+        .filter_map(|engine| loads::of(lines, workload, *engine))
+        .collect();
+    let base = all.iter().find(|load| load.engine == baseline);
+    let seconds = |time: fn(&Load) -> Option<f64>| {
+        move |load: &Load| compared(time(load), base.and_then(time), 1)
     };
-    let base = load(baseline);
-
-    let size = |load: &Load| load.disk_bytes as f64;
-    let times = |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |r| format!("{r:.2}"));
-    for engine in &settings.engines {
-        let Some(load) = load(*engine) else { continue };
-        let time = base.and_then(|base| arithmetic::ratio(load.seconds, base.seconds));
-        let room = base.and_then(|base| arithmetic::ratio(size(load), size(base)));
-        table.add_row(vec![
-            Cell::new(engine.title()),
-            right(format!("{:.1}", load.seconds)),
-            right(times(time)),
-            right(format!("{:.0}", size(load) / 1e6)),
-            right(times(room)),
-            Cell::new(&load.durability),
-        ]);
+    let load_data = seconds(|load| Some(load.seconds));
+    let room = |load: &Load| {
+        let size = |load: &Load| load.disk_bytes as f64 / 1e6;
+        compared(Some(size(load)), base.map(size), 0)
+    };
+    let mut table = new_table();
+    if all.iter().all(|load| load.insert_s.is_none()) {
+        table.set_header(["engine", "load s", "×", "size MB", "×", "durability"]);
+        for load in &all {
+            let mut row = vec![Cell::new(load.engine.title())];
+            row.extend(load_data(load));
+            row.extend(room(load));
+            row.push(Cell::new(&load.durability));
+            table.add_row(row);
+        }
+        return table.to_string();
     }
-    table
+    table.set_header([
+        "engine",
+        "load s",
+        "×",
+        "insert s",
+        "×",
+        "indexes s",
+        "×",
+        "durability",
+    ]);
+    let mut sizes = new_table();
+    sizes.set_header([
+        "engine",
+        "size MB",
+        "×",
+        "data MB",
+        "indexes MB",
+        "free MB",
+        "log MB",
+    ]);
+    for load in &all {
+        let mut row = vec![Cell::new(load.engine.title())];
+        row.extend(load_data(load));
+        row.extend(seconds(|load| load.insert_s)(load));
+        row.extend(seconds(|load| load.index_s)(load));
+        row.push(Cell::new(&load.durability));
+        table.add_row(row);
+        let mut row = vec![Cell::new(load.engine.title())];
+        row.extend(room(load));
+        for bytes in [
+            load.data_bytes,
+            load.index_bytes,
+            load.free_bytes,
+            load.log_bytes,
+        ] {
+            row.push(right(format!("{:.0}", bytes as f64 / 1e6)));
+        }
+        sizes.add_row(row);
+    }
+    format!("{table}\n{sizes}")
+}
+
+/// A figure with so many decimals, and its ratio to the baseline's.
+fn compared(figure: Option<f64>, baseline: Option<f64>, decimals: usize) -> [Cell; 2] {
+    let shown = |figure: Option<f64>, decimals: usize| {
+        right(figure.map_or_else(|| "–".to_owned(), |figure| format!("{figure:.decimals$}")))
+    };
+    let both = figure.zip(baseline);
+    let ratio = both.and_then(|(figure, baseline)| arithmetic::ratio(figure, baseline));
+    [shown(figure, decimals), shown(ratio, 2)]
 }
 
 fn sentence(engine: Engine, baseline: Engine, summary: Option<Summary>) -> String {
@@ -275,5 +329,54 @@ mod tests {
         );
         assert!(text.contains("1 cells void"), "{text}");
         assert!(text.contains("3 runs had wrong answers"), "{text}");
+    }
+
+    #[test]
+    fn loading_is_shown_with_the_least_of_its_times() {
+        let mut lines = sample::lines();
+        let text = render(&lines);
+        assert!(
+            text.contains("load s") && !text.contains("insert s"),
+            "{text}"
+        );
+        let Line::Load(load) = lines[1].clone() else {
+            panic!("a load")
+        };
+        for (engine, seconds) in [(Engine::InnoDb, 20.0), (Engine::Peregrine, 5.0)] {
+            for run in 1..=2 {
+                lines.push(Line::Load(Load {
+                    engine,
+                    run,
+                    insert_s: Some(seconds * f64::from(run)),
+                    index_s: None,
+                    log_bytes: 77_000_000,
+                    ..load.clone()
+                }));
+            }
+        }
+        let text = render(&lines);
+        let found = |parts: &[&str]| {
+            text.lines()
+                .any(|line| parts.iter().all(|part| line.contains(part)))
+        };
+        assert!(found(&["Peregrine", "5.0", "0.25", "–"]), "{text}");
+        assert!(found(&["InnoDB", "20.0", "1.00"]), "{text}");
+        assert!(found(&["Peregrine", "77"]), "{text}");
+    }
+
+    #[test]
+    fn of_what_is_done_once_every_engine_s_time_is_shown() {
+        let mut header = sample::header();
+        header.settings.workloads[0].once = true;
+        let mut lines = vec![Line::Header(Box::new(header))];
+        for (engine, seconds) in [(Engine::InnoDb, 20.0), (Engine::Peregrine, 4.0)] {
+            let mut run = sample::run(engine, "READ_FTS", 1, 1, 1.0 / seconds);
+            run.unit = crate::results::figure::SECONDS.to_owned();
+            lines.push(Line::Run(run));
+        }
+        let text = render(&lines);
+        assert!(text.contains("InnoDB s"), "{text}");
+        assert!(text.contains("20.0 ") && text.contains("4.00*"), "{text}");
+        assert!(text.contains("geometric mean 5.000 over 1 cells"), "{text}");
     }
 }

@@ -14,7 +14,7 @@ pub struct Shipped {
 }
 
 /// Every shipped workload, in the order in which `all` runs them.
-pub const ALL: [Shipped; 6] = [
+pub const ALL: [Shipped; 7] = [
     Shipped {
         name: "normal",
         text: include_str!("../../workloads/normal.toml"),
@@ -38,6 +38,10 @@ pub const ALL: [Shipped; 6] = [
     Shipped {
         name: "operations",
         text: include_str!("../../workloads/operations.toml"),
+    },
+    Shipped {
+        name: "load",
+        text: include_str!("../../workloads/load.toml"),
     },
 ];
 

@@ -55,6 +55,8 @@ pub enum Mode {
     Mix,
     /// Each by itself and once a run, by one client: the figure is how long it takes.
     Once,
+    /// There are none: what is measured is how tables are loaded.
+    Load,
 }
 
 /// A figure other than all transactions a second.
@@ -155,6 +157,7 @@ impl Workload {
                 .map(|transaction| transaction.name.as_str())
                 .collect(),
             Mode::Mix => vec![MIX],
+            Mode::Load => Vec::new(),
         }
     }
 
@@ -172,6 +175,7 @@ impl Workload {
                 .filter(|(_, transaction)| cell == MIX && transaction.weight > 0)
                 .map(|(at, _)| at)
                 .collect(),
+            Mode::Load => Vec::new(),
         }
     }
 
@@ -237,7 +241,7 @@ impl Workload {
             .iter()
             .filter_map(|at| self.transactions.get(*at))
             .map(|transaction| match self.mode {
-                Mode::Each | Mode::Once => transaction.name.clone(),
+                Mode::Each | Mode::Once | Mode::Load => transaction.name.clone(),
                 Mode::Mix => format!("{} × {}", transaction.weight, transaction.name),
             })
             .collect();
@@ -278,10 +282,11 @@ fn whole(mut file: Section<'_, '_>, text: &str, options: &Options) -> Option<Wor
             "each" => Some(Mode::Each),
             "mix" => Some(Mode::Mix),
             "once" => Some(Mode::Once),
+            "load" => Some(Mode::Load),
             other => {
                 node.complain(format!(
-                    "unknown 'run' \"{other}\": it is \"each\" (every transaction by itself), \"mix\" (by their weights) \
-                     or \"once\" (every transaction by itself and once a run)"
+                    "unknown 'run' \"{other}\": it is \"each\" (every transaction by itself), \"mix\" (by their weights), \
+                     \"once\" (every transaction by itself and once a run) or \"load\" (no transactions: how tables are loaded)"
                 ));
                 None
             }
@@ -322,7 +327,11 @@ fn whole(mut file: Section<'_, '_>, text: &str, options: &Options) -> Option<Wor
     if tables.is_empty() && file.take("table").is_none() {
         file.complain("a workload needs a [[table]]");
     }
-    if transactions.is_empty() && file.take("transaction").is_none() {
+    if mode == Some(Mode::Load) {
+        if let Some(node) = file.take("transaction") {
+            node.complain("a workload whose 'run' is \"load\" has no transactions");
+        }
+    } else if transactions.is_empty() && file.take("transaction").is_none() {
         file.complain("a workload needs a [[transaction]]");
     }
     counters_exist(&file, &scope, &tables);

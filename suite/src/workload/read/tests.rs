@@ -94,7 +94,7 @@ fn every_shipped_file_is_right_and_named_as_it_is_called() {
     for shipped in builtin::ALL {
         let workload = check(shipped.text, shipped.name).unwrap_or_else(|all| panic!("{all}"));
         assert_eq!(workload.name, shipped.name);
-        assert!(!workload.cells().is_empty());
+        assert_eq!(workload.cells().is_empty(), workload.mode == Mode::Load);
         let (text, _) = builtin::find(shipped.name).expect("found");
         assert_eq!(text, shipped.text);
     }
@@ -345,6 +345,21 @@ fn what_is_wrong_with_what_is_done_once_is_told() {
         "name = \"look\"\nfresh = [\"things\"]\n",
     );
     assert!(problems(&mixed)[0].2.contains("whose 'run' is \"once\""));
+}
+
+#[test]
+fn loading_has_tables_and_no_transactions() {
+    let loading = SHOP.replace("run = \"mix\"", "run = \"load\"");
+    let found = problems(&loading);
+    assert!(
+        found
+            .iter()
+            .any(|(_, _, text)| text.contains("has no transactions")),
+        "{found:#?}"
+    );
+    let only = &loading[..loading.find("[[transaction]]").expect("there")];
+    let workload = check(only, "test.toml").expect("right");
+    assert!(workload.cells().is_empty());
 }
 
 #[test]
