@@ -7,8 +7,8 @@ use super::durability::{
     IoErrorsArguments, PowerLossArguments,
 };
 use super::measuring::{
-    BarsArguments, EmbeddedArguments, LargerThanMemoryArguments, ReportArguments, RunArguments,
-    WorkloadArguments,
+    BarsArguments, EmbeddedArguments, LargerThanMemoryArguments, NullArguments, ReportArguments,
+    RunArguments, WorkloadArguments,
 };
 use super::strain::{
     CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
@@ -30,6 +30,9 @@ pub enum BenchAction {
     /// Holds results against what they must reach: every cell that is below, with all its runs, and one
     /// line. Exit status 1 when something is below, missing or void.
     Bars(BarsArguments),
+    /// Runs the cells of results on a target that answers at once: what clients cost by themselves, beside
+    /// the fastest server. A table and one line; exit status 1 when they are not so much faster.
+    Null(NullArguments),
     /// Kills the server, or a process with the library, (kill -9) again and again while threads write;
     /// after each restart every acknowledged commit must be there, and no half of a transaction.
     Crash(Box<CrashArguments>),

@@ -133,6 +133,20 @@ pub struct BarsArguments {
     pub bars: PathBuf,
 }
 
+/// Beside which results, and how long.
+#[derive(Debug, Args)]
+pub struct NullArguments {
+    /// A directory with results [default: target/bench/latest].
+    #[arg(value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Time of each cell, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "0.2", value_parser = seconds)]
+    pub run_time: f64,
+    /// How many times the rate of the fastest server cell the clients must reach there.
+    #[arg(long, default_value_t = 20.0)]
+    pub least: f64,
+}
+
 /// How much data, how little cache, and what is asked for.
 #[derive(Debug, Args)]
 pub struct LargerThanMemoryArguments {

@@ -31,8 +31,8 @@ pub use self::durability::{
 };
 pub use self::host::HostArguments;
 pub use self::measuring::{
-    BarsArguments, EmbeddedArguments, LargerThanMemoryArguments, ReportArguments, RunArguments,
-    WorkloadArguments,
+    BarsArguments, EmbeddedArguments, LargerThanMemoryArguments, NullArguments, ReportArguments,
+    RunArguments, WorkloadArguments,
 };
 pub use self::server::{ServerAction, ServerPlace, SqlArguments, StartArguments};
 pub use self::strain::{

@@ -13,6 +13,7 @@ mod histories;
 mod host;
 mod larger_than_memory;
 mod memory;
+mod null;
 mod pushdown;
 mod report;
 mod run;
@@ -36,6 +37,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Check(files) => check::run(files),
         BenchAction::Report(arguments) => report::run(arguments),
         BenchAction::Bars(arguments) => bars::run(arguments),
+        BenchAction::Null(arguments) => null::run(arguments),
         BenchAction::Behaviour(arguments) => behaviour::run(arguments),
         BenchAction::Histories(arguments) => histories::run(arguments),
         BenchAction::Bank(arguments) => bank::run(arguments),

@@ -2,6 +2,7 @@
 //! side, and write down what was found.
 
 pub mod beside;
+pub mod client_cost;
 pub mod closed_loop;
 pub mod disk;
 pub mod insert;

@@ -113,7 +113,7 @@ fn sitting(
 }
 
 /// The workload as it is planned.
-fn read(planned: &Planned, settings: &RunSettings) -> Result<Workload> {
+pub(super) fn read(planned: &Planned, settings: &RunSettings) -> Result<Workload> {
     let options = Options {
         profile: Some(settings.profile.clone()),
         set: planned.parameters.clone(),

@@ -150,7 +150,8 @@ impl Session for MariaDbSession {
     }
 }
 
-fn value(datum: &Datum) -> mysql::Value {
+/// A value as the client library sends it to a prepared statement.
+pub(super) fn value(datum: &Datum) -> mysql::Value {
     match datum {
         Datum::Null => mysql::Value::NULL,
         Datum::Integer(number) => mysql::Value::Int(*number),

@@ -9,6 +9,7 @@ pub mod engine;
 pub(crate) mod fake;
 pub mod hosted;
 pub mod mariadb;
+pub mod null;
 pub mod placement;
 pub mod settings;
 
