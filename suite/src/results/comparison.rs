@@ -75,6 +75,12 @@ impl Comparison {
         groups
     }
 
+    /// The engines that have runs of a group, in their order.
+    pub fn engines<'c>(&'c self, group: &'c Group) -> impl Iterator<Item = Engine> + 'c {
+        let of_group = self.cells.keys().filter(move |(other, _)| other == group);
+        of_group.map(|(_, engine)| *engine)
+    }
+
     /// The runs of a cell.
     #[must_use]
     pub fn runs(&self, group: &Group, engine: Engine) -> &[Run] {
@@ -97,15 +103,26 @@ impl Comparison {
         units
     }
 
-    /// The figure of a cell: the best of its runs. `None` when nothing was measured, or when any run
-    /// had a wrong answer or an error: then its speed means nothing.
+    /// The rates of a cell's runs. `None` when nothing was measured, or when any run had a wrong answer
+    /// or an error: then its speed means nothing.
+    #[must_use]
+    pub fn rates(&self, group: &Group, engine: Engine) -> Option<Vec<f64>> {
+        let runs = self.runs(group, engine);
+        let counts = !runs.is_empty() && runs.iter().all(Run::is_valid);
+        counts.then(|| runs.iter().map(|run| run.rate).collect())
+    }
+
+    /// The figure of a cell: the best of its runs, if they count.
     #[must_use]
     pub fn figure(&self, group: &Group, engine: Engine) -> Option<f64> {
-        let runs = self.runs(group, engine);
-        if runs.iter().any(|run| !run.is_valid()) {
-            return None;
-        }
-        arithmetic::best(runs.iter().map(|run| run.rate))
+        arithmetic::best(self.rates(group, engine)?)
+    }
+
+    /// Whether the figures of two engines in a group are no further apart than runs are; `None` where that
+    /// can't be told, of a single run for instance.
+    #[must_use]
+    pub fn tie(&self, group: &Group, engine: Engine, other: Engine) -> Option<bool> {
+        arithmetic::tie(&self.rates(group, engine)?, &self.rates(group, other)?)
     }
 
     /// The ratio of an engine's figure to the baseline's.
@@ -231,6 +248,25 @@ mod tests {
         // 1 × ½ × ½ = ¼, whose cube root is 0.63
         assert!((summary.mean - 0.25_f64.cbrt()).abs() < 1e-12);
         assert_eq!(comparison.faulty().len(), 1);
+    }
+
+    #[test]
+    fn engines_whose_runs_lie_as_far_apart_as_their_figures_tie() {
+        // InnoDB: 90, 100, 95. Peregrine: 96.3, 107, 101.65; 110.7, 123, 116.85.
+        let (comparison, lines) = comparison([107.0, 123.0, 50.0, 50.0]);
+        let tie = |query, threads| {
+            comparison.tie(&group(query, threads), Engine::Peregrine, Engine::InnoDb)
+        };
+        assert_eq!(tie("READ_PK_POINT", 1), Some(true));
+        assert_eq!(tie("READ_PK_POINT", 4), Some(false));
+        assert_eq!(tie("READ_PK_RANGE", 4), None);
+        let first = |line: &&Line| matches!(line, Line::Run(run) if run.run == 1);
+        let once: Vec<Line> = lines.iter().filter(first).cloned().collect();
+        let once = Comparison::new(&once);
+        let group = group("READ_PK_POINT", 1);
+        assert_eq!(once.tie(&group, Engine::Peregrine, Engine::InnoDb), None);
+        let engines: Vec<Engine> = once.engines(&group).collect();
+        assert_eq!(engines, [Engine::InnoDb, Engine::Peregrine]);
     }
 
     #[test]

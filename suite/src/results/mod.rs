@@ -5,7 +5,9 @@
 //! flushed, so that an interrupted run loses at most the line being written, which a reader skips.
 
 pub mod bars;
+pub mod change;
 pub mod comparison;
+pub mod csv;
 pub mod figure;
 pub mod file;
 pub mod loads;
@@ -15,6 +17,7 @@ pub(crate) mod sample;
 pub mod verdict;
 
 pub use bars::Bars;
+pub use change::Changes;
 pub use comparison::Comparison;
 pub use file::Journal;
 pub use record::{Finish, Header, Line, Load, Machine, Plan, PlanStep, Run};

@@ -64,16 +64,12 @@ impl Compared {
         self.ratio / self.bar
     }
 
-    /// Whether the runs of both sides overlap, measured by the bar: then chance may have decided.
+    /// Whether the figures, measured by the bar, are no further apart than runs are: then chance may have
+    /// decided.
     #[must_use]
     pub fn is_tie(&self) -> bool {
-        let range = |runs: &[f64], times: f64| {
-            let ends = runs.first().zip(runs.last());
-            ends.map_or((0.0, 0.0), |(least, most)| (least * times, most * times))
-        };
-        let (least, most) = range(&self.runs, 1.0);
-        let (others_least, others_most) = range(&self.others, self.bar);
-        least <= others_most && others_least <= most
+        let others: Vec<f64> = self.others.iter().map(|other| other * self.bar).collect();
+        arithmetic::tie(&self.runs, &others) == Some(true)
     }
 }
 
@@ -328,7 +324,7 @@ impl fmt::Display for Compared {
             listed(&self.runs),
             listed(&self.others),
             if self.is_tie() {
-                "; a tie, the runs overlap"
+                "; a tie, the runs are as far apart"
             } else {
                 ""
             }

@@ -66,7 +66,7 @@ fn cells_below_are_told_with_all_runs_and_ties_as_such() {
     assert_eq!(
         told[0],
         "below: READ_PK_POINT, 1 threads, text: 1.050 times InnoDB, 1.1 wanted; \
-         Peregrine 94.50 99.75 105, InnoDB 90.00 95.00 100; a tie, the runs overlap"
+         Peregrine 94.50 99.75 105, InnoDB 90.00 95.00 100; a tie, the runs are as far apart"
     );
     assert!(told[1].starts_with("below: READ_PK_POINT, 4 threads"));
     assert!(!told[1].contains("tie"), "{}", told[1]);
