@@ -106,10 +106,16 @@ impl Default for RunArguments {
 /// What to report.
 #[derive(Debug, Args)]
 pub struct ReportArguments {
-    /// Directories with results [default: target/bench/latest].
+    /// Directories with results, all in one report [default: target/bench/latest].
     #[arg(value_name = "DIR")]
     pub dirs: Vec<PathBuf>,
-    /// The page to write [default: report.html in the first directory].
+    /// What changed between the results in two directories: printed, and on the page with both.
+    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with = "dirs")]
+    pub compare: Vec<PathBuf>,
+    /// html (a page), or md (tables for a README, printed where no --out says otherwise).
+    #[arg(long, default_value = "html")]
+    pub format: String,
+    /// The file to write [default: report.html in the first directory, or compare.html in AFTER].
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }

@@ -67,7 +67,11 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     print!("{}", summary::render(&outcome.lines));
     let report = out.join(peregrine_suite::report::FILE_NAME);
     peregrine_suite::report::write(std::slice::from_ref(&out), &report)?;
-    println!("results: {}", out.join("results.jsonl").display());
+    peregrine_suite::results::csv::write(&out, &outcome.lines)?;
+    println!(
+        "results: {}, and results.csv",
+        out.join("results.jsonl").display()
+    );
     println!("report:  {}", report.display());
     if Comparison::new(&outcome.lines).faulty().is_empty() {
         Ok(ExitCode::SUCCESS)

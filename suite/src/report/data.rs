@@ -1,94 +1,137 @@
-//! The runs, as the page's script reads them.
+//! The runs, as the page's script reads them. What is best and what ties is told here, not there.
 
 use serde::Serialize;
 
+use super::series::Series;
 use super::Source;
+use crate::arithmetic;
 use crate::error::{Result, SuiteError};
+use crate::results::comparison::Group;
 use crate::results::file;
 use crate::results::record::{Line, Run};
-use crate::runner::summary::baseline;
-use crate::target::Engine;
 use crate::workload::{Options, Workload};
 
 #[derive(Serialize)]
-struct Data<'a> {
-    queries: Vec<QueryAbout>,
-    engines: Vec<EngineAbout>,
+struct Data {
+    queries: Vec<Query>,
+    series: Vec<About>,
     /// The series that ratios are against at first.
-    baseline: Option<String>,
-    series: Vec<Series<'a>>,
+    baseline: Option<usize>,
+    /// What the numbers of a run are.
+    columns: [&'static str; 13],
+    cells: Vec<Cell>,
 }
 
-#[derive(Serialize)]
-struct QueryAbout {
-    workload: String,
-    name: String,
+/// What is measured.
+#[derive(Debug, Clone, Serialize)]
+pub struct Query {
+    /// The workload.
+    pub workload: String,
+    /// The transaction, or `mix`.
+    pub name: String,
     /// The statement, or what is mixed.
-    sql: String,
-    unit: String,
+    pub sql: String,
+    /// What the figure counts.
+    pub unit: String,
 }
 
 #[derive(Serialize)]
-struct EngineAbout {
-    name: &'static str,
-    title: &'static str,
-}
-
-/// One engine of one directory.
-#[derive(Serialize)]
-struct Series<'a> {
+struct About {
     id: String,
     label: String,
     engine: &'static str,
-    /// The place of the directory among those of the report.
-    source: usize,
-    runs: Vec<&'a Run>,
+    part: usize,
+}
+
+/// A query at a number of threads with a protocol.
+#[derive(Serialize)]
+struct Cell {
+    /// The number of its query.
+    query: usize,
+    protocol: &'static str,
+    threads: u32,
+    /// Of each series: its runs; `null` where it wasn't measured.
+    by: Vec<Option<Measured>>,
+    /// Pairs of series whose figures are no further apart than runs are.
+    ties: Vec<(usize, usize)>,
+}
+
+#[derive(Serialize)]
+struct Measured {
+    /// The best of the runs, which is the one that counts; `null` when the cell is void.
+    best: Option<usize>,
+    runs: Vec<Numbers>,
+    /// What was wrong first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+/// The columns, and those of a run.
+const COLUMNS: [&str; 13] = [
+    "run",
+    "rate",
+    "p50_us",
+    "p95_us",
+    "p99_us",
+    "max_us",
+    "server_us",
+    "client_us",
+    "done",
+    "conflicts",
+    "rolled_back",
+    "errors",
+    "wrong",
+];
+
+type Numbers = [Option<f64>; COLUMNS.len()];
+
+fn numbers(run: &Run) -> Numbers {
+    let number = |value: u64| Some(value as f64);
+    // Processor time of a transaction, in microseconds to a tenth.
+    let each = |seconds: Option<f64>| {
+        let each = arithmetic::ratio(seconds? * 1e7, run.queries as f64)?;
+        Some(each.round() / 10.0)
+    };
+    [
+        number(run.run.into()),
+        Some(run.rate),
+        number(run.p50_us),
+        number(run.p95_us),
+        number(run.p99_us),
+        number(run.max_us),
+        each(run.server_cpu_s),
+        each(run.client_cpu_s),
+        number(run.queries),
+        number(run.conflicts.values().sum()),
+        number(run.rolled_back),
+        number(run.errors),
+        number(run.wrong),
+    ]
 }
 
 /// The runs as JSON that can stand inside a `script` element.
 ///
 /// # Errors
 /// When they can't be written as JSON.
-pub fn embedded(sources: &[Source]) -> Result<String> {
-    let mut series = Vec::new();
-    let mut first_baseline = None;
-    for (place, source) in sources.iter().enumerate() {
-        let Some(header) = file::header(&source.lines) else {
-            continue;
-        };
-        let chosen = baseline(&header.settings.engines);
-        for engine in &header.settings.engines {
-            let id = format!("{place}-{}", engine.name());
-            if *engine == chosen && first_baseline.is_none() {
-                first_baseline = Some(id.clone());
-            }
-            series.push(Series {
-                id,
-                label: label(sources, source, *engine),
-                engine: engine.name(),
-                source: place,
-                runs: source
-                    .lines
-                    .iter()
-                    .filter_map(|line| match line {
-                        Line::Run(run) if run.engine == *engine => Some(run.as_ref()),
-                        _ => None,
-                    })
-                    .collect(),
-            });
-        }
-    }
+pub fn embedded(
+    queries: &[Query],
+    series: &[Series<'_>],
+    baseline: Option<usize>,
+) -> Result<String> {
     let data = Data {
-        queries: queries(sources),
-        engines: Engine::ALL
+        queries: queries.to_vec(),
+        series: series
             .iter()
-            .map(|engine| EngineAbout {
-                name: engine.name(),
-                title: engine.title(),
+            .map(|series| About {
+                id: series.id.clone(),
+                label: series.label.clone(),
+                engine: series.engine.name(),
+                part: series.part,
             })
             .collect(),
-        baseline: first_baseline,
-        series,
+        baseline,
+        columns: COLUMNS,
+        cells: cells(queries, series),
     };
     let json =
         serde_json::to_string(&data).map_err(|error| SuiteError::Report(error.to_string()))?;
@@ -96,9 +139,69 @@ pub fn embedded(sources: &[Source]) -> Result<String> {
     Ok(json.replace('<', "\\u003c"))
 }
 
+/// Every cell that some series has, by query, protocol and threads.
+fn cells(queries: &[Query], series: &[Series<'_>]) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for group in groups(series) {
+        let is_of = |query: &Query| query.workload == group.workload && query.name == group.query;
+        let Some(query) = queries.iter().position(is_of) else {
+            continue;
+        };
+        cells.push(Cell {
+            query,
+            protocol: group.protocol.name(),
+            threads: group.threads,
+            by: series
+                .iter()
+                .map(|series| measured(series, &group))
+                .collect(),
+            ties: ties(series, &group),
+        });
+    }
+    cells.sort_by_key(|cell| (cell.query, cell.protocol != "text", cell.threads));
+    cells
+}
+
+/// Everything that was measured, in order.
+pub fn groups(series: &[Series<'_>]) -> Vec<Group> {
+    let mut groups: Vec<Group> = series.iter().flat_map(Series::groups).collect();
+    groups.sort();
+    groups.dedup();
+    groups
+}
+
+fn measured(series: &Series<'_>, group: &Group) -> Option<Measured> {
+    let runs = series.runs(group);
+    let counts = series.rates(group).is_some();
+    let best = runs
+        .iter()
+        .enumerate()
+        .max_by(|(_, a), (_, b)| a.rate.total_cmp(&b.rate))?
+        .0;
+    Some(Measured {
+        best: counts.then_some(best),
+        runs: runs.iter().map(numbers).collect(),
+        problem: runs.iter().find_map(|run| run.problem.clone()),
+    })
+}
+
+fn ties(series: &[Series<'_>], group: &Group) -> Vec<(usize, usize)> {
+    let rates: Vec<Option<Vec<f64>>> = series.iter().map(|series| series.rates(group)).collect();
+    let mut ties = Vec::new();
+    for (one, runs) in rates.iter().enumerate() {
+        for (other, others) in rates.iter().enumerate().skip(one + 1) {
+            let both = runs.as_ref().zip(others.as_ref());
+            if both.is_some_and(|(runs, others)| arithmetic::tie(runs, others) == Some(true)) {
+                ties.push((one, other));
+            }
+        }
+    }
+    ties
+}
+
 /// What was measured, in the order of the workloads' files.
-fn queries(sources: &[Source]) -> Vec<QueryAbout> {
-    let mut known: Vec<QueryAbout> = Vec::new();
+pub fn queries(sources: &[Source]) -> Vec<Query> {
+    let mut known: Vec<Query> = Vec::new();
     let headers = sources
         .iter()
         .filter_map(|source| file::header(&source.lines));
@@ -110,28 +213,36 @@ fn queries(sources: &[Source]) -> Vec<QueryAbout> {
         // A file of another version of this program may not be understood any more.
         let workload = Workload::read(&planned.text, &planned.source, &options).ok();
         for cell in &planned.cells {
-            let is_known =
-                |about: &QueryAbout| about.workload == planned.name && about.name == *cell;
+            let is_known = |query: &Query| query.workload == planned.name && query.name == *cell;
             if known.iter().any(is_known) {
                 continue;
             }
             let read = workload.as_ref();
-            known.push(QueryAbout {
+            known.push(Query {
                 workload: planned.name.clone(),
                 name: cell.clone(),
                 sql: read.map_or_else(String::new, |workload| workload.described(cell)),
-                unit: read.map_or_else(String::new, |workload| workload.unit(cell)),
+                unit: unit(sources, &planned.name, cell),
             });
         }
     }
+    // A workload's queries stay together when several directories have some.
+    let mut order: Vec<String> = Vec::new();
+    for query in &known {
+        if !order.contains(&query.workload) {
+            order.push(query.workload.clone());
+        }
+    }
+    known.sort_by_key(|query| order.iter().position(|name| *name == query.workload));
     known
 }
 
-/// What a series is called.
-pub fn label(sources: &[Source], source: &Source, engine: Engine) -> String {
-    if sources.len() > 1 {
-        format!("{} · {}", engine.title(), source.name)
-    } else {
-        engine.title().to_owned()
-    }
+/// What the figures of a cell count, as the runs have it.
+fn unit(sources: &[Source], workload: &str, cell: &str) -> String {
+    let mut lines = sources.iter().flat_map(|source| &source.lines);
+    let unit = lines.find_map(|line| match line {
+        Line::Run(run) if run.workload == workload && run.query == cell => Some(run.unit.clone()),
+        _ => None,
+    });
+    unit.unwrap_or_default()
 }

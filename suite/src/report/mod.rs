@@ -5,8 +5,13 @@
 //! JSON. Charts are drawn by Apache `ECharts`, which lies in `assets/echarts` with its licence.
 
 mod behaviour;
+pub mod changes;
 mod data;
+pub mod markdown;
+mod series;
+mod settings;
 mod view;
+mod workload;
 
 use std::path::{Path, PathBuf};
 
@@ -17,13 +22,20 @@ use crate::behaviour::Findings;
 use crate::error::{PathContext, Result, SuiteError};
 use crate::results::file;
 use crate::results::record::Line;
+use crate::results::Changes;
 
 /// The report's file name in an output directory.
 pub const FILE_NAME: &str = "report.html";
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("page.js");
+/// One after the other: what each declares, the later ones use.
+const SCRIPTS: [&str; 4] = [
+    include_str!("figures.js"),
+    include_str!("heat.js"),
+    include_str!("charts.js"),
+    include_str!("page.js"),
+];
 const CHARTS: &str = include_str!("../../assets/echarts/echarts.common.min.js");
 
 /// The results of one output directory.
@@ -37,13 +49,12 @@ pub struct Source {
     pub behaviour: Option<Findings>,
 }
 
-/// Reads the results in `dirs`, renders them as one page and writes it to `out`.
-///
-/// # Errors
-/// When a directory has no results, or the page can't be written.
-pub fn write(dirs: &[PathBuf], out: &Path) -> Result<()> {
-    let mut sources = Vec::new();
-    for dir in dirs {
+impl Source {
+    /// Reads the results in a directory.
+    ///
+    /// # Errors
+    /// When it has none, or they can't be understood.
+    pub fn read(dir: &Path) -> Result<Self> {
         let absolute = std::fs::canonicalize(dir).at("cannot find", dir)?;
         let name = absolute.file_name().map_or_else(
             || absolute.display().to_string(),
@@ -55,21 +66,29 @@ pub fn write(dirs: &[PathBuf], out: &Path) -> Result<()> {
         } else {
             file::read(&absolute)?
         };
-        sources.push(Source {
+        Ok(Self {
             name,
             lines,
             behaviour,
-        });
+        })
     }
-    let page = render(&sources)?;
+}
+
+/// Reads the results in `dirs`, renders them as one page and writes it to `out`.
+///
+/// # Errors
+/// When a directory has no results, or the page can't be written.
+pub fn write(dirs: &[PathBuf], out: &Path) -> Result<()> {
+    let sources: Result<Vec<Source>> = dirs.iter().map(|dir| Source::read(dir)).collect();
+    let page = render(&sources?, None)?;
     std::fs::write(out, page).at("cannot write", out)
 }
 
-/// Renders results as a page.
+/// Renders results as a page; of two also what changed between them, if that is given.
 ///
 /// # Errors
 /// When there are none, or the template fails.
-pub fn render(sources: &[Source]) -> Result<String> {
+pub fn render(sources: &[Source], changes: Option<&Changes>) -> Result<String> {
     if sources.is_empty() {
         return Err(SuiteError::Usage(
             "a report needs at least one directory with results".to_owned(),
@@ -81,22 +100,34 @@ pub fn render(sources: &[Source]) -> Result<String> {
         .add_template("page.html", PAGE)
         .map_err(failed)?;
     let template = environment.get_template("page.html").map_err(failed)?;
+    let changes = changes.zip(sources.first()).zip(sources.get(1));
+    let changes =
+        changes.map(|((changes, one), two)| changes::View::new(changes, &one.name, &two.name));
+    let (series, baseline) = series::all(sources);
+    let queries = data::queries(sources);
     template
         .render(context! {
             behaviour => Value::from(Serde(behaviour::sections(sources))),
-            view => Value::from(Serde(view::View::new(sources))),
-            data => Value::from_safe_string(data::embedded(sources)?),
+            changes => Value::from(Serde(changes)),
+            view => Value::from(Serde(view::View::new(sources, &queries, &series, baseline))),
+            data => Value::from_safe_string(data::embedded(&queries, &series, baseline)?),
             style => Value::from_safe_string(STYLE.to_owned()),
-            script => Value::from_safe_string(SCRIPT.to_owned()),
+            script => Value::from_safe_string(script()),
             charts => Value::from_safe_string(CHARTS.to_owned()),
         })
         .map_err(failed)
 }
 
+/// The page's own script. What it declares stands in a function, so that no name of the browser's is in
+/// its way.
+fn script() -> String {
+    format!("(() => {{\n{}}})();", SCRIPTS.concat())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample;
+    use crate::results::{sample, Comparison};
 
     fn source(name: &str) -> Source {
         Source {
@@ -108,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_page_needs_nothing_but_itself() {
-        let page = render(&[source("one")]).expect("rendered");
+        let page = render(&[source("one")], None).expect("rendered");
         assert!(page.len() < 3_000_000, "{}", page.len());
         // Left out: the chart library, whose code holds such strings but fetches nothing by itself.
         let ours = page.replace(CHARTS, "");
@@ -134,7 +165,7 @@ mod tests {
         if let Some(Line::Run(run)) = hostile.lines.get_mut(2) {
             run.problem = Some("</script><img src=x onerror=alert(3)>".to_owned());
         }
-        let page = render(&[hostile, source("other")]).expect("rendered");
+        let page = render(&[hostile, source("other")], None).expect("rendered");
         for attack in ["<script>alert", "</script><img"] {
             assert!(!page.contains(attack), "{attack}");
         }
@@ -146,9 +177,9 @@ mod tests {
         if let Some(Line::Header(header)) = other.lines.first_mut() {
             header.settings.cache_bytes *= 2;
         }
-        let page = render(&[source("one"), other]).expect("rendered");
+        let page = render(&[source("one"), other], None).expect("rendered");
         assert!(page.contains("cache: "), "the difference is named");
-        assert!(!render(&[source("one"), source("two")])
+        assert!(!render(&[source("one"), source("two")], None)
             .expect("rendered")
             .contains("differ in"));
     }
@@ -163,20 +194,39 @@ mod tests {
             behaviour: both.behaviour.clone(),
         };
         for (sources, charts) in [(vec![both], true), (vec![alone], false)] {
-            let page = render(&sources).expect("rendered");
+            let page = render(&sources, None).expect("rendered");
             assert!(page.contains("observed transaction vanishes"));
             assert!(page.contains("T1 commit"));
             assert_eq!(page.contains("Loading and size"), charts);
             assert_eq!(page.contains("<script>"), charts);
         }
-        assert!(!render(&[source("three")])
+        assert!(!render(&[source("three")], None)
             .expect("rendered")
             .contains("When sessions meet"));
     }
 
     #[test]
+    fn what_changed_between_two_stands_in_the_page() {
+        let mut after = source("after");
+        for line in &mut after.lines {
+            if let Line::Run(run) = line {
+                run.rate *= 3.0;
+            }
+        }
+        let of = |source: &Source| Comparison::new(&source.lines);
+        let before = source("before");
+        let changes = Changes::between(&of(&before), &of(&after));
+        let sources = [before, after];
+        let page = render(&sources, Some(&changes)).expect("rendered");
+        assert!(page.contains("What changed from before to after"));
+        assert!(page.contains(">3.00<"));
+        let page = render(&sources, None).expect("rendered");
+        assert!(!page.contains("What changed"));
+    }
+
+    #[test]
     fn no_results_are_an_error() {
-        assert!(render(&[]).is_err());
+        assert!(render(&[], None).is_err());
         let dir = tempfile::tempdir().expect("a directory");
         let out = dir.path().join("report.html");
         assert!(write(&[dir.path().to_path_buf()], &out).is_err());

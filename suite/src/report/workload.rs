@@ -1,0 +1,212 @@
+//! A workload's section of the page: what stands still in it.
+
+use serde::Serialize;
+
+use super::data::Query;
+use super::series::Series;
+use super::settings::megabytes;
+use super::Source;
+use crate::arithmetic;
+use crate::results::file;
+use crate::results::record::{Kind, Line, Plan, PlanStep, Run};
+use crate::workload::{Options, Workload, MIX};
+
+/// A workload's section.
+#[derive(Debug, Serialize)]
+pub struct Section {
+    name: String,
+    about: String,
+    /// What its figures count, when that is one thing.
+    unit: String,
+    loads: Vec<LoadRow>,
+    kinds: Vec<KindRow>,
+    plans: Vec<PlanRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct LoadRow {
+    label: String,
+    engine: &'static str,
+    seconds: String,
+    /// Percent of the longest.
+    seconds_part: f64,
+    megabytes: String,
+    megabytes_part: f64,
+    told: String,
+    analyze: String,
+    settle: String,
+    durability: String,
+}
+
+/// One kind among the mixed transactions of a cell's best run.
+#[derive(Debug, Serialize)]
+struct KindRow {
+    label: String,
+    threads: u32,
+    name: String,
+    rate: String,
+    kind: Kind,
+}
+
+#[derive(Debug, Serialize)]
+struct PlanRow {
+    query: String,
+    cells: Vec<PlanCell>,
+}
+
+#[derive(Debug, Serialize)]
+struct PlanCell {
+    label: String,
+    text: String,
+    differs: bool,
+}
+
+/// The sections of all workloads, in the order of their queries.
+pub fn sections(sources: &[Source], queries: &[Query], series: &[Series<'_>]) -> Vec<Section> {
+    let mut names: Vec<&str> = queries.iter().map(|q| q.workload.as_str()).collect();
+    names.dedup();
+    names
+        .into_iter()
+        .map(|name| {
+            let of = queries.iter().filter(|query| query.workload == name);
+            let mut units: Vec<&str> = of.map(|query| query.unit.as_str()).collect();
+            units.dedup();
+            Section {
+                name: name.to_owned(),
+                about: about(sources, name),
+                unit: match units[..] {
+                    [only] => only.to_owned(),
+                    _ => String::new(),
+                },
+                loads: loads(series, name),
+                kinds: kinds(series, name),
+                plans: plans(series, name),
+            }
+        })
+        .collect()
+}
+
+/// What a workload's file says that it is.
+fn about(sources: &[Source], name: &str) -> String {
+    let headers = sources
+        .iter()
+        .filter_map(|source| file::header(&source.lines));
+    let mut planned = headers.flat_map(|header| &header.settings.workloads);
+    let read = planned.find(|planned| planned.name == name).map(|planned| {
+        let options = Options {
+            set: planned.parameters.clone(),
+            ..Options::default()
+        };
+        Workload::read(&planned.text, &planned.source, &options)
+    });
+    match read {
+        Some(Ok(workload)) => workload.about,
+        // A file of another version of this program may not be understood any more.
+        _ => String::new(),
+    }
+}
+
+fn loads(series: &[Series<'_>], workload: &str) -> Vec<LoadRow> {
+    let found: Vec<_> = series
+        .iter()
+        .filter_map(|series| Some((series, series.load(workload)?)))
+        .collect();
+    let longest = arithmetic::best(found.iter().map(|(_, load)| load.seconds));
+    let largest = arithmetic::best(found.iter().map(|(_, load)| load.disk_bytes as f64));
+    let percent = |value: f64, of: Option<f64>| {
+        let part = of.and_then(|of| arithmetic::ratio(value * 100.0, of));
+        part.unwrap_or(0.0)
+    };
+    found
+        .iter()
+        .map(|(series, load)| LoadRow {
+            label: series.label.clone(),
+            engine: series.engine.name(),
+            seconds: format!("{:.1}", load.seconds),
+            seconds_part: percent(load.seconds, longest),
+            megabytes: megabytes(load.disk_bytes),
+            megabytes_part: percent(load.disk_bytes as f64, largest),
+            told: format!(
+                "{} + {}",
+                megabytes(load.data_bytes),
+                megabytes(load.index_bytes)
+            ),
+            analyze: format!("{:.1}", load.analyze_s),
+            settle: format!("{:.1}", load.settle_s),
+            durability: load.durability.clone(),
+        })
+        .collect()
+}
+
+fn kinds(series: &[Series<'_>], workload: &str) -> Vec<KindRow> {
+    let mut groups = super::data::groups(series);
+    groups.retain(|group| group.workload == workload && group.query == MIX);
+    let mut rows = Vec::new();
+    for group in groups {
+        for series in series {
+            let runs = series.runs(&group).iter().filter(|run| run.is_valid());
+            let Some(best) = runs.max_by(|a, b| a.rate.total_cmp(&b.rate)) else {
+                continue;
+            };
+            rows.extend(best.kinds.iter().map(|(name, kind)| KindRow {
+                label: series.label.clone(),
+                threads: group.threads,
+                name: name.clone(),
+                rate: each_second(kind, best),
+                kind: kind.clone(),
+            }));
+        }
+    }
+    rows
+}
+
+fn each_second(kind: &Kind, run: &Run) -> String {
+    let rate = arithmetic::ratio(kind.count as f64, run.seconds);
+    rate.map_or_else(String::new, |rate| format!("{rate:.1}"))
+}
+
+fn plans(series: &[Series<'_>], workload: &str) -> Vec<PlanRow> {
+    let mut rows: Vec<PlanRow> = Vec::new();
+    for series in series {
+        let lines = series.sources().flat_map(|source| &source.lines);
+        for line in lines {
+            let Line::Plan(plan) = line else { continue };
+            if plan.engine != series.engine || plan.workload != workload {
+                continue;
+            }
+            let cell = plan_cell(&series.label, plan);
+            match rows.iter_mut().find(|row| row.query == plan.query) {
+                Some(row) => row.cells.push(cell),
+                None => rows.push(PlanRow {
+                    query: plan.query.clone(),
+                    cells: vec![cell],
+                }),
+            }
+        }
+    }
+    rows
+}
+
+fn plan_cell(label: &str, plan: &Plan) -> PlanCell {
+    let steps: Vec<String> = plan.steps.iter().map(plan_text).collect();
+    PlanCell {
+        label: label.to_owned(),
+        text: steps.join("; "),
+        differs: plan.same_as_baseline == Some(false),
+    }
+}
+
+fn plan_text(step: &PlanStep) -> String {
+    let parts = [
+        step.access.clone(),
+        step.key.clone(),
+        step.rows.as_ref().map(|rows| format!("≈{rows} rows")),
+        step.extra.clone(),
+    ];
+    let told: Vec<String> = parts
+        .into_iter()
+        .flatten()
+        .filter(|part| !part.is_empty())
+        .collect();
+    told.join(", ")
+}
