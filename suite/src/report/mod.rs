@@ -225,6 +225,24 @@ mod tests {
     }
 
     #[test]
+    fn a_workload_that_was_only_loaded_has_its_section() {
+        let mut loaded = source("one");
+        loaded.lines.retain(|line| !matches!(line, Line::Run(_)));
+        for line in &mut loaded.lines {
+            if let Line::Load(load) = line {
+                load.insert_s = Some(7.25);
+            }
+        }
+        let page = render(&[loaded], None).expect("rendered");
+        assert!(page.contains("by INSERT s"));
+        assert!(page.contains(">7.2<"), "the time of INSERT");
+        assert!(!page.contains("data-workload=\"normal\""));
+        assert!(!render(&[source("two")], None)
+            .expect("rendered")
+            .contains("by INSERT s"));
+    }
+
+    #[test]
     fn no_results_are_an_error() {
         assert!(render(&[], None).is_err());
         let dir = tempfile::tempdir().expect("a directory");

@@ -20,7 +20,7 @@ const drawChips = () => {
 };
 const drawFigures = () => {
   drawOverview();
-  for (const section of document.querySelectorAll(".workload")) {
+  for (const section of document.querySelectorAll("[data-workload]")) {
     const name = section.dataset.workload;
     section.hidden = !queries(name).length;
     drawLadder(section.querySelector(".by-threads"), name);

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 
 use super::Source;
 use crate::results::comparison::Group;
-use crate::results::file;
 use crate::results::record::{Line, Load, Run};
 use crate::results::Comparison;
+use crate::results::{file, loads};
 use crate::runner::summary::baseline;
 use crate::target::Engine;
 
@@ -54,15 +54,10 @@ impl<'s> Series<'s> {
             .find_map(|comparison| comparison.rates(group, self.engine))
     }
 
-    /// The last loading of a workload's tables.
-    pub fn load(&self, workload: &str) -> Option<&'s Load> {
-        let lines = self.sources.iter().flat_map(|source| source.lines.iter());
-        lines.rev().find_map(|line| match line {
-            Line::Load(load) if load.engine == self.engine && load.workload == workload => {
-                Some(load)
-            }
-            _ => None,
-        })
+    /// The loading of a workload's tables.
+    pub fn load(&self, workload: &str) -> Option<Load> {
+        let mut sources = self.sources.iter();
+        sources.find_map(|source| loads::of(&source.lines, workload, self.engine))
     }
 }
 

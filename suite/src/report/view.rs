@@ -10,9 +10,9 @@ use super::settings::{SourceAbout, Unlike};
 use super::workload::Section;
 use super::{settings, workload, Source};
 use crate::arithmetic;
-use crate::results::file;
 use crate::results::record::{Header, Line};
 use crate::results::Comparison;
+use crate::results::{file, loads};
 use crate::runner::measuring::short;
 use crate::runner::summary::baseline;
 use crate::target::Engine;
@@ -31,7 +31,7 @@ pub struct View {
     warnings: Vec<String>,
     workloads: Vec<Section>,
     sources: Vec<SourceAbout>,
-    has_runs: bool,
+    has_figures: bool,
     /// Whether some cell has a single run: then it can't be told what is a tie.
     single_runs: bool,
 }
@@ -65,6 +65,7 @@ impl View {
             )
         });
         let groups = super::data::groups(series);
+        let workloads = workload::sections(sources, queries, series);
         Self {
             title: if headers.is_empty() {
                 "Engines side by side: when sessions meet"
@@ -76,9 +77,9 @@ impl View {
             series: series.iter().map(|series| series.label.clone()).collect(),
             unlike: settings::unlike(series, baseline),
             warnings: warnings(sources),
-            workloads: workload::sections(sources, queries, series),
+            has_figures: !groups.is_empty() || !workloads.is_empty(),
+            workloads,
             sources: settings::sources(sources),
-            has_runs: !groups.is_empty(),
             single_runs: groups.iter().any(|group| {
                 let mut runs = series.iter().map(|series| series.runs(group).len());
                 runs.any(|runs| runs == 1)
@@ -158,15 +159,11 @@ fn cards(lines: &[Line]) -> Vec<Card> {
 
 /// The geometric means, over the workloads that both have loaded, of their times to load and of their sizes.
 fn loading(lines: &[Line], engine: Engine, baseline: Engine) -> Option<(f64, f64)> {
-    let loads = |of: Engine| {
-        lines.iter().filter_map(move |line| match line {
-            Line::Load(load) if load.engine == of => Some(load),
-            _ => None,
-        })
-    };
+    let header = file::header(lines)?;
     let (mut times, mut sizes) = (Vec::new(), Vec::new());
-    for ours in loads(engine) {
-        let Some(theirs) = loads(baseline).find(|load| load.workload == ours.workload) else {
+    for planned in &header.settings.workloads {
+        let load = |engine| loads::of(lines, &planned.name, engine);
+        let (Some(ours), Some(theirs)) = (load(engine), load(baseline)) else {
             continue;
         };
         times.extend(arithmetic::ratio(ours.seconds, theirs.seconds));

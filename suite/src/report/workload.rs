@@ -16,9 +16,11 @@ use crate::workload::{Options, Workload, MIX};
 pub struct Section {
     name: String,
     about: String,
-    /// What its figures count, when that is one thing.
-    unit: String,
+    /// Whether it has transactions that were measured.
+    is_measured: bool,
     loads: Vec<LoadRow>,
+    /// Whether loading itself was measured: by INSERT and by building indexes, too.
+    in_every_way: bool,
     kinds: Vec<KindRow>,
     plans: Vec<PlanRow>,
 }
@@ -33,6 +35,10 @@ struct LoadRow {
     megabytes: String,
     megabytes_part: f64,
     told: String,
+    insert: String,
+    index: String,
+    free: String,
+    log: String,
     analyze: String,
     settle: String,
     durability: String,
@@ -61,29 +67,32 @@ struct PlanCell {
     differs: bool,
 }
 
-/// The sections of all workloads, in the order of their queries.
+/// The sections of all workloads that were measured or loaded, in the order of their headers.
 pub fn sections(sources: &[Source], queries: &[Query], series: &[Series<'_>]) -> Vec<Section> {
-    let mut names: Vec<&str> = queries.iter().map(|q| q.workload.as_str()).collect();
-    names.dedup();
-    names
-        .into_iter()
-        .map(|name| {
-            let of = queries.iter().filter(|query| query.workload == name);
-            let mut units: Vec<&str> = of.map(|query| query.unit.as_str()).collect();
-            units.dedup();
-            Section {
-                name: name.to_owned(),
-                about: about(sources, name),
-                unit: match units[..] {
-                    [only] => only.to_owned(),
-                    _ => String::new(),
-                },
-                loads: loads(series, name),
-                kinds: kinds(series, name),
-                plans: plans(series, name),
-            }
+    let headers = sources
+        .iter()
+        .filter_map(|source| file::header(&source.lines));
+    let mut names: Vec<&str> = Vec::new();
+    for planned in headers.flat_map(|header| &header.settings.workloads) {
+        if !names.contains(&planned.name.as_str()) {
+            names.push(&planned.name);
+        }
+    }
+    let groups = super::data::groups(series);
+    let section = |name: &str| {
+        let loads = loads(series, name);
+        let is_measured = groups.iter().any(|group| group.workload == name);
+        (is_measured || !loads.is_empty()).then(|| Section {
+            name: name.to_owned(),
+            about: about(sources, name),
+            is_measured: is_measured && queries.iter().any(|query| query.workload == name),
+            in_every_way: loads.iter().any(|row| !row.insert.is_empty()),
+            loads,
+            kinds: kinds(series, name),
+            plans: plans(series, name),
         })
-        .collect()
+    };
+    names.into_iter().filter_map(section).collect()
 }
 
 /// What a workload's file says that it is.
@@ -131,11 +140,19 @@ fn loads(series: &[Series<'_>], workload: &str) -> Vec<LoadRow> {
                 megabytes(load.data_bytes),
                 megabytes(load.index_bytes)
             ),
+            insert: load.insert_s.map_or_else(String::new, seconds),
+            index: load.index_s.map_or_else(String::new, seconds),
+            free: megabytes(load.free_bytes),
+            log: megabytes(load.log_bytes),
             analyze: format!("{:.1}", load.analyze_s),
             settle: format!("{:.1}", load.settle_s),
             durability: load.durability.clone(),
         })
         .collect()
+}
+
+fn seconds(time: f64) -> String {
+    format!("{time:.1}")
 }
 
 fn kinds(series: &[Series<'_>], workload: &str) -> Vec<KindRow> {

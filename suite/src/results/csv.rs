@@ -119,6 +119,6 @@ mod tests {
         assert_eq!(records.len(), 3);
         assert_eq!(records[2].get(6), Some("12.5"));
         assert_eq!(records[2].get(19), Some(""));
-        assert_eq!(records[2].iter().last(), Some("no \"answer\",\nat all"));
+        assert_eq!(records[2].get(23), Some("no \"answer\",\nat all"));
     }
 }
