@@ -25,8 +25,30 @@ bool PushedSelect::prepare() {
   return false;
 }
 
+/* Reads the columns of the select list only: what else the statement names is in its condition,
+   which the range decides, and in its order, which the key has. */
+bool PushedSelect::narrow() {
+  TABLE *table = handler_->get_table();
+  auto *words = static_cast<my_bitmap_map *>(thd->calloc(table->s->column_bitmap_size));
+  if (!words) return true;
+  my_bitmap_init(&columns_, words, table->s->fields);
+  server_columns_ = table->read_set;
+  table->read_set = &columns_;
+  List_iterator_fast<Item> each(select->item_list);
+  while (Item *item = each++) item->walk(&Item::register_field_in_read_map, true, table);
+  return false;
+}
+
+/* Leaves the table as the server had it. */
+void PushedSelect::restore() {
+  batch_.restore();
+  if (server_columns_) handler_->get_table()->read_set = server_columns_;
+  server_columns_ = nullptr;
+}
+
 int PushedSelect::init_scan() {
   begun_ = false;
+  if (narrow()) return HA_ERR_OUT_OF_MEM;
   if (!aggregates_) return 0;
   List_iterator_fast<Item> each(select->item_list);
   while (Item *item = each++) {
@@ -97,7 +119,7 @@ int PushedSelect::next_row() {
 }
 
 int PushedSelect::end_scan() {
-  batch_.restore();
+  restore();
   thd->inc_examined_row_count(rows_read_);
   rows_read_ = 0;
   thd->limit_found_rows = rows_found_;

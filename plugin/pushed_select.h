@@ -24,6 +24,7 @@ class PushedSelect final : public select_handler {
      where not empty: they are worked out without a row given. */
   PushedSelect(THD *thd, SELECT_LEX *select, TABLE *table, const KeyRange &range, bool aggregates,
                const Aggregates &inside);
+  ~PushedSelect() override { restore(); }
 
   bool prepare() override;
 
@@ -34,6 +35,8 @@ class PushedSelect final : public select_handler {
   void print_error(int error, myf flags) override;
 
  private:
+  bool narrow();
+  void restore();
   int read(ha_rows more);
   int skip(ha_rows rows);
   int aggregate();
@@ -44,6 +47,9 @@ class PushedSelect final : public select_handler {
   const Aggregates inside_;
   bool begun_ = false;
   RowBatch batch_;
+  /* The columns that are read, and those that the server would have read; null: as the server. */
+  MY_BITMAP columns_;
+  MY_BITMAP *server_columns_ = nullptr;
   ha_rows offset_;
   ha_rows rows_left_;
   ha_rows rows_read_ = 0;
