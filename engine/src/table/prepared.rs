@@ -146,7 +146,7 @@ impl Transaction {
         if self.is_prepared() {
             return Err(Error::Invalid("the transaction is prepared already".into()));
         }
-        self.check_whole()?;
+        self.make_whole()?;
         self.shared.prepared.reserve(xid)?;
         let result = self
             .log_counters()

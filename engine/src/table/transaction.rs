@@ -10,7 +10,7 @@ use super::open_table::Table;
 use super::prepared::PreparedUse;
 use super::shared::{RowCounts, Shared};
 use super::state::{Stripe, TableState};
-use super::write::Scratch;
+use super::write::{Deferred, Scratch};
 use crate::catalog::{DdlRecord, KIND_COUNTER};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};
@@ -72,10 +72,14 @@ pub struct Transaction {
     /// The table of the last row operation; its key is `scratch.key`.
     pub(super) last_table: TableId,
     pub(super) scratch: Scratch,
+    /// What bulk inserts have kept aside.
+    pub(super) deferred: Vec<Deferred>,
     pub(super) read_buffer: Vec<u8>,
     pub(super) counts: RowCounts,
     /// A [`Transaction::rollback_to`] has failed on the way: what it left must not be committed.
     half_undone: bool,
+    /// What was kept aside at a savepoint could not be put in: rows from before it may lack entries.
+    lacks_entries: bool,
 }
 
 /// A place in a transaction to roll back to.
@@ -97,9 +101,11 @@ impl Transaction {
             writes: 0,
             last_table: TableId(0),
             scratch: Scratch::default(),
+            deferred: Vec::new(),
             read_buffer: Vec::new(),
             counts: RowCounts::default(),
             half_undone: false,
+            lacks_entries: false,
         }
     }
 
@@ -133,6 +139,9 @@ impl Transaction {
 
     /// Remembers the present state for [`Transaction::rollback_to`].
     pub fn savepoint(&mut self) -> Savepoint {
+        if !self.deferred.is_empty() {
+            self.lacks_entries |= self.put_deferred(None).is_err();
+        }
         Savepoint {
             inner: self.inner.savepoint(),
             rows: self.used.iter().map(|u| u.rows).collect(),
@@ -152,6 +161,7 @@ impl Transaction {
         let undone = self.inner.rollback_to(&savepoint.inner);
         self.half_undone = undone.is_err();
         undone?;
+        self.forget_deferred();
         for (n, used) in self.used.iter_mut().enumerate() {
             used.rows = savepoint.rows.get(n).copied().unwrap_or(0);
         }
@@ -180,7 +190,7 @@ impl Transaction {
     /// still is, and this can be tried again.
     pub fn commit_visibly(&mut self) -> Result<()> {
         let result = self
-            .check_whole()
+            .make_whole()
             .and_then(|()| self.log_counters())
             .and_then(|()| self.inner.commit_visibly());
         match result {
@@ -253,14 +263,17 @@ impl Transaction {
         drop(std::mem::replace(&mut self.inner, empty));
     }
 
-    /// Whether there is nothing that [`Transaction::rollback_to`] has left.
-    pub(super) fn check_whole(&self) -> Result<()> {
-        if self.half_undone {
-            return Err(Error::Invalid(
-                "a part of the transaction could not be undone: it can only be rolled back".into(),
-            ));
-        }
-        Ok(())
+    /// Makes what the transaction has done complete, so that it can be committed or prepared.
+    pub(super) fn make_whole(&mut self) -> Result<()> {
+        let refused = match (self.half_undone, self.lacks_entries) {
+            (false, false) if self.deferred.is_empty() => return Ok(()),
+            (false, false) => return self.end_bulk_insert(),
+            (true, _) => "a part of the transaction could not be undone",
+            (_, true) => "index entries of a bulk insert could not be written",
+        };
+        Err(Error::Invalid(format!(
+            "{refused}: it can only be rolled back"
+        )))
     }
 
     /// How long row operations of this transaction wait for a lock; zero does not wait.
@@ -315,6 +328,9 @@ impl Transaction {
     /// [`Error::TableNewerThanSnapshot`]: what the transaction's snapshot has of the table is gone.
     #[inline]
     pub(super) fn enter_table(&mut self, table: &Table) -> Result<usize> {
+        if !self.deferred.is_empty() {
+            self.put_deferred(Some(table))?;
+        }
         match self.used.iter().rposition(|u| u.id == table.id()) {
             Some(n) if matches!(self.used[n].entered, Entered::Yes(_)) => Ok(n),
             known => {
@@ -418,7 +434,9 @@ impl Transaction {
         self.writes += 1;
         self.last_table = TableId(0);
         self.counts = RowCounts::default();
+        self.deferred.clear();
         self.half_undone = false;
+        self.lacks_entries = false;
     }
 }
 

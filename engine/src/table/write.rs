@@ -4,10 +4,12 @@
 //! transaction's lock is in the way, what was done so far is undone, the gate is left, and after
 //! the wait the operation starts again: nobody waits with half an operation in the trees.
 
+mod deferred;
 mod operation;
 
 use smallvec::SmallVec;
 
+pub(super) use self::deferred::Deferred;
 use self::operation::{Op, Step};
 
 use super::large;
@@ -72,6 +74,11 @@ impl EntryBytes {
             )));
         }
         Ok(())
+    }
+
+    /// Key and payload.
+    fn both(&self) -> (&[u8], &[u8]) {
+        (&self.key, &self.payload)
     }
 }
 
@@ -263,12 +270,12 @@ impl Transaction {
         let trees = table.trees.load();
         if s.encoder.encoded_len() <= large::IN_ROW_LIMIT {
             write_payload(table, row, s)?;
-            return self.attempt(table, &trees, |op| op.insert(row, s));
+            return self.insert_encoded(table, &trees, row, s);
         }
         let start = self.inner.savepoint();
         let result = self
             .place(table, &trees, row, None, s)
-            .and_then(|_| self.attempt(table, &trees, |op| op.insert(row, s)));
+            .and_then(|_| self.insert_encoded(table, &trees, row, s));
         room::give_back(&mut s.redo);
         if result.is_err() {
             self.inner.rollback_to(&start)?;

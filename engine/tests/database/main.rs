@@ -3,6 +3,7 @@
 mod aggregates;
 mod ascii;
 mod auto_increment;
+mod bulk_insert;
 mod check_in_use;
 mod damaged_tables;
 mod half_undone;

@@ -161,8 +161,10 @@ impl World {
         let mut model = self.committed.clone();
         let mut savepoints: Vec<(Savepoint, Model)> = vec![];
         for _ in 0..self.rng.random_range(1..40) {
-            match self.rng.random_range(0..20) {
+            match self.rng.random_range(0..22) {
                 0..=11 => self.change(&mut txn, &mut model),
+                20 => self.bulk_insert(&mut txn, &mut model),
+                21 => txn.end_bulk_insert().unwrap(),
                 12 => {
                     trace!("savepoint {}", savepoints.len());
                     savepoints.push((txn.savepoint(), model.clone()));
@@ -257,14 +259,32 @@ impl World {
                     assert!(missing(txn.update(&table, &other, &borrow(&row))));
                 }
             }
-            _ => {
-                let row = schemas::row(&mut self.rng, &schema);
-                let result = txn.insert(&table, &borrow(&row));
-                let hit = conflict(&table, &schema, &entry.rows, None, &row);
-                trace!("{name}: insert {:02x?} {result:?}", txn.last_key());
-                check_duplicate(txn, result, hit, || {
-                    entry.rows.insert(txn_key(txn), row.clone());
-                });
+            _ => self.insert(txn, &table, entry),
+        }
+    }
+
+    fn insert(&mut self, txn: &mut Transaction, table: &Arc<Table>, model: &mut ModelTable) {
+        let row = schemas::row(&mut self.rng, &model.schema);
+        let result = txn.insert(table, &borrow(&row));
+        let hit = conflict(table, &model.schema, &model.rows, None, &row);
+        let name = table.name();
+        trace!("{name}: insert {:02x?} {result:?}", txn.last_key());
+        check_duplicate(txn, result, hit, || {
+            model.rows.insert(txn_key(txn), row.clone());
+        });
+    }
+
+    /// Inserts several rows, most often into one table; whether it is ended is left open.
+    fn bulk_insert(&mut self, txn: &mut Transaction, model: &mut Model) {
+        let tables = self.rng.random_range(1..3);
+        for _ in 0..tables {
+            let Some((name, table)) = self.pick_table(model) else {
+                return;
+            };
+            trace!("{name}: begin a bulk insert");
+            txn.begin_bulk_insert(&table);
+            for _ in 0..self.rng.random_range(1..20) {
+                self.insert(txn, &table, model.get_mut(&name).unwrap());
             }
         }
     }

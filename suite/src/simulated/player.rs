@@ -469,7 +469,12 @@ impl<'a> Player<'a> {
             return Ok(());
         };
         let (row, _) = self.new_row(kind, id, None);
+        // What begins as a bulk insert is one until the session does something else.
+        let begins_bulk = id % 4 == 0;
         self.statement(db, at, name, &[(id, Some(row))], |txn, table| {
+            if begins_bulk {
+                txn.begin_bulk_insert(table);
+            }
             row.with_values(kind, id, false, |values| txn.insert(table, values))
         })?;
         if self.plan.keys == Keys::Automatic {

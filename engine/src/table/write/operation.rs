@@ -1,6 +1,6 @@
 //! One row operation inside the gate: the clustered tree, the secondary trees, the log.
 
-use super::{no_row, EntryBytes, Row, Scratch};
+use super::{no_row, Row, Scratch};
 use crate::error::{Error, Result};
 use crate::row::entry;
 use crate::row::payload::{LargeRef, RowRef};
@@ -14,6 +14,14 @@ use crate::txn::{self, Conflict, Delete, GateGuard, Put, PutMode};
 pub(super) enum Step {
     Done,
     Wait(Conflict),
+}
+
+/// Which index entries of a row an operation inserts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entries {
+    All,
+    /// Those of unique indexes: the others are kept aside.
+    OfUnique,
 }
 
 /// One operation's environment.
@@ -37,7 +45,12 @@ fn impossible(what: &str) -> Error {
 }
 
 impl Op<'_> {
-    pub fn insert(&mut self, row: &[Value<'_>], s: &mut Scratch) -> Result<Step> {
+    pub fn insert(
+        &mut self,
+        row: &[Value<'_>],
+        entries: Entries,
+        s: &mut Scratch,
+    ) -> Result<Step> {
         s.found.clear();
         let put = self.txn.try_put(
             self.inside,
@@ -59,8 +72,11 @@ impl Op<'_> {
         }
         for n in 1..=self.table.layout.indexes.len() {
             let index = &self.table.layout.indexes[n - 1];
+            if entries == Entries::OfUnique && !index.unique {
+                continue;
+            }
             s.entry.encode(self.table, index, row, &s.key)?;
-            or_wait!(self.put_entry(n, &s.entry, PutMode::Insert, &mut s.found)?);
+            or_wait!(self.put_entry(n, s.entry.both(), PutMode::Insert, &mut s.found)?);
         }
         self.log_put(s)?;
         Ok(Step::Done)
@@ -79,7 +95,7 @@ impl Op<'_> {
     fn put_entry(
         &mut self,
         index: usize,
-        entry: &EntryBytes,
+        (key, payload): (&[u8], &[u8]),
         mode: PutMode,
         found: &mut Vec<u8>,
     ) -> Result<Step> {
@@ -88,8 +104,8 @@ impl Op<'_> {
         let put = self.txn.try_put(
             self.inside,
             tree,
-            &entry.key,
-            &entry.payload,
+            key,
+            payload,
             mode,
             unique.then_some(&mut *found),
         )?;
@@ -98,13 +114,18 @@ impl Op<'_> {
             Put::Conflict(conflict) => Ok(Step::Wait(conflict)),
             Put::Changed => Err(Error::WriteConflict),
             Put::Duplicate if unique => {
-                let row = entry::clustered_key(&entry.key, found)?.to_vec();
+                let row = entry::clustered_key(key, found)?.to_vec();
                 *found = row;
                 Err(Error::Duplicate { index })
             }
             Put::Duplicate => Err(impossible("an entry exists before its row")),
             Put::Missing => Err(impossible("an entry is missing")),
         }
+    }
+
+    /// Inserts an entry of an index that is not unique, of a row that this transaction has inserted.
+    pub fn insert_entry(&mut self, index: usize, key: &[u8], payload: &[u8]) -> Result<Step> {
+        self.put_entry(index, (key, payload), PutMode::Insert, &mut Vec::new())
     }
 
     fn delete_entry(&mut self, tree: &Tree, key: &[u8]) -> Result<Step> {
@@ -168,9 +189,9 @@ impl Op<'_> {
             if s.old_entry.key != s.entry.key {
                 let tree = &self.trees.indexes[n];
                 or_wait!(self.delete_entry(tree, &s.old_entry.key)?);
-                or_wait!(self.put_entry(n + 1, &s.entry, PutMode::Insert, &mut s.found)?);
+                or_wait!(self.put_entry(n + 1, s.entry.both(), PutMode::Insert, &mut s.found)?);
             } else if s.old_entry.payload != s.entry.payload {
-                or_wait!(self.put_entry(n + 1, &s.entry, PutMode::Update, &mut s.found)?);
+                or_wait!(self.put_entry(n + 1, s.entry.both(), PutMode::Update, &mut s.found)?);
             }
         }
         self.let_go(goes)?;
@@ -233,6 +254,6 @@ impl Op<'_> {
         s: &mut Scratch,
     ) -> Result<Step> {
         or_wait!(self.delete(old_key, s)?);
-        self.insert(row, s)
+        self.insert(row, Entries::All, s)
     }
 }

@@ -1,0 +1,257 @@
+//! Index entries of a bulk insert: kept aside, and put into their indexes in the order of their keys.
+//!
+//! Rows come in any order of a secondary key. Put in at once, each entry would be a search of its own, in a
+//! leaf that is seldom at hand, and leaves that are split in the middle would stay half empty. In the
+//! order of the keys one leaf is filled after the other.
+//!
+//! Nobody can tell the difference. Others see no row of the transaction before its commit, and the log has
+//! the rows alone, from which recovery makes the entries. Commit puts the entries in first, and so does
+//! whatever of the transaction reads the table. Entries of unique indexes are not kept aside: a row must
+//! be refused when it comes.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::operation::Entries;
+use super::{EntryBytes, Scratch};
+use crate::error::{Error, Result};
+use crate::ids::PAGE_SIZE;
+use crate::room;
+use crate::row::Value;
+use crate::table::open_table::{IndexId, Table, TableTrees};
+use crate::table::transaction::Transaction;
+
+/// Entries kept aside take up to one part in so many of the pool's size, in memory of their own.
+const PART_OF_POOL: usize = 8;
+/// But at least so many bytes, and at most so many.
+const LEAST_BYTES: usize = 1 << 20;
+const MOST_BYTES: usize = 1 << 30;
+/// Entries between two looks at whether the transaction was killed.
+const ENTRIES_A_LOOK: usize = 256;
+
+/// The entries kept aside of one table.
+pub(in crate::table) struct Deferred {
+    table: Arc<Table>,
+    /// Of each index that is not unique: its number, and its entries.
+    runs: Vec<(IndexId, Run)>,
+}
+
+/// Entries of one index.
+#[derive(Default)]
+struct Run {
+    /// Keys and payloads, one after the other.
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+}
+
+/// Where an entry stands among a run's bytes.
+#[derive(Clone, Copy)]
+struct Entry {
+    /// The front of the key, as a number: most comparisons need no more.
+    head: u64,
+    at: u32,
+    key_len: u16,
+    payload_len: u16,
+}
+
+impl Run {
+    fn add(&mut self, entry: &EntryBytes) -> Result<()> {
+        let (key, payload) = (&entry.key, &entry.payload);
+        let too_many = |_| Error::TooLarge("the entries of a bulk insert".into());
+        let mut head = [0; 8];
+        let front = key.len().min(8);
+        head[..front].copy_from_slice(&key[..front]);
+        let place = Entry {
+            head: u64::from_be_bytes(head),
+            at: u32::try_from(self.bytes.len()).map_err(too_many)?,
+            key_len: u16::try_from(key.len()).map_err(too_many)?,
+            payload_len: u16::try_from(payload.len()).map_err(too_many)?,
+        };
+        let what = "the entries of a bulk insert";
+        room::reserve(&mut self.bytes, key.len() + payload.len(), what)?;
+        room::reserve(&mut self.entries, 1, what)?;
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(payload);
+        self.entries.push(place);
+        Ok(())
+    }
+
+    fn key(&self, entry: Entry) -> &[u8] {
+        &self.bytes[entry.at as usize..][..usize::from(entry.key_len)]
+    }
+
+    fn payload(&self, entry: Entry) -> &[u8] {
+        let at = entry.at as usize + usize::from(entry.key_len);
+        &self.bytes[at..][..usize::from(entry.payload_len)]
+    }
+
+    fn sort(&mut self) {
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.sort_unstable_by(|&a, &b| {
+            let heads = a.head.cmp(&b.head);
+            heads.then_with(|| self.key(a).cmp(self.key(b)))
+        });
+        self.entries = entries;
+    }
+
+    /// Takes the last entries back, so that `entries` remain.
+    fn truncate(&mut self, entries: usize) {
+        if let Some(first) = self.entries.get(entries) {
+            self.bytes.truncate(first.at as usize);
+            self.entries.truncate(entries);
+        }
+    }
+
+    fn used_bytes(&self) -> usize {
+        self.bytes.len() + self.entries.len() * size_of::<Entry>()
+    }
+}
+
+/// How many entries each run has.
+type Lengths = SmallVec<[usize; 8]>;
+
+impl Deferred {
+    fn lengths(&self) -> Lengths {
+        let lengths = self.runs.iter().map(|(_, run)| run.entries.len());
+        lengths.collect()
+    }
+
+    /// Keeps a row's entries aside.
+    fn add(
+        &mut self,
+        row: &[Value<'_>],
+        clustered_key: &[u8],
+        entry: &mut EntryBytes,
+    ) -> Result<()> {
+        for (index, run) in &mut self.runs {
+            let layout = &self.table.layout.indexes[*index - 1];
+            entry.encode(&self.table, layout, row, clustered_key)?;
+            run.add(entry)?;
+        }
+        Ok(())
+    }
+
+    fn used_bytes(&self) -> usize {
+        self.runs.iter().map(|(_, run)| run.used_bytes()).sum()
+    }
+
+    fn clear(&mut self) {
+        for (_, run) in &mut self.runs {
+            *run = Run::default();
+        }
+    }
+}
+
+impl Transaction {
+    /// Begins a bulk insert into a table: entries of indexes that are not unique are kept aside, and put
+    /// in in the order of their keys, which takes less time and leaves smaller indexes. They are put in
+    /// by [`Transaction::end_bulk_insert`], and before that by a commit, by whatever reads or changes
+    /// rows of the table, by a savepoint, and when they take an eighth of the pool's size, in memory
+    /// beside the pool.
+    pub fn begin_bulk_insert(&mut self, table: &Arc<Table>) {
+        if self.deferred(table).is_some() {
+            return;
+        }
+        let indexes = table.layout.indexes.iter().zip(1..);
+        let runs: Vec<_> = indexes
+            .filter(|(index, _)| !index.unique)
+            .map(|(_, n)| (n, Run::default()))
+            .collect();
+        if !runs.is_empty() {
+            let table = Arc::clone(table);
+            self.deferred.push(Deferred { table, runs });
+        }
+    }
+
+    /// Ends the bulk inserts into all tables.
+    ///
+    /// # Errors
+    /// Those of writing pages and of waiting for locks; [`Error::Interrupted`] when killed. What is still
+    /// aside then goes in at the next occasion, unless the transaction goes back to before the bulk insert.
+    pub fn end_bulk_insert(&mut self) -> Result<()> {
+        self.put_deferred(None)?;
+        self.deferred.clear();
+        Ok(())
+    }
+
+    fn deferred(&self, table: &Table) -> Option<usize> {
+        let of = |deferred: &Deferred| deferred.table.id() == table.id();
+        self.deferred.iter().position(of)
+    }
+
+    /// Inserts the row of `s.key`, whose payload is in `s`.
+    pub(super) fn insert_encoded(
+        &mut self,
+        table: &Table,
+        trees: &TableTrees,
+        row: &[Value<'_>],
+        s: &mut Scratch,
+    ) -> Result<()> {
+        let aside = match self.deferred.is_empty() {
+            true => None,
+            false => self.deferred(table),
+        };
+        let Some(aside) = aside else {
+            return self.attempt(table, trees, |op| op.insert(row, Entries::All, s));
+        };
+        let used: usize = self.deferred.iter().map(Deferred::used_bytes).sum();
+        let pool = self.shared.registry.pool().core().frames.count() * PAGE_SIZE;
+        if used >= (pool / PART_OF_POOL).clamp(LEAST_BYTES, MOST_BYTES) {
+            self.put_deferred(None)?;
+        }
+        let before = self.deferred[aside].lengths();
+        let result = match self.deferred[aside].add(row, &s.key, &mut s.entry) {
+            Ok(()) => self.attempt(table, trees, |op| op.insert(row, Entries::OfUnique, s)),
+            Err(error) => Err(error),
+        };
+        if result.is_err() {
+            for ((_, run), before) in self.deferred[aside].runs.iter_mut().zip(before) {
+                run.truncate(before);
+            }
+        }
+        result
+    }
+
+    /// Puts in what is kept aside, of one table or of all.
+    #[cold]
+    pub(in crate::table) fn put_deferred(&mut self, of: Option<&Table>) -> Result<()> {
+        let mut all = std::mem::take(&mut self.deferred);
+        let result = all
+            .iter_mut()
+            .filter(|deferred| of.is_none_or(|table| table.id() == deferred.table.id()))
+            .try_for_each(|deferred| self.put_in(deferred));
+        self.deferred = all;
+        result
+    }
+
+    fn put_in(&mut self, deferred: &mut Deferred) -> Result<()> {
+        let table = &deferred.table;
+        let trees = table.trees.load();
+        for (index, run) in &mut deferred.runs {
+            run.sort();
+            let mut done = 0;
+            let result = run.entries.iter().try_for_each(|&entry| {
+                if done % ENTRIES_A_LOOK == 0 {
+                    self.inner.check_killed()?;
+                }
+                self.attempt(table, &trees, |op| {
+                    op.insert_entry(*index, run.key(entry), run.payload(entry))
+                })?;
+                done += 1;
+                Ok(())
+            });
+            if result.is_err() {
+                run.entries.drain(..done);
+                return result;
+            }
+            *run = Run::default();
+        }
+        Ok(())
+    }
+
+    /// Forgets what is kept aside: the rows are undone.
+    pub(in crate::table) fn forget_deferred(&mut self) {
+        self.deferred.iter_mut().for_each(Deferred::clear);
+    }
+}
