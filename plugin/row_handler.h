@@ -100,6 +100,8 @@ class RowHandler final : public handler {
   int write_row(const uchar *record) override;
   int update_row(const uchar *old_record, const uchar *new_record) override;
   int delete_row(const uchar *record) override;
+  void start_bulk_insert(ha_rows rows, uint flags) override;
+  int end_bulk_insert() override;
   void get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong *first,
                           ulonglong *reserved) override;
   void release_auto_increment() override;
@@ -124,6 +126,8 @@ class RowHandler final : public handler {
   static constexpr uint kNoKey = MAX_KEY + 1;
   /* Longest key that SQL may define, in bytes. */
   static constexpr uint kMaxKeyLength = 3072;
+  /* Rows of a statement from which on it pays to keep index entries aside. */
+  static constexpr ha_rows kBulkRows = 100;
 
   void use_lock(peregrine_lock lock);
   int check_decided(THD *thd);
@@ -168,6 +172,8 @@ class RowHandler final : public handler {
   bool has_condition_ = false;
   /* Whether the next rnd_next is the first of its scan. */
   bool scan_begins_ = false;
+  /* Whether the engine keeps index entries aside. */
+  bool bulk_insert_ = false;
   /* Where the automatic values that the statement has reserved end; 0 when none are. */
   ulonglong reserved_end_ = 0;
   /* Whether the statement keeps others from taking automatic values. */

@@ -51,6 +51,24 @@ int RowHandler::delete_row(const uchar *) {
   return finish_change(peregrine_delete(handle_, session));
 }
 
+/* `rows`: about how many will be inserted; 0 where nobody knows. */
+void RowHandler::start_bulk_insert(ha_rows rows, uint) {
+  peregrine_session *session;
+  if ((rows && rows < kBulkRows) || this->session(&session)) return;
+  bulk_insert_ = peregrine_begin_bulk_insert(handle_, session) == PEREGRINE_OK;
+}
+
+int RowHandler::end_bulk_insert() {
+  if (!bulk_insert_) return 0;
+  bulk_insert_ = false;
+  peregrine_session *session;
+  int error = this->session(&session);
+  if (!error) error = finish(peregrine_end_bulk_insert(handle_, session), 0);
+  /* Some callers report this one instead. */
+  if (error) my_errno = error;
+  return error;
+}
+
 /* The automatic column of the row just written has a value of the user's: count on from there. */
 void RowHandler::raise_auto_increment() {
   Field *field = table->found_next_number_field;

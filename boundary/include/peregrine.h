@@ -452,6 +452,13 @@ int peregrine_update(peregrine_handle *handle, peregrine_session *session,
 /* Deletes the row last read. */
 int peregrine_delete(peregrine_handle *handle, peregrine_session *session);
 
+/* Begins a bulk insert into the handle's table: index entries are kept aside and put in in the order of
+   their keys, at its end, or before whatever needs them. */
+int peregrine_begin_bulk_insert(peregrine_handle *handle, peregrine_session *session);
+
+/* Ends the transaction's bulk inserts. Fails as peregrine_insert does, but for duplicates. */
+int peregrine_end_bulk_insert(peregrine_handle *handle, peregrine_session *session);
+
 /* About how many rows lie between two key images; NULL is open. `*_inclusive`: rows that start
    with the image are inside. */
 int peregrine_estimate_range(peregrine_handle *handle, uint32_t key, const uint8_t *low,

@@ -376,6 +376,41 @@ pub unsafe extern "C" fn peregrine_delete(pointer: *mut Handle, session: *mut Se
 /// See the header.
 ///
 /// # Safety
+/// The handle and session must be this thread's.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_begin_bulk_insert(
+    pointer: *mut Handle,
+    session: *mut SessionBox,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, session, |handle, session| {
+            handle.begin_bulk_insert(session.changing()?);
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// The handle and session must be this thread's.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_end_bulk_insert(
+    pointer: *mut Handle,
+    session: *mut SessionBox,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, session, |handle, session| {
+            handle.end_bulk_insert(session.changing()?).map(|()| true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
 /// The handle must be this thread's, the images null or valid for their parts, `out` writable.
 #[no_mangle]
 #[allow(clippy::too_many_arguments)] // the shape of the C interface

@@ -25,6 +25,16 @@ impl Handle {
         checked(self.layout(), result)
     }
 
+    /// Begins a bulk insert.
+    pub fn begin_bulk_insert(&self, transaction: &mut Transaction) {
+        transaction.begin_bulk_insert(&self.table);
+    }
+
+    /// Ends the transaction's bulk inserts.
+    pub fn end_bulk_insert(&self, transaction: &mut Transaction) -> Outcome {
+        checked(self.layout(), transaction.end_bulk_insert())
+    }
+
     /// Changes the row last read; false when it is the same already.
     ///
     /// # Safety
