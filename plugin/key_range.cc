@@ -18,11 +18,20 @@ struct Bounds {
   bool in_range = false;
 };
 
+/* What no key takes, but a test of each row does. */
+struct Other {
+  Field *field;
+  Item *constant; /* null: none */
+  peregrine_operator operation;
+};
+
 /* Comparisons of a condition, by column. More columns than this are no key look-up. */
 struct Comparisons {
   static constexpr uint kMost = 8;
   Bounds columns[kMost];
   uint count = 0;
+  Other others[kMost];
+  uint other_count = 0;
 
   Bounds *of(const Field *field) {
     for (uint i = 0; i < count; i++)
@@ -35,6 +44,12 @@ struct Comparisons {
     if (count == kMost) return nullptr;
     columns[count].field = field;
     return &columns[count++];
+  }
+
+  bool add_other(const Other &other) {
+    if (other_count == kMost) return false;
+    others[other_count++] = other;
+    return true;
   }
 };
 
@@ -49,6 +64,36 @@ bool fits(const Field *field, longlong value, bool is_unsigned) {
   return bits == 64 || value < 1LL << (bits - 1);
 }
 
+/* Whether a constant is a day, written as everybody does ('2009-02-14'): other strings may mean a
+   day, but something else to whatever they are compared with besides. */
+bool is_day(Item *constant) {
+  StringBuffer<16> memory;
+  const String *value = constant->val_str(&memory);
+  if (!value || value->length() != 10 || value->charset()->mbminlen != 1) return false;
+  uint parts[3] = {0, 0, 0};
+  uint part = 0;
+  for (uint i = 0; i < 10; i++) {
+    const char c = value->ptr()[i];
+    if (i == 4 || i == 7) {
+      if (c != '-') return false;
+      part++;
+    } else {
+      if (c < '0' || c > '9') return false;
+      parts[part] = 10 * parts[part] + static_cast<uint>(c - '0');
+    }
+  }
+  const auto [year, month, day] = parts;
+  constexpr uint kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  if (!year || !month || month > 12) return false;
+  const bool leap = month == 2 && year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+  return day && day <= kDays[month - 1] + leap;
+}
+
+/* Whether rows can be tested for a comparison with the column. */
+bool is_testable(const Field *field) {
+  return is_integer(field->type()) || field->type() == MYSQL_TYPE_DATE;
+}
+
 /* Whether the order of a key is the order in which the server compares the column with the
    constant, and the constant is a value that the column can have. */
 bool comparable(const Field *field, Item *constant, CHARSET_INFO *collation) {
@@ -60,6 +105,10 @@ bool comparable(const Field *field, Item *constant, CHARSET_INFO *collation) {
     return !constant->null_value && fits(field, value, constant->unsigned_flag);
   }
   switch (field->type()) {
+    case MYSQL_TYPE_DATE:
+      return (constant->cmp_type() == STRING_RESULT ||
+              constant->type_handler()->field_type() == MYSQL_TYPE_DATE) &&
+             is_day(constant);
     case MYSQL_TYPE_VARCHAR:
       break;
     case MYSQL_TYPE_STRING:
@@ -135,6 +184,25 @@ bool read_comparison(const TABLE *table, Item *condition, Comparisons *all) {
       return field && comparable(field, constant, comparison->compare_collation()) &&
              add_comparison(all, field, operation, constant);
     }
+    /* Of a column with a key the server may have a better plan. */
+    case Item_func::NE_FUNC: {
+      auto *comparison = static_cast<Item_bool_rowready_func2 *>(condition);
+      Field *field = column_of(table, operands[0]);
+      Item *constant = operands[field ? 1 : 0];
+      if (!field) field = column_of(table, operands[1]);
+      return field && field->key_start.is_clear_all() && is_testable(field) &&
+             comparable(field, constant, comparison->compare_collation()) &&
+             all->add_other({field, constant, PEREGRINE_TEST_NOT_EQUAL});
+    }
+    case Item_func::ISNULL_FUNC:
+    case Item_func::ISNOTNULL_FUNC: {
+      Field *field = column_of(table, operands[0]);
+      const bool is_null = function->functype() == Item_func::ISNULL_FUNC;
+      /* Of what is never NULL the server finds zero dates, and the row last inserted. */
+      return field && field->real_maybe_null() && field->key_start.is_clear_all() &&
+             all->add_other(
+                 {field, nullptr, is_null ? PEREGRINE_TEST_IS_NULL : PEREGRINE_TEST_IS_NOT_NULL});
+    }
     case Item_func::BETWEEN: {
       auto *between = static_cast<Item_func_between *>(condition);
       Field *field = column_of(table, operands[0]);
@@ -203,7 +271,8 @@ const uchar *value_of(THD *thd, Field *field, Item *constant) {
 /* The comparisons that the range does not decide, as tests of its rows. False where they can't be
    that: strings compare by their collations. */
 bool add_tests(THD *thd, const Comparisons &all, KeyRange *range) {
-  auto *tests = static_cast<peregrine_test *>(thd->alloc(2 * all.count * sizeof(peregrine_test)));
+  const size_t most = 2 * all.count + all.other_count;
+  auto *tests = static_cast<peregrine_test *>(thd->alloc(most * sizeof(peregrine_test)));
   if (!tests) return false;
   uint count = 0;
   const auto add = [&](Field *field, Item *constant, peregrine_operator operation) {
@@ -214,7 +283,7 @@ bool add_tests(THD *thd, const Comparisons &all, KeyRange *range) {
   for (uint i = 0; i < all.count; i++) {
     const Bounds &bounds = all.columns[i];
     if (bounds.in_range) continue;
-    if (!is_integer(bounds.field->type())) return false;
+    if (!is_testable(bounds.field)) return false;
     if (bounds.equal) {
       if (!add(bounds.field, bounds.low, PEREGRINE_TEST_EQUAL)) return false;
       continue;
@@ -227,6 +296,14 @@ bool add_tests(THD *thd, const Comparisons &all, KeyRange *range) {
         !add(bounds.field, bounds.high,
              bounds.high_inclusive ? PEREGRINE_TEST_LESS_OR_EQUAL : PEREGRINE_TEST_LESS))
       return false;
+  }
+  for (uint i = 0; i < all.other_count; i++) {
+    const Other &other = all.others[i];
+    if (other.constant) {
+      if (!add(other.field, other.constant, other.operation)) return false;
+    } else {
+      tests[count++] = {other.field->field_index, static_cast<uint32_t>(other.operation), nullptr};
+    }
   }
   range->tests = tests;
   range->test_count = count;
@@ -250,7 +327,8 @@ bool find_key_range(THD *thd, TABLE *table, Item *condition, bool tests, KeyRang
   const KEY &key = table->key_info[found];
   const uint parts = static_cast<uint>(used_parts(key, &all));
   for (uint i = 0; i < parts; i++) all.of(key.key_part[i].field)->in_range = true;
-  if (parts != all.count && !(tests && add_tests(thd, all, range))) return false;
+  if ((parts != all.count || all.other_count) && !(tests && add_tests(thd, all, range)))
+    return false;
   const Bounds *last = all.of(key.key_part[parts - 1].field);
   range->key = found;
   range->equal = last->equal;

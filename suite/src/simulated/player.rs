@@ -473,7 +473,7 @@ impl<'a> Player<'a> {
         let begins_bulk = id % 4 == 0;
         self.statement(db, at, name, &[(id, Some(row))], |txn, table| {
             if begins_bulk {
-                txn.begin_bulk_insert(table);
+                txn.begin_bulk_insert(&db.table(name)?);
             }
             row.with_values(kind, id, false, |values| txn.insert(table, values))
         })?;
