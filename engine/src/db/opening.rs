@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::AtomicUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -197,6 +198,7 @@ impl Parts {
             rows: RowCounters::default(),
             prepared: PreparedTransactions::default(),
             scans: Scans::new(options.scan_threads),
+            deferred_bytes: AtomicUsize::new(0),
         });
         Ok(Parts { pool, shared })
     }

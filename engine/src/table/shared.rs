@@ -18,6 +18,8 @@ pub(crate) struct Shared {
     pub rows: RowCounters,
     pub prepared: PreparedTransactions,
     pub scans: Scans,
+    /// What bulk inserts keep aside in all, in bytes, up to a step for each transaction.
+    pub deferred_bytes: AtomicUsize,
 }
 
 /// How many threads scan.

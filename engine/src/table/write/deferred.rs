@@ -9,6 +9,7 @@
 //! whatever of the transaction reads the table. Entries of unique indexes are not kept aside: a row must
 //! be refused when it comes.
 
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -20,18 +21,30 @@ use crate::ids::PAGE_SIZE;
 use crate::room;
 use crate::row::Value;
 use crate::table::open_table::{IndexId, Table, TableTrees};
+use crate::table::shared::Shared;
 use crate::table::transaction::Transaction;
 
-/// Entries kept aside take up to one part in so many of the pool's size, in memory of their own.
+/// Entries that all transactions keep aside take up to one part in so many of the pool's size, in memory of
+/// their own.
 const PART_OF_POOL: usize = 8;
 /// But at least so many bytes, and at most so many.
 const LEAST_BYTES: usize = 1 << 20;
 const MOST_BYTES: usize = 1 << 30;
+/// A transaction counts its own with those of all in steps of so many bytes.
+const STEP_BYTES: usize = 64 << 10;
 /// Entries between two looks at whether the transaction was killed.
 const ENTRIES_A_LOOK: usize = 256;
 
-/// The entries kept aside of one table.
+/// What a transaction keeps aside.
+#[derive(Default)]
 pub(in crate::table) struct Deferred {
+    tables: Vec<OfTable>,
+    /// Bytes of these that are counted with those of all transactions.
+    counted: usize,
+}
+
+/// The entries kept aside of one table.
+struct OfTable {
     table: Arc<Table>,
     /// Of each index that is not unique: its number, and its entries.
     runs: Vec<(IndexId, Run)>,
@@ -111,7 +124,7 @@ impl Run {
 /// How many entries each run has.
 type Lengths = SmallVec<[usize; 8]>;
 
-impl Deferred {
+impl OfTable {
     fn lengths(&self) -> Lengths {
         let lengths = self.runs.iter().map(|(_, run)| run.entries.len());
         lengths.collect()
@@ -135,11 +148,53 @@ impl Deferred {
     fn used_bytes(&self) -> usize {
         self.runs.iter().map(|(_, run)| run.used_bytes()).sum()
     }
+}
 
-    fn clear(&mut self) {
-        for (_, run) in &mut self.runs {
+impl Deferred {
+    /// Whether nothing is kept aside, nor will be.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+    }
+
+    fn of(&self, table: &Table) -> Option<usize> {
+        let of = |deferred: &OfTable| deferred.table.id() == table.id();
+        self.tables.iter().position(of)
+    }
+
+    fn used_bytes(&self) -> usize {
+        self.tables.iter().map(OfTable::used_bytes).sum()
+    }
+
+    /// Counts what has come since with what all transactions keep aside; whether that is too much.
+    fn is_too_much(&mut self, shared: &Shared) -> bool {
+        if self.used_bytes() <= self.counted {
+            return false;
+        }
+        self.counted += STEP_BYTES;
+        let all = STEP_BYTES
+            + shared
+                .deferred_bytes
+                .fetch_add(STEP_BYTES, Ordering::Relaxed);
+        let pool = shared.registry.pool().core().frames.count() * PAGE_SIZE;
+        all > (pool / PART_OF_POOL).clamp(LEAST_BYTES, MOST_BYTES)
+    }
+
+    /// Takes what is no longer kept aside off the count.
+    fn discount(&mut self, shared: &Shared) {
+        if self.counted > 0 && self.used_bytes() == 0 {
+            let order = Ordering::Relaxed;
+            shared.deferred_bytes.fetch_sub(self.counted, order);
+            self.counted = 0;
+        }
+    }
+
+    /// Forgets what is kept aside: the rows are undone.
+    pub fn forget(&mut self, shared: &Shared) {
+        for (_, run) in self.tables.iter_mut().flat_map(|table| &mut table.runs) {
             *run = Run::default();
         }
+        self.discount(shared);
     }
 }
 
@@ -147,10 +202,10 @@ impl Transaction {
     /// Begins a bulk insert into a table: entries of indexes that are not unique are kept aside, and put
     /// in in the order of their keys, which takes less time and leaves smaller indexes. They are put in
     /// by [`Transaction::end_bulk_insert`], and before that by a commit, by whatever reads or changes
-    /// rows of the table, by a savepoint, and when they take an eighth of the pool's size, in memory
-    /// beside the pool.
+    /// rows of the table, by a savepoint, and when those of all transactions take an eighth of the
+    /// pool's size, in memory beside the pool.
     pub fn begin_bulk_insert(&mut self, table: &Arc<Table>) {
-        if self.deferred(table).is_some() {
+        if self.deferred.of(table).is_some() {
             return;
         }
         let indexes = table.layout.indexes.iter().zip(1..);
@@ -160,7 +215,7 @@ impl Transaction {
             .collect();
         if !runs.is_empty() {
             let table = Arc::clone(table);
-            self.deferred.push(Deferred { table, runs });
+            self.deferred.tables.push(OfTable { table, runs });
         }
     }
 
@@ -171,13 +226,8 @@ impl Transaction {
     /// aside then goes in at the next occasion, unless the transaction goes back to before the bulk insert.
     pub fn end_bulk_insert(&mut self) -> Result<()> {
         self.put_deferred(None)?;
-        self.deferred.clear();
+        self.deferred.tables.clear();
         Ok(())
-    }
-
-    fn deferred(&self, table: &Table) -> Option<usize> {
-        let of = |deferred: &Deferred| deferred.table.id() == table.id();
-        self.deferred.iter().position(of)
     }
 
     /// Inserts the row of `s.key`, whose payload is in `s`.
@@ -190,25 +240,23 @@ impl Transaction {
     ) -> Result<()> {
         let aside = match self.deferred.is_empty() {
             true => None,
-            false => self.deferred(table),
+            false => self.deferred.of(table),
         };
         let Some(aside) = aside else {
             return self.attempt(table, trees, |op| op.insert(row, Entries::All, s));
         };
-        let used: usize = self.deferred.iter().map(Deferred::used_bytes).sum();
-        let pool = self.shared.registry.pool().core().frames.count() * PAGE_SIZE;
-        if used >= (pool / PART_OF_POOL).clamp(LEAST_BYTES, MOST_BYTES) {
+        if self.deferred.is_too_much(&self.shared) {
             self.put_deferred(None)?;
         }
-        let before = self.deferred[aside].lengths();
-        let result = match self.deferred[aside].add(row, &s.key, &mut s.entry) {
+        let deferred = &mut self.deferred.tables[aside];
+        let before = deferred.lengths();
+        let result = match deferred.add(row, &s.key, &mut s.entry) {
             Ok(()) => self.attempt(table, trees, |op| op.insert(row, Entries::OfUnique, s)),
             Err(error) => Err(error),
         };
         if result.is_err() {
-            for ((_, run), before) in self.deferred[aside].runs.iter_mut().zip(before) {
-                run.truncate(before);
-            }
+            let runs = self.deferred.tables[aside].runs.iter_mut();
+            runs.zip(before).for_each(|((_, run), n)| run.truncate(n));
         }
         result
     }
@@ -216,16 +264,17 @@ impl Transaction {
     /// Puts in what is kept aside, of one table or of all.
     #[cold]
     pub(in crate::table) fn put_deferred(&mut self, of: Option<&Table>) -> Result<()> {
-        let mut all = std::mem::take(&mut self.deferred);
-        let result = all
+        let mut tables = std::mem::take(&mut self.deferred.tables);
+        let result = tables
             .iter_mut()
             .filter(|deferred| of.is_none_or(|table| table.id() == deferred.table.id()))
             .try_for_each(|deferred| self.put_in(deferred));
-        self.deferred = all;
+        self.deferred.tables = tables;
+        self.deferred.discount(&self.shared);
         result
     }
 
-    fn put_in(&mut self, deferred: &mut Deferred) -> Result<()> {
+    fn put_in(&mut self, deferred: &mut OfTable) -> Result<()> {
         let table = &deferred.table;
         let trees = table.trees.load();
         for (index, run) in &mut deferred.runs {
@@ -248,10 +297,5 @@ impl Transaction {
             *run = Run::default();
         }
         Ok(())
-    }
-
-    /// Forgets what is kept aside: the rows are undone.
-    pub(in crate::table) fn forget_deferred(&mut self) {
-        self.deferred.iter_mut().for_each(Deferred::clear);
     }
 }

@@ -45,12 +45,7 @@ fn impossible(what: &str) -> Error {
 }
 
 impl Op<'_> {
-    pub fn insert(
-        &mut self,
-        row: &[Value<'_>],
-        entries: Entries,
-        s: &mut Scratch,
-    ) -> Result<Step> {
+    pub fn insert(&mut self, row: &[Value<'_>], entries: Entries, s: &mut Scratch) -> Result<Step> {
         s.found.clear();
         let put = self.txn.try_put(
             self.inside,
