@@ -55,6 +55,14 @@ fn unknown_names_are_answered_with_the_known_ones() {
         &["bench", "run", "--protocol", "html"],
         &["html", "text", "prepared", "both"],
     );
+    for (option, value, told) in [
+        ("--warm-up", "warm", "steady"),
+        ("--steady", "101", "0 to 100"),
+        ("--rate", "0", "transactions a second"),
+        ("--memory-limit", "5", "at least 1M"),
+    ] {
+        refused(&["bench", "run", option, value], &[option, told]);
+    }
     refused(
         &["bench", "run", "--placement", "odd"],
         &["odd", "paired", "free"],

@@ -1,5 +1,5 @@
 //! The measuring suite behind `peregrine bench`: a private server, workloads with their right
-//! answers, a closed-loop load generator, results, and the report.
+//! answers, a load generator, results, and the report.
 //!
 //! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`pushdown`], [`strain`], [`corruption`], [`fuzz`], [`embedded`]
 //! and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`workload`] → [`normal`] → [`server`] and

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::host::MariadbdArguments;
-use super::values::{bytes, parameter, seconds};
+use super::values::{bytes, parameter, percent, rate, seconds, warm_up, WarmUp};
 
 /// What to measure. Lists are separated by commas.
 #[derive(Debug, Args)]
@@ -53,9 +53,22 @@ pub struct RunArguments {
     /// scheduler likes).
     #[arg(long, default_value = "paired")]
     pub placement: String,
-    /// Warm-up before each cell, in seconds [default: the profile's].
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub warm_up: Option<f64>,
+    /// Warm-up before each cell, in seconds; or steady: until the rate of the last three seconds differs by no
+    /// more than --steady percent, at most a minute [default: the profile's].
+    #[arg(long, value_name = "SECONDS|steady", value_parser = warm_up)]
+    pub warm_up: Option<WarmUp>,
+    /// Warm up until the rate of the last three seconds differs by no more than so many percent; --warm-up is then
+    /// the longest time [default with --warm-up steady: 5].
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub steady: Option<f64>,
+    /// An open loop: so many transactions a second are due in all, whatever the server does, and latencies
+    /// count from when each was due [default: a closed loop, each client asking when it has its answer].
+    #[arg(long, value_name = "NUMBER", value_parser = rate)]
+    pub rate: Option<f64>,
+    /// A hard limit on the server's memory, its files' cache included, e.g. 512M: for data that do not fit. Needs
+    /// the right to make a control group.
+    #[arg(long, value_parser = bytes)]
+    pub memory_limit: Option<u64>,
     /// Time of an effective run, in seconds [default: the profile's].
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub run_time: Option<f64>,
@@ -93,6 +106,9 @@ impl Default for RunArguments {
             charset: "latin1".to_owned(),
             placement: "paired".to_owned(),
             warm_up: None,
+            steady: None,
+            rate: None,
+            memory_limit: None,
             run_time: None,
             runs: None,
             out: None,

@@ -42,6 +42,7 @@ pub use self::strain::{
 pub use self::transactions::{
     BankArguments, BehaviourArguments, HistoriesArguments, PushdownArguments,
 };
+pub use self::values::WarmUp;
 
 /// Peregrine: a private MariaDB with the engine in it, and the benchmark that compares engines.
 #[derive(Debug, Parser)]

@@ -31,3 +31,40 @@ pub fn parameter(text: &str) -> Result<(String, i64), String> {
         .filter(|(name, _)| !name.is_empty())
         .ok_or_else(|| "a parameter is NAME=NUMBER, such as rows=1000".to_owned())
 }
+
+/// How long a cell is warmed up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum WarmUp {
+    /// So many seconds.
+    Seconds(f64),
+    /// Until the rate is steady.
+    Steady,
+}
+
+/// Reads how long to warm up.
+pub fn warm_up(text: &str) -> Result<WarmUp, String> {
+    if text == "steady" {
+        return Ok(WarmUp::Steady);
+    }
+    let time = seconds(text);
+    time.map(WarmUp::Seconds)
+        .map_err(|_| "a warm-up is a number of seconds, such as 0.5, or steady".to_owned())
+}
+
+/// Reads a percentage.
+pub fn percent(text: &str) -> Result<f64, String> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .ok_or_else(|| "a percentage is a number from 0 to 100, such as 5".to_owned())
+}
+
+/// Reads a rate.
+pub fn rate(text: &str) -> Result<f64, String> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|rate| (0.001..=10_000_000.0).contains(rate))
+        .ok_or_else(|| {
+            "a rate is a number of transactions a second, from 0.001 to 10000000".to_owned()
+        })
+}

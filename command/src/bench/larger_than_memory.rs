@@ -12,7 +12,7 @@ use peregrine_suite::target::Engine;
 
 use super::run::{new_directory, settings};
 use super::strain::status;
-use crate::arguments::{LargerThanMemoryArguments, RunArguments};
+use crate::arguments::{LargerThanMemoryArguments, RunArguments, WarmUp};
 
 /// The caches while tables are loaded.
 const LOADING: u64 = 512 << 20;
@@ -44,7 +44,7 @@ pub fn run(arguments: &LargerThanMemoryArguments) -> Result<ExitCode> {
         rows: Some(arguments.rows),
         seed: arguments.seed,
         cache: Some(arguments.cache),
-        warm_up: Some(arguments.warm_up),
+        warm_up: Some(WarmUp::Seconds(arguments.warm_up)),
         run_time: Some(arguments.run_time),
         runs: Some(arguments.runs),
         ..RunArguments::default()

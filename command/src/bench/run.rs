@@ -13,10 +13,15 @@ use peregrine_suite::server::Installation;
 use peregrine_suite::target::{Engine, Placement, Protocol};
 use peregrine_suite::workload::{builtin, Mode, Options, Workload};
 
-use crate::arguments::RunArguments;
+use crate::arguments::{RunArguments, WarmUp};
 
 /// The most client threads that a run may ask for.
 const MOST_THREADS: u32 = 4_096;
+
+/// The longest warm-up of one that ends when it is steady, in seconds.
+const LONGEST_WARM_UP_S: f64 = 60.0;
+/// Within how many percent rates count as steady.
+const STEADY_PERCENT: f64 = 5.0;
 
 /// Runs the benchmark; exit status 1 when an answer was wrong or a query failed.
 ///
@@ -181,7 +186,18 @@ pub fn settings(arguments: &RunArguments) -> Result<RunSettings> {
         cache_bytes: arguments.cache.unwrap_or(profile.cache_bytes),
         charset: arguments.charset.clone(),
         placement,
-        warm_up_s: arguments.warm_up.unwrap_or(profile.warm_up_s),
+        warm_up_s: match arguments.warm_up {
+            Some(WarmUp::Seconds(time)) => time,
+            Some(WarmUp::Steady) => LONGEST_WARM_UP_S,
+            None if arguments.steady.is_some() => LONGEST_WARM_UP_S,
+            None => profile.warm_up_s,
+        },
+        steady_percent: match (arguments.steady, arguments.warm_up) {
+            (None, Some(WarmUp::Steady)) => Some(STEADY_PERCENT),
+            (percent, _) => percent,
+        },
+        rate: arguments.rate,
+        memory_limit_bytes: arguments.memory_limit,
         run_s: arguments.run_time.unwrap_or(profile.run_s),
         runs,
     })

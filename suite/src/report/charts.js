@@ -132,6 +132,28 @@ const latencies = (query, cell) => {
   };
 };
 
+// A line an engine over the seconds of its best run: what was done, or the slowest when latencies are shown.
+const overTime = (query, cell) => {
+  const { latency } = METRICS[choice.metric];
+  const there = shown().filter((at) => cell.by[at]?.over);
+  const values = ({ step, points }, of) => points.map((point, at) => [(at + 1) * step, of(point)]);
+  const formatter = (points) => {
+    const after = points[0].value[0];
+    const rows = there.map((at) => {
+      const { step, points: all } = cell.by[at].over;
+      const [rate, mean, slowest] = all[after / step - 1] ?? [null, null, null];
+      return [at, short(rate), time(mean), time(slowest)];
+    });
+    return tip(`${after} s`, ["a second", "mean", "slowest"], rows);
+  };
+  return {
+    ...frame(`${latency ? "Slowest" : "Transactions"} of ${query.name} in each second with ${many(cell.threads)}`, formatter),
+    xAxis: axis({ type: "value", min: 0, name: "seconds", minInterval: 1, axisLabel: label() }),
+    yAxis: upwards({ type: "value", min: 0, axisLabel: { ...label(), formatter: latency ? time : short } }),
+    series: there.map((at) => line(at, values(cell.by[at].over, (point) => (latency ? point[2] : point[0])), { symbol: "none" })),
+  };
+};
+
 // The number of threads that latencies are shown at: the one chosen, or the most there are.
 const latencyThreads = (query) => {
   const there = ladder(query.workload).filter((count) => cellOf(query, count));
@@ -173,6 +195,7 @@ const drawCharts = (place, workload) => {
     if (ladder(workload).length > 1) plot(card, "threads", `${what}, by threads; a dot a run`, byThreads(query));
     else plot(card, "engines", `${what}, with ${many(cell.threads)}; a dot a run`, bars(query, cell));
     // What is done once a run has one latency, which is its figure.
+    if (cell.by.some((measured) => measured?.over)) plot(card, "time", `${latency ? "slowest" : "done"} in each second, with ${many(cell.threads)}`, overTime(query, cell));
     if (!inSeconds(query)) plot(card, "latency", `latencies with ${many(cell.threads)}`, latencies(query, cell));
   }
 };

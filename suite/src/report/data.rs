@@ -8,7 +8,7 @@ use crate::arithmetic;
 use crate::error::{Result, SuiteError};
 use crate::results::comparison::Group;
 use crate::results::file;
-use crate::results::record::{Line, Run};
+use crate::results::record::{Line, Run, Second};
 use crate::workload::{Options, Workload};
 
 #[derive(Serialize)]
@@ -18,7 +18,7 @@ struct Data {
     /// The series that ratios are against at first.
     baseline: Option<usize>,
     /// What the numbers of a run are.
-    columns: [&'static str; 13],
+    columns: [&'static str; COLUMNS.len()],
     cells: Vec<Cell>,
 }
 
@@ -61,15 +61,52 @@ struct Measured {
     /// The best of the runs, which is the one that counts; `null` when the cell is void.
     best: Option<usize>,
     runs: Vec<Numbers>,
+    /// How the best of them went over time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    over: Option<Over>,
     /// What was wrong first.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
 
+/// A run over time.
+#[derive(Serialize, Debug, PartialEq)]
+struct Over {
+    /// Seconds of a point.
+    step: usize,
+    /// Of each point: transactions a second, their mean latency and the slowest, in microseconds.
+    points: Vec<(f64, u64, u64)>,
+}
+
+/// The most points of a run over time: a longer one is told more coarsely, so that the page stays small.
+const MOST_POINTS: usize = 40;
+
+fn over(seconds: &[Second]) -> Option<Over> {
+    let step = seconds.len().div_ceil(MOST_POINTS);
+    if seconds.len() < 2 || step == 0 {
+        return None;
+    }
+    let points = seconds.chunks_exact(step).map(|chunk| {
+        let done: u64 = chunk.iter().map(|second| second.done).sum();
+        let micros: u64 = chunk.iter().map(|s| s.done.saturating_mul(s.mean_us)).sum();
+        let rate = done as f64 / step as f64;
+        (
+            (rate * 10.0).round() / 10.0,
+            micros.checked_div(done).unwrap_or(0),
+            chunk.iter().map(|second| second.max_us).max().unwrap_or(0),
+        )
+    });
+    Some(Over {
+        step,
+        points: points.collect(),
+    })
+}
+
 /// The columns, and those of a run.
-const COLUMNS: [&str; 13] = [
+const COLUMNS: [&str; 15] = [
     "run",
     "rate",
+    "charged",
     "p50_us",
     "p95_us",
     "p99_us",
@@ -79,6 +116,7 @@ const COLUMNS: [&str; 13] = [
     "done",
     "conflicts",
     "rolled_back",
+    "left",
     "errors",
     "wrong",
 ];
@@ -95,6 +133,8 @@ fn numbers(run: &Run) -> Numbers {
     [
         number(run.run.into()),
         Some(run.rate),
+        run.deferred
+            .map(|_| (run.charged_rate() * 1e3).round() / 1e3),
         number(run.p50_us),
         number(run.p95_us),
         number(run.p99_us),
@@ -104,6 +144,7 @@ fn numbers(run: &Run) -> Numbers {
         number(run.queries),
         number(run.conflicts.values().sum()),
         number(run.rolled_back),
+        number(run.left),
         number(run.errors),
         number(run.wrong),
     ]
@@ -181,6 +222,10 @@ fn measured(series: &Series<'_>, group: &Group) -> Option<Measured> {
     Some(Measured {
         best: counts.then_some(best),
         runs: runs.iter().map(numbers).collect(),
+        over: runs
+            .get(best)
+            .filter(|_| counts)
+            .and_then(|run| over(&run.by_second)),
         problem: runs.iter().find_map(|run| run.problem.clone()),
     })
 }
@@ -245,4 +290,32 @@ fn unit(sources: &[Source], workload: &str, cell: &str) -> String {
         _ => None,
     });
     unit.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_runs_are_told_more_coarsely() {
+        let second = |done, mean_us, max_us| Second {
+            done,
+            mean_us,
+            max_us,
+        };
+        assert_eq!(over(&[]), None);
+        assert_eq!(over(&[second(1, 2, 3)]), None);
+        let short = over(&[second(10, 5, 9), second(0, 0, 0)]).expect("points");
+        assert_eq!((short.step, short.points.len()), (1, 2));
+        // 81 seconds: three a point, 27 points. Each: 10 + 30 + 20 in three seconds.
+        let three = [
+            second(10, 100, 400),
+            second(30, 200, 900),
+            second(20, 50, 60),
+        ];
+        let long = over(&three.repeat(27)).expect("points");
+        assert_eq!((long.step, long.points.len()), (3, 27));
+        // (1,000 + 6,000 + 1,000) / 60 = 133
+        assert_eq!(long.points[26], (20.0, 133, 900));
+    }
 }

@@ -32,6 +32,7 @@ const workloads = () => [...new Set(queries().map((query) => query.workload))];
 // ---- what can be chosen
 const METRICS = {
   rate: { title: "Throughput", latency: false },
+  charged: { title: "Throughput, what was put off charged", latency: false },
   p50_us: { title: "Median latency", latency: true },
   p95_us: { title: "95th percentile latency", latency: true },
   p99_us: { title: "99th percentile latency", latency: true },
@@ -39,6 +40,7 @@ const METRICS = {
   server_us: { title: "Server's processor time each", latency: true },
   client_us: { title: "Client's processor time each", latency: true },
 };
+if (!data.cells.some((cell) => cell.by.some((measured) => measured?.runs.some((run) => run.charged !== null)))) delete METRICS.charged;
 const ids = data.series.map((series) => series.id);
 const everyThreads = [...new Set(data.cells.map((cell) => cell.threads))].sort((a, b) => a - b).map(String);
 const usual = { baseline: ids[data.baseline ?? 0], threads: ALL, metric: "rate", protocol: protocols[0] };

@@ -19,9 +19,11 @@ const heatCell = (query, cell, series, among) => {
   if (found.state === "absent") return element("td", { class: "absent" }, "·");
   if (found.state === "void") return element("td", { class: "void", title: `${name}\n${found.why}` }, "void");
   const runs = cell.by[series].runs.map((run) => figure(run.rate, query)).join(", ");
-  const told = `${name}\n${figure(found.mine.rate, query)} ${query.unit} (runs: ${runs})`;
+  const left = found.mine.left ? `\n${short(found.mine.left)} that were due were never begun: it does not keep up` : "";
+  const told = `${name}\n${figure(found.mine.rate, query)} ${query.unit} (runs: ${runs})${left}`;
   if (found.state === "alone") return element("td", { class: "alone", title: told }, figure(found.mine.rate, query));
   const made = element("td", { title: `${told}\n${found.ratio.toFixed(3)} of the baseline${found.tie ? ", a tie" : ""}` }, times(found.ratio));
+  if (found.mine.left) made.append("!");
   if (found.tie) made.classList.add("tie");
   else if (series !== baselineOf(cell)) made.style.background = heat(found.ratio);
   if (bestOf(cell, among) === series) made.classList.add("best");

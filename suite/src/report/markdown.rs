@@ -206,7 +206,7 @@ mod tests {
             "| READ_FTS | 1 | · | void |",
             "| READ_FTS | 4 | 100 | **104 (≈ 1.04)** |",
             "| load, s | | 1.5 |  |",
-            "| on disk, MB | | 1 |  |",
+            "| on disk, MB | | 1.0 |  |",
         ] {
             assert!(text.lines().any(|there| there == line), "{line}\n{text}");
         }

@@ -29,7 +29,7 @@ const drawFigures = () => {
 };
 const drawRuns = () => {
   const heads = ["workload", "transaction", "engine", "protocol", "threads", "run", "figure", "unit", "median", "p95", "p99", "max",
-    "server CPU µs", "client CPU µs", "done", "conflicts", "rolled back", "errors", "wrong"];
+    "server CPU µs", "client CPU µs", "charged", "done", "conflicts", "rolled back", "never begun", "errors", "wrong"];
   const texts = [0, 1, 2, 3, 7];
   const kind = (at) => (texts.includes(at) ? {} : { class: "n" });
   const head = element("thead");
@@ -42,7 +42,7 @@ const drawRuns = () => {
       for (const run of measured ? measured.runs : []) {
         const row = body.appendChild(element("tr", run.errors || run.wrong || !run.done ? { class: "differs" } : {}));
         const values = [query.workload, query.name, data.series[series].label, cell.protocol, cell.threads, run.run, run.rate, query.unit,
-          run.p50_us, run.p95_us, run.p99_us, run.max_us, run.server_us, run.client_us, run.done, run.conflicts, run.rolled_back, run.errors, run.wrong];
+          run.p50_us, run.p95_us, run.p99_us, run.max_us, run.server_us, run.client_us, run.charged, run.done, run.conflicts, run.rolled_back, run.left, run.errors, run.wrong];
         values.forEach((value, at) => row.append(element("td", kind(at), value ?? "")));
       }
     });

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::series::Series;
 use super::Source;
 use crate::results::file;
-use crate::results::record::{Header, Line};
+use crate::results::record::{Header, Line, RunSettings};
 
 /// A directory's settings.
 #[derive(Debug, Serialize)]
@@ -71,9 +71,26 @@ pub fn facts(header: &Header) -> Vec<(String, String)> {
         (
             "method",
             format!(
-                "warm-up {} s, {} runs of {} s, best counts, all are shown",
-                settings.warm_up_s, settings.runs, settings.run_s
+                "warm-up {}, {} runs of {} s, best counts, all are shown",
+                warm_up(settings),
+                settings.runs,
+                settings.run_s
             ),
+        ),
+        (
+            "loop",
+            settings.rate.map_or_else(
+                || "closed: each client asks when it has its answer".to_owned(),
+                |rate| {
+                    format!("open: {rate} transactions a second are due, latencies count from when each was")
+                },
+            ),
+        ),
+        (
+            "limit on the server's memory",
+            settings
+                .memory_limit_bytes
+                .map_or_else(|| "none".to_owned(), |bytes| format!("{} MiB", bytes >> 20)),
         ),
     ];
     let mut facts: Vec<(String, String)> = facts
@@ -93,6 +110,16 @@ pub fn facts(header: &Header) -> Vec<(String, String)> {
         }
     }
     facts
+}
+
+fn warm_up(settings: &RunSettings) -> String {
+    match settings.steady_percent {
+        None => format!("{} s", settings.warm_up_s),
+        Some(percent) => format!(
+            "until three seconds differ by at most {percent} %, {} s at most",
+            settings.warm_up_s
+        ),
+    }
 }
 
 /// Every setting that is not the same for all series: what a commit of theirs promises, the size of their
@@ -205,10 +232,12 @@ fn about(source: &Source) -> Option<SourceAbout> {
     })
 }
 
-/// Bytes in millions.
+/// Bytes in millions, few of them to a tenth.
 pub fn megabytes(bytes: u64) -> String {
-    let value = bytes as f64 / 1e6;
-    format!("{value:.0}")
+    match bytes as f64 / 1e6 {
+        few if few < 9.95 => format!("{few:.1}"),
+        many => format!("{many:.0}"),
+    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ struct Row<'r> {
     threads: u32,
     run: u32,
     rate: f64,
+    charged_rate: f64,
+    due_rate: Option<f64>,
     unit: &'r str,
     seconds: f64,
     queries: u64,
@@ -30,8 +32,10 @@ struct Row<'r> {
     max_us: u64,
     conflicts: u64,
     rolled_back: u64,
+    left: u64,
     errors: u64,
     wrong: u64,
+    deferred_s: Option<f64>,
     server_cpu_s: Option<f64>,
     client_cpu_s: Option<f64>,
     cache_bytes: u64,
@@ -49,6 +53,8 @@ impl<'r> Row<'r> {
             threads: run.threads,
             run: run.run,
             rate: run.rate,
+            charged_rate: run.charged_rate(),
+            due_rate: run.due_rate,
             unit: &run.unit,
             seconds: run.seconds,
             queries: run.queries,
@@ -59,8 +65,10 @@ impl<'r> Row<'r> {
             max_us: run.max_us,
             conflicts: run.conflicts.values().sum(),
             rolled_back: run.rolled_back,
+            left: run.left,
             errors: run.errors,
             wrong: run.wrong,
+            deferred_s: run.deferred.map(|deferred| deferred.seconds),
             server_cpu_s: run.server_cpu_s,
             client_cpu_s: run.client_cpu_s,
             cache_bytes: run.cache_bytes,
@@ -111,14 +119,18 @@ mod tests {
         write(dir.path(), &lines).expect("written");
         let text = std::fs::read_to_string(dir.path().join(FILE_NAME)).expect("read");
         let first: Vec<&str> = text.lines().take(2).collect();
-        assert!(first[0].starts_with("workload,query,engine,protocol,threads,run,rate,unit,"));
-        assert!(first[1].starts_with("normal,READ_PK_POINT,innodb,text,1,1,100.0,queries/s,"));
+        assert!(first[0].starts_with(
+            "workload,query,engine,protocol,threads,run,rate,charged_rate,due_rate,unit,"
+        ));
+        assert!(
+            first[1].starts_with("normal,READ_PK_POINT,innodb,text,1,1,100.0,100.0,,queries/s,")
+        );
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let records: Vec<csv::StringRecord> =
             reader.records().collect::<csv::Result<_>>().expect("read");
         assert_eq!(records.len(), 3);
         assert_eq!(records[2].get(6), Some("12.5"));
-        assert_eq!(records[2].get(19), Some(""));
-        assert_eq!(records[2].get(23), Some("no \"answer\",\nat all"));
+        assert_eq!(records[2].get(23), Some(""));
+        assert_eq!(records[2].get(27), Some("no \"answer\",\nat all"));
     }
 }

@@ -69,8 +69,17 @@ pub struct RunSettings {
     pub charset: String,
     /// Where client and server threads run.
     pub placement: Placement,
-    /// Warm-up before the first run of a cell, in seconds.
+    /// Warm-up before the first run of a cell, in seconds; the longest, if it ends when it is steady.
     pub warm_up_s: f64,
+    /// If the warm-up ends when it is steady: within how many percent rates count as the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady_percent: Option<f64>,
+    /// In an open loop: transactions a second that are due, of all clients together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// The hard limit on the server's memory, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit_bytes: Option<u64>,
     /// The time of an effective run, in seconds.
     pub run_s: f64,
     /// Effective runs per cell.
@@ -264,6 +273,21 @@ pub struct Run {
     /// Of transactions that ran beside the measured ones: how many were done.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub beside: BTreeMap<String, u64>,
+    /// In an open loop: transactions a second that were due. Latencies count from when each was due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_rate: Option<f64>,
+    /// In an open loop: transactions that were due and never begun, since all clients were busy.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left: u64,
+    /// The warm-up before it, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUp>,
+    /// Of a run of two seconds or longer: what was done in each whole second.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_second: Vec<Second>,
+    /// What the engine had put off and did afterwards, if the run wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deferred: Option<Deferred>,
     /// Transactions that failed, those beside too.
     pub errors: u64,
     /// Transactions with wrong answers, in the warm-up too, and conditions that did not hold afterwards.
@@ -300,11 +324,68 @@ pub struct Kind {
     pub max_us: u64,
 }
 
+/// A warm-up.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct WarmUp {
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// Whether the rate had become steady, where that was waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<bool>,
+}
+
+/// What was done in one second of a run: an array of three numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, u64, u64)", into = "(u64, u64, u64)")]
+pub struct Second {
+    /// Transactions that ended in it.
+    pub done: u64,
+    /// Their mean latency, in microseconds.
+    pub mean_us: u64,
+    /// The slowest.
+    pub max_us: u64,
+}
+
+impl From<(u64, u64, u64)> for Second {
+    fn from((done, mean_us, max_us): (u64, u64, u64)) -> Self {
+        Self {
+            done,
+            mean_us,
+            max_us,
+        }
+    }
+}
+
+impl From<Second> for (u64, u64, u64) {
+    fn from(second: Second) -> Self {
+        (second.done, second.mean_us, second.max_us)
+    }
+}
+
+/// Work that a run left to be done afterwards: dirty pages, compaction, purge.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Deferred {
+    /// Seconds from the last answer until the server rested.
+    pub seconds: f64,
+    /// Processor time that the server took for it, in seconds (to a hundredth).
+    pub server_cpu_s: Option<f64>,
+    /// Bytes that the server wrote for it.
+    pub written_bytes: Option<u64>,
+}
+
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
 impl Run {
+    /// The rate with the work that was put off charged to it: as if each transaction had waited for its part.
+    #[must_use]
+    pub fn charged_rate(&self) -> f64 {
+        let after = self.deferred.map_or(0.0, |deferred| deferred.seconds);
+        crate::arithmetic::ratio(self.seconds, self.seconds + after)
+            .map_or(self.rate, |part| self.rate * part)
+    }
+
     /// Whether the run counts: every query was answered, and rightly.
     #[must_use]
     pub fn is_valid(&self) -> bool {

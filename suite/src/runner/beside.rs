@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::closed_loop::{Question, Tally, MOST_ERRORS};
+use super::load_generator::{Question, Tally, MOST_ERRORS};
 use crate::error::Result;
 use crate::target::{placement, Session};
 use crate::workload::{Beside, Client, Workload};

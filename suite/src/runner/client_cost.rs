@@ -8,7 +8,8 @@ use std::time::Duration;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, Table};
 
-use super::closed_loop::{make_ready, measure, Question};
+use super::load_generator::{make_ready, measure, Method, Question};
+use super::pace::Pace;
 use super::sitting;
 use crate::arithmetic;
 use crate::error::{Result, SuiteError};
@@ -118,7 +119,14 @@ fn alone(question: &Question<'_>, threads: u32, time: Duration, stop: &AtomicBoo
     let sessions: Result<Vec<Box<dyn Session>>> = (0..threads).map(|_| Null.connect()).collect();
     let mut sessions = sessions?;
     make_ready(&mut sessions, question)?;
-    let measured = measure(&mut sessions, question, time, stop)?;
+    let method = Method {
+        time,
+        until_steady: None,
+        pace: Pace::Closed,
+        stop,
+        look: &mut |_| (),
+    };
+    let measured = measure(&mut sessions, question, method)?;
     let statements = measured.tally.statements as f64;
     Ok(arithmetic::ratio(statements, measured.time.as_secs_f64()).unwrap_or(0.0))
 }

@@ -7,14 +7,12 @@ use mysql::prelude::Queryable;
 
 use super::disk;
 use super::insert::insert;
+use super::rest::{bring_to_rest, settle};
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::results::record::Load;
 use crate::server::process::Process;
 use crate::target::Engine;
 use crate::workload::{Table, Workload};
-
-/// The longest that background work after a load is waited for.
-const LONGEST_SETTLING: Duration = Duration::from_secs(60);
 
 /// A table's rows, ready to be loaded.
 #[derive(Debug, Clone)]
@@ -161,7 +159,7 @@ impl Loading<'_> {
             count(connection, &table.name, file.rows)?;
         }
         bring_to_rest(connection, engine)?;
-        self.settle();
+        settle(self.process);
         Ok(())
     }
 
@@ -217,7 +215,7 @@ impl Loading<'_> {
 
         let begun = Instant::now();
         bring_to_rest(connection, engine)?;
-        self.settle();
+        settle(self.process);
         let settle = begun.elapsed().as_secs_f64();
 
         for (table, file) in tables {
@@ -250,22 +248,6 @@ impl Loading<'_> {
             table.name
         )
     }
-
-    /// Waits until the server rests, so that what one engine left to do is not charged to the next.
-    fn settle(&self) {
-        let begun = Instant::now();
-        let mut before = self.process.cpu_ticks();
-        while begun.elapsed() < LONGEST_SETTLING {
-            std::thread::sleep(Duration::from_millis(250));
-            let now = self.process.cpu_ticks();
-            match (before, now) {
-                // A tick is a hundredth of a second: at most 4 % of one processor.
-                (Some(before), Some(now)) if now - before > 1 => {}
-                _ => return,
-            }
-            before = now;
-        }
-    }
 }
 
 /// Makes an engine's schema anew and the current one; returns its name.
@@ -290,20 +272,6 @@ fn count(connection: &mut mysql::Conn, table: &str, rows: u64) -> Result<()> {
     }
 }
 
-/// Asks an engine to do at once what it would otherwise do later in the background.
-fn bring_to_rest(connection: &mut mysql::Conn, engine: Engine) -> Result<()> {
-    match engine {
-        Engine::MyRocks => run(
-            connection,
-            "SET GLOBAL rocksdb_force_flush_memtable_and_lzero_now = 1",
-        ),
-        // Until a checkpoint, changed pages are in memory and in the log only.
-        Engine::Peregrine => run(connection, "SET GLOBAL peregrine_checkpoint_now = ON"),
-        Engine::InnoDb | Engine::MyIsam | Engine::Aria => Ok(()),
-    }
-}
-
-/// Data, indexes and free room, as the engine tells them.
 fn told_sizes(connection: &mut mysql::Conn, schema: &str) -> Result<(u64, u64, u64)> {
     let statement = format!(
         "SELECT CAST(coalesce(sum(data_length), 0) AS UNSIGNED), \

@@ -6,16 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::beside;
-use super::closed_loop::{make_ready, measure, Measured, Question, Tally};
+use super::load_generator::{make_ready, measure, Measured, Method, Question, Tally};
 use super::matrix::{planned_seconds, Step, Work};
+use super::pace::Pace;
 use super::progress::Progress;
+use super::watch::Steadiness;
 use crate::arithmetic;
 use crate::error::{Result, SuiteError};
 use crate::normal::Answers;
 use crate::results::comparison::Group;
 pub use crate::results::figure::short;
 use crate::results::figure::shown;
-use crate::results::record::{Kind, Line, Run, RunSettings};
+use crate::results::record::{Deferred, Kind, Line, Run, RunSettings, WarmUp};
 use crate::server::process::Process;
 use crate::target::{Datum, Engine, Protocol, RowSink, Session, Statement, Value};
 use crate::workload::{Client, Counters, Mode, Transaction, Workload, MIX};
@@ -39,6 +41,15 @@ pub trait Host {
     /// # Errors
     /// When that fails.
     fn load_again(&mut self, workload: &Workload, engine: Engine, tables: &[usize]) -> Result<()>;
+
+    /// Has an engine do what it has put off, and waits until the server rests: what that took, where it can
+    /// be told.
+    ///
+    /// # Errors
+    /// When that fails.
+    fn drain(&mut self, _workload: &Workload, _engine: Engine) -> Result<Option<Deferred>> {
+        Ok(None)
+    }
 
     /// Makes things work again after queries have failed, and says what had happened to the server,
     /// if anything had.
@@ -67,6 +78,7 @@ pub struct Measuring<'a> {
 /// What went wrong in a warm-up: it is charged to the cell's first run.
 #[derive(Debug, Clone, Default)]
 struct Debt {
+    warm_up: Option<WarmUp>,
     errors: u64,
     wrong: u64,
     problem: Option<String>,
@@ -97,9 +109,14 @@ impl Measuring<'_> {
         for step in &work.steps {
             if step.warm_up {
                 let warmed = self.ask(group, step.engine, 0, self.settings.warm_up_s, host)?;
+                let steady = self.settings.steady_percent.map(|_| warmed.steady);
                 debts.insert(
                     step.engine,
                     Debt {
+                        warm_up: (!warmed.time.is_zero()).then(|| WarmUp {
+                            seconds: rounded(warmed.time.as_secs_f64(), 1e6),
+                            steady,
+                        }),
                         errors: warmed.tally.errors,
                         wrong: warmed.tally.wrong,
                         problem: warmed.tally.problem,
@@ -117,6 +134,7 @@ impl Measuring<'_> {
             let used = Usage::now(host).since(before);
             self.progress.advance(self.settings.run_s);
             let mut debt = debts.remove(&step.engine).unwrap_or_default();
+            let deferred = self.drain(group, step.engine, &mut debt, host)?;
             if measured.tally.errors == 0 {
                 if let Some(wrong) = self.checked(group, step.engine, host)? {
                     debt.wrong += 1;
@@ -131,6 +149,7 @@ impl Measuring<'_> {
                 server_peak_rss_bytes: host.peak_resident_bytes(),
                 server_cpu_s: used.server,
                 client_cpu_s: used.client,
+                deferred,
                 ..self.record(group, step, &measured, debt)?
             };
             if let Some(problem) = &run.problem {
@@ -159,6 +178,45 @@ impl Measuring<'_> {
         self.progress
             .group_done(&described(group, &self.workload.unit(&group.query), &best));
         Ok(())
+    }
+
+    /// What a run that wrote has left to be done, and is done now.
+    fn drain(
+        &mut self,
+        group: &Group,
+        engine: Engine,
+        debt: &mut Debt,
+        host: &mut dyn Host,
+    ) -> Result<Option<Deferred>> {
+        if !self.workload.writes(&group.query) {
+            return Ok(None);
+        }
+        self.progress.run(&format!(
+            "{} {}, {} threads, {}, what was put off",
+            group.workload,
+            group.query,
+            group.threads,
+            engine.title()
+        ));
+        match host.drain(self.workload, engine) {
+            Ok(deferred) => Ok(deferred),
+            Err(SuiteError::Interrupted) => Err(SuiteError::Interrupted),
+            Err(error) => {
+                let mut problem = Some(error.to_string());
+                recover(host, &mut problem)?;
+                debt.errors += 1;
+                debt.problem = debt.problem.take().or(problem);
+                Ok(None)
+            }
+        }
+    }
+
+    /// When clients ask. What is done once a run has nobody to wait for.
+    fn pace(&self) -> Pace {
+        match self.settings.rate {
+            Some(rate) if self.workload.mode != Mode::Once => Pace::Open { rate },
+            _ => Pace::Closed,
+        }
     }
 
     /// How long a run is to be, in seconds; what has begun then is waited for.
@@ -258,10 +316,26 @@ impl Measuring<'_> {
             run,
             placement: self.settings.placement,
         };
+        let warming_up = run == 0;
+        let steady = self.settings.steady_percent.filter(|_| warming_up);
+        // Warming up goes as fast as it can: that fills caches soonest.
+        let pace = if warming_up {
+            Pace::Closed
+        } else {
+            self.pace()
+        };
+        let progress = &mut *self.progress;
+        let method = Method {
+            time,
+            until_steady: steady.map(Steadiness::within),
+            pace,
+            stop: self.stop,
+            look: &mut |glance| progress.look(glance),
+        };
         let (asking, beside) = sessions.split_at_mut(threads.min(sessions.len()));
         // What runs beside begins when everything else is ready, not before.
         let both = make_ready(asking, &question).and_then(|()| {
-            let work = || measure(asking, &question, time, self.stop);
+            let work = || measure(asking, &question, method);
             beside::during(beside, &question, work)
         });
         let mut measured = match both {
@@ -325,6 +399,9 @@ impl Measuring<'_> {
             },
             kinds: BTreeMap::new(),
             beside: BTreeMap::new(),
+            left: 0,
+            steady: false,
+            seconds: Vec::new(),
         })
     }
 
@@ -384,6 +461,18 @@ impl Measuring<'_> {
                     Some((transaction.name.clone(), *done))
                 })
                 .collect(),
+            due_rate: match self.pace() {
+                Pace::Open { rate } => Some(rate),
+                Pace::Closed => None,
+            },
+            left: measured.left,
+            warm_up: debt.warm_up,
+            by_second: if measured.seconds.len() > 1 {
+                measured.seconds.clone()
+            } else {
+                Vec::new()
+            },
+            deferred: None,
             errors: tally.errors + debt.errors,
             wrong: tally.wrong + debt.wrong,
             problem: debt.problem.or_else(|| tally.problem.clone()),

@@ -3,20 +3,24 @@
 
 pub mod beside;
 pub mod client_cost;
-pub mod closed_loop;
 pub mod disk;
 pub mod insert;
 pub mod interrupt;
+pub mod load_generator;
 pub mod loading;
 pub mod machine;
 pub mod matrix;
 pub mod measuring;
+pub mod pace;
 pub mod plans;
 pub mod profile;
 pub mod progress;
+mod rest;
 mod sandbox_host;
+pub mod seconds;
 pub mod sitting;
 pub mod summary;
+pub mod watch;
 
 pub use profile::Profile;
 pub use sitting::{run, Outcome, Request};

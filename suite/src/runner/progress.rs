@@ -1,9 +1,18 @@
 //! Telling the user how far it is: a bar on a terminal, plain lines elsewhere.
 
+use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+
+use super::watch::Glance;
+use crate::results::figure::short;
+
+/// How many rates the line of a run shows.
+const RATES: usize = 16;
+/// How long each of them is looked at, in seconds.
+const RATE_S: f64 = 0.2;
 
 /// How far a run of the matrix is.
 #[derive(Debug)]
@@ -14,6 +23,15 @@ pub struct Progress {
     groups_done: usize,
     planned: f64,
     planned_done: f64,
+    run: Live,
+}
+
+/// The run that goes on.
+#[derive(Debug, Default)]
+struct Live {
+    what: String,
+    before: Glance,
+    rates: VecDeque<f64>,
 }
 
 impl Progress {
@@ -32,6 +50,7 @@ impl Progress {
             groups_done: 0,
             planned: 0.0,
             planned_done: 0.0,
+            run: Live::default(),
         }
     }
 
@@ -59,9 +78,22 @@ impl Progress {
     }
 
     /// A run begins.
-    pub fn run(&self, what: &str) {
+    pub fn run(&mut self, what: &str) {
+        self.run = Live {
+            what: what.to_owned(),
+            ..Live::default()
+        };
         if let Some(bar) = &self.bar {
             bar.set_message(format!("{} left · {what}", minutes(self.left())));
+        }
+    }
+
+    /// What the clients of the run have done so far.
+    pub fn look(&mut self, now: Glance) {
+        let Some(bar) = &self.bar else { return };
+        if let Some(told) = self.run.told(now) {
+            let left = minutes(self.left());
+            bar.set_message(format!("{left} left · {} · {told}", self.run.what));
         }
     }
 
@@ -115,6 +147,46 @@ impl Progress {
     }
 }
 
+impl Live {
+    /// The rates of late as a line, the last one and the mean latency; `None` when it is too soon for
+    /// another.
+    fn told(&mut self, now: Glance) -> Option<String> {
+        let time = now.elapsed.saturating_sub(self.before.elapsed);
+        if time.as_secs_f64() < RATE_S {
+            return None;
+        }
+        let rate = now.rate_since(&self.before)?;
+        let latency = now.latency_since(&self.before);
+        self.before = now;
+        if self.rates.len() == RATES {
+            self.rates.pop_front();
+        }
+        self.rates.push_back(rate);
+        let latency = latency.map_or_else(|| "–".to_owned(), latency_text);
+        let line = sparkline(&self.rates);
+        Some(format!("{line} {}/s, {latency}", short(rate)))
+    }
+}
+
+/// Bars as high as their values beside the highest.
+fn sparkline(values: &VecDeque<f64>) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let bar = |value: &f64| {
+        let step = (value / most * 7.0).round().clamp(0.0, 7.0) as usize;
+        BARS.get(step).copied().unwrap_or(' ')
+    };
+    values.iter().map(bar).collect()
+}
+
+fn latency_text(micros: f64) -> String {
+    match micros {
+        us if us < 1e3 => format!("{us:.0} µs"),
+        us if us < 1e6 => format!("{:.1} ms", us / 1e3),
+        us => format!("{:.1} s", us / 1e6),
+    }
+}
+
 impl Default for Progress {
     fn default() -> Self {
         Self::new()
@@ -133,6 +205,36 @@ fn minutes(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_is_told_by_its_latest_rates() {
+        let mut live = Live::default();
+        let mut told = Vec::new();
+        for (tenth, done) in [(1, 5), (2, 10), (3, 12), (4, 30), (6, 30)] {
+            told.push(live.told(Glance {
+                elapsed: Duration::from_millis(tenth * 100),
+                done,
+                micros: done * 400,
+            }));
+        }
+        let text = |text: &str| Some(text.to_owned());
+        // 10 in 0.2 s, then 20, then none: half, all and nothing of the highest bar.
+        let expected = [
+            None,
+            text("█ 50/s, 400 µs"),
+            None,
+            text("▅█ 100/s, 400 µs"),
+            text("▅█▁ 0.0/s, –"),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn latencies_are_told_in_fitting_units() {
+        assert_eq!(latency_text(1.2), "1 µs");
+        assert_eq!(latency_text(1_540.0), "1.5 ms");
+        assert_eq!(latency_text(2_600_000.0), "2.6 s");
+    }
 
     #[test]
     fn times_are_told_in_fitting_units() {

@@ -2,13 +2,15 @@
 //! brought back when it has ended by itself.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::loading::{Loading, TableFile};
 use super::measuring::Host;
+use super::rest;
 use super::sitting::Request;
 use crate::error::{Result, SuiteError};
-use crate::results::record::RunSettings;
-use crate::server::{Running, Sandbox, StartOptions, Status};
+use crate::results::record::{Deferred, RunSettings};
+use crate::server::{MemoryLimit, Running, Sandbox, StartOptions, Status};
 use crate::target::mariadb::MariaDb;
 use crate::target::settings::Settings;
 use crate::target::{Engine, Session, Target};
@@ -21,6 +23,8 @@ pub(super) struct SandboxHost<'a> {
     pub sandbox: Sandbox,
     running: Option<Running>,
     sessions: Vec<Box<dyn Session>>,
+    /// The limit on the server's memory.
+    memory_limit: Option<Arc<MemoryLimit>>,
     /// Whether the data directory was made in this sitting.
     pub new_data: bool,
     /// The rows of the workload's tables, where they are needed again.
@@ -51,6 +55,7 @@ impl<'a> SandboxHost<'a> {
             sandbox,
             running: None,
             sessions: Vec::new(),
+            memory_limit: memory_limit(run)?,
             new_data,
             files: Vec::new(),
         };
@@ -79,7 +84,7 @@ impl<'a> SandboxHost<'a> {
                 load: load.map(str::to_owned).collect(),
                 arguments,
                 environment: Vec::new(),
-                memory_limit: None,
+                memory_limit: self.memory_limit.clone(),
             },
         )?);
         Ok(())
@@ -122,6 +127,21 @@ impl<'a> SandboxHost<'a> {
     }
 }
 
+/// The limit that the settings ask for.
+fn memory_limit(run: &RunSettings) -> Result<Option<Arc<MemoryLimit>>> {
+    let Some(bytes) = run.memory_limit_bytes else {
+        return Ok(None);
+    };
+    match MemoryLimit::new(bytes) {
+        Some(limit) => Ok(Some(Arc::new(limit))),
+        None => Err(SuiteError::Usage(
+            "--memory-limit needs a control group, and none can be made here: run as root, or in a group \
+             that was handed over to you (systemd-run --user --scope -p Delegate=yes)"
+                .to_owned(),
+        )),
+    }
+}
+
 impl Host for SandboxHost<'_> {
     fn sessions(&mut self, count: usize) -> Result<&mut [Box<dyn Session>]> {
         let target = self.target()?;
@@ -143,6 +163,14 @@ impl Host for SandboxHost<'_> {
         let mut connection = self.target()?.administration()?;
         self.loading(workload)?
             .load_again(&mut connection, engine, tables)
+    }
+
+    fn drain(&mut self, workload: &Workload, engine: Engine) -> Result<Option<Deferred>> {
+        let mut connection = self.target()?.administration()?;
+        let process = self.running()?.process;
+        let data_dir = self.sandbox.data_dir();
+        let tables: Vec<&str> = workload.tables.iter().map(|t| t.name.as_str()).collect();
+        rest::drain(&mut connection, (process, &data_dir), engine, &tables).map(Some)
     }
 
     fn recover(&mut self) -> Result<Option<String>> {

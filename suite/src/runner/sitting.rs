@@ -482,6 +482,15 @@ pub fn command(settings: &RunSettings) -> String {
             timing.0, timing.1, timing.2
         ));
     }
+    if let Some(percent) = settings.steady_percent {
+        command.push_str(&format!(" --steady {percent}"));
+    }
+    if let Some(rate) = settings.rate {
+        command.push_str(&format!(" --rate {rate}"));
+    }
+    if let Some(bytes) = settings.memory_limit_bytes {
+        command.push_str(&format!(" --memory-limit {bytes}"));
+    }
     let mut set = BTreeMap::new();
     let mut queries = Vec::new();
     for planned in &settings.workloads {
@@ -515,7 +524,12 @@ mod tests {
 
     #[test]
     fn the_command_names_every_setting_that_makes_runs_comparable() {
-        let command = command(&sample::settings());
+        let command = command(&RunSettings {
+            steady_percent: Some(2.5),
+            rate: Some(1500.0),
+            memory_limit_bytes: Some(1 << 29),
+            ..sample::settings()
+        });
         for part in [
             "--profile quick",
             "--engines innodb,peregrine",
@@ -528,6 +542,7 @@ mod tests {
             "--charset latin1",
             "--protocol text",
             "--warm-up 0.01 --run-time 0.02 --runs 3",
+            "--steady 2.5 --rate 1500 --memory-limit 536870912",
         ] {
             assert!(command.contains(part), "{part}: {command}");
         }

@@ -61,6 +61,7 @@ pub fn render(lines: &[Line]) -> String {
         text.push('\n');
     }
     text.push_str(&plan_notes(lines));
+    text.push_str(&behind(lines));
     let faulty = comparison.faulty();
     if faulty.is_empty() {
         text.push_str("every answer was right\n");
@@ -275,6 +276,17 @@ fn sentence(engine: Engine, baseline: Engine, summary: Option<Summary>) -> Strin
     }
 }
 
+/// How many runs of an open loop did not keep up.
+fn behind(lines: &[Line]) -> String {
+    let of_run = |line: &Line| matches!(line, Line::Run(run) if run.left > 0);
+    match lines.iter().filter(|line| of_run(line)).count() {
+        0 => String::new(),
+        runs => format!(
+            "{runs} runs did not keep up with what was due: their latencies grow for as long as they run\n"
+        ),
+    }
+}
+
 fn plan_notes(lines: &[Line]) -> String {
     let other: Vec<String> = lines
         .iter()
@@ -328,6 +340,17 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("1 cells void"), "{text}");
+        assert!(!text.contains("did not keep up"), "{text}");
+        for line in &mut lines {
+            if let Line::Run(run) = line {
+                run.left = u64::from(run.threads == 4 && run.run == 1);
+            }
+        }
+        let text = render(&lines);
+        assert!(
+            text.contains("4 runs did not keep up with what was due"),
+            "{text}"
+        );
         assert!(text.contains("3 runs had wrong answers"), "{text}");
     }
 

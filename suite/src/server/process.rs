@@ -85,6 +85,15 @@ impl Process {
         Some(f64::from(ticks) / f64::from(per_second))
     }
 
+    /// Bytes that it has had written to the disk so far.
+    #[must_use]
+    pub fn written_bytes(&self) -> Option<u64> {
+        let text = std::fs::read_to_string(self.proc_file("io")).ok()?;
+        let mut lines = text.lines();
+        let written = lines.find_map(|line| line.strip_prefix("write_bytes:"))?;
+        written.trim().parse().ok()
+    }
+
     fn proc_file(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/{name}", self.pid))
     }
@@ -115,6 +124,7 @@ mod tests {
         assert!(own.is_alive());
         assert!(own.peak_resident_bytes().expect("VmHWM") > 100_000);
         assert!(own.cpu_ticks().is_some());
+        assert!(own.written_bytes().is_some());
     }
 
     #[test]

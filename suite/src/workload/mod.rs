@@ -20,6 +20,7 @@ mod shuffle;
 pub mod table;
 pub mod transaction;
 mod words;
+mod writes;
 
 pub use beside::Beside;
 pub use client::Client;

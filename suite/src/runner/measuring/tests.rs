@@ -44,6 +44,14 @@ impl Host for FakeHost {
         Ok(())
     }
 
+    fn drain(&mut self, _workload: &Workload, _engine: Engine) -> Result<Option<Deferred>> {
+        Ok(Some(Deferred {
+            seconds: 3.0,
+            server_cpu_s: None,
+            written_bytes: None,
+        }))
+    }
+
     fn recover(&mut self) -> Result<Option<String>> {
         self.recovered += 1;
         Ok(Some("the server had crashed".to_owned()))
@@ -107,6 +115,69 @@ fn an_interrupted_matrix_goes_on_where_it_stopped() {
         .summary(Engine::Peregrine, Engine::InnoDb)
         .expect("a summary");
     assert_eq!((summary.cells, summary.void), (4, 0));
+}
+
+/// Measures the sample matrix with other settings.
+fn measured_with(change: impl FnOnce(&mut RunSettings), workload: &Workload) -> Vec<Run> {
+    let mut settings = sample::settings();
+    change(&mut settings);
+    let generator = Generator::new(settings.seed, 300);
+    let mut host = FakeHost::new(&generator, Behaviour::Right);
+    let cells = &settings.workloads[0].cells;
+    let work = remaining(&settings, workload, cells, &HashSet::new());
+    let mut runs = Vec::new();
+    Measuring {
+        settings: &settings,
+        workload,
+        answers: None,
+        stop: &AtomicBool::new(false),
+        write: &mut |line| {
+            if let Line::Run(run) = line {
+                runs.push(run.as_ref().clone());
+            }
+            Ok(())
+        },
+        progress: &mut Progress::new(),
+    }
+    .all(&work, &mut host)
+    .expect("to the end");
+    runs
+}
+
+#[test]
+fn an_open_loop_is_written_down_with_its_rate() {
+    let runs = measured_with(|settings| settings.rate = Some(500.0), &workload(300));
+    for run in &runs {
+        assert_eq!(run.due_rate, Some(500.0));
+        // 20 ms, 2 ms apart.
+        assert_eq!(run.queries + run.left, 10);
+    }
+    let runs = measured_with(|_| (), &workload(300));
+    assert!(runs
+        .iter()
+        .all(|run| run.due_rate.is_none() && run.left == 0));
+}
+
+#[test]
+fn the_first_run_of_a_cell_has_its_warm_up_and_those_that_wrote_what_was_put_off() {
+    let runs = measured_with(
+        |settings| settings.steady_percent = Some(5.0),
+        &workload(300),
+    );
+    for run in &runs {
+        // It ends in its time, 10 ms, long before it can be steady.
+        let steady = run.warm_up.map(|warm_up| warm_up.steady);
+        assert_eq!(steady, (run.run == 1).then_some(Some(false)));
+        assert_eq!(run.deferred, None, "nothing was written");
+        assert!(run.by_second.is_empty(), "it is shorter than two seconds");
+    }
+    let writing = workload_with(300, &[("writers", 1), ("writes", 1_000)]);
+    let runs = measured_with(|_| (), &writing);
+    for run in &runs {
+        assert_eq!(run.deferred.map(|deferred| deferred.seconds), Some(3.0));
+        let charged = run.rate * run.seconds / (run.seconds + 3.0);
+        assert!((run.charged_rate() - charged).abs() < 1e-9 * charged);
+    }
 }
 
 #[test]

@@ -1,21 +1,42 @@
-//! The load generator: one thread per session, each asking its next question when it has the answer
-//! to the last (a closed loop), all beginning together.
+//! The load generator: one thread per session, all beginning together, each asking at its [`Pace`].
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Barrier;
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
+use super::pace::{Arrivals, Pace};
+use super::seconds::Seconds;
+use super::watch::{Counter, Glance, Steadiness};
 use crate::error::{Result, SuiteError};
 use crate::normal::Answers;
+use crate::results::record::Second;
 use crate::target::{placement, Engine, Placement, Protocol, Session};
 use crate::workload::client::Done;
 use crate::workload::{Client, Counters, Workload};
 
 /// After this many failed queries a thread gives up for the rest of the run.
 pub(super) const MOST_ERRORS: u64 = 20;
+
+/// How often it is looked at how clients get on.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How clients ask, and for how long.
+pub struct Method<'a> {
+    /// The length of the run; the longest, if it may end when it is steady.
+    pub time: Duration,
+    /// When it is steady, if it ends then.
+    pub until_steady: Option<Steadiness>,
+    /// When clients ask.
+    pub pace: Pace,
+    /// Set when the user wants to stop.
+    pub stop: &'a AtomicBool,
+    /// Is told several times a second how clients get on.
+    pub look: &'a mut dyn FnMut(Glance),
+}
 
 /// What is asked in one run.
 #[derive(Debug, Clone, Copy)]
@@ -51,9 +72,16 @@ pub struct Measured {
     pub kinds: BTreeMap<usize, Latencies>,
     /// By the number of a transaction that ran beside: how many were done.
     pub beside: BTreeMap<usize, u64>,
+    /// In an open loop: transactions that were due and never begun, since all clients were busy.
+    pub left: u64,
+    /// Whether it ended because it was steady.
+    pub steady: bool,
+    /// What was done in each whole second.
+    pub seconds: Vec<Second>,
 }
 
-/// Latencies in microseconds, from a transaction's first statement to its last row.
+/// Latencies in microseconds, to a transaction's last row: in a closed loop from its first statement, in an open one
+/// from when it was due.
 pub type Latencies = Histogram<u64>;
 
 /// What transactions came to.
@@ -138,6 +166,7 @@ struct Part {
     ended: Instant,
     tally: Tally,
     kinds: BTreeMap<usize, Latencies>,
+    seconds: Seconds,
 }
 
 /// The processors that threads are kept on, by turns; none: wherever the scheduler likes.
@@ -170,26 +199,38 @@ pub fn make_ready(sessions: &mut [Box<dyn Session>], question: &Question<'_>) ->
     Ok(())
 }
 
-/// Asks `question` on every session at once for `time`, when [`make_ready`] has been called; a query that
-/// has begun when the time is over is waited for and counted.
+/// Asks `question` on every session at once as `method` has it, when [`make_ready`] has been called; a query
+/// that has begun when the time is over is waited for and counted.
 ///
 /// # Errors
-/// When a thread fails; [`SuiteError::Interrupted`] when `stop` was set meanwhile.
+/// When a thread fails; [`SuiteError::Interrupted`] when the user wanted to stop meanwhile.
 pub fn measure(
     sessions: &mut [Box<dyn Session>],
     question: &Question<'_>,
-    time: Duration,
-    stop: &AtomicBool,
+    mut method: Method<'_>,
 ) -> Result<Measured> {
     let places = places(question.placement);
     let threads = sessions.len() as u64;
     let barrier = Barrier::new(sessions.len());
-    let parts: Vec<Option<Part>> = std::thread::scope(|scope| {
+    let arrivals = Arrivals::new(method.pace, method.time);
+    let counters: Vec<Counter> = sessions.iter().map(|_| Counter::default()).collect();
+    let over = AtomicBool::new(false);
+    let (ended, watcher) = (AtomicUsize::new(0), std::thread::current());
+    let run = Run {
+        question,
+        time: method.time,
+        pace: method.pace,
+        barrier: &barrier,
+        arrivals: &arrivals,
+        over: &over,
+        stop: method.stop,
+    };
+    let (parts, steady) = std::thread::scope(|scope| {
         let workers: Vec<_> = sessions
             .iter_mut()
+            .zip(&counters)
             .enumerate()
-            .map(|(worker, session)| {
-                let barrier = &barrier;
+            .map(|(worker, (session, counter))| {
                 let client = Client::new(
                     question.workload,
                     question.counters,
@@ -198,56 +239,118 @@ pub fn measure(
                     (worker as u64, threads),
                 );
                 let place = places.get(worker % places.len().max(1));
+                let (run, ended, watcher) = (&run, &ended, &watcher);
                 scope.spawn(move || {
                     // Where that is refused the thread runs anywhere, as it would without.
                     let _ = place.map(|place| placement::keep_on(None, place));
-                    work(session.as_mut(), question, client, time, barrier, stop)
+                    let _told = Ended(ended, watcher);
+                    work(session.as_mut(), run, client, counter)
                 })
             })
             .collect();
-        workers
+        let all_ended = || ended.load(Ordering::Acquire) == workers.len();
+        let steady = watch(&mut method, &counters, &over, all_ended);
+        let parts: Vec<Option<Part>> = workers
             .into_iter()
             .map(|worker| worker.join().unwrap_or(None))
-            .collect()
+            .collect();
+        (parts, steady)
     });
-    if stop.load(Ordering::Relaxed) {
+    if method.stop.load(Ordering::Relaxed) {
         return Err(SuiteError::Interrupted);
     }
-    merge(parts)
+    Ok(Measured {
+        left: arrivals.left(),
+        steady,
+        ..merge(parts, method.time)?
+    })
+}
+
+/// What all clients of a run share.
+struct Run<'a> {
+    question: &'a Question<'a>,
+    time: Duration,
+    pace: Pace,
+    barrier: &'a Barrier,
+    arrivals: &'a Arrivals,
+    /// Set when it shall end before its time.
+    over: &'a AtomicBool,
+    stop: &'a AtomicBool,
+}
+
+/// Tells whoever looks on when a client ends, however it does.
+struct Ended<'a>(&'a AtomicUsize, &'a Thread);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Release);
+        self.1.unpark();
+    }
+}
+
+/// Looks on until all have ended, and ends the run when it is to end once it is steady: whether it was.
+fn watch(
+    method: &mut Method<'_>,
+    counters: &[Counter],
+    over: &AtomicBool,
+    all_ended: impl Fn() -> bool,
+) -> bool {
+    let begun = Instant::now();
+    let mut steady = false;
+    while !all_ended() {
+        std::thread::park_timeout(LOOK);
+        let now = Glance::at(begun.elapsed(), counters);
+        (method.look)(now);
+        let until = method.until_steady.as_mut();
+        if !steady && until.is_some_and(|until| until.is_reached(now)) {
+            steady = true;
+            over.store(true, Ordering::Relaxed);
+        }
+        if method.stop.load(Ordering::Relaxed) {
+            over.store(true, Ordering::Relaxed);
+        }
+    }
+    (method.look)(Glance::at(begun.elapsed(), counters));
+    steady
 }
 
 fn work(
     session: &mut dyn Session,
-    question: &Question<'_>,
+    run: &Run<'_>,
     mut client: Client<'_>,
-    time: Duration,
-    barrier: &Barrier,
-    stop: &AtomicBool,
+    counter: &Counter,
 ) -> Option<Part> {
-    let among = question.workload.transactions_of(question.cell);
+    let among = run.question.workload.transactions_of(run.question.cell);
     let kinds: Result<BTreeMap<usize, Latencies>> =
         among.iter().map(|at| Ok((*at, latencies()?))).collect();
-    barrier.wait();
-    let begun = Instant::now();
-    let deadline = begun + time;
+    run.barrier.wait();
+    let begun = run.arrivals.begin();
+    let deadline = begun + run.time;
     let mut part = Part {
         begun,
         ended: begun,
         tally: Tally::default(),
         kinds: kinds.ok()?,
+        seconds: Seconds::default(),
     };
-    while !stop.load(Ordering::Relaxed) {
+    while !run.stop.load(Ordering::Relaxed) {
+        let Some(due) = run.arrivals.next(run.over) else {
+            break;
+        };
         let transaction = client.choose(&among);
-        let asked = Instant::now();
         let result = client.run(transaction, session);
         part.ended = Instant::now();
         match result {
             Ok(done) => {
-                let latency = part.ended.duration_since(asked).as_micros();
+                let latency = part.ended.duration_since(due).as_micros();
+                let latency = u64::try_from(latency).unwrap_or(u64::MAX);
                 if let Some(kind) = part.kinds.get_mut(&transaction) {
                     // The histogram grows to hold it, so this can't fail.
-                    let _ = kind.record(u64::try_from(latency).unwrap_or(u64::MAX));
+                    let _ = kind.record(latency);
                 }
+                counter.count(latency);
+                part.seconds
+                    .count(part.ended.duration_since(begun), latency);
                 part.tally.add(done);
             }
             Err(error) => {
@@ -261,7 +364,11 @@ fn work(
         if part.ended >= deadline {
             break;
         }
-        let think = Duration::from_millis(client.think_ms(transaction));
+        // Where the clock says when to ask, nobody thinks.
+        let think = match run.pace {
+            Pace::Closed => Duration::from_millis(client.think_ms(transaction)),
+            Pace::Open { .. } => Duration::ZERO,
+        };
         if !think.is_zero() {
             std::thread::sleep(think.min(deadline.duration_since(part.ended)));
             if Instant::now() >= deadline {
@@ -272,7 +379,7 @@ fn work(
     Some(part)
 }
 
-fn merge(parts: Vec<Option<Part>>) -> Result<Measured> {
+fn merge(parts: Vec<Option<Part>>, time: Duration) -> Result<Measured> {
     let mut merged: Option<Part> = None;
     for part in parts {
         let part = part.ok_or_else(thread_failed)?;
@@ -282,6 +389,7 @@ fn merge(parts: Vec<Option<Part>>) -> Result<Measured> {
                 all.begun = all.begun.min(part.begun);
                 all.ended = all.ended.max(part.ended);
                 all.tally.merge(part.tally);
+                all.seconds.merge(&part.seconds);
                 for (kind, more) in part.kinds {
                     match all.kinds.get_mut(&kind) {
                         Some(known) => known.add(&more).map_err(|_| thread_failed())?,
@@ -300,6 +408,9 @@ fn merge(parts: Vec<Option<Part>>) -> Result<Measured> {
         tally: all.tally,
         kinds: all.kinds,
         beside: BTreeMap::new(),
+        left: 0,
+        steady: false,
+        seconds: all.seconds.whole(time),
     })
 }
 
@@ -321,10 +432,11 @@ mod tests {
     use crate::normal::{Generator, Query};
     use crate::target::fake::{workload, Behaviour, FakeSession, SLOW};
 
-    fn ask(
+    fn ask_as(
         query: Query,
         threads: usize,
         behaviour: Behaviour,
+        (time, until_steady, pace): (Duration, Option<Steadiness>, Pace),
         stop: &AtomicBool,
     ) -> Result<Measured> {
         let generator = Generator::new(2, 300);
@@ -345,7 +457,28 @@ mod tests {
             run: 1,
         };
         make_ready(&mut sessions, &question)?;
-        measure(&mut sessions, &question, Duration::from_millis(30), stop)
+        let mut looks = 0;
+        let method = Method {
+            time,
+            until_steady,
+            pace,
+            stop,
+            look: &mut |_| looks += 1,
+        };
+        let measured = measure(&mut sessions, &question, method);
+        assert!(looks > 0, "somebody looked on");
+        measured
+    }
+
+    fn ask(
+        query: Query,
+        threads: usize,
+        behaviour: Behaviour,
+        stop: &AtomicBool,
+    ) -> Result<Measured> {
+        let time = Duration::from_millis(30);
+        let how = (time, None, Pace::Closed);
+        ask_as(query, threads, behaviour, how, stop)
     }
 
     #[test]
@@ -421,5 +554,59 @@ mod tests {
             &AtomicBool::new(true),
         );
         assert!(matches!(result, Err(SuiteError::Interrupted)));
+    }
+
+    #[test]
+    fn in_an_open_loop_what_waits_for_a_slow_server_is_charged_with_waiting() {
+        // One client, a transaction due every SLOW / 4, and each takes SLOW at least: they pile up.
+        let rate = 4.0 / SLOW.as_secs_f64();
+        let time = SLOW * 4;
+        let how = (time, None, Pace::Open { rate });
+        let stop = AtomicBool::new(false);
+        let measured = ask_as(Query::ReadFts, 1, Behaviour::Slow, how, &stop).expect("measured");
+        let done = measured.tally.transactions;
+        assert!((1..=4).contains(&done), "{done}");
+        assert_eq!(done + measured.left, 16, "those due in that time");
+        // The n-th was due at (n - 1) / 4 and ended at n, in units of SLOW, or later.
+        let last = (done - done.saturating_sub(1) / 4).saturating_sub(1);
+        let latencies = measured.latencies().expect("latencies");
+        let least = u64::try_from(SLOW.as_micros()).expect("a time") * last;
+        assert!(
+            latencies.max() >= least * 999 / 1_000,
+            "{}",
+            latencies.max()
+        );
+        assert_eq!(latencies.len(), done);
+    }
+
+    #[test]
+    fn in_an_open_loop_no_more_is_asked_than_is_due() {
+        let how = (Duration::from_millis(100), None, Pace::Open { rate: 200.0 });
+        let stop = AtomicBool::new(false);
+        let measured =
+            ask_as(Query::ReadPkPoint, 3, Behaviour::Right, how, &stop).expect("measured");
+        assert_eq!(measured.tally.transactions + measured.left, 20);
+    }
+
+    #[test]
+    fn a_run_may_end_when_it_is_steady_and_else_in_its_time() {
+        let hour = Duration::from_secs(3_600);
+        // Within 100 % everything is steady after three windows.
+        let how = (hour, Some(Steadiness::within(100.0)), Pace::Closed);
+        let stop = AtomicBool::new(false);
+        let measured =
+            ask_as(Query::ReadPkPoint, 2, Behaviour::Right, how, &stop).expect("measured");
+        assert!(measured.steady && measured.time < hour);
+        assert_eq!(measured.seconds.len(), 3_600);
+        let done: u64 = measured.seconds.iter().map(|second| second.done).sum();
+        assert_eq!(done, measured.tally.transactions);
+        let how = (
+            Duration::from_millis(20),
+            Some(Steadiness::within(100.0)),
+            Pace::Closed,
+        );
+        let measured =
+            ask_as(Query::ReadPkPoint, 2, Behaviour::Right, how, &stop).expect("measured");
+        assert!(!measured.steady);
     }
 }

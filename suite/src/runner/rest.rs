@@ -1,0 +1,96 @@
+//! Having a server do what its engines have put off, so that nobody else is charged with it.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use mysql::prelude::Queryable;
+
+use super::disk;
+use crate::error::{Result, StatementContext};
+use crate::results::record::Deferred;
+use crate::server::process::Process;
+use crate::target::Engine;
+
+/// The longest that background work is waited for.
+const LONGEST: Duration = Duration::from_secs(60);
+/// How long the server is looked at to tell whether it rests.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Asks an engine to do at once what it would otherwise do later in the background.
+///
+/// # Errors
+/// When a statement fails.
+pub fn bring_to_rest(connection: &mut mysql::Conn, engine: Engine) -> Result<()> {
+    match engine {
+        Engine::MyRocks => run(
+            connection,
+            "SET GLOBAL rocksdb_force_flush_memtable_and_lzero_now = 1",
+        ),
+        // Until a checkpoint, changed pages are in memory and in the log only.
+        Engine::Peregrine => run(connection, "SET GLOBAL peregrine_checkpoint_now = ON"),
+        Engine::InnoDb | Engine::MyIsam | Engine::Aria => Ok(()),
+    }
+}
+
+/// Has an engine write out what has changed in its tables, makes its files durable, waits until the server
+/// rests, and says what that took.
+///
+/// # Errors
+/// When a statement fails, or a file can't be synced.
+pub fn drain(
+    connection: &mut mysql::Conn,
+    (process, data_dir): (Process, &Path),
+    engine: Engine,
+    tables: &[&str],
+) -> Result<Deferred> {
+    let (cpu, written) = (process.cpu_seconds(), process.written_bytes());
+    let begun = Instant::now();
+    run(connection, &format!("USE {}", engine.schema()))?;
+    let tables = tables.join(", ");
+    match engine {
+        // It has no statement for a checkpoint, but for having these tables' pages written at once.
+        Engine::InnoDb => {
+            run(connection, &format!("FLUSH TABLES {tables} FOR EXPORT"))?;
+            run(connection, "UNLOCK TABLES")?;
+        }
+        Engine::MyIsam | Engine::Aria => run(connection, &format!("FLUSH TABLES {tables}"))?,
+        Engine::MyRocks | Engine::Peregrine => bring_to_rest(connection, engine)?,
+    }
+    disk::sync(&disk::data_files(data_dir, engine)?)?;
+    let asked = begun.elapsed();
+    // Only what it took until it rested is its own; the look that showed it resting is not.
+    let seconds = asked + settle(process);
+    let since = |now: Option<f64>, before: Option<f64>| Some((now? - before?).max(0.0));
+    Ok(Deferred {
+        seconds: (seconds.as_secs_f64() * 1e6).round() / 1e6,
+        server_cpu_s: since(process.cpu_seconds(), cpu).map(|s| (s * 100.0).round() / 100.0),
+        written_bytes: process
+            .written_bytes()
+            .zip(written)
+            .map(|(now, before)| now.saturating_sub(before)),
+    })
+}
+
+/// Waits until the server rests, so that what one engine left to do is not charged to the next: how long it
+/// was busy.
+pub fn settle(process: Process) -> Duration {
+    let begun = Instant::now();
+    let mut busy = Duration::ZERO;
+    let mut before = process.cpu_ticks();
+    while begun.elapsed() < LONGEST {
+        std::thread::sleep(LOOK);
+        let now = process.cpu_ticks();
+        match (before, now) {
+            // A tick is a hundredth of a second: at most 4 % of one processor.
+            (Some(before), Some(now)) if now.saturating_sub(before) > 1 => {}
+            _ => break,
+        }
+        busy = begun.elapsed();
+        before = now;
+    }
+    busy
+}
+
+fn run(connection: &mut mysql::Conn, statement: &str) -> Result<()> {
+    connection.query_drop(statement).running(statement)
+}
