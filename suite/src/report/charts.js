@@ -199,4 +199,9 @@ const drawCharts = (place, workload) => {
     if (!inSeconds(query)) plot(card, "latency", `latencies with ${many(cell.threads)}`, latencies(query, cell));
   }
 };
-const fit = () => drawn.forEach((chart) => chart.resize());
+// At once, and not with the next frame: before a print there is none.
+const fit = () =>
+  drawn.forEach((chart) => {
+    chart.resize();
+    chart.getZr().flush();
+  });

@@ -47,7 +47,7 @@ pub trait Host {
     ///
     /// # Errors
     /// When that fails.
-    fn drain(&mut self, _workload: &Workload, _engine: Engine) -> Result<Option<Deferred>> {
+    fn drain(&mut self, _engine: Engine) -> Result<Option<Deferred>> {
         Ok(None)
     }
 
@@ -198,7 +198,7 @@ impl Measuring<'_> {
             group.threads,
             engine.title()
         ));
-        match host.drain(self.workload, engine) {
+        match host.drain(engine) {
             Ok(deferred) => Ok(deferred),
             Err(SuiteError::Interrupted) => Err(SuiteError::Interrupted),
             Err(error) => {

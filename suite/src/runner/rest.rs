@@ -41,13 +41,13 @@ pub fn drain(
     connection: &mut mysql::Conn,
     (process, data_dir): (Process, &Path),
     engine: Engine,
-    tables: &[&str],
 ) -> Result<Deferred> {
     let (cpu, written) = (process.cpu_seconds(), process.written_bytes());
     let begun = Instant::now();
-    run(connection, &format!("USE {}", engine.schema()))?;
-    let tables = tables.join(", ");
+    let tables = tables(connection, engine)?;
     match engine {
+        // What was measured may have dropped them all.
+        _ if tables.is_empty() => {}
         // It has no statement for a checkpoint, but for having these tables' pages written at once.
         Engine::InnoDb => {
             run(connection, &format!("FLUSH TABLES {tables} FOR EXPORT"))?;
@@ -69,6 +69,20 @@ pub fn drain(
             .zip(written)
             .map(|(now, before)| now.saturating_sub(before)),
     })
+}
+
+/// The tables that an engine's schema has now, as a list in SQL.
+fn tables(connection: &mut mysql::Conn, engine: Engine) -> Result<String> {
+    let schema = engine.schema();
+    let statement = format!(
+        "SELECT table_name FROM information_schema.tables \
+         WHERE table_schema = '{schema}' AND table_type = 'BASE TABLE'"
+    );
+    let names: Vec<String> = connection.query(&statement).running(&statement)?;
+    let quoted = names
+        .iter()
+        .map(|name| format!("{schema}.`{}`", name.replace('`', "``")));
+    Ok(quoted.collect::<Vec<_>>().join(", "))
 }
 
 /// Waits until the server rests, so that what one engine left to do is not charged to the next: how long it

@@ -165,12 +165,11 @@ impl Host for SandboxHost<'_> {
             .load_again(&mut connection, engine, tables)
     }
 
-    fn drain(&mut self, workload: &Workload, engine: Engine) -> Result<Option<Deferred>> {
+    fn drain(&mut self, engine: Engine) -> Result<Option<Deferred>> {
         let mut connection = self.target()?.administration()?;
         let process = self.running()?.process;
         let data_dir = self.sandbox.data_dir();
-        let tables: Vec<&str> = workload.tables.iter().map(|t| t.name.as_str()).collect();
-        rest::drain(&mut connection, (process, &data_dir), engine, &tables).map(Some)
+        rest::drain(&mut connection, (process, &data_dir), engine).map(Some)
     }
 
     fn recover(&mut self) -> Result<Option<String>> {

@@ -44,7 +44,7 @@ impl Host for FakeHost {
         Ok(())
     }
 
-    fn drain(&mut self, _workload: &Workload, _engine: Engine) -> Result<Option<Deferred>> {
+    fn drain(&mut self, _engine: Engine) -> Result<Option<Deferred>> {
         Ok(Some(Deferred {
             seconds: 3.0,
             server_cpu_s: None,
