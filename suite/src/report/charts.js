@@ -94,7 +94,7 @@ const byThreads = (query) => {
 const bars = (query, cell) => {
   const metric = METRICS[choice.metric];
   const value = (run) => (choice.metric === "rate" && inSeconds(query) ? 1 / run.rate : run[choice.metric]);
-  const told = (number) => (metric.latency ? time(number) : inSeconds(query) ? `${number.toPrecision(3)} s` : short(number));
+  const told = (number) => (metric.latency ? time(number) : inSeconds(query) ? time(number * 1e6) : short(number));
   const there = shown().filter((at) => top(cell, at)).reverse();
   const formatter = (points) => {
     const at = there[points[0].dataIndex];
@@ -186,7 +186,7 @@ const drawCharts = (place, workload) => {
     if (!card) {
       card = place.appendChild(element("article", { class: "card chart", "data-query": query.name }));
       card.append(element("h3", {}, query.name));
-      if (query.sql) card.append(element("code", {}, query.sql));
+      if (query.sql && query.sql !== query.name) card.append(element("code", {}, query.sql));
       card.append(element("div", { class: "plots" }));
     }
     const { latency, title } = METRICS[choice.metric];

@@ -102,6 +102,7 @@ const short = (figure) => {
 };
 const time = (us) => {
   if (us === null || us === undefined) return "";
+  if (us === 0) return "0";
   if (us < 1000) return `${us < 10 ? Number(us.toFixed(1)) : us.toFixed(0)} µs`;
   if (us < 1e6) return `${Number((us / 1e3).toPrecision(3))} ms`;
   return `${Number((us / 1e6).toPrecision(3))} s`;

@@ -235,6 +235,7 @@ mod tests {
         }
         let page = render(&[loaded], None).expect("rendered");
         assert!(page.contains("by INSERT s"));
+        assert!(page.contains("Time to build all secondary indexes"));
         assert!(page.contains(">7.2<"), "the time of INSERT");
         assert!(!page.contains("data-workload=\"normal\""));
         assert!(!render(&[source("two")], None)

@@ -8,7 +8,7 @@ use super::settings::megabytes;
 use super::Source;
 use crate::arithmetic;
 use crate::results::file;
-use crate::results::record::{Kind, Line, Plan, PlanStep, Run};
+use crate::results::record::{Kind, Line, Load, Plan, PlanStep, Run};
 use crate::workload::{Options, Workload, MIX};
 
 /// A workload's section.
@@ -36,7 +36,9 @@ struct LoadRow {
     megabytes_part: f64,
     told: String,
     insert: String,
+    insert_part: f64,
     index: String,
+    index_part: f64,
     free: String,
     log: String,
     analyze: String,
@@ -122,6 +124,10 @@ fn loads(series: &[Series<'_>], workload: &str) -> Vec<LoadRow> {
         .collect();
     let longest = arithmetic::best(found.iter().map(|(_, load)| load.seconds));
     let largest = arithmetic::best(found.iter().map(|(_, load)| load.disk_bytes as f64));
+    let slowest = |time: fn(&Load) -> Option<f64>| {
+        arithmetic::best(found.iter().filter_map(|(_, load)| time(load)))
+    };
+    let (by_insert, by_index) = (slowest(|load| load.insert_s), slowest(|load| load.index_s));
     let percent = |value: f64, of: Option<f64>| {
         let part = of.and_then(|of| arithmetic::ratio(value * 100.0, of));
         part.unwrap_or(0.0)
@@ -141,6 +147,8 @@ fn loads(series: &[Series<'_>], workload: &str) -> Vec<LoadRow> {
                 megabytes(load.index_bytes)
             ),
             insert: load.insert_s.map_or_else(String::new, seconds),
+            insert_part: percent(load.insert_s.unwrap_or(0.0), by_insert),
+            index_part: percent(load.index_s.unwrap_or(0.0), by_index),
             index: load.index_s.map_or_else(String::new, seconds),
             free: megabytes(load.free_bytes),
             log: megabytes(load.log_bytes),
@@ -206,9 +214,13 @@ fn plans(series: &[Series<'_>], workload: &str) -> Vec<PlanRow> {
 
 fn plan_cell(label: &str, plan: &Plan) -> PlanCell {
     let steps: Vec<String> = plan.steps.iter().map(plan_text).collect();
+    let text = match steps.join("; ") {
+        empty if empty.is_empty() => "no steps of the server's: the engine runs it".to_owned(),
+        text => text,
+    };
     PlanCell {
         label: label.to_owned(),
-        text: steps.join("; "),
+        text,
         differs: plan.same_as_baseline == Some(false),
     }
 }
