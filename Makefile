@@ -53,7 +53,8 @@ workloads: plugin ## every shipped workload at a small size for a moment: right 
 		target/release/peregrine bench run --workload all --engines innodb,myisam,peregrine --threads 3 --cache 64M \
 			--set rows=2000 --set t1_rows=3000 --set t2_rows=2000 --set warehouses=2 --set items=200 \
 			--set customers=30 --set products=100 --set orders=200 --set actors=20 --set titles=20 --set divide=100 \
-			--warm-up 0 --run-time 0.1 --runs 1 --out target/workloads-slice; \
+			--warm-up 0 --run-time 0.1 --runs 1 --out target/workloads-slice && \
+		verify/url; \
 	else echo "No MariaDB here: going on without servers."; fi
 
 engines-funcs: plugin ## MariaDB's suite engines/funcs with Peregrine as the default engine

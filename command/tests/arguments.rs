@@ -23,6 +23,47 @@ fn refused(arguments: &[&str], names: &[&str]) {
 }
 
 #[test]
+fn a_running_server_is_named_by_its_url_and_left_as_it_is() {
+    refused(
+        &["bench", "run", "--url", "postgres://me@db/"],
+        &["mysql://user:password@host:3306/", "?socket="],
+    );
+    refused(
+        &["bench", "run", "--url", "mysql://me@db/shop"],
+        &["'shop'", "schemas of its own"],
+    );
+    for (option, value) in [
+        ("--cache", "1G"),
+        ("--placement", "paired"),
+        ("--plugin", "x.so"),
+    ] {
+        refused(
+            &["bench", "run", "--url", "mysql://me@db/", option, value],
+            &[option, "as it is"],
+        );
+    }
+    refused(
+        &[
+            "bench",
+            "run",
+            "--url",
+            "mysql://me@db/",
+            "--engines",
+            "a b",
+        ],
+        &["'a b'"],
+    );
+}
+
+#[test]
+fn the_null_target_needs_results() {
+    refused(
+        &["bench", "null", "no-such-directory"],
+        &["no-such-directory"],
+    );
+}
+
+#[test]
 fn unknown_names_are_answered_with_the_known_ones() {
     refused(
         &["bench", "run", "--engines", "innodb,falcon"],

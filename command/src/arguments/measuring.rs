@@ -25,7 +25,13 @@ pub struct RunArguments {
     /// A parameter of the workloads, such as rows=1000000; may be repeated.
     #[arg(long, value_name = "NAME=NUMBER", value_parser = parameter)]
     pub set: Vec<(String, i64)>,
-    /// Engines to compare: innodb, myisam, aria, myrocks, peregrine [default: all].
+    /// A running server instead of private ones: mysql://user:password@host:port/ or
+    /// mysql://user:password@localhost/?socket=PATH. Nothing is touched there but schemas that are called
+    /// peregrine_bench_ENGINE and dropped at the end.
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Engines to compare: innodb, myisam, aria, myrocks, peregrine [default: all]; with --url any that the
+    /// server has [default: innodb].
     #[arg(long, value_delimiter = ',')]
     pub engines: Vec<String>,
     /// Queries or transactions to run, by their names [default: all of the workloads].
@@ -50,9 +56,9 @@ pub struct RunArguments {
     #[arg(long, default_value = "latin1")]
     pub charset: String,
     /// paired (each client thread on one processor with its server thread) or free (wherever the
-    /// scheduler likes).
-    #[arg(long, default_value = "paired")]
-    pub placement: String,
+    /// scheduler likes) [default: paired; with --url free].
+    #[arg(long)]
+    pub placement: Option<String>,
     /// Warm-up before each cell, in seconds; or steady: until the rate of the last three seconds differs by no
     /// more than --steady percent, at most a minute [default: the profile's].
     #[arg(long, value_name = "SECONDS|steady", value_parser = warm_up)]
@@ -81,7 +87,7 @@ pub struct RunArguments {
     /// Go on with an interrupted run where it stopped, under its settings.
     #[arg(long)]
     pub resume: bool,
-    /// Keep the servers' directories (with the data) after a complete run.
+    /// Keep the servers' directories (with the data), or the schemas on a running server, after a complete run.
     #[arg(long)]
     pub keep_data: bool,
     /// The server's plug-in and options.
@@ -96,6 +102,7 @@ impl Default for RunArguments {
             profile: None,
             workload: vec!["normal".to_owned()],
             set: Vec::new(),
+            url: None,
             engines: Vec::new(),
             queries: Vec::new(),
             threads: Vec::new(),
@@ -104,7 +111,7 @@ impl Default for RunArguments {
             cache: None,
             protocol: "text".to_owned(),
             charset: "latin1".to_owned(),
-            placement: "paired".to_owned(),
+            placement: None,
             warm_up: None,
             steady: None,
             rate: None,

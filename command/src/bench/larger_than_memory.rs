@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use peregrine_suite::error::{Result, SuiteError};
 use peregrine_suite::results::Verdict;
-use peregrine_suite::runner::{self, interrupt, summary, Request};
+use peregrine_suite::runner::{self, interrupt, summary, PrivateServer, Request, Server};
 use peregrine_suite::server::installation::{find_plugin, target_directory};
 use peregrine_suite::server::Installation;
 use peregrine_suite::strain::larger_than_memory::{bars, QUERIES, SERVER_OPTIONS};
@@ -55,10 +55,12 @@ pub fn run(arguments: &LargerThanMemoryArguments) -> Result<ExitCode> {
         settings,
         out: out.clone(),
         resume: false,
-        installation: Installation::find(&target)?,
-        plugin: Some(find_plugin(&target, arguments.mariadbd.plugin.as_deref())?),
+        server: Server::Private(PrivateServer {
+            installation: Installation::find(&target)?,
+            plugin: Some(find_plugin(&target, arguments.mariadbd.plugin.as_deref())?),
+            options: server_options,
+        }),
         keep_data: false,
-        server_options,
         // Filling the tables is no part of this, and takes InnoDB many minutes with such a cache.
         loading_cache_bytes: Some(arguments.cache.max(LOADING)),
     };

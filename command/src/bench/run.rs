@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use peregrine_suite::error::{PathContext, Result, SuiteError};
 use peregrine_suite::results::record::{Planned, RunSettings};
 use peregrine_suite::results::Comparison;
-use peregrine_suite::runner::{self, interrupt, summary, Profile, Request};
+use peregrine_suite::runner::{self, interrupt, summary, PrivateServer, Profile, Request, Server};
 use peregrine_suite::server::installation::{find_plugin, target_directory};
 use peregrine_suite::server::Installation;
-use peregrine_suite::target::{Engine, Placement, Protocol};
+use peregrine_suite::target::{Engine, Placement, Protocol, ServerUrl};
 use peregrine_suite::workload::{builtin, Mode, Options, Workload};
 
 use crate::arguments::{RunArguments, WarmUp};
@@ -38,20 +38,12 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
             settings = header.settings.clone();
         }
     }
-    let installation = Installation::find(&target)?;
-    let plugin = if settings.engines.contains(&Engine::Peregrine) {
-        Some(find_plugin(&target, arguments.mariadbd.plugin.as_deref())?)
-    } else {
-        None
-    };
     let request = Request {
+        server: server(arguments, &settings, &target)?,
         settings,
         out: out.clone(),
         resume: arguments.resume,
-        installation,
-        plugin,
         keep_data: arguments.keep_data,
-        server_options: arguments.mariadbd.options.clone(),
         loading_cache_bytes: None,
     };
     std::fs::create_dir_all(&out).at("cannot create", &out)?;
@@ -61,8 +53,15 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let outcome = match runner::run(&request) {
         Ok(outcome) => outcome,
         Err(SuiteError::Interrupted) => {
+            let server = request
+                .settings
+                .server
+                .as_ref()
+                .map_or_else(String::new, |server| {
+                    format!(" --url '{}' and its password", server.url)
+                });
             eprintln!(
-                "interrupted; what was measured is kept. Go on with: peregrine bench run --resume --out {}",
+                "interrupted; what was measured is kept. Go on with: peregrine bench run --resume --out {}{server}",
                 out.display()
             );
             return Ok(ExitCode::from(interrupt::EXIT_STATUS));
@@ -83,6 +82,59 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     } else {
         Ok(ExitCode::FAILURE)
     }
+}
+
+/// The server to be measured.
+fn server(arguments: &RunArguments, settings: &RunSettings, target: &Path) -> Result<Server> {
+    if let Some(url) = &arguments.url {
+        return Ok(Server::Url(ServerUrl::parse(url)?));
+    }
+    let plugin = if settings.engines.contains(&Engine::Peregrine) {
+        Some(find_plugin(target, arguments.mariadbd.plugin.as_deref())?)
+    } else {
+        None
+    };
+    Ok(Server::Private(PrivateServer {
+        installation: Installation::find(target)?,
+        plugin,
+        options: arguments.mariadbd.options.clone(),
+    }))
+}
+
+/// The engines, and where threads run: a server that runs already may have any engines, and keeps its threads
+/// where it likes.
+fn engines_and_placement(arguments: &RunArguments) -> Result<(Vec<Engine>, Placement)> {
+    let asked = match arguments.placement.as_deref() {
+        None => None,
+        Some("paired") => Some(Placement::Paired),
+        Some("free") => Some(Placement::Free),
+        Some(other) => {
+            return Err(SuiteError::Usage(format!(
+                "unknown placement '{other}': paired or free"
+            )))
+        }
+    };
+    if arguments.url.is_none() {
+        let engines = parsed(&arguments.engines, Engine::parse, &Engine::ALL)?;
+        return Ok((engines, asked.unwrap_or(Placement::Paired)));
+    }
+    let refused = [
+        (asked == Some(Placement::Paired), "--placement paired"),
+        (arguments.cache.is_some(), "--cache"),
+        (arguments.memory_limit.is_some(), "--memory-limit"),
+        (arguments.mariadbd.plugin.is_some(), "--plugin"),
+        (
+            !arguments.mariadbd.options.is_empty(),
+            "an option for mariadbd",
+        ),
+    ];
+    if let Some((_, what)) = refused.iter().find(|(is_asked, _)| *is_asked) {
+        return Err(SuiteError::Usage(format!(
+            "{what} is for private servers: a server that is reached by --url is measured as it is"
+        )));
+    }
+    let engines = parsed(&arguments.engines, Engine::named, &[Engine::InnoDb])?;
+    Ok((engines, Placement::Free))
 }
 
 fn output_directory(arguments: &RunArguments, bench: &Path) -> Result<PathBuf> {
@@ -132,7 +184,7 @@ pub fn new_directory(given: Option<&Path>, bench: &Path, purpose: &str) -> Resul
 /// [`SuiteError::Usage`] with what is allowed.
 pub fn settings(arguments: &RunArguments) -> Result<RunSettings> {
     let profile = Profile::parse(arguments.profile.as_deref().unwrap_or("quick"))?;
-    let engines = parsed(&arguments.engines, Engine::parse, &Engine::ALL)?;
+    let (engines, placement) = engines_and_placement(arguments)?;
     let threads = if arguments.threads.is_empty() {
         profile.threads.to_vec()
     } else {
@@ -156,15 +208,6 @@ pub fn settings(arguments: &RunArguments) -> Result<RunSettings> {
             )))
         }
     };
-    let placement = match arguments.placement.as_str() {
-        "paired" => Placement::Paired,
-        "free" => Placement::Free,
-        other => {
-            return Err(SuiteError::Usage(format!(
-                "unknown placement '{other}': paired or free"
-            )))
-        }
-    };
     let runs = arguments.runs.unwrap_or(profile.runs);
     if runs == 0 {
         return Err(SuiteError::Usage("--runs takes numbers from 1".to_owned()));
@@ -183,7 +226,10 @@ pub fn settings(arguments: &RunArguments) -> Result<RunSettings> {
         threads,
         protocols,
         seed: arguments.seed,
-        cache_bytes: arguments.cache.unwrap_or(profile.cache_bytes),
+        cache_bytes: match arguments.url {
+            None => arguments.cache.unwrap_or(profile.cache_bytes),
+            Some(_) => 0,
+        },
         charset: arguments.charset.clone(),
         placement,
         warm_up_s: match arguments.warm_up {
@@ -200,6 +246,7 @@ pub fn settings(arguments: &RunArguments) -> Result<RunSettings> {
         memory_limit_bytes: arguments.memory_limit,
         run_s: arguments.run_time.unwrap_or(profile.run_s),
         runs,
+        server: None,
     })
 }
 

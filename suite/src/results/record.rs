@@ -63,7 +63,7 @@ pub struct RunSettings {
     pub protocols: Vec<Protocol>,
     /// The seed of tables and parameters.
     pub seed: u64,
-    /// Each engine's cache, in bytes.
+    /// Each engine's cache, in bytes; 0 on a server whose settings are its own.
     pub cache_bytes: u64,
     /// The table's character set.
     pub charset: String,
@@ -84,6 +84,18 @@ pub struct RunSettings {
     pub run_s: f64,
     /// Effective runs per cell.
     pub runs: u32,
+    /// The server, if it is none that was started for the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Elsewhere>,
+}
+
+/// A server that somebody else started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Elsewhere {
+    /// Its URL, without a password.
+    pub url: String,
+    /// Those of the engines that have transactions, as it says.
+    pub transactional: Vec<Engine>,
 }
 
 /// A workload that is to be run.
@@ -105,6 +117,15 @@ pub struct Planned {
 }
 
 impl RunSettings {
+    /// Whether an engine has transactions.
+    #[must_use]
+    pub fn has_transactions(&self, engine: Engine) -> bool {
+        match &self.server {
+            Some(server) => server.transactional.contains(&engine),
+            None => engine.is_transactional(),
+        }
+    }
+
     /// The numbers of client threads that a workload is measured with.
     #[must_use]
     pub fn ladder(&self, planned: &Planned) -> &[u32] {

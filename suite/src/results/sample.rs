@@ -30,6 +30,7 @@ pub fn settings() -> RunSettings {
         memory_limit_bytes: None,
         run_s: 0.02,
         runs: 3,
+        server: None,
     }
 }
 

@@ -18,7 +18,9 @@ pub fn data_files(data_dir: &Path, engine: Engine) -> Result<Vec<PathBuf>> {
     let schema = data_dir.join(engine.schema());
     let mut files = Vec::new();
     match engine {
-        Engine::InnoDb | Engine::MyIsam | Engine::Aria => walk(&schema, &mut files)?,
+        Engine::InnoDb | Engine::MyIsam | Engine::Aria | Engine::Other(_) => {
+            walk(&schema, &mut files)?;
+        }
         Engine::MyRocks => {
             walk(&data_dir.join("#rocksdb"), &mut files)?;
             files.retain(|file| file.extension().is_some_and(|extension| extension == "sst"));
@@ -42,7 +44,7 @@ pub fn log_files(data_dir: &Path, engine: Engine) -> Result<Vec<PathBuf>> {
     let (dirs, is_log): (&[&str], fn(&Path) -> bool) = match engine {
         Engine::InnoDb => (&[""], |file| begins(file, "ib_logfile")),
         Engine::Aria => (&[""], |file| begins(file, "aria_log")),
-        Engine::MyIsam => (&[], |_| false),
+        Engine::MyIsam | Engine::Other(_) => (&[], |_| false),
         Engine::MyRocks => (&["#rocksdb"], |file| {
             file.extension().is_some_and(|extension| extension == "log")
         }),
@@ -138,8 +140,8 @@ mod tests {
             std::fs::create_dir_all(path.parent().expect("a parent")).expect("created");
             std::fs::write(path, vec![1_u8; bytes]).expect("written");
         };
-        put("bench_myisam/normal.MYD", 100_000);
-        put("bench_myisam/normal.MYI", 50_000);
+        put("peregrine_bench_myisam/normal.MYD", 100_000);
+        put("peregrine_bench_myisam/normal.MYI", 50_000);
         put("#rocksdb/000010.sst", 40_000);
         put("#rocksdb/000011.log", 900_000);
         put("peregrine/data", 30_000);

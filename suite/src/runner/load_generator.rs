@@ -237,7 +237,8 @@ pub fn measure(
                     question.answers,
                     (question.seed, stream(question, threads, worker as u64)),
                     (worker as u64, threads),
-                );
+                )
+                .until(run.stop);
                 let place = places.get(worker % places.len().max(1));
                 let (run, ended, watcher) = (&run, &ended, &watcher);
                 scope.spawn(move || {

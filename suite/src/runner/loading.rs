@@ -1,12 +1,13 @@
 //! Loading the table into an engine, and what that takes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
 
 use super::disk;
 use super::insert::insert;
+use super::measuring::Kept;
 use super::rest::{bring_to_rest, settle};
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::results::record::Load;
@@ -30,12 +31,29 @@ pub struct Loading<'a> {
     pub workload: &'a Workload,
     /// The files of its tables, in their order.
     pub files: &'a [TableFile],
-    /// The server's data directory.
-    pub data_dir: PathBuf,
     /// The server.
-    pub process: Process,
-    /// Each engine's cache, in bytes.
-    pub cache_bytes: u64,
+    pub place: Place<'a>,
+    /// What the engine keeps.
+    pub kept: Kept,
+}
+
+/// Where the server is whose tables are loaded.
+#[derive(Debug, Clone)]
+pub enum Place<'a> {
+    /// A private one on this machine.
+    Private {
+        /// Its data directory.
+        data_dir: PathBuf,
+        /// Its process.
+        process: Process,
+    },
+    /// One that somebody else started.
+    Elsewhere {
+        /// Whether it takes files of its clients; else rows are inserted.
+        local_infile: bool,
+        /// The character set of the tables.
+        charset: &'a str,
+    },
 }
 
 /// How long the parts of loading took, in seconds.
@@ -55,7 +73,7 @@ impl Loading<'_> {
     /// # Errors
     /// When a statement fails, or rows are missing afterwards.
     pub fn load(&self, connection: &mut mysql::Conn, engine: Engine) -> Result<Load> {
-        let schema = new_schema(connection, engine)?;
+        let schema = self.new_schema(connection, engine)?;
         let all: Vec<(&Table, &TableFile)> = self.workload.tables.iter().zip(self.files).collect();
         let times = self.tables(connection, engine, &all)?;
         let (data_bytes, index_bytes, free_bytes) = told_sizes(connection, &schema)?;
@@ -70,14 +88,27 @@ impl Loading<'_> {
             index_s: None,
             settle_s: times.settle,
             analyze_s: times.analyze,
-            disk_bytes: disk::allocated_bytes(&disk::data_files(&self.data_dir, engine)?),
+            disk_bytes: match &self.place {
+                Place::Private { data_dir, .. } => {
+                    disk::allocated_bytes(&disk::data_files(data_dir, engine)?)
+                }
+                Place::Elsewhere { .. } => data_bytes + index_bytes,
+            },
             data_bytes,
             index_bytes,
             free_bytes,
-            log_bytes: disk::allocated_bytes(&disk::log_files(&self.data_dir, engine)?),
-            durability: engine.durability().to_owned(),
-            cache_bytes: self.cache_bytes,
-            server_peak_rss_bytes: self.process.peak_resident_bytes(),
+            log_bytes: match &self.place {
+                Place::Private { data_dir, .. } => {
+                    disk::allocated_bytes(&disk::log_files(data_dir, engine)?)
+                }
+                Place::Elsewhere { .. } => 0,
+            },
+            durability: self.kept.durability.clone(),
+            cache_bytes: self.kept.cache_bytes,
+            server_peak_rss_bytes: match &self.place {
+                Place::Private { process, .. } => process.peak_resident_bytes(),
+                Place::Elsewhere { .. } => None,
+            },
         })
     }
 
@@ -104,7 +135,7 @@ impl Loading<'_> {
 
     /// Seconds for filling the tables by `INSERT`.
     fn by_insert(&self, connection: &mut mysql::Conn, engine: Engine) -> Result<f64> {
-        new_schema(connection, engine)?;
+        self.new_schema(connection, engine)?;
         let mut time = Duration::ZERO;
         for (table, file) in self.workload.tables.iter().zip(self.files) {
             run(connection, &table.create(engine.sql_name()))?;
@@ -124,10 +155,10 @@ impl Loading<'_> {
         if additions.is_empty() {
             return Ok(None);
         }
-        new_schema(connection, engine)?;
+        self.new_schema(connection, engine)?;
         for (table, file) in tables.iter().zip(self.files) {
             run(connection, &table.create_without_indexes(engine.sql_name()))?;
-            run(connection, &self.load_data(table, file))?;
+            self.fill(connection, table, file)?;
         }
         self.make_durable(connection, engine)?;
         self.rest(connection, engine)?;
@@ -141,16 +172,20 @@ impl Loading<'_> {
         Ok(Some(seconds))
     }
 
-    /// Flushes the tables of the current schema and syncs their files.
+    /// Makes all tables of the workload durable.
     fn make_durable(&self, connection: &mut mysql::Conn, engine: Engine) -> Result<()> {
-        let names: Vec<&str> = self
-            .workload
-            .tables
-            .iter()
-            .map(|t| t.name.as_str())
-            .collect();
+        let all: Vec<&Table> = self.workload.tables.iter().collect();
+        self.flush(connection, engine, &all)
+    }
+
+    /// Flushes tables and syncs their files; on another's server what a commit promises must do.
+    fn flush(&self, connection: &mut mysql::Conn, engine: Engine, tables: &[&Table]) -> Result<()> {
+        let Place::Private { data_dir, .. } = &self.place else {
+            return Ok(());
+        };
+        let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
         run(connection, &format!("FLUSH TABLES {}", names.join(", ")))?;
-        disk::sync(&disk::data_files(&self.data_dir, engine)?)
+        disk::sync(&disk::data_files(data_dir, engine)?)
     }
 
     /// Makes sure that every row is there, and waits until nothing is left to be done in the background.
@@ -158,9 +193,7 @@ impl Loading<'_> {
         for (table, file) in self.workload.tables.iter().zip(self.files) {
             count(connection, &table.name, file.rows)?;
         }
-        bring_to_rest(connection, engine)?;
-        settle(self.process);
-        Ok(())
+        self.settle(connection, engine)
     }
 
     /// Creates tables of the engine, by their numbers, anew and loads them.
@@ -200,22 +233,22 @@ impl Loading<'_> {
         let names: Vec<&str> = tables.iter().map(|(t, _)| t.name.as_str()).collect();
         let names = names.join(", ");
 
-        let begun = Instant::now();
+        let mut time = Duration::ZERO;
         for (table, file) in tables {
-            run(connection, &self.load_data(table, file))?;
+            time += self.fill(connection, table, file)?;
         }
-        let load_data = begun.elapsed().as_secs_f64();
-        run(connection, &format!("FLUSH TABLES {names}"))?;
-        disk::sync(&disk::data_files(&self.data_dir, engine)?)?;
-        let durable = begun.elapsed().as_secs_f64();
+        let load_data = time.as_secs_f64();
+        let begun = Instant::now();
+        let all: Vec<&Table> = tables.iter().map(|(table, _)| *table).collect();
+        self.flush(connection, engine, &all)?;
+        let durable = (time + begun.elapsed()).as_secs_f64();
 
         let begun = Instant::now();
         run(connection, &format!("ANALYZE TABLE {names}"))?;
         let analyze = begun.elapsed().as_secs_f64();
 
         let begun = Instant::now();
-        bring_to_rest(connection, engine)?;
-        settle(self.process);
+        self.settle(connection, engine)?;
         let settle = begun.elapsed().as_secs_f64();
 
         for (table, file) in tables {
@@ -229,7 +262,29 @@ impl Loading<'_> {
         })
     }
 
-    fn load_data(&self, table: &Table, file: &TableFile) -> String {
+    /// Loads a table's rows, and says how long that took.
+    fn fill(
+        &self,
+        connection: &mut mysql::Conn,
+        table: &Table,
+        file: &TableFile,
+    ) -> Result<Duration> {
+        let local = match &self.place {
+            Place::Private { .. } => "",
+            Place::Elsewhere {
+                local_infile: true, ..
+            } => {
+                connection.set_local_infile_handler(Some(only(&file.path)));
+                "LOCAL "
+            }
+            Place::Elsewhere { .. } => return insert(connection, table, file),
+        };
+        let begun = Instant::now();
+        run(connection, &self.load_data(local, table, file))?;
+        Ok(begun.elapsed())
+    }
+
+    fn load_data(&self, local: &str, table: &Table, file: &TableFile) -> String {
         let path = file.path.display().to_string().replace('\'', "''");
         // Said only where it matters, so that nothing is converted without need.
         let charset = if self.workload.text.is_ascii() {
@@ -244,19 +299,49 @@ impl Loading<'_> {
             format!(" ({})", columns.join(", "))
         };
         format!(
-            "LOAD DATA INFILE '{path}' INTO TABLE {}{charset}{columns}",
+            "LOAD DATA {local}INFILE '{path}' INTO TABLE {}{charset}{columns}",
             table.name
         )
     }
+
+    /// Lets the engine do what it has put off, and waits until the server rests, so that what one left to
+    /// do is not charged to the next. Another's server is left alone.
+    fn settle(&self, connection: &mut mysql::Conn, engine: Engine) -> Result<()> {
+        let Place::Private { process, .. } = &self.place else {
+            return Ok(());
+        };
+        bring_to_rest(connection, engine)?;
+        settle(*process);
+        Ok(())
+    }
+
+    /// Makes an engine's schema anew and the current one; returns its name.
+    fn new_schema(&self, connection: &mut mysql::Conn, engine: Engine) -> Result<String> {
+        let schema = engine.schema();
+        let charset = match &self.place {
+            Place::Private { .. } => String::new(),
+            Place::Elsewhere { charset, .. } => format!(" CHARACTER SET {charset}"),
+        };
+        run(connection, &format!("DROP DATABASE IF EXISTS {schema}"))?;
+        run(connection, &format!("CREATE DATABASE {schema}{charset}"))?;
+        run(connection, &format!("USE {schema}"))?;
+        Ok(schema)
+    }
 }
 
-/// Makes an engine's schema anew and the current one; returns its name.
-fn new_schema(connection: &mut mysql::Conn, engine: Engine) -> Result<String> {
-    let schema = engine.schema();
-    run(connection, &format!("DROP DATABASE IF EXISTS {schema}"))?;
-    run(connection, &format!("CREATE DATABASE {schema}"))?;
-    run(connection, &format!("USE {schema}"))?;
-    Ok(schema)
+/// Gives a server this file of ours when it asks for it, and no other.
+fn only(path: &Path) -> mysql::LocalInfileHandler {
+    let path = path.to_path_buf();
+    mysql::LocalInfileHandler::new(move |asked, out| {
+        if asked != path.as_os_str().as_encoded_bytes() {
+            return Err(std::io::Error::new(
+                std::io::ErrorKind::PermissionDenied,
+                "the server asked for a file that it was not offered",
+            ));
+        }
+        std::io::copy(&mut std::fs::File::open(&path)?, out)?;
+        Ok(())
+    })
 }
 
 fn count(connection: &mut mysql::Conn, table: &str, rows: u64) -> Result<()> {
@@ -272,6 +357,7 @@ fn count(connection: &mut mysql::Conn, table: &str, rows: u64) -> Result<()> {
     }
 }
 
+/// Data, indexes and free room, as the engine tells them.
 fn told_sizes(connection: &mut mysql::Conn, schema: &str) -> Result<(u64, u64, u64)> {
     let statement = format!(
         "SELECT CAST(coalesce(sum(data_length), 0) AS UNSIGNED), \

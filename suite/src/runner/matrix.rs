@@ -89,7 +89,7 @@ pub fn engines(settings: &RunSettings, workload: &Workload, cell: &str) -> Vec<E
     let all = workload.needs_transactions(cell);
     let engines = settings.engines.iter().copied();
     engines
-        .filter(|engine| !all || engine.is_transactional())
+        .filter(|engine| !all || settings.has_transactions(*engine))
         .collect()
 }
 

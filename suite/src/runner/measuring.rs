@@ -36,6 +36,9 @@ pub trait Host {
     /// Processor time that the server has taken so far, in seconds.
     fn cpu_seconds(&self) -> Option<f64>;
 
+    /// What an engine keeps.
+    fn kept(&self, engine: Engine) -> Kept;
+
     /// Loads tables of the workload, by their numbers, anew.
     ///
     /// # Errors
@@ -57,6 +60,15 @@ pub trait Host {
     /// # Errors
     /// When that can't be done.
     fn recover(&mut self) -> Result<Option<String>>;
+}
+
+/// What an engine keeps: its promise, and its memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// What a commit promises.
+    pub durability: String,
+    /// The size of its cache, in bytes; 0 where that is not known.
+    pub cache_bytes: u64,
 }
 
 /// What is measured and where it is written.
@@ -145,7 +157,13 @@ impl Measuring<'_> {
                 debt.wrong += 1;
                 debt.problem.get_or_insert(broken);
             }
+            let Kept {
+                durability,
+                cache_bytes,
+            } = host.kept(step.engine);
             let run = Run {
+                durability,
+                cache_bytes,
                 server_peak_rss_bytes: host.peak_resident_bytes(),
                 server_cpu_s: used.server,
                 client_cpu_s: used.client,
@@ -476,8 +494,8 @@ impl Measuring<'_> {
             errors: tally.errors + debt.errors,
             wrong: tally.wrong + debt.wrong,
             problem: debt.problem.or_else(|| tally.problem.clone()),
-            durability: step.engine.durability().to_owned(),
-            cache_bytes: self.settings.cache_bytes,
+            durability: String::new(),
+            cache_bytes: 0,
             server_peak_rss_bytes: None,
             server_cpu_s: None,
             client_cpu_s: None,

@@ -15,12 +15,14 @@ pub mod pace;
 pub mod plans;
 pub mod profile;
 pub mod progress;
+mod remote_host;
 mod rest;
 mod sandbox_host;
 pub mod seconds;
+mod server_host;
 pub mod sitting;
 pub mod summary;
 pub mod watch;
 
 pub use profile::Profile;
-pub use sitting::{run, Outcome, Request};
+pub use sitting::{run, Outcome, PrivateServer, Request, Server};

@@ -28,7 +28,7 @@ pub fn bring_to_rest(connection: &mut mysql::Conn, engine: Engine) -> Result<()>
         ),
         // Until a checkpoint, changed pages are in memory and in the log only.
         Engine::Peregrine => run(connection, "SET GLOBAL peregrine_checkpoint_now = ON"),
-        Engine::InnoDb | Engine::MyIsam | Engine::Aria => Ok(()),
+        Engine::InnoDb | Engine::MyIsam | Engine::Aria | Engine::Other(_) => Ok(()),
     }
 }
 
@@ -53,7 +53,9 @@ pub fn drain(
             run(connection, &format!("FLUSH TABLES {tables} FOR EXPORT"))?;
             run(connection, "UNLOCK TABLES")?;
         }
-        Engine::MyIsam | Engine::Aria => run(connection, &format!("FLUSH TABLES {tables}"))?,
+        Engine::MyIsam | Engine::Aria | Engine::Other(_) => {
+            run(connection, &format!("FLUSH TABLES {tables}"))?;
+        }
         Engine::MyRocks | Engine::Peregrine => bring_to_rest(connection, engine)?,
     }
     disk::sync(&disk::data_files(data_dir, engine)?)?;

@@ -1,14 +1,16 @@
 //! The private server that is measured, and what happens to it on the way: it is started anew, and
 //! brought back when it has ended by itself.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::loading::{Loading, TableFile};
-use super::measuring::Host;
+use super::loading::{Loading, Place, TableFile};
+use super::measuring::{Host, Kept};
 use super::rest;
-use super::sitting::Request;
-use crate::error::{Result, SuiteError};
+use super::server_host::{Ending, ServerHost};
+use super::sitting::PrivateServer;
+use crate::error::{PathContext, Result, SuiteError};
 use crate::results::record::{Deferred, RunSettings};
 use crate::server::{MemoryLimit, Running, Sandbox, StartOptions, Status};
 use crate::target::mariadb::MariaDb;
@@ -18,22 +20,24 @@ use crate::workload::Workload;
 
 /// The private server that a sitting runs on.
 pub(super) struct SandboxHost<'a> {
-    request: &'a Request,
-    pub settings: Settings,
-    pub sandbox: Sandbox,
+    server: &'a PrivateServer,
+    keep_data: bool,
+    dir: PathBuf,
+    settings: Settings,
+    sandbox: Sandbox,
     running: Option<Running>,
     sessions: Vec<Box<dyn Session>>,
     /// The limit on the server's memory.
     memory_limit: Option<Arc<MemoryLimit>>,
     /// Whether the data directory was made in this sitting.
-    pub new_data: bool,
-    /// The rows of the workload's tables, where they are needed again.
-    pub files: Vec<TableFile>,
+    new_data: bool,
+    files: Vec<TableFile>,
 }
 
 impl<'a> SandboxHost<'a> {
     pub fn start(
-        request: &'a Request,
+        server: &'a PrivateServer,
+        keep_data: bool,
         run: &RunSettings,
         sessions_beside: u32,
         dir: &Path,
@@ -45,7 +49,9 @@ impl<'a> SandboxHost<'a> {
         }
         let new_data = !sandbox.data_dir().is_dir();
         let mut host = Self {
-            request,
+            server,
+            keep_data,
+            dir: dir.to_path_buf(),
             settings: Settings {
                 engines: run.engines.clone(),
                 cache_bytes: run.cache_bytes,
@@ -70,15 +76,15 @@ impl<'a> SandboxHost<'a> {
             .iter()
             .filter_map(|e| e.server_plugin());
         let mut arguments = self.settings.arguments();
-        arguments.extend(self.request.server_options.iter().cloned());
+        arguments.extend(self.server.options.iter().cloned());
         let plugin = self
             .settings
             .engines
             .contains(&Engine::Peregrine)
-            .then(|| self.request.plugin.clone())
+            .then(|| self.server.plugin.clone())
             .flatten();
         self.running = Some(self.sandbox.start(
-            &self.request.installation,
+            &self.server.installation,
             &StartOptions {
                 plugin,
                 load: load.map(str::to_owned).collect(),
@@ -90,35 +96,17 @@ impl<'a> SandboxHost<'a> {
         Ok(())
     }
 
-    /// Starts the server anew with caches of this size.
-    pub fn start_again(&mut self, cache_bytes: u64) -> Result<()> {
-        self.stop()?;
-        self.settings.cache_bytes = cache_bytes;
-        self.start_server()
-    }
-
-    pub fn running(&self) -> Result<&Running> {
+    fn running(&self) -> Result<&Running> {
         self.running
             .as_ref()
             .ok_or_else(|| SuiteError::Server("the server does not run".to_owned()))
     }
 
-    pub fn target(&self) -> Result<MariaDb> {
+    fn target(&self) -> Result<MariaDb> {
         Ok(MariaDb::new(&self.running()?.socket))
     }
 
-    /// What loads tables of a workload.
-    pub fn loading<'h>(&'h self, workload: &'h Workload) -> Result<Loading<'h>> {
-        Ok(Loading {
-            workload,
-            files: &self.files,
-            data_dir: self.sandbox.data_dir(),
-            process: self.running()?.process,
-            cache_bytes: self.settings.cache_bytes,
-        })
-    }
-
-    pub fn stop(&mut self) -> Result<()> {
+    fn stop(&mut self) -> Result<()> {
         self.sessions.clear();
         match self.running.take() {
             Some(running) => running.stop(),
@@ -159,10 +147,17 @@ impl Host for SandboxHost<'_> {
         self.running.as_ref()?.process.cpu_seconds()
     }
 
+    fn kept(&self, engine: Engine) -> Kept {
+        Kept {
+            durability: engine.durability().to_owned(),
+            cache_bytes: self.settings.cache_bytes,
+        }
+    }
+
     fn load_again(&mut self, workload: &Workload, engine: Engine, tables: &[usize]) -> Result<()> {
-        let mut connection = self.target()?.administration()?;
-        self.loading(workload)?
-            .load_again(&mut connection, engine, tables)
+        let mut connection = self.administration()?;
+        let loading = self.loading(workload, engine)?;
+        loading.load_again(&mut connection, engine, tables)
     }
 
     fn drain(&mut self, engine: Engine) -> Result<Option<Deferred>> {
@@ -191,5 +186,49 @@ impl Host for SandboxHost<'_> {
             "the server ended by itself and was started again; its last words: {}",
             tail.into_iter().rev().collect::<Vec<_>>().join(" / ")
         )))
+    }
+}
+
+impl ServerHost for SandboxHost<'_> {
+    fn administration(&self) -> Result<mysql::Conn> {
+        self.target()?.administration()
+    }
+
+    fn variables(&self, connection: &mut mysql::Conn) -> Result<BTreeMap<String, String>> {
+        self.settings.verify(connection)
+    }
+
+    fn has_new_data(&self) -> bool {
+        self.new_data
+    }
+
+    fn start_again(&mut self, cache_bytes: u64) -> Result<()> {
+        self.stop()?;
+        self.settings.cache_bytes = cache_bytes;
+        self.start_server()
+    }
+
+    fn take(&mut self, files: Vec<TableFile>) {
+        self.files = files;
+    }
+
+    fn loading<'h>(&'h self, workload: &'h Workload, engine: Engine) -> Result<Loading<'h>> {
+        Ok(Loading {
+            workload,
+            files: &self.files,
+            place: Place::Private {
+                data_dir: self.sandbox.data_dir(),
+                process: self.running()?.process,
+            },
+            kept: self.kept(engine),
+        })
+    }
+
+    fn end(&mut self, ending: Ending) -> Result<()> {
+        self.stop()?;
+        if ending == Ending::Complete && !self.keep_data {
+            std::fs::remove_dir_all(&self.dir).at("cannot remove", &self.dir)?;
+        }
+        Ok(())
     }
 }

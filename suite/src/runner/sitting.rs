@@ -9,14 +9,16 @@ use mysql::prelude::Queryable;
 use super::loading::TableFile;
 use super::measuring::Measuring;
 use super::progress::Progress;
+use super::remote_host::{self, RemoteHost};
 use super::sandbox_host::SandboxHost;
+use super::server_host::{Ending, ServerHost};
 use super::{beside, interrupt, machine, matrix, plans};
 use crate::error::{PathContext, Result, StatementContext, SuiteError};
 use crate::normal::{Answers, Generator};
 use crate::results::file::{self, Journal, FILE_NAME};
 use crate::results::record::{Finish, Header, Line, Planned, RunSettings, FORMAT};
 use crate::server::Installation;
-use crate::target::Engine;
+use crate::target::{Engine, ServerUrl};
 use crate::workload::{data_file, Mode, Options, Workload};
 
 /// What is to be run.
@@ -28,17 +30,34 @@ pub struct Request {
     pub out: PathBuf,
     /// Whether to go on with what is in the output directory.
     pub resume: bool,
+    /// The server.
+    pub server: Server,
+    /// Whether to keep what was loaded after a complete run: the private servers' directories, or the
+    /// schemas on another.
+    pub keep_data: bool,
+    /// The size of each engine's cache while tables are loaded, where it shall be larger than the
+    /// settings'; then the server is started again.
+    pub loading_cache_bytes: Option<u64>,
+}
+
+/// What is measured.
+#[derive(Debug, Clone)]
+pub enum Server {
+    /// Private servers that are started for it, one for each workload.
+    Private(PrivateServer),
+    /// A server that runs already.
+    Url(ServerUrl),
+}
+
+/// With what a private server is started.
+#[derive(Debug, Clone)]
+pub struct PrivateServer {
     /// The MariaDB to run.
     pub installation: Installation,
     /// The Peregrine plug-in, if that engine is to be measured.
     pub plugin: Option<PathBuf>,
-    /// Whether to keep the servers' directories after a complete run.
-    pub keep_data: bool,
     /// More options for mariadbd.
-    pub server_options: Vec<String>,
-    /// The size of each engine's cache while tables are loaded, where it shall be larger than the
-    /// settings'; then the server is started again.
-    pub loading_cache_bytes: Option<u64>,
+    pub options: Vec<String>,
 }
 
 /// What a complete run found.
@@ -64,6 +83,7 @@ pub fn run(request: &Request) -> Result<Outcome> {
         if let Some(header) = file::header(&lines) {
             settings = header.settings.clone();
         }
+        same_server(&settings, &request.server)?;
     } else if request.out.join(FILE_NAME).exists() {
         return Err(SuiteError::Usage(format!(
             "{} has results already: go on with them (--resume --out {}), or choose another --out",
@@ -71,10 +91,28 @@ pub fn run(request: &Request) -> Result<Outcome> {
             request.out.display()
         )));
     }
+    if let (Server::Url(url), None) = (&request.server, &settings.server) {
+        settings.server = Some(remote_host::ask(url, &settings.engines)?);
+    }
     let mut progress = Progress::new();
     let result = sitting(request, &settings, lines, begun, &mut progress);
     progress.end();
     result
+}
+
+/// Whether results that were begun on a server are gone on with on the same.
+fn same_server(settings: &RunSettings, server: &Server) -> Result<()> {
+    match (&settings.server, server) {
+        (None, Server::Private(_)) => Ok(()),
+        (Some(before), Server::Url(url)) if before.url == url.to_string() => Ok(()),
+        (None, Server::Url(_)) => Err(SuiteError::Usage(
+            "the results were begun on private servers: go on with them without --url".to_owned(),
+        )),
+        (Some(before), _) => Err(SuiteError::Usage(format!(
+            "the results were begun on the server at {}: go on with them with --url, and its password",
+            before.url
+        ))),
+    }
 }
 
 fn sitting(
@@ -145,38 +183,45 @@ impl Sitting<'_> {
             Answers::compute(&Generator::new(self.settings.seed, rows), |_| ())
         });
         stop_if_asked()?;
-        progress.preparing("starting the server");
-        let dir = self
-            .request
-            .out
-            .join(format!("server-{}", self.workload.name));
-        let beside = u32::try_from(beside::sessions(self.workload)).unwrap_or(u32::MAX);
-        let mut host = SandboxHost::start(self.request, self.settings, beside, &dir)?;
-        let result = self.on_server(&mut host, answers.as_ref(), lines, progress);
-        progress.preparing("stopping the server");
-        // A server that does not stop is told of, but a failure before that matters more.
-        let stopped = host.stop();
+        let mut host: Box<dyn ServerHost + '_> = match &self.request.server {
+            Server::Private(server) => {
+                progress.preparing("starting the server");
+                let name = format!("server-{}", self.workload.name);
+                let dir = self.request.out.join(name);
+                let beside = u32::try_from(beside::sessions(self.workload)).unwrap_or(u32::MAX);
+                let keep = self.request.keep_data;
+                Box::new(SandboxHost::start(
+                    server,
+                    keep,
+                    self.settings,
+                    beside,
+                    &dir,
+                )?)
+            }
+            Server::Url(url) => Box::new(RemoteHost::start(url, self.request, self.settings)?),
+        };
+        let result = self.on_server(host.as_mut(), answers.as_ref(), lines, progress);
+        progress.preparing("leaving the server");
+        // A server that can't be left is told of, but a failure before that matters more.
+        let left = host.end(Ending::of(&result));
         let rows = self.rows_dir();
         if rows.exists() {
             std::fs::remove_dir_all(&rows).at("cannot remove", &rows)?;
         }
         let lines = result?;
-        stopped?;
-        if !self.request.keep_data {
-            std::fs::remove_dir_all(&dir).at("cannot remove", &dir)?;
-        }
+        left?;
         Ok(lines)
     }
 
     fn on_server(
         &self,
-        host: &mut SandboxHost<'_>,
+        host: &mut dyn ServerHost,
         answers: Option<&Answers>,
         mut lines: Vec<Line>,
         progress: &mut Progress,
     ) -> Result<Vec<Line>> {
-        let mut connection = host.target()?.administration()?;
-        let variables = host.settings.verify(&mut connection)?;
+        let mut connection = host.administration()?;
+        let variables = host.variables(&mut connection)?;
         let header = self.header(&mut connection, variables)?;
         let mut journal = match file::header(&lines) {
             None => {
@@ -202,7 +247,7 @@ impl Sitting<'_> {
             return Ok(lines);
         }
         self.load(host, &before, &mut write, progress)?;
-        let mut connection = host.target()?.administration()?;
+        let mut connection = host.administration()?;
         self.explain(&mut connection, &before, &mut write, progress)?;
         drop(connection);
 
@@ -250,19 +295,19 @@ impl Sitting<'_> {
     /// Measures loading itself.
     fn load_in_every_way(
         &self,
-        host: &mut SandboxHost<'_>,
+        host: &mut dyn ServerHost,
         before: &[Line],
         write: &mut dyn FnMut(&Line) -> Result<()>,
         progress: &mut Progress,
     ) -> Result<()> {
-        host.files = self.files(progress)?;
-        let mut connection = host.target()?.administration()?;
-        let loading = host.loading(self.workload)?;
+        host.take(self.files(progress)?);
+        let mut connection = host.administration()?;
         let left = self.loads_left(before);
         progress.matrix(left.len(), left.len() as f64);
         for (run, engine) in left {
             stop_if_asked()?;
             progress.run(&format!("loading {}, run {run}", engine.title()));
+            let loading = host.loading(self.workload, engine)?;
             let load = loading.in_every_way(&mut connection, engine, run)?;
             progress.advance(1.0);
             progress.group_done(&format!(
@@ -292,12 +337,12 @@ impl Sitting<'_> {
 
     fn load(
         &self,
-        host: &mut SandboxHost<'_>,
+        host: &mut dyn ServerHost,
         before: &[Line],
         write: &mut dyn FnMut(&Line) -> Result<()>,
         progress: &Progress,
     ) -> Result<()> {
-        let was_there = !host.new_data;
+        let was_there = !host.has_new_data();
         let mut missing = self.engines();
         missing.retain(|engine| {
             let loaded = before.iter().any(|line| {
@@ -310,20 +355,19 @@ impl Sitting<'_> {
         if missing.is_empty() && again.iter().all(|t| t.fresh.is_empty()) {
             return Ok(());
         }
-        host.files = self.files(progress)?;
+        host.take(self.files(progress)?);
         if missing.is_empty() {
             return Ok(());
         }
         if let Some(bytes) = self.request.loading_cache_bytes {
             host.start_again(bytes)?;
         }
-        let mut connection = host.target()?.administration()?;
-        let loading = host.loading(self.workload)?;
+        let mut connection = host.administration()?;
         for engine in missing {
             stop_if_asked()?;
             progress.preparing(&format!("loading {}", engine.title()));
+            let loading = host.loading(self.workload, engine)?;
             let load = loading.load(&mut connection, engine)?;
-
             let megabytes = load.disk_bytes as f64 / 1e6;
             progress.note(&format!(
                 "{:<10} loaded in {:.1} s, {megabytes:.0} MB on disk",
@@ -398,10 +442,15 @@ impl Sitting<'_> {
         connection: &mut mysql::Conn,
         variables: BTreeMap<String, String>,
     ) -> Result<Header> {
-        let statement = "SELECT plugin_name, plugin_version, coalesce(plugin_auth_version, '') \
-                         FROM information_schema.plugins WHERE plugin_type = 'STORAGE ENGINE'";
-        let plugins: Vec<(String, String, String)> =
-            connection.query(statement).running(statement)?;
+        // The version that a plug-in gives itself is told by MariaDB only.
+        let own = "SELECT plugin_name, plugin_version, coalesce(plugin_auth_version, '') \
+                   FROM information_schema.plugins WHERE plugin_type = 'STORAGE ENGINE'";
+        let plain = "SELECT plugin_name, plugin_version, '' \
+                     FROM information_schema.plugins WHERE plugin_type = 'STORAGE ENGINE'";
+        let plugins: Vec<(String, String, String)> = match connection.query(own) {
+            Ok(plugins) => plugins,
+            Err(_) => connection.query(plain).running(plain)?,
+        };
         let engine_versions = plugins
             .into_iter()
             .filter_map(|(name, version, own)| {
@@ -458,17 +507,23 @@ fn must_be_same(before: &Header, now: &Header) -> Result<()> {
 pub fn command(settings: &RunSettings) -> String {
     let list = |names: Vec<String>| names.join(",");
     let engines = settings.engines.iter().map(|e| e.name().to_owned());
+    let server = match &settings.server {
+        Some(server) => format!(" --url '{}'", server.url),
+        None => format!(
+            " --cache {} --placement {}",
+            settings.cache_bytes,
+            settings.placement.name()
+        ),
+    };
     let mut command = format!(
-        "peregrine bench run --workload {} --profile {} --engines {} --threads {} --seed {} --cache {} \
-         --charset {} --placement {} --protocol {}",
+        "peregrine bench run{server} --workload {} --profile {} --engines {} --threads {} --seed {} \
+         --charset {} --protocol {}",
         list(settings.workloads.iter().map(|w| w.source.clone()).collect()),
         settings.profile,
         list(engines.collect()),
         list(settings.threads.iter().map(u32::to_string).collect()),
         settings.seed,
-        settings.cache_bytes,
         settings.charset,
-        settings.placement.name(),
         match settings.protocols[..] {
             [only] => only.name(),
             _ => "both",
@@ -546,6 +601,24 @@ mod tests {
         ] {
             assert!(command.contains(part), "{part}: {command}");
         }
+    }
+
+    #[test]
+    fn results_are_gone_on_with_on_the_server_they_were_begun_on() {
+        let url = |text: &str| Server::Url(ServerUrl::parse(text).expect("right"));
+        let mut settings = sample::settings();
+        let refused = same_server(&settings, &url("mysql://a@b/")).expect_err("private");
+        assert!(refused.to_string().contains("without --url"));
+        settings.server = Some(crate::results::record::Elsewhere {
+            url: "mysql://a@b:3306/".to_owned(),
+            transactional: Vec::new(),
+        });
+        same_server(&settings, &url("mysql://a:secret@b/")).expect("the same");
+        let refused = same_server(&settings, &url("mysql://a@c/")).expect_err("another");
+        assert!(refused.to_string().contains("mysql://a@b:3306/"));
+        let command = command(&settings);
+        assert!(command.contains("--url 'mysql://a@b:3306/'"), "{command}");
+        assert!(!command.contains("--cache"), "{command}");
     }
 
     #[test]

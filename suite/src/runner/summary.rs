@@ -6,7 +6,7 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, Row, Table};
 use crate::arithmetic;
 use crate::results::comparison::{Comparison, Group, Summary};
 use crate::results::figure::shown;
-use crate::results::record::{Line, Load, Planned, RunSettings};
+use crate::results::record::{Header, Line, Load, Planned, RunSettings};
 use crate::results::{file, loads};
 use crate::target::{Engine, Protocol};
 
@@ -60,6 +60,7 @@ pub fn render(lines: &[Line]) -> String {
         ));
         text.push('\n');
     }
+    text.push_str(&own_settings(header));
     text.push_str(&plan_notes(lines));
     text.push_str(&behind(lines));
     let faulty = comparison.faulty();
@@ -287,6 +288,35 @@ fn behind(lines: &[Line]) -> String {
     }
 }
 
+/// What was not made equal, on a server whose settings are its own.
+fn own_settings(header: &Header) -> String {
+    let Some(server) = &header.settings.server else {
+        return String::new();
+    };
+    let mut text = format!(
+        "settings of the server at {}, which are its own:\n",
+        server.url
+    );
+    for engine in &header.settings.engines {
+        let names = [engine.cache_variable(), engine.durability_variable()];
+        let known = names.into_iter().flatten().filter_map(|name| {
+            let value = header.variables.get(name)?;
+            Some(format!("{name} = {value}"))
+        });
+        let known: Vec<String> = known.collect();
+        text.push_str(&format!(
+            "  {}: {}\n",
+            engine.title(),
+            if known.is_empty() {
+                "none that are known".to_owned()
+            } else {
+                known.join(", ")
+            }
+        ));
+    }
+    text
+}
+
 fn plan_notes(lines: &[Line]) -> String {
     let other: Vec<String> = lines
         .iter()
@@ -401,5 +431,30 @@ mod tests {
         assert!(text.contains("InnoDB s"), "{text}");
         assert!(text.contains("20.0 ") && text.contains("4.00*"), "{text}");
         assert!(text.contains("geometric mean 5.000 over 1 cells"), "{text}");
+    }
+
+    #[test]
+    fn a_server_s_own_settings_are_shown() {
+        let mut header = sample::header();
+        header.settings.engines = vec![Engine::InnoDb, Engine::named("memory").expect("an engine")];
+        header.variables = [
+            ("innodb_buffer_pool_size", "777"),
+            ("innodb_flush_log_at_trx_commit", "2"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+        assert!(!render(&[Line::Header(Box::new(header.clone()))]).contains("its own"));
+        header.settings.server = Some(crate::results::record::Elsewhere {
+            url: "mysql://me@db:3306/".to_owned(),
+            transactional: vec![Engine::InnoDb],
+        });
+        let text = render(&[Line::Header(Box::new(header))]);
+        for part in [
+            "the server at mysql://me@db:3306/",
+            "InnoDB: innodb_buffer_pool_size = 777, innodb_flush_log_at_trx_commit = 2",
+            "memory: none that are known",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
     }
 }

@@ -1,12 +1,16 @@
 //! The engines that are measured, and what differs between them.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Result, SuiteError};
 
-/// A storage engine of the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// A storage engine of a server: one of those that a private server is made ready for, or any other by the
+/// name that a server lists it by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Engine {
     /// The server's default engine.
     InnoDb,
@@ -18,10 +22,53 @@ pub enum Engine {
     MyRocks,
     /// Ours.
     Peregrine,
+    /// Another engine of a server that is reached by its URL.
+    Other(Name),
+}
+
+/// The longest name of an engine that servers have.
+const LONGEST: usize = 64;
+
+/// The name of an engine, in lower case. Names are kept for as long as the process lives, each once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(&'static str);
+
+impl Name {
+    fn of(text: &str) -> Self {
+        static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+        let text = text.to_ascii_lowercase();
+        // A set of strings is whole whatever happened to whoever held it.
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(name) = known.get(text.as_str()) {
+            return Self(name);
+        }
+        let kept: &'static str = Box::leak(text.into_boxed_str());
+        known.insert(kept);
+        Self(kept)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.0)
+    }
+}
+
+impl Serialize for Engine {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Engine {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Self::named(&name).map_err(serde::de::Error::custom)
+    }
 }
 
 impl Engine {
-    /// Every engine, in the order they are shown.
+    /// The engines that a private server is made ready for, in the order they are shown.
     pub const ALL: [Self; 5] = [
         Self::InnoDb,
         Self::MyIsam,
@@ -39,6 +86,7 @@ impl Engine {
             Self::Aria => "aria",
             Self::MyRocks => "myrocks",
             Self::Peregrine => "peregrine",
+            Self::Other(name) => name.0,
         }
     }
 
@@ -51,10 +99,30 @@ impl Engine {
             Self::Aria => "Aria",
             Self::MyRocks => "MyRocks",
             Self::Peregrine => "Peregrine",
+            Self::Other(name) => name.0,
         }
     }
 
-    /// The engine of this name.
+    /// The engine that a server lists by this name, or that options call so.
+    ///
+    /// # Errors
+    /// [`SuiteError::Usage`] when it can be no engine's name.
+    pub fn named(name: &str) -> Result<Self> {
+        let is = |known: &str| known.eq_ignore_ascii_case(name);
+        let known = Self::ALL.into_iter();
+        if let Some(engine) = known.into_iter().find(|e| is(e.name()) || is(e.sql_name())) {
+            return Ok(engine);
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.is_empty() || name.len() > LONGEST || !name.chars().all(plain) {
+            return Err(SuiteError::Usage(format!(
+                "'{name}' is no name of an engine: letters, digits and _, at most {LONGEST}"
+            )));
+        }
+        Ok(Self::Other(Name::of(name)))
+    }
+
+    /// The engine of this name, among those of a private server.
     ///
     /// # Errors
     /// [`SuiteError::Usage`] with the names there are.
@@ -79,10 +147,10 @@ impl Engine {
         }
     }
 
-    /// The schema that its table lies in.
+    /// The schema that its tables lie in: nobody else's, on anybody's server.
     #[must_use]
     pub fn schema(self) -> String {
-        format!("bench_{}", self.name())
+        format!("peregrine_bench_{}", self.name())
     }
 
     /// The plug-in of the server's own that must be loaded for it.
@@ -91,15 +159,16 @@ impl Engine {
         (self == Self::MyRocks).then_some("ha_rocksdb")
     }
 
-    /// The variable that holds the size of its cache.
+    /// The variable that holds the size of its cache, if that is known.
     #[must_use]
-    pub fn cache_variable(self) -> &'static str {
+    pub fn cache_variable(self) -> Option<&'static str> {
         match self {
-            Self::InnoDb => "innodb_buffer_pool_size",
-            Self::MyIsam => "key_buffer_size",
-            Self::Aria => "aria_pagecache_buffer_size",
-            Self::MyRocks => "rocksdb_block_cache_size",
-            Self::Peregrine => "peregrine_buffer_pool_size",
+            Self::InnoDb => Some("innodb_buffer_pool_size"),
+            Self::MyIsam => Some("key_buffer_size"),
+            Self::Aria => Some("aria_pagecache_buffer_size"),
+            Self::MyRocks => Some("rocksdb_block_cache_size"),
+            Self::Peregrine => Some("peregrine_buffer_pool_size"),
+            Self::Other(_) => None,
         }
     }
 
@@ -111,7 +180,7 @@ impl Engine {
             Self::InnoDb => Some("innodb_flush_log_at_trx_commit"),
             Self::MyRocks => Some("rocksdb_flush_log_at_trx_commit"),
             Self::Peregrine => Some("peregrine_flush_log_at_trx_commit"),
-            Self::MyIsam | Self::Aria => None,
+            Self::MyIsam | Self::Aria | Self::Other(_) => None,
         }
     }
 
@@ -122,10 +191,11 @@ impl Engine {
             Self::InnoDb | Self::MyRocks | Self::Peregrine => "sync at commit",
             Self::Aria => "crash-safe, no transactions",
             Self::MyIsam => "none",
+            Self::Other(_) => "not known",
         }
     }
 
-    /// Whether its tables have transactions.
+    /// Whether its tables have transactions; of another engine the server must be asked.
     #[must_use]
     pub fn is_transactional(self) -> bool {
         self.durability_variable().is_some()
@@ -135,6 +205,28 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_engine_of_a_server_has_one_identity() {
+        for (name, engine) in [
+            ("INNODB", Engine::InnoDb),
+            ("ROCKSDB", Engine::MyRocks),
+            ("myrocks", Engine::MyRocks),
+        ] {
+            assert_eq!(Engine::named(name).expect("known"), engine);
+        }
+        let memory = Engine::named("MEMORY").expect("a name");
+        assert_eq!(memory, Engine::named("Memory").expect("a name"));
+        assert_ne!(memory, Engine::named("csv").expect("a name"));
+        assert_eq!(memory.schema(), "peregrine_bench_memory");
+        let json = serde_json::to_string(&memory).expect("written");
+        assert_eq!(json, "\"memory\"");
+        let read: Engine = serde_json::from_str(&json).expect("read");
+        assert_eq!(read, memory);
+        for wrong in ["", "a b", "x; DROP TABLE y", &"a".repeat(65)] {
+            assert!(Engine::named(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn every_name_parses_to_its_engine_and_others_name_them_all() {

@@ -1,19 +1,21 @@
-//! Sessions on a MariaDB server, over its Unix socket.
+//! Sessions on a MariaDB server, or another that speaks its protocol.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder};
+use mysql::{Conn, Opts, OptsBuilder};
 
 use super::placement;
-use super::{Datum, Engine, Protocol, RowSink, Session, Statement, Target, Value};
+use super::{Datum, Engine, Protocol, RowSink, ServerUrl, Session, Statement, Target, Value};
 use crate::error::{Result, StatementContext, SuiteError};
 
-/// The server that listens at a socket.
+/// A server that runs.
 #[derive(Debug, Clone)]
 pub struct MariaDb {
-    socket: PathBuf,
+    options: Opts,
+    /// Whether it is a private server, whose threads may be kept on processors.
+    is_private: bool,
 }
 
 /// How to connect to a private server as its administrator.
@@ -26,11 +28,21 @@ pub fn options(socket: &Path) -> OptsBuilder {
 }
 
 impl MariaDb {
-    /// The server at `socket`.
+    /// The private server at `socket`.
     #[must_use]
     pub fn new(socket: &Path) -> Self {
         Self {
-            socket: socket.to_path_buf(),
+            options: options(socket).into(),
+            is_private: true,
+        }
+    }
+
+    /// The server at a URL.
+    #[must_use]
+    pub fn at(url: &ServerUrl) -> Self {
+        Self {
+            options: url.options(),
+            is_private: false,
         }
     }
 
@@ -39,7 +51,7 @@ impl MariaDb {
     /// # Errors
     /// When the server refuses.
     pub fn administration(&self) -> Result<Conn> {
-        Conn::new(options(&self.socket)).running("connect")
+        Conn::new(self.options.clone()).running("connect")
     }
 }
 
@@ -52,6 +64,7 @@ impl Target for MariaDb {
             prepared: Vec::new(),
             text: String::new(),
             kept_on: Vec::new(),
+            is_private: self.is_private,
         }))
     }
 }
@@ -65,6 +78,7 @@ struct MariaDbSession {
     text: String,
     /// The processors that the server's thread is kept on; empty: wherever the scheduler likes.
     kept_on: Vec<usize>,
+    is_private: bool,
 }
 
 impl Session for MariaDbSession {
@@ -88,7 +102,7 @@ impl Session for MariaDbSession {
     }
 
     fn keep_on(&mut self, processors: &[usize]) -> Result<()> {
-        if self.kept_on == processors {
+        if !self.is_private || self.kept_on == processors {
             return Ok(());
         }
         let statement = "SELECT tid FROM information_schema.processlist WHERE id = connection_id()";

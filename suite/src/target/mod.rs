@@ -11,6 +11,7 @@ pub mod hosted;
 pub mod mariadb;
 pub mod null;
 pub mod placement;
+pub mod server_url;
 pub mod settings;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::error::Result;
 pub use datum::Datum;
 pub use engine::Engine;
 pub use placement::Placement;
+pub use server_url::ServerUrl;
 
 /// How statements travel to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

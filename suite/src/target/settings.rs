@@ -47,7 +47,9 @@ impl Settings {
                 }
                 continue;
             }
-            arguments.push(option(engine.cache_variable(), self.cache_bytes));
+            if let Some(variable) = engine.cache_variable() {
+                arguments.push(option(variable, self.cache_bytes));
+            }
             if let Some(variable) = engine.durability_variable() {
                 arguments.push(option(variable, 1));
             }
@@ -63,49 +65,10 @@ impl Settings {
     /// # Errors
     /// When an engine is not there, or when its cache or durability is not what was asked for.
     pub fn verify(&self, connection: &mut mysql::Conn) -> Result<BTreeMap<String, String>> {
-        let statement = "SHOW GLOBAL VARIABLES";
-        let variables: BTreeMap<String, String> = connection
-            .query_map(statement, |(name, value): (String, String)| (name, value))
-            .running(statement)?
-            .into_iter()
-            .collect();
-        self.check_engines(connection)?;
+        let variables = global_variables(connection)?;
+        check_engines(connection, &self.engines)?;
         self.check_variables(&variables)?;
-        let prefixes: Vec<&str> = self.engines.iter().map(|engine| prefix(*engine)).collect();
-        Ok(variables
-            .into_iter()
-            .filter(|(name, _)| {
-                NOTED.contains(&name.as_str())
-                    || self
-                        .engines
-                        .iter()
-                        .any(|engine| engine.cache_variable() == name)
-                    || (prefixes.iter().any(|prefix| name.starts_with(prefix))
-                        && (name.contains("flush")
-                            || name.contains("log_file_size")
-                            || name.contains("doublewrite")))
-                    || name.starts_with("peregrine_")
-            })
-            .collect())
-    }
-
-    fn check_engines(&self, connection: &mut mysql::Conn) -> Result<()> {
-        let statement =
-            "SELECT engine FROM information_schema.engines WHERE support IN ('YES', 'DEFAULT')";
-        let there: Vec<String> = connection.query(statement).running(statement)?;
-        for engine in &self.engines {
-            if !there
-                .iter()
-                .any(|name| name.eq_ignore_ascii_case(engine.sql_name()))
-            {
-                return Err(SuiteError::Server(format!(
-                    "the server has no engine {}: it has {}",
-                    engine.sql_name(),
-                    there.join(", ")
-                )));
-            }
-        }
-        Ok(())
+        Ok(noted(variables, &self.engines))
     }
 
     fn check_variables(&self, variables: &BTreeMap<String, String>) -> Result<()> {
@@ -116,7 +79,9 @@ impl Settings {
                 .ok_or_else(|| SuiteError::Server(format!("the server has no variable {name}")))
         };
         for engine in &self.engines {
-            let variable = engine.cache_variable();
+            let Some(variable) = engine.cache_variable() else {
+                continue;
+            };
             let cache = read(variable)?;
             if cache.abs_diff(self.cache_bytes) > self.cache_bytes / 100 * ROUNDING_PERCENT {
                 return Err(SuiteError::Server(format!(
@@ -138,8 +103,70 @@ impl Settings {
     }
 }
 
+/// Every variable of the server.
+///
+/// # Errors
+/// When the server does not tell them.
+pub fn global_variables(connection: &mut mysql::Conn) -> Result<BTreeMap<String, String>> {
+    let statement = "SHOW GLOBAL VARIABLES";
+    let all = connection
+        .query_map(statement, |(name, value): (String, String)| (name, value))
+        .running(statement)?;
+    Ok(all.into_iter().collect())
+}
+
+/// Whether each of the engines that the server has knows transactions.
+///
+/// # Errors
+/// When the server has not all of the engines, with those that it has.
+pub fn check_engines(
+    connection: &mut mysql::Conn,
+    engines: &[Engine],
+) -> Result<BTreeMap<Engine, bool>> {
+    let statement = "SELECT engine, coalesce(transactions, 'NO') FROM information_schema.engines \
+                     WHERE support IN ('YES', 'DEFAULT')";
+    let there: Vec<(String, String)> = connection.query(statement).running(statement)?;
+    let mut found = BTreeMap::new();
+    for engine in engines {
+        let listed = there
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(engine.sql_name()));
+        let Some((_, transactions)) = listed else {
+            let names: Vec<&str> = there.iter().map(|(name, _)| name.as_str()).collect();
+            return Err(SuiteError::Server(format!(
+                "the server has no engine {}: it has {}",
+                engine.sql_name(),
+                names.join(", ")
+            )));
+        };
+        found.insert(*engine, transactions.eq_ignore_ascii_case("yes"));
+    }
+    Ok(found)
+}
+
+/// Of the server's variables those that matter to the comparison of engines.
+#[must_use]
+pub fn noted(
+    mut variables: BTreeMap<String, String>,
+    engines: &[Engine],
+) -> BTreeMap<String, String> {
+    let matters = |engine: &Engine, name: &str| {
+        engine.cache_variable() == Some(name)
+            || (prefix(*engine).is_some_and(|prefix| name.starts_with(prefix))
+                && (name.contains("flush")
+                    || name.contains("log_file_size")
+                    || name.contains("doublewrite")))
+    };
+    variables.retain(|name, _| {
+        NOTED.contains(&name.as_str())
+            || engines.iter().any(|engine| matters(engine, name))
+            || name.starts_with("peregrine_")
+    });
+    variables
+}
+
 /// Variables that are written into the results beside those of the engines.
-const NOTED: [&str; 12] = [
+const NOTED: [&str; 14] = [
     "version",
     "version_comment",
     "character_set_server",
@@ -150,17 +177,20 @@ const NOTED: [&str; 12] = [
     "innodb_flush_method",
     "myisam_sort_buffer_size",
     "aria_sort_buffer_size",
+    "sync_binlog",
+    "transaction_isolation",
     "tx_isolation",
     "thread_handling",
 ];
 
-fn prefix(engine: Engine) -> &'static str {
+fn prefix(engine: Engine) -> Option<&'static str> {
     match engine {
-        Engine::InnoDb => "innodb_",
-        Engine::MyIsam => "myisam_",
-        Engine::Aria => "aria_",
-        Engine::MyRocks => "rocksdb_",
-        Engine::Peregrine => "peregrine_",
+        Engine::InnoDb => Some("innodb_"),
+        Engine::MyIsam => Some("myisam_"),
+        Engine::Aria => Some("aria_"),
+        Engine::MyRocks => Some("rocksdb_"),
+        Engine::Peregrine => Some("peregrine_"),
+        Engine::Other(_) => None,
     }
 }
 
@@ -172,7 +202,7 @@ fn extra_options(engine: Engine) -> &'static [&'static str] {
         Engine::Aria => &["--aria-sort-buffer-size=256M"],
         // A load in one transaction is refused beyond rocksdb_max_row_locks rows otherwise.
         Engine::MyRocks => &["--loose-rocksdb-commit-in-the-middle=ON"],
-        Engine::Peregrine => &[],
+        Engine::Peregrine | Engine::Other(_) => &[],
     }
 }
 
@@ -204,7 +234,8 @@ mod tests {
     fn every_engine_is_given_the_same_cache_and_durability() {
         let arguments = settings(&Engine::ALL).arguments();
         for engine in Engine::ALL {
-            let cache = format!("--{}=1073741824", engine.cache_variable().replace('_', "-"));
+            let variable = engine.cache_variable().expect("a variable");
+            let cache = format!("--{}=1073741824", variable.replace('_', "-"));
             assert!(arguments.contains(&cache), "{cache}");
             if let Some(variable) = engine.durability_variable() {
                 let durability = format!("--{}=1", variable.replace('_', "-"));

@@ -1,6 +1,7 @@
 //! A client: draws the parameters of transactions and runs them on a session, one after another.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::counters::Counters;
 use super::generator::{Draw, Step as SequenceStep, Surroundings};
@@ -38,6 +39,8 @@ pub struct Client<'w> {
     answers: Option<&'w Answers>,
     /// The transaction whose answers are expected.
     expected: Option<usize>,
+    /// Set when a transaction is not to be gone on with.
+    stop: Option<&'w AtomicBool>,
     done: Done,
 }
 
@@ -87,8 +90,16 @@ impl<'w> Client<'w> {
             answer: Answer::default(),
             answers,
             expected: None,
+            stop: None,
             done: Done::default(),
         }
+    }
+
+    /// The client, which leaves a transaction of many rounds when `stop` is set, as interrupted.
+    #[must_use]
+    pub fn until(mut self, stop: &'w AtomicBool) -> Self {
+        self.stop = Some(stop);
+        self
     }
 
     /// Chooses among transactions by their weights.
@@ -254,6 +265,9 @@ impl<'w> Client<'w> {
     ) -> Result<Flow> {
         let rounds = block.repeat.integer(&self.variables).unwrap_or(0);
         for round in 1..=rounds {
+            if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                return Err(SuiteError::Interrupted);
+            }
             if let Some(place) = block.counter.and_then(|slot| self.variables.get_mut(slot)) {
                 *place = Datum::Integer(round);
             }

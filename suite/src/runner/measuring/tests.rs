@@ -39,6 +39,13 @@ impl Host for FakeHost {
         None
     }
 
+    fn kept(&self, engine: Engine) -> Kept {
+        Kept {
+            durability: engine.durability().to_owned(),
+            cache_bytes: 1 << 27,
+        }
+    }
+
     fn load_again(&mut self, _: &Workload, _: Engine, tables: &[usize]) -> Result<()> {
         self.fresh.extend_from_slice(tables);
         Ok(())

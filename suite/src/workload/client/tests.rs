@@ -330,6 +330,23 @@ fn checks_are_asked_by_themselves() {
     assert!(wrong.contains("5, 0 expected"), "{wrong}");
 }
 
+#[test]
+fn a_client_that_is_stopped_leaves_a_transaction_of_many_rounds() {
+    let workload = workload(
+        "[[transaction]]\nname = 'a'\nsteps = ['BEGIN', { repeat = 1000000, steps = ['DELETE FROM t'] }, 'COMMIT']",
+    );
+    let counters = Counters::default();
+    let stop = AtomicBool::new(true);
+    let mut client = Client::new(&workload, &counters, None, (1, 2), (0, 1)).until(&stop);
+    let mut session = Scripted::default();
+    session
+        .prepare(Engine::InnoDb, Protocol::Text, &workload.statements)
+        .expect("ready");
+    let result = client.run(0, &mut session);
+    assert!(matches!(result, Err(SuiteError::Interrupted)));
+    assert_eq!(session.asked, ["BEGIN", "(rolled back)"]);
+}
+
 /// A session that only counts: statements, and rows given to the server.
 #[derive(Default)]
 struct Counting {

@@ -1,0 +1,55 @@
+//! What a sitting asks of the server that it runs on, whoever started it.
+
+use std::collections::BTreeMap;
+
+use super::loading::{Loading, TableFile};
+use super::measuring::Host;
+use crate::error::Result;
+use crate::target::Engine;
+use crate::workload::Workload;
+
+/// How a sitting ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Everything was measured.
+    Complete,
+    /// The user wanted to stop, and may go on later.
+    Interrupted,
+    /// Something failed.
+    Failed,
+}
+
+impl Ending {
+    /// How the work ended that had this result.
+    pub fn of<T>(result: &Result<T>) -> Self {
+        match result {
+            Ok(_) => Self::Complete,
+            Err(crate::error::SuiteError::Interrupted) => Self::Interrupted,
+            Err(_) => Self::Failed,
+        }
+    }
+}
+
+/// A server with the engines' schemas.
+pub(super) trait ServerHost: Host {
+    /// A connection for statements of administration.
+    fn administration(&self) -> Result<mysql::Conn>;
+
+    /// The server's variables that matter, when it is as it must be.
+    fn variables(&self, connection: &mut mysql::Conn) -> Result<BTreeMap<String, String>>;
+
+    /// Whether nothing can have been loaded there before this sitting.
+    fn has_new_data(&self) -> bool;
+
+    /// Starts the server anew with caches of this size.
+    fn start_again(&mut self, cache_bytes: u64) -> Result<()>;
+
+    /// Takes the rows of the workload's tables, which are needed for loading.
+    fn take(&mut self, files: Vec<TableFile>);
+
+    /// What loads an engine's tables.
+    fn loading<'h>(&'h self, workload: &'h Workload, engine: Engine) -> Result<Loading<'h>>;
+
+    /// Leaves the server, and takes away what is not needed any more.
+    fn end(&mut self, ending: Ending) -> Result<()>;
+}
