@@ -25,11 +25,11 @@ pub fn render(sources: &[Source]) -> String {
         }
         let settings = &header.settings;
         text.push_str(&format!(
-            "MariaDB {}, {}, {} processors, {} MiB of cache for each engine, best of {} runs of {} s:\n`{}`\n",
+            "MariaDB {}, {}, {} processors, {}, best of {} runs of {} s:\n`{}`\n",
             header.server_version,
             header.machine.cpu,
             header.machine.cores,
-            settings.cache_bytes >> 20,
+            settings.caches(),
             settings.runs,
             settings.run_s,
             header.command

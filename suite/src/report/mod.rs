@@ -185,6 +185,24 @@ mod tests {
     }
 
     #[test]
+    fn a_server_of_its_own_settings_is_named() {
+        let mut elsewhere = source("one");
+        if let Some(Line::Header(header)) = elsewhere.lines.first_mut() {
+            header.settings.cache_bytes = 0;
+            header.settings.server = Some(crate::results::record::Elsewhere {
+                url: "mysql://me@db:3306/".to_owned(),
+                transactional: Vec::new(),
+            });
+        }
+        let page = render(&[elsewhere], None).expect("rendered");
+        assert!(
+            page.contains("caches as they are on mysql:"),
+            "the server is named"
+        );
+        assert!(!page.contains("0 MiB"));
+    }
+
+    #[test]
     fn behaviour_stands_beside_figures_or_alone() {
         let mut both = source("one");
         both.behaviour = Some(crate::behaviour::findings::sample::findings());

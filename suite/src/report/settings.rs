@@ -52,10 +52,7 @@ pub fn facts(header: &Header) -> Vec<(String, String)> {
         ("file system", header.machine.file_system.clone()),
         ("profile", settings.profile.clone()),
         ("seed", settings.seed.to_string()),
-        (
-            "cache",
-            format!("{} MiB for each engine", settings.cache_bytes >> 20),
-        ),
+        ("cache", settings.caches()),
         ("character set", settings.charset.clone()),
         ("placement", settings.placement.name().to_owned()),
         (

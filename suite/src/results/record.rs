@@ -117,6 +117,15 @@ pub struct Planned {
 }
 
 impl RunSettings {
+    /// How large the engines' caches are, for people.
+    #[must_use]
+    pub fn caches(&self) -> String {
+        match &self.server {
+            None => format!("{} MiB of cache for each engine", self.cache_bytes >> 20),
+            Some(server) => format!("caches as they are on {}", server.url),
+        }
+    }
+
     /// Whether an engine has transactions.
     #[must_use]
     pub fn has_transactions(&self, engine: Engine) -> bool {
