@@ -82,34 +82,42 @@ int add_sum(Item_sum *item, const AggregateNumber &number) {
 bool Aggregates::find(List<Item> &list, RowHandler *handler, const KeyRange &range) {
   uint n = 0;
   List_iterator_fast<Item> each(list);
-  while (Item *item = each++)
+  while (Item *item = each++) {
+    if (item->type() != Item::SUM_FUNC_ITEM) continue; /* the column that groups */
     if (n == kMost || !translate(item, &wanted_[n++])) return false;
+  }
   if (!handler->can_aggregate(range, wanted_, n)) return false;
   count_ = n;
   return true;
 }
 
-int Aggregates::run(List<Item> &list, RowHandler *handler, const KeyRange &range) const {
-  if (int error = handler->aggregate_range(range, wanted_, count_)) return error;
+int Aggregates::run(RowHandler *handler, const KeyRange &range) const {
+  return handler->aggregate_range(range, wanted_, count_);
+}
+
+int Aggregates::give(Item_sum *sum, RowHandler *handler, uint n) const {
+  const uint kind = wanted_[n].kind;
+  if (kind == PEREGRINE_AGGREGATE_MIN || kind == PEREGRINE_AGGREGATE_MAX) {
+    const int error = handler->aggregate_value(n);
+    if (error == HA_ERR_END_OF_FILE) return 0; /* NULL, as it begins */
+    if (error) return error;
+    return sum->aggregator_add() ? HA_ERR_GENERIC : 0;
+  }
+  AggregateNumber number;
+  if (int error = handler->aggregate_number(n, &number)) return error;
+  if (kind == PEREGRINE_AGGREGATE_SUM) return add_sum(sum, number);
+  static_cast<Item_sum_count *>(sum)->direct_add(static_cast<longlong>(number.low));
+  return sum->aggregator_add() ? HA_ERR_GENERIC : 0;
+}
+
+int Aggregates::give(List<Item> &list, RowHandler *handler) const {
   uint n = 0;
   List_iterator_fast<Item> each(list);
-  for (Item *item = each++; item; item = each++, n++) {
+  while (Item *item = each++) {
+    if (item->type() != Item::SUM_FUNC_ITEM) continue;
     auto *sum = static_cast<Item_sum *>(item);
-    if (wanted_[n].kind == PEREGRINE_AGGREGATE_MIN || wanted_[n].kind == PEREGRINE_AGGREGATE_MAX) {
-      const int error = handler->aggregate_value(n);
-      if (error == HA_ERR_END_OF_FILE) continue; /* NULL, as it begins */
-      if (error) return error;
-      if (sum->aggregator_add()) return HA_ERR_GENERIC;
-      continue;
-    }
-    AggregateNumber number;
-    if (int error = handler->aggregate_number(n, &number)) return error;
-    if (wanted_[n].kind == PEREGRINE_AGGREGATE_SUM) {
-      if (int error = add_sum(sum, number)) return error;
-      continue;
-    }
-    static_cast<Item_sum_count *>(sum)->direct_add(static_cast<longlong>(number.low));
-    if (sum->aggregator_add()) return HA_ERR_GENERIC;
+    sum->aggregator_clear();
+    if (int error = give(sum, handler, n++)) return error;
   }
   return 0;
 }

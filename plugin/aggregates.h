@@ -15,14 +15,17 @@ namespace peregrine {
 class Aggregates {
  public:
   /* Whether the engine knows each item of the list, and what it needs in the key. The list is
-     aggregate functions of columns or constants. */
+     aggregate functions of columns or constants, and the column that groups. */
   bool find(List<Item> &list, RowHandler *handler, const KeyRange &range);
-  /* Works them out over the range, and gives the results to the items of the same list, which are
-     ready to add. */
-  int run(List<Item> &list, RowHandler *handler, const KeyRange &range) const;
+  /* Works them out over the range. */
+  int run(RowHandler *handler, const KeyRange &range) const;
+  /* Gives the results, or those of the group at hand, to the items of the same list. */
+  int give(List<Item> &list, RowHandler *handler) const;
   bool empty() const { return count_ == 0; }
 
  private:
+  int give(Item_sum *sum, RowHandler *handler, uint n) const;
+
   /* More of them are the server's. */
   static constexpr uint kMost = 16;
   peregrine_aggregate wanted_[kMost];

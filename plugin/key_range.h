@@ -29,6 +29,8 @@ struct KeyRange {
   /* What must hold of the rows in it besides. */
   const peregrine_test *tests = nullptr;
   uint test_count = 0;
+  /* The column by whose values its rows are grouped; null: by none. */
+  Field *group = nullptr;
 };
 
 /* Finds the range that `condition` leaves of the one key that it is about. False where that can't

@@ -4,6 +4,7 @@
    doubt. All others are the server's. */
 
 #include "pushed_select.h"
+#include "layout.h"
 
 namespace peregrine {
 namespace {
@@ -20,8 +21,8 @@ TABLE *only_table(const THD *thd, SELECT_LEX *select) {
       tables->is_view_or_derived() || tables->index_hints || tables->embedding)
     return nullptr;
   constexpr ulonglong kOthers = OPTION_FOUND_ROWS | SELECT_DISTINCT | OPTION_BUFFER_RESULT;
-  if (join->select_options & kOthers || join->select_distinct || join->group_list || join->having ||
-      join->procedure || select->olap != UNSPECIFIED_OLAP_TYPE || select->have_window_funcs() ||
+  if (join->select_options & kOthers || join->select_distinct || join->having || join->procedure ||
+      select->olap != UNSPECIFIED_OLAP_TYPE || select->have_window_funcs() ||
       select->first_inner_unit() || select->custom_agg_func_used())
     return nullptr;
   if (!(thd->variables.option_bits & OPTION_BIG_SELECTS)) return nullptr;
@@ -63,23 +64,48 @@ bool is_end_of_key(Item *item) {
          !static_cast<Item_field *>(argument)->field->part_of_key.is_clear_all();
 }
 
+bool is_column(Item *item, const Field *field) {
+  return item->type() == Item::FIELD_ITEM && static_cast<Item_field *>(item)->field == field;
+}
+
+/* The column of the table by whose values alone rows are grouped, if that is how they are grouped.
+ */
+Field *group_of(const ORDER *list, const TABLE *table) {
+  Item *item = *list->item;
+  if (list->next || list->direction == ORDER::ORDER_DESC || item->type() != Item::FIELD_ITEM)
+    return nullptr;
+  Field *field = static_cast<Item_field *>(item)->field;
+  return field->table == table && is_integer(field->real_type()) ? field : nullptr;
+}
+
 /* What a select list is made of. */
 enum class Columns { kExpressions, kAggregates, kOther };
 
-Columns columns_of(SELECT_LEX *select) {
+Columns columns_of(SELECT_LEX *select, const Field *group) {
   uint plain = 0;
   uint ends = 0;
+  uint groups = 0;
   List_iterator_fast<Item> each(select->item_list);
   while (Item *item = each++) {
     if (item->with_subquery() || item->with_window_func()) return Columns::kOther;
+    if (group && is_column(item, group)) groups++;
     if (!item->with_sum_func()) continue;
     if (!is_plain_aggregate(item)) return Columns::kOther;
     plain++;
     ends += is_end_of_key(item);
   }
-  if (!plain) return Columns::kExpressions;
-  return plain == select->item_list.elements && ends < plain ? Columns::kAggregates
-                                                             : Columns::kOther;
+  if (!plain && !group) return Columns::kExpressions;
+  /* What a key ends with the server finds at once, and where a key begins with the column that
+     groups, for each group. */
+  const bool quicker = ends == plain && (!group || !group->key_start.is_clear_all());
+  return plain && plain + groups == select->item_list.elements && !quicker ? Columns::kAggregates
+                                                                           : Columns::kOther;
+}
+
+/* Whether the groups come in the order that is asked for: ascending, which is how the engine has
+   them. */
+bool is_in_order_of(const ORDER *order, const Field *group) {
+  return !order->next && order->direction == ORDER::ORDER_ASC && is_column(*order->item, group);
 }
 
 /* Whether the rows of the range come in the order that is asked for. */
@@ -132,10 +158,12 @@ bool too_many(TABLE *table, const KeyRange &range, bool limited) {
 
 /* EXPLAIN says no more than PUSHED SELECT of what the server does not run. */
 void explain(THD *thd, const TABLE *table, const KeyRange &range, bool aggregates, bool inside) {
-  const char *how = range.test_count ? ", tested and aggregated in pages"
-                    : inside         ? ", aggregated in pages"
-                    : aggregates     ? ", aggregated row by row"
-                                     : "";
+  const char *how = range.test_count && range.group ? ", tested, grouped and aggregated in pages"
+                    : range.group                   ? ", grouped and aggregated in pages"
+                    : range.test_count              ? ", tested and aggregated in pages"
+                    : inside                        ? ", aggregated in pages"
+                    : aggregates                    ? ", aggregated row by row"
+                                                    : "";
   if (range.key == MAX_KEY)
     push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_YES, "Peregrine: all rows%s", how);
   else
@@ -152,26 +180,30 @@ select_handler *push_select(THD *thd, SELECT_LEX *select) {
   if (!pushes_down(thd)) return nullptr;
   TABLE *table = only_table(thd, select);
   if (!table || !readable(table)) return nullptr;
-  const Columns columns = columns_of(select);
+  KeyRange range;
+  if (const ORDER *group = select->join->group_list) {
+    range.group = group_of(group, table);
+    if (!range.group) return nullptr;
+  }
+  const Columns columns = columns_of(select, range.group);
   if (columns == Columns::kOther) return nullptr;
   const bool aggregates = columns == Columns::kAggregates;
   const ORDER *order = select->join->order;
-  if (aggregates && order) return nullptr;
-  KeyRange range;
+  if (aggregates && order && !(range.group && is_in_order_of(order, range.group))) return nullptr;
   if (Item *condition = select->join->conds) {
     if (condition->with_subquery() || !find_key_range(thd, table, condition, aggregates, &range))
       return nullptr;
   } else if (!aggregates) {
     return nullptr;
   }
-  if (!is_in_order(order, table, range)) return nullptr;
+  if (!aggregates && !is_in_order(order, table, range)) return nullptr;
   const bool whole = range.key == MAX_KEY;
   if (whole && !table->covering_keys.is_clear_all())
     range.key = find_shortest_key(table, &table->covering_keys);
   Aggregates inside;
   if (aggregates &&
       !inside.find(select->item_list, static_cast<RowHandler *>(table->file), range) &&
-      (whole || range.test_count))
+      (whole || range.test_count || range.group))
     return nullptr;
   const bool limited = !aggregates && select->master_unit()->lim.get_select_limit() != HA_POS_ERROR;
   if (too_many(table, range, limited)) return nullptr;

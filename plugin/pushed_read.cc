@@ -50,16 +50,20 @@ int RowHandler::next_rows_of_range(const KeyRange &range, RowBatch *batch, ha_ro
   return finish(code, HA_ERR_END_OF_FILE);
 }
 
-/* The engine forgets the tests with the aggregates that they are for. */
-int RowHandler::set_tests(const KeyRange &range) {
-  return range.test_count ? peregrine_set_tests(handle_, range.tests, range.test_count)
-                          : static_cast<int>(PEREGRINE_OK);
+/* What the rows of the next aggregates are tested for and grouped by: the engine forgets it with
+   these. */
+int RowHandler::prepare_rows(const KeyRange &range) {
+  int code = PEREGRINE_OK;
+  if (range.test_count) code = peregrine_set_tests(handle_, range.tests, range.test_count);
+  if (code == PEREGRINE_OK && range.group)
+    code = peregrine_set_group(handle_, range.group->field_index);
+  return code;
 }
 
 bool RowHandler::can_aggregate(const KeyRange &range, const peregrine_aggregate *wanted,
                                uint count) {
   return !use_key(range.key) && peregrine_can_aggregate(handle_, wanted, count) == PEREGRINE_OK &&
-         set_tests(range) == PEREGRINE_OK;
+         prepare_rows(range) == PEREGRINE_OK;
 }
 
 int RowHandler::aggregate_range(const KeyRange &range, const peregrine_aggregate *wanted,
@@ -70,7 +74,7 @@ int RowHandler::aggregate_range(const KeyRange &range, const peregrine_aggregate
   int code = range.equal
                  ? peregrine_set_end(handle_, range.low, range.low_parts, true)
                  : peregrine_set_end(handle_, range.high, range.high_parts, range.high_inclusive);
-  if (likely(code == PEREGRINE_OK)) code = set_tests(range);
+  if (likely(code == PEREGRINE_OK)) code = prepare_rows(range);
   if (unlikely(code != PEREGRINE_OK)) return server_error(code, ha_thd());
   table->in_use->status_var.ha_read_key_count++;
   return finish(peregrine_aggregate_range(handle_, session, range.low, range.low_parts,
@@ -80,6 +84,11 @@ int RowHandler::aggregate_range(const KeyRange &range, const peregrine_aggregate
 
 int RowHandler::aggregate_number(uint n, AggregateNumber *out) {
   return finish(peregrine_aggregate_number(handle_, n, &out->high, &out->low, &out->values), 0);
+}
+
+/* The next group's value into its column of the table's record. */
+int RowHandler::next_group() {
+  return finish(peregrine_next_group(handle_, table->record[0]), HA_ERR_END_OF_FILE);
 }
 
 /* MIN or MAX into its column of the table's record. */

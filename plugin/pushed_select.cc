@@ -52,6 +52,7 @@ int PushedSelect::init_scan() {
   if (!aggregates_) return 0;
   List_iterator_fast<Item> each(select->item_list);
   while (Item *item = each++) {
+    if (item->type() != Item::SUM_FUNC_ITEM) continue;
     auto *sum = static_cast<Item_sum *>(item);
     if (sum->set_aggregator(thd, Aggregator::SIMPLE_AGGREGATOR) || sum->aggregator_setup(thd))
       return HA_ERR_OUT_OF_MEM;
@@ -89,7 +90,10 @@ int PushedSelect::skip(ha_rows rows) {
 }
 
 int PushedSelect::aggregate() {
-  if (!inside_.empty()) return inside_.run(select->item_list, handler_, range_);
+  if (!inside_.empty()) {
+    if (int error = inside_.run(handler_, range_)) return error;
+    return inside_.give(select->item_list, handler_);
+  }
   int error;
   while (!(error = read(HA_POS_ERROR - 1))) {
     List_iterator_fast<Item> each(select->item_list);
@@ -100,8 +104,24 @@ int PushedSelect::aggregate() {
   return error == HA_ERR_END_OF_FILE ? 0 : error;
 }
 
+int PushedSelect::next_group() {
+  if (!begun_) {
+    if (int error = inside_.run(handler_, range_)) return error;
+    begun_ = true;
+    for (; offset_; offset_--) {
+      if (int error = handler_->next_group()) return error;
+      rows_found_++;
+    }
+  }
+  if (int error = handler_->next_group()) return error;
+  rows_left_--;
+  rows_found_++;
+  return inside_.give(select->item_list, handler_);
+}
+
 int PushedSelect::next_row() {
   if (unlikely(!rows_left_)) return HA_ERR_END_OF_FILE;
+  if (range_.group) return next_group();
   if (!begun_ && !aggregates_ && offset_)
     if (int error = skip(offset_)) return error;
   if (aggregates_) {

@@ -20,8 +20,8 @@ namespace peregrine {
    read the row from the table's record, and its aggregates are the server's own. */
 class PushedSelect final : public select_handler {
  public:
-  /* `aggregates`: the select list is aggregate functions of columns, and nothing else; `inside`,
-     where not empty: they are worked out without a row given. */
+  /* `aggregates`: the select list is aggregate functions of columns, and the column that groups, if
+     one does; `inside`, where not empty: they are worked out without a row given. */
   PushedSelect(THD *thd, SELECT_LEX *select, TABLE *table, const KeyRange &range, bool aggregates,
                const Aggregates &inside);
   ~PushedSelect() override { restore(); }
@@ -40,6 +40,7 @@ class PushedSelect final : public select_handler {
   int read(ha_rows more);
   int skip(ha_rows rows);
   int aggregate();
+  int next_group();
 
   RowHandler *handler_;
   const KeyRange range_;

@@ -93,6 +93,7 @@ class RowHandler final : public handler {
   int next_rows_of_range(const KeyRange &range, RowBatch *batch, ha_rows wanted);
   bool can_aggregate(const KeyRange &range, const peregrine_aggregate *wanted, uint count);
   int aggregate_range(const KeyRange &range, const peregrine_aggregate *wanted, uint count);
+  int next_group();
   int aggregate_number(uint n, AggregateNumber *out);
   int aggregate_value(uint n);
 
@@ -133,7 +134,7 @@ class RowHandler final : public handler {
   int check_decided(THD *thd);
   int use_key(uint key);
   int use_condition();
-  int set_tests(const KeyRange &range);
+  int prepare_rows(const KeyRange &range);
   static int check_condition(void *handler);
   int search(uchar *record, const uchar *key, key_part_map parts, peregrine_seek seek, int end);
   int finish(int code, int end);

@@ -512,10 +512,18 @@ typedef struct peregrine_test {
    comparison is of another column than PEREGRINE_AGGREGATE_MIN takes; nothing is set then. */
 int peregrine_set_tests(peregrine_handle *handle, const peregrine_test *tests, size_t count);
 
+/* Lets the next peregrine_aggregate_range group rows by a column of integers of at most two bytes.
+   PEREGRINE_END: the key in use lacks it, or it is of another kind; nothing is set then. */
+int peregrine_set_group(peregrine_handle *handle, uint32_t column);
+
+/* Goes to the next group of the last peregrine_aggregate_range, in ascending order, NULL first: writes its
+   value into the record; the next two calls then tell of its rows. PEREGRINE_END: there is none left. */
+int peregrine_next_group(peregrine_handle *handle, uint8_t *record);
+
 /* Works out aggregates over the rows from a key image on (`start` NULL: the first;
    `start_inclusive`: those that start with the image are within) to the end that
    peregrine_set_end has set; without one, to the last. PEREGRINE_INTERRUPTED as soon as the session is
-   killed. Forgets the row last read. */
+   killed. Where rows are grouped, peregrine_next_group comes next. Forgets the row last read. */
 int peregrine_aggregate_range(peregrine_handle *handle, peregrine_session *session,
                               const uint8_t *start, uint64_t start_parts,
                               uint32_t start_inclusive, const peregrine_aggregate *aggregates,

@@ -128,14 +128,49 @@ pub unsafe extern "C" fn peregrine_aggregate_value(
         // SAFETY: by the caller's promise.
         unsafe {
             let handle = handle(pointer)?;
-            if record.is_null() {
-                return Err(Failure::argument("record"));
-            }
-            let length = handle.shared.layout.record_length;
-            let record = std::slice::from_raw_parts_mut(record, length);
+            let record = record_of(handle, record)?;
             handle.aggregate_value(number, record)
         }
     })
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a handle of this thread.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_set_group(pointer: *mut Handle, column: u32) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard::reading(|| unsafe { handle(pointer)? }.set_group(column))
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a handle of this thread, `record` a record of its table.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_next_group(pointer: *mut Handle, record: *mut u8) -> i32 {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            let handle = handle(pointer)?;
+            let record = record_of(handle, record)?;
+            handle.next_group(record)
+        }
+    })
+}
+
+/// A record of the handle's table.
+///
+/// # Safety
+/// It must be null, or such a record that nobody else uses for `'a`.
+unsafe fn record_of<'a>(handle: &Handle, record: *mut u8) -> Outcome<&'a mut [u8]> {
+    if record.is_null() {
+        return Err(Failure::argument("record"));
+    }
+    let length = handle.shared.layout.record_length;
+    // SAFETY: not null, and as long by the caller's promise.
+    Ok(unsafe { std::slice::from_raw_parts_mut(record, length) })
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::failure::Outcome;
 use crate::layout::Layout;
 use crate::record::Projection;
 use crate::table::SharedTable;
-use aggregating::{Answer, Test};
+use aggregating::{Answer, Groups, Test};
 
 /// How rows are locked when they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,8 +91,12 @@ pub struct Handle {
     memory: Vec<Vec<u8>>,
     /// What must hold of the rows of the next aggregates.
     tests: Vec<Test>,
-    /// What the last aggregates came to.
+    /// The server's column by whose values the next aggregates group rows.
+    group: Option<usize>,
+    /// What the last aggregates came to; where rows were grouped, those of the group at hand.
     answers: Vec<Answer>,
+    /// The groups behind it.
+    groups: Option<Groups>,
     rows_read: u64,
 }
 
@@ -123,7 +127,9 @@ impl Handle {
             row_key: Vec::new(),
             memory: Vec::new(),
             tests: Vec::new(),
+            group: None,
             answers: Vec::new(),
+            groups: None,
             rows_read: 0,
         }
     }
@@ -141,6 +147,7 @@ impl Handle {
         self.reading = reading;
         self.next_end = None;
         self.tests.clear();
+        self.group = None;
         self.current = Current::None;
         Ok(())
     }
@@ -183,7 +190,9 @@ impl Handle {
         self.next_end = None;
         self.condition = None;
         self.tests.clear();
+        self.group = None;
         self.answers.clear();
+        self.groups = None;
         self.shared
             .engine
             .count_rows_read(std::mem::take(&mut self.rows_read));

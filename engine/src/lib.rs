@@ -32,7 +32,7 @@ pub use row::{
 };
 pub use settings::{Durability, Isolation, Locking, Options, TableOptions};
 pub use table::{
-    Aggregate, Aggregated, Comparison, Condition, Cursor, CursorOptions, EntryFilter, IndexId,
+    Aggregate, Aggregated, Comparison, Condition, Cursor, CursorOptions, EntryFilter, Group, IndexId,
     IndexRange, KillHandle, Prepared, RowLock, RowView, Rows, Savepoint, Seek, Table, Transaction,
     Verdict,
 };

@@ -3,8 +3,8 @@
 use std::ops::Bound;
 
 use peregrine::{
-    Aggregate, Aggregated, Comparison, Condition, IndexRange, OwnedValue, RowLock, Transaction,
-    Value,
+    Aggregate, Aggregated, Comparison, Condition, Group, IndexRange, OwnedValue, RowLock,
+    Transaction, Value,
 };
 
 use super::{Current, Handle};
@@ -17,6 +17,15 @@ use crate::record;
 pub(super) struct Answer {
     column: usize,
     aggregated: Aggregated,
+}
+
+/// The most bytes of a column that groups: it has few values then.
+const MOST_GROUP_BYTES: usize = 2;
+
+/// Groups that have not been asked for yet, and the server's column whose values they have.
+pub(super) struct Groups {
+    column: usize,
+    rest: std::vec::IntoIter<Group>,
 }
 
 /// What must hold of a row: an operator, the engine's column, and the value to compare with.
@@ -139,6 +148,44 @@ impl Handle {
         Ok(can)
     }
 
+    /// Groups the rows of the next aggregates by a column; false, and nothing set: that can't be done
+    /// with the key in use, or the column may have many values.
+    pub fn set_group(&mut self, column: u32) -> Outcome<bool> {
+        self.group = None;
+        let column = column as usize;
+        let known = self.layout().columns.get(column);
+        let known = known.ok_or_else(|| Failure::argument("column to group by"))?;
+        let few = matches!(known.kind, Kind::Signed | Kind::Unsigned)
+            && known.length <= MOST_GROUP_BYTES;
+        let (Some(stored), true) = (known.stored_as, few) else {
+            return Ok(false);
+        };
+        let index = self.index_in_use()?;
+        let can = self.table.can_group(index, stored);
+        if can {
+            self.group = Some(column);
+        }
+        Ok(can)
+    }
+
+    /// Goes to the next group, and writes its value into the column of a record; false: there is none.
+    pub fn next_group(&mut self, record: &mut [u8]) -> Outcome<bool> {
+        let Some(Groups { column, rest }) = &mut self.groups else {
+            return Err(Failure::argument("aggregates without groups"));
+        };
+        let Some(group) = rest.next() else {
+            return Ok(false);
+        };
+        let column = &self.shared.layout.columns[*column];
+        let value = group.value.as_ref();
+        let value = value.map_or(Value::Null, |value| value.as_value());
+        record::write_column(column, &value, record)?;
+        for (answer, aggregated) in self.answers.iter_mut().zip(group.answers) {
+            answer.aggregated = aggregated;
+        }
+        Ok(true)
+    }
+
     /// Works out aggregates from a key image on to the end that has been set.
     ///
     /// # Safety
@@ -178,7 +225,20 @@ impl Handle {
         };
         let range = IndexRange { index, start, end };
         let conditions: Vec<Condition<'_>> = tests.iter().map(Test::condition).collect();
-        let found = transaction.aggregate(&self.table, &range, &conditions, &asked)?;
+        self.groups = None;
+        let group = self.group.take();
+        let group = group.and_then(|n| Some((n, self.layout().columns[n].stored_as?)));
+        let found = match group {
+            None => transaction.aggregate(&self.table, &range, &conditions, &asked)?,
+            Some((column, by)) => {
+                let groups =
+                    transaction.aggregate_groups(&self.table, &range, &conditions, by, &asked)?;
+                let rest = groups.into_iter();
+                self.groups = Some(Groups { column, rest });
+                // Of no group yet.
+                vec![Aggregated::Value(None); asked.len()]
+            }
+        };
         let answer = |(aggregated, request): (Aggregated, &AggregateRequest)| Answer {
             column: request.column as usize,
             aggregated,

@@ -22,7 +22,7 @@ use super::read::RowLock;
 use super::transaction::Transaction;
 use crate::error::{Error, Result};
 use crate::row::OwnedValue;
-use plan::Plan;
+use plan::{Plan, Totals};
 use scan::{Source, Stop};
 
 /// What is asked of the rows of a range. Columns by their numbers in the schema.
@@ -55,6 +55,15 @@ pub enum Aggregated {
     },
     /// Of [`Aggregate::Min`] and [`Aggregate::Max`]; `None` where there is no value.
     Value(Option<OwnedValue>),
+}
+
+/// Rows with the same value of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// The value; `None`: NULL.
+    pub value: Option<OwnedValue>,
+    /// What these rows come to, in the order in which it was asked.
+    pub answers: Vec<Aggregated>,
 }
 
 /// A part of an index, between two encoded key prefixes (see [`Table::encode_key`]). An entry starts
@@ -107,6 +116,14 @@ impl Table {
     ) -> bool {
         Plan::new(&self.layout, index, conditions, aggregates).is_ok()
     }
+
+    /// Whether [`Transaction::aggregate_groups`] groups by this column: the index covers it, and it has
+    /// integers, or fixed bytes of up to 8 bytes that compare with memcmp.
+    pub fn can_group(&self, index: IndexId, column: usize) -> bool {
+        let plan = Plan::new(&self.layout, index, &[], &[]);
+        plan.and_then(|mut plan| plan.group_by(&self.layout, column))
+            .is_ok()
+    }
 }
 
 impl Transaction {
@@ -128,28 +145,53 @@ impl Transaction {
         aggregates: &[Aggregate],
     ) -> Result<Vec<Aggregated>> {
         let plan = Plan::new(&table.layout, range.index, conditions, aggregates)?;
-        let totals = if self.read_lock(RowLock::None).is_some() {
-            slow::by_cursor(self, table, range, &plan)?
-        } else {
-            self.enter_table(table)?;
-            let view = self.read_view(None);
-            let trees = table.trees.load_full();
-            match range.keys() {
-                None => plan.nothing(),
-                Some((from, to)) => {
-                    let source = Source {
-                        table,
-                        trees: &trees,
-                        tree: trees.index(range.index)?,
-                        plan: &plan,
-                        view,
-                        stop: Stop::new(self.inner.kill_handle()),
-                    };
-                    parallel::run(&self.inner, &source, &self.shared.scans, from, to)?
-                }
-            }
-        };
+        let totals = self.totals(table, range, &plan)?;
         Ok(plan.answers(aggregates, &totals))
+    }
+
+    /// As [`Transaction::aggregate`], for each value of the column `group` by itself, in ascending
+    /// order, NULL first. Takes some hundred bytes for each: it is for columns with few values.
+    ///
+    /// # Errors
+    /// As [`Transaction::aggregate`], and `Error::Invalid` where [`Table::can_group`] says no.
+    pub fn aggregate_groups(
+        &mut self,
+        table: &Arc<Table>,
+        range: &IndexRange<'_>,
+        conditions: &[Condition<'_>],
+        group: usize,
+        aggregates: &[Aggregate],
+    ) -> Result<Vec<Group>> {
+        let mut plan = Plan::new(&table.layout, range.index, conditions, aggregates)?;
+        plan.group_by(&table.layout, group)?;
+        let totals = self.totals(table, range, &plan)?;
+        Ok(plan.groups(aggregates, &totals))
+    }
+
+    fn totals(
+        &mut self,
+        table: &Arc<Table>,
+        range: &IndexRange<'_>,
+        plan: &Plan,
+    ) -> Result<Totals> {
+        if self.read_lock(RowLock::None).is_some() {
+            return slow::by_cursor(self, table, range, plan);
+        }
+        self.enter_table(table)?;
+        let view = self.read_view(None);
+        let trees = table.trees.load_full();
+        let Some((from, to)) = range.keys() else {
+            return Ok(plan.nothing());
+        };
+        let source = Source {
+            table,
+            trees: &trees,
+            tree: trees.index(range.index)?,
+            plan,
+            view,
+            stop: Stop::new(self.inner.kill_handle()),
+        };
+        parallel::run(&self.inner, &source, &self.shared.scans, from, to)
     }
 }
 

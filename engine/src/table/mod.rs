@@ -24,7 +24,7 @@ mod transaction;
 mod walk;
 mod write;
 
-pub use aggregate::{Aggregate, Aggregated, Comparison, Condition, IndexRange};
+pub use aggregate::{Aggregate, Aggregated, Comparison, Condition, Group, IndexRange};
 pub use cursor::{Cursor, CursorOptions, Seek};
 pub use filter::{EntryFilter, Verdict};
 pub use open_table::{IndexId, Table};

@@ -1,9 +1,11 @@
 //! What a set of aggregates needs of each row, and what they come to.
 
+use std::collections::BTreeMap;
+
 use smallvec::SmallVec;
 
 use super::condition::{Condition, Filter};
-use super::{refused, Aggregate, Aggregated};
+use super::{refused, Aggregate, Aggregated, Group};
 use crate::error::Result;
 use crate::row::layout::Layout;
 use crate::row::scalar::{ScalarForm, ScalarPlace};
@@ -16,6 +18,8 @@ pub(super) struct Plan {
     pub columns: SmallVec<[ScalarPlace; 4]>,
     /// What lets rows through, all of it together.
     pub filters: SmallVec<[Filter; 2]>,
+    /// The column by whose values rows are grouped.
+    pub group: Option<ScalarPlace>,
     /// For each aggregate the place of its column in `columns`; `None`: rows are counted.
     uses: SmallVec<[Option<usize>; 4]>,
 }
@@ -34,6 +38,9 @@ pub(super) struct Values {
 pub(super) struct Totals {
     pub rows: u64,
     pub columns: SmallVec<[Values; 4]>,
+    /// Where rows are grouped: what those of each value come to, by the number that stands for the
+    /// value (`None`: NULL), and nothing in the two above.
+    pub groups: BTreeMap<Option<u64>, Totals>,
 }
 
 impl Values {
@@ -68,12 +75,21 @@ impl Totals {
         for (into, from) in self.columns.iter_mut().zip(&other.columns) {
             into.merge(from);
         }
+        for (value, from) in &other.groups {
+            match self.groups.get_mut(value) {
+                Some(into) => into.merge(from),
+                None => {
+                    self.groups.insert(*value, from.clone());
+                }
+            }
+        }
     }
 
     /// Forgets all rows.
     pub fn clear(&mut self) {
         self.rows = 0;
         self.columns.fill(Values::NONE);
+        self.groups.clear();
     }
 
     /// Takes in a summary of a leaf as column `n`. Its rows are counted by the caller, once.
@@ -119,6 +135,7 @@ impl Plan {
             index,
             columns: SmallVec::new(),
             filters: SmallVec::new(),
+            group: None,
             uses: SmallVec::new(),
         };
         for &aggregate in aggregates {
@@ -135,12 +152,27 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Groups the rows by a column.
+    pub fn group_by(&mut self, layout: &Layout, column: usize) -> Result<()> {
+        let place = ScalarPlace::new(layout, self.index, column);
+        let place = place.filter(|place| place.form.is_ordered());
+        let place = place.ok_or_else(|| {
+            refused(format!(
+                "index {} can't group by column {column}",
+                self.index
+            ))
+        })?;
+        self.group = Some(place);
+        Ok(())
+    }
+
     /// A plan that takes in one column of all rows.
     pub fn of_column(place: ScalarPlace) -> Plan {
         Plan {
             index: 0,
             columns: SmallVec::from_elem(place, 1),
             filters: SmallVec::new(),
+            group: None,
             uses: SmallVec::new(),
         }
     }
@@ -188,7 +220,7 @@ impl Plan {
     /// The places of all columns that are looked at.
     pub fn places(&self) -> impl Iterator<Item = &ScalarPlace> {
         let filters = self.filters.iter().map(|filter| &filter.place);
-        filters.chain(&self.columns)
+        filters.chain(&self.columns).chain(&self.group)
     }
 
     /// What no rows come to.
@@ -196,7 +228,20 @@ impl Plan {
         Totals {
             rows: 0,
             columns: SmallVec::from_elem(Values::NONE, self.columns.len()),
+            groups: BTreeMap::new(),
         }
+    }
+
+    /// The groups, in the order of their values, NULL first.
+    pub fn groups(&self, aggregates: &[Aggregate], totals: &Totals) -> Vec<Group> {
+        let Some(place) = &self.group else {
+            return Vec::new();
+        };
+        let group = |(bits, totals): (&Option<u64>, &Totals)| Group {
+            value: bits.map(|bits| place.form.value(bits)),
+            answers: self.answers(aggregates, totals),
+        };
+        totals.groups.iter().map(group).collect()
     }
 
     /// The answers to the aggregates that the plan was made for.

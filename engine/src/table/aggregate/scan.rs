@@ -57,7 +57,8 @@ impl Stop {
 pub(super) struct Scan<'a> {
     source: &'a Source<'a>,
     versions: Versions<'a>,
-    /// Whether every column stands where it is found without ordinary decoding.
+    /// Whether leaves are taken in as they stand: every column is where it is found without ordinary
+    /// decoding, and rows are not grouped.
     is_known: bool,
     /// What the rows so far come to.
     pub totals: Totals,
@@ -81,7 +82,7 @@ impl<'a> Scan<'a> {
         Scan {
             source,
             versions,
-            is_known: plan.places().all(ScalarPlace::is_known),
+            is_known: plan.group.is_none() && plan.places().all(ScalarPlace::is_known),
             totals: plan.nothing(),
             leaf: plan.nothing(),
             rows: Rows::new(source.table, source.trees, plan),
@@ -144,6 +145,9 @@ impl<'a> Scan<'a> {
 /// Takes a leaf in by its summaries; false, changing nothing, where one is missing, does not tell
 /// enough, or some record may be one that the view does not see.
 fn take_summaries(plan: &Plan, view: &ReadView, leaf: &KnownLeaf<'_>, totals: &mut Totals) -> bool {
+    if plan.group.is_some() {
+        return false;
+    }
     let settled = |summary: &LeafSummary| summary.max_txid < view.low.0;
     let mut all = true;
     for filter in &plan.filters {

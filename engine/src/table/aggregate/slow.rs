@@ -119,6 +119,15 @@ fn add(
             return Ok(());
         }
     }
+    let totals = match &plan.group {
+        None => totals,
+        Some(place) => {
+            let groups = &mut totals.groups;
+            groups
+                .entry(bits(place)?)
+                .or_insert_with(|| plan.nothing())
+        }
+    };
     totals.rows += 1;
     for (place, values) in plan.columns.iter().zip(&mut totals.columns) {
         if let Some(bits) = bits(place)? {
