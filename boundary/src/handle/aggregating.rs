@@ -155,8 +155,8 @@ impl Handle {
         let column = column as usize;
         let known = self.layout().columns.get(column);
         let known = known.ok_or_else(|| Failure::argument("column to group by"))?;
-        let few = matches!(known.kind, Kind::Signed | Kind::Unsigned)
-            && known.length <= MOST_GROUP_BYTES;
+        let few =
+            matches!(known.kind, Kind::Signed | Kind::Unsigned) && known.length <= MOST_GROUP_BYTES;
         let (Some(stored), true) = (known.stored_as, few) else {
             return Ok(false);
         };

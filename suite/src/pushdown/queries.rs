@@ -184,19 +184,32 @@ pub fn query(dice: &mut Dice) -> Query {
             }
         })
         .collect();
-    let mut items = items;
-    let order = if !aggregates && dice.below(3) == 0 {
-        order(dice, keys)
-    } else {
-        Vec::new()
+    let group = (aggregates && dice.below(3) == 0).then(|| {
+        let few = ["a", "a", "b", "b", "d"];
+        few[dice.below(few.len() as u32) as usize].to_owned()
+    });
+    // Without an order of their own rows, and groups, come as the plan has it.
+    let order = match (&group, dice.below(3)) {
+        (None, 0) if !aggregates => order(dice, keys),
+        (Some(group), 0 | 1) => vec![group.clone()],
+        _ => Vec::new(),
     };
-    items.splice(0..0, order.iter().cloned());
+    let mut items = items;
+    let front = if order.is_empty() {
+        group.iter().cloned().collect()
+    } else {
+        order.clone()
+    };
+    items.splice(0..0, front);
     let mut sql = format!("SELECT {} FROM {table}", items.join(", "));
     let mut constants = Vec::new();
     if dice.below(15) != 0 {
         let (condition, values) = condition(dice, keys);
         sql = format!("{sql} WHERE {condition}");
         constants = values;
+    }
+    if let Some(group) = &group {
+        sql = format!("{sql} GROUP BY {group}");
     }
     if !order.is_empty() {
         let direction = ["", " ASC", " DESC"][dice.below(3) as usize];

@@ -123,9 +123,7 @@ fn add(
         None => totals,
         Some(place) => {
             let groups = &mut totals.groups;
-            groups
-                .entry(bits(place)?)
-                .or_insert_with(|| plan.nothing())
+            groups.entry(bits(place)?).or_insert_with(|| plan.nothing())
         }
     };
     totals.rows += 1;

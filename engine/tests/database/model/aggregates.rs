@@ -5,8 +5,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use peregrine::{
-    Aggregate, Aggregated, ColumnType, Comparison, Condition, Error, IndexRange, OwnedValue, Table,
-    TableSchema, Transaction, Value,
+    Aggregate, Aggregated, ColumnType, Comparison, Condition, Error, Group, IndexRange, OwnedValue,
+    Table, TableSchema, Transaction, Value,
 };
 use rand::rngs::StdRng;
 use rand::Rng;
@@ -130,7 +130,39 @@ impl World {
                 "{aggregate:?} of {range:?} where {conditions:?}"
             );
         }
+        let column = self.rng.random_range(0..schema.columns.len());
+        let can = table.can_group(index, column);
+        let ordered = Aggregate::Min(column);
+        assert_eq!(can, is_possible(table, schema, index, ordered));
+        let groups = txn.aggregate_groups(table, &range, &conditions, column, &asked);
+        match can {
+            true => assert_eq!(
+                groups.unwrap(),
+                grouped(column, &asked, &rows),
+                "{asked:?} of {range:?} where {conditions:?} by {column}"
+            ),
+            false => assert!(matches!(groups, Err(Error::Invalid(_))), "{groups:?}"),
+        }
     }
+}
+
+/// What plain loops over the rows of each value of a column give, NULL first.
+fn grouped(column: usize, asked: &[Aggregate], rows: &[&Row]) -> Vec<Group> {
+    let mut rows = rows.to_vec();
+    let null_first = |a: &OwnedValue, b: &OwnedValue| match (a, b) {
+        (OwnedValue::Null, OwnedValue::Null) => Ordering::Equal,
+        (OwnedValue::Null, _) => Ordering::Less,
+        (_, OwnedValue::Null) => Ordering::Greater,
+        (a, b) => order(a, b),
+    };
+    rows.sort_by(|a, b| null_first(&a[column], &b[column]));
+    let groups = rows.chunk_by(|a, b| a[column] == b[column]);
+    groups
+        .map(|rows| Group {
+            value: Some(rows[0][column].clone()).filter(|value| *value != OwnedValue::Null),
+            answers: asked.iter().map(|asked| answer(*asked, rows)).collect(),
+        })
+        .collect()
 }
 
 /// A random condition on a column, to compare it with a value.
