@@ -184,10 +184,8 @@ pub fn query(dice: &mut Dice) -> Query {
             }
         })
         .collect();
-    let group = (aggregates && dice.below(3) == 0).then(|| {
-        let few = ["a", "a", "b", "b", "d"];
-        few[dice.below(few.len() as u32) as usize].to_owned()
-    });
+    let group =
+        (aggregates && dice.below(8) == 0).then(|| ["a", "b"][dice.below(2) as usize].to_owned());
     // Without an order of their own rows, and groups, come as the plan has it.
     let order = match (&group, dice.below(3)) {
         (None, 0) if !aggregates => order(dice, keys),
