@@ -100,6 +100,9 @@ verify-reads: build ## what reads promise, a line a point: held or not, with its
 verify-report: ## the latest report opened in Chromium: screenshots, nothing cut off or fetched, nothing that keeps people out
 	@verify/report || [ $$? -eq 69 ]
 
+verify-suite: build ## what the suite promises, a line a point: held or not, with its figure
+	@verify/suite
+
 verify-sanitizers: mariadb ## tests under Miri and the sanitizers, with a nightly compiler (OPTIONS="miri|address|thread|plugin")
 	@verify/sanitizers $(OPTIONS)
 
@@ -113,4 +116,4 @@ clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken target/sanitizers
 
-.PHONY: help bench build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-durability verify-reads verify-report verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz
+.PHONY: help bench build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz
