@@ -168,14 +168,14 @@ impl Deferred {
 
     /// Counts what has come since with what all transactions keep aside; whether that is too much.
     fn is_too_much(&mut self, shared: &Shared) -> bool {
-        if self.used_bytes() <= self.counted {
+        let used = self.used_bytes();
+        if used <= self.counted {
             return false;
         }
-        self.counted += STEP_BYTES;
-        let all = STEP_BYTES
-            + shared
-                .deferred_bytes
-                .fetch_add(STEP_BYTES, Ordering::Relaxed);
+        let more = (used - self.counted).next_multiple_of(STEP_BYTES);
+        self.counted += more;
+        let before = shared.deferred_bytes.fetch_add(more, Ordering::Relaxed);
+        let all = before + more;
         let pool = shared.registry.pool().core().frames.count() * PAGE_SIZE;
         all > (pool / PART_OF_POOL).clamp(LEAST_BYTES, MOST_BYTES)
     }
