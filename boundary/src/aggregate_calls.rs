@@ -128,7 +128,7 @@ pub unsafe extern "C" fn peregrine_aggregate_value(
         // SAFETY: by the caller's promise.
         unsafe {
             let handle = handle(pointer)?;
-            let record = record_of(handle, record)?;
+            let record = handle.shared.record_mut(record)?;
             handle.aggregate_value(number, record)
         }
     })
@@ -154,23 +154,10 @@ pub unsafe extern "C" fn peregrine_next_group(pointer: *mut Handle, record: *mut
         // SAFETY: by the caller's promise.
         unsafe {
             let handle = handle(pointer)?;
-            let record = record_of(handle, record)?;
+            let record = handle.shared.record_mut(record)?;
             handle.next_group(record)
         }
     })
-}
-
-/// A record of the handle's table.
-///
-/// # Safety
-/// It must be null, or such a record that nobody else uses for `'a`.
-unsafe fn record_of<'a>(handle: &Handle, record: *mut u8) -> Outcome<&'a mut [u8]> {
-    if record.is_null() {
-        return Err(Failure::argument("record"));
-    }
-    let length = handle.shared.layout.record_length;
-    // SAFETY: not null, and as long by the caller's promise.
-    Ok(unsafe { std::slice::from_raw_parts_mut(record, length) })
 }
 
 #[cfg(test)]

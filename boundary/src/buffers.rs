@@ -11,14 +11,22 @@ impl SharedTable {
     /// They must be null or fit the table, and nobody else may use the record for `'a`.
     #[inline]
     pub unsafe fn buffers<'a>(&self, target: Target) -> Outcome<(&'a [u64], &'a mut [u8])> {
-        if target.record.is_null() {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            let record = self.record_mut(target.record)?;
+            Ok((self.bitmap(target.columns)?, record))
+        }
+    }
+
+    /// # Safety
+    /// `record` must be null or a record of the table that nobody else uses for `'a`.
+    #[inline]
+    pub unsafe fn record_mut<'a>(&self, record: *mut u8) -> Outcome<&'a mut [u8]> {
+        if record.is_null() {
             return Err(Failure::argument("record"));
         }
         // SAFETY: not null, and fitting by the caller's promise.
-        let record =
-            unsafe { std::slice::from_raw_parts_mut(target.record, self.layout.record_length) };
-        // SAFETY: by the caller's promise.
-        Ok((unsafe { self.bitmap(target.columns)? }, record))
+        Ok(unsafe { std::slice::from_raw_parts_mut(record, self.layout.record_length) })
     }
 
     /// # Safety

@@ -403,7 +403,9 @@ pub unsafe extern "C" fn peregrine_end_bulk_insert(
     // SAFETY: by the caller's promise.
     unsafe {
         with(pointer, session, |handle, session| {
-            handle.end_bulk_insert(session.changing()?).map(|()| true)
+            handle
+                .end_bulk_insert(session.transaction()?)
+                .map(|()| true)
         })
     }
 }

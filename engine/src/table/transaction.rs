@@ -73,7 +73,7 @@ pub struct Transaction {
     pub(super) last_table: TableId,
     pub(super) scratch: Scratch,
     /// What bulk inserts have kept aside.
-    pub(super) deferred: Deferred,
+    pub(super) deferred: Vec<Deferred>,
     pub(super) read_buffer: Vec<u8>,
     pub(super) counts: RowCounts,
     /// A [`Transaction::rollback_to`] has failed on the way: what it left must not be committed.
@@ -101,7 +101,7 @@ impl Transaction {
             writes: 0,
             last_table: TableId(0),
             scratch: Scratch::default(),
-            deferred: Deferred::default(),
+            deferred: Vec::new(),
             read_buffer: Vec::new(),
             counts: RowCounts::default(),
             half_undone: false,
@@ -161,7 +161,7 @@ impl Transaction {
         let undone = self.inner.rollback_to(&savepoint.inner);
         self.half_undone = undone.is_err();
         undone?;
-        self.deferred.forget(&self.shared);
+        self.forget_deferred();
         for (n, used) in self.used.iter_mut().enumerate() {
             used.rows = savepoint.rows.get(n).copied().unwrap_or(0);
         }
@@ -434,10 +434,8 @@ impl Transaction {
         self.writes += 1;
         self.last_table = TableId(0);
         self.counts = RowCounts::default();
-        if !self.deferred.is_empty() {
-            self.deferred.forget(&self.shared);
-            self.deferred = Deferred::default();
-        }
+        self.forget_deferred();
+        self.deferred.clear();
         self.half_undone = false;
         self.lacks_entries = false;
     }

@@ -2,7 +2,8 @@
 //!
 //! An operation runs inside the gate, so that a checkpoint sees it whole. When another
 //! transaction's lock is in the way, what was done so far is undone, the gate is left, and after
-//! the wait the operation starts again: nobody waits with half an operation in the trees.
+//! the wait the operation starts again: nobody waits with half an operation in the trees. Entries that
+//! a bulk insert keeps aside (`deferred.rs`) are operations of their own.
 
 mod deferred;
 mod operation;

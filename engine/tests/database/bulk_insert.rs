@@ -118,6 +118,28 @@ fn it_goes_back_to_savepoints() {
 }
 
 #[test]
+fn a_checkpoint_between_rows_and_their_entries_loses_nothing() {
+    for commits in [true, false] {
+        let world = World::new(1 << 20);
+        let mut txn = world.begin();
+        txn.begin_bulk_insert(&world.table);
+        world.insert(&mut txn, 0..2_000, &noise(2, 100)).unwrap();
+        world.db.checkpoint().unwrap();
+        world
+            .insert(&mut txn, 2_000..3_000, &noise(3, 100))
+            .unwrap();
+        if commits {
+            txn.commit().unwrap();
+        }
+        let os = world.os.crash(5);
+        let db = Database::open_on(Arc::new(os.clone()), "/db", Options::default()).unwrap();
+        let table = db.table("t").unwrap();
+        let after = World { os, db, table };
+        after.holds(0..if commits { 3_000 } else { 0 });
+    }
+}
+
+#[test]
 fn indexes_stay_smaller() {
     let pages = |in_bulk: bool| {
         let world = World::new(POOL);

@@ -4,10 +4,11 @@
 //! leaf that is seldom at hand, and leaves that are split in the middle would stay half empty. In the
 //! order of the keys one leaf is filled after the other.
 //!
-//! Nobody can tell the difference. Others see no row of the transaction before its commit, and the log has
-//! the rows alone, from which recovery makes the entries. Commit puts the entries in first, and so does
-//! whatever of the transaction reads the table. Entries of unique indexes are not kept aside: a row must
-//! be refused when it comes.
+//! Nobody can tell the difference. Others see no row of the transaction before its commit. A checkpoint may
+//! hold rows without their entries, but recovery rolls back what was running then, and makes what
+//! committed later again from the log, which has rows alone: their entries come with them. Commit puts the
+//! entries in first, and so does whatever of the transaction reads the table. Entries of unique indexes are
+//! not kept aside: a row must be refused when it comes.
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -30,24 +31,18 @@ const PART_OF_POOL: usize = 8;
 /// But at least so many bytes, and at most so many.
 const LEAST_BYTES: usize = 1 << 20;
 const MOST_BYTES: usize = 1 << 30;
-/// A transaction counts its own with those of all in steps of so many bytes.
+/// Those of a transaction and table are counted with those of all in steps of so many bytes.
 const STEP_BYTES: usize = 64 << 10;
 /// Entries between two looks at whether the transaction was killed.
 const ENTRIES_A_LOOK: usize = 256;
 
-/// What a transaction keeps aside.
-#[derive(Default)]
+/// What a transaction keeps aside of one table.
 pub(in crate::table) struct Deferred {
-    tables: Vec<OfTable>,
-    /// Bytes of these that are counted with those of all transactions.
-    counted: usize,
-}
-
-/// The entries kept aside of one table.
-struct OfTable {
     table: Arc<Table>,
     /// Of each index that is not unique: its number, and its entries.
     runs: Vec<(IndexId, Run)>,
+    /// Bytes of these that are counted with those of all transactions.
+    counted: usize,
 }
 
 /// Entries of one index.
@@ -124,7 +119,7 @@ impl Run {
 /// How many entries each run has.
 type Lengths = SmallVec<[usize; 8]>;
 
-impl OfTable {
+impl Deferred {
     fn lengths(&self) -> Lengths {
         let lengths = self.runs.iter().map(|(_, run)| run.entries.len());
         lengths.collect()
@@ -148,23 +143,6 @@ impl OfTable {
     fn used_bytes(&self) -> usize {
         self.runs.iter().map(|(_, run)| run.used_bytes()).sum()
     }
-}
-
-impl Deferred {
-    /// Whether nothing is kept aside, nor will be.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.tables.is_empty()
-    }
-
-    fn of(&self, table: &Table) -> Option<usize> {
-        let of = |deferred: &OfTable| deferred.table.id() == table.id();
-        self.tables.iter().position(of)
-    }
-
-    fn used_bytes(&self) -> usize {
-        self.tables.iter().map(OfTable::used_bytes).sum()
-    }
 
     /// Counts what has come since with what all transactions keep aside; whether that is too much.
     fn is_too_much(&mut self, shared: &Shared) -> bool {
@@ -175,26 +153,19 @@ impl Deferred {
         let more = (used - self.counted).next_multiple_of(STEP_BYTES);
         self.counted += more;
         let before = shared.deferred_bytes.fetch_add(more, Ordering::Relaxed);
-        let all = before + more;
         let pool = shared.registry.pool().core().frames.count() * PAGE_SIZE;
-        all > (pool / PART_OF_POOL).clamp(LEAST_BYTES, MOST_BYTES)
+        before + more > (pool / PART_OF_POOL).clamp(LEAST_BYTES, MOST_BYTES)
     }
 
-    /// Takes what is no longer kept aside off the count.
-    fn discount(&mut self, shared: &Shared) {
-        if self.counted > 0 && self.used_bytes() == 0 {
-            let order = Ordering::Relaxed;
-            shared.deferred_bytes.fetch_sub(self.counted, order);
-            self.counted = 0;
-        }
-    }
-
-    /// Forgets what is kept aside: the rows are undone.
+    /// Forgets what is kept aside: it is in the indexes now, or the rows are undone.
     pub fn forget(&mut self, shared: &Shared) {
-        for (_, run) in self.tables.iter_mut().flat_map(|table| &mut table.runs) {
+        for (_, run) in &mut self.runs {
             *run = Run::default();
         }
-        self.discount(shared);
+        let counted = std::mem::take(&mut self.counted);
+        if counted > 0 {
+            shared.deferred_bytes.fetch_sub(counted, Ordering::Relaxed);
+        }
     }
 }
 
@@ -205,7 +176,7 @@ impl Transaction {
     /// rows of the table, by a savepoint, and when those of all transactions take an eighth of the
     /// pool's size, in memory beside the pool.
     pub fn begin_bulk_insert(&mut self, table: &Arc<Table>) {
-        if self.deferred.of(table).is_some() {
+        if self.deferred_of(table).is_some() {
             return;
         }
         let indexes = table.layout.indexes.iter().zip(1..);
@@ -214,8 +185,11 @@ impl Transaction {
             .map(|(_, n)| (n, Run::default()))
             .collect();
         if !runs.is_empty() {
-            let table = Arc::clone(table);
-            self.deferred.tables.push(OfTable { table, runs });
+            self.deferred.push(Deferred {
+                table: Arc::clone(table),
+                runs,
+                counted: 0,
+            });
         }
     }
 
@@ -226,8 +200,13 @@ impl Transaction {
     /// aside then goes in at the next occasion, unless the transaction goes back to before the bulk insert.
     pub fn end_bulk_insert(&mut self) -> Result<()> {
         self.put_deferred(None)?;
-        self.deferred.tables.clear();
+        self.deferred.clear();
         Ok(())
+    }
+
+    fn deferred_of(&self, table: &Table) -> Option<usize> {
+        let of = |deferred: &Deferred| deferred.table.id() == table.id();
+        self.deferred.iter().position(of)
     }
 
     /// Inserts the row of `s.key`, whose payload is in `s`.
@@ -238,24 +217,20 @@ impl Transaction {
         row: &[Value<'_>],
         s: &mut Scratch,
     ) -> Result<()> {
-        let aside = match self.deferred.is_empty() {
-            true => None,
-            false => self.deferred.of(table),
-        };
-        let Some(aside) = aside else {
+        let Some(aside) = self.deferred_of(table) else {
             return self.attempt(table, trees, |op| op.insert(row, Entries::All, s));
         };
-        if self.deferred.is_too_much(&self.shared) {
+        if self.deferred[aside].is_too_much(&self.shared) {
             self.put_deferred(None)?;
         }
-        let deferred = &mut self.deferred.tables[aside];
+        let deferred = &mut self.deferred[aside];
         let before = deferred.lengths();
         let result = match deferred.add(row, &s.key, &mut s.entry) {
             Ok(()) => self.attempt(table, trees, |op| op.insert(row, Entries::OfUnique, s)),
             Err(error) => Err(error),
         };
         if result.is_err() {
-            let runs = self.deferred.tables[aside].runs.iter_mut();
+            let runs = self.deferred[aside].runs.iter_mut();
             runs.zip(before).for_each(|((_, run), n)| run.truncate(n));
         }
         result
@@ -264,17 +239,23 @@ impl Transaction {
     /// Puts in what is kept aside, of one table or of all.
     #[cold]
     pub(in crate::table) fn put_deferred(&mut self, of: Option<&Table>) -> Result<()> {
-        let mut tables = std::mem::take(&mut self.deferred.tables);
-        let result = tables
+        let mut all = std::mem::take(&mut self.deferred);
+        let result = all
             .iter_mut()
             .filter(|deferred| of.is_none_or(|table| table.id() == deferred.table.id()))
             .try_for_each(|deferred| self.put_in(deferred));
-        self.deferred.tables = tables;
-        self.deferred.discount(&self.shared);
+        self.deferred = all;
         result
     }
 
-    fn put_in(&mut self, deferred: &mut OfTable) -> Result<()> {
+    /// Forgets what is kept aside: the rows are undone.
+    pub(in crate::table) fn forget_deferred(&mut self) {
+        for deferred in &mut self.deferred {
+            deferred.forget(&self.shared);
+        }
+    }
+
+    fn put_in(&mut self, deferred: &mut Deferred) -> Result<()> {
         let table = &deferred.table;
         let trees = table.trees.load();
         for (index, run) in &mut deferred.runs {
@@ -296,6 +277,7 @@ impl Transaction {
             }
             *run = Run::default();
         }
+        deferred.forget(&self.shared);
         Ok(())
     }
 }
