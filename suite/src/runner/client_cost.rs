@@ -10,7 +10,7 @@ use comfy_table::{Cell, CellAlignment, Table};
 
 use super::load_generator::{make_ready, measure, Method, Question};
 use super::pace::Pace;
-use super::sitting;
+use super::planned;
 use crate::arithmetic;
 use crate::error::{Result, SuiteError};
 use crate::results::comparison::Group;
@@ -61,7 +61,7 @@ impl Costs {
         let settings = &header.settings;
         let mut cells = Vec::new();
         for planned in settings.workloads.iter().filter(|planned| !planned.once) {
-            let workload = sitting::read(planned, settings)?;
+            let workload = planned::read(planned, settings)?;
             let counters = Counters::new(vec![1_000_000; workload.counters.len()]);
             for protocol in &settings.protocols {
                 for query in &planned.cells {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 
 use super::disk;
+use super::host::Kept;
 use super::insert::insert;
-use super::measuring::Kept;
 use super::rest::{bring_to_rest, settle};
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::results::record::Load;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::beside;
+use super::host::{Host, Kept};
 use super::load_generator::{make_ready, measure, Measured, Method, Question, Tally};
 use super::matrix::{planned_seconds, Step, Work};
 use super::pace::Pace;
@@ -15,61 +16,11 @@ use crate::arithmetic;
 use crate::error::{Result, SuiteError};
 use crate::normal::Answers;
 use crate::results::comparison::Group;
-pub use crate::results::figure::short;
 use crate::results::figure::shown;
 use crate::results::record::{Deferred, Kind, Line, Run, RunSettings, WarmUp};
 use crate::server::process::Process;
 use crate::target::{Datum, Engine, Protocol, RowSink, Session, Statement, Value};
 use crate::workload::{Client, Counters, Mode, Transaction, Workload, MIX};
-
-/// What the sessions are open on.
-pub trait Host {
-    /// So many open sessions.
-    ///
-    /// # Errors
-    /// When they can't be had.
-    fn sessions(&mut self, count: usize) -> Result<&mut [Box<dyn Session>]>;
-
-    /// The most memory the server ever had resident, in bytes.
-    fn peak_resident_bytes(&self) -> Option<u64>;
-
-    /// Processor time that the server has taken so far, in seconds.
-    fn cpu_seconds(&self) -> Option<f64>;
-
-    /// What an engine keeps.
-    fn kept(&self, engine: Engine) -> Kept;
-
-    /// Loads tables of the workload, by their numbers, anew.
-    ///
-    /// # Errors
-    /// When that fails.
-    fn load_again(&mut self, workload: &Workload, engine: Engine, tables: &[usize]) -> Result<()>;
-
-    /// Has an engine do what it has put off, and waits until the server rests: what that took, where it can
-    /// be told.
-    ///
-    /// # Errors
-    /// When that fails.
-    fn drain(&mut self, _engine: Engine) -> Result<Option<Deferred>> {
-        Ok(None)
-    }
-
-    /// Makes things work again after queries have failed, and says what had happened to the server,
-    /// if anything had.
-    ///
-    /// # Errors
-    /// When that can't be done.
-    fn recover(&mut self) -> Result<Option<String>>;
-}
-
-/// What an engine keeps: its promise, and its memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    /// What a commit promises.
-    pub durability: String,
-    /// The size of its cache, in bytes; 0 where that is not known.
-    pub cache_bytes: u64,
-}
 
 /// What is measured and where it is written.
 pub struct Measuring<'a> {

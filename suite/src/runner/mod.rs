@@ -3,7 +3,9 @@
 
 pub mod beside;
 pub mod client_cost;
+pub mod command_line;
 pub mod disk;
+pub mod host;
 pub mod insert;
 pub mod interrupt;
 pub mod load_generator;
@@ -12,10 +14,12 @@ pub mod machine;
 pub mod matrix;
 pub mod measuring;
 pub mod pace;
+mod planned;
 pub mod plans;
 pub mod profile;
 pub mod progress;
 mod remote_host;
+pub mod request;
 mod rest;
 mod sandbox_host;
 pub mod seconds;
@@ -25,4 +29,5 @@ pub mod summary;
 pub mod watch;
 
 pub use profile::Profile;
-pub use sitting::{run, Outcome, PrivateServer, Request, Server};
+pub use request::{PrivateServer, Request, Server};
+pub use sitting::{run, Outcome};

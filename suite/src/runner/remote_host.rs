@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use mysql::prelude::Queryable;
 
+use super::host::{Host, Kept};
 use super::loading::{Loading, Place, TableFile};
-use super::measuring::{Host, Kept};
+use super::request::Request;
 use super::server_host::{Ending, ServerHost};
-use super::sitting::Request;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::results::record::{Elsewhere, RunSettings};
 use crate::target::mariadb::MariaDb;

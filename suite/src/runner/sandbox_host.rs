@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::host::{Host, Kept};
 use super::loading::{Loading, Place, TableFile};
-use super::measuring::{Host, Kept};
+use super::request::PrivateServer;
 use super::rest;
 use super::server_host::{Ending, ServerHost};
-use super::sitting::PrivateServer;
 use crate::error::{PathContext, Result, SuiteError};
 use crate::results::record::{Deferred, RunSettings};
 use crate::server::{MemoryLimit, Running, Sandbox, StartOptions, Status};

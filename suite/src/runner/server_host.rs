@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::host::Host;
 use super::loading::{Loading, TableFile};
-use super::measuring::Host;
 use crate::error::Result;
 use crate::target::Engine;
 use crate::workload::Workload;

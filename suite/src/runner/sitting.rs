@@ -6,10 +6,13 @@ use std::time::Instant;
 
 use mysql::prelude::Queryable;
 
+use super::command_line::command;
 use super::loading::TableFile;
 use super::measuring::Measuring;
+use super::planned::read;
 use super::progress::Progress;
 use super::remote_host::{self, RemoteHost};
+use super::request::{Request, Server};
 use super::sandbox_host::SandboxHost;
 use super::server_host::{Ending, ServerHost};
 use super::{beside, interrupt, machine, matrix, plans};
@@ -17,48 +20,8 @@ use crate::error::{PathContext, Result, StatementContext, SuiteError};
 use crate::normal::{Answers, Generator};
 use crate::results::file::{self, Journal, FILE_NAME};
 use crate::results::record::{Finish, Header, Line, Planned, RunSettings, FORMAT};
-use crate::server::Installation;
-use crate::target::{Engine, ServerUrl};
-use crate::workload::{data_file, Mode, Options, Workload};
-
-/// What is to be run.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// The settings; when resuming, those in the results count instead.
-    pub settings: RunSettings,
-    /// The output directory.
-    pub out: PathBuf,
-    /// Whether to go on with what is in the output directory.
-    pub resume: bool,
-    /// The server.
-    pub server: Server,
-    /// Whether to keep what was loaded after a complete run: the private servers' directories, or the
-    /// schemas on another.
-    pub keep_data: bool,
-    /// The size of each engine's cache while tables are loaded, where it shall be larger than the
-    /// settings'; then the server is started again.
-    pub loading_cache_bytes: Option<u64>,
-}
-
-/// What is measured.
-#[derive(Debug, Clone)]
-pub enum Server {
-    /// Private servers that are started for it, one for each workload.
-    Private(PrivateServer),
-    /// A server that runs already.
-    Url(ServerUrl),
-}
-
-/// With what a private server is started.
-#[derive(Debug, Clone)]
-pub struct PrivateServer {
-    /// The MariaDB to run.
-    pub installation: Installation,
-    /// The Peregrine plug-in, if that engine is to be measured.
-    pub plugin: Option<PathBuf>,
-    /// More options for mariadbd.
-    pub options: Vec<String>,
-}
+use crate::target::Engine;
+use crate::workload::{data_file, Mode, Workload};
 
 /// What a complete run found.
 #[derive(Debug)]
@@ -148,16 +111,6 @@ fn sitting(
         lines.push(finish);
     }
     Ok(Outcome { lines })
-}
-
-/// The workload as it is planned.
-pub(super) fn read(planned: &Planned, settings: &RunSettings) -> Result<Workload> {
-    let options = Options {
-        profile: Some(settings.profile.clone()),
-        set: planned.parameters.clone(),
-        seed: settings.seed,
-    };
-    Workload::read(&planned.text, &planned.source, &options)
 }
 
 fn stop_if_asked() -> Result<()> {
@@ -502,106 +455,11 @@ fn must_be_same(before: &Header, now: &Header) -> Result<()> {
     }
 }
 
-/// The command line that runs `settings` again.
-#[must_use]
-pub fn command(settings: &RunSettings) -> String {
-    let list = |names: Vec<String>| names.join(",");
-    let engines = settings.engines.iter().map(|e| e.name().to_owned());
-    let server = match &settings.server {
-        Some(server) => format!(" --url '{}'", server.url),
-        None => format!(
-            " --cache {} --placement {}",
-            settings.cache_bytes,
-            settings.placement.name()
-        ),
-    };
-    let mut command = format!(
-        "peregrine bench run{server} --workload {} --profile {} --engines {} --threads {} --seed {} \
-         --charset {} --protocol {}",
-        list(settings.workloads.iter().map(|w| w.source.clone()).collect()),
-        settings.profile,
-        list(engines.collect()),
-        list(settings.threads.iter().map(u32::to_string).collect()),
-        settings.seed,
-        settings.charset,
-        match settings.protocols[..] {
-            [only] => only.name(),
-            _ => "both",
-        }
-    );
-    let timing = (settings.warm_up_s, settings.run_s, settings.runs);
-    let usual = super::Profile::parse(&settings.profile).map(|p| (p.warm_up_s, p.run_s, p.runs));
-    if usual.ok() != Some(timing) {
-        command.push_str(&format!(
-            " --warm-up {} --run-time {} --runs {}",
-            timing.0, timing.1, timing.2
-        ));
-    }
-    if let Some(percent) = settings.steady_percent {
-        command.push_str(&format!(" --steady {percent}"));
-    }
-    if let Some(rate) = settings.rate {
-        command.push_str(&format!(" --rate {rate}"));
-    }
-    if let Some(bytes) = settings.memory_limit_bytes {
-        command.push_str(&format!(" --memory-limit {bytes}"));
-    }
-    let mut set = BTreeMap::new();
-    let mut queries = Vec::new();
-    for planned in &settings.workloads {
-        // What the file says by itself need not be said again.
-        let usual = Planned {
-            parameters: BTreeMap::new(),
-            ..planned.clone()
-        };
-        let Ok(usual) = read(&usual, settings) else {
-            continue;
-        };
-        let other = planned.parameters.iter();
-        set.extend(other.filter(|(name, value)| usual.parameters.get(*name) != Some(*value)));
-        if usual.cells().len() > planned.cells.len() {
-            queries.extend(planned.cells.iter().cloned());
-        }
-    }
-    for (name, value) in set {
-        command.push_str(&format!(" --set {name}={value}"));
-    }
-    if !queries.is_empty() {
-        command.push_str(&format!(" --queries {}", list(queries)));
-    }
-    command
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::results::sample;
-
-    #[test]
-    fn the_command_names_every_setting_that_makes_runs_comparable() {
-        let command = command(&RunSettings {
-            steady_percent: Some(2.5),
-            rate: Some(1500.0),
-            memory_limit_bytes: Some(1 << 29),
-            ..sample::settings()
-        });
-        for part in [
-            "--profile quick",
-            "--engines innodb,peregrine",
-            "--queries READ_PK_POINT,READ_FTS",
-            "--threads 1,4",
-            "--workload normal",
-            "--set rows=1000",
-            "--seed 1",
-            "--cache 134217728",
-            "--charset latin1",
-            "--protocol text",
-            "--warm-up 0.01 --run-time 0.02 --runs 3",
-            "--steady 2.5 --rate 1500 --memory-limit 536870912",
-        ] {
-            assert!(command.contains(part), "{part}: {command}");
-        }
-    }
+    use crate::target::ServerUrl;
 
     #[test]
     fn results_are_gone_on_with_on_the_server_they_were_begun_on() {
@@ -616,9 +474,6 @@ mod tests {
         same_server(&settings, &url("mysql://a:secret@b/")).expect("the same");
         let refused = same_server(&settings, &url("mysql://a@c/")).expect_err("another");
         assert!(refused.to_string().contains("mysql://a@b:3306/"));
-        let command = command(&settings);
-        assert!(command.contains("--url 'mysql://a@b:3306/'"), "{command}");
-        assert!(!command.contains("--cache"), "{command}");
     }
 
     #[test]

@@ -1,0 +1,55 @@
+//! What a run asks of whatever its sessions are open on.
+
+use crate::error::Result;
+use crate::results::record::Deferred;
+use crate::target::{Engine, Session};
+use crate::workload::Workload;
+
+/// What the sessions are open on.
+pub trait Host {
+    /// So many open sessions.
+    ///
+    /// # Errors
+    /// When they can't be had.
+    fn sessions(&mut self, count: usize) -> Result<&mut [Box<dyn Session>]>;
+
+    /// The most memory the server ever had resident, in bytes.
+    fn peak_resident_bytes(&self) -> Option<u64>;
+
+    /// Processor time that the server has taken so far, in seconds.
+    fn cpu_seconds(&self) -> Option<f64>;
+
+    /// What an engine keeps.
+    fn kept(&self, engine: Engine) -> Kept;
+
+    /// Loads tables of the workload, by their numbers, anew.
+    ///
+    /// # Errors
+    /// When that fails.
+    fn load_again(&mut self, workload: &Workload, engine: Engine, tables: &[usize]) -> Result<()>;
+
+    /// Has an engine do what it has put off, and waits until the server rests: what that took, where it can
+    /// be told.
+    ///
+    /// # Errors
+    /// When that fails.
+    fn drain(&mut self, _engine: Engine) -> Result<Option<Deferred>> {
+        Ok(None)
+    }
+
+    /// Makes things work again after queries have failed, and says what had happened to the server,
+    /// if anything had.
+    ///
+    /// # Errors
+    /// When that can't be done.
+    fn recover(&mut self) -> Result<Option<String>>;
+}
+
+/// What an engine keeps: its promise, and its memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// What a commit promises.
+    pub durability: String,
+    /// The size of its cache, in bytes; 0 where that is not known.
+    pub cache_bytes: u64,
+}
