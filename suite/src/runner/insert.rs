@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
 
-use super::loading::TableFile;
 use crate::error::{PathContext, Result, SuiteError};
 use crate::workload::Table;
 
@@ -21,8 +21,8 @@ const LONG_ENOUGH: usize = 512 << 10;
 ///
 /// # Errors
 /// When the file can't be read or a statement fails.
-pub fn insert(connection: &mut mysql::Conn, table: &Table, file: &TableFile) -> Result<Duration> {
-    let opened = File::open(&file.path).at("cannot open", &file.path)?;
+pub fn insert(connection: &mut mysql::Conn, table: &Table, file: &Path) -> Result<Duration> {
+    let opened = File::open(file).at("cannot open", file)?;
     let mut lines = BufReader::with_capacity(1 << 20, opened);
     let head = head(table);
     let mut statement = head.clone();
@@ -31,7 +31,7 @@ pub fn insert(connection: &mut mysql::Conn, table: &Table, file: &TableFile) -> 
     let mut time = Duration::ZERO;
     loop {
         line.clear();
-        let is_end = lines.read_line(&mut line).at("cannot read", &file.path)? == 0;
+        let is_end = lines.read_line(&mut line).at("cannot read", file)? == 0;
         if rows > 0 && (is_end || rows == MOST_ROWS || statement.len() >= LONG_ENOUGH) {
             let begun = Instant::now();
             connection

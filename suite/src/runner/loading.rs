@@ -139,7 +139,7 @@ impl Loading<'_> {
         let mut time = Duration::ZERO;
         for (table, file) in self.workload.tables.iter().zip(self.files) {
             run(connection, &table.create(engine.sql_name()))?;
-            time += insert(connection, table, file)?;
+            time += insert(connection, table, &file.path)?;
         }
         let begun = Instant::now();
         self.make_durable(connection, engine)?;
@@ -277,7 +277,7 @@ impl Loading<'_> {
                 connection.set_local_infile_handler(Some(only(&file.path)));
                 "LOCAL "
             }
-            Place::Elsewhere { .. } => return insert(connection, table, file),
+            Place::Elsewhere { .. } => return insert(connection, table, &file.path),
         };
         let begun = Instant::now();
         run(connection, &self.load_data(local, table, file))?;
