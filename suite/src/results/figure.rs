@@ -4,8 +4,7 @@
 //! what it counts. Of what is done once a run the time is meant; its rate is how often it could be done
 //! in a second, and the time is shown.
 
-/// The unit of figures whose time is shown.
-pub const SECONDS: &str = "s";
+use crate::workload::SECONDS;
 
 /// A figure in three digits or so, in its unit: 12, 4.1k, 81k; or the seconds that it stands for.
 #[must_use]

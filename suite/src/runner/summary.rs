@@ -424,7 +424,7 @@ mod tests {
         let mut lines = vec![Line::Header(Box::new(header))];
         for (engine, seconds) in [(Engine::InnoDb, 20.0), (Engine::Peregrine, 4.0)] {
             let mut run = sample::run(engine, "READ_FTS", 1, 1, 1.0 / seconds);
-            run.unit = crate::results::figure::SECONDS.to_owned();
+            run.unit = crate::workload::SECONDS.to_owned();
             lines.push(Line::Run(run));
         }
         let text = render(&lines);

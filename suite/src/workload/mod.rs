@@ -26,6 +26,6 @@ pub use beside::Beside;
 pub use client::Client;
 pub use counters::Counters;
 pub use problem::Problems;
-pub use read::{check, Condition, Figure, Mode, Options, Workload, MIX};
+pub use read::{check, Condition, Figure, Mode, Options, Workload, MIX, SECONDS};
 pub use table::Table;
 pub use transaction::Transaction;

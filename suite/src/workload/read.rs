@@ -10,11 +10,13 @@ use super::scope::{is_name, Counter, Scope};
 use super::table::{Source, Table};
 use super::transaction::Transaction;
 use crate::error::{Result, SuiteError};
-use crate::results::figure::SECONDS;
 use crate::target::Statement;
 
 /// The name of the cell of a workload whose transactions are mixed.
 pub const MIX: &str = "mix";
+
+/// The unit of what is done once a run: the time of its rate is meant.
+pub const SECONDS: &str = "s";
 
 /// The profiles that a file may have sizes for.
 const PROFILES: [&str; 3] = ["quick", "standard", "paper"];
