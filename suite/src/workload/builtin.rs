@@ -13,36 +13,24 @@ pub struct Shipped {
     pub text: &'static str,
 }
 
+macro_rules! shipped {
+    ($name:literal) => {
+        Shipped {
+            name: $name,
+            text: include_str!(concat!("../../workloads/", $name, ".toml")),
+        }
+    };
+}
+
 /// Every shipped workload, in the order in which `all` runs them.
 pub const ALL: [Shipped; 7] = [
-    Shipped {
-        name: "normal",
-        text: include_str!("../../workloads/normal.toml"),
-    },
-    Shipped {
-        name: "join",
-        text: include_str!("../../workloads/join.toml"),
-    },
-    Shipped {
-        name: "oltp",
-        text: include_str!("../../workloads/oltp.toml"),
-    },
-    Shipped {
-        name: "orders",
-        text: include_str!("../../workloads/orders.toml"),
-    },
-    Shipped {
-        name: "dvdstore",
-        text: include_str!("../../workloads/dvdstore.toml"),
-    },
-    Shipped {
-        name: "operations",
-        text: include_str!("../../workloads/operations.toml"),
-    },
-    Shipped {
-        name: "load",
-        text: include_str!("../../workloads/load.toml"),
-    },
+    shipped!("normal"),
+    shipped!("join"),
+    shipped!("oltp"),
+    shipped!("orders"),
+    shipped!("dvdstore"),
+    shipped!("operations"),
+    shipped!("load"),
 ];
 
 /// The text of a workload file, and its name for messages: a shipped one by its name, any other by its
