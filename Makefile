@@ -12,8 +12,8 @@ help: ## list the targets
 
 bench: build ## set up, build, run the quick comparison of all engines, print where the report lies
 	@if [ -e target/mariadb/current/env ]; then target/release/peregrine bench run --profile quick; \
-	else echo "No MariaDB here: measuring the embedded engine alone."; \
-		cargo run --quiet --release -p peregrine --example two_threads || [ $$? -eq 1 ]; fi
+	else echo "No MariaDB here: measuring embedded stores alone."; \
+		target/release/peregrine bench run --profile quick --engines peregrine-library,sqlite,lmdb,redb,fjall; fi
 
 build: library plugin ## build the library, the command and the plug-in
 

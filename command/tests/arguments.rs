@@ -67,7 +67,18 @@ fn the_null_target_needs_results() {
 fn unknown_names_are_answered_with_the_known_ones() {
     refused(
         &["bench", "run", "--engines", "innodb,falcon"],
-        &["falcon", "innodb", "myisam", "aria", "myrocks", "peregrine"],
+        &[
+            "falcon",
+            "innodb",
+            "myisam",
+            "aria",
+            "myrocks",
+            "peregrine, peregrine-library",
+            "sqlite",
+            "lmdb",
+            "redb",
+            "fjall",
+        ],
     );
     refused(
         &["bench", "run", "--queries", "READ_ALL"],
@@ -122,6 +133,55 @@ fn unknown_names_are_answered_with_the_known_ones() {
         &["--engine", "--engines", "--threads", "--resume"],
     );
     refused(&["fly"], &["fly", "server", "bench", "check", "dump"]);
+}
+
+#[test]
+fn embedded_stores_are_refused_where_they_have_no_part() {
+    let bench = |more: &[&'static str]| {
+        let usual = ["bench", "run", "--engines", "lmdb,sqlite"];
+        [&usual, more].concat()
+    };
+    for (more, told) in [
+        (&["--url", "mysql://a@b/"][..], &["--url", "lmdb"][..]),
+        (&["--memory-limit", "64M"], &["--memory-limit", "lmdb"]),
+        (
+            &["--workload", "join,load"],
+            &["--workload normal", "innodb"],
+        ),
+        (&["--set", "writers=2"], &["without writers"]),
+    ] {
+        refused(&bench(more), told);
+    }
+    refused(
+        &["bench", "crash", "--engine", "sqlite"],
+        &["unknown engine 'sqlite'", "peregrine"],
+    );
+}
+
+#[test]
+fn embedded_stores_are_measured_where_there_is_no_mariadb() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let small = [
+        "--rows",
+        "200",
+        "--threads",
+        "2",
+        "--cache",
+        "8M",
+        "--runs",
+        "1",
+    ];
+    let short = ["--warm-up", "0", "--run-time", "0.001", "--out", "there"];
+    peregrine(&dir)
+        .args(["bench", "run", "--engines", "peregrine-library,lmdb"])
+        .args(small)
+        .args(short)
+        .assert()
+        .success()
+        .stdout(contains("every answer was right"))
+        .stdout(contains("LMDB/Peregrine library"));
+    assert!(dir.path().join("there/report.html").is_file());
+    assert!(!dir.path().join("there/embedded-normal").exists());
 }
 
 #[test]

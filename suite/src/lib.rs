@@ -2,9 +2,9 @@
 //! answers, a load generator, results, and the report.
 //!
 //! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`pushdown`], [`strain`], [`corruption`], [`fuzz`], [`embedded`]
-//! and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`workload`] → [`normal`] → [`server`] and
-//! [`target`] → [`error`] and [`dice`].
-// LMDB's memory map can only be opened by an unsafe call (embedded/lmdb.rs); nothing else may have one.
+//! and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`workload`] and [`stores`] → [`normal`] →
+//! [`server`] and [`target`] → [`error`] and [`dice`].
+// LMDB's memory map can only be opened by an unsafe call (stores/lmdb.rs); nothing else may have one.
 #![deny(unsafe_code)]
 
 pub mod arithmetic;
@@ -24,6 +24,7 @@ pub mod results;
 pub mod runner;
 pub mod server;
 pub mod simulated;
+pub mod stores;
 pub mod strain;
 pub mod target;
 pub mod workload;

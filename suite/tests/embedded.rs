@@ -1,11 +1,14 @@
 //! The comparison of embedded stores with few rows: all of them answer right, and one that does not is
 //! found out.
 
+use std::path::Path;
 use std::time::Duration;
 
-use peregrine_suite::embedded::{create, run, Expected, Request, Store, StoreReader, NAMES};
+use peregrine_suite::embedded::{create, run, Expected, Request, NAMES};
 use peregrine_suite::error::Result;
 use peregrine_suite::normal::generator::Row;
+use peregrine_suite::stores::{Question, Store, StoreReader};
+use peregrine_suite::target::RowSink;
 
 const ROWS: u32 = 500;
 const CACHE: u64 = 64 << 20;
@@ -84,8 +87,8 @@ struct Liar {
     lie: Lie,
 }
 
-struct LiarsReader<'a> {
-    reader: Box<dyn StoreReader + 'a>,
+struct LiarsReader {
+    reader: Box<dyn StoreReader>,
     lie: Lie,
 }
 
@@ -96,6 +99,14 @@ impl Store for Liar {
 
     fn settings(&self) -> String {
         self.store.settings()
+    }
+
+    fn cache_bytes(&self) -> u64 {
+        self.store.cache_bytes()
+    }
+
+    fn is_log(&self, file: &Path) -> bool {
+        self.store.is_log(file)
     }
 
     fn load(&mut self, rows: &[Row]) -> Result<()> {
@@ -110,7 +121,7 @@ impl Store for Liar {
         self.store.settle()
     }
 
-    fn reader(&self) -> Result<Box<dyn StoreReader + '_>> {
+    fn reader(&self) -> Result<Box<dyn StoreReader>> {
         Ok(Box::new(LiarsReader {
             reader: self.store.reader()?,
             lie: self.lie,
@@ -118,7 +129,7 @@ impl Store for Liar {
     }
 }
 
-impl StoreReader for LiarsReader<'_> {
+impl StoreReader for LiarsReader {
     fn names(&mut self, ids: &[u32], see: &mut dyn FnMut(&[u8])) -> Result<()> {
         let lie = self.lie;
         let mut at = ids.iter();
@@ -149,6 +160,10 @@ impl StoreReader for LiarsReader<'_> {
 
     fn by_email(&mut self, email: &str) -> Result<Option<u32>> {
         self.reader.by_email(email)
+    }
+
+    fn answer(&mut self, question: &Question, rows: &mut dyn RowSink) -> Result<()> {
+        self.reader.answer(question, rows)
     }
 }
 

@@ -30,8 +30,9 @@ pub struct RunArguments {
     /// peregrine_bench_ENGINE and dropped at the end.
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
-    /// Engines to compare: innodb, myisam, aria, myrocks, peregrine [default: all]; with --url any that the
-    /// server has [default: innodb].
+    /// Engines to compare: innodb, myisam, aria, myrocks, peregrine [default: these]; and embedded stores, which need no
+    /// server and do the queries of normal: peregrine-library, sqlite, lmdb, redb, fjall [default with --workload
+    /// all: these, too]. With --url any that the server has [default: innodb].
     #[arg(long, value_delimiter = ',')]
     pub engines: Vec<String>,
     /// Queries or transactions to run, by their names [default: all of the workloads].
@@ -49,7 +50,8 @@ pub struct RunArguments {
     /// Size of each engine's cache, e.g. 128M or 1G [default: 1G].
     #[arg(long, value_parser = bytes)]
     pub cache: Option<u64>,
-    /// text, prepared or both: how statements travel.
+    /// text, prepared or both: how statements travel to a server; embedded stores are asked by calls, and stand
+    /// under the first of them.
     #[arg(long, default_value = "text")]
     pub protocol: String,
     /// The table's character set, e.g. latin1 (as published) or utf8mb4.
@@ -72,7 +74,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "NUMBER", value_parser = rate)]
     pub rate: Option<f64>,
     /// A hard limit on the server's memory, its files' cache included, e.g. 512M: for data that do not fit. Needs
-    /// the right to make a control group.
+    /// the right to make a control group. Embedded stores take no part.
     #[arg(long, value_parser = bytes)]
     pub memory_limit: Option<u64>,
     /// Time of an effective run, in seconds [default: the profile's].
@@ -87,7 +89,8 @@ pub struct RunArguments {
     /// Go on with an interrupted run where it stopped, under its settings.
     #[arg(long)]
     pub resume: bool,
-    /// Keep the servers' directories (with the data), or the schemas on a running server, after a complete run.
+    /// Keep the directories of servers and embedded stores (with the data), or the schemas on a running server, after
+    /// a complete run.
     #[arg(long)]
     pub keep_data: bool,
     /// The server's plug-in and options.

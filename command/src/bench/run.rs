@@ -89,6 +89,9 @@ fn server(arguments: &RunArguments, settings: &RunSettings, target: &Path) -> Re
     if let Some(url) = &arguments.url {
         return Ok(Server::Url(ServerUrl::parse(url)?));
     }
+    if settings.server_engines().is_empty() {
+        return Ok(Server::None);
+    }
     let plugin = if settings.engines.contains(&Engine::Peregrine) {
         Some(find_plugin(target, arguments.mariadbd.plugin.as_deref())?)
     } else {
@@ -115,7 +118,19 @@ fn engines_and_placement(arguments: &RunArguments) -> Result<(Vec<Engine>, Place
         }
     };
     if arguments.url.is_none() {
-        let engines = parsed(&arguments.engines, Engine::parse, &Engine::ALL)?;
+        // Whoever asks for all workloads means all that they can be done on.
+        let everything: Vec<Engine> =
+            match arguments.workload.iter().any(|name| name.trim() == "all") {
+                true => Engine::measured().collect(),
+                false => Engine::ALL.to_vec(),
+            };
+        let mut engines = parsed(&arguments.engines, Engine::parse_measured, &everything)?;
+        if arguments.memory_limit.is_some() {
+            if arguments.engines.is_empty() {
+                engines.retain(|engine| !engine.is_embedded());
+            }
+            none_embedded(&engines, "--memory-limit holds a server, not this process")?;
+        }
         return Ok((engines, asked.unwrap_or(Placement::Paired)));
     }
     let refused = [
@@ -134,7 +149,19 @@ fn engines_and_placement(arguments: &RunArguments) -> Result<(Vec<Engine>, Place
         )));
     }
     let engines = parsed(&arguments.engines, Engine::named, &[Engine::InnoDb])?;
+    none_embedded(&engines, "--url measures what that server has")?;
     Ok((engines, Placement::Free))
+}
+
+/// Refuses embedded stores, saying why.
+fn none_embedded(engines: &[Engine], why: &str) -> Result<()> {
+    match engines.iter().find(|engine| engine.is_embedded()) {
+        None => Ok(()),
+        Some(store) => Err(SuiteError::Usage(format!(
+            "{why}: leave {} out of --engines",
+            store.name()
+        ))),
+    }
 }
 
 fn output_directory(arguments: &RunArguments, bench: &Path) -> Result<PathBuf> {
@@ -219,8 +246,12 @@ pub fn settings(arguments: &RunArguments) -> Result<RunSettings> {
             arguments.charset
         )));
     }
+    let workloads = planned(arguments, profile.name)?;
+    if engines.iter().all(|engine| engine.is_embedded()) {
+        some_query_of_normal(&workloads)?;
+    }
     Ok(RunSettings {
-        workloads: planned(arguments, profile.name)?,
+        workloads,
         profile: profile.name.to_owned(),
         engines,
         threads,
@@ -314,6 +345,26 @@ fn planned(arguments: &RunArguments, profile: &str) -> Result<Vec<Planned>> {
         }
     }
     Ok(planned)
+}
+
+/// Whether there is anything in these workloads that embedded stores can do by themselves.
+fn some_query_of_normal(workloads: &[Planned]) -> Result<()> {
+    for planned in workloads {
+        let options = Options {
+            set: planned.parameters.clone(),
+            ..Options::default()
+        };
+        let workload = Workload::read(&planned.text, &planned.source, &options)?;
+        let mut cells = planned.cells.iter();
+        if cells.any(|cell| workload.is_normal_query(cell)) {
+            return Ok(());
+        }
+    }
+    Err(SuiteError::Usage(
+        "embedded stores do the queries of workload normal, and nothing else that is asked for here: add an engine of \
+         a server, innodb for instance, or --workload normal without writers"
+            .to_owned(),
+    ))
 }
 
 /// Whether every name is that of something of one of the workloads.

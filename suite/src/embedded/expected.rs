@@ -1,9 +1,9 @@
 //! The right answers, computed from the generator.
 
-use super::row_bytes;
 use crate::normal::fingerprint;
 use crate::normal::generator::{Generator, Row};
 use crate::normal::COUNTRIES;
+use crate::stores::row_bytes;
 
 /// What every store must answer.
 #[derive(Debug, Clone)]

@@ -1,16 +1,13 @@
 //! Filling a store, and reading all of it back: what is measured afterwards is of the right table.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::expected::Expected;
-use super::store::Store;
 use crate::error::Result;
 use crate::normal::generator::Row;
 use crate::normal::COUNTRIES;
 use crate::runner::interrupt;
-
-/// Rows of a transaction.
-const BATCH: u32 = 10_000;
+use crate::stores::{fill, Store};
 
 /// Addresses looked for by their index.
 const EMAILS: u32 = 100;
@@ -20,25 +17,8 @@ const EMAILS: u32 = 100;
 /// # Errors
 /// What the store says, or an interrupt.
 pub fn load(store: &mut dyn Store, expected: &Expected) -> Result<Duration> {
-    let generator = expected.generator();
-    let mut rows = vec![Row::default(); BATCH.min(expected.count()) as usize];
-    let mut took = Duration::ZERO;
-    let mut first = 1;
-    while first <= expected.count() {
-        let last = expected.count().min(first + BATCH - 1);
-        let batch = &mut rows[..(last - first + 1) as usize];
-        for (row, id) in batch.iter_mut().zip(first..) {
-            generator.row(id, row);
-        }
-        let begun = Instant::now();
-        store.load(batch)?;
-        took += begun.elapsed();
-        first = last + 1;
-        interrupt::sleep(Duration::ZERO)?;
-    }
-    let begun = Instant::now();
-    store.settle()?;
-    Ok(took + begun.elapsed())
+    let filled = fill(store, expected.generator(), &|| !interrupt::requested())?;
+    Ok(filled.load + filled.settle)
 }
 
 /// What a store's bytes of all rows come to, and what was wrong with them.

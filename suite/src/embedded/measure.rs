@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use super::expected::Expected;
 use super::loading::{load, verify, ByteSum, Verified};
 use super::outcome::{Cell, Outcome, StoreOutcome};
-use super::store::{Store, StoreReader};
 use crate::dice::Dice;
 use crate::error::{Result, SuiteError};
 use crate::normal::fingerprint;
 use crate::runner::interrupt;
+use crate::stores::{Store, StoreReader};
 
 /// Reads of one call, and so of one snapshot.
 const CALL: usize = 1_000;

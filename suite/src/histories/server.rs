@@ -115,7 +115,7 @@ impl Target for Server {
             Engine::InnoDb => Some("innodb_lock_wait_timeout"),
             Engine::MyRocks => Some("rocksdb_lock_wait_timeout"),
             Engine::Peregrine => Some("peregrine_lock_wait_timeout"),
-            Engine::MyIsam | Engine::Aria | Engine::Other(_) => None,
+            Engine::MyIsam | Engine::Aria | Engine::Embedded(_) | Engine::Other(_) => None,
         };
         if let Some(variable) = variable {
             let wait = format!("SET SESSION {variable} = {LOCK_WAIT_S}");

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::series::Series;
 use super::Source;
 use crate::results::file;
-use crate::results::record::{Header, Line, RunSettings};
+use crate::results::record::{Header, Line, Load, RunSettings};
 
 /// A directory's settings.
 #[derive(Debug, Serialize)]
@@ -32,7 +32,13 @@ pub fn facts(header: &Header) -> Vec<(String, String)> {
     let settings = &header.settings;
     let joined = |names: Vec<String>| names.join(", ");
     let facts = vec![
-        ("server", header.server_version.clone()),
+        (
+            "server",
+            match header.server_version.as_str() {
+                "" => "none".to_owned(),
+                version => version.to_owned(),
+            },
+        ),
         ("suite", header.suite_version.clone()),
         (
             "processor",
@@ -120,7 +126,7 @@ fn warm_up(settings: &RunSettings) -> String {
 }
 
 /// Every setting that is not the same for all series: what a commit of theirs promises, the size of their
-/// cache, and what their directories differ in, the server's variables too.
+/// cache, how they are asked, and what their directories differ in, the server's variables too.
 pub fn unlike(series: &[Series<'_>], baseline: Option<usize>) -> Vec<Unlike> {
     let all: Vec<BTreeMap<String, String>> = series.iter().map(of_series).collect();
     let mut names: Vec<&String> = Vec::new();
@@ -169,7 +175,19 @@ fn of_series(series: &Series<'_>) -> BTreeMap<String, String> {
                 _ => continue,
             };
             set("a commit", durability);
-            set("cache", &format!("{} MiB", cache >> 20));
+            let cache = match cache {
+                0 => "none of its own, or not known".to_owned(),
+                bytes => format!("{} MiB", bytes >> 20),
+            };
+            set("cache", &cache);
+            if let Line::Load(Load {
+                used: Some(used), ..
+            }) = line
+            {
+                set("asked", &format!("in this process, by calls: {used}"));
+            } else if !series.engine.is_embedded() {
+                set("asked", "on a server, by statements");
+            }
         }
         let Some(header) = file::header(&source.lines) else {
             continue;
@@ -242,6 +260,7 @@ mod tests {
     use super::*;
     use crate::report::series;
     use crate::results::sample;
+    use crate::target::{Embedded, Engine};
 
     fn source(name: &str, change: impl FnOnce(&mut Header)) -> Source {
         let mut lines = sample::lines();
@@ -278,6 +297,33 @@ mod tests {
         let marked: Vec<bool> = rows[1].cells.iter().map(|cell| cell.1).collect();
         assert_eq!(marked, [false, false, true, true]);
         assert_eq!(rows[1].cells[3].0, "7");
+    }
+
+    #[test]
+    fn how_embedded_stores_are_used_stands_beside_servers() {
+        let lmdb = Engine::Embedded(Embedded::Lmdb);
+        let mut mixed = source("one", |header| header.settings.engines.push(lmdb));
+        let load = mixed.lines.iter().find_map(|line| match line {
+            Line::Load(load) => Some(load.clone()),
+            _ => None,
+        });
+        mixed.lines.push(Line::Load(Load {
+            engine: lmdb,
+            cache_bytes: 0,
+            used: Some("as its book says".to_owned()),
+            ..load.expect("a load")
+        }));
+        let sources = [mixed];
+        let (series, baseline) = series::all(&sources);
+        let rows = unlike(&series, baseline);
+        assert_eq!(names(&rows), ["asked", "cache"]);
+        for row in rows {
+            let [.., server, store] = &row.cells[..] else {
+                panic!("two and more");
+            };
+            assert!(!server.1 && store.1, "{row:?}");
+            assert!(store.0.contains("as its book says") || store.0.contains("none of its own"));
+        }
     }
 
     #[test]

@@ -56,9 +56,12 @@ impl View {
             .filter_map(|s| file::header(&s.lines))
             .collect();
         let subtitle = headers.first().map_or_else(String::new, |header| {
+            let server = match header.server_version.as_str() {
+                "" => "embedded stores".to_owned(),
+                version => format!("MariaDB {version}"),
+            };
             format!(
-                "MariaDB {} · {} · {} processors · {}",
-                header.server_version,
+                "{server} · {} · {} processors · {}",
                 header.machine.cpu,
                 header.machine.cores,
                 header.started.split('T').next().unwrap_or_default()

@@ -141,11 +141,11 @@ fn loads(series: &[Series<'_>], workload: &str) -> Vec<LoadRow> {
             seconds_part: percent(load.seconds, longest),
             megabytes: megabytes(load.disk_bytes),
             megabytes_part: percent(load.disk_bytes as f64, largest),
-            told: format!(
-                "{} + {}",
-                megabytes(load.data_bytes),
-                megabytes(load.index_bytes)
-            ),
+            told: match (load.data_bytes, load.index_bytes) {
+                // An embedded store tells neither.
+                (0, 0) => String::new(),
+                (data, index) => format!("{} + {}", megabytes(data), megabytes(index)),
+            },
             insert: load.insert_s.map_or_else(String::new, seconds),
             insert_part: percent(load.insert_s.unwrap_or(0.0), by_insert),
             index_part: percent(load.index_s.unwrap_or(0.0), by_index),

@@ -48,7 +48,7 @@ pub struct Summary {
     pub least: (f64, Group),
     /// How many cells were compared.
     pub cells: usize,
-    /// How many cells could not be: not measured, failed, or wrongly answered.
+    /// How many cells of the engine could not be: of either side one failed or was wrongly answered.
     pub void: usize,
 }
 
@@ -139,11 +139,14 @@ impl Comparison {
             .iter()
             .filter_map(|group| Some((self.ratio(group, engine, baseline)?, group.clone())))
             .collect();
+        // What an engine does not take part in is nothing that it failed.
+        let measured = |group: &&Group| !self.runs(group, engine).is_empty();
+        let mine = groups.iter().filter(measured).count();
         let values: Vec<f64> = ratios.iter().map(|(ratio, _)| *ratio).collect();
         Some(Summary {
             mean: arithmetic::geometric_mean(&values)?,
             cells: ratios.len(),
-            void: groups.len() - ratios.len(),
+            void: mine - ratios.len(),
             least: ratios.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?,
         })
     }

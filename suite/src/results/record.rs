@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::target::{Engine, Placement, Protocol};
+use crate::target::{Embedded, Engine, Placement, Protocol};
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,9 +32,9 @@ pub struct Header {
     pub format: u32,
     /// The version of this suite.
     pub suite_version: String,
-    /// The server's `@@version`.
+    /// The server's `@@version`; empty where only embedded stores are measured.
     pub server_version: String,
-    /// Versions of the engines' plug-ins, as the server tells them.
+    /// Versions of the engines' plug-ins, as the server tells them, and of embedded stores.
     pub engine_versions: BTreeMap<String, String>,
     /// When the run began, in universal time.
     pub started: String,
@@ -126,6 +126,24 @@ impl RunSettings {
         }
     }
 
+    /// Those of the engines that a server has.
+    #[must_use]
+    pub fn server_engines(&self) -> Vec<Engine> {
+        let all = self.engines.iter().copied();
+        all.filter(|engine| !engine.is_embedded()).collect()
+    }
+
+    /// The embedded stores among the engines.
+    #[must_use]
+    pub fn embedded(&self) -> Vec<Embedded> {
+        let all = self.engines.iter();
+        all.filter_map(|engine| match engine {
+            Engine::Embedded(store) => Some(*store),
+            _ => None,
+        })
+        .collect()
+    }
+
     /// Whether an engine has transactions.
     #[must_use]
     pub fn has_transactions(&self, engine: Engine) -> bool {
@@ -175,7 +193,8 @@ pub struct Load {
     pub run: u32,
     /// Rows loaded.
     pub rows: u64,
-    /// Seconds for `LOAD DATA`, `FLUSH TABLES` and making the files durable.
+    /// Seconds for `LOAD DATA`, `FLUSH TABLES` and making the files durable; for an embedded store for its
+    /// transactions, each of which is durable.
     pub seconds: f64,
     /// Seconds of that in `LOAD DATA` alone.
     pub load_data_s: f64,
@@ -186,7 +205,8 @@ pub struct Load {
     /// durable, where that is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_s: Option<f64>,
-    /// Seconds that the server went on working in the background, charged to nobody.
+    /// Seconds that the server went on working in the background, charged to nobody; what an embedded store is told to
+    /// do after loading.
     pub settle_s: f64,
     /// Seconds for `ANALYZE TABLE`.
     pub analyze_s: f64,
@@ -206,6 +226,9 @@ pub struct Load {
     pub durability: String,
     /// The engine's cache, in bytes.
     pub cache_bytes: u64,
+    /// How an embedded store is used: its durability and cache, and how it is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<String>,
     /// The server's peak resident memory up to here, in bytes.
     pub server_peak_rss_bytes: Option<u64>,
 }
@@ -265,7 +288,7 @@ pub struct Run {
     pub query: String,
     /// The engine.
     pub engine: Engine,
-    /// How statements travelled.
+    /// How statements travelled; embedded stores are asked without, and stand under the first that was measured.
     pub protocol: Protocol,
     /// Client threads.
     pub threads: u32,

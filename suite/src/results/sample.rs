@@ -125,6 +125,7 @@ pub fn lines() -> Vec<Line> {
             log_bytes: 1 << 24,
             durability: "sync at commit".to_owned(),
             cache_bytes: 1 << 27,
+            used: None,
             server_peak_rss_bytes: None,
         }),
         Line::Run(run(Engine::InnoDb, "READ_PK_POINT", 1, 1, 100.0)),

@@ -131,11 +131,13 @@ fn alone(question: &Question<'_>, threads: u32, time: Duration, stop: &AtomicBoo
     Ok(arithmetic::ratio(statements, measured.time.as_secs_f64()).unwrap_or(0.0))
 }
 
-/// The best valid run of a cell.
+/// The best valid run of a cell, of those on a server.
 fn fastest(lines: &[Line], group: &Group) -> Option<(Engine, f64)> {
     let rate = |run: &Run| arithmetic::ratio(run.statements as f64, run.seconds);
     let runs = lines.iter().filter_map(|line| match line {
-        Line::Run(run) if run.is_valid() && Group::of(run) == *group => {
+        Line::Run(run)
+            if run.is_valid() && Group::of(run) == *group && !run.engine.is_embedded() =>
+        {
             Some((run.engine, rate(run)?))
         }
         _ => None,
@@ -185,6 +187,7 @@ impl fmt::Display for Costs {
 mod tests {
     use super::*;
     use crate::results::sample;
+    use crate::target::Embedded;
 
     /// Three runs of a cell: a slow one, the best, and one that is void.
     fn lines() -> Vec<Line> {
@@ -194,6 +197,8 @@ mod tests {
             (Engine::Peregrine, "READ_PK_POINT", 80, 0),
             (Engine::Peregrine, "READ_PK_POINT", 900, 1),
             (Engine::InnoDb, "READ_FTS", 3, 0),
+            // It has no server, and asks for more than any.
+            (Engine::Embedded(Embedded::Lmdb), "READ_FTS", 90_000, 0),
         ];
         for (place, (engine, query, statements, wrong)) in cells.into_iter().enumerate() {
             let mut run = sample::run(engine, query, 4, u32::try_from(place).unwrap_or(9), 1.0);

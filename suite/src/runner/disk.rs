@@ -21,6 +21,8 @@ pub fn data_files(data_dir: &Path, engine: Engine) -> Result<Vec<PathBuf>> {
         Engine::InnoDb | Engine::MyIsam | Engine::Aria | Engine::Other(_) => {
             walk(&schema, &mut files)?;
         }
+        // No server has anything of it.
+        Engine::Embedded(_) => {}
         Engine::MyRocks => {
             walk(&data_dir.join("#rocksdb"), &mut files)?;
             files.retain(|file| file.extension().is_some_and(|extension| extension == "sst"));
@@ -44,7 +46,7 @@ pub fn log_files(data_dir: &Path, engine: Engine) -> Result<Vec<PathBuf>> {
     let (dirs, is_log): (&[&str], fn(&Path) -> bool) = match engine {
         Engine::InnoDb => (&[""], |file| begins(file, "ib_logfile")),
         Engine::Aria => (&[""], |file| begins(file, "aria_log")),
-        Engine::MyIsam | Engine::Other(_) => (&[], |_| false),
+        Engine::MyIsam | Engine::Embedded(_) | Engine::Other(_) => (&[], |_| false),
         Engine::MyRocks => (&["#rocksdb"], |file| {
             file.extension().is_some_and(|extension| extension == "log")
         }),

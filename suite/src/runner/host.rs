@@ -7,17 +7,17 @@ use crate::workload::Workload;
 
 /// What the sessions are open on.
 pub trait Host {
-    /// So many open sessions.
+    /// So many open sessions for an engine.
     ///
     /// # Errors
     /// When they can't be had.
-    fn sessions(&mut self, count: usize) -> Result<&mut [Box<dyn Session>]>;
+    fn sessions(&mut self, engine: Engine, count: usize) -> Result<&mut [Box<dyn Session>]>;
 
-    /// The most memory the server ever had resident, in bytes.
-    fn peak_resident_bytes(&self) -> Option<u64>;
+    /// The most memory that the engine's server ever had resident, in bytes; `None` without a server.
+    fn peak_resident_bytes(&self, engine: Engine) -> Option<u64>;
 
-    /// Processor time that the server has taken so far, in seconds.
-    fn cpu_seconds(&self) -> Option<f64>;
+    /// Processor time that the engine's server has taken so far, in seconds; `None` without a server.
+    fn cpu_seconds(&self, engine: Engine) -> Option<f64>;
 
     /// What an engine keeps.
     fn kept(&self, engine: Engine) -> Kept;
@@ -37,12 +37,12 @@ pub trait Host {
         Ok(None)
     }
 
-    /// Makes things work again after queries have failed, and says what had happened to the server,
-    /// if anything had.
+    /// Makes things work again after queries on an engine have failed, and says what had happened to its
+    /// server, if anything had.
     ///
     /// # Errors
     /// When that can't be done.
-    fn recover(&mut self) -> Result<Option<String>>;
+    fn recover(&mut self, engine: Engine) -> Result<Option<String>>;
 }
 
 /// What an engine keeps: its promise, and its memory.

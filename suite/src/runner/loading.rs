@@ -105,6 +105,7 @@ impl Loading<'_> {
             },
             durability: self.kept.durability.clone(),
             cache_bytes: self.kept.cache_bytes,
+            used: None,
             server_peak_rss_bytes: match &self.place {
                 Place::Private { process, .. } => process.peak_resident_bytes(),
                 Place::Elsewhere { .. } => None,

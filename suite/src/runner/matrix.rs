@@ -45,7 +45,8 @@ pub fn done(lines: &[Line]) -> HashSet<(Group, Engine, u32)> {
 }
 
 /// What is still to be done of the matrix that `settings` describe, for some cells of a workload. An
-/// engine without transactions is left out where a cell needs them.
+/// engine without transactions is left out where a cell needs them; an embedded store where it is no query of
+/// table `normal`, and with every protocol but the first, since it has none.
 #[must_use]
 pub fn remaining<S: std::hash::BuildHasher>(
     settings: &RunSettings,
@@ -62,7 +63,10 @@ pub fn remaining<S: std::hash::BuildHasher>(
     };
     for protocol in &settings.protocols {
         for cell in cells {
-            let engines = engines(settings, workload, cell);
+            let mut engines = engines(settings, workload, cell);
+            if settings.protocols.first() != Some(protocol) {
+                engines.retain(|engine| !engine.is_embedded());
+            }
             for threads in threads {
                 let group = Group {
                     workload: workload.name.clone(),
@@ -87,9 +91,11 @@ pub fn remaining<S: std::hash::BuildHasher>(
 #[must_use]
 pub fn engines(settings: &RunSettings, workload: &Workload, cell: &str) -> Vec<Engine> {
     let all = workload.needs_transactions(cell);
+    let embedded = workload.is_normal_query(cell);
     let engines = settings.engines.iter().copied();
     engines
         .filter(|engine| !all || settings.has_transactions(*engine))
+        .filter(|engine| embedded || !engine.is_embedded())
         .collect()
 }
 
@@ -141,6 +147,7 @@ pub fn planned_seconds(settings: &RunSettings, work: &Work) -> f64 {
 mod tests {
     use super::*;
     use crate::results::sample;
+    use crate::target::Protocol;
 
     /// What remains of the sample's matrix.
     fn remaining(settings: &RunSettings, done: &HashSet<(Group, Engine, u32)>) -> Vec<Work> {
@@ -248,5 +255,46 @@ mod tests {
             engines(&settings, &workload, "read_write"),
             [Engine::InnoDb, Engine::MyRocks, Engine::Peregrine]
         );
+    }
+
+    #[test]
+    fn embedded_stores_do_the_queries_of_normal_once_whatever_the_protocols() {
+        let embedded = Engine::Embedded(crate::target::Embedded::Lmdb);
+        let settings = RunSettings {
+            engines: vec![Engine::InnoDb, embedded],
+            protocols: vec![Protocol::Prepared, Protocol::Text],
+            ..sample::settings()
+        };
+        let cells = |work: &[Work], engine: Engine| -> Vec<(Protocol, usize)> {
+            let steps = work.iter().map(|work| {
+                let of_engine = work.steps.iter().filter(|step| step.engine == engine);
+                (work.group.protocol, of_engine.count())
+            });
+            steps.filter(|(_, count)| *count > 0).collect()
+        };
+        let work = remaining(&settings, &HashSet::new());
+        assert_eq!(cells(&work, Engine::InnoDb).len(), 2 * 2 * 2);
+        assert_eq!(cells(&work, embedded), [(Protocol::Prepared, 3); 4]);
+
+        let workload = |text: &str, set: &[(&str, i64)]| {
+            let set = set.iter();
+            let options = crate::workload::Options {
+                set: set
+                    .map(|(name, value)| ((*name).to_owned(), *value))
+                    .collect(),
+                ..crate::workload::Options::default()
+            };
+            Workload::read(text, "a file", &options).expect("a workload")
+        };
+        let [normal, join, ..] = crate::workload::builtin::ALL;
+        for (workload, cell, takes_part) in [
+            (workload(normal.text, &[]), "READ_FTS", true),
+            (workload(normal.text, &[("writers", 2)]), "READ_FTS", false),
+            (workload(join.text, &[]), "JOIN", false),
+        ] {
+            let engines = engines(&settings, &workload, cell);
+            assert_eq!(engines.contains(&embedded), takes_part, "{cell}");
+            assert!(engines.contains(&Engine::InnoDb));
+        }
     }
 }

@@ -88,13 +88,13 @@ impl Measuring<'_> {
                 self.progress.advance(self.settings.warm_up_s);
             }
             let fresh = self.make_fresh(group, step.engine, host);
-            let before = Usage::now(host);
+            let before = Usage::now(host, step.engine);
             let measured = match fresh {
                 Ok(()) => self.ask(group, step.engine, step.run, self.run_s(), host)?,
                 Err(SuiteError::Interrupted) => return Err(SuiteError::Interrupted),
-                Err(error) => self.failed(&error, host)?,
+                Err(error) => self.failed(&error, step.engine, host)?,
             };
-            let used = Usage::now(host).since(before);
+            let used = Usage::now(host, step.engine).since(before);
             self.progress.advance(self.settings.run_s);
             let mut debt = debts.remove(&step.engine).unwrap_or_default();
             let deferred = self.drain(group, step.engine, &mut debt, host)?;
@@ -115,7 +115,7 @@ impl Measuring<'_> {
             let run = Run {
                 durability,
                 cache_bytes,
-                server_peak_rss_bytes: host.peak_resident_bytes(),
+                server_peak_rss_bytes: host.peak_resident_bytes(step.engine),
                 server_cpu_s: used.server,
                 client_cpu_s: used.client,
                 deferred,
@@ -172,7 +172,7 @@ impl Measuring<'_> {
             Err(SuiteError::Interrupted) => Err(SuiteError::Interrupted),
             Err(error) => {
                 let mut problem = Some(error.to_string());
-                recover(host, &mut problem)?;
+                recover(host, engine, &mut problem)?;
                 debt.errors += 1;
                 debt.problem = debt.problem.take().or(problem);
                 Ok(None)
@@ -231,7 +231,7 @@ impl Measuring<'_> {
         }
         let counters = Counters::default();
         let mut client = Client::new(self.workload, &counters, None, (0, 0), (0, 1));
-        let sessions = host.sessions(1)?;
+        let sessions = host.sessions(engine, 1)?;
         let Some(session) = sessions.first_mut() else {
             return Ok(None);
         };
@@ -266,13 +266,13 @@ impl Measuring<'_> {
         ));
         let time = Duration::from_secs_f64(seconds.max(0.0));
         let threads = group.threads as usize;
-        let sessions = match host.sessions(threads + beside::sessions(self.workload)) {
+        let sessions = match host.sessions(engine, threads + beside::sessions(self.workload)) {
             Ok(sessions) => sessions,
-            Err(error) => return self.failed(&error, host),
+            Err(error) => return self.failed(&error, engine, host),
         };
         let counters = match self.counters(engine, sessions) {
             Ok(counters) => counters,
-            Err(error) => return self.failed(&error, host),
+            Err(error) => return self.failed(&error, engine, host),
         };
         let question = Question {
             workload: self.workload,
@@ -314,10 +314,10 @@ impl Measuring<'_> {
                 measured
             }
             Err(SuiteError::Interrupted) => return Err(SuiteError::Interrupted),
-            Err(error) => return self.failed(&error, host),
+            Err(error) => return self.failed(&error, engine, host),
         };
         if measured.tally.errors > 0 {
-            recover(host, &mut measured.tally.problem)?;
+            recover(host, engine, &mut measured.tally.problem)?;
         }
         Ok(measured)
     }
@@ -339,7 +339,7 @@ impl Measuring<'_> {
     fn broken_conditions(&self, engine: Engine, host: &mut dyn Host) -> Result<Vec<String>> {
         let mut broken = Vec::new();
         for condition in &self.workload.conditions {
-            let sessions = host.sessions(1)?;
+            let sessions = host.sessions(engine, 1)?;
             let Some(session) = sessions.first_mut() else {
                 break;
             };
@@ -356,9 +356,9 @@ impl Measuring<'_> {
     }
 
     /// A run that could not even begin: one error and nothing else.
-    fn failed(&self, error: &SuiteError, host: &mut dyn Host) -> Result<Measured> {
+    fn failed(&self, error: &SuiteError, engine: Engine, host: &mut dyn Host) -> Result<Measured> {
         let mut problem = Some(error.to_string());
-        recover(host, &mut problem)?;
+        recover(host, engine, &mut problem)?;
         Ok(Measured {
             time: Duration::ZERO,
             tally: Tally {
@@ -473,8 +473,8 @@ impl Measuring<'_> {
 }
 
 /// Brings the host back, and says in `problem` what had happened to it.
-fn recover(host: &mut dyn Host, problem: &mut Option<String>) -> Result<()> {
-    if let Some(happened) = host.recover()? {
+fn recover(host: &mut dyn Host, engine: Engine, problem: &mut Option<String>) -> Result<()> {
+    if let Some(happened) = host.recover(engine)? {
         let before = problem.take().unwrap_or_default();
         *problem = Some(format!("{happened} ({before})"));
     }
@@ -509,9 +509,9 @@ struct Usage {
 }
 
 impl Usage {
-    fn now(host: &dyn Host) -> Self {
+    fn now(host: &dyn Host, engine: Engine) -> Self {
         Self {
-            server: host.cpu_seconds(),
+            server: host.cpu_seconds(engine),
             client: Process::current().and_then(|process| process.cpu_seconds()),
         }
     }

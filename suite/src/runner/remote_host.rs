@@ -79,18 +79,18 @@ impl RemoteHost {
 }
 
 impl Host for RemoteHost {
-    fn sessions(&mut self, count: usize) -> Result<&mut [Box<dyn Session>]> {
+    fn sessions(&mut self, _: Engine, count: usize) -> Result<&mut [Box<dyn Session>]> {
         while self.sessions.len() < count {
             self.sessions.push(self.target.connect()?);
         }
         Ok(&mut self.sessions[..count])
     }
 
-    fn peak_resident_bytes(&self) -> Option<u64> {
+    fn peak_resident_bytes(&self, _: Engine) -> Option<u64> {
         None
     }
 
-    fn cpu_seconds(&self) -> Option<f64> {
+    fn cpu_seconds(&self, _: Engine) -> Option<f64> {
         None
     }
 
@@ -115,7 +115,7 @@ impl Host for RemoteHost {
         loading.load_again(&mut connection, engine, tables)
     }
 
-    fn recover(&mut self) -> Result<Option<String>> {
+    fn recover(&mut self, _: Engine) -> Result<Option<String>> {
         // Connections may be gone; if the server is, that is told by the next one.
         self.sessions.clear();
         self.administration()?;

@@ -32,6 +32,8 @@ pub enum Server {
     Private(PrivateServer),
     /// A server that runs already.
     Url(ServerUrl),
+    /// None: embedded stores alone.
+    None,
 }
 
 /// With what a private server is started.

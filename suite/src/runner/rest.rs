@@ -28,7 +28,9 @@ pub fn bring_to_rest(connection: &mut mysql::Conn, engine: Engine) -> Result<()>
         ),
         // Until a checkpoint, changed pages are in memory and in the log only.
         Engine::Peregrine => run(connection, "SET GLOBAL peregrine_checkpoint_now = ON"),
-        Engine::InnoDb | Engine::MyIsam | Engine::Aria | Engine::Other(_) => Ok(()),
+        Engine::InnoDb | Engine::MyIsam | Engine::Aria | Engine::Embedded(_) | Engine::Other(_) => {
+            Ok(())
+        }
     }
 }
 
@@ -53,7 +55,7 @@ pub fn drain(
             run(connection, &format!("FLUSH TABLES {tables} FOR EXPORT"))?;
             run(connection, "UNLOCK TABLES")?;
         }
-        Engine::MyIsam | Engine::Aria | Engine::Other(_) => {
+        Engine::MyIsam | Engine::Aria | Engine::Embedded(_) | Engine::Other(_) => {
             run(connection, &format!("FLUSH TABLES {tables}"))?;
         }
         Engine::MyRocks | Engine::Peregrine => bring_to_rest(connection, engine)?,

@@ -53,7 +53,7 @@ impl<'a> SandboxHost<'a> {
             keep_data,
             dir: dir.to_path_buf(),
             settings: Settings {
-                engines: run.engines.clone(),
+                engines: run.server_engines(),
                 cache_bytes: run.cache_bytes,
                 most_threads: run.threads.iter().copied().max().unwrap_or(1) + sessions_beside,
                 charset: run.charset.clone(),
@@ -131,7 +131,7 @@ fn memory_limit(run: &RunSettings) -> Result<Option<Arc<MemoryLimit>>> {
 }
 
 impl Host for SandboxHost<'_> {
-    fn sessions(&mut self, count: usize) -> Result<&mut [Box<dyn Session>]> {
+    fn sessions(&mut self, _: Engine, count: usize) -> Result<&mut [Box<dyn Session>]> {
         let target = self.target()?;
         while self.sessions.len() < count {
             self.sessions.push(target.connect()?);
@@ -139,11 +139,11 @@ impl Host for SandboxHost<'_> {
         Ok(&mut self.sessions[..count])
     }
 
-    fn peak_resident_bytes(&self) -> Option<u64> {
+    fn peak_resident_bytes(&self, _: Engine) -> Option<u64> {
         self.running.as_ref()?.process.peak_resident_bytes()
     }
 
-    fn cpu_seconds(&self) -> Option<f64> {
+    fn cpu_seconds(&self, _: Engine) -> Option<f64> {
         self.running.as_ref()?.process.cpu_seconds()
     }
 
@@ -167,7 +167,7 @@ impl Host for SandboxHost<'_> {
         rest::drain(&mut connection, (process, &data_dir), engine).map(Some)
     }
 
-    fn recover(&mut self) -> Result<Option<String>> {
+    fn recover(&mut self, _: Engine) -> Result<Option<String>> {
         self.sessions.clear();
         if self
             .running

@@ -7,6 +7,8 @@ use std::time::Instant;
 use mysql::prelude::Queryable;
 
 use super::command_line::command;
+use super::embedded_host::EmbeddedHost;
+use super::hosts::Hosts;
 use super::loading::TableFile;
 use super::measuring::Measuring;
 use super::planned::read;
@@ -19,7 +21,8 @@ use super::{beside, interrupt, machine, matrix, plans};
 use crate::error::{PathContext, Result, StatementContext, SuiteError};
 use crate::normal::{Answers, Generator};
 use crate::results::file::{self, Journal, FILE_NAME};
-use crate::results::record::{Finish, Header, Line, Planned, RunSettings, FORMAT};
+use crate::results::record::{Finish, Header, Line, Load, Planned, RunSettings, FORMAT};
+use crate::stores;
 use crate::target::Engine;
 use crate::workload::{data_file, Mode, Workload};
 
@@ -57,6 +60,11 @@ pub fn run(request: &Request) -> Result<Outcome> {
     if let (Server::Url(url), None) = (&request.server, &settings.server) {
         settings.server = Some(remote_host::ask(url, &settings.engines)?);
     }
+    if matches!(request.server, Server::None) && !settings.server_engines().is_empty() {
+        return Err(SuiteError::Usage(
+            "engines of a server can't be measured without one".to_owned(),
+        ));
+    }
     let mut progress = Progress::new();
     let result = sitting(request, &settings, lines, begun, &mut progress);
     progress.end();
@@ -66,7 +74,7 @@ pub fn run(request: &Request) -> Result<Outcome> {
 /// Whether results that were begun on a server are gone on with on the same.
 fn same_server(settings: &RunSettings, server: &Server) -> Result<()> {
     match (&settings.server, server) {
-        (None, Server::Private(_)) => Ok(()),
+        (None, Server::Private(_) | Server::None) => Ok(()),
         (Some(before), Server::Url(url)) if before.url == url.to_string() => Ok(()),
         (None, Server::Url(_)) => Err(SuiteError::Usage(
             "the results were begun on private servers: go on with them without --url".to_owned(),
@@ -136,27 +144,16 @@ impl Sitting<'_> {
             Answers::compute(&Generator::new(self.settings.seed, rows), |_| ())
         });
         stop_if_asked()?;
-        let mut host: Box<dyn ServerHost + '_> = match &self.request.server {
-            Server::Private(server) => {
-                progress.preparing("starting the server");
-                let name = format!("server-{}", self.workload.name);
-                let dir = self.request.out.join(name);
-                let beside = u32::try_from(beside::sessions(self.workload)).unwrap_or(u32::MAX);
-                let keep = self.request.keep_data;
-                Box::new(SandboxHost::start(
-                    server,
-                    keep,
-                    self.settings,
-                    beside,
-                    &dir,
-                )?)
-            }
-            Server::Url(url) => Box::new(RemoteHost::start(url, self.request, self.settings)?),
+        // The server last: whatever fails before it starts leaves none behind.
+        let embedded = self.open_stores(&lines)?;
+        let mut hosts = Hosts {
+            server: self.start_server(progress)?,
+            embedded,
         };
-        let result = self.on_server(host.as_mut(), answers.as_ref(), lines, progress);
+        let result = self.on_hosts(&mut hosts, answers.as_ref(), lines, progress);
         progress.preparing("leaving the server");
         // A server that can't be left is told of, but a failure before that matters more.
-        let left = host.end(Ending::of(&result));
+        let left = hosts.end(Ending::of(&result), self.request.keep_data);
         let rows = self.rows_dir();
         if rows.exists() {
             std::fs::remove_dir_all(&rows).at("cannot remove", &rows)?;
@@ -166,16 +163,51 @@ impl Sitting<'_> {
         Ok(lines)
     }
 
-    fn on_server(
+    /// The server, if engines of one are to be measured.
+    fn start_server(&self, progress: &Progress) -> Result<Option<Box<dyn ServerHost + '_>>> {
+        Ok(match &self.request.server {
+            Server::Private(server) => {
+                progress.preparing("starting the server");
+                let name = format!("server-{}", self.workload.name);
+                let dir = self.request.out.join(name);
+                let beside = u32::try_from(beside::sessions(self.workload)).unwrap_or(u32::MAX);
+                let keep = self.request.keep_data;
+                Some(Box::new(SandboxHost::start(
+                    server,
+                    keep,
+                    self.settings,
+                    beside,
+                    &dir,
+                )?))
+            }
+            Server::Url(url) => {
+                let host = RemoteHost::start(url, self.request, self.settings)?;
+                Some(Box::new(host))
+            }
+            Server::None => None,
+        })
+    }
+
+    /// The embedded stores that take part, with what was loaded into them before.
+    fn open_stores(&self, lines: &[Line]) -> Result<EmbeddedHost> {
+        let mut stores = self.settings.embedded();
+        let part = self.engines();
+        stores.retain(|store| part.contains(&Engine::Embedded(*store)));
+        let mut loaded = stores.clone();
+        loaded.retain(|store| self.was_loaded(lines, Engine::Embedded(*store)));
+        let name = format!("embedded-{}", self.workload.name);
+        let dir = self.request.out.join(name);
+        EmbeddedHost::open(&dir, self.settings.cache_bytes, &stores, &loaded)
+    }
+
+    fn on_hosts(
         &self,
-        host: &mut dyn ServerHost,
+        hosts: &mut Hosts<'_>,
         answers: Option<&Answers>,
         mut lines: Vec<Line>,
         progress: &mut Progress,
     ) -> Result<Vec<Line>> {
-        let mut connection = host.administration()?;
-        let variables = host.variables(&mut connection)?;
-        let header = self.header(&mut connection, variables)?;
+        let header = self.header(hosts)?;
         let mut journal = match file::header(&lines) {
             None => {
                 let journal = Journal::create(&self.request.out, &header)?;
@@ -194,15 +226,16 @@ impl Sitting<'_> {
         };
         // Copies, because `write` holds the lines.
         let before = file::read(&self.request.out)?;
-        drop(connection);
-        if self.workload.mode == Mode::Load {
-            self.load_in_every_way(host, &before, &mut write, progress)?;
-            return Ok(lines);
+        if let Some(host) = hosts.server.as_deref_mut() {
+            if self.workload.mode == Mode::Load {
+                self.load_in_every_way(host, &before, &mut write, progress)?;
+                return Ok(lines);
+            }
+            self.load(host, &before, &mut write, progress)?;
+            let mut connection = host.administration()?;
+            self.explain(&mut connection, &before, &mut write, progress)?;
         }
-        self.load(host, &before, &mut write, progress)?;
-        let mut connection = host.administration()?;
-        self.explain(&mut connection, &before, &mut write, progress)?;
-        drop(connection);
+        self.fill(&mut hosts.embedded, &mut write, progress)?;
 
         let done = matrix::done(&before);
         let work = matrix::remaining(self.settings, self.workload, &self.planned.cells, &done);
@@ -214,7 +247,7 @@ impl Sitting<'_> {
             write: &mut write,
             progress,
         }
-        .all(&work, host)?;
+        .all(&work, hosts)?;
         Ok(lines)
     }
 
@@ -231,7 +264,7 @@ impl Sitting<'_> {
     fn loads_left(&self, lines: &[Line]) -> Vec<(u32, Engine)> {
         let mut left = Vec::new();
         for run in 1..=self.settings.runs {
-            let mut engines = self.settings.engines.clone();
+            let mut engines = self.settings.server_engines();
             let first = run as usize % engines.len().max(1);
             engines.rotate_left(first);
             left.extend(engines.into_iter().map(|engine| (run, engine)));
@@ -298,11 +331,7 @@ impl Sitting<'_> {
         let was_there = !host.has_new_data();
         let mut missing = self.engines();
         missing.retain(|engine| {
-            let loaded = before.iter().any(|line| {
-                matches!(line, Line::Load(load)
-                    if load.engine == *engine && load.workload == self.workload.name)
-            });
-            !(loaded && was_there)
+            !engine.is_embedded() && (!was_there || !self.was_loaded(before, *engine))
         });
         let again = &self.workload.transactions;
         if missing.is_empty() && again.iter().all(|t| t.fresh.is_empty()) {
@@ -321,18 +350,41 @@ impl Sitting<'_> {
             progress.preparing(&format!("loading {}", engine.title()));
             let loading = host.loading(self.workload, engine)?;
             let load = loading.load(&mut connection, engine)?;
-            let megabytes = load.disk_bytes as f64 / 1e6;
-            progress.note(&format!(
-                "{:<10} loaded in {:.1} s, {megabytes:.0} MB on disk",
-                engine.title(),
-                load.seconds
-            ));
+            note(&load, progress);
             write(&Line::Load(load))?;
         }
         if self.request.loading_cache_bytes.is_some() {
             drop(connection);
             progress.preparing("starting the server again");
             host.start_again(self.settings.cache_bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Whether an engine has been loaded with the workload's tables, as the results tell.
+    fn was_loaded(&self, lines: &[Line], engine: Engine) -> bool {
+        lines.iter().any(|line| {
+            matches!(line, Line::Load(load)
+                if load.engine == engine && load.workload == self.workload.name)
+        })
+    }
+
+    /// Fills the embedded stores that are empty.
+    fn fill(
+        &self,
+        host: &mut EmbeddedHost,
+        write: &mut dyn FnMut(&Line) -> Result<()>,
+        progress: &Progress,
+    ) -> Result<()> {
+        let Some(rows) = self.workload.normal_rows() else {
+            return Ok(());
+        };
+        let generator = Generator::new(self.settings.seed, rows);
+        for store in host.empty() {
+            progress.preparing(&format!("loading {}", store.title()));
+            let load = host.load(self.workload, store, &generator)?;
+            note(&load, progress);
+            write(&Line::Load(load))?;
         }
         Ok(())
     }
@@ -373,6 +425,7 @@ impl Sitting<'_> {
         }
         progress.preparing("asking for the plans");
         let mut engines = self.engines();
+        engines.retain(|engine| !engine.is_embedded());
         // The baseline comes first, whatever order was asked for.
         let baseline = super::summary::baseline(&engines);
         engines.sort_by_key(|engine| (*engine != baseline, *engine));
@@ -390,34 +443,17 @@ impl Sitting<'_> {
         Ok(())
     }
 
-    fn header(
-        &self,
-        connection: &mut mysql::Conn,
-        variables: BTreeMap<String, String>,
-    ) -> Result<Header> {
-        // The version that a plug-in gives itself is told by MariaDB only.
-        let own = "SELECT plugin_name, plugin_version, coalesce(plugin_auth_version, '') \
-                   FROM information_schema.plugins WHERE plugin_type = 'STORAGE ENGINE'";
-        let plain = "SELECT plugin_name, plugin_version, '' \
-                     FROM information_schema.plugins WHERE plugin_type = 'STORAGE ENGINE'";
-        let plugins: Vec<(String, String, String)> = match connection.query(own) {
-            Ok(plugins) => plugins,
-            Err(_) => connection.query(plain).running(plain)?,
-        };
-        let engine_versions = plugins
-            .into_iter()
-            .filter_map(|(name, version, own)| {
-                let engine = self
-                    .settings
-                    .engines
-                    .iter()
-                    .find(|engine| engine.sql_name().eq_ignore_ascii_case(&name))?;
-                Some((
-                    engine.name().to_owned(),
-                    if own.is_empty() { version } else { own },
-                ))
-            })
+    fn header(&self, hosts: &Hosts<'_>) -> Result<Header> {
+        let embedded = self.settings.embedded().into_iter();
+        let mut engine_versions: BTreeMap<String, String> = embedded
+            .map(|store| (store.name().to_owned(), stores::version(store)))
             .collect();
+        let mut variables = BTreeMap::new();
+        if let Some(host) = &hosts.server {
+            let mut connection = host.administration()?;
+            variables = host.variables(&mut connection)?;
+            engine_versions.extend(self.plugin_versions(&mut connection)?);
+        }
         Ok(Header {
             format: FORMAT,
             suite_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -430,6 +466,42 @@ impl Sitting<'_> {
             command: command(self.settings),
         })
     }
+
+    /// The versions of the measured engines, as the server tells them.
+    fn plugin_versions(&self, connection: &mut mysql::Conn) -> Result<BTreeMap<String, String>> {
+        // The version that a plug-in gives itself is told by MariaDB only.
+        let own = "SELECT plugin_name, plugin_version, coalesce(plugin_auth_version, '') \
+                   FROM information_schema.plugins WHERE plugin_type = 'STORAGE ENGINE'";
+        let plain = "SELECT plugin_name, plugin_version, '' \
+                     FROM information_schema.plugins WHERE plugin_type = 'STORAGE ENGINE'";
+        let plugins: Vec<(String, String, String)> = match connection.query(own) {
+            Ok(plugins) => plugins,
+            Err(_) => connection.query(plain).running(plain)?,
+        };
+        let engines = self.settings.server_engines();
+        Ok(plugins
+            .into_iter()
+            .filter_map(|(name, version, own)| {
+                let engine = engines
+                    .iter()
+                    .find(|engine| engine.sql_name().eq_ignore_ascii_case(&name))?;
+                Some((
+                    engine.name().to_owned(),
+                    if own.is_empty() { version } else { own },
+                ))
+            })
+            .collect())
+    }
+}
+
+/// Tells that an engine's tables are loaded.
+fn note(load: &Load, progress: &Progress) {
+    progress.note(&format!(
+        "{:<10} loaded in {:.1} s, {:.0} MB on disk",
+        load.engine.title(),
+        load.seconds,
+        load.disk_bytes as f64 / 1e6
+    ));
 }
 
 fn must_be_same(before: &Header, now: &Header) -> Result<()> {

@@ -61,6 +61,7 @@ pub fn render(lines: &[Line]) -> String {
         text.push('\n');
     }
     text.push_str(&own_settings(header));
+    text.push_str(&embedded_stores(lines, settings));
     text.push_str(&plan_notes(lines));
     text.push_str(&behind(lines));
     let faulty = comparison.faulty();
@@ -317,6 +318,38 @@ fn own_settings(header: &Header) -> String {
     text
 }
 
+/// How embedded stores were used, and what makes them unlike a server.
+fn embedded_stores(lines: &[Line], settings: &RunSettings) -> String {
+    let mut used: Vec<(Engine, &str)> = Vec::new();
+    for line in lines {
+        if let Line::Load(Load {
+            engine,
+            used: Some(how),
+            ..
+        }) = line
+        {
+            if !used.iter().any(|(known, _)| known == engine) {
+                used.push((*engine, how));
+            }
+        }
+    }
+    if used.is_empty() {
+        return String::new();
+    }
+    let protocol = settings
+        .protocols
+        .first()
+        .map_or("text", |first| first.name());
+    let mut text = format!(
+        "embedded stores are asked by calls in this process, without a server or a protocol; their figures stand \
+         under {protocol}:\n"
+    );
+    for (engine, how) in used {
+        text.push_str(&format!("  {}: {how}\n", engine.title()));
+    }
+    text
+}
+
 fn plan_notes(lines: &[Line]) -> String {
     let other: Vec<String> = lines
         .iter()
@@ -415,6 +448,25 @@ mod tests {
         assert!(found(&["Peregrine", "5.0", "0.25", "–"]), "{text}");
         assert!(found(&["InnoDB", "20.0", "1.00"]), "{text}");
         assert!(found(&["Peregrine", "77"]), "{text}");
+    }
+
+    #[test]
+    fn how_embedded_stores_were_used_is_told_once_each() {
+        let mut lines = sample::lines();
+        assert!(!render(&lines).contains("embedded stores"));
+        let Line::Load(load) = lines[1].clone() else {
+            panic!("a load")
+        };
+        let store = Line::Load(Load {
+            engine: Engine::Embedded(crate::target::Embedded::Lmdb),
+            used: Some("every commit synced".to_owned()),
+            ..load
+        });
+        lines.extend([store.clone(), store]);
+        let text = render(&lines);
+        assert!(text.contains("their figures stand under text"), "{text}");
+        let told = text.matches("  LMDB: every commit synced\n").count();
+        assert_eq!(told, 1, "{text}");
     }
 
     #[test]

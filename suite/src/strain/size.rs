@@ -57,7 +57,7 @@ impl Size {
                 of_files(&|name| name.starts_with("#rocksdb") && name.ends_with(".log")),
             ),
             Engine::Aria => (0, of_files(&|name| name.starts_with("aria_log"))),
-            Engine::MyIsam | Engine::Other(_) => (0, 0),
+            Engine::MyIsam | Engine::Embedded(_) | Engine::Other(_) => (0, 0),
         };
         let data = match engine {
             // Its tables lie in the directories of their schemas.

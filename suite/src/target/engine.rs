@@ -6,10 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::embedded::Embedded;
 use crate::error::{Result, SuiteError};
 
 /// A storage engine of a server: one of those that a private server is made ready for, or any other by the
-/// name that a server lists it by.
+/// name that a server lists it by. Or a store that needs none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Engine {
     /// The server's default engine.
@@ -22,6 +23,8 @@ pub enum Engine {
     MyRocks,
     /// Ours.
     Peregrine,
+    /// A store in this process, which no server has.
+    Embedded(Embedded),
     /// Another engine of a server that is reached by its URL.
     Other(Name),
 }
@@ -77,6 +80,12 @@ impl Engine {
         Self::Peregrine,
     ];
 
+    /// Those that `bench run` can compare: the engines of a private server, and the embedded stores.
+    pub fn measured() -> impl Iterator<Item = Self> {
+        let embedded = Embedded::ALL.map(Self::Embedded);
+        Self::ALL.into_iter().chain(embedded)
+    }
+
     /// Its name in options and results.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -86,6 +95,7 @@ impl Engine {
             Self::Aria => "aria",
             Self::MyRocks => "myrocks",
             Self::Peregrine => "peregrine",
+            Self::Embedded(store) => store.name(),
             Self::Other(name) => name.0,
         }
     }
@@ -99,18 +109,18 @@ impl Engine {
             Self::Aria => "Aria",
             Self::MyRocks => "MyRocks",
             Self::Peregrine => "Peregrine",
+            Self::Embedded(store) => store.title(),
             Self::Other(name) => name.0,
         }
     }
 
-    /// The engine that a server lists by this name, or that options call so.
+    /// The engine that a server lists by this name, or that options and results call so.
     ///
     /// # Errors
     /// [`SuiteError::Usage`] when it can be no engine's name.
     pub fn named(name: &str) -> Result<Self> {
         let is = |known: &str| known.eq_ignore_ascii_case(name);
-        let known = Self::ALL.into_iter();
-        if let Some(engine) = known.into_iter().find(|e| is(e.name()) || is(e.sql_name())) {
+        if let Some(engine) = Self::measured().find(|e| is(e.name()) || is(e.sql_name())) {
             return Ok(engine);
         }
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -127,15 +137,21 @@ impl Engine {
     /// # Errors
     /// [`SuiteError::Usage`] with the names there are.
     pub fn parse(name: &str) -> Result<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|engine| engine.name().eq_ignore_ascii_case(name))
-            .ok_or_else(|| {
-                SuiteError::Usage(format!(
-                    "unknown engine '{name}': the engines are {}",
-                    Self::ALL.map(Self::name).join(", ")
-                ))
-            })
+        among(name, &Self::ALL)
+    }
+
+    /// The engine or store of this name, among those that `bench run` can compare.
+    ///
+    /// # Errors
+    /// [`SuiteError::Usage`] with the names there are.
+    pub fn parse_measured(name: &str) -> Result<Self> {
+        among(name, &Self::measured().collect::<Vec<_>>())
+    }
+
+    /// Whether it is a store in this process.
+    #[must_use]
+    pub fn is_embedded(self) -> bool {
+        matches!(self, Self::Embedded(_))
     }
 
     /// Its name in `ENGINE=…`.
@@ -168,7 +184,7 @@ impl Engine {
             Self::Aria => Some("aria_pagecache_buffer_size"),
             Self::MyRocks => Some("rocksdb_block_cache_size"),
             Self::Peregrine => Some("peregrine_buffer_pool_size"),
-            Self::Other(_) => None,
+            Self::Embedded(_) | Self::Other(_) => None,
         }
     }
 
@@ -180,7 +196,7 @@ impl Engine {
             Self::InnoDb => Some("innodb_flush_log_at_trx_commit"),
             Self::MyRocks => Some("rocksdb_flush_log_at_trx_commit"),
             Self::Peregrine => Some("peregrine_flush_log_at_trx_commit"),
-            Self::MyIsam | Self::Aria | Self::Other(_) => None,
+            Self::MyIsam | Self::Aria | Self::Embedded(_) | Self::Other(_) => None,
         }
     }
 
@@ -188,7 +204,7 @@ impl Engine {
     #[must_use]
     pub fn durability(self) -> &'static str {
         match self {
-            Self::InnoDb | Self::MyRocks | Self::Peregrine => "sync at commit",
+            Self::InnoDb | Self::MyRocks | Self::Peregrine | Self::Embedded(_) => "sync at commit",
             Self::Aria => "crash-safe, no transactions",
             Self::MyIsam => "none",
             Self::Other(_) => "not known",
@@ -198,8 +214,21 @@ impl Engine {
     /// Whether its tables have transactions; of another engine the server must be asked.
     #[must_use]
     pub fn is_transactional(self) -> bool {
-        self.durability_variable().is_some()
+        self.is_embedded() || self.durability_variable().is_some()
     }
+}
+
+/// The engine of this name among some.
+fn among(name: &str, engines: &[Engine]) -> Result<Engine> {
+    let mut all = engines.iter().copied();
+    all.find(|engine| engine.name().eq_ignore_ascii_case(name))
+        .ok_or_else(|| {
+            let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
+            SuiteError::Usage(format!(
+                "unknown engine '{name}': the engines are {}",
+                names.join(", ")
+            ))
+        })
 }
 
 #[cfg(test)]
@@ -237,6 +266,19 @@ mod tests {
         let message = Engine::parse("falcon").expect_err("unknown").to_string();
         for engine in Engine::ALL {
             assert!(message.contains(engine.name()), "{message}");
+        }
+        assert!(Engine::parse("sqlite").is_err(), "no engine of a server");
+        let message = Engine::parse_measured("falcon").expect_err("unknown");
+        let message = message.to_string();
+        for engine in Engine::measured() {
+            assert_eq!(
+                Engine::parse_measured(engine.name()).expect("known"),
+                engine
+            );
+            assert!(message.contains(engine.name()), "{message}");
+            let json = serde_json::to_string(&engine).expect("written");
+            let read: Engine = serde_json::from_str(&json).expect("read");
+            assert_eq!(read, engine, "results are read back as they were");
         }
     }
 }

@@ -4,6 +4,7 @@
 //! tests implement them with a fake that answers as they wish.
 
 pub mod datum;
+pub mod embedded;
 pub mod engine;
 #[cfg(test)]
 pub(crate) mod fake;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 pub use datum::Datum;
+pub use embedded::Embedded;
 pub use engine::Engine;
 pub use placement::Placement;
 pub use server_url::ServerUrl;

@@ -190,7 +190,7 @@ fn prefix(engine: Engine) -> Option<&'static str> {
         Engine::Aria => Some("aria_"),
         Engine::MyRocks => Some("rocksdb_"),
         Engine::Peregrine => Some("peregrine_"),
-        Engine::Other(_) => None,
+        Engine::Embedded(_) | Engine::Other(_) => None,
     }
 }
 
@@ -202,7 +202,7 @@ fn extra_options(engine: Engine) -> &'static [&'static str] {
         Engine::Aria => &["--aria-sort-buffer-size=256M"],
         // A load in one transaction is refused beyond rocksdb_max_row_locks rows otherwise.
         Engine::MyRocks => &["--loose-rocksdb-commit-in-the-middle=ON"],
-        Engine::Peregrine | Engine::Other(_) => &[],
+        Engine::Peregrine | Engine::Embedded(_) | Engine::Other(_) => &[],
     }
 }
 

@@ -10,6 +10,7 @@ use super::scope::{is_name, Counter, Scope};
 use super::table::{Source, Table};
 use super::transaction::Transaction;
 use crate::error::{Result, SuiteError};
+use crate::normal::Query;
 use crate::target::Statement;
 
 /// The name of the cell of a workload whose transactions are mixed.
@@ -179,6 +180,23 @@ impl Workload {
                 .collect(),
             Mode::Load => Vec::new(),
         }
+    }
+
+    /// Whether a target without SQL can do a cell: it is one of the thirteen queries on table `normal`, and
+    /// there is nothing besides that is asked in SQL.
+    #[must_use]
+    pub fn is_normal_query(&self, cell: &str) -> bool {
+        let is_single = |at: &usize| {
+            let transaction = self.transactions.get(*at);
+            transaction.is_some_and(|transaction| transaction.single().is_some())
+        };
+        self.mode == Mode::Each
+            && self.normal_rows().is_some()
+            && self.conditions.is_empty()
+            && self.counters.is_empty()
+            && self.running_beside().is_empty()
+            && Query::parse(cell).is_ok()
+            && matches!(&self.transactions_of(cell)[..], [only] if is_single(only))
     }
 
     /// The transactions that run beside every cell, and how.

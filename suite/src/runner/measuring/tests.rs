@@ -27,15 +27,15 @@ impl FakeHost {
 }
 
 impl Host for FakeHost {
-    fn sessions(&mut self, count: usize) -> Result<&mut [Box<dyn Session>]> {
+    fn sessions(&mut self, _: Engine, count: usize) -> Result<&mut [Box<dyn Session>]> {
         Ok(&mut self.sessions[..count])
     }
 
-    fn peak_resident_bytes(&self) -> Option<u64> {
+    fn peak_resident_bytes(&self, _: Engine) -> Option<u64> {
         Some(77)
     }
 
-    fn cpu_seconds(&self) -> Option<f64> {
+    fn cpu_seconds(&self, _: Engine) -> Option<f64> {
         None
     }
 
@@ -59,7 +59,7 @@ impl Host for FakeHost {
         }))
     }
 
-    fn recover(&mut self) -> Result<Option<String>> {
+    fn recover(&mut self, _: Engine) -> Result<Option<String>> {
         self.recovered += 1;
         Ok(Some("the server had crashed".to_owned()))
     }

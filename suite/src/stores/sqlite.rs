@@ -1,33 +1,42 @@
-//! SQLite: a table whose rowid is the key, prepared statements kept, everything in cache and memory map.
+//! SQLite: a table whose rowid is the key, prepared statements kept, everything in the memory map.
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::{params, Connection, OpenFlags, Statement};
+use rusqlite::types::ValueRef;
+use rusqlite::{params, params_from_iter, Connection, OpenFlags, Statement};
 
+use super::question::{give_day, Question, Wanted};
 use super::store::{failed, Store, StoreReader};
 use crate::error::{PathContext as _, Result, SuiteError};
 use crate::normal::generator::Row;
+use crate::target::{RowSink, Value};
 
 const TITLE: &str = "SQLite";
 
-const TABLE: &str = "CREATE TABLE normal (
+const TABLE: &str = "CREATE TABLE IF NOT EXISTS normal (
         id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT NOT NULL, password TEXT NOT NULL,
         dob INTEGER, address TEXT NOT NULL, city TEXT NOT NULL, state_id INTEGER NOT NULL,
         zip TEXT NOT NULL, country_id INTEGER NOT NULL);
-    CREATE UNIQUE INDEX email ON normal (email);
-    CREATE INDEX country_id ON normal (country_id, state_id, city);";
+    CREATE UNIQUE INDEX IF NOT EXISTS email ON normal (email);
+    CREATE INDEX IF NOT EXISTS country_id ON normal (country_id, state_id, city);";
 
 const INSERT: &str = "INSERT INTO normal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 const NAME: &str = "SELECT name FROM normal WHERE id = ?";
 const ALL: &str =
     "SELECT id, name, email, password, dob, address, city, state_id, zip, country_id FROM normal";
 const COUNTRY: &str = "SELECT count(*) FROM normal INDEXED BY country_id WHERE country_id = ?";
+const MIN_DOB: &str = "SELECT min(dob) FROM normal";
+const MIN_DOB_OF: &str = "SELECT min(dob) FROM normal WHERE id BETWEEN ? AND ?";
+const COUNT_OF: &str = "SELECT count(id) FROM normal WHERE id BETWEEN ? AND ?";
+const ID: &str = "SELECT id FROM normal WHERE id = ?";
 const EMAIL: &str = "SELECT id FROM normal INDEXED BY email WHERE email = ?";
 
 /// A database file with the table.
 pub struct Sqlite {
     path: PathBuf,
     cache: u64,
+    /// Bytes of the file that a connection maps, as SQLite says: it has a limit of its own.
+    map: u64,
     /// Writes, and keeps the write-ahead log's index in memory while others read.
     connection: std::sync::Mutex<Connection>,
 }
@@ -36,31 +45,37 @@ fn error(error: rusqlite::Error) -> SuiteError {
     failed(TITLE, error)
 }
 
-/// A connection with everything cached; its statements are not shared with other threads.
+/// A connection that maps as much of the file as there is cache, once for all of them; its statements are not
+/// shared with other threads.
 fn connect(path: &Path, cache: u64) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(error)?;
     let pragmas = format!(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -{}; \
-         PRAGMA mmap_size = {cache};",
-        cache >> 10
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA mmap_size = {cache};"
     );
     connection.execute_batch(&pragmas).map_err(error)?;
     Ok(connection)
 }
 
 impl Sqlite {
-    /// A new database.
-    pub fn create(dir: &Path, cache: u64) -> Result<Self> {
+    /// A database, made where there is none yet.
+    pub fn open(dir: &Path, cache: u64) -> Result<Self> {
         std::fs::create_dir_all(dir).at("cannot create", dir)?;
         let path = dir.join("normal.db");
         let connection = connect(&path, cache)?;
+        // Who writes needs a cache of its own: what has changed is not in the map.
+        let pages = format!("PRAGMA cache_size = -{};", cache >> 10);
+        connection.execute_batch(&pages).map_err(error)?;
         connection.execute_batch(TABLE).map_err(error)?;
+        let map: i64 = connection
+            .query_row("PRAGMA mmap_size", [], |row| row.get(0))
+            .map_err(error)?;
         Ok(Self {
             path,
             cache,
+            map: map.unsigned_abs(),
             connection: std::sync::Mutex::new(connection),
         })
     }
@@ -79,10 +94,18 @@ impl Store for Sqlite {
 
     fn settings(&self) -> String {
         format!(
-            "every commit synced (WAL, synchronous FULL); cache and memory map of {} MiB; rowid table, \
-             statements kept, a read transaction a call",
-            self.cache >> 20
+            "every commit synced (WAL, synchronous FULL); memory map of {} MiB; rowid table, statements kept, a \
+             read transaction a call",
+            self.map >> 20
         )
+    }
+
+    fn is_log(&self, file: &Path) -> bool {
+        file.to_string_lossy().ends_with("-wal")
+    }
+
+    fn cache_bytes(&self) -> u64 {
+        self.map
     }
 
     fn load(&mut self, rows: &[Row]) -> Result<()> {
@@ -113,10 +136,12 @@ impl Store for Sqlite {
         connection
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
             .map_err(error)?;
-        connection.execute_batch("PRAGMA optimize").map_err(error)
+        connection
+            .execute_batch("PRAGMA optimize; PRAGMA shrink_memory;")
+            .map_err(error)
     }
 
-    fn reader(&self) -> Result<Box<dyn StoreReader + '_>> {
+    fn reader(&self) -> Result<Box<dyn StoreReader>> {
         let connection = connect(&self.path, self.cache)?;
         Ok(Box::new(Reader { connection }))
     }
@@ -126,14 +151,55 @@ struct Reader {
     connection: Connection,
 }
 
+/// The statement for a column of a country's rows, or of those in some of its states. Its last parameter is the
+/// most rows that it gives, -1 for all.
+fn in_country(wanted: Wanted, has_states: bool) -> &'static str {
+    macro_rules! select {
+        ($column:literal) => {
+            if has_states {
+                concat!(
+                    "SELECT ",
+                    $column,
+                    " FROM normal WHERE country_id = ? AND state_id BETWEEN ? AND ? LIMIT ?"
+                )
+            } else {
+                concat!(
+                    "SELECT ",
+                    $column,
+                    " FROM normal WHERE country_id = ? LIMIT ?"
+                )
+            }
+        };
+    }
+    match wanted {
+        Wanted::Name => select!("name"),
+        Wanted::State => select!("state_id"),
+        Wanted::City => select!("city"),
+    }
+}
+
 impl Reader {
+    /// Runs a statement, and gives the one column of its rows.
+    fn ask(
+        &self,
+        sql: &str,
+        given: &[i64],
+        mut take: impl FnMut(ValueRef<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(error)?;
+        let mut rows = statement.query(params_from_iter(given)).map_err(error)?;
+        while let Some(row) = rows.next().map_err(error)? {
+            take(row.get_ref(0).map_err(error)?)?;
+        }
+        Ok(())
+    }
+
     /// Goes through all rows: the bytes of each column, as SQLite has them.
     fn walk(
         &mut self,
         see: &mut dyn FnMut(&[u8]),
         mut each: impl FnMut(&rusqlite::Row<'_>) -> Result<()>,
     ) -> Result<()> {
-        use rusqlite::types::ValueRef;
         let mut all = self.connection.prepare_cached(ALL).map_err(error)?;
         let mut rows = all.query([]).map_err(error)?;
         while let Some(row) = rows.next().map_err(error)? {
@@ -214,5 +280,54 @@ impl StoreReader for Reader {
         let mut rows = statement.query([email]).map_err(error)?;
         let row = rows.next().map_err(error)?;
         row.map(|row| row.get(0)).transpose().map_err(error)
+    }
+
+    fn answer(&mut self, question: &Question, rows: &mut dyn RowSink) -> Result<()> {
+        let give = |value: ValueRef<'_>| -> Result<()> {
+            match value {
+                ValueRef::Text(text) => rows.row(&[Value::Bytes(text)]),
+                ValueRef::Integer(number) => rows
+                    .row(&[u64::try_from(number).map_or(Value::Negative(number), Value::Integer)]),
+                ValueRef::Null => rows.row(&[Value::Null]),
+                ValueRef::Real(_) | ValueRef::Blob(_) => rows.row(&[Value::Other]),
+            }
+            Ok(())
+        };
+        match *question {
+            Question::Name { id } => self.ask(NAME, &[id.into()], give),
+            Question::Id { id } => self.ask(ID, &[id.into()], give),
+            Question::Count { ids: (first, last) } => {
+                self.ask(COUNT_OF, &[first.into(), last.into()], give)
+            }
+            Question::FirstBirthDay { ids } => {
+                let sql = if ids.is_some() { MIN_DOB_OF } else { MIN_DOB };
+                let given = ids.map_or(vec![], |(first, last)| vec![first.into(), last.into()]);
+                // SQLite has no dates: days are kept as numbers.
+                self.ask(sql, &given, |day| {
+                    let day = day.as_i64_or_null().map_err(|error| failed(TITLE, error))?;
+                    let day = day.map(u16::try_from).transpose();
+                    give_day(day.map_err(|error| failed(TITLE, error))?, rows);
+                    Ok(())
+                })
+            }
+            Question::InCountry {
+                wanted,
+                country,
+                states,
+                limit,
+            } => {
+                let most = limit
+                    .and_then(|most| i64::try_from(most).ok())
+                    .unwrap_or(-1);
+                let country = i64::from(country);
+                let sql = in_country(wanted, states.is_some());
+                match states {
+                    None => self.ask(sql, &[country, most], give),
+                    Some((first, last)) => {
+                        self.ask(sql, &[country, first.into(), last.into(), most], give)
+                    }
+                }
+            }
+        }
     }
 }

@@ -1,7 +1,11 @@
 //! What an embedded store must do to be measured.
 
+use std::path::Path;
+
+use super::question::Question;
 use crate::error::{Result, SuiteError};
 use crate::normal::generator::Row;
+use crate::target::RowSink;
 
 /// A store with table `normal`: primary key `id`, a unique index on `email`, an index on `country_id`,
 /// `state_id`, `city`.
@@ -11,6 +15,13 @@ pub trait Store: Sync {
 
     /// How it is used: durability, cache, how rows are read.
     fn settings(&self) -> String;
+
+    /// How large its cache may become, in bytes, with whatever of its file it maps into memory; 0 where it has
+    /// none of its own.
+    fn cache_bytes(&self) -> u64;
+
+    /// Whether a file of its directory, by its path within, is its log: how large that becomes is a setting.
+    fn is_log(&self, file: &Path) -> bool;
 
     /// Adds rows, whose ids follow on those of the last call, in one transaction that is on disk when
     /// this returns.
@@ -29,12 +40,13 @@ pub trait Store: Sync {
     ///
     /// # Errors
     /// What the store says.
-    fn reader(&self) -> Result<Box<dyn StoreReader + '_>>;
+    fn reader(&self) -> Result<Box<dyn StoreReader>>;
 }
 
 /// One thread's means of reading. What can be kept from read to read (statements, handles) it keeps; each
-/// call reads by one snapshot of its own, taken when the call begins.
-pub trait StoreReader {
+/// call reads by one snapshot of its own, taken when the call begins. A store is gone, and can be opened again,
+/// when its readers are.
+pub trait StoreReader: Send {
     /// Finds the rows of these ids, each by itself, and gives the bytes of its `name`, in the order of
     /// the ids; nothing for a row that is not there.
     ///
@@ -65,6 +77,12 @@ pub trait StoreReader {
     /// # Errors
     /// What the store says.
     fn by_email(&mut self, email: &str) -> Result<Option<u32>>;
+
+    /// Answers a query: every row of the answer, in any order.
+    ///
+    /// # Errors
+    /// What the store says.
+    fn answer(&mut self, question: &Question, rows: &mut dyn RowSink) -> Result<()>;
 }
 
 /// An error of a store as one of the suite's.

@@ -13,8 +13,8 @@ const LENGTHS: usize = 5;
 const STRINGS: usize = 6;
 /// Where the strings begin.
 const TEXT: usize = LENGTHS + STRINGS;
-/// No day of birth.
-const NULL: u16 = u16::MAX;
+/// No day of birth: later than any.
+pub const NULL: u16 = u16::MAX;
 
 /// Puts a row into `out`, which is cleared first. All but the id, which is the key.
 pub fn encode(row: &Row, out: &mut Vec<u8>) {
@@ -56,6 +56,13 @@ pub fn name(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(TEXT..TEXT + len)
 }
 
+/// The number of the day of birth within a row's bytes, or [`NULL`].
+#[inline]
+pub fn birth_day(bytes: &[u8]) -> Option<u16> {
+    let (day, _) = bytes.split_first_chunk()?;
+    Some(u16::from_le_bytes(*day))
+}
+
 /// Takes a row apart; `None` when the bytes are none.
 pub fn decode(id: u32, bytes: &[u8], row: &mut Row) -> Option<()> {
     let (head, mut rest) = bytes.split_at_checked(TEXT)?;
@@ -93,6 +100,39 @@ pub fn country_key(row: &Row, out: &mut Vec<u8>) {
     out.extend_from_slice(&row.id.to_be_bytes());
 }
 
+/// What an entry of that index has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// `state_id`
+    pub state: u8,
+    /// `city`
+    pub city: &'a [u8],
+    /// `id`
+    pub id: u32,
+}
+
+/// Takes an entry's key apart.
+#[inline]
+pub fn entry(key: &[u8]) -> Option<Entry<'_>> {
+    let (columns, id) = key.split_last_chunk()?;
+    let [_, _, state, city @ .., 0] = columns else {
+        return None;
+    };
+    Some(Entry {
+        state: *state,
+        city,
+        id: u32::from_be_bytes(*id),
+    })
+}
+
+/// The bounds of a country's entries, in some of its states or in all: keys lie from the one to the other.
+pub fn country_range(country: u16, states: Option<(u8, u8)>) -> ([u8; 3], [u8; 4]) {
+    let (first, last) = states.unwrap_or((0, u8::MAX));
+    let [high, low] = country.to_be_bytes();
+    // No city begins with a byte of ff.
+    ([high, low, first], [high, low, last, u8::MAX])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +147,8 @@ mod tests {
             generator.row(id, &mut row);
             encode(&row, &mut bytes);
             assert_eq!(name(&bytes), Some(row.name.as_bytes()));
+            let day = birth_day(&bytes).expect("a day");
+            assert_eq!(row.birth_day, (day != NULL).then_some(day));
             assert_eq!(decode(id, &bytes, &mut back), Some(()));
             assert_eq!(row, back);
             assert_eq!(decode(id, &bytes[..bytes.len() - 1], &mut back), None);
@@ -127,6 +169,20 @@ mod tests {
             })
             .collect();
         keys.sort();
+        for (key, (country, state, city, id)) in &keys {
+            let found = Entry {
+                state: *state,
+                city: city.as_bytes(),
+                id: *id,
+            };
+            assert_eq!(entry(key), Some(found));
+            for states in [None, Some((*state, *state)), Some((1, 25))] {
+                let (first, last) = country_range(*country, states);
+                let within = states.is_none_or(|(a, b)| (a..=b).contains(state));
+                assert_eq!(*key >= first.to_vec() && *key <= last.to_vec(), within);
+            }
+        }
+        assert_eq!(entry(&keys[0].0[..4]), None);
         assert!(keys.is_sorted_by_key(|(_, columns)| columns));
     }
 }

@@ -1,16 +1,22 @@
 //! redb: typed tables, values read in its cache.
 
+use std::cell::OnceCell;
+use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use ::redb::{
-    Builder, Database, Durability, ReadOnlyTable, ReadTransaction, ReadableDatabase as _,
-    ReadableTable as _, TableDefinition,
+    Builder, Database, Durability, Key, ReadOnlyTable, ReadTransaction, ReadableDatabase as _,
+    ReadableTable as _, TableDefinition, Value,
 };
 
+use super::keys_and_values::{self, KeysAndValues};
+use super::question::Question;
 use super::row_bytes;
 use super::store::{failed, Store, StoreReader};
 use crate::error::{PathContext as _, Result, SuiteError};
 use crate::normal::generator::Row;
+use crate::target::RowSink;
 
 const TITLE: &str = "redb";
 
@@ -20,7 +26,7 @@ const COUNTRIES: TableDefinition<'_, &[u8], ()> = TableDefinition::new("countrie
 
 /// A database with the table.
 pub struct Redb {
-    db: Database,
+    db: Arc<Database>,
     cache: u64,
 }
 
@@ -29,14 +35,17 @@ fn error(error: impl Into<::redb::Error>) -> SuiteError {
 }
 
 impl Redb {
-    /// A new database.
-    pub fn create(dir: &Path, cache: u64) -> Result<Self> {
+    /// A database, made where there is none yet.
+    pub fn open(dir: &Path, cache: u64) -> Result<Self> {
         std::fs::create_dir_all(dir).at("cannot create", dir)?;
         let db = Builder::new()
             .set_cache_size(usize::try_from(cache).unwrap_or(usize::MAX))
             .create(dir.join("normal.redb"))
             .map_err(error)?;
-        Ok(Self { db, cache })
+        Ok(Self {
+            db: Arc::new(db),
+            cache,
+        })
     }
 }
 
@@ -51,6 +60,14 @@ impl Store for Redb {
              open table a call",
             self.cache >> 20
         )
+    }
+
+    fn is_log(&self, _: &Path) -> bool {
+        false
+    }
+
+    fn cache_bytes(&self) -> u64 {
+        self.cache
     }
 
     fn load(&mut self, rows: &[Row]) -> Result<()> {
@@ -76,20 +93,24 @@ impl Store for Redb {
     }
 
     fn settle(&mut self) -> Result<()> {
-        self.db.compact().map_err(error)?;
+        let db = Arc::get_mut(&mut self.db);
+        let db = db.ok_or_else(|| failed(TITLE, "it can't be compacted while it is read"))?;
+        db.compact().map_err(error)?;
         Ok(())
     }
 
-    fn reader(&self) -> Result<Box<dyn StoreReader + '_>> {
-        Ok(Box::new(Reader { db: &self.db }))
+    fn reader(&self) -> Result<Box<dyn StoreReader>> {
+        Ok(Box::new(Reader {
+            db: Arc::clone(&self.db),
+        }))
     }
 }
 
-struct Reader<'a> {
-    db: &'a Database,
+struct Reader {
+    db: Arc<Database>,
 }
 
-impl Reader<'_> {
+impl Reader {
     fn begin(&self) -> Result<ReadTransaction> {
         self.db.begin_read().map_err(error)
     }
@@ -99,7 +120,7 @@ impl Reader<'_> {
     }
 }
 
-impl StoreReader for Reader<'_> {
+impl StoreReader for Reader {
     fn names(&mut self, ids: &[u32], see: &mut dyn FnMut(&[u8])) -> Result<()> {
         let rows = self.table()?;
         for id in ids {
@@ -142,5 +163,78 @@ impl StoreReader for Reader<'_> {
         let table = self.begin()?.open_table(EMAILS).map_err(error)?;
         let id = table.get(email.as_bytes()).map_err(error)?;
         Ok(id.map(|id| id.value()))
+    }
+
+    fn answer(&mut self, question: &Question, rows: &mut dyn RowSink) -> Result<()> {
+        let snapshot = Snapshot {
+            txn: self.begin()?,
+            rows: OnceCell::new(),
+            countries: OnceCell::new(),
+        };
+        keys_and_values::answer(&snapshot, question, rows)
+    }
+}
+
+/// A read transaction, and what it has opened of the tables.
+struct Snapshot {
+    txn: ReadTransaction,
+    rows: OnceCell<ReadOnlyTable<u32, &'static [u8]>>,
+    countries: OnceCell<ReadOnlyTable<&'static [u8], ()>>,
+}
+
+/// The table, opened when it is asked for first.
+fn opened<'s, K: Key + 'static, V: Value + 'static>(
+    txn: &ReadTransaction,
+    place: &'s OnceCell<ReadOnlyTable<K, V>>,
+    table: TableDefinition<'_, K, V>,
+) -> Result<&'s ReadOnlyTable<K, V>> {
+    if let Some(open) = place.get() {
+        return Ok(open);
+    }
+    let open = txn.open_table(table).map_err(error)?;
+    Ok(place.get_or_init(|| open))
+}
+
+impl KeysAndValues for Snapshot {
+    fn row(&self, id: u32, mut see: impl FnMut(&[u8])) -> Result<()> {
+        let rows = opened(&self.txn, &self.rows, ROWS)?;
+        if let Some(row) = rows.get(id).map_err(error)? {
+            see(row.value());
+        }
+        Ok(())
+    }
+
+    fn rows(&self, ids: Option<(u32, u32)>, mut see: impl FnMut(&[u8])) -> Result<()> {
+        let (first, last) = ids.unwrap_or((0, u32::MAX));
+        let rows = opened(&self.txn, &self.rows, ROWS)?;
+        for entry in rows.range(first..=last).map_err(error)? {
+            see(entry.map_err(error)?.1.value());
+        }
+        Ok(())
+    }
+
+    fn count(&self, (first, last): (u32, u32)) -> Result<u64> {
+        let rows = opened(&self.txn, &self.rows, ROWS)?;
+        let mut count = 0;
+        for entry in rows.range(first..=last).map_err(error)? {
+            entry.map_err(error)?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn entries(
+        &self,
+        first: &[u8],
+        last: &[u8],
+        mut see: impl FnMut(&[u8]) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let countries = opened(&self.txn, &self.countries, COUNTRIES)?;
+        for entry in countries.range(first..=last).map_err(error)? {
+            if see(entry.map_err(error)?.0.value())?.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 }

@@ -1,23 +1,33 @@
 //! fjall: a log-structured merge tree, compacted into one run, its blocks in its cache as they are.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use ::fjall::config::{CompressionPolicy, HashRatioPolicy, PartitioningPolicy, PinningPolicy};
-use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as _};
+use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as _, Snapshot};
 
+use super::keys_and_values::{self, KeysAndValues};
+use super::question::Question;
 use super::row_bytes;
 use super::store::{failed, Store, StoreReader};
 use crate::error::{Result, SuiteError};
 use crate::normal::generator::Row;
+use crate::target::RowSink;
 
 const TITLE: &str = "fjall";
 
-/// A database with the table.
-pub struct Fjall {
+/// A database with the table: handles that are shared when they are cloned.
+#[derive(Clone)]
+struct Trees {
     db: Database,
     rows: Keyspace,
     emails: Keyspace,
     countries: Keyspace,
+}
+
+/// A database with the table, and the size of its cache.
+pub struct Fjall {
+    trees: Trees,
     cache: u64,
 }
 
@@ -39,21 +49,21 @@ fn options() -> KeyspaceCreateOptions {
 }
 
 impl Fjall {
-    /// A new database.
-    pub fn create(dir: &Path, cache: u64) -> Result<Self> {
+    /// A database, made where there is none yet.
+    pub fn open(dir: &Path, cache: u64) -> Result<Self> {
         let db = Database::builder(dir)
             .cache_size(cache)
             .manual_journal_persist(true)
             .open()
             .map_err(error)?;
         let keyspace = |name| db.keyspace(name, options).map_err(error);
-        Ok(Self {
+        let trees = Trees {
             rows: keyspace("rows")?,
             emails: keyspace("emails")?,
             countries: keyspace("countries")?,
             db,
-            cache,
-        })
+        };
+        Ok(Self { trees, cache })
     }
 }
 
@@ -70,34 +80,46 @@ impl Store for Fjall {
         )
     }
 
+    fn is_log(&self, file: &Path) -> bool {
+        file.extension().is_some_and(|end| end == "jnl")
+    }
+
+    fn cache_bytes(&self) -> u64 {
+        self.cache
+    }
+
     fn load(&mut self, rows: &[Row]) -> Result<()> {
-        let mut batch = self.db.batch().durability(Some(PersistMode::SyncAll));
+        let trees = &self.trees;
+        let mut batch = trees.db.batch().durability(Some(PersistMode::SyncAll));
         let mut buffer = Vec::new();
         for row in rows {
             row_bytes::encode(row, &mut buffer);
-            batch.insert(&self.rows, row.id.to_be_bytes(), &buffer[..]);
-            batch.insert(&self.emails, row.email.as_bytes(), row.id.to_be_bytes());
+            batch.insert(&trees.rows, row.id.to_be_bytes(), &buffer[..]);
+            batch.insert(&trees.emails, row.email.as_bytes(), row.id.to_be_bytes());
             row_bytes::country_key(row, &mut buffer);
-            batch.insert(&self.countries, &buffer[..], b"".as_slice());
+            batch.insert(&trees.countries, &buffer[..], b"".as_slice());
         }
         batch.commit().map_err(error)
     }
 
     fn settle(&mut self) -> Result<()> {
-        for keyspace in [&self.rows, &self.emails, &self.countries] {
+        let trees = &self.trees;
+        for keyspace in [&trees.rows, &trees.emails, &trees.countries] {
             keyspace.rotate_memtable_and_wait().map_err(error)?;
             keyspace.major_compact().map_err(error)?;
         }
         Ok(())
     }
 
-    fn reader(&self) -> Result<Box<dyn StoreReader + '_>> {
-        Ok(Box::new(Reader { store: self }))
+    fn reader(&self) -> Result<Box<dyn StoreReader>> {
+        Ok(Box::new(Reader {
+            store: self.trees.clone(),
+        }))
     }
 }
 
-struct Reader<'a> {
-    store: &'a Fjall,
+struct Reader {
+    store: Trees,
 }
 
 fn id_of(bytes: &[u8]) -> Result<u32> {
@@ -105,7 +127,7 @@ fn id_of(bytes: &[u8]) -> Result<u32> {
     Ok(u32::from_be_bytes(bytes))
 }
 
-impl StoreReader for Reader<'_> {
+impl StoreReader for Reader {
     fn names(&mut self, ids: &[u32], see: &mut dyn FnMut(&[u8])) -> Result<()> {
         let snapshot = self.store.db.snapshot();
         for id in ids {
@@ -150,5 +172,62 @@ impl StoreReader for Reader<'_> {
         let snapshot = self.store.db.snapshot();
         let id = snapshot.get(&self.store.emails, email).map_err(error)?;
         id.map(|id| id_of(&id)).transpose()
+    }
+
+    fn answer(&mut self, question: &Question, rows: &mut dyn RowSink) -> Result<()> {
+        let read = Read {
+            snapshot: self.store.db.snapshot(),
+            trees: &self.store,
+        };
+        keys_and_values::answer(&read, question, rows)
+    }
+}
+
+/// A snapshot of the trees.
+struct Read<'a> {
+    snapshot: Snapshot,
+    trees: &'a Trees,
+}
+
+impl KeysAndValues for Read<'_> {
+    fn row(&self, id: u32, mut see: impl FnMut(&[u8])) -> Result<()> {
+        let row = self.snapshot.get(&self.trees.rows, id.to_be_bytes());
+        if let Some(row) = row.map_err(error)? {
+            see(&row);
+        }
+        Ok(())
+    }
+
+    fn rows(&self, ids: Option<(u32, u32)>, mut see: impl FnMut(&[u8])) -> Result<()> {
+        let (first, last) = ids.unwrap_or((0, u32::MAX));
+        let range = first.to_be_bytes()..=last.to_be_bytes();
+        for entry in self.snapshot.range(&self.trees.rows, range) {
+            see(&entry.value().map_err(error)?);
+        }
+        Ok(())
+    }
+
+    fn count(&self, (first, last): (u32, u32)) -> Result<u64> {
+        let range = first.to_be_bytes()..=last.to_be_bytes();
+        let mut count = 0;
+        for entry in self.snapshot.range(&self.trees.rows, range) {
+            entry.key().map_err(error)?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn entries(
+        &self,
+        first: &[u8],
+        last: &[u8],
+        mut see: impl FnMut(&[u8]) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        for entry in self.snapshot.range(&self.trees.countries, first..=last) {
+            if see(&entry.key().map_err(error)?)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 }

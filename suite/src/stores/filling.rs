@@ -1,0 +1,53 @@
+//! Puts the rows of the generator into a store.
+
+use std::time::{Duration, Instant};
+
+use super::store::Store;
+use crate::error::{Result, SuiteError};
+use crate::normal::generator::{Generator, Row};
+
+/// Rows of a transaction.
+const BATCH: u32 = 10_000;
+
+/// How long filling took, without making the rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Filled {
+    /// Until the last row was durable.
+    pub load: Duration,
+    /// What the store's documentation says to do after loading, before reading.
+    pub settle: Duration,
+}
+
+/// Fills an empty store with the table, for as long as it `goes_on`.
+///
+/// # Errors
+/// What the store says; [`SuiteError::Interrupted`] when it did not go on.
+pub fn fill(
+    store: &mut dyn Store,
+    generator: &Generator,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Filled> {
+    let mut rows = vec![Row::default(); BATCH.min(generator.rows()) as usize];
+    let mut load = Duration::ZERO;
+    let mut first = 1;
+    while first <= generator.rows() {
+        let last = generator.rows().min(first.saturating_add(BATCH - 1));
+        let batch = &mut rows[..(last - first + 1) as usize];
+        for (row, id) in batch.iter_mut().zip(first..) {
+            generator.row(id, row);
+        }
+        let begun = Instant::now();
+        store.load(batch)?;
+        load += begun.elapsed();
+        first = last + 1;
+        if !goes_on() {
+            return Err(SuiteError::Interrupted);
+        }
+    }
+    let begun = Instant::now();
+    store.settle()?;
+    Ok(Filled {
+        load,
+        settle: begun.elapsed(),
+    })
+}

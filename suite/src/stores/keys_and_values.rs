@@ -1,0 +1,110 @@
+//! How a store of keys and values answers: rows by their ids in one tree, entries of the index on country,
+//! state and city in another. What the entry has is not looked for in the row.
+
+use std::ops::ControlFlow;
+
+use super::question::{give_day, Question, Wanted};
+use super::row_bytes::{self, Entry};
+use crate::error::{Result, SuiteError};
+use crate::target::{RowSink, Value};
+
+/// One snapshot of a store. What is read stays where it is: functions get its bytes there.
+pub trait KeysAndValues {
+    /// The row with this id, if there is one, for `see`.
+    fn row(&self, id: u32, see: impl FnMut(&[u8])) -> Result<()>;
+
+    /// Every row with an id in this range, or all of them, for `see`.
+    fn rows(&self, ids: Option<(u32, u32)>, see: impl FnMut(&[u8])) -> Result<()>;
+
+    /// How many ids there are in a range; rows are not read.
+    fn count(&self, ids: (u32, u32)) -> Result<u64>;
+
+    /// Every key of the index from `first` to `last`, until `see` wants no more.
+    fn entries(
+        &self,
+        first: &[u8],
+        last: &[u8],
+        see: impl FnMut(&[u8]) -> Result<ControlFlow<()>>,
+    ) -> Result<()>;
+}
+
+fn no_row() -> SuiteError {
+    SuiteError::Server("what a store has under a row's key is no row".to_owned())
+}
+
+/// Answers a question by one snapshot.
+///
+/// # Errors
+/// What the store says, and where its bytes are none of a row.
+pub fn answer(
+    store: &impl KeysAndValues,
+    question: &Question,
+    rows: &mut dyn RowSink,
+) -> Result<()> {
+    match *question {
+        Question::Name { id } => give_name(store, id, rows),
+        Question::Id { id } => store.row(id, |_| rows.row(&[Value::Integer(id.into())])),
+        // Nothing lies between; some stores ask for the least bound first.
+        Question::FirstBirthDay {
+            ids: Some((first, last)),
+        } if first > last => {
+            give_day(None, rows);
+            Ok(())
+        }
+        Question::Count { ids: (first, last) } if first > last => {
+            rows.row(&[Value::Integer(0)]);
+            Ok(())
+        }
+        Question::InCountry {
+            states: Some((first, last)),
+            ..
+        } if first > last => Ok(()),
+        Question::FirstBirthDay { ids } => {
+            // NULL is the largest of all.
+            let mut first = Some(row_bytes::NULL);
+            store.rows(ids, |row| first = first.min(row_bytes::birth_day(row)))?;
+            let first = first.ok_or_else(no_row)?;
+            give_day(Some(first).filter(|day| *day != row_bytes::NULL), rows);
+            Ok(())
+        }
+        Question::Count { ids } => {
+            rows.row(&[Value::Integer(store.count(ids)?)]);
+            Ok(())
+        }
+        Question::InCountry {
+            wanted,
+            country,
+            states,
+            limit,
+        } => {
+            let (first, last) = row_bytes::country_range(country, states);
+            let mut left = limit.unwrap_or(usize::MAX);
+            store.entries(&first, &last, |key| {
+                let Entry { state, city, id } = row_bytes::entry(key).ok_or_else(no_row)?;
+                match wanted {
+                    Wanted::Name => give_name(store, id, rows)?,
+                    Wanted::State => rows.row(&[Value::Integer(state.into())]),
+                    Wanted::City => rows.row(&[Value::Bytes(city)]),
+                }
+                left -= 1;
+                Ok(match left {
+                    0 => ControlFlow::Break(()),
+                    _ => ControlFlow::Continue(()),
+                })
+            })
+        }
+    }
+}
+
+fn give_name(store: &impl KeysAndValues, id: u32, rows: &mut dyn RowSink) -> Result<()> {
+    let mut whole = true;
+    store.row(id, |row| match row_bytes::name(row) {
+        Some(name) => rows.row(&[Value::Bytes(name)]),
+        None => whole = false,
+    })?;
+    if whole {
+        Ok(())
+    } else {
+        Err(no_row())
+    }
+}
