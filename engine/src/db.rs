@@ -95,6 +95,8 @@ pub struct Status {
     pub pages_written: u64,
     /// Pages evicted from the pool.
     pub pages_evicted: u64,
+    /// Rows found in memory though their page was not: what they were asked for had been kept.
+    pub narrow_reads: u64,
     /// Frames of the pool in use.
     pub pool_pages_used: u64,
     /// Frames of the pool.
@@ -360,6 +362,7 @@ impl Database {
             pages_read: pool.reads,
             pages_written: pool.writes,
             pages_evicted: pool.evictions,
+            narrow_reads: pool.narrow_reads,
             pool_pages_used: pool.frames.saturating_sub(pool.free),
             pool_pages_total: pool.frames,
             pool_pages_dirty: pool.dirty,

@@ -96,7 +96,9 @@ impl Handle {
                 .as_ref()
                 .is_some_and(|(p, _)| Purpose { condition, ..*p } == purpose)
         };
+        let mut is_told = true;
         if !same(&self.cursor) {
+            is_told = false;
             std::mem::swap(&mut self.cursor, &mut self.spare);
             if !same(&self.cursor) {
                 let options = CursorOptions {
@@ -139,7 +141,36 @@ impl Handle {
                 None => {}
             }
         }
+        if !is_told
+            || !self
+                .scan_projection
+                .fits(wanted, index_only.then_some(index))
+        {
+            self.tell(wanted);
+        }
         Ok(())
+    }
+
+    /// Tells the cursor what columns its rows will be asked for; false where an index-only cursor can't give
+    /// them.
+    fn tell(&mut self, wanted: &[u64]) -> bool {
+        let Some((purpose, cursor)) = &mut self.cursor else {
+            return false;
+        };
+        let (layout, table) = (&self.shared.layout, &self.table);
+        let index = purpose.index_only.then_some(purpose.index);
+        if !self.scan_projection.fits(wanted, index) {
+            self.scan_projection
+                .prepare(layout, wanted, table, index, true);
+        }
+        let covered = layout
+            .stored
+            .iter()
+            .enumerate()
+            .all(|(s, &c)| !has(wanted, c) || index.is_none_or(|i| table.index_covers(i, s)));
+        let columns = covered.then(|| self.scan_projection.stored());
+        cursor.set_columns(columns.as_deref());
+        covered
     }
 
     /// Searches in the key in use; false: no such row.
@@ -276,40 +307,24 @@ impl Handle {
         }
         self.current = Current::Scan;
         self.rows_read += 1;
-        let layout = &self.shared.layout;
-        let Some((purpose, cursor)) = &mut self.cursor else {
+        let Some((purpose, _)) = &self.cursor else {
             return Ok(false);
         };
         let index = purpose.index_only.then_some(purpose.index);
         if !self.scan_projection.fits(wanted, index) {
-            let table = &self.table;
-            cursor.set_columns(None);
-            self.scan_projection
-                .prepare(layout, wanted, table, index, true);
-            let covered =
-                layout.stored.iter().enumerate().all(|(s, &c)| {
-                    !has(wanted, c) || index.is_none_or(|i| table.index_covers(i, s))
-                });
-            if covered {
-                cursor.set_columns(Some(&self.scan_projection.stored()));
-            } else {
-                // The server wants more than when the scan began: this row comes from the table.
-                let projection = &mut self.position_projection;
-                projection.prepare(layout, wanted, table, None, false);
-                let memory = &mut self.memory;
-                let read = transaction.get(&self.table, cursor.clustered_key(), |row| {
-                    projection.write(layout, row, record, memory, true)
-                })?;
+            // The server wants something else than when the scan began.
+            let covered = self.tell(wanted);
+            if !covered {
                 self.scan_projection = Projection::default();
-                return match read {
-                    Some(written) => written.map(|()| true),
-                    None => Err(Failure::new(
-                        Code::Internal,
-                        "an index entry without its row",
-                    )),
-                };
+            }
+            if !covered || index.is_none() && self.reading.lock == RowLock::None {
+                return self.take_whole(transaction, wanted, record);
             }
         }
+        let Some((_, cursor)) = &mut self.cursor else {
+            return Ok(false);
+        };
+        let layout = &self.shared.layout;
         self.scan_projection.write_in_place(cursor, record)?;
         if !self.scan_projection.is_in_place() {
             let memory = &mut self.memory;
@@ -317,5 +332,32 @@ impl Handle {
                 .write(layout, cursor.row()?, record, memory, false)?;
         }
         Ok(true)
+    }
+    /// Reads the row that the scan's cursor stands on from the table, since the cursor may not have all columns
+    /// of it.
+    #[cold]
+    fn take_whole(
+        &mut self,
+        transaction: &mut Transaction,
+        wanted: &[u64],
+        record: &mut [u8],
+    ) -> Outcome<bool> {
+        let Some((_, cursor)) = &self.cursor else {
+            return Ok(false);
+        };
+        let layout = &self.shared.layout;
+        let projection = &mut self.position_projection;
+        projection.prepare(layout, wanted, &self.table, None, false);
+        let memory = &mut self.memory;
+        let read = transaction.get(&self.table, cursor.clustered_key(), |row| {
+            projection.write(layout, row, record, memory, true)
+        })?;
+        match read {
+            Some(written) => written.map(|()| true),
+            None => Err(Failure::new(
+                Code::Internal,
+                "a scan's row that is not in the table",
+            )),
+        }
     }
 }

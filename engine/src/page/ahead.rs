@@ -175,10 +175,16 @@ impl Core {
         }
         if state.passing.swap(false, Ordering::Relaxed) && ahead.is_long() {
             // It was spared so far, lest it should go before the cursor came.
-            state.used.store(false, Ordering::Relaxed);
-            let page = state.page.load(Ordering::Relaxed);
-            self.passed.push(frame, page, self.frames.count());
+            self.pass(frame);
         }
+    }
+
+    /// Makes a frame's page one of the first to go, unless it is used again.
+    pub(super) fn pass(&self, frame: FrameId) {
+        let state = self.frames.state(frame);
+        state.used.store(false, Ordering::Relaxed);
+        let page = state.page.load(Ordering::Relaxed);
+        self.passed.push(frame, page, self.frames.count());
     }
 
     /// The most pages that one reader may bring at a time, lest few of them fill the pool.

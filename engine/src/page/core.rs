@@ -11,6 +11,7 @@ use super::frames::{FrameId, Frames, NO_FRAME};
 use super::guard::{ExclusiveGuard, SharedGuard};
 use super::header::*;
 use super::left_summary::LeftSummaries;
+use super::narrow::NarrowCopies;
 use super::page_table::{Entry, PageTable};
 use super::settle::LeafSettle;
 use super::summary::Summaries;
@@ -50,6 +51,7 @@ pub(crate) struct Core {
     pub settle: OnceLock<Arc<dyn LeafSettle>>,
     pub summaries: Summaries,
     pub left_summaries: LeftSummaries,
+    pub narrow: NarrowCopies,
     /// Reads that are asked for.
     pub requests: Requests,
     /// Pages that are the first to go.
@@ -76,6 +78,7 @@ impl Core {
             settle: OnceLock::new(),
             summaries: Summaries::new(count as usize),
             left_summaries: LeftSummaries::new(count as usize),
+            narrow: NarrowCopies::new(),
             requests: Requests::default(),
             passed: Passed::default(),
             counters: Counters::default(),
@@ -118,7 +121,7 @@ impl Core {
         let wait = Duration::from_millis(self.frame_wait.load(Ordering::Relaxed));
         let deadline = Instant::now() + wait;
         loop {
-            let evicted = self.evict_some(4);
+            let evicted = self.evict_some(1);
             if let Some(frame) = self.pop_free() {
                 return Ok(self.own(frame));
             }

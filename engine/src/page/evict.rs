@@ -11,6 +11,7 @@ use super::core::Core;
 use super::frames::{FrameId, NO_FRAME};
 use super::guard::{ExclusiveGuard, SharedGuard};
 use super::header::*;
+use super::narrow::{LeafSeen, COPIES};
 use super::node::Node;
 use super::page_table::Entry;
 use super::swip::{self, Child};
@@ -52,11 +53,16 @@ impl Core {
             }
             let frame = (self.hand.fetch_add(1, Ordering::Relaxed) % frames) as FrameId;
             let state = self.frames.state(frame);
-            if state.page.load(Ordering::Relaxed) == 0 || state.pins.load(Ordering::Relaxed) > 0 {
+            let page = state.page.load(Ordering::Relaxed);
+            if page == 0 || state.pins.load(Ordering::Relaxed) > 0 {
                 continue;
             }
             if state.used.load(Ordering::Relaxed) {
                 state.used.store(false, Ordering::Relaxed);
+                continue;
+            }
+            if page == COPIES {
+                evicted += usize::from(self.evict_copies(frame));
                 continue;
             }
             match self.evict(frame) {
@@ -150,8 +156,10 @@ impl Core {
         }
         // Before anybody can find that the leaf is not there.
         if victim.bytes()[KIND] == PageKind::Leaf as u8 {
-            let summaries = self.summaries.all(frame, victim.version());
+            let version = victim.version();
+            let summaries = self.summaries.all(frame, version);
             self.left_summaries.leave(id, summaries);
+            self.narrow.leave(id, LeafSeen { frame, version });
         }
         parent.node_mut().set_child(at, id);
         true
@@ -187,8 +195,13 @@ fn provide(core: &Weak<Core>) {
             }
         }
         let target = core.free_target();
-        while core.free_count() < target && !*core.provider.lock() {
-            match core.evict_some(16) {
+        while !*core.provider.lock() {
+            // No more than are wanted: what goes may be needed again.
+            let wanted = target.saturating_sub(core.free_count()).min(16);
+            if wanted == 0 {
+                break;
+            }
+            match core.evict_some(wanted) {
                 Ok(0) => {
                     // All in use: the takers try for themselves meanwhile.
                     std::thread::sleep(Duration::from_millis(1));

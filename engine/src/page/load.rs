@@ -8,6 +8,7 @@ use super::frames::{FrameId, NO_FRAME};
 use super::guard::{ExclusiveGuard, PinnedPage, SharedGuard};
 use super::header::*;
 use super::latch::Version;
+use super::narrow::LeafSeen;
 use super::node::Node;
 use super::page_table::Entry;
 use super::swip::{self, Child};
@@ -63,6 +64,8 @@ impl Core {
             for (column, summary) in self.left_summaries.of(id).into_iter().flatten() {
                 self.summaries.put(frame, child.version(), column, &summary);
             }
+            let version = child.version();
+            self.narrow.arrive(id, LeafSeen { frame, version });
         }
         drop(child);
         // The image in the store means the same: the parent does not become dirty by this.

@@ -3,6 +3,7 @@
 //! - `frames`, `latch`, `optimistic`: the memory, and the only unsafe code of the engine's core;
 //! - `pool` (for the layers above), `core`, `guard`, `load`, `ahead`, `evict`, `page_table`, `swip`:
 //!   which page is where, and how it comes and goes; `summary`, `left_summary`: what a leaf's values come to;
+//!   `narrow`: some columns of leaves that are not in memory;
 //! - `header`, `node`, `node_edit`, `node_build`, `node_split`, `node_window`: what the bytes of a page mean.
 
 mod ahead;
@@ -14,6 +15,7 @@ mod header;
 mod latch;
 mod left_summary;
 mod load;
+mod narrow;
 mod node;
 mod node_build;
 mod node_edit;
@@ -43,6 +45,7 @@ pub(crate) use header::{get_u32, Page, KIND, TREE_ID};
 pub(crate) use latch::Version;
 pub(crate) use left_summary::{of_column, OfLeaf};
 pub(crate) use load::ChildPlace;
+pub(crate) use narrow::{LeafSeen, LONGEST};
 pub(crate) use node::Node;
 pub(crate) use node_build::{write_empty, Frame as NodeFrame};
 pub(crate) use node_split::{

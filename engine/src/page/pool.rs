@@ -39,6 +39,8 @@ pub struct PoolStats {
     pub writes: u64,
     /// Pages that gave up their frame.
     pub evictions: u64,
+    /// Rows read from narrow copies of leaves.
+    pub narrow_reads: u64,
 }
 
 impl Pool {
@@ -196,6 +198,7 @@ impl Pool {
             reads: counters.reads.load(Ordering::Relaxed),
             writes: counters.writes.load(Ordering::Relaxed),
             evictions: counters.evictions.load(Ordering::Relaxed),
+            narrow_reads: core.narrow.reads.load(Ordering::Relaxed),
         }
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod entry;
 pub(crate) mod key;
 pub(crate) mod key_bytes;
 pub(crate) mod layout;
+pub(crate) mod narrow;
 mod number;
 pub(crate) mod payload;
 pub(crate) mod scalar;

@@ -257,7 +257,7 @@ impl RowEncoder {
     }
 }
 
-fn put_bitmap(bits: impl Iterator<Item = bool>, n: usize, out: &mut Vec<u8>) {
+pub(super) fn put_bitmap(bits: impl Iterator<Item = bool>, n: usize, out: &mut Vec<u8>) {
     let at = out.len();
     out.resize(at + n.div_ceil(8), 0);
     for (i, bit) in bits.enumerate() {
@@ -288,6 +288,14 @@ fn damaged(what: &str) -> Error {
 pub(crate) enum Field<'a> {
     Value(Value<'a>),
     Outside(LargeRef),
+}
+
+/// The bytes of a column as they stand in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stored<'a> {
+    Null,
+    Here(&'a [u8]),
+    Outside,
 }
 
 /// A clustered row, decoded a column at a time.
@@ -394,9 +402,14 @@ impl<'a> RowRef<'a> {
             .get(begin..end)
             .ok_or_else(|| damaged("offsets"))?;
         if bit(self.outside) {
-            return LargeRef::take(bytes)
-                .map(Field::Outside)
-                .ok_or_else(|| damaged("reference"));
+            return match LargeRef::take(bytes) {
+                Some(large) => Ok(Field::Outside(large)),
+                None if bytes.is_empty() => Err(Error::Invalid(format!(
+                    "column {} was read, but Cursor::set_columns said that it would not be",
+                    column.column.name
+                ))),
+                None => Err(damaged("reference")),
+            };
         }
         if let (true, Some(part)) = (bytes.is_empty(), column.from_key) {
             let key = &self.layout.clustered;
@@ -424,6 +437,25 @@ impl<'a> RowRef<'a> {
             ColumnType::Double => Value::Double(f64::from_bits(number(bytes, None)?.swap_bytes())),
         };
         Ok(Field::Value(value))
+    }
+
+    /// How many columns the row was written with.
+    pub(super) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// The bytes of a column.
+    pub(super) fn stored(&self, n: usize) -> Result<Stored<'a>> {
+        let bit = |map: &[u8]| map.get(n / 8).is_some_and(|b| b >> (n % 8) & 1 == 1);
+        if bit(self.nulls) {
+            return Ok(Stored::Null);
+        }
+        if bit(self.outside) {
+            return Ok(Stored::Outside);
+        }
+        let begin = if n == 0 { 0 } else { self.end(n - 1) };
+        let bytes = self.data.get(begin..self.end(n));
+        bytes.map(Stored::Here).ok_or_else(|| damaged("offsets"))
     }
 
     /// The value of a column.

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::entry::{self, EntryBuffer, EntryRef};
 use super::key_bytes::KeyBytes;
 use super::layout::Layout;
+use super::narrow::{narrow, widen, ColumnSet};
 use super::payload::{self, LargeRef, RowEncoder, RowRef};
 use super::*;
 use crate::error::Result;
@@ -267,7 +268,9 @@ proptest! {
     }
 
     #[test]
-    fn rows_round_trip((schema, rows) in rows(1), outside in any::<u8>(), id in any::<u64>()) {
+    fn rows_round_trip(
+        (schema, rows) in rows(1), outside in any::<u8>(), id in any::<u64>(), asked in any::<u64>()
+    ) {
         let layout = Layout::new(&schema).unwrap();
         let row = borrow(&rows[0]);
         let key = clustered_key(&layout, &row, 77);
@@ -295,6 +298,26 @@ proptest! {
             }
         }
         prop_assert!(read.get(row.len()).is_err());
+
+        let columns = ColumnSet(asked);
+        let here = |i: usize| asked >> i & 1 == 1;
+        let mut few = b"before".to_vec();
+        let fits = narrow(&layout, &bytes, columns, &mut few).unwrap();
+        prop_assert_eq!(fits, !moved.iter().any(|i| here(*i)));
+        if fits {
+            let mut wide = Vec::new();
+            prop_assert_eq!(widen(row.len(), &few[6..], columns, &mut wide), Some(()));
+            let again = RowRef::new(&layout, &key, &wide).unwrap();
+            for i in 0..row.len() {
+                match again.get(i) {
+                    Ok(value) => prop_assert!(here(i) && same(value, row[i]) || row[i].is_null()),
+                    Err(error) => prop_assert!(!here(i), "{}", error),
+                }
+            }
+            for cut in 0..few.len() - 6 {
+                prop_assert_eq!(widen(row.len(), &few[6..6 + cut], columns, &mut Vec::new()), None);
+            }
+        }
         let found: Vec<usize> = read.references().map(|r| r.unwrap().0).collect();
         prop_assert_eq!(found, moved);
     }

@@ -20,6 +20,7 @@ use super::walk::{Direction, Walk};
 use crate::error::{Error, Result};
 use crate::row::entry::{self, EntryBuffer, EntryRef};
 use crate::row::key_bytes::KeyBytes;
+use crate::row::narrow::ColumnSet;
 use crate::row::{NumberPlace, Text, TextPlace};
 use crate::tree::Position;
 
@@ -94,6 +95,10 @@ pub struct Cursor {
     options: CursorOptions,
     /// Parts of the index's key to decode for index-only reads.
     parts: usize,
+    /// The columns that rows will be asked for; `None`: all.
+    columns: Option<ColumnSet>,
+    /// Rows in the batch lack columns that are asked for now.
+    lacks: bool,
     walk: Walk,
     batch: Batch,
     at: At,
@@ -125,6 +130,8 @@ impl Cursor {
             index,
             options,
             parts: usize::MAX,
+            columns: None,
+            lacks: false,
             walk: Walk::new(),
             batch: Batch::default(),
             at: At::Nowhere,
@@ -153,9 +160,13 @@ impl Cursor {
         self.index
     }
 
-    /// Says which columns will be asked for, so that index-only reads decode no others. `None`
-    /// is all, as at the beginning.
+    /// Says which columns will be asked for: index-only reads decode no others, and rows whose page is not
+    /// in memory may come without them, so that asking for another column is an error. `None` is all, as at
+    /// the beginning. Of the row that the cursor stands on it says nothing.
     pub fn set_columns(&mut self, columns: Option<&[usize]>) {
+        let before = self.columns;
+        self.columns = columns.and_then(ColumnSet::of);
+        self.lacks |= before.is_some_and(|before| !before.holds(self.columns));
         let key = self.table.layout.key(self.index);
         self.parts = match (columns, key) {
             (Some(columns), Some(key)) => columns

@@ -6,12 +6,15 @@
 
 use super::cursor::CursorOptions;
 use super::large;
+use super::narrow::Asked;
 use super::open_table::TableTrees;
+use super::read::RowRead;
 use super::transaction::Transaction;
 use crate::error::Result;
+use crate::ids::PageId;
 use crate::room;
 use crate::row::entry;
-use crate::tree::{AwayLeaf, LeafHint};
+use crate::tree::{AwayLeaf, LeafHint, Tree};
 use crate::txn::ReadView;
 use smallvec::SmallVec;
 
@@ -37,6 +40,15 @@ struct Item {
     clustered: Span,
     /// The row; `None` when it is not there.
     row: Option<Span>,
+    /// Its leaf, where that is brought for the batch.
+    brought: Option<PageId>,
+}
+
+/// What is known of a row before it is read.
+enum Sought {
+    Leaf(LeafHint),
+    /// It, or that it is not there, was found in its leaf's copy.
+    Done,
 }
 
 /// Entries with their rows.
@@ -91,6 +103,7 @@ impl Batch {
             key,
             clustered,
             row: None,
+            brought: None,
         });
         Ok(())
     }
@@ -102,6 +115,7 @@ impl Batch {
             key,
             clustered: key,
             row: None,
+            brought: None,
         });
     }
 
@@ -121,14 +135,59 @@ impl Batch {
             .unwrap_or(&[])
     }
 
-    /// Reads the rows of all entries, as of a view.
+    /// Reads the rows of all entries, as of a view, or of the columns asked for alone.
     pub fn fetch(
         &mut self,
         txn: &Transaction,
         trees: &TableTrees,
         view: &ReadView,
+        asked: Option<Asked<'_>>,
         buffer: &mut Vec<u8>,
     ) -> Result<()> {
+        self.put_in_order();
+        let tree = &trees.clustered;
+        self.was_away = false;
+        let mut looked_ahead = 0;
+        let mut begin = 0;
+        let mut kept = None;
+        while begin < self.order.len() {
+            // The leaves of some rows are looked for before the first is read: the waits for
+            // memory then overlap.
+            let end = self.order.len().min(begin + LEAVES_AHEAD);
+            let mut sought: SmallVec<[Sought; LEAVES_AHEAD]> = SmallVec::new();
+            self.away.clear();
+            for n in begin..end {
+                sought.push(self.seek(tree, n, asked)?);
+            }
+            if !self.away.is_empty() && begin >= looked_ahead {
+                // Something must be read: then together what the next rows lack, too.
+                looked_ahead = end;
+                while looked_ahead < self.order.len() && self.away.len() < tree.most_brought() {
+                    self.look(tree, looked_ahead, asked)?;
+                    looked_ahead += 1;
+                }
+                tree.bring(&self.away);
+                self.was_away = true;
+            }
+            for (n, sought) in (begin..end).zip(sought) {
+                let Sought::Leaf(hint) = sought else {
+                    continue;
+                };
+                let item = self.order[n] as usize;
+                self.read(txn, trees, view, item, hint, buffer)?;
+                let brought = self.items[item].brought;
+                if let (Some(asked), true) = (asked, brought.is_some() && brought != kept) {
+                    asked.keep(txn, tree, self.span(self.items[item].clustered))?;
+                    kept = brought;
+                }
+            }
+            begin = end;
+        }
+        Ok(())
+    }
+
+    /// Puts the rows in the order of their clustered keys.
+    fn put_in_order(&mut self) {
         self.order.clear();
         self.order.extend(0..self.items.len() as u32);
         if self.items.len() > 1 {
@@ -143,61 +202,72 @@ impl Batch {
                 &bytes[from as usize..to as usize]
             });
         }
-        let tree = &trees.clustered;
-        self.was_away = false;
-        let mut brought = 0;
-        let mut begin = 0;
-        while begin < self.order.len() {
-            // The leaves of some rows are looked for before the first is read: the waits for
-            // memory then overlap.
-            let end = self.order.len().min(begin + LEAVES_AHEAD);
-            let mut hints: SmallVec<[LeafHint; LEAVES_AHEAD]> = SmallVec::new();
-            let mut away = std::mem::take(&mut self.away);
-            away.clear();
-            for &n in &self.order[begin..end] {
-                let item = n as usize;
-                hints.push(tree.find_leaf(self.span(self.items[item].clustered), &mut away)?);
-            }
-            if !away.is_empty() && begin >= brought {
-                // Something must be read: then together what the next rows lack, too.
-                brought = end;
-                while brought < self.order.len() && away.len() < tree.most_brought() {
-                    let item = self.order[brought] as usize;
-                    tree.find_leaf(self.span(self.items[item].clustered), &mut away)?;
-                    brought += 1;
-                }
-                tree.bring(&away);
-                self.was_away = true;
-            }
-            self.away = away;
-            for (n, hint) in (begin..end).zip(hints) {
-                let item = self.order[n] as usize;
-                let (from, to) = self.items[item].clustered;
-                let at = self.rows.len();
-                let Batch { bytes, rows, .. } = self;
-                let found = txn.inner.read_in(
-                    tree,
-                    hint,
-                    &bytes[from as usize..to as usize],
-                    view,
-                    |payload| rows.extend_from_slice(payload),
-                )?;
-                if found.is_none() {
-                    continue;
-                }
-                if self.rows.get(at) == Some(&0) {
-                    // The row stands outside.
-                    buffer.clear();
-                    buffer.extend_from_slice(&self.rows[at..]);
-                    large::bring_inside(trees, buffer)?;
-                    self.rows.truncate(at);
-                    room::reserve(&mut self.rows, buffer.len(), ROWS)?;
-                    self.rows.extend_from_slice(buffer);
-                }
-                self.items[item].row = Some((at as u32, self.rows.len() as u32));
-            }
-            begin = end;
+    }
+
+    /// Looks where the `n`th row is, and notes its leaf if it must be brought.
+    fn look(&mut self, tree: &Tree, n: usize, asked: Option<Asked<'_>>) -> Result<LeafHint> {
+        let item = self.order[n] as usize;
+        let hint = tree.find_leaf(self.span(self.items[item].clustered))?;
+        let away = hint.away();
+        if let Some(leaf) = away.filter(|leaf| !asked.is_some_and(|asked| asked.has(tree, *leaf))) {
+            self.items[item].brought = Some(leaf.page());
+            self.away.push(leaf);
         }
+        Ok(hint)
+    }
+
+    /// As [`Batch::look`], and takes the row from its leaf's copy, where there is one.
+    fn seek(&mut self, tree: &Tree, n: usize, asked: Option<Asked<'_>>) -> Result<Sought> {
+        let hint = self.look(tree, n, asked)?;
+        let item = self.order[n] as usize;
+        let (Some(asked), Some(leaf), None) = (asked, hint.away(), self.items[item].brought) else {
+            return Ok(Sought::Leaf(hint));
+        };
+        let at = self.rows.len();
+        let (from, to) = self.items[item].clustered;
+        let Batch { bytes, rows, .. } = self;
+        let key = &bytes[from as usize..to as usize];
+        Ok(match asked.copy_kept(tree, leaf, key, rows) {
+            Some(found) => {
+                self.items[item].row = found.then_some((at as u32, self.rows.len() as u32));
+                Sought::Done
+            }
+            None => Sought::Leaf(hint),
+        })
+    }
+
+    /// Reads a row.
+    fn read(
+        &mut self,
+        txn: &Transaction,
+        trees: &TableTrees,
+        view: &ReadView,
+        item: usize,
+        hint: LeafHint,
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
+        let (from, to) = self.items[item].clustered;
+        let at = self.rows.len();
+        let Batch { bytes, rows, .. } = self;
+        let key = &bytes[from as usize..to as usize];
+        let found = txn
+            .inner
+            .read_in(&trees.clustered, hint, key, view, |payload| {
+                rows.extend_from_slice(payload);
+            })?;
+        if found.is_none() {
+            return Ok(());
+        }
+        if self.rows.get(at) == Some(&0) {
+            // The row stands outside.
+            buffer.clear();
+            buffer.extend_from_slice(&self.rows[at..]);
+            large::bring_inside(trees, buffer)?;
+            self.rows.truncate(at);
+            room::reserve(&mut self.rows, buffer.len(), ROWS)?;
+            self.rows.extend_from_slice(buffer);
+        }
+        self.items[item].row = Some((at as u32, self.rows.len() as u32));
         Ok(())
     }
 
@@ -212,8 +282,12 @@ impl Batch {
         for item in 0..self.items.len() {
             let key = self.items[item].clustered;
             let (from, to) = (key.0 as usize, key.1 as usize);
-            let (lock, skip) = (options.lock, options.skip_locked);
-            if txn.read_row(trees, &self.bytes[from..to], lock, skip, buffer)? {
+            let how = RowRead {
+                lock: options.lock,
+                skip: options.skip_locked,
+                asked: None,
+            };
+            if txn.read_row(trees, &self.bytes[from..to], how, buffer)? {
                 let at = self.rows.len() as u32;
                 room::reserve(&mut self.rows, buffer.len(), ROWS)?;
                 self.rows.extend_from_slice(buffer);

@@ -8,6 +8,7 @@ pub(crate) mod ddl;
 mod fetch;
 mod filter;
 pub(crate) mod large;
+mod narrow;
 mod open_table;
 pub(crate) mod prepared;
 mod read;

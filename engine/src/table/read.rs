@@ -1,6 +1,7 @@
 //! Reading one row by its clustered key.
 
 use super::large;
+use super::narrow::Asked;
 use super::open_table::{Table, TableTrees};
 use super::row_view::RowView;
 use super::transaction::Transaction;
@@ -20,6 +21,26 @@ pub enum RowLock {
     Shared,
     /// Nobody else may lock or change, until the end of the transaction.
     Exclusive,
+}
+
+/// How one row is read.
+#[derive(Clone, Copy)]
+pub(super) struct RowRead<'a> {
+    pub lock: RowLock,
+    /// Whether a row that would have to be waited for is passed over.
+    pub skip: bool,
+    /// The columns that will be looked at; `None`: all.
+    pub asked: Option<Asked<'a>>,
+}
+
+impl RowRead<'_> {
+    fn of(lock: RowLock) -> Self {
+        RowRead {
+            lock,
+            skip: false,
+            asked: None,
+        }
+    }
 }
 
 impl Transaction {
@@ -53,7 +74,7 @@ impl Transaction {
         let mut row = std::mem::take(&mut self.read_buffer);
         let trees = table.trees.load();
         let result = self
-            .read_row(&trees, clustered_key, lock, false, &mut row)
+            .read_row(&trees, clustered_key, RowRead::of(lock), &mut row)
             .and_then(|found| {
                 found
                     .then(|| RowView::row(table, KeyBytes::Here(clustered_key), &row).map(f))
@@ -83,26 +104,33 @@ impl Transaction {
         }
     }
 
-    /// Reads a row's payload into `row`, brought inside; false when there is none, or when it would
-    /// have to be waited for, and `skip` says not to.
+    /// Reads a row's payload into `row`, brought inside, or of the columns asked for alone; false when there
+    /// is none, or when it is passed over.
     pub(super) fn read_row(
         &mut self,
         trees: &TableTrees,
         key: &[u8],
-        lock: RowLock,
-        skip: bool,
+        how: RowRead<'_>,
         row: &mut Vec<u8>,
     ) -> Result<bool> {
-        let lock = self.read_lock(lock);
+        let lock = self.read_lock(how.lock);
         if let Some(mode) = lock {
             let clustered = &trees.clustered;
-            if !self.inner.lock_row_or_skip(clustered, key, mode, skip)? {
+            if !self
+                .inner
+                .lock_row_or_skip(clustered, key, mode, how.skip)?
+            {
                 return Ok(false);
             }
         }
         let view = self.read_view(lock);
         row.clear();
-        if !self.copy(&trees.clustered, key, &view, row)? {
+        let tree = &trees.clustered;
+        let found = match how.asked.filter(|_| lock.is_none()) {
+            Some(asked) => self.copy_asked(tree, key, &view, asked, row)?,
+            None => self.copy(tree, key, &view, row)?,
+        };
+        if !found {
             return Ok(false);
         }
         if trees.large.is_some() {

@@ -1,7 +1,7 @@
 //! B+trees of byte keys and byte values over the buffer pool.
 //!
 //! - `descend`: from the root to a node; `modify`, `split`, `merge`: changes;
-//! - `leaf_image`: copies of leaves for cursors; `leaves`, `cuts`: a range's leaves in order, and its parts; `estimate`, `verify`, `destroy`: whole trees.
+//! - `leaf_image`: copies of leaves for cursors; `narrow`: of leaves that are not in memory; `leaves`, `cuts`: a range's leaves in order, and its parts; `estimate`, `verify`, `destroy`: whole trees.
 //!
 //! Leaves have no links to their neighbours: the next leaf is found by descending again with the
 //! leaf's upper fence.
@@ -15,6 +15,7 @@ mod leaf_image;
 mod leaves;
 mod merge;
 mod modify;
+mod narrow;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ use crate::page::{
 pub use crate::page::{Change, LeafSettle, LeafSummary};
 pub use leaf_image::{LeafImage, Position};
 pub use leaves::{KnownLeaf, Leaf, Leaves, Step};
+pub use narrow::Narrowed;
 pub use verify::{RecordVisitor, TreeCounts, TreeStats};
 
 use descend::{Located, Route};
@@ -113,15 +115,11 @@ impl Tree {
     /// waiting for that. A reader of many keys finds the leaves of some before it reads in the
     /// first ([`Tree::read_in`]): so the waits for memory overlap.
     ///
-    /// A leaf that is not in memory is not brought, but told of, for [`Tree::bring`]; reading with the
-    /// hint brings it all the same.
+    /// A leaf that is not in memory is not brought, but can be, with others, by [`Tree::bring`]; reading
+    /// with the hint brings it all the same.
     #[inline]
-    pub fn find_leaf(&self, key: &[u8], away: &mut Vec<AwayLeaf>) -> Result<LeafHint> {
-        let found = self.locate(Route::InMemory(key), 0)?;
-        if let Located::Away { place, id } = found {
-            away.push(AwayLeaf(place, id));
-        }
-        Ok(LeafHint(found))
+    pub fn find_leaf(&self, key: &[u8]) -> Result<LeafHint> {
+        self.locate(Route::InMemory(key), 0).map(LeafHint)
     }
 
     /// Brings leaves into memory that [`Tree::find_leaf`] did not find there, all at once. One that
@@ -201,6 +199,13 @@ impl Tree {
 #[derive(Clone, Copy, Debug)]
 pub struct AwayLeaf(ChildPlace, u64);
 
+impl AwayLeaf {
+    /// Its page: the same for all keys of the leaf.
+    pub fn page(&self) -> PageId {
+        PageId(self.1)
+    }
+}
+
 /// A record, under its leaf's shared latch.
 pub(crate) struct Record<'a> {
     leaf: SharedGuard<'a>,
@@ -224,6 +229,17 @@ impl Record<'_> {
 /// Where a key's leaf was when [`Tree::find_leaf`] looked.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafHint(descend::Located);
+
+impl LeafHint {
+    /// The key's leaf, if it is not in memory.
+    #[inline]
+    pub fn away(&self) -> Option<AwayLeaf> {
+        match self.0 {
+            Located::Away { place, id } => Some(AwayLeaf(place, id)),
+            _ => None,
+        }
+    }
+}
 
 /// Refuses keys and values that no leaf could hold.
 fn check_sizes(key: &[u8], value: usize) -> Result<()> {

@@ -73,6 +73,7 @@ pub use lock::LockMode;
 pub use read::{Copied, Reader, Versions};
 pub use redo::{Change, ChangeReader, ChangeRecord, RedoBuffer, KIND_CHANGES, KIND_COMMIT};
 pub use row_name::RowName;
+pub use settle::ForAll;
 pub use snapshot::ReadView;
 pub use system::{System, SystemStats, Trees};
 pub use transaction::{KillHandle, RangeLocker, Savepoint, Transaction};

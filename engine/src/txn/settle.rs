@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::order::CommitOrder;
 use super::version::{encode_settled, Header};
+use super::Transaction;
 use crate::page::{Change, LeafSettle};
 
 /// Strips headers that every snapshot sees through, and drops delete marks that every snapshot
@@ -26,6 +27,32 @@ impl LeafSettle for Settle {
                 encode_settled(payload, out);
                 Change::Put
             }
+        }
+    }
+}
+
+/// What of a record's value every snapshot sees, now and later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForAll<'a> {
+    /// This payload.
+    Row(&'a [u8]),
+    /// No row.
+    Gone,
+    /// Not the same for all.
+    Differs,
+}
+
+impl Transaction {
+    /// What every snapshot, now and later, sees of a record's value, until somebody writes it anew.
+    pub fn for_all<'a>(&self, value: &'a [u8]) -> ForAll<'a> {
+        match Header::decode(value) {
+            Ok((header, payload)) => match header.txid() {
+                Some(txid) if !self.system().order().settled(txid) => ForAll::Differs,
+                _ if header.deleted => ForAll::Gone,
+                _ => ForAll::Row(payload),
+            },
+            // Whoever reads the record itself is told.
+            Err(_) => ForAll::Differs,
         }
     }
 }

@@ -12,6 +12,7 @@ mod inspection;
 mod judged_again;
 mod larger_than_memory;
 mod model;
+mod narrow_copies;
 mod newer_tables;
 mod optimistic;
 mod prepared;

@@ -7,8 +7,9 @@ use crate::row::key_bytes::KeyBytes;
 use crate::settings::Isolation;
 use crate::table::filter::Verdict;
 use crate::table::large;
+use crate::table::narrow::Asked;
 use crate::table::open_table::TableTrees;
-use crate::table::read::RowLock;
+use crate::table::read::{RowLock, RowRead};
 use crate::table::row_view::RowView;
 use crate::table::transaction::Transaction;
 use crate::table::walk::Direction;
@@ -36,8 +37,13 @@ impl Cursor {
         self.point_key.clear();
         self.point_key.extend_from_slice(key);
         let (asked, skip) = (self.options.lock, self.options.skip_locked);
+        let how = RowRead {
+            lock: asked,
+            skip,
+            asked: Asked::of(&self.table, self.columns),
+        };
         if self.index == 0 {
-            if !txn.read_row(trees, key, asked, skip, &mut self.buffer)? {
+            if !txn.read_row(trees, key, how, &mut self.buffer)? {
                 return Ok(false);
             }
             self.at = At::Point;
@@ -66,7 +72,7 @@ impl Cursor {
             self.point_clustered
                 .extend_from_slice(entry::clustered_key(key, &self.buffer)?);
             let waits = txn.inner.waits();
-            if txn.read_row(trees, &self.point_clustered, asked, skip, &mut self.buffer)?
+            if txn.read_row(trees, &self.point_clustered, how, &mut self.buffer)?
                 && (lock.is_none() || self.still_leads(txn, trees, key, &self.point_clustered)?)
             {
                 self.at = At::Point;
@@ -111,6 +117,7 @@ impl Cursor {
         let lock = txn.read_lock(self.options.lock);
         let view = txn.read_view(lock);
         self.writes = txn.writes;
+        self.lacks = false;
         self.plain = !self.batched(txn);
         let locks_range = txn.isolation() == Isolation::Serializable;
         self.walk
@@ -202,8 +209,9 @@ impl Cursor {
                     continue;
                 }
             } else {
+                let asked = Asked::of(&self.table, self.columns);
                 self.batch
-                    .fetch(txn, trees, &self.walk.view, &mut self.buffer)?;
+                    .fetch(txn, trees, &self.walk.view, asked, &mut self.buffer)?;
                 if self.batch.advance() {
                     self.at = At::Batch;
                     return Ok(true);
@@ -356,6 +364,7 @@ impl Cursor {
         let lock = txn.read_lock(self.options.lock);
         let view = txn.read_view(lock);
         let mut goes_on = !matches!(self.at, At::Point | At::PointEntry)
+            && !self.lacks
             && direction == self.direction
             && (lock.is_some() || view.csn == self.walk.view.csn)
             && self.knows_writes(txn);

@@ -5,6 +5,7 @@ mod checkpoints;
 mod damaged;
 mod leaves;
 mod model;
+mod narrow;
 mod threads;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,258 @@
+//! Narrow copies of leaves that are not in memory: their keys, and the columns that are asked for.
+//!
+//! Where a table is many times larger than the pool and rows are read one by one, a page of 16 KiB would be
+//! kept for a row that is asked for once; of the columns that queries look at several times more rows have
+//! room in the same memory (as the 2-Tree keeps hot records apart from cold pages: Zhou, Yu, Graefe and
+//! Stonebraker, "Two is Better Than One", 2023). The layers above make the copies and know what they mean;
+//! here they stand in frames of the pool, as many as the clock leaves them, each frame filled from front to
+//! back and given up as a whole.
+//!
+//! ```text
+//! u64 the frame's number among all that were filled · u16 where its free room begins ·
+//! per copy: u64 page · u16 bytes · the copy
+//! ```
+//! A copy is kept while the leaf is in memory, and nobody looks at it. It names the frame and the version
+//! of the leaf's latch at which it was made: where the leaf leaves its parent with another one, it has been
+//! changed (or is another page of the same number), and the copy goes; where the leaf comes again, the copy
+//! takes the new frame's version. So as with [`super::left_summary`], who finds a copy while the parent refers to the leaf by its number, and the
+//! parent's version holding afterwards, has read what the leaf's own bytes say.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::core::Core;
+use super::frames::FrameId;
+use super::guard::{ExclusiveGuard, SharedGuard};
+use super::header::{get_u16, get_u64, put_u16, put_u64};
+use super::latch::Version;
+use super::load::ChildPlace;
+use crate::ids::PAGE_SIZE;
+
+/// Stands for the page of a frame with copies.
+pub(super) const COPIES: u64 = u64::MAX;
+const SHARDS: usize = 64;
+/// The number and the room of a frame of copies.
+const FRAME_HEADER: usize = 10;
+/// The page and the length of a copy.
+const COPY_HEADER: usize = 10;
+/// The longest copy: of a leaf of which a third is asked for, more rows have room as they are than in
+/// copies that come and go beside them.
+pub(crate) const LONGEST: usize = PAGE_SIZE / 3;
+
+/// Where a copy stands, and what it is of.
+#[derive(Clone, Copy)]
+struct Kept {
+    frame: FrameId,
+    /// The number of the filling of the frame.
+    filling: u64,
+    at: u16,
+    len: u16,
+    columns: u64,
+    leaf: LeafSeen,
+}
+
+/// A leaf's frame at a version of its latch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LeafSeen {
+    pub frame: FrameId,
+    pub version: Version,
+}
+
+/// The frame that is being filled.
+#[derive(Clone, Copy)]
+struct Filling {
+    frame: FrameId,
+    number: u64,
+    used: usize,
+}
+
+/// Where the copies of all leaves are.
+pub(crate) struct NarrowCopies {
+    shards: Box<[Mutex<HashMap<u64, Kept>>]>,
+    filling: Mutex<Option<Filling>>,
+    fillings: AtomicU64,
+    /// Rows that were read from copies.
+    pub reads: AtomicU64,
+}
+
+impl NarrowCopies {
+    pub fn new() -> NarrowCopies {
+        NarrowCopies {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            filling: Mutex::new(None),
+            fillings: AtomicU64::new(1),
+            reads: AtomicU64::new(0),
+        }
+    }
+
+    fn shard(&self, page: u64) -> &Mutex<HashMap<u64, Kept>> {
+        &self.shards[page as usize % SHARDS]
+    }
+
+    fn find(&self, page: u64) -> Option<Kept> {
+        self.shard(page).lock().get(&page).copied()
+    }
+
+    /// The leaf leaves memory, as it was seen last.
+    pub fn leave(&self, page: u64, leaf: LeafSeen) {
+        let mut shard = self.shard(page).lock();
+        if shard.get(&page).is_some_and(|kept| kept.leaf != leaf) {
+            shard.remove(&page);
+        }
+    }
+
+    /// The leaf has come to memory as it left.
+    pub fn arrive(&self, page: u64, leaf: LeafSeen) {
+        if let Some(kept) = self.shard(page).lock().get_mut(&page) {
+            kept.leaf = leaf;
+        }
+    }
+
+    fn forget_in(&self, page: u64, filling: u64) {
+        let mut shard = self.shard(page).lock();
+        if shard.get(&page).is_some_and(|kept| kept.filling == filling) {
+            shard.remove(&page);
+        }
+    }
+}
+
+impl Core {
+    /// The columns of which there is a copy of a page's leaf.
+    pub fn narrow_columns(&self, page: u64) -> Option<u64> {
+        self.narrow.find(page).map(|kept| kept.columns)
+    }
+
+    /// Calls `f` with the copy of a leaf that is not in memory, and the columns that are in it; `None` where
+    /// there is none with these columns, or the leaf has come meanwhile.
+    pub fn read_narrow<R>(
+        &self,
+        place: ChildPlace,
+        page: u64,
+        columns: u64,
+        f: impl FnOnce(&[u8], u64) -> R,
+    ) -> Option<R> {
+        let kept = self.narrow.find(page)?;
+        if columns & !kept.columns != 0 {
+            return None;
+        }
+        let state = self.frames.state(kept.frame);
+        if state.page.load(Ordering::Relaxed) != COPIES {
+            return None;
+        }
+        let guard = SharedGuard::lock(self, kept.frame);
+        let bytes = guard.bytes();
+        if state.page.load(Ordering::Relaxed) != COPIES || get_u64(bytes, 0) != kept.filling {
+            return None;
+        }
+        let from = usize::from(kept.at);
+        let result = f(bytes.get(from..from + usize::from(kept.len))?, kept.columns);
+        drop(guard);
+        let parent = self.frames.state(place.parent);
+        if !parent.latch.still(place.version) {
+            return None;
+        }
+        state.note_use();
+        self.narrow.reads.fetch_add(1, Ordering::Relaxed);
+        Some(result)
+    }
+
+    /// Whether copies are worth their room: the pool has no frames to spare.
+    pub fn wants_narrow(&self) -> bool {
+        // The provider makes a few more free than it must.
+        self.free_count() <= 2 * self.free_target()
+    }
+
+    /// Keeps a copy of a leaf that was seen at this version; the leaf itself is one of the first to go then.
+    /// Nothing is kept where the leaf has changed, or there is no frame for it. To be called without any latch.
+    pub fn keep_narrow(&self, page: u64, leaf: LeafSeen, columns: u64, copy: &[u8]) {
+        let Some((filling, at)) = self.place_copy(page, copy) else {
+            return;
+        };
+        // While the leaf is latched it can't leave: nobody misses the entry then.
+        let Some(guard) = SharedGuard::try_lock(self, leaf.frame) else {
+            return;
+        };
+        if guard.version() != leaf.version || guard.page().0 != page {
+            return;
+        }
+        let kept = Kept {
+            frame: filling.frame,
+            filling: filling.number,
+            at,
+            len: copy.len() as u16,
+            columns,
+            leaf,
+        };
+        self.narrow.shard(page).lock().insert(page, kept);
+        self.pass(leaf.frame);
+    }
+
+    /// Writes a copy into the frame that is being filled, or the next: where it stands.
+    fn place_copy(&self, page: u64, copy: &[u8]) -> Option<(Filling, u16)> {
+        let len = COPY_HEADER + copy.len();
+        if FRAME_HEADER + len > PAGE_SIZE {
+            return None;
+        }
+        for _ in 0..2 {
+            if let Some(filling) = &mut *self.narrow.filling.lock() {
+                let from = filling.used;
+                if let Some(mut guard) = self.latch_filling(*filling, len) {
+                    let bytes = guard.bytes_mut();
+                    put_u64(bytes, from, page);
+                    put_u16(bytes, from + 8, copy.len());
+                    let at = from + COPY_HEADER;
+                    bytes[at..at + copy.len()].copy_from_slice(copy);
+                    filling.used = at + copy.len();
+                    put_u16(bytes, 8, filling.used);
+                    return Some((*filling, at as u16));
+                }
+            }
+            // Others may do the same meanwhile: then a frame stays emptier than it could.
+            let mut guard = self.take_frame().ok()?;
+            let number = self.narrow.fillings.fetch_add(1, Ordering::Relaxed);
+            let bytes = guard.bytes_mut();
+            put_u64(bytes, 0, number);
+            put_u16(bytes, 8, FRAME_HEADER);
+            let state = guard.state();
+            state.page.store(COPIES, Ordering::Relaxed);
+            state.used.store(true, Ordering::Relaxed);
+            *self.narrow.filling.lock() = Some(Filling {
+                frame: guard.frame(),
+                number,
+                used: FRAME_HEADER,
+            });
+        }
+        None
+    }
+
+    /// Latches the frame that is being filled, if it is still that and has room for so many bytes.
+    fn latch_filling(&self, filling: Filling, len: usize) -> Option<ExclusiveGuard<'_>> {
+        if filling.used + len > PAGE_SIZE {
+            return None;
+        }
+        let guard = ExclusiveGuard::try_lock(self, filling.frame)?;
+        let is_it = guard.page().0 == COPIES && get_u64(guard.bytes(), 0) == filling.number;
+        is_it.then_some(guard)
+    }
+
+    /// Gives a frame of copies up, if nobody reads there.
+    pub(super) fn evict_copies(&self, frame: FrameId) -> bool {
+        let Some(guard) = ExclusiveGuard::try_lock(self, frame) else {
+            return false;
+        };
+        if guard.page().0 != COPIES {
+            return false;
+        }
+        let bytes = guard.bytes();
+        let (filling, end) = (get_u64(bytes, 0), get_u16(bytes, 8).min(PAGE_SIZE));
+        let mut at = FRAME_HEADER;
+        while at + COPY_HEADER <= end {
+            self.narrow.forget_in(get_u64(bytes, at), filling);
+            at += COPY_HEADER + get_u16(bytes, at + 8);
+        }
+        self.release_frame(guard);
+        true
+    }
+}
