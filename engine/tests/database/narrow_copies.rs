@@ -74,6 +74,8 @@ struct Reader {
     table: Arc<Table>,
     cursors: Vec<Cursor>,
     rng: StdRng,
+    /// Ids near which rows were written last.
+    written: Vec<u32>,
 }
 
 impl Reader {
@@ -84,12 +86,21 @@ impl Reader {
                 .map(|index| Cursor::new(table, index, CursorOptions::default()))
                 .collect(),
             rng: StdRng::seed_from_u64(seed),
+            written: Vec::new(),
         }
+    }
+
+    fn id(&mut self) -> u32 {
+        if self.written.is_empty() || self.rng.random_bool(0.6) {
+            return self.rng.random_range(0..IDS + 10);
+        }
+        let n = self.rng.random_range(0..self.written.len());
+        self.written[n] + self.rng.random_range(0..40)
     }
 
     /// One row, by its id or token, or the rows of a group.
     fn look(&mut self, txn: &mut Transaction, model: &Model) {
-        let id = self.rng.random_range(0..IDS + 10);
+        let id = self.id();
         let columns = match self.rng.random_range(0..4) {
             0 => vec![NAME],
             1 => vec![NAME, NOTE],
@@ -178,8 +189,12 @@ fn rows_are_those_of_each_snapshot() {
                 let mut after = model.clone();
                 let mut writer = db.begin(Isolation::RepeatableRead);
                 let first = rng.random_range(0..IDS);
+                if reader.written.len() > 40 {
+                    reader.written.drain(..20);
+                }
                 for n in 0..4 {
                     let id = first + n * rng.random_range(1..30);
+                    reader.written.push(id.saturating_sub(20));
                     let key = table.encode_key(0, &[id.into()]).unwrap();
                     if after.remove(&id).is_some() {
                         writer.delete(&table, &key).unwrap();
