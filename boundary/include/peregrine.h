@@ -544,7 +544,7 @@ int peregrine_aggregate_value(peregrine_handle *handle, size_t n, uint8_t *recor
 
 static_assert(sizeof(peregrine_options) == 80, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_xid) == 144, "as in boundary/src/c_types.rs");
-static_assert(sizeof(peregrine_counters) == 216, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_counters) == 224, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_column) == 48, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key_part) == 20, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key) == 32, "as in boundary/src/c_types.rs");

@@ -378,7 +378,7 @@ pub struct DeadlockInfo {
 const _: () = {
     assert!(size_of::<EngineOptions>() == 80);
     assert!(size_of::<XidImage>() == 144);
-    assert!(size_of::<Counters>() == 216);
+    assert!(size_of::<Counters>() == 224);
     assert!(size_of::<ColumnDefinition>() == 48);
     assert!(size_of::<KeyPartDefinition>() == 20);
     assert!(size_of::<KeyDefinition>() == 32);

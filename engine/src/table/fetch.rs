@@ -40,15 +40,6 @@ struct Item {
     clustered: Span,
     /// The row; `None` when it is not there.
     row: Option<Span>,
-    /// Its leaf, where that is brought for the batch.
-    brought: Option<PageId>,
-}
-
-/// What is known of a row before it is read.
-enum Sought {
-    Leaf(LeafHint),
-    /// It, or that it is not there, was found in its leaf's copy.
-    Done,
 }
 
 /// Entries with their rows.
@@ -68,6 +59,8 @@ pub(super) struct Batch {
     away: Vec<AwayLeaf>,
     /// Whether the last batch had any.
     was_away: bool,
+    /// The leaves that were brought for the batch, and of each a row, by its place in the order.
+    brought: Vec<(PageId, u32)>,
 }
 
 impl Batch {
@@ -103,7 +96,6 @@ impl Batch {
             key,
             clustered,
             row: None,
-            brought: None,
         });
         Ok(())
     }
@@ -115,7 +107,6 @@ impl Batch {
             key,
             clustered: key,
             row: None,
-            brought: None,
         });
     }
 
@@ -147,41 +138,46 @@ impl Batch {
         self.put_in_order();
         let tree = &trees.clustered;
         self.was_away = false;
+        self.brought.clear();
         let mut looked_ahead = 0;
         let mut begin = 0;
-        let mut kept = None;
         while begin < self.order.len() {
             // The leaves of some rows are looked for before the first is read: the waits for
             // memory then overlap.
             let end = self.order.len().min(begin + LEAVES_AHEAD);
-            let mut sought: SmallVec<[Sought; LEAVES_AHEAD]> = SmallVec::new();
+            let mut hints: SmallVec<[Option<LeafHint>; LEAVES_AHEAD]> = SmallVec::new();
             self.away.clear();
             for n in begin..end {
-                sought.push(self.seek(tree, n, asked)?);
+                let hint = tree.find_leaf(self.clustered_of(n))?;
+                let read = match hint.away() {
+                    None => false,
+                    Some(leaf) => self.take_kept(tree, n, leaf, asked),
+                };
+                hints.push((!read).then_some(hint));
             }
             if !self.away.is_empty() && begin >= looked_ahead {
                 // Something must be read: then together what the next rows lack, too.
                 looked_ahead = end;
                 while looked_ahead < self.order.len() && self.away.len() < tree.most_brought() {
-                    self.look(tree, looked_ahead, asked)?;
+                    let hint = tree.find_leaf(self.clustered_of(looked_ahead))?;
+                    let kept = |leaf: &AwayLeaf| asked.is_some_and(|asked| asked.has(tree, *leaf));
+                    if let Some(leaf) = hint.away().filter(|leaf| !kept(leaf)) {
+                        self.bring(looked_ahead, leaf);
+                    }
                     looked_ahead += 1;
                 }
                 tree.bring(&self.away);
                 self.was_away = true;
             }
-            for (n, sought) in (begin..end).zip(sought) {
-                let Sought::Leaf(hint) = sought else {
-                    continue;
-                };
-                let item = self.order[n] as usize;
-                self.read(txn, trees, view, item, hint, buffer)?;
-                let brought = self.items[item].brought;
-                if let (Some(asked), true) = (asked, brought.is_some() && brought != kept) {
-                    asked.keep(txn, tree, self.span(self.items[item].clustered))?;
-                    kept = brought;
+            for (n, hint) in (begin..end).zip(hints) {
+                if let Some(hint) = hint {
+                    self.read(txn, trees, view, n, hint, buffer)?;
                 }
             }
             begin = end;
+        }
+        if let Some(asked) = asked.filter(|_| self.was_away) {
+            self.keep_brought(txn, tree, asked)?;
         }
         Ok(())
     }
@@ -204,48 +200,69 @@ impl Batch {
         }
     }
 
-    /// Looks where the `n`th row is, and notes its leaf if it must be brought.
-    fn look(&mut self, tree: &Tree, n: usize, asked: Option<Asked<'_>>) -> Result<LeafHint> {
-        let item = self.order[n] as usize;
-        let hint = tree.find_leaf(self.span(self.items[item].clustered))?;
-        let away = hint.away();
-        if let Some(leaf) = away.filter(|leaf| !asked.is_some_and(|asked| asked.has(tree, *leaf))) {
-            self.items[item].brought = Some(leaf.page());
-            self.away.push(leaf);
-        }
-        Ok(hint)
+    /// The clustered key of the `n`th row in their order.
+    #[inline]
+    fn clustered_of(&self, n: usize) -> &[u8] {
+        self.span(self.items[self.order[n] as usize].clustered)
     }
 
-    /// As [`Batch::look`], and takes the row from its leaf's copy, where there is one.
-    fn seek(&mut self, tree: &Tree, n: usize, asked: Option<Asked<'_>>) -> Result<Sought> {
-        let hint = self.look(tree, n, asked)?;
+    /// Notes that the `n`th row's leaf is to be brought.
+    fn bring(&mut self, n: usize, leaf: AwayLeaf) {
+        self.away.push(leaf);
+        let brought = (leaf.page(), n as u32);
+        if self.brought.last().is_none_or(|last| last.0 != brought.0) {
+            self.brought.push(brought);
+        }
+    }
+
+    /// Takes the `n`th row from the copy of its leaf, which is not in memory; false where the leaf is to be
+    /// brought.
+    #[cold]
+    fn take_kept(
+        &mut self,
+        tree: &Tree,
+        n: usize,
+        leaf: AwayLeaf,
+        asked: Option<Asked<'_>>,
+    ) -> bool {
         let item = self.order[n] as usize;
-        let (Some(asked), Some(leaf), None) = (asked, hint.away(), self.items[item].brought) else {
-            return Ok(Sought::Leaf(hint));
-        };
         let at = self.rows.len();
         let (from, to) = self.items[item].clustered;
         let Batch { bytes, rows, .. } = self;
         let key = &bytes[from as usize..to as usize];
-        Ok(match asked.copy_kept(tree, leaf, key, rows) {
+        match asked.and_then(|asked| asked.copy_kept(tree, leaf, key, rows)) {
             Some(found) => {
                 self.items[item].row = found.then_some((at as u32, self.rows.len() as u32));
-                Sought::Done
+                true
             }
-            None => Sought::Leaf(hint),
-        })
+            None => {
+                self.bring(n, leaf);
+                false
+            }
+        }
     }
 
-    /// Reads a row.
+    /// Keeps what is asked for of the leaves that were brought.
+    #[cold]
+    fn keep_brought(&mut self, txn: &Transaction, tree: &Tree, asked: Asked<'_>) -> Result<()> {
+        for (_, n) in &self.brought {
+            asked.keep(txn, tree, self.clustered_of(*n as usize))?;
+        }
+        Ok(())
+    }
+
+    /// Reads the `n`th row.
+    #[inline]
     fn read(
         &mut self,
         txn: &Transaction,
         trees: &TableTrees,
         view: &ReadView,
-        item: usize,
+        n: usize,
         hint: LeafHint,
         buffer: &mut Vec<u8>,
     ) -> Result<()> {
+        let item = self.order[n] as usize;
         let (from, to) = self.items[item].clustered;
         let at = self.rows.len();
         let Batch { bytes, rows, .. } = self;
