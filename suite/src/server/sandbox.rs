@@ -23,6 +23,10 @@ use crate::error::{PathContext, Result, SuiteError};
 /// How long a server may take to start (it may have to recover) or to stop.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// How long a server that was left behind may still be starting: one that does not answer for longer is asked to
+/// end all the same.
+const LONGEST_START: Duration = Duration::from_secs(60);
+
 /// How many lines of the error log are shown when a server fails.
 const LOG_LINES: usize = 25;
 
@@ -375,6 +379,9 @@ impl Running {
     /// # Errors
     /// When it does not end in time.
     pub fn stop(mut self) -> Result<()> {
+        if self.child.is_none() {
+            self.wait_while_it_starts();
+        }
         self.process.signal(Signal::TERM);
         if !self.process.wait_until_gone(PATIENCE) {
             return Err(SuiteError::Server(format!(
@@ -386,6 +393,15 @@ impl Running {
         }
         self.forget();
         Ok(())
+    }
+
+    /// Waits until a server that somebody else started answers, or is gone: a MariaDB that is asked to end
+    /// while it starts can wait for ever for a thread of its own (`init_slave`), which has ended already.
+    fn wait_while_it_starts(&self) {
+        let begun = Instant::now();
+        while begun.elapsed() < LONGEST_START && self.process.is_alive() && !answers(&self.socket) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// Ends the server at once, as a crash would (`kill -9`), and waits until it is gone.
