@@ -56,6 +56,29 @@ fn a_running_server_is_named_by_its_url_and_left_as_it_is() {
 }
 
 #[test]
+fn cross_checks_say_what_they_need() {
+    refused(
+        &["bench", "sysbench", "--protocol", "binary"],
+        &["'binary'", "text, prepared"],
+    );
+    refused(
+        &["bench", "go-tpc", "--engines", "innodb,myisam"],
+        &["MyISAM has no transactions", "innodb, myrocks, peregrine"],
+    );
+    refused(
+        &["bench", "go-tpc", "--engines", "peregrine"],
+        &["--compare names innodb", "--engines"],
+    );
+    let dir = tempfile::tempdir().expect("a directory");
+    peregrine(&dir)
+        .env("PATH", dir.path())
+        .args(["bench", "sysbench"])
+        .assert()
+        .failure()
+        .stderr(contains("apt-get install sysbench"));
+}
+
+#[test]
 fn the_null_target_needs_results() {
     refused(
         &["bench", "null", "no-such-directory"],

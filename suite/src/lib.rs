@@ -1,9 +1,9 @@
 //! The measuring suite behind `peregrine bench`: a private server, workloads with their right
 //! answers, a load generator, results, and the report.
 //!
-//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`pushdown`], [`strain`], [`corruption`], [`fuzz`], [`embedded`]
-//! and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`workload`] and [`stores`] → [`normal`] →
-//! [`server`] and [`target`] → [`error`] and [`dice`].
+//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`pushdown`], [`strain`], [`corruption`], [`fuzz`], [`embedded`],
+//! [`cross_check`] and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`workload`] and [`stores`] →
+//! [`normal`] → [`server`] and [`target`] → [`error`] and [`dice`].
 // LMDB's memory map can only be opened by an unsafe call (stores/lmdb.rs); nothing else may have one.
 #![deny(unsafe_code)]
 
@@ -12,6 +12,7 @@ pub mod bank;
 pub mod behaviour;
 pub mod corruption;
 pub mod crash;
+pub mod cross_check;
 pub mod dice;
 pub mod embedded;
 pub mod error;

@@ -2,6 +2,7 @@
 
 use clap::Subcommand;
 
+use super::cross_check::{GoTpcArguments, SysbenchArguments};
 use super::durability::{
     CorruptionArguments, CrashArguments, CrashWriterArguments, DamageArguments, FuzzArguments,
     IoErrorsArguments, PowerLossArguments,
@@ -33,6 +34,12 @@ pub enum BenchAction {
     /// Runs the cells of results on a target that answers at once: what clients cost by themselves, beside
     /// the fastest server. A table and one line; exit status 1 when they are not so much faster.
     Null(NullArguments),
+    /// Queries of the workload normal, asked by our clients and by sysbench in turns on the same server. A table
+    /// and one line; exit status 1 when their figures neither agree nor differ by what the clients cost.
+    Sysbench(SysbenchArguments),
+    /// Order entry by our clients and by go-tpc in turns on the same server, and go-tpc's check of our tables. A
+    /// table and one line; exit status 1 when the rates don't agree or a condition does not hold.
+    GoTpc(GoTpcArguments),
     /// Kills the server, or a process with the library, (kill -9) again and again while threads write;
     /// after each restart every acknowledged commit must be there, and no half of a transaction.
     Crash(Box<CrashArguments>),

@@ -5,12 +5,14 @@
 //! | `server.rs` | the private server |
 //! | `bench.rs` | the actions of `peregrine bench`, and what those with a server share |
 //! | `measuring.rs` | engines side by side |
+//! | `cross_check.rs` | our clients beside sysbench and go-tpc |
 //! | `transactions.rs` | what sessions see, of each other and of statements that the engine runs |
 //! | `durability.rs` | kills, loss of power, faults, damage, hostile input |
 //! | `strain.rs` | load, large transactions, pauses, the time of recovery |
 //! | `values.rs` | sizes, times, parameters |
 
 mod bench;
+mod cross_check;
 mod durability;
 mod host;
 mod measuring;
@@ -25,6 +27,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use self::bench::BenchAction;
+pub use self::cross_check::{GoTpcArguments, SysbenchArguments};
 pub use self::durability::{
     CorruptionArguments, CrashArguments, CrashTarget, CrashWriterArguments, DamageArguments,
     FuzzArguments, IoErrorsArguments, PowerLossArguments,

@@ -7,6 +7,7 @@ mod check;
 mod checkpoints;
 mod corruption;
 mod crash;
+mod cross_check;
 mod embedded;
 mod fuzz;
 mod histories;
@@ -38,6 +39,8 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Report(arguments) => report::run(arguments),
         BenchAction::Bars(arguments) => bars::run(arguments),
         BenchAction::Null(arguments) => null::run(arguments),
+        BenchAction::Sysbench(arguments) => cross_check::sysbench(arguments),
+        BenchAction::GoTpc(arguments) => cross_check::go_tpc(arguments),
         BenchAction::Behaviour(arguments) => behaviour::run(arguments),
         BenchAction::Histories(arguments) => histories::run(arguments),
         BenchAction::Bank(arguments) => bank::run(arguments),

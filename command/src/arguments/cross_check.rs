@@ -1,0 +1,86 @@
+//! `peregrine bench sysbench` and `go-tpc`: our clients beside others.
+
+use clap::Args;
+
+use super::host::MariadbdArguments;
+use super::values::{bytes, percent, seconds};
+
+/// Which queries, and how long. Lists are separated by commas.
+#[derive(Debug, Args)]
+pub struct SysbenchArguments {
+    /// The engine: innodb, myisam, aria, myrocks or peregrine.
+    #[arg(long, default_value = "innodb")]
+    pub engine: String,
+    /// Queries of the workload normal.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "READ_PK_POINT,READ_KEY_POINT_LIMIT,READ_PK_RANGE"
+    )]
+    pub queries: Vec<String>,
+    /// Numbers of sessions.
+    #[arg(long, value_delimiter = ',', default_value = "1,4", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub threads: Vec<u32>,
+    /// Rows of the table.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub rows: u32,
+    /// text or prepared: how statements travel.
+    #[arg(long, default_value = "text")]
+    pub protocol: String,
+    /// Seconds of a turn.
+    #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub run_time: u64,
+    /// Turns of each client, whose medians count; one more before them does not.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rounds: u32,
+    /// How far the figures may lie apart, in percent of sysbench's.
+    #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = percent)]
+    pub within: f64,
+    /// Seed of the table and of the parameters.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Size of the engine's cache, e.g. 1G.
+    #[arg(long, default_value = "1G", value_parser = bytes)]
+    pub cache: u64,
+    /// The server's plug-in and options.
+    #[command(flatten)]
+    pub mariadbd: MariadbdArguments,
+}
+
+/// Which engines, and how long. Lists are separated by commas.
+#[derive(Debug, Args)]
+pub struct GoTpcArguments {
+    /// Engines whose tables of the workload orders go-tpc checks.
+    #[arg(long, value_delimiter = ',', default_value = "innodb,peregrine")]
+    pub engines: Vec<String>,
+    /// Those of them on which go-tpc runs its own order entry, too.
+    #[arg(long, value_delimiter = ',', default_value = "innodb")]
+    pub compare: Vec<String>,
+    /// Warehouses.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub warehouses: u32,
+    /// Sessions.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub threads: u32,
+    /// text or prepared: how our statements travel; go-tpc's are prepared.
+    #[arg(long, default_value = "prepared")]
+    pub protocol: String,
+    /// Seconds of a turn.
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub run_time: f64,
+    /// Turns of each, whose medians count; one more before them does not.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rounds: u32,
+    /// How far the rates may lie apart, in percent of go-tpc's.
+    #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = percent)]
+    pub within: f64,
+    /// Seed of our tables and parameters.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Size of each engine's cache, e.g. 1G.
+    #[arg(long, default_value = "1G", value_parser = bytes)]
+    pub cache: u64,
+    /// The server's plug-in and options.
+    #[command(flatten)]
+    pub mariadbd: MariadbdArguments,
+}

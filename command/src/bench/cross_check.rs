@@ -1,0 +1,114 @@
+//! `peregrine bench sysbench` and `go-tpc`: our clients beside tools that nobody here wrote.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use peregrine_suite::cross_check::{orders, reads, GoTpc, Sysbench};
+use peregrine_suite::error::{Result, SuiteError};
+use peregrine_suite::runner::interrupt;
+use peregrine_suite::server::installation::target_directory;
+use peregrine_suite::target::{Engine, Protocol};
+
+use super::host;
+use super::run::{distinct, parsed};
+use super::strain::status;
+use crate::arguments::{GoTpcArguments, HostArguments, SysbenchArguments};
+
+/// Queries by our clients and by sysbench; exit status 1 when their figures don't agree.
+///
+/// # Errors
+/// What the suite says; the caller prints it.
+pub fn sysbench(arguments: &SysbenchArguments) -> Result<ExitCode> {
+    let engine = Engine::parse(&arguments.engine)?;
+    let request = reads::Request {
+        engine,
+        rows: arguments.rows,
+        queries: distinct(arguments.queries.clone()),
+        threads: distinct(arguments.threads.clone()),
+        protocol: protocol(&arguments.protocol)?,
+        time: Duration::from_secs(arguments.run_time),
+        rounds: arguments.rounds,
+        seed: arguments.seed,
+        within: arguments.within / 100.0,
+    };
+    let tool = Sysbench::find()?;
+    let host = HostArguments {
+        cache: arguments.cache,
+        mariadbd: arguments.mariadbd.clone(),
+    };
+    let most = arguments.threads.iter().copied().max().unwrap_or(1);
+    // Both clients are there at once, if only one asks.
+    let server = host::start(&host, &[engine], most * 2, "sysbench", Vec::new())?;
+    let outcome = match reads::run(&server, &tool, &request, |told| eprintln!("{told}")) {
+        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        other => other?,
+    };
+    println!("{outcome}");
+    if outcome.held() {
+        server.remove()?;
+    }
+    Ok(status(outcome.held()))
+}
+
+/// Order entry by our clients and by go-tpc, and its check of our tables; exit status 1 when the rates don't agree
+/// or a condition does not hold.
+///
+/// # Errors
+/// What the suite says; the caller prints it.
+pub fn go_tpc(arguments: &GoTpcArguments) -> Result<ExitCode> {
+    let engines = parsed(&arguments.engines, Engine::parse, &[])?;
+    let compared = parsed(&arguments.compare, Engine::parse, &[])?;
+    for engine in &engines {
+        if !engine.is_transactional() {
+            return Err(SuiteError::Usage(format!(
+                "{} has no transactions, which orders need: choose from innodb, myrocks, peregrine",
+                engine.title()
+            )));
+        }
+    }
+    if let Some(other) = compared.iter().find(|engine| !engines.contains(engine)) {
+        return Err(SuiteError::Usage(format!(
+            "--compare names {}, which is not among --engines",
+            other.name()
+        )));
+    }
+    let tool = GoTpc::find(&target_directory())?;
+    let port = orders::Port::free()?;
+    let request = orders::Request {
+        port,
+        engines: engines.clone(),
+        compared,
+        warehouses: arguments.warehouses,
+        threads: arguments.threads,
+        protocol: protocol(&arguments.protocol)?,
+        time: Duration::from_secs_f64(arguments.run_time),
+        rounds: arguments.rounds,
+        seed: arguments.seed,
+        within: arguments.within / 100.0,
+    };
+    let host = HostArguments {
+        cache: arguments.cache,
+        mariadbd: arguments.mariadbd.clone(),
+    };
+    let most = arguments.threads * 2;
+    let server = host::start(&host, &engines, most, "go-tpc", port.server_options())?;
+    let outcome = match orders::run(&server, &tool, &request, |told| eprintln!("{told}")) {
+        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        other => other?,
+    };
+    println!("{outcome}");
+    if outcome.held() {
+        server.remove()?;
+    }
+    Ok(status(outcome.held()))
+}
+
+fn protocol(name: &str) -> Result<Protocol> {
+    let all = [Protocol::Text, Protocol::Prepared];
+    let found = all.into_iter().find(|protocol| protocol.name() == name);
+    found.ok_or_else(|| {
+        SuiteError::Usage(format!(
+            "unknown protocol '{name}': choose from text, prepared"
+        ))
+    })
+}

@@ -1,0 +1,283 @@
+//! Our turns beside a tool's, and whether they agree.
+//!
+//! A rate is that of server and client together, and clients differ: one checks every answer, another throws them
+//! away. So where the rates differ, ours is computed again with the tool's client instead of our own, from the
+//! processor time that each took: `m` sessions that each wait for their answers, or `m` processors that are always
+//! busy, spend `m / rate` on each query, of which the client's part is exchanged. `m` is the smaller of the numbers of
+//! sessions and of processors.
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{CellAlignment, Table};
+
+use super::turn::{self, Medians, Turn};
+use crate::arithmetic;
+use crate::results::figure::short;
+
+/// One query, or the mix, with one number of sessions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// Its name.
+    pub name: String,
+    /// Sessions.
+    pub threads: u32,
+    /// Our turns.
+    pub ours: Vec<Turn>,
+    /// The tool's.
+    pub theirs: Vec<Turn>,
+}
+
+/// Whether a cell's figures agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The rates do.
+    Agrees,
+    /// The rates don't; with the tool's client instead of ours they do, and so does the server's processor time.
+    Client,
+    /// Neither.
+    Differs,
+    /// There were faults, or nothing was done.
+    Void,
+}
+
+impl Verdict {
+    /// Whether the figures agree, or it is known why not.
+    #[must_use]
+    pub fn holds(self) -> bool {
+        matches!(self, Self::Agrees | Self::Client)
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Agrees => "agrees",
+            Self::Client => "client cost",
+            Self::Differs => "DIFFERS",
+            Self::Void => "VOID",
+        }
+    }
+}
+
+/// The figures of a cell.
+#[derive(Debug, Clone, Copy)]
+pub struct Figures {
+    /// Ours.
+    pub ours: Medians,
+    /// The tool's.
+    pub theirs: Medians,
+    /// Our rate over the tool's.
+    pub ratio: f64,
+    /// The same with the tool's client instead of ours.
+    pub exchanged: f64,
+    /// Our server's processor time for each thing done over the tool's.
+    pub server: f64,
+}
+
+impl Cell {
+    /// A cell without turns.
+    #[must_use]
+    pub fn new(name: &str, threads: u32) -> Self {
+        Self {
+            name: name.to_owned(),
+            threads,
+            ours: Vec::new(),
+            theirs: Vec::new(),
+        }
+    }
+
+    /// Its figures on so many processors, unless it is void. Ratios are medians of those of turns that followed each
+    /// other, since what else the machine does comes and goes.
+    #[must_use]
+    pub fn figures(&self, processors: usize) -> Option<Figures> {
+        let pairs = || self.ours.iter().zip(&self.theirs);
+        let of = |figure: &dyn Fn(&Medians, &Medians) -> Option<f64>| {
+            let one = |turn: &Turn| Medians::of(std::slice::from_ref(turn));
+            let figures: Option<Vec<f64>> = pairs()
+                .map(|(ours, theirs)| figure(&one(ours)?, &one(theirs)?))
+                .collect();
+            turn::median(figures?)
+        };
+        let at_once = f64::from(self.threads).min(processors as f64) * 1e6;
+        let exchanged = |ours: &Medians, theirs: &Medians| {
+            // What is compared may be a part of what is done: clients' costs are those of everything.
+            let client = |of: &Medians| of.client_us * of.done;
+            let each = at_once / ours.rate - client(ours) + client(theirs);
+            arithmetic::ratio(arithmetic::ratio(at_once, each)?, theirs.rate)
+        };
+        Some(Figures {
+            ours: Medians::of(&self.ours)?,
+            theirs: Medians::of(&self.theirs)?,
+            ratio: of(&|ours, theirs| arithmetic::ratio(ours.rate, theirs.rate))?,
+            exchanged: of(&exchanged)?,
+            server: of(&|ours, theirs| arithmetic::ratio(ours.server_us, theirs.server_us))?,
+        })
+    }
+
+    /// Whether the figures agree within such a part of the tool's, such as 0.1.
+    #[must_use]
+    pub fn verdict(&self, processors: usize, within: f64) -> Verdict {
+        let Some(figures) = self.figures(processors) else {
+            return Verdict::Void;
+        };
+        let near = |ratio: f64| (ratio - 1.0).abs() <= within;
+        if near(figures.ratio) {
+            Verdict::Agrees
+        } else if near(figures.exchanged) && near(figures.server) {
+            Verdict::Client
+        } else {
+            Verdict::Differs
+        }
+    }
+}
+
+/// A table of cells; `tool` is the other's name, and `unit` what rates count a second, `each` what processor time is
+/// told for.
+#[must_use]
+pub fn table(
+    cells: &[Cell],
+    (processors, within): (usize, f64),
+    tool: &str,
+    (unit, each): (&str, &str),
+) -> String {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED.with_rounded_corners());
+    table.set_header([
+        unit.to_owned(),
+        "threads".to_owned(),
+        "ours (least to most)".to_owned(),
+        format!("{tool} (least to most)"),
+        "ratio".to_owned(),
+        format!("client µs a {each}"),
+        format!("server µs a {each}"),
+        format!("ratio with {tool}'s client"),
+        String::new(),
+    ]);
+    for cell in cells {
+        let verdict = cell.verdict(processors, within).word().to_owned();
+        let mut row = vec![cell.name.clone(), cell.threads.to_string()];
+        match cell.figures(processors) {
+            None => row.extend(std::iter::repeat_n("-".to_owned(), 6)),
+            Some(figures) => {
+                let Figures { ours, theirs, .. } = &figures;
+                let rate = |of: &Medians| {
+                    let (least, most) = of.between;
+                    format!("{} ({} to {})", short(of.rate), short(least), short(most))
+                };
+                row.extend([
+                    rate(ours),
+                    rate(theirs),
+                    format!("{:.2}", figures.ratio),
+                    format!("{:.1} : {:.1}", ours.client_us, theirs.client_us),
+                    format!("{:.1} : {:.1}", ours.server_us, theirs.server_us),
+                    format!("{:.2}", figures.exchanged),
+                ]);
+            }
+        }
+        row.push(verdict);
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut().skip(1).take(7) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Turns of two seconds at a rate, with processor time for each query in microseconds.
+    fn turns(rate: u64, server_us: f64, client_us: f64) -> Vec<Turn> {
+        let done = rate * 2;
+        let cpu = |us: f64| us * done as f64 / 1e6;
+        let turn = Turn {
+            counted: done,
+            done,
+            seconds: 2.0,
+            server_cpu: cpu(server_us),
+            client_cpu: cpu(client_us),
+            statements: None,
+            conflicts: 0,
+            faults: 0,
+        };
+        vec![turn; 3]
+    }
+
+    fn cell(ours: Vec<Turn>, theirs: Vec<Turn>) -> Cell {
+        Cell {
+            ours,
+            theirs,
+            ..Cell::new("READ_PK_POINT", 4)
+        }
+    }
+
+    #[test]
+    fn near_rates_agree_whoever_is_the_faster() {
+        for (ours, wanted) in [
+            (10_000, Verdict::Agrees),
+            (10_900, Verdict::Agrees),
+            (9_100, Verdict::Agrees),
+            (11_200, Verdict::Differs),
+            (8_800, Verdict::Differs),
+        ] {
+            let found = cell(turns(ours, 100.0, 100.0), turns(10_000, 100.0, 100.0));
+            assert_eq!(found.verdict(2, 0.1), wanted, "{ours}");
+        }
+    }
+
+    #[test]
+    fn a_slower_client_explains_a_slower_rate_where_the_server_took_the_same() {
+        // Two busy processors: 200 µs of both for each query is 10,000 a second, 250 µs 8,000.
+        let found = cell(turns(8_000, 100.0, 150.0), turns(10_000, 100.0, 100.0));
+        let figures = found.figures(2).expect("figures");
+        assert!((figures.ratio - 0.8).abs() < 1e-9);
+        assert!((figures.exchanged - 1.0).abs() < 1e-9);
+        assert_eq!(found.verdict(2, 0.1), Verdict::Client);
+        // The same rates, and our server took longer: that is no client.
+        let other = cell(turns(8_000, 115.0, 150.0), turns(10_000, 100.0, 100.0));
+        assert_eq!(other.verdict(2, 0.1), Verdict::Differs);
+        // One session on many processors waits for each answer, whatever else could be done.
+        let one = Cell {
+            threads: 1,
+            ..cell(turns(4_000, 100.0, 150.0), turns(5_000, 100.0, 100.0))
+        };
+        let figures = one.figures(8).expect("figures");
+        assert!((figures.exchanged - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn turns_are_compared_with_those_beside_them() {
+        // The machine was slow in the second round, for both.
+        let of = |rates: [u64; 3]| rates.map(|rate| turns(rate, 100.0, 100.0)[0]).to_vec();
+        let found = cell(of([9_000, 5_000, 9_900]), of([9_100, 5_100, 12_000]));
+        let figures = found.figures(2).expect("figures");
+        assert!((figures.ratio - 5_000.0 / 5_100.0).abs() < 1e-9);
+        assert!((figures.ours.rate - 9_000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn faults_void_a_cell() {
+        let mut ours = turns(10_000, 100.0, 100.0);
+        ours[1].faults = 1;
+        let found = cell(ours, turns(10_000, 100.0, 100.0));
+        assert_eq!(found.verdict(2, 0.1), Verdict::Void);
+        assert!(!Verdict::Void.holds() && !Verdict::Differs.holds());
+        let shown = table(&[found], (2, 0.1), "sysbench", ("queries/s", "query"));
+        assert!(shown.contains("VOID"), "{shown}");
+    }
+
+    #[test]
+    fn a_part_of_a_mix_is_counted_and_the_clients_cost_is_that_of_the_whole() {
+        // Of two things done one is counted, so a counted one takes twice the processor time.
+        let half = |mut turns: Vec<Turn>| {
+            for turn in &mut turns {
+                turn.counted /= 2;
+            }
+            turns
+        };
+        let found = cell(
+            half(turns(8_000, 100.0, 150.0)),
+            half(turns(10_000, 100.0, 100.0)),
+        );
+        let figures = found.figures(2).expect("figures");
+        assert!((figures.exchanged - 1.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,212 @@
+//! Queries of `normal`, asked by our clients and by sysbench in turns.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::cell::{self, Cell, Verdict};
+use super::ours::{sessions, turn, Before};
+use super::sysbench::{Asked, Sysbench};
+use super::tables;
+use super::turn::Turn;
+use crate::error::{PathContext, Result, SuiteError};
+use crate::normal::{Answers, Generator};
+use crate::runner::interrupt;
+use crate::runner::load_generator::Question;
+use crate::target::hosted::Hosted;
+use crate::target::mariadb::MariaDb;
+use crate::target::{placement, Engine, Placement, Protocol};
+use crate::workload::Counters;
+
+/// What to ask.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The engine.
+    pub engine: Engine,
+    /// Rows of the table.
+    pub rows: u32,
+    /// Queries, by their names.
+    pub queries: Vec<String>,
+    /// Numbers of sessions.
+    pub threads: Vec<u32>,
+    /// How statements travel.
+    pub protocol: Protocol,
+    /// The length of a turn, in whole seconds.
+    pub time: Duration,
+    /// Turns of each client; one more before them does not count.
+    pub rounds: u32,
+    /// Seed of the table and of the parameters.
+    pub seed: u64,
+    /// How far the figures may lie apart, as a part of sysbench's.
+    pub within: f64,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Outcome {
+    engine: Engine,
+    rows: u32,
+    protocol: Protocol,
+    processors: usize,
+    within: f64,
+    rounds: u32,
+    /// The cells, in the order in which they were measured.
+    pub cells: Vec<Cell>,
+}
+
+/// Fills the table and asks.
+///
+/// # Errors
+/// When the server or sysbench fails, or for a query that there is none of; [`SuiteError::Interrupted`] when the
+/// user wants to stop.
+pub fn run(
+    server: &Hosted,
+    sysbench: &Sysbench,
+    request: &Request,
+    mut told: impl FnMut(&str),
+) -> Result<Outcome> {
+    let set = [("rows", i64::from(request.rows))];
+    let workload = tables::workload("normal", request.seed, &set)?;
+    for query in &request.queries {
+        if !workload.cells().contains(&query.as_str()) {
+            return Err(SuiteError::Usage(format!(
+                "unknown query '{query}': the queries are {}",
+                workload.cells().join(", ")
+            )));
+        }
+    }
+    told(&format!("loading {} rows", request.rows));
+    tables::fill(server, &workload, request.engine, request.seed)?;
+    let answers = Answers::compute(&Generator::new(request.seed, request.rows), |_| ());
+    let (target, counters) = (MariaDb::new(server.socket()?), Counters::default());
+    let dir = server.data_dir().with_file_name("sysbench");
+    std::fs::create_dir_all(&dir).at("cannot create", &dir)?;
+    let mut cells = Vec::new();
+    for query in &request.queries {
+        for threads in &request.threads {
+            told(&format!("{query}, {threads} threads"));
+            let mut sessions = sessions(&target, *threads)?;
+            let mut cell = Cell::new(query, *threads);
+            for round in 0..=request.rounds {
+                if interrupt::requested() {
+                    return Err(SuiteError::Interrupted);
+                }
+                let question = Question {
+                    workload: &workload,
+                    cell: query,
+                    counters: &counters,
+                    answers: Some(&answers),
+                    engine: request.engine,
+                    protocol: request.protocol,
+                    seed: request.seed,
+                    placement: Placement::Free,
+                    run: round,
+                };
+                let asked = Asked {
+                    query,
+                    rows: request.rows,
+                    protocol: request.protocol,
+                    threads: *threads,
+                    time: request.time,
+                    seed: request.seed + u64::from(round) + 1,
+                    socket: server.socket()?,
+                    schema: &request.engine.schema(),
+                    dir: &dir,
+                };
+                let own =
+                    |sessions: &mut [_]| turn(server, sessions, &question, request.time, None);
+                // Who begins changes, so that nobody has always what the other left.
+                let (ours, theirs) = if round % 2 == 0 {
+                    let ours = own(&mut sessions)?;
+                    (ours, other(server, sysbench, &asked)?)
+                } else {
+                    let theirs = other(server, sysbench, &asked)?;
+                    (own(&mut sessions)?, theirs)
+                };
+                if round > 0 {
+                    cell.ours.push(ours);
+                    cell.theirs.push(theirs);
+                }
+            }
+            cells.push(cell);
+        }
+    }
+    Ok(Outcome {
+        engine: request.engine,
+        rows: request.rows,
+        protocol: request.protocol,
+        processors: placement::processors().len(),
+        within: request.within,
+        rounds: request.rounds,
+        cells,
+    })
+}
+
+/// A turn of sysbench.
+fn other(server: &Hosted, sysbench: &Sysbench, asked: &Asked<'_>) -> Result<Turn> {
+    let before = Before::of(server)?;
+    let (report, ran) = sysbench.ask(asked)?;
+    let (server_cpu, statements) = before.since(server)?;
+    Ok(Turn {
+        counted: report.queries,
+        done: report.queries,
+        seconds: report.seconds,
+        server_cpu,
+        client_cpu: ran.cpu,
+        statements: Some(statements),
+        conflicts: 0,
+        faults: report.faults,
+    })
+}
+
+impl Outcome {
+    /// Whether all cells agree, or it is known why not.
+    #[must_use]
+    pub fn held(&self) -> bool {
+        !self.cells.is_empty() && self.verdicts().all(Verdict::holds)
+    }
+
+    fn verdicts(&self) -> impl Iterator<Item = Verdict> + '_ {
+        self.cells
+            .iter()
+            .map(|cell| cell.verdict(self.processors, self.within))
+    }
+
+    fn count(&self, wanted: Verdict) -> usize {
+        self.verdicts().filter(|found| *found == wanted).count()
+    }
+}
+
+/// A table of the cells, and one line.
+impl fmt::Display for Outcome {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limits = (self.processors, self.within);
+        let table = cell::table(&self.cells, limits, "sysbench", ("queries/s", "query"));
+        writeln!(out, "{table}")?;
+        let percent = self.within * 100.0;
+        let figures = |part: &dyn Fn(&cell::Figures) -> f64| {
+            let all = self.cells.iter().filter_map(|c| c.figures(self.processors));
+            let all: Vec<f64> = all.map(|figures| part(&figures)).collect();
+            let least = crate::arithmetic::least(all.iter().copied());
+            let most = crate::arithmetic::best(all.iter().copied());
+            format!("{:.2} to {:.2}", least.unwrap_or(0.0), most.unwrap_or(0.0))
+        };
+        write!(
+            out,
+            "{}: {} of {} cells of {} ({} rows, {} protocol) have sysbench's rate within {percent:.0} %, {} more with \
+             sysbench's client instead of ours, {} differ, {} are void; our rate over sysbench's {}, server's processor \
+             time a query {}; medians of {} turns each",
+            if self.held() { "held" } else { "NOT HELD" },
+            self.count(Verdict::Agrees),
+            self.cells.len(),
+            self.engine.title(),
+            self.rows,
+            self.protocol.name(),
+            self.count(Verdict::Client),
+            self.count(Verdict::Differs),
+            self.count(Verdict::Void),
+            figures(&|figures| figures.ratio),
+            figures(&|figures| figures.server),
+            self.rounds,
+        )
+    }
+}
