@@ -31,7 +31,7 @@ pub struct SysbenchArguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub run_time: u64,
     /// Turns of each client, whose medians count; one more before them does not.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rounds: u32,
     /// How far the figures may lie apart, in percent of sysbench's.
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = percent)]

@@ -1,10 +1,9 @@
 //! Our turns beside a tool's, and whether they agree.
 //!
 //! A rate is that of server and client together, and clients differ: one checks every answer, another throws them
-//! away. So where the rates differ, ours is computed again with the tool's client instead of our own, from the
-//! processor time that each took: `m` sessions that each wait for their answers, or `m` processors that are always
-//! busy, spend `m / rate` on each query, of which the client's part is exchanged. `m` is the smaller of the numbers of
-//! sessions and of processors.
+//! away. So where rates differ that processors limit, ours is computed again with the tool's client instead of our
+//! own: with as much processor time a second as server and client had together, each query taking what our server
+//! took and what the tool's client took.
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
@@ -24,6 +23,16 @@ pub struct Cell {
     pub ours: Vec<Turn>,
     /// The tool's.
     pub theirs: Vec<Turn>,
+}
+
+/// When figures agree.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// How far they may lie apart, as a part of the tool's, such as 0.1.
+    pub within: f64,
+    /// Whether processors limit the rates, and not the disk: only then can a client's cost be the reason for a
+    /// difference.
+    pub by_processor: bool,
 }
 
 /// Whether a cell's figures agree.
@@ -83,10 +92,10 @@ impl Cell {
         }
     }
 
-    /// Its figures on so many processors, unless it is void. Ratios are medians of those of turns that followed each
+    /// Its figures, unless it is void. Ratios are medians of those of turns that followed each
     /// other, since what else the machine does comes and goes.
     #[must_use]
-    pub fn figures(&self, processors: usize) -> Option<Figures> {
+    pub fn figures(&self) -> Option<Figures> {
         let pairs = || self.ours.iter().zip(&self.theirs);
         let of = |figure: &dyn Fn(&Medians, &Medians) -> Option<f64>| {
             let one = |turn: &Turn| Medians::of(std::slice::from_ref(turn));
@@ -95,12 +104,10 @@ impl Cell {
                 .collect();
             turn::median(figures?)
         };
-        let at_once = f64::from(self.threads).min(processors as f64) * 1e6;
         let exchanged = |ours: &Medians, theirs: &Medians| {
-            // What is compared may be a part of what is done: clients' costs are those of everything.
-            let client = |of: &Medians| of.client_us * of.done;
-            let each = at_once / ours.rate - client(ours) + client(theirs);
-            arithmetic::ratio(arithmetic::ratio(at_once, each)?, theirs.rate)
+            let had = ours.server_us + ours.client_us;
+            let rate = ours.rate * arithmetic::ratio(had, ours.server_us + theirs.client_us)?;
+            arithmetic::ratio(rate, theirs.rate)
         };
         Some(Figures {
             ours: Medians::of(&self.ours)?,
@@ -111,16 +118,16 @@ impl Cell {
         })
     }
 
-    /// Whether the figures agree within such a part of the tool's, such as 0.1.
+    /// Whether the figures agree.
     #[must_use]
-    pub fn verdict(&self, processors: usize, within: f64) -> Verdict {
-        let Some(figures) = self.figures(processors) else {
+    pub fn verdict(&self, limits: Limits) -> Verdict {
+        let Some(figures) = self.figures() else {
             return Verdict::Void;
         };
-        let near = |ratio: f64| (ratio - 1.0).abs() <= within;
+        let near = |ratio: f64| (ratio - 1.0).abs() <= limits.within;
         if near(figures.ratio) {
             Verdict::Agrees
-        } else if near(figures.exchanged) && near(figures.server) {
+        } else if limits.by_processor && near(figures.exchanged) && near(figures.server) {
             Verdict::Client
         } else {
             Verdict::Differs
@@ -131,15 +138,10 @@ impl Cell {
 /// A table of cells; `tool` is the other's name, and `unit` what rates count a second, `each` what processor time is
 /// told for.
 #[must_use]
-pub fn table(
-    cells: &[Cell],
-    (processors, within): (usize, f64),
-    tool: &str,
-    (unit, each): (&str, &str),
-) -> String {
+pub fn table(cells: &[Cell], limits: Limits, tool: &str, (unit, each): (&str, &str)) -> String {
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED.with_rounded_corners());
-    table.set_header([
+    let mut head = vec![
         unit.to_owned(),
         "threads".to_owned(),
         "ours (least to most)".to_owned(),
@@ -147,34 +149,37 @@ pub fn table(
         "ratio".to_owned(),
         format!("client µs a {each}"),
         format!("server µs a {each}"),
-        format!("ratio with {tool}'s client"),
-        String::new(),
-    ]);
+    ];
+    if limits.by_processor {
+        head.push(format!("ratio with {tool}'s client"));
+    }
+    head.push(String::new());
+    let figures = head.len() - 2;
+    table.set_header(head);
     for cell in cells {
-        let verdict = cell.verdict(processors, within).word().to_owned();
         let mut row = vec![cell.name.clone(), cell.threads.to_string()];
-        match cell.figures(processors) {
-            None => row.extend(std::iter::repeat_n("-".to_owned(), 6)),
-            Some(figures) => {
-                let Figures { ours, theirs, .. } = &figures;
-                let rate = |of: &Medians| {
-                    let (least, most) = of.between;
-                    format!("{} ({} to {})", short(of.rate), short(least), short(most))
-                };
-                row.extend([
-                    rate(ours),
-                    rate(theirs),
-                    format!("{:.2}", figures.ratio),
-                    format!("{:.1} : {:.1}", ours.client_us, theirs.client_us),
-                    format!("{:.1} : {:.1}", ours.server_us, theirs.server_us),
-                    format!("{:.2}", figures.exchanged),
-                ]);
+        if let Some(figures) = cell.figures() {
+            let Figures { ours, theirs, .. } = &figures;
+            let rate = |of: &Medians| {
+                let (least, most) = of.between;
+                format!("{} ({} to {})", short(of.rate), short(least), short(most))
+            };
+            row.extend([
+                rate(ours),
+                rate(theirs),
+                format!("{:.2}", figures.ratio),
+                format!("{:.1} : {:.1}", ours.client_us, theirs.client_us),
+                format!("{:.1} : {:.1}", ours.server_us, theirs.server_us),
+            ]);
+            if limits.by_processor {
+                row.push(format!("{:.2}", figures.exchanged));
             }
         }
-        row.push(verdict);
+        row.resize(figures + 1, "-".to_owned());
+        row.push(cell.verdict(limits).word().to_owned());
         table.add_row(row);
     }
-    for column in table.column_iter_mut().skip(1).take(7) {
+    for column in table.column_iter_mut().skip(1).take(figures) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table.to_string()
@@ -183,6 +188,11 @@ pub fn table(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const TENTH: Limits = Limits {
+        within: 0.1,
+        by_processor: true,
+    };
 
     /// Turns of two seconds at a rate, with processor time for each query in microseconds.
     fn turns(rate: u64, server_us: f64, client_us: f64) -> Vec<Turn> {
@@ -219,7 +229,7 @@ mod tests {
             (8_800, Verdict::Differs),
         ] {
             let found = cell(turns(ours, 100.0, 100.0), turns(10_000, 100.0, 100.0));
-            assert_eq!(found.verdict(2, 0.1), wanted, "{ours}");
+            assert_eq!(found.verdict(TENTH), wanted, "{ours}");
         }
     }
 
@@ -227,20 +237,22 @@ mod tests {
     fn a_slower_client_explains_a_slower_rate_where_the_server_took_the_same() {
         // Two busy processors: 200 µs of both for each query is 10,000 a second, 250 µs 8,000.
         let found = cell(turns(8_000, 100.0, 150.0), turns(10_000, 100.0, 100.0));
-        let figures = found.figures(2).expect("figures");
+        let figures = found.figures().expect("figures");
         assert!((figures.ratio - 0.8).abs() < 1e-9);
         assert!((figures.exchanged - 1.0).abs() < 1e-9);
-        assert_eq!(found.verdict(2, 0.1), Verdict::Client);
+        assert_eq!(found.verdict(TENTH), Verdict::Client);
         // The same rates, and our server took longer: that is no client.
         let other = cell(turns(8_000, 115.0, 150.0), turns(10_000, 100.0, 100.0));
-        assert_eq!(other.verdict(2, 0.1), Verdict::Differs);
-        // One session on many processors waits for each answer, whatever else could be done.
-        let one = Cell {
-            threads: 1,
-            ..cell(turns(4_000, 100.0, 150.0), turns(5_000, 100.0, 100.0))
+        assert_eq!(other.verdict(TENTH), Verdict::Differs);
+        // Half of the processor time went to others: the reason is the same.
+        let busy = cell(turns(4_000, 100.0, 150.0), turns(5_000, 100.0, 100.0));
+        assert_eq!(busy.verdict(TENTH), Verdict::Client);
+        // Where the disk limits the rates, no client's cost is the reason.
+        let disk = Limits {
+            by_processor: false,
+            ..TENTH
         };
-        let figures = one.figures(8).expect("figures");
-        assert!((figures.exchanged - 1.0).abs() < 1e-9);
+        assert_eq!(found.verdict(disk), Verdict::Differs);
     }
 
     #[test]
@@ -248,7 +260,7 @@ mod tests {
         // The machine was slow in the second round, for both.
         let of = |rates: [u64; 3]| rates.map(|rate| turns(rate, 100.0, 100.0)[0]).to_vec();
         let found = cell(of([9_000, 5_000, 9_900]), of([9_100, 5_100, 12_000]));
-        let figures = found.figures(2).expect("figures");
+        let figures = found.figures().expect("figures");
         assert!((figures.ratio - 5_000.0 / 5_100.0).abs() < 1e-9);
         assert!((figures.ours.rate - 9_000.0).abs() < 1e-9);
     }
@@ -258,26 +270,9 @@ mod tests {
         let mut ours = turns(10_000, 100.0, 100.0);
         ours[1].faults = 1;
         let found = cell(ours, turns(10_000, 100.0, 100.0));
-        assert_eq!(found.verdict(2, 0.1), Verdict::Void);
+        assert_eq!(found.verdict(TENTH), Verdict::Void);
         assert!(!Verdict::Void.holds() && !Verdict::Differs.holds());
-        let shown = table(&[found], (2, 0.1), "sysbench", ("queries/s", "query"));
+        let shown = table(&[found], TENTH, "sysbench", ("queries/s", "query"));
         assert!(shown.contains("VOID"), "{shown}");
-    }
-
-    #[test]
-    fn a_part_of_a_mix_is_counted_and_the_clients_cost_is_that_of_the_whole() {
-        // Of two things done one is counted, so a counted one takes twice the processor time.
-        let half = |mut turns: Vec<Turn>| {
-            for turn in &mut turns {
-                turn.counted /= 2;
-            }
-            turns
-        };
-        let found = cell(
-            half(turns(8_000, 100.0, 150.0)),
-            half(turns(10_000, 100.0, 100.0)),
-        );
-        let figures = found.figures(2).expect("figures");
-        assert!((figures.exchanged - 1.0).abs() < 1e-9);
     }
 }

@@ -23,7 +23,7 @@ mod tables;
 mod tool;
 mod turn;
 
-pub use self::cell::{Cell, Figures, Verdict};
+pub use self::cell::{Cell, Figures, Limits, Verdict};
 pub use self::go_tpc::GoTpc;
 pub use self::sysbench::Sysbench;
 pub use self::turn::{Medians, Turn};

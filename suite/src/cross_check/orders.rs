@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::cell::{self, Cell, Verdict};
+use super::cell::{self, Cell, Limits, Verdict};
 use super::go_tpc::{Found, GoTpc, Place, CONDITIONS};
 use super::ours::{sessions, turn, Before};
 use super::tables;
@@ -16,7 +16,7 @@ use crate::runner::interrupt;
 use crate::runner::load_generator::Question;
 use crate::target::hosted::{run_all, Hosted};
 use crate::target::mariadb::MariaDb;
-use crate::target::{placement, Engine, Placement, Protocol, ServerUrl, Session};
+use crate::target::{Engine, Placement, Protocol, ServerUrl, Session};
 use crate::workload::{Counters, Workload, MIX};
 
 /// go-tpc's own schema.
@@ -78,7 +78,6 @@ pub struct Request {
 #[derive(Debug)]
 pub struct Outcome {
     request: Request,
-    processors: usize,
     engines: Vec<OfEngine>,
 }
 
@@ -107,7 +106,6 @@ pub fn run(
     let workload = tables::workload("orders", request.seed, &set)?;
     let mut outcome = Outcome {
         request: request.clone(),
-        processors: placement::processors().len(),
         engines: Vec::new(),
     };
     for engine in &request.engines {
@@ -262,8 +260,16 @@ impl Outcome {
         !self.engines.is_empty() && self.engines.iter().all(good)
     }
 
+    /// Every commit is synced, so the disk takes its part.
+    fn limits(&self) -> Limits {
+        Limits {
+            within: self.request.within,
+            by_processor: false,
+        }
+    }
+
     fn verdict(&self, of: &OfEngine) -> Verdict {
-        of.cell.verdict(self.processors, self.request.within)
+        of.cell.verdict(self.limits())
     }
 }
 
@@ -278,9 +284,12 @@ impl fmt::Display for Outcome {
         let compared: Vec<&OfEngine> = compared.filter(|of| of.is_compared()).collect();
         if !compared.is_empty() {
             let cells: Vec<Cell> = compared.iter().map(|of| of.cell.clone()).collect();
-            let limits = (self.processors, request.within);
             let units = ("new orders/s", "transaction");
-            writeln!(out, "{}", cell::table(&cells, limits, "go-tpc", units))?;
+            writeln!(
+                out,
+                "{}",
+                cell::table(&cells, self.limits(), "go-tpc", units)
+            )?;
         }
         write!(
             out,
@@ -291,7 +300,7 @@ impl fmt::Display for Outcome {
         )?;
         for of in compared {
             write!(out, "; {}: ", of.engine.title())?;
-            let Some(figures) = of.cell.figures(self.processors) else {
+            let Some(figures) = of.cell.figures() else {
                 write!(out, "void")?;
                 continue;
             };

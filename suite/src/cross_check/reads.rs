@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::cell::{self, Cell, Verdict};
+use super::cell::{self, Cell, Limits, Verdict};
 use super::ours::{sessions, turn, Before};
 use super::sysbench::{Asked, Sysbench};
 use super::tables;
@@ -14,7 +14,7 @@ use crate::runner::interrupt;
 use crate::runner::load_generator::Question;
 use crate::target::hosted::Hosted;
 use crate::target::mariadb::MariaDb;
-use crate::target::{placement, Engine, Placement, Protocol};
+use crate::target::{Engine, Placement, Protocol};
 use crate::workload::Counters;
 
 /// What to ask.
@@ -46,8 +46,7 @@ pub struct Outcome {
     engine: Engine,
     rows: u32,
     protocol: Protocol,
-    processors: usize,
-    within: f64,
+    limits: Limits,
     rounds: u32,
     /// The cells, in the order in which they were measured.
     pub cells: Vec<Cell>,
@@ -134,8 +133,10 @@ pub fn run(
         engine: request.engine,
         rows: request.rows,
         protocol: request.protocol,
-        processors: placement::processors().len(),
-        within: request.within,
+        limits: Limits {
+            within: request.within,
+            by_processor: true,
+        },
         rounds: request.rounds,
         cells,
     })
@@ -166,9 +167,7 @@ impl Outcome {
     }
 
     fn verdicts(&self) -> impl Iterator<Item = Verdict> + '_ {
-        self.cells
-            .iter()
-            .map(|cell| cell.verdict(self.processors, self.within))
+        self.cells.iter().map(|cell| cell.verdict(self.limits))
     }
 
     fn count(&self, wanted: Verdict) -> usize {
@@ -179,12 +178,11 @@ impl Outcome {
 /// A table of the cells, and one line.
 impl fmt::Display for Outcome {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let limits = (self.processors, self.within);
-        let table = cell::table(&self.cells, limits, "sysbench", ("queries/s", "query"));
+        let table = cell::table(&self.cells, self.limits, "sysbench", ("queries/s", "query"));
         writeln!(out, "{table}")?;
-        let percent = self.within * 100.0;
+        let percent = self.limits.within * 100.0;
         let figures = |part: &dyn Fn(&cell::Figures) -> f64| {
-            let all = self.cells.iter().filter_map(|c| c.figures(self.processors));
+            let all = self.cells.iter().filter_map(Cell::figures);
             let all: Vec<f64> = all.map(|figures| part(&figures)).collect();
             let least = crate::arithmetic::least(all.iter().copied());
             let most = crate::arithmetic::best(all.iter().copied());

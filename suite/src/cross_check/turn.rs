@@ -35,8 +35,6 @@ pub struct Medians {
     pub server_us: f64,
     /// The same of the client.
     pub client_us: f64,
-    /// Things done for each that is compared.
-    pub done: f64,
     /// Statements for each thing done.
     pub statements: Option<f64>,
 }
@@ -60,7 +58,6 @@ impl Medians {
             between: (arithmetic::least(rates())?, arithmetic::best(rates())?),
             server_us: of(&|turn| each(turn.server_cpu, turn))?,
             client_us: of(&|turn| each(turn.client_cpu, turn))?,
-            done: of(&|turn| arithmetic::ratio(turn.done as f64, turn.counted as f64))?,
             statements: of(&|turn| arithmetic::ratio(turn.statements? as f64, turn.done as f64)),
         })
     }
@@ -104,7 +101,7 @@ mod tests {
         // 100, 16.7 and 75 µs.
         assert!((medians.server_us - 75.0).abs() < 1e-9);
         assert!((medians.client_us - 500.0).abs() < 1e-9);
-        assert_eq!((medians.done, medians.statements), (2.0, Some(5.0)));
+        assert_eq!(medians.statements, Some(5.0));
         let two = Medians::of(&turns[..2]).expect("medians");
         assert!((two.rate - 100.0).abs() < 1e-9);
     }
