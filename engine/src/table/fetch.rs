@@ -59,7 +59,7 @@ pub(super) struct Batch {
     away: Vec<AwayLeaf>,
     /// Whether the last batch had any.
     was_away: bool,
-    /// The leaves that were brought for the batch, and of each a row, by its place in the order.
+    /// Leaves that were brought, and of each the first row that is not read yet, by its place in the order.
     brought: Vec<(PageId, u32)>,
 }
 
@@ -174,10 +174,10 @@ impl Batch {
                     self.read(txn, trees, view, n, hint, buffer)?;
                 }
             }
+            if let (Some(asked), false) = (asked, self.brought.is_empty()) {
+                self.keep_brought(txn, tree, asked, end)?;
+            }
             begin = end;
-        }
-        if let Some(asked) = asked.filter(|_| self.was_away) {
-            self.keep_brought(txn, tree, asked)?;
         }
         Ok(())
     }
@@ -209,9 +209,11 @@ impl Batch {
     /// Notes that the `n`th row's leaf is to be brought.
     fn bring(&mut self, n: usize, leaf: AwayLeaf) {
         self.away.push(leaf);
-        let brought = (leaf.page(), n as u32);
-        if self.brought.last().is_none_or(|last| last.0 != brought.0) {
-            self.brought.push(brought);
+        let (page, n) = (leaf.page(), n as u32);
+        // Once for a leaf, also where it has gone again before its row was read.
+        let last = self.brought.last();
+        if last.is_none_or(|(last, before)| *last != page && *before < n) {
+            self.brought.push((page, n));
         }
     }
 
@@ -242,12 +244,21 @@ impl Batch {
         }
     }
 
-    /// Keeps what is asked for of the leaves that were brought.
+    /// Keeps what is asked for of the leaves that were brought for the rows before the `end`th, soon after
+    /// they were read: where many read, leaves don't stay long.
     #[cold]
-    fn keep_brought(&mut self, txn: &Transaction, tree: &Tree, asked: Asked<'_>) -> Result<()> {
-        for (_, n) in &self.brought {
+    fn keep_brought(
+        &mut self,
+        txn: &Transaction,
+        tree: &Tree,
+        asked: Asked<'_>,
+        end: usize,
+    ) -> Result<()> {
+        let read = self.brought.partition_point(|(_, n)| (*n as usize) < end);
+        for (_, n) in &self.brought[..read] {
             asked.keep(txn, tree, self.clustered_of(*n as usize))?;
         }
+        self.brought.drain(..read);
         Ok(())
     }
 
