@@ -76,11 +76,7 @@ impl Handle {
             && self.reading.lock == RowLock::None
             && self.condition.is_none()
             && (self.scan_projection.fits(wanted, Some(index))
-                || layout
-                    .stored
-                    .iter()
-                    .enumerate()
-                    .all(|(s, &c)| !has(wanted, c) || self.table.index_covers(index, s)));
+                || gives(layout, &self.table, index, wanted));
         let condition = self
             .condition
             .as_ref()
@@ -96,9 +92,8 @@ impl Handle {
                 .as_ref()
                 .is_some_and(|(p, _)| Purpose { condition, ..*p } == purpose)
         };
-        let mut is_told = true;
-        if !same(&self.cursor) {
-            is_told = false;
+        let is_another = !same(&self.cursor);
+        if is_another {
             std::mem::swap(&mut self.cursor, &mut self.spare);
             if !same(&self.cursor) {
                 let options = CursorOptions {
@@ -141,11 +136,8 @@ impl Handle {
                 None => {}
             }
         }
-        if !is_told
-            || !self
-                .scan_projection
-                .fits(wanted, index_only.then_some(index))
-        {
+        let entries_of = index_only.then_some(index);
+        if is_another || !self.scan_projection.fits(wanted, entries_of) {
             self.tell(wanted);
         }
         Ok(())
@@ -163,11 +155,7 @@ impl Handle {
             self.scan_projection
                 .prepare(layout, wanted, table, index, true);
         }
-        let covered = layout
-            .stored
-            .iter()
-            .enumerate()
-            .all(|(s, &c)| !has(wanted, c) || index.is_none_or(|i| table.index_covers(i, s)));
+        let covered = index.is_none_or(|index| gives(layout, table, index, wanted));
         let columns = covered.then(|| self.scan_projection.stored());
         cursor.set_columns(columns.as_deref());
         covered
@@ -333,6 +321,7 @@ impl Handle {
         }
         Ok(true)
     }
+
     /// Reads the row that the scan's cursor stands on from the table, since the cursor may not have all columns
     /// of it.
     #[cold]
@@ -360,4 +349,10 @@ impl Handle {
             )),
         }
     }
+}
+
+/// Whether an index's entries have all columns that are wanted.
+fn gives(layout: &Layout, table: &Table, index: usize, wanted: &[u64]) -> bool {
+    let mut stored = layout.stored.iter().enumerate();
+    stored.all(|(s, &c)| !has(wanted, c) || table.index_covers(index, s))
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::host::MariadbdArguments;
+use super::host::{HostArguments, MariadbdArguments};
 use super::values::{bytes, percent, seconds};
 
 /// Which queries, and how long. Lists are separated by commas.
@@ -36,15 +36,9 @@ pub struct SysbenchArguments {
     /// How far the figures may lie apart, in percent of sysbench's.
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = percent)]
     pub within: f64,
-    /// Seed of the table and of the parameters.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Size of the engine's cache, e.g. 1G.
-    #[arg(long, default_value = "1G", value_parser = bytes)]
-    pub cache: u64,
-    /// The server's plug-in and options.
+    /// The tables and the server.
     #[command(flatten)]
-    pub mariadbd: MariadbdArguments,
+    pub on: BothAskArguments,
 }
 
 /// Which engines, and how long. Lists are separated by commas.
@@ -74,6 +68,14 @@ pub struct GoTpcArguments {
     /// How far the rates may lie apart, in percent of go-tpc's.
     #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = percent)]
     pub within: f64,
+    /// The tables and the server.
+    #[command(flatten)]
+    pub on: BothAskArguments,
+}
+
+/// What both clients ask.
+#[derive(Debug, Args)]
+pub struct BothAskArguments {
     /// Seed of our tables and parameters.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -83,4 +85,15 @@ pub struct GoTpcArguments {
     /// The server's plug-in and options.
     #[command(flatten)]
     pub mariadbd: MariadbdArguments,
+}
+
+impl BothAskArguments {
+    /// The server to start.
+    #[must_use]
+    pub fn host(&self) -> HostArguments {
+        HostArguments {
+            cache: self.cache,
+            mariadbd: self.mariadbd.clone(),
+        }
+    }
 }

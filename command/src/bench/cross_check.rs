@@ -1,5 +1,6 @@
 //! `peregrine bench sysbench` and `go-tpc`: our clients beside tools that nobody here wrote.
 
+use std::fmt;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -7,12 +8,13 @@ use peregrine_suite::cross_check::{orders, reads, GoTpc, Sysbench};
 use peregrine_suite::error::{Result, SuiteError};
 use peregrine_suite::runner::interrupt;
 use peregrine_suite::server::installation::target_directory;
+use peregrine_suite::target::hosted::Hosted;
 use peregrine_suite::target::{Engine, Protocol};
 
 use super::host;
 use super::run::{distinct, parsed};
 use super::strain::status;
-use crate::arguments::{GoTpcArguments, HostArguments, SysbenchArguments};
+use crate::arguments::{GoTpcArguments, SysbenchArguments};
 
 /// Queries by our clients and by sysbench; exit status 1 when their figures don't agree.
 ///
@@ -28,26 +30,21 @@ pub fn sysbench(arguments: &SysbenchArguments) -> Result<ExitCode> {
         protocol: protocol(&arguments.protocol)?,
         time: Duration::from_secs(arguments.run_time),
         rounds: arguments.rounds,
-        seed: arguments.seed,
+        seed: arguments.on.seed,
         within: arguments.within / 100.0,
     };
     let tool = Sysbench::find()?;
-    let host = HostArguments {
-        cache: arguments.cache,
-        mariadbd: arguments.mariadbd.clone(),
-    };
     let most = arguments.threads.iter().copied().max().unwrap_or(1);
     // Both clients are there at once, if only one asks.
-    let server = host::start(&host, &[engine], most * 2, "sysbench", Vec::new())?;
-    let outcome = match reads::run(&server, &tool, &request, |told| eprintln!("{told}")) {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
-        other => other?,
-    };
-    println!("{outcome}");
-    if outcome.held() {
-        server.remove()?;
-    }
-    Ok(status(outcome.held()))
+    let server = host::start(
+        &arguments.on.host(),
+        &[engine],
+        most * 2,
+        "sysbench",
+        Vec::new(),
+    )?;
+    let outcome = reads::run(&server, &tool, &request, |told| eprintln!("{told}"));
+    end(server, outcome, reads::Outcome::held)
 }
 
 /// Order entry by our clients and by go-tpc, and its check of our tables; exit status 1 when the rates don't agree
@@ -83,24 +80,37 @@ pub fn go_tpc(arguments: &GoTpcArguments) -> Result<ExitCode> {
         protocol: protocol(&arguments.protocol)?,
         time: Duration::from_secs_f64(arguments.run_time),
         rounds: arguments.rounds,
-        seed: arguments.seed,
+        seed: arguments.on.seed,
         within: arguments.within / 100.0,
     };
-    let host = HostArguments {
-        cache: arguments.cache,
-        mariadbd: arguments.mariadbd.clone(),
-    };
     let most = arguments.threads * 2;
-    let server = host::start(&host, &engines, most, "go-tpc", port.server_options())?;
-    let outcome = match orders::run(&server, &tool, &request, |told| eprintln!("{told}")) {
+    let server = host::start(
+        &arguments.on.host(),
+        &engines,
+        most,
+        "go-tpc",
+        port.server_options(),
+    )?;
+    let outcome = orders::run(&server, &tool, &request, |told| eprintln!("{told}"));
+    end(server, outcome, orders::Outcome::held)
+}
+
+/// Prints what came of it; the server goes where that is good.
+fn end<O: fmt::Display>(
+    server: Hosted,
+    outcome: Result<O>,
+    held: impl Fn(&O) -> bool,
+) -> Result<ExitCode> {
+    let outcome = match outcome {
         Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     println!("{outcome}");
-    if outcome.held() {
+    let held = held(&outcome);
+    if held {
         server.remove()?;
     }
-    Ok(status(outcome.held()))
+    Ok(status(held))
 }
 
 fn protocol(name: &str) -> Result<Protocol> {

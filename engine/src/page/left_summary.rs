@@ -62,7 +62,7 @@ impl LeftSummaries {
                 return;
             }
             // Each in its turn, not always the first: that may be who came last.
-            let turn = shard.newcomers / TURNS % entries.len().max(1);
+            let turn = shard.newcomers / TURNS % entries.len();
             let other = entries.keys().nth(turn).copied();
             other.map(|other| entries.remove(&other));
         }

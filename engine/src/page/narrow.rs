@@ -14,8 +14,8 @@
 //! A copy is kept while the leaf is in memory, and nobody looks at it. It names the frame and the version
 //! of the leaf's latch at which it was made: where the leaf leaves its parent with another one, it has been
 //! changed (or is another page of the same number), and the copy goes; where the leaf comes again, the copy
-//! takes the new frame's version. So as with [`super::left_summary`], who finds a copy while the parent refers to the leaf by its number, and the
-//! parent's version holding afterwards, has read what the leaf's own bytes say.
+//! takes the new frame's version. So as with [`super::left_summary`], who finds a copy while the parent refers to
+//! the leaf by its number, and the parent's version holding afterwards, has read what the leaf's own bytes say.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,8 +37,7 @@ const SHARDS: usize = 64;
 const FRAME_HEADER: usize = 10;
 /// The page and the length of a copy.
 const COPY_HEADER: usize = 10;
-/// The longest copy: of a leaf of which a third is asked for, more rows have room as they are than in
-/// copies that come and go beside them.
+/// The longest copy. Of longer ones too few have room in place of a leaf.
 pub(crate) const LONGEST: usize = PAGE_SIZE / 3;
 
 /// Where a copy stands, and what it is of.

@@ -290,6 +290,12 @@ pub(crate) enum Field<'a> {
     Outside(LargeRef),
 }
 
+/// Whether a bitmap has a column.
+#[inline]
+fn is_set(bitmap: &[u8], n: usize) -> bool {
+    bitmap.get(n / 8).is_some_and(|b| b >> (n % 8) & 1 == 1)
+}
+
 /// The bytes of a column as they stand in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stored<'a> {
@@ -379,6 +385,14 @@ impl<'a> RowRef<'a> {
         }
     }
 
+    /// Where a column's bytes begin, and the bytes.
+    #[inline]
+    fn bytes_of(&self, n: usize) -> Result<(usize, &'a [u8])> {
+        let begin = if n == 0 { 0 } else { self.end(n - 1) };
+        let bytes = self.data.get(begin..self.end(n));
+        Ok((begin, bytes.ok_or_else(|| damaged("offsets"))?))
+    }
+
     /// The field of a column.
     #[inline]
     pub fn field(&self, n: usize) -> Result<Field<'a>> {
@@ -391,17 +405,11 @@ impl<'a> RowRef<'a> {
         if n >= self.columns {
             return Ok(Field::Value(column.column.default.as_value()));
         }
-        let bit = |map: &[u8]| map.get(n / 8).is_some_and(|b| b >> (n % 8) & 1 == 1);
-        if bit(self.nulls) {
+        if is_set(self.nulls, n) {
             return Ok(Field::Value(Value::Null));
         }
-        let begin = if n == 0 { 0 } else { self.end(n - 1) };
-        let end = self.end(n);
-        let bytes = self
-            .data
-            .get(begin..end)
-            .ok_or_else(|| damaged("offsets"))?;
-        if bit(self.outside) {
+        let (begin, bytes) = self.bytes_of(n)?;
+        if is_set(self.outside, n) {
             return match LargeRef::take(bytes) {
                 Some(large) => Ok(Field::Outside(large)),
                 None if bytes.is_empty() => Err(Error::Invalid(format!(
@@ -446,16 +454,13 @@ impl<'a> RowRef<'a> {
 
     /// The bytes of a column.
     pub(super) fn stored(&self, n: usize) -> Result<Stored<'a>> {
-        let bit = |map: &[u8]| map.get(n / 8).is_some_and(|b| b >> (n % 8) & 1 == 1);
-        if bit(self.nulls) {
+        if is_set(self.nulls, n) {
             return Ok(Stored::Null);
         }
-        if bit(self.outside) {
+        if is_set(self.outside, n) {
             return Ok(Stored::Outside);
         }
-        let begin = if n == 0 { 0 } else { self.end(n - 1) };
-        let bytes = self.data.get(begin..self.end(n));
-        bytes.map(Stored::Here).ok_or_else(|| damaged("offsets"))
+        Ok(Stored::Here(self.bytes_of(n)?.1))
     }
 
     /// The value of a column.

@@ -123,18 +123,20 @@ fn build(
         return None;
     }
     out.clear();
-    // Every number is below the longest copy's.
-    let mut put = |number: usize| out.extend_from_slice(&(number as u16).to_le_bytes());
-    put(slots.len());
-    put(front.len());
+    put(slots.len(), out);
+    put(front.len(), out);
     out.extend_from_slice(front);
-    let mut put = |number: usize| out.extend_from_slice(&(number as u16).to_le_bytes());
     for (begin, rest) in slots {
-        put(base + begin);
-        put(rest);
+        put(base + begin, out);
+        put(rest, out);
     }
     out.extend_from_slice(&records);
     Some(())
+}
+
+/// Appends a number, which is below the longest copy's.
+fn put(number: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(number as u16).to_le_bytes());
 }
 
 /// What a copy keeps of a key's value: `Some(None)` where it has no such key, `None` where the bytes are no

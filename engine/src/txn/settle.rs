@@ -15,15 +15,12 @@ pub(super) struct Settle {
 
 impl LeafSettle for Settle {
     fn settle(&self, value: &[u8], out: &mut Vec<u8>) -> Change {
-        let Ok((header, payload)) = Header::decode(value) else {
-            return Change::Keep;
-        };
-        match header.txid() {
-            None if header.deleted => Change::Remove,
-            None => Change::Keep,
-            Some(txid) if !self.order.settled(txid) => Change::Keep,
-            Some(_) if header.deleted => Change::Remove,
-            Some(_) => {
+        match for_all(&self.order, value) {
+            ForAll::Differs => Change::Keep,
+            ForAll::Gone => Change::Remove,
+            // Its header is the shortest already.
+            ForAll::Row(payload) if payload.len() + 1 == value.len() => Change::Keep,
+            ForAll::Row(payload) => {
                 encode_settled(payload, out);
                 Change::Put
             }
@@ -45,15 +42,19 @@ pub enum ForAll<'a> {
 impl Transaction {
     /// What every snapshot, now and later, sees of a record's value, until somebody writes it anew.
     pub fn for_all<'a>(&self, value: &'a [u8]) -> ForAll<'a> {
-        match Header::decode(value) {
-            Ok((header, payload)) => match header.txid() {
-                Some(txid) if !self.system().order().settled(txid) => ForAll::Differs,
-                _ if header.deleted => ForAll::Gone,
-                _ => ForAll::Row(payload),
-            },
-            // Whoever reads the record itself is told.
-            Err(_) => ForAll::Differs,
-        }
+        for_all(self.system().order(), value)
+    }
+}
+
+fn for_all<'a>(order: &CommitOrder, value: &'a [u8]) -> ForAll<'a> {
+    match Header::decode(value) {
+        Ok((header, payload)) => match header.txid() {
+            Some(txid) if !order.settled(txid) => ForAll::Differs,
+            _ if header.deleted => ForAll::Gone,
+            _ => ForAll::Row(payload),
+        },
+        // Whoever reads the record itself is told.
+        Err(_) => ForAll::Differs,
     }
 }
 

@@ -50,6 +50,8 @@ pub struct Outcome {
     pub one: Vec<f64>,
     /// Seconds of each scan by several.
     pub several: Vec<f64>,
+    /// Seconds of as many scans at once as there are threads, each by one thread: what the machine gives.
+    pub at_once: Vec<f64>,
     /// Scans with another answer than the right one.
     pub wrong: u32,
 }
@@ -59,8 +61,15 @@ impl Outcome {
     /// machine does makes scans slower and never faster.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
-        let best = |times: &[f64]| arithmetic::least(times.iter().copied());
         arithmetic::ratio(best(&self.one)?, best(&self.several)?)
+    }
+
+    /// How many times the work of one scan the machine does when as many as there are threads run at once, and
+    /// have nothing in common but the pages.
+    #[must_use]
+    pub fn ceiling(&self) -> Option<f64> {
+        let alone = best(&self.one)? * self.threads as f64;
+        arithmetic::ratio(alone, best(&self.at_once)?)
     }
 
     /// Whether that is enough, and every answer was right.
@@ -68,6 +77,10 @@ impl Outcome {
     pub fn held(&self) -> bool {
         self.wrong == 0 && self.ratio().is_some_and(|ratio| ratio >= self.wanted)
     }
+}
+
+fn best(times: &[f64]) -> Option<f64> {
+    arithmetic::least(times.iter().copied())
 }
 
 impl fmt::Display for Outcome {
@@ -85,7 +98,8 @@ impl fmt::Display for Outcome {
         write!(
             out,
             "{}: a condition and three aggregates over {} rows: {} threads {:.2} times as fast as one ({} wanted); one \
-             thread {}, {} threads {}; {} rounds, {} wrong answers",
+             thread {}, {} threads {}; as many scans at once, each by one thread, {:.2} times the work of one, {}; {} rounds, \
+             {} wrong answers",
             if self.held() { "held" } else { "NOT HELD" },
             self.rows,
             self.threads,
@@ -94,6 +108,8 @@ impl fmt::Display for Outcome {
             milliseconds(&self.one),
             self.threads,
             milliseconds(&self.several),
+            self.ceiling().unwrap_or(0.0),
+            milliseconds(&self.at_once),
             self.one.len(),
             self.wrong
         )
@@ -119,6 +135,7 @@ pub fn run(request: &Request, dir: &Path) -> Result<Outcome> {
         wanted: request.least,
         one: Vec::new(),
         several: Vec::new(),
+        at_once: Vec::new(),
         wrong: 0,
     };
     // The first of each is not counted: it makes the summaries.
@@ -142,6 +159,12 @@ pub fn run(request: &Request, dir: &Path) -> Result<Outcome> {
                 };
                 times.push(took.as_secs_f64());
             }
+        }
+        db.set_scan_threads(1).map_err(failed)?;
+        let (took, wrong) = scans_at_once(&db, &table, request.threads, &right)?;
+        outcome.wrong += wrong;
+        if round > 0 {
+            outcome.at_once.push(took.as_secs_f64());
         }
     }
     drop(table);
@@ -227,6 +250,28 @@ fn scan(db: &Database, table: &Arc<Table>) -> Result<(Duration, Vec<Aggregated>)
     Ok((took, answer))
 }
 
+/// So many scans at once; how long until all had ended, and how many answers were wrong.
+fn scans_at_once(
+    db: &Database,
+    table: &Arc<Table>,
+    count: usize,
+    right: &[Aggregated],
+) -> Result<(Duration, u32)> {
+    let begun = Instant::now();
+    let answers = std::thread::scope(|scope| {
+        let scans: Vec<_> = (0..count)
+            .map(|_| scope.spawn(|| scan(db, table)))
+            .collect();
+        let joined = scans.into_iter().map(|scan| {
+            let panicked = || Err(SuiteError::Server("a scan panicked".to_owned()));
+            scan.join().unwrap_or_else(|_| panicked())
+        });
+        joined.collect::<Result<Vec<_>>>()
+    })?;
+    let wrong = answers.iter().filter(|(_, answer)| answer != right).count();
+    Ok((begun.elapsed(), u32::try_from(wrong).unwrap_or(u32::MAX)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,6 +288,7 @@ mod tests {
         };
         let outcome = run(&request, &dir.path().join("db")).expect("run");
         assert_eq!((outcome.one.len(), outcome.several.len()), (3, 3));
+        assert_eq!(outcome.at_once.len(), 3);
         assert_eq!(outcome.wrong, 0);
         assert!(outcome.held(), "{outcome}");
     }
@@ -255,9 +301,11 @@ mod tests {
             wanted: 1.8,
             one: vec![0.030, 0.027, 0.090],
             several: vec![0.040, 0.015, 0.016],
+            at_once: vec![0.030, 0.036],
             wrong: 0,
         };
         assert!((outcome.ratio().expect("a ratio") - 1.8).abs() < 1e-9);
+        assert!((outcome.ceiling().expect("a ceiling") - 1.8).abs() < 1e-9);
         let told = Outcome {
             wanted: 1.7,
             ..outcome.clone()
