@@ -51,7 +51,9 @@ impl MariaDb {
     /// # Errors
     /// When the server refuses.
     pub fn administration(&self) -> Result<Conn> {
-        Conn::new(self.options.clone()).running("connect")
+        // Prepared statements are kept here: the client library would close all but the last few that it knows.
+        let options = OptsBuilder::from_opts(self.options.clone()).stmt_cache_size(0);
+        Conn::new(options).running("connect")
     }
 }
 

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use self::answer::Answer;
 use super::counters::Counters;
 use super::generator::{Draw, Step as SequenceStep, Surroundings};
+use super::list::{List, Rows};
 use super::read::Workload;
-use super::transaction::{Ask, Batch, Block, Pick, Step, Transaction};
+use super::transaction::{Ask, Batch, Block, Pick, Rounds, Step, Transaction};
 use crate::dice::Dice;
 use crate::error::{Result, SuiteError};
-use crate::normal::{Answers, Check, Query};
-use crate::target::{Datum, RowSink, Session, Value};
+use crate::normal::Answers;
+use crate::target::{Datum, Session};
 
 /// Errors after which a transaction is begun anew, with the same values: deadlock, lock wait timeout, and
 /// a record that has changed since it was read.
@@ -32,6 +34,8 @@ pub struct Client<'w> {
     place: (u64, u64),
     variables: Vec<Datum>,
     parameters: Vec<Datum>,
+    /// The rows of the transaction's lists.
+    rows: Rows,
     /// How far each transaction is in its sequential distributions.
     sequences: Vec<Vec<u64>>,
     answer: Answer<'w>,
@@ -82,6 +86,7 @@ impl<'w> Client<'w> {
             place,
             variables: Vec::new(),
             parameters: Vec::new(),
+            rows: Rows::default(),
             sequences: workload
                 .transactions
                 .iter()
@@ -206,6 +211,7 @@ impl<'w> Client<'w> {
         let workload = self.workload;
         self.done = Done::default();
         self.variables.clear();
+        self.rows.clear();
         if let Some(meant) = workload.transactions.get(transaction) {
             self.variables.resize(meant.variables, Datum::Null);
             self.steps(transaction, &meant.checks, session)?;
@@ -223,8 +229,81 @@ impl<'w> Client<'w> {
         self.variables.resize(transaction.variables, Datum::Null);
         self.done.rolled_back = false;
         self.draw(number, &transaction.draws);
+        self.fill(number, &transaction.lists)?;
         self.steps(number, &transaction.steps, session)?;
         Ok(())
+    }
+
+    /// Draws the rows of the transaction's lists.
+    fn fill(&mut self, transaction: usize, lists: &[List]) -> Result<()> {
+        self.rows.clear();
+        for list in lists {
+            let length = list.length.integer(&self.variables).unwrap_or(0);
+            if length > list.most {
+                return Err(SuiteError::Usage(format!(
+                    "list '{}' would have {length} rows, and its 'most' is {}",
+                    list.name, list.most
+                )));
+            }
+            self.rows.add();
+            for row in 1..=length {
+                if let Some(place) = list.counter.and_then(|slot| self.variables.get_mut(slot)) {
+                    *place = Datum::Integer(row);
+                }
+                self.draw(transaction, &list.draws);
+                self.rows.push(list, &self.variables);
+            }
+        }
+        Ok(())
+    }
+
+    /// How often something is done that is done for these rounds.
+    fn count(&self, rounds: &Rounds) -> i64 {
+        match rounds {
+            Rounds::Number(number) => number.integer(&self.variables).unwrap_or(0),
+            Rounds::List(list) => i64::try_from(self.rows.length(*list)).unwrap_or(i64::MAX),
+        }
+    }
+
+    /// Begins a round, from 1: its number goes into the counter, and the list's variables have their values in
+    /// the list's row.
+    fn begin_round(
+        &mut self,
+        transaction: usize,
+        rounds: &Rounds,
+        counter: Option<usize>,
+        round: i64,
+    ) {
+        if let Some(place) = counter.and_then(|slot| self.variables.get_mut(slot)) {
+            *place = Datum::Integer(round);
+        }
+        if let Some((number, list, row)) = self.row(transaction, rounds, round) {
+            self.rows.load(number, list, row, &mut self.variables);
+        }
+    }
+
+    /// Ends a round: the values that the list's variables have now are the row's.
+    fn end_round(&mut self, transaction: usize, rounds: &Rounds, round: i64) {
+        if let Some((number, list, row)) = self.row(transaction, rounds, round) {
+            self.rows.keep(number, list, row, &self.variables);
+        }
+    }
+
+    /// The list that a round is for, and its row, from 0.
+    fn row(
+        &self,
+        transaction: usize,
+        rounds: &Rounds,
+        round: i64,
+    ) -> Option<(usize, &'w List, usize)> {
+        let number = rounds.list()?;
+        let list = self
+            .workload
+            .transactions
+            .get(transaction)?
+            .lists
+            .get(number)?;
+        Some((number, list, usize::try_from(round - 1).ok()?))
     }
 
     fn draw(&mut self, transaction: usize, draws: &[Draw]) {
@@ -263,14 +342,11 @@ impl<'w> Client<'w> {
         block: &'w Block,
         session: &mut dyn Session,
     ) -> Result<Flow> {
-        let rounds = block.repeat.integer(&self.variables).unwrap_or(0);
-        for round in 1..=rounds {
+        for round in 1..=self.count(&block.rounds) {
             if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
                 return Err(SuiteError::Interrupted);
             }
-            if let Some(place) = block.counter.and_then(|slot| self.variables.get_mut(slot)) {
-                *place = Datum::Integer(round);
-            }
+            self.begin_round(transaction, &block.rounds, block.counter, round);
             if block
                 .when
                 .as_ref()
@@ -282,6 +358,7 @@ impl<'w> Client<'w> {
             if self.steps(transaction, &block.steps, session)? == Flow::Ended {
                 return Ok(Flow::Ended);
             }
+            self.end_round(transaction, &block.rounds, round);
         }
         Ok(Flow::GoesOn)
     }
@@ -292,18 +369,23 @@ impl<'w> Client<'w> {
         let variables = &self.variables;
         let parameters = ask.parameters.iter().map(|given| given.value(variables));
         self.parameters.extend(parameters);
+        let mut statement = ask.statement;
         if let Some(batch) = &ask.batch {
             self.batch(transaction, batch);
+            if let Some(list) = batch.rounds.list() {
+                // Nothing is asked about none.
+                let Some(more) = self.rows.length(list).checked_sub(1) else {
+                    return Ok(Flow::GoesOn);
+                };
+                statement += more;
+            }
         }
         self.answer.begin(ask);
-        session.execute(ask.statement, &self.parameters, &mut self.answer)?;
+        session.execute(statement, &self.parameters, &mut self.answer)?;
         self.done.statements += 1;
-        if let Err(what) = self.verdict(ask) {
-            let name = self
-                .workload
-                .statements
-                .get(ask.statement)
-                .map_or("", |statement| statement.name.as_str());
+        let missing = self.give_each(transaction, ask);
+        if let Err(what) = self.verdict(ask, missing) {
+            let name = self.name(ask);
             let given = shown(
                 self.parameters
                     .get(..MOST_SHOWN)
@@ -313,13 +395,13 @@ impl<'w> Client<'w> {
                 .wrong
                 .get_or_insert_with(|| format!("wrong answer to {name} with [{given}]: {what}"));
         }
-        if ask.ends_if_empty && self.answer.count == 0 {
+        if ask.ends_if_empty && (self.answer.count == 0 || missing > 0) {
             session.roll_back()?;
             self.done.statements += 1;
             self.done.rolled_back = true;
             return Ok(Flow::Ended);
         }
-        if !ask.into.is_empty() {
+        if !ask.into.is_empty() && ask.by.is_empty() {
             let row = self.answer.picked(ask.pick);
             for (at, slot) in ask.into.iter().enumerate() {
                 if let Some(place) = self.variables.get_mut(*slot) {
@@ -330,20 +412,54 @@ impl<'w> Client<'w> {
         Ok(Flow::GoesOn)
     }
 
-    /// Adds the parameters of every row of a batch.
+    fn name(&self, ask: &Ask) -> &'w str {
+        let statement = self.workload.statements.get(ask.statement);
+        statement.map_or("", |statement| statement.name.as_str())
+    }
+
+    /// Adds the parameters of every row of a batch, and those behind them.
     fn batch(&mut self, transaction: usize, batch: &Batch) {
-        for row in 1..=batch.size {
-            if let Some(place) = batch.counter.and_then(|slot| self.variables.get_mut(slot)) {
-                *place = Datum::Integer(row);
-            }
+        for round in 1..=self.count(&batch.rounds) {
+            self.begin_round(transaction, &batch.rounds, batch.counter, round);
             self.draw(transaction, &batch.draws);
             let variables = &self.variables;
             let parameters = batch.parameters.iter().map(|given| given.value(variables));
             self.parameters.extend(parameters);
+            self.end_round(transaction, &batch.rounds, round);
         }
+        let behind = batch
+            .behind
+            .iter()
+            .map(|given| given.value(&self.variables));
+        self.parameters.extend(behind);
     }
 
-    fn verdict(&mut self, ask: &Ask) -> Result<(), String> {
+    /// Gives each row of a list what the answer has for it; how many rows it has nothing for.
+    fn give_each(&mut self, transaction: usize, ask: &Ask) -> usize {
+        let Some(batch) = ask.batch.as_ref().filter(|_| !ask.by.is_empty()) else {
+            return 0;
+        };
+        let mut missing = 0;
+        for round in 1..=self.count(&batch.rounds) {
+            self.begin_round(transaction, &batch.rounds, None, round);
+            let meant: Vec<Datum> = ask.by.iter().map(|by| by.value(&self.variables)).collect();
+            let found = self.answer.rows.iter().find(|row| row.starts_with(&meant));
+            missing += usize::from(found.is_none());
+            for (at, slot) in ask.into.iter().enumerate() {
+                if let Some(place) = self.variables.get_mut(*slot) {
+                    let value = found.and_then(|row| row.get(meant.len() + at));
+                    *place = value.cloned().unwrap_or_default();
+                }
+            }
+            self.end_round(transaction, &batch.rounds, round);
+        }
+        missing
+    }
+
+    fn verdict(&mut self, ask: &Ask, missing: usize) -> Result<(), String> {
+        if missing > 0 && !ask.ends_if_empty {
+            return Err(format!("no row for {missing} of the list's"));
+        }
         if let Some((least, most)) = &ask.rows {
             let count = i64::try_from(self.answer.count).unwrap_or(i64::MAX);
             let least = least.integer(&self.variables).unwrap_or(0);
@@ -429,61 +545,6 @@ impl Surroundings for Around<'_> {
     }
 }
 
-/// What is kept of an answer.
-#[derive(Debug, Default)]
-struct Answer<'w> {
-    count: u64,
-    /// Whether rows are kept, and all of them or only the first.
-    keeps: Option<Pick>,
-    rows: Vec<Vec<Datum>>,
-    check: Option<Check<'w>>,
-}
-
-impl<'w> Answer<'w> {
-    /// Makes ready for a transaction's answers. Those to single queries on table `normal` are checked.
-    fn expect(&mut self, transaction: &Transaction, answers: Option<&'w Answers>) {
-        let Some(answers) = answers else { return };
-        let query = Query::parse(&transaction.name).ok();
-        self.check = query.map(|query| Check::new(answers, query));
-    }
-
-    fn begin(&mut self, ask: &Ask) {
-        self.count = 0;
-        self.rows.clear();
-        let is_kept = !ask.into.is_empty() || ask.answer.is_some();
-        self.keeps = is_kept.then_some(ask.pick);
-        if let Some(check) = &mut self.check {
-            check.begin();
-        }
-    }
-
-    fn picked(&self, pick: Pick) -> &[Datum] {
-        let at = match pick {
-            Pick::First => 0,
-            Pick::Middle => self.rows.len().saturating_sub(1) / 2,
-        };
-        self.rows.get(at).map_or(&[], Vec::as_slice)
-    }
-}
-
-impl RowSink for Answer<'_> {
-    fn row(&mut self, values: &[Value<'_>]) {
-        self.count += 1;
-        if let Some(check) = &mut self.check {
-            check.row(values);
-        }
-        match self.keeps {
-            None => {}
-            Some(Pick::First) if !self.rows.is_empty() => {}
-            Some(_) => self.rows.push(
-                values
-                    .iter()
-                    .map(|value| Datum::of_answer(*value))
-                    .collect(),
-            ),
-        }
-    }
-}
-
+mod answer;
 #[cfg(test)]
 mod tests;

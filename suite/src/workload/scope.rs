@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::document::Node;
-use super::document::Text;
+use super::document::{Node, Section, Text};
 use super::expression::{Expression, Slot};
 
 /// A counter that all clients of an engine share: the largest value of a column, and those given out since.
@@ -86,6 +85,13 @@ impl Scope {
             Some(slot) => slot,
             None => self.fresh(name.text),
         }
+    }
+
+    /// The variable that `count` names, if there is to be one.
+    pub fn counter_variable(&mut self, section: &mut Section<'_, '_>) -> Option<Slot> {
+        let node = section.take("count")?;
+        let name = node.text("'count'")?;
+        Some(self.declare(&name, &node))
     }
 
     /// A new variable of this name, whatever it was before.

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::*;
-use crate::target::{Engine, Protocol, Statement};
+use crate::target::{Engine, Protocol, RowSink, Statement, Value};
 use crate::workload::Options;
 
 /// A session that writes down what it is asked, and answers as its script says.
@@ -425,4 +425,112 @@ fn operations_are_repeated_as_often_as_published() {
         let rows = if name == "insert" { 350_768 } else { 0 };
         assert_eq!(session.rows, rows, "{name}");
     }
+}
+
+/// An order of two or three lines, of which each has an item.
+const ORDER: &str = r#"
+[[transaction]]
+name = "order"
+draw = { lines = { uniform = [2, 3] } }
+list = [{ name = "line", length = "lines", most = 3, count = "n", draw = { item = "100 * n", quantity = { uniform = [1, 9] } } }]
+steps = [
+  "BEGIN",
+  { sql = "SELECT id, price FROM item WHERE id IN (", values = ":item", end = ") AND 7 = :lines", each = "line", by = ["item"], into = ["price"], IF_EMPTY },
+  { each = "line", when = "n != 2", draw = { cost = "price * 10" }, steps = ["UPDATE stock SET q = :quantity, c = :cost WHERE item = :item"] },
+  { sql = "INSERT INTO line VALUES", values = "(:n, :price)", each = "line" },
+  "COMMIT",
+]
+"#;
+
+fn order(if_empty: &str) -> String {
+    ORDER.replace(", IF_EMPTY", if_empty)
+}
+
+/// Which item is asked for how often, whatever was drawn: quantities are left out.
+fn without_quantity(asked: &[String]) -> Vec<String> {
+    let cut = |sql: &String| match (sql.find("q = "), sql.find(", c")) {
+        (Some(from), Some(to)) => format!("{}{}", &sql[..from], &sql[to + 2..]),
+        _ => sql.clone(),
+    };
+    asked.iter().map(cut).collect()
+}
+
+#[test]
+fn a_list_is_asked_for_at_once_and_each_row_gets_its_own_answer() {
+    let price = |item: i64| vec![item, item + 5];
+    // In another order than asked for, and with a row twice.
+    let answer = vec![price(300), price(200), price(200), price(100)];
+    let (asked, done) = run(&order(""), vec![Scene::Rows(vec![]), Scene::Rows(answer)]);
+    let done = done.expect("done");
+    assert_eq!(done.wrong, None);
+    let asked = without_quantity(&asked);
+    let two = [
+        "BEGIN",
+        "SELECT id, price FROM item WHERE id IN ( 100, 200 ) AND 7 = 2",
+        "UPDATE stock SET c = 1050 WHERE item = 100",
+        "INSERT INTO line VALUES (1, 105), (2, 205)",
+        "COMMIT",
+    ];
+    let three = [
+        "BEGIN",
+        "SELECT id, price FROM item WHERE id IN ( 100, 200, 300 ) AND 7 = 3",
+        "UPDATE stock SET c = 1050 WHERE item = 100",
+        "UPDATE stock SET c = 3050 WHERE item = 300",
+        "INSERT INTO line VALUES (1, 105), (2, 205), (3, 305)",
+        "COMMIT",
+    ];
+    assert!(asked == two || asked == three, "{asked:?}");
+}
+
+#[test]
+fn what_is_missing_for_a_row_of_a_list_is_wrong_or_ends_the_transaction() {
+    let answer = || vec![Scene::Rows(vec![]), Scene::Rows(vec![vec![200, 1]])];
+    let (asked, done) = run(&order(""), answer());
+    let wrong = done.expect("done").wrong.expect("wrong");
+    assert!(wrong.contains("order.2"), "{wrong}");
+    assert!(wrong.contains("no row for "), "{wrong}");
+    let last = asked.get(asked.len() - 2).expect("lines are inserted");
+    assert!(
+        last.starts_with("INSERT INTO line VALUES (1, NULL), (2, 1)"),
+        "{last}"
+    );
+
+    let (asked, done) = run(&order(", if_empty = \"rollback\""), answer());
+    let done = done.expect("done");
+    assert!(done.rolled_back && done.wrong.is_none());
+    assert_eq!(asked.last().map(String::as_str), Some("(rolled back)"));
+    assert_eq!(asked.len(), 3);
+}
+
+#[test]
+fn a_list_is_the_same_after_a_conflict() {
+    let prices = || Scene::Rows(vec![vec![100, 1], vec![200, 2], vec![300, 3]]);
+    let answers = vec![
+        Scene::Rows(vec![]),
+        prices(),
+        Scene::Fails(1213),
+        Scene::Rows(vec![]),
+        prices(),
+    ];
+    let (asked, done) = run(&order(""), answers);
+    assert_eq!(done.expect("done").conflicts[&1213], 1);
+    let again = asked.iter().rposition(|sql| sql == "BEGIN").expect("again");
+    assert_eq!(asked[1..3], asked[again + 1..again + 3]);
+}
+
+#[test]
+fn a_list_without_rows_is_not_asked_about_and_one_too_long_is_refused() {
+    let none = order("").replace("length = \"lines\"", "length = 0");
+    let (asked, done) = run(&none, vec![]);
+    assert_eq!(done.expect("done").wrong, None);
+    assert_eq!(asked, ["BEGIN", "COMMIT"]);
+
+    let long = order("").replace("length = \"lines\"", "length = 4");
+    let (asked, done) = run(&long, vec![]);
+    let refused = done.expect_err("too long").to_string();
+    assert!(
+        refused.contains("list 'line' would have 4 rows"),
+        "{refused}"
+    );
+    assert_eq!(asked, ["(rolled back)"]);
 }

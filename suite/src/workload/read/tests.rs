@@ -1,4 +1,5 @@
 use super::*;
+use crate::target::Statement;
 use crate::workload::builtin;
 
 /// A small file that is right.
@@ -376,14 +377,83 @@ fn what_is_wrong_with_several_rows_is_told() {
         ),
         (format!("{{ {values}, repeat = 3 }}"), "unknown name 'n'"),
         (
-            format!("{{ {values}, repeat = 3, count = \"n\", rows = 1 }}"),
-            "unknown key 'rows'",
+            format!("{{ {values}, repeat = 3, count = \"n\", by = [\"n\"] }}"),
+            "'by' is for statements with 'values' for 'each' row of a list",
         ),
     ] {
         let found = problems(&with(&step));
         assert!(
             found.iter().any(|(_, _, text)| text.contains(told)),
             "{step}: {found:#?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_wrong_with_lists_is_told() {
+    let list = "{ name = \"line\", length = 2, most = 3, count = \"n\" }";
+    let with = |list: &str, step: &str| {
+        SHOP.replace(
+            "needs_transactions = true\nsteps = [",
+            &format!("needs_transactions = true\nlist = [{list}]\nsteps = ["),
+        )
+        .replace("  \"COMMIT\",", &format!("  {step},\n  \"COMMIT\","))
+    };
+    let ask = "sql = \"SELECT id FROM things WHERE id IN (\", values = \":n\", end = \")\", each = \"line\"";
+    let right = format!("{{ {ask}, by = [\"n\"], into = [\"found\"] }}");
+    let workload = check(&with(list, &right), "test.toml").expect("right");
+    let variants = workload.statements.iter();
+    let variants: Vec<String> = variants
+        .filter(|statement| statement.name == "rename.4")
+        .map(Statement::sql)
+        .collect();
+    assert_eq!(
+        variants,
+        [
+            "SELECT id FROM things WHERE id IN ( ? )",
+            "SELECT id FROM things WHERE id IN ( ?, ? )",
+            "SELECT id FROM things WHERE id IN ( ?, ?, ? )",
+        ]
+    );
+    let step = |keys: &str| format!("{{ {ask}, {keys} }}");
+    for (list, step, told) in [
+        (
+            list.replace("most = 3, ", ""),
+            step("pick = \"first\""),
+            "no 'most'",
+        ),
+        (
+            list.replace("most = 3", "most = 1001"),
+            step("pick = \"first\""),
+            "from 1 to 1000",
+        ),
+        (
+            list.replace("length = 2", "length = \"x\""),
+            step("pick = \"first\""),
+            "unknown name 'x'",
+        ),
+        (
+            list.to_owned(),
+            step("repeat = 3"),
+            "'repeat' or 'each', not both",
+        ),
+        (list.to_owned(), step("by = []"), "'by' must have a name"),
+        (list.to_owned(), step("by = [\"m\"]"), "unknown name 'm'"),
+        (
+            list.to_owned(),
+            right.replace("each = \"line\"", "each = \"lines\""),
+            "there is no list 'lines': there are line",
+        ),
+        (
+            String::new(),
+            "{ each = \"line\", steps = [\"SELECT 1\"] }".to_owned(),
+            "there is no list 'line': there are none here",
+        ),
+    ] {
+        let found = problems(&with(&list, &step));
+        assert!(
+            found.iter().any(|(_, _, text)| text.contains(told)),
+            "{list} {step}: {found:#?}"
         );
     }
 }

@@ -1,0 +1,78 @@
+//! What a client keeps of a statement's answer.
+
+use crate::normal::{Answers, Check, Query};
+use crate::target::{Datum, RowSink, Value};
+use crate::workload::transaction::{Ask, Pick, Transaction};
+
+/// Which rows of an answer are kept.
+#[derive(Debug, Default, Clone, Copy)]
+enum Keeps {
+    #[default]
+    None,
+    First,
+    All,
+}
+
+/// What is kept of an answer.
+#[derive(Debug, Default)]
+pub(super) struct Answer<'w> {
+    /// Its number of rows.
+    pub(super) count: u64,
+    keeps: Keeps,
+    /// Those that are kept.
+    pub(super) rows: Vec<Vec<Datum>>,
+    /// What it must be, if it is one to a query on table `normal`.
+    pub(super) check: Option<Check<'w>>,
+}
+
+impl<'w> Answer<'w> {
+    /// Makes ready for a transaction's answers. Those to single queries on table `normal` are checked.
+    pub(super) fn expect(&mut self, transaction: &Transaction, answers: Option<&'w Answers>) {
+        let Some(answers) = answers else { return };
+        let query = Query::parse(&transaction.name).ok();
+        self.check = query.map(|query| Check::new(answers, query));
+    }
+
+    /// Makes ready for a statement's answer.
+    pub(super) fn begin(&mut self, ask: &Ask) {
+        self.count = 0;
+        self.rows.clear();
+        self.keeps = match ask.pick {
+            _ if !ask.by.is_empty() => Keeps::All,
+            _ if ask.into.is_empty() && ask.answer.is_none() => Keeps::None,
+            Pick::First => Keeps::First,
+            Pick::Middle => Keeps::All,
+        };
+        if let Some(check) = &mut self.check {
+            check.begin();
+        }
+    }
+
+    /// One of the rows that are kept.
+    pub(super) fn picked(&self, pick: Pick) -> &[Datum] {
+        let at = match pick {
+            Pick::First => 0,
+            Pick::Middle => self.rows.len().saturating_sub(1) / 2,
+        };
+        self.rows.get(at).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl RowSink for Answer<'_> {
+    fn row(&mut self, values: &[Value<'_>]) {
+        self.count += 1;
+        if let Some(check) = &mut self.check {
+            check.row(values);
+        }
+        match self.keeps {
+            Keeps::None => {}
+            Keeps::First if !self.rows.is_empty() => {}
+            Keeps::First | Keeps::All => self.rows.push(
+                values
+                    .iter()
+                    .map(|value| Datum::of_answer(*value))
+                    .collect(),
+            ),
+        }
+    }
+}
