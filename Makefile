@@ -50,7 +50,7 @@ sessions: plugin ## short slices of long proofs: anomalies, histories, bank, pus
 
 workloads: plugin ## every shipped workload at a small size for a moment: right answers on InnoDB, MyISAM and Peregrine
 	@if [ -e target/mariadb/current/env ]; then rm -rf target/workloads-slice && \
-		target/release/peregrine bench run --workload all --engines innodb,myisam,peregrine --threads 3 --cache 64M \
+		target/release/peregrine bench run --workload all --engines innodb,myisam,peregrine --threads 3 --cache 64M --protocol both \
 			--set rows=2000 --set t1_rows=3000 --set t2_rows=2000 --set warehouses=2 --set items=200 \
 			--set customers=30 --set products=100 --set orders=200 --set actors=20 --set titles=20 --set divide=100 \
 			--warm-up 0 --run-time 0.1 --runs 1 --out target/workloads-slice && \

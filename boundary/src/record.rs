@@ -239,10 +239,10 @@ impl Projection {
         Ok(())
     }
 
-    /// Whether [`Projection::write_in_place`] writes all there is.
+    /// Whether it is prepared, and [`Projection::write_in_place`] writes all there is.
     #[inline]
     pub fn is_in_place(&self) -> bool {
-        self.columns.is_empty()
+        self.ready && self.columns.is_empty()
     }
 
     /// The engine's numbers of the columns that [`Projection::write`] reads.

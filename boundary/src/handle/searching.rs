@@ -267,15 +267,39 @@ impl Handle {
     ) -> Outcome<usize> {
         let mut rows = 0;
         while rows < most {
-            let target = Target {
+            let at = |rows: usize| Target {
                 record: target.record.wrapping_add(rows * stride),
                 ..target
             };
             // SAFETY: by the caller's promise.
-            if !unsafe { self.step(session, target, step)? } {
+            if !unsafe { self.step(session, at(rows), step)? } {
                 break;
             }
             rows += 1;
+            if !self.scan_projection.is_in_place() {
+                continue;
+            }
+            // What the first step has made sure of holds for those that follow.
+            let (Some((_, cursor)), transaction) = (&mut self.cursor, session.transaction()?)
+            else {
+                break;
+            };
+            while rows < most {
+                let found = match step {
+                    Step::Next => cursor.next(transaction)?,
+                    Step::Previous => cursor.prev(transaction)?,
+                    Step::NextSame => cursor.next_same_prefix(transaction)?,
+                };
+                if !found {
+                    self.current = Current::None;
+                    return Ok(rows);
+                }
+                // SAFETY: by the caller's promise.
+                let record = unsafe { self.shared.record_mut(at(rows).record)? };
+                self.scan_projection.write_in_place(cursor, record)?;
+                self.rows_read += 1;
+                rows += 1;
+            }
         }
         Ok(rows)
     }

@@ -50,6 +50,31 @@ fn check(page: &Page, model: &Model) {
         assert_eq!(&node.key(i), key);
         assert_eq!(node.value(i), value);
         assert_eq!(node.lower_bound(key), (i, true));
+        check_pieces(&node, i, key);
+    }
+}
+
+/// Every way to a piece of a key gives that piece.
+fn check_pieces(node: &Node<'_>, i: usize, key: &[u8]) {
+    let prefix = node.prefix().len();
+    let begins = [0, prefix / 2, prefix, prefix + 1, prefix + 5, key.len()];
+    for from in begins {
+        let rest = key.len().saturating_sub(from);
+        for n in [0, 1, 5, 16, rest, rest + 1] {
+            let piece = key.get(from..from + n);
+            for room in [0, 1, 40] {
+                let mut out = vec![0; n + room];
+                let copied = node.copy_key_loosely(i, from, n, &mut out);
+                assert_eq!(copied.then(|| &out[..n]), piece);
+            }
+            let mut out = vec![0; n];
+            let copied = node.copy_key(i, from, &mut out);
+            assert_eq!(copied.then_some(&out[..]), piece);
+            let word = node.key_word(i, from, n).filter(|_| n <= 16);
+            if let Some(word) = word {
+                assert_eq!(Some(&word.to_le_bytes()[..n]), piece);
+            }
+        }
     }
 }
 
@@ -381,4 +406,20 @@ fn a_root_pushes_down_and_lifts_up() {
     let root = Node::new(&page);
     root.validate().unwrap();
     assert_eq!((root.level(), root.count(), root.page_id()), (0, 50, 7));
+}
+
+#[test]
+fn short_pieces_of_keys_are_had_at_once_but_at_the_pages_end() {
+    let mut page = empty(0, b"", None);
+    for i in 0..50_u8 {
+        assert!(put(&mut page, &[1, 2, i, 4, 5, 6, 7], &[9; 20]));
+    }
+    let node = Node::new(&page);
+    for i in 0..50_u8 {
+        for from in 0..7 {
+            let word = node.key_word(usize::from(i), from, 7 - from);
+            let word = word.expect("a value stands behind the key").to_le_bytes();
+            assert_eq!(word[..7 - from], [1, 2, i, 4, 5, 6, 7][from..]);
+        }
+    }
 }

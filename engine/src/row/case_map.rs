@@ -9,6 +9,7 @@
 //!   3  as 1 with weights 00 w
 //!   4  as 2 with weights 00 w
 
+use super::key_bytes::{KeyInPieces, PartOfKey};
 use super::varint;
 
 const RAW: u64 = 0;
@@ -134,14 +135,14 @@ pub(crate) fn restore(bytes: &mut &[u8], weights: &mut [u8]) -> Option<Restored>
     Some(Restored::Front(n))
 }
 
-/// Takes one form from the front of `bytes`, and puts the original at the front of `out`. `weights`
-/// fills a slice with the weights from a byte on, and says whether there are as many. Gives the
-/// original's length; `None` when the bytes are no such form, or `out` is too short.
+/// Takes one form from the front of `bytes`, and puts the original at the front of `out`, and anything behind it.
+/// Gives the original's length; `None` when the bytes are no such form, or there are fewer weights, or `out` is too
+/// short.
 #[inline]
 pub(crate) fn restore_to(
     bytes: &mut &[u8],
     out: &mut [u8],
-    weights: impl Fn(usize, &mut [u8]) -> bool,
+    weights: &PartOfKey<'_, impl KeyInPieces>,
 ) -> Option<usize> {
     match take(bytes)? {
         Form::Raw(value) => {
@@ -149,11 +150,15 @@ pub(crate) fn restore_to(
             Some(value.len())
         }
         Form::Map(n, map) => {
-            let value = out.get_mut(..n)?;
-            if !weights(0, value) {
+            // A short string is made in registers.
+            if let (Some(word), Some(to)) = (short(weights, n), out.first_chunk_mut()) {
+                *to = (word ^ flips_of_word(map)).to_le_bytes();
+                return Some(n);
+            }
+            if n > out.len() || !weights.copy_loosely(0, n, out) {
                 return None;
             }
-            flip(value, map);
+            flip(out, map);
             Some(n)
         }
         Form::WideMap(n, map) => {
@@ -162,7 +167,7 @@ pub(crate) fn restore_to(
             let mut wide = [0; 2 * PIECE];
             for (i, piece) in value.chunks_mut(PIECE).enumerate() {
                 let weight = &mut wide[..2 * piece.len()];
-                if !weights(2 * PIECE * i, weight) {
+                if !weights.copy_loosely(2 * PIECE * i, weight.len(), weight) {
                     return None;
                 }
                 narrow(weight);
@@ -181,7 +186,7 @@ fn narrow(weights: &mut [u8]) {
     }
 }
 
-/// Flips the case of the bytes of which `map` has a bit.
+/// Flips the case of the bytes of which `map` has a bit. Behind a string's last byte it has none.
 #[inline]
 fn flip(value: &mut [u8], map: &[u8]) {
     for (bytes, &map) in value.chunks_mut(8).zip(map) {
@@ -192,6 +197,19 @@ fn flip(value: &mut [u8], map: &[u8]) {
             bytes.iter_mut().zip(flips).for_each(|(b, flip)| *b ^= flip);
         }
     }
+}
+
+/// The weights of a short string.
+#[inline]
+fn short(weights: &PartOfKey<'_, impl KeyInPieces>, n: usize) -> Option<u128> {
+    (n <= size_of::<u128>()).then(|| weights.word(n)).flatten()
+}
+
+/// What the bytes of a short string differ by from their weights.
+#[inline]
+fn flips_of_word(map: &[u8]) -> u128 {
+    let flips = |i: usize| map.get(i).map_or([0; 8], |&map| flips(map));
+    u128::from(u64::from_le_bytes(flips(0))) | u128::from(u64::from_le_bytes(flips(1))) << 64
 }
 
 /// What eight bytes differ by from their weights: 0x20 where the map has a bit.
@@ -214,6 +232,34 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// A key that gives words, with anything behind what is asked for.
+    struct Words<'a>(&'a [u8]);
+
+    impl KeyInPieces for Words<'_> {
+        fn whole(&self) -> &[u8] {
+            self.0
+        }
+
+        fn length(&self) -> usize {
+            self.0.len()
+        }
+
+        fn copy_to(&self, from: usize, out: &mut [u8]) -> bool {
+            self.0.copy_to(from, out)
+        }
+
+        fn copy_loosely(&self, from: usize, n: usize, out: &mut [u8]) -> bool {
+            out.fill(b'?');
+            out.get_mut(..n).is_some_and(|out| self.copy_to(from, out))
+        }
+
+        fn word(&self, from: usize, n: usize) -> Option<u128> {
+            let mut word = [b'?'; 16];
+            self.copy_to(from, &mut word[..n])
+                .then_some(u128::from_le_bytes(word))
+        }
+    }
+
     fn upper(value: &[u8], wide: bool) -> Vec<u8> {
         let mut out = Vec::new();
         for b in value {
@@ -229,7 +275,7 @@ mod tests {
     proptest! {
         #[test]
         fn restores(value in prop_oneof![any::<Vec<u8>>(), "[a-zA-Z ]{0,40}".prop_map(String::into_bytes)],
-                    mode in 0..3, other in any::<Vec<u8>>(), tail in any::<Vec<u8>>()) {
+                    mode in 0..3, other in any::<Vec<u8>>(), tail in any::<Vec<u8>>(), room in 0_usize..40) {
             let weights = match mode { 0 => upper(&value, false), 1 => upper(&value, true), _ => other };
             let mut form = Vec::new();
             encode(&value, &weights, &mut form);
@@ -246,15 +292,14 @@ mod tests {
             }
             let mut rest = &form[..];
             let mut back = vec![0; value.len()];
-            let copy = |from: usize, out: &mut [u8]| match weights.get(from..from + out.len()) {
-                Some(weights) => {
-                    out.copy_from_slice(weights);
-                    true
-                }
-                None => false,
-            };
+            let weights = Words(&weights);
+            let copy = &PartOfKey { key: &weights, at: 0, len: weights.0.len() };
             prop_assert_eq!(restore_to(&mut rest, &mut back, copy), Some(value.len()));
             prop_assert_eq!((rest, &back), (&tail[..], &value));
+            // With room behind it.
+            let mut roomy = vec![0; value.len() + room];
+            prop_assert_eq!(restore_to(&mut &form[..], &mut roomy, copy), Some(value.len()));
+            prop_assert_eq!(&roomy[..value.len()], &value);
             if !value.is_empty() {
                 let short = &mut back[1..];
                 prop_assert_eq!(restore_to(&mut &form[..], short, copy), None);
@@ -273,9 +318,11 @@ mod tests {
         }
 
         #[test]
-        fn never_panics(bytes in any::<Vec<u8>>(), weights in any::<Vec<u8>>()) {
+        fn never_panics(bytes in any::<Vec<u8>>(), weights in any::<Vec<u8>>(), at in 0_usize..9, len in 0_usize..200) {
             let _ = restore(&mut &bytes[..], &mut weights.clone());
-            let _ = restore_to(&mut &bytes[..], &mut weights.clone(), |from, _| from < 70);
+            let key = Words(&weights);
+            let part = PartOfKey { key: &key, at: at % 9, len };
+            let _ = restore_to(&mut &bytes[..], &mut weights.clone(), &part);
             let _ = skip(&mut &bytes[..]);
         }
     }

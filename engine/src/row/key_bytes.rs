@@ -10,6 +10,41 @@ pub(crate) trait KeyInPieces {
 
     /// Fills `out` with the key from byte `from` on; false where it has not as many.
     fn copy_to(&self, from: usize, out: &mut [u8]) -> bool;
+
+    /// Puts `n` bytes of the key, from byte `from` on, to the front of `out`, and anything behind them; false
+    /// where it has not as many, or they do not fit.
+    #[inline]
+    fn copy_loosely(&self, from: usize, n: usize, out: &mut [u8]) -> bool {
+        out.get_mut(..n).is_some_and(|out| self.copy_to(from, out))
+    }
+
+    /// The `n` bytes of the key from byte `from` on, at most 16, and anything behind them, if they can be had at
+    /// once.
+    #[inline]
+    fn word(&self, _from: usize, _n: usize) -> Option<u128> {
+        None
+    }
+}
+
+/// A part of a key.
+pub(crate) struct PartOfKey<'a, K> {
+    pub key: &'a K,
+    pub at: usize,
+    pub len: usize,
+}
+
+impl<K: KeyInPieces> PartOfKey<'_, K> {
+    /// As [`KeyInPieces::copy_loosely`], of the part.
+    #[inline]
+    pub fn copy_loosely(&self, from: usize, n: usize, out: &mut [u8]) -> bool {
+        from + n <= self.len && self.key.copy_loosely(self.at + from, n, out)
+    }
+
+    /// As [`KeyInPieces::word`], of the part's front.
+    #[inline]
+    pub fn word(&self, n: usize) -> Option<u128> {
+        (n <= self.len).then(|| self.key.word(self.at, n)).flatten()
+    }
 }
 
 /// A key, or where to get it.

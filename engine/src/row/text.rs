@@ -2,7 +2,7 @@
 //! alone. They are restored where they are wanted, without a copy in between.
 
 use super::case_map;
-use super::key_bytes::KeyInPieces;
+use super::key_bytes::{KeyInPieces, PartOfKey};
 use super::layout::{Layout, PartForm};
 use super::varint;
 
@@ -24,8 +24,8 @@ pub enum Text {
 }
 
 impl TextPlace {
-    /// Puts the string at the front of `out`. `None` when the bytes are no such entry, or the string
-    /// is longer than `out`, which is then no longer as it was.
+    /// Puts the string at the front of `out`, and anything behind it. `None` when the bytes are no such entry, or
+    /// the string is longer than `out`, which is then no longer as it was.
     #[inline]
     pub(crate) fn read(
         &self,
@@ -50,10 +50,12 @@ impl TextPlace {
             info = info.get(usize::try_from(head >> 1).ok()?..)?;
         }
         let weights = usize::try_from(varint::take(&mut info)?).ok()?;
-        let copy = |from: usize, out: &mut [u8]| {
-            from + out.len() <= weights && key.copy_to(at + from, out)
+        let weights = PartOfKey {
+            key,
+            at,
+            len: weights,
         };
-        case_map::restore_to(&mut info, out, copy).map(Text::Bytes)
+        case_map::restore_to(&mut info, out, &weights).map(Text::Bytes)
     }
 }
 

@@ -379,7 +379,7 @@ impl Cursor {
     }
 
     /// Puts the string at a place that [`Table::text_place`] gave for this index-only cursor's index
-    /// at the front of `out`.
+    /// at the front of `out`; what `out` has behind it may be overwritten.
     ///
     /// # Errors
     /// `Error::Internal` when there is no such string, or it is longer than `out`.

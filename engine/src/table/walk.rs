@@ -521,4 +521,16 @@ impl KeyInPieces for Walk {
         let image = self.image.as_ref().filter(|image| self.at < image.count());
         image.is_some_and(|image| image.copy_key(self.at, from, out))
     }
+
+    #[inline]
+    fn copy_loosely(&self, from: usize, n: usize, out: &mut [u8]) -> bool {
+        let image = self.image.as_ref().filter(|image| self.at < image.count());
+        image.is_some_and(|image| image.copy_key_loosely(self.at, from, n, out))
+    }
+
+    #[inline]
+    fn word(&self, from: usize, n: usize) -> Option<u128> {
+        let image = self.image.as_ref().filter(|image| self.at < image.count());
+        image?.key_word(self.at, from, n)
+    }
 }
