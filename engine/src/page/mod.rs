@@ -12,6 +12,7 @@ mod evict;
 mod frames;
 mod guard;
 mod header;
+mod heads;
 mod latch;
 mod left_summary;
 mod load;

@@ -17,6 +17,7 @@
 use std::cmp::Ordering;
 
 use super::header::*;
+use super::heads;
 use crate::ids::PAGE_SIZE;
 
 /// Bytes of a key that stand in the head.
@@ -367,15 +368,16 @@ impl<'a> Node<'a> {
         };
         let head = head_of(suffix);
         let at = self.heads_at();
-        let heads = &self.page[at..at + 4 * n];
-        let first = first_head(heads, n, |h| h < head);
-        if first == n || get_u32(heads, 4 * first) != head {
+        let bytes = &self.page[at..at + 4 * n];
+        let head_at = |i: usize| get_u32(bytes, 4 * i);
+        let first = heads::first_not_below(n, head, head_at);
+        if first == n || head_at(first) != head {
             return (first, false);
         }
         // The run of equal heads: most often of length one.
         let mut low = first;
-        let mut high = if first + 1 < n && get_u32(heads, 4 * first + 4) == head {
-            first + first_head(&heads[4 * first..], n - first, |h| h <= head)
+        let mut high = if first + 1 < n && head_at(first + 1) == head {
+            heads::first_failing(first, n - first, |i| head_at(i) <= head)
         } else {
             first + 1
         };
@@ -549,20 +551,4 @@ impl<'a> Node<'a> {
             }
         })
     }
-}
-
-/// The first head for which `below` fails, heads being ordered. Branch-free but for the loop.
-#[inline(always)]
-fn first_head(heads: &[u8], n: usize, below: impl Fn(u32) -> bool) -> usize {
-    let mut base = 0;
-    let mut len = n;
-    while len > 1 {
-        let half = len / 2;
-        base += half * usize::from(below(get_u32(heads, 4 * (base + half - 1))));
-        len -= half;
-    }
-    if len == 1 && below(get_u32(heads, 4 * base)) {
-        base += 1;
-    }
-    base
 }

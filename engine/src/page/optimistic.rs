@@ -8,14 +8,9 @@ use std::cmp::Ordering;
 use std::marker::PhantomData;
 
 use super::header::*;
+use super::heads;
 use super::node::{head_of, HEAD, LEAF_ENTRY};
 use crate::ids::PAGE_SIZE;
-
-/// Heads that are looked at where a head is supposed to be: half of a cache line.
-const NEAR: usize = 8;
-
-/// With fewer heads than this halving is as fast.
-const MANY: usize = 32;
 
 /// What a look at a leaf without a latch came to; like all else it means something only if the leaf's
 /// version still holds.
@@ -159,43 +154,9 @@ impl<'a> OptimisticNode<'a> {
     }
 
     /// The first of `n` heads from `heads` on that is not below `head`.
-    ///
-    /// Looks first where it would be if the heads lay at equal distances (Perl, Itai and Avni,
-    /// "Interpolation search", 1978), as those of numbers in order nearly do: a division and a few heads
-    /// side by side, instead of ten waits for one head each. Where it is not there, halves what is left.
     #[inline]
     fn first_head(&self, heads: usize, n: usize, head: u32) -> usize {
-        let head_at = |i: usize| self.u32_at(heads + 4 * i);
-        let (mut base, mut len) = (0, n);
-        if n >= MANY {
-            let (least, most) = (head_at(0), head_at(n - 1));
-            if head <= least {
-                return 0;
-            }
-            if head > most {
-                return n;
-            }
-            let part = u64::from(head - least) * (n as u64 - 1) / u64::from(most - least);
-            // Of a node that is changing the heads may be in no order.
-            let from = (part as usize).saturating_sub(NEAR / 2).min(n - NEAR);
-            let below: usize = (from..from + NEAR)
-                .map(|i| usize::from(head_at(i) < head))
-                .sum();
-            match below {
-                0 => len = from,
-                NEAR => (base, len) = (from + NEAR, n - from - NEAR),
-                _ => return from + below,
-            }
-        }
-        while len > 1 {
-            let half = len / 2;
-            base += half * usize::from(head_at(base + half - 1) < head);
-            len -= half;
-        }
-        if len == 1 && head_at(base) < head {
-            base += 1;
-        }
-        base
+        heads::first_not_below(n, head, |i| self.u32_at(heads + 4 * i))
     }
 
     /// The same among separators `low..high` of equal head.
