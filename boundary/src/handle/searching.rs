@@ -232,11 +232,7 @@ impl Handle {
         let generation = session.generation();
         let transaction = session.transaction()?;
         let found = if self.generation == generation {
-            match step {
-                Step::Next => cursor.next(transaction)?,
-                Step::Previous => cursor.prev(transaction)?,
-                Step::NextSame => cursor.next_same_prefix(transaction)?,
-            }
+            moved(cursor, transaction, step)?
         } else {
             // The scan was begun in a transaction that has ended: the statement HANDLER does so.
             self.generation = generation;
@@ -285,12 +281,7 @@ impl Handle {
                 break;
             };
             while rows < most {
-                let found = match step {
-                    Step::Next => cursor.next(transaction)?,
-                    Step::Previous => cursor.prev(transaction)?,
-                    Step::NextSame => cursor.next_same_prefix(transaction)?,
-                };
-                if !found {
+                if !moved(cursor, transaction, step)? {
                     self.current = Current::None;
                     return Ok(rows);
                 }
@@ -373,6 +364,16 @@ impl Handle {
             )),
         }
     }
+}
+
+/// Moves a scan's cursor; false: at the end.
+#[inline]
+fn moved(cursor: &mut Cursor, transaction: &mut Transaction, step: Step) -> Outcome<bool> {
+    Ok(match step {
+        Step::Next => cursor.next(transaction)?,
+        Step::Previous => cursor.prev(transaction)?,
+        Step::NextSame => cursor.next_same_prefix(transaction)?,
+    })
 }
 
 /// Whether an index's entries have all columns that are wanted.

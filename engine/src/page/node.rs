@@ -254,43 +254,6 @@ impl<'a> Node<'a> {
         true
     }
 
-    /// Puts `n` bytes of record `i`'s key, from byte `from` on, to the front of `out`; false where it has not as
-    /// many. What `out` has behind them may be overwritten: so few bytes are copied in words, whatever their
-    /// number, which the processor could not guess.
-    #[inline]
-    pub fn copy_key_loosely(&self, i: usize, from: usize, n: usize, out: &mut [u8]) -> bool {
-        const WORD: usize = 16;
-        let prefix = self.prefix();
-        if from + n > prefix.len() + self.suffix_len(i) {
-            return false;
-        }
-        let in_prefix = prefix.len().saturating_sub(from).min(n);
-        let suffix = from.saturating_sub(prefix.len());
-        let mut source = self.offset(i) + suffix.saturating_sub(HEAD);
-        let enough = out.len() >= n + WORD + HEAD && self.page.len() >= source + n + WORD;
-        if !enough {
-            return out
-                .get_mut(..n)
-                .is_some_and(|out| self.copy_key(i, from, out));
-        }
-        let mut done = 0;
-        if in_prefix > 0 {
-            copy_short(&prefix[from..from + in_prefix], &mut out[..in_prefix]);
-            done = in_prefix;
-        }
-        if suffix < HEAD {
-            let head = self.head(i) << (8 * suffix);
-            out[done..done + HEAD].copy_from_slice(&head.to_be_bytes());
-            done += HEAD - suffix;
-        }
-        while done < n {
-            out[done..done + WORD].copy_from_slice(&self.page[source..source + WORD]);
-            done += WORD;
-            source += WORD;
-        }
-        true
-    }
-
     /// The `n` bytes of record `i`'s key from byte `from` on, at most 16, and anything behind them. `None` where it
     /// has not as many, or they begin in the prefix or stand at the page's end.
     #[inline]

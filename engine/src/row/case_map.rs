@@ -150,15 +150,13 @@ pub(crate) fn restore_to(
             Some(value.len())
         }
         Form::Map(n, map) => {
-            // A short string is made in registers.
-            if let (Some(word), Some(to)) = (short(weights, n), out.first_chunk_mut()) {
-                *to = (word ^ flips_of_word(map)).to_le_bytes();
-                return Some(n);
+            if in_words(n, map, out, weights).is_none() {
+                let value = out.get_mut(..n)?;
+                if !weights.copy_to(0, value) {
+                    return None;
+                }
+                flip(value, map);
             }
-            if n > out.len() || !weights.copy_loosely(0, n, out) {
-                return None;
-            }
-            flip(out, map);
             Some(n)
         }
         Form::WideMap(n, map) => {
@@ -167,7 +165,7 @@ pub(crate) fn restore_to(
             let mut wide = [0; 2 * PIECE];
             for (i, piece) in value.chunks_mut(PIECE).enumerate() {
                 let weight = &mut wide[..2 * piece.len()];
-                if !weights.copy_loosely(2 * PIECE * i, weight.len(), weight) {
+                if !weights.copy_to(2 * PIECE * i, weight) {
                     return None;
                 }
                 narrow(weight);
@@ -186,7 +184,7 @@ fn narrow(weights: &mut [u8]) {
     }
 }
 
-/// Flips the case of the bytes of which `map` has a bit. Behind a string's last byte it has none.
+/// Flips the case of the bytes of which `map` has a bit.
 #[inline]
 fn flip(value: &mut [u8], map: &[u8]) {
     for (bytes, &map) in value.chunks_mut(8).zip(map) {
@@ -199,17 +197,25 @@ fn flip(value: &mut [u8], map: &[u8]) {
     }
 }
 
-/// The weights of a short string.
+/// Makes a string of `n` bytes in registers, and stores whole words: the processor need not guess its length. `None`
+/// where there is no room for that, or the weights can't be had so.
 #[inline]
-fn short(weights: &PartOfKey<'_, impl KeyInPieces>, n: usize) -> Option<u128> {
-    (n <= size_of::<u128>()).then(|| weights.word(n)).flatten()
-}
-
-/// What the bytes of a short string differ by from their weights.
-#[inline]
-fn flips_of_word(map: &[u8]) -> u128 {
-    let flips = |i: usize| map.get(i).map_or([0; 8], |&map| flips(map));
-    u128::from(u64::from_le_bytes(flips(0))) | u128::from(u64::from_le_bytes(flips(1))) << 64
+fn in_words(
+    n: usize,
+    map: &[u8],
+    out: &mut [u8],
+    weights: &PartOfKey<'_, impl KeyInPieces>,
+) -> Option<()> {
+    const WORD: usize = size_of::<u128>();
+    let out = out.get_mut(..n.next_multiple_of(WORD))?;
+    for (i, to) in out.chunks_exact_mut(WORD).enumerate() {
+        let word = weights.word(WORD * i, WORD.min(n - WORD * i))?;
+        let half = |at: usize| map.get(at).map_or([0; 8], |&map| flips(map));
+        let [low, high] = [half(2 * i), half(2 * i + 1)].map(u64::from_le_bytes);
+        let flipped = word ^ (u128::from(low) | u128::from(high) << 64);
+        to.copy_from_slice(&flipped.to_le_bytes());
+    }
+    Some(())
 }
 
 /// What eight bytes differ by from their weights: 0x20 where the map has a bit.
@@ -246,11 +252,6 @@ mod tests {
 
         fn copy_to(&self, from: usize, out: &mut [u8]) -> bool {
             self.0.copy_to(from, out)
-        }
-
-        fn copy_loosely(&self, from: usize, n: usize, out: &mut [u8]) -> bool {
-            out.fill(b'?');
-            out.get_mut(..n).is_some_and(|out| self.copy_to(from, out))
         }
 
         fn word(&self, from: usize, n: usize) -> Option<u128> {
@@ -321,7 +322,7 @@ mod tests {
         fn never_panics(bytes in any::<Vec<u8>>(), weights in any::<Vec<u8>>(), at in 0_usize..9, len in 0_usize..200) {
             let _ = restore(&mut &bytes[..], &mut weights.clone());
             let key = Words(&weights);
-            let part = PartOfKey { key: &key, at: at % 9, len };
+            let part = PartOfKey { key: &key, at, len };
             let _ = restore_to(&mut &bytes[..], &mut weights.clone(), &part);
             let _ = skip(&mut &bytes[..]);
         }

@@ -11,13 +11,6 @@ pub(crate) trait KeyInPieces {
     /// Fills `out` with the key from byte `from` on; false where it has not as many.
     fn copy_to(&self, from: usize, out: &mut [u8]) -> bool;
 
-    /// Puts `n` bytes of the key, from byte `from` on, to the front of `out`, and anything behind them; false
-    /// where it has not as many, or they do not fit.
-    #[inline]
-    fn copy_loosely(&self, from: usize, n: usize, out: &mut [u8]) -> bool {
-        out.get_mut(..n).is_some_and(|out| self.copy_to(from, out))
-    }
-
     /// The `n` bytes of the key from byte `from` on, at most 16, and anything behind them, if they can be had at
     /// once.
     #[inline]
@@ -34,16 +27,17 @@ pub(crate) struct PartOfKey<'a, K> {
 }
 
 impl<K: KeyInPieces> PartOfKey<'_, K> {
-    /// As [`KeyInPieces::copy_loosely`], of the part.
+    /// As [`KeyInPieces::copy_to`], of the part.
     #[inline]
-    pub fn copy_loosely(&self, from: usize, n: usize, out: &mut [u8]) -> bool {
-        from + n <= self.len && self.key.copy_loosely(self.at + from, n, out)
+    pub fn copy_to(&self, from: usize, out: &mut [u8]) -> bool {
+        from + out.len() <= self.len && self.key.copy_to(self.at + from, out)
     }
 
-    /// As [`KeyInPieces::word`], of the part's front.
+    /// As [`KeyInPieces::word`], of the part.
     #[inline]
-    pub fn word(&self, n: usize) -> Option<u128> {
-        (n <= self.len).then(|| self.key.word(self.at, n)).flatten()
+    pub fn word(&self, from: usize, n: usize) -> Option<u128> {
+        let has = from + n <= self.len;
+        has.then(|| self.key.word(self.at + from, n)).flatten()
     }
 }
 

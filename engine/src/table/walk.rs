@@ -89,16 +89,20 @@ impl Walk {
         }
     }
 
+    /// The leaf at hand, if the walk stands on a record of it.
+    #[inline]
+    fn leaf(&self) -> Option<&LeafImage> {
+        self.image.as_ref().filter(|image| self.at < image.count())
+    }
+
     /// The key that the walk stands on.
     #[inline]
     pub fn key(&self) -> &[u8] {
         self.key.get_or_init(|| {
             let mut key = self.spare.take();
             key.clear();
-            if let Some(image) = &self.image {
-                if self.at < image.count() {
-                    image.key(self.at, &mut key);
-                }
+            if let Some(image) = self.leaf() {
+                image.key(self.at, &mut key);
             }
             key
         })
@@ -107,10 +111,7 @@ impl Walk {
     /// A number of the key that the walk stands on, without putting the key together.
     #[inline]
     pub fn number(&self, place: &NumberPlace) -> Option<u64> {
-        let image = self
-            .image
-            .as_ref()
-            .filter(|image| self.at < image.count())?;
+        let image = self.leaf()?;
         place.read(image.key_len(self.at), |i| image.key_byte(self.at, i))
     }
 
@@ -512,25 +513,17 @@ impl KeyInPieces for Walk {
     }
 
     fn length(&self) -> usize {
-        let image = self.image.as_ref().filter(|image| self.at < image.count());
-        image.map_or(0, |image| image.key_len(self.at))
+        self.leaf().map_or(0, |image| image.key_len(self.at))
     }
 
     #[inline]
     fn copy_to(&self, from: usize, out: &mut [u8]) -> bool {
-        let image = self.image.as_ref().filter(|image| self.at < image.count());
-        image.is_some_and(|image| image.copy_key(self.at, from, out))
-    }
-
-    #[inline]
-    fn copy_loosely(&self, from: usize, n: usize, out: &mut [u8]) -> bool {
-        let image = self.image.as_ref().filter(|image| self.at < image.count());
-        image.is_some_and(|image| image.copy_key_loosely(self.at, from, n, out))
+        self.leaf()
+            .is_some_and(|image| image.copy_key(self.at, from, out))
     }
 
     #[inline]
     fn word(&self, from: usize, n: usize) -> Option<u128> {
-        let image = self.image.as_ref().filter(|image| self.at < image.count());
-        image?.key_word(self.at, from, n)
+        self.leaf()?.key_word(self.at, from, n)
     }
 }

@@ -257,13 +257,6 @@ impl LeafImage {
         self.node().copy_key(i, from, out)
     }
 
-    /// Puts `n` bytes of record `i`'s key, from byte `from` on, to the front of `out`, and anything behind them;
-    /// false where it has not as many. `i` must be below `count()`.
-    #[inline]
-    pub fn copy_key_loosely(&self, i: usize, from: usize, n: usize, out: &mut [u8]) -> bool {
-        self.node().copy_key_loosely(i, from, n, out)
-    }
-
     /// The `n` bytes of record `i`'s key from byte `from` on, at most 16, and anything behind them, if they can be
     /// had at once. `i` must be below `count()`.
     #[inline]

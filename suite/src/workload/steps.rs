@@ -113,15 +113,8 @@ impl<'r> Reader<'r> {
             let (pieces, parameters) = self.cut(&sql, node)?;
             return Some(Step::Ask(Box::new(Ask {
                 statement: self.add(&[pieces]),
-                draws: Vec::new(),
                 parameters,
-                into: Vec::new(),
-                by: Vec::new(),
-                pick: Pick::First,
-                rows: None,
-                answer: None,
-                batch: None,
-                ends_if_empty: false,
+                ..Ask::default()
             })));
         }
         let mut section = node.section("a step")?;

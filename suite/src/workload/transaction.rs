@@ -50,7 +50,7 @@ pub enum Step {
 }
 
 /// A statement to be executed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Ask {
     /// Which of the workload's statements; of one about all of a list, that for a list of one row, behind which
     /// come those for longer ones.
@@ -113,9 +113,10 @@ impl Rounds {
 }
 
 /// Which row of an answer is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Pick {
     /// The first.
+    #[default]
     First,
     /// The one in the middle; of an even number the first of the two.
     Middle,
