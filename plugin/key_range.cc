@@ -220,16 +220,6 @@ bool read_comparison(const TABLE *table, Item *condition, Comparisons *all) {
   }
 }
 
-bool read_comparisons(const TABLE *table, Item *condition, Comparisons *all) {
-  if (condition->type() != Item::COND_ITEM) return read_comparison(table, condition, all);
-  auto *parts = static_cast<Item_cond *>(condition);
-  if (parts->functype() != Item_func::COND_AND_FUNC) return false;
-  List_iterator_fast<Item> each(*parts->argument_list());
-  while (Item *part = each++)
-    if (!read_comparison(table, part, all)) return false;
-  return true;
-}
-
 /* How many parts of a key the comparisons use: equal ones, and perhaps one with bounds behind them.
    -1 where the key can't take them as they are. */
 int used_parts(const KEY &key, Comparisons *all) {
@@ -312,9 +302,11 @@ bool add_tests(THD *thd, const Comparisons &all, KeyRange *range) {
 
 }  // namespace
 
-bool find_key_range(THD *thd, TABLE *table, Item *condition, bool tests, KeyRange *range) {
+bool find_key_range(THD *thd, TABLE *table, List<Item> &conditions, bool tests, KeyRange *range) {
   Comparisons all;
-  if (!read_comparisons(table, condition, &all)) return false;
+  List_iterator_fast<Item> each(conditions);
+  while (Item *condition = each++)
+    if (!read_comparison(table, condition, &all)) return false;
   uint found = MAX_KEY;
   for (uint i = 0; i < table->s->keys; i++) {
     const int used = used_parts(table->key_info[i], &all);
@@ -361,6 +353,30 @@ bool find_key_range(THD *thd, TABLE *table, Item *condition, bool tests, KeyRang
     range->high_parts = before;
   }
   return true;
+}
+
+bool needs_rows(const TABLE *table, const KeyRange &range) {
+  return !range.unique && range.key != MAX_KEY && range.key != table->s->primary_key &&
+         !table->covering_keys.is_set(range.key);
+}
+
+ha_rows rows_in(TABLE *table, const KeyRange &range) {
+  const auto part = [](const uchar *image, key_part_map parts, ha_rkey_function flag) {
+    key_range end;
+    end.key = image;
+    end.length = 0;
+    end.keypart_map = parts;
+    end.flag = flag;
+    return end;
+  };
+  const key_range low = part(range.low, range.low_parts,
+                             range.low_inclusive ? HA_READ_KEY_OR_NEXT : HA_READ_AFTER_KEY);
+  const bool equal = range.equal;
+  const key_range high =
+      part(equal ? range.low : range.high, equal ? range.low_parts : range.high_parts,
+           equal || range.high_inclusive ? HA_READ_AFTER_KEY : HA_READ_BEFORE_KEY);
+  return table->file->records_in_range(range.key, low.key ? &low : nullptr,
+                                       high.key ? &high : nullptr, nullptr);
 }
 
 }  // namespace peregrine

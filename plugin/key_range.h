@@ -33,11 +33,19 @@ struct KeyRange {
   Field *group = nullptr;
 };
 
-/* Finds the range that `condition` leaves of the one key that it is about. False where that can't
+/* Finds the range that the conditions, all of which must hold, leave of the one key that they are
+   about. False where that can't
    be told for sure from comparisons of columns with constants, or where there is a choice: that is
-   for the server's optimizer. The range decides the whole condition, or with `tests` together with
-   its tests. */
-bool find_key_range(THD *thd, TABLE *table, Item *condition, bool tests, KeyRange *range);
+   for the server's optimizer. The range decides all conditions, or with `tests` together with its
+   tests. */
+bool find_key_range(THD *thd, TABLE *table, List<Item> &conditions, bool tests, KeyRange *range);
+
+/* Whether what is read of the range's rows is not in its key: each must be fetched, and if there
+   are many, a scan of the table may be the better plan. */
+bool needs_rows(const TABLE *table, const KeyRange &range);
+
+/* About how many rows a range of a key has. */
+ha_rows rows_in(TABLE *table, const KeyRange &range);
 
 }  // namespace peregrine
 

@@ -1,40 +1,79 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
 
-/* Which statements the engine runs itself: reads of one table by one key, whose plan is beyond
-   doubt. All others are the server's. */
+/* Which statements the engine runs itself: reads of one table by one key, and joins of two by a
+   clustered key, whose plan is beyond doubt. All others are the server's. */
 
-#include "pushed_select.h"
+#include "join_plan.h"
 #include "layout.h"
+#include "pushed_join.h"
+#include "pushed_range.h"
 
 namespace peregrine {
 namespace {
 
-/* The one table of a plain SELECT; null where it is another kind of statement. */
-TABLE *only_table(const THD *thd, SELECT_LEX *select) {
+/* Whether all that the statement does is to choose rows of its tables, and perhaps to aggregate
+ * them.
+ */
+bool is_plain(const THD *thd, SELECT_LEX *select) {
   const LEX *lex = thd->lex;
   if (lex->sql_command != SQLCOM_SELECT || lex->analyze_stmt || lex->limit_rows_examined ||
       lex->sroutines_list.elements || lex->with_rownum)
-    return nullptr;
+    return false;
   const JOIN *join = select->join;
-  TABLE_LIST *tables = join->tables_list;
-  if (!tables || tables->next_local || tables->next_global || !tables->table ||
-      tables->is_view_or_derived() || tables->index_hints || tables->embedding)
-    return nullptr;
-  constexpr ulonglong kOthers = OPTION_FOUND_ROWS | SELECT_DISTINCT | OPTION_BUFFER_RESULT;
+  constexpr ulonglong kOthers =
+      OPTION_FOUND_ROWS | SELECT_DISTINCT | OPTION_BUFFER_RESULT | SELECT_STRAIGHT_JOIN;
   if (join->select_options & kOthers || join->select_distinct || join->having || join->procedure ||
       select->olap != UNSPECIFIED_OLAP_TYPE || select->have_window_funcs() ||
       select->first_inner_unit() || select->custom_agg_func_used())
-    return nullptr;
-  if (!(thd->variables.option_bits & OPTION_BIG_SELECTS)) return nullptr;
+    return false;
+  if (!(thd->variables.option_bits & OPTION_BIG_SELECTS)) return false;
   const Select_limit_counters &limit = select->master_unit()->lim;
-  if (limit.get_select_limit() == limit.get_offset_limit() || limit.is_with_ties()) return nullptr;
-  return tables->table;
+  return limit.get_select_limit() != limit.get_offset_limit() && !limit.is_with_ties();
 }
 
 /* Whether the engine has the table to itself, and the statement reads it without locking rows. */
 bool readable(const TABLE *table) {
   return table->file->ht == hton && !table->part_info && !table->vfield && !table->versioned() &&
          static_cast<RowHandler *>(table->file)->reads_snapshots();
+}
+
+/* All conditions of an AND; false where one has a subquery. */
+bool add_conditions(const THD *thd, Item *condition, List<Item> *all) {
+  if (condition->with_subquery()) return false;
+  auto *parts =
+      condition->type() == Item::COND_ITEM ? static_cast<Item_cond *>(condition) : nullptr;
+  if (!parts || parts->functype() != Item_func::COND_AND_FUNC)
+    return !all->push_back(condition, thd->mem_root);
+  List_iterator_fast<Item> each(*parts->argument_list());
+  while (Item *part = each++)
+    if (!add_conditions(thd, part, all)) return false;
+  return true;
+}
+
+/* The tables of a statement, and the conditions of which their rows must fulfil all. */
+struct Source {
+  static constexpr uint kMost = 2;
+  TABLE *tables[kMost];
+  uint count = 0;
+  List<Item> conditions;
+};
+
+/* False where there are more tables, where one is not the engine's, or where the statement says how
+   it is to be read or that rows may lack a partner. */
+bool find_source(const THD *thd, const JOIN *join, Source *out) {
+  for (const TABLE_LIST *each = join->tables_list; each; each = each->next_local) {
+    /* What JOIN … ON puts around its tables. */
+    const TABLE_LIST *nest = each->embedding;
+    if (nest && (nest->embedding || nest->outer_join || nest->on_expr || nest->sj_on_expr))
+      return false;
+    if (out->count == Source::kMost || !each->table || each->is_view_or_derived() ||
+        each->next_global != each->next_local || each->index_hints || each->outer_join ||
+        each->straight || !readable(each->table))
+      return false;
+    if (each->on_expr && !add_conditions(thd, each->on_expr, &out->conditions)) return false;
+    out->tables[out->count++] = each->table;
+  }
+  return out->count && (!join->conds || add_conditions(thd, join->conds, &out->conditions));
 }
 
 /* An aggregate function that depends on one column, or on none. */
@@ -131,31 +170,6 @@ bool is_in_order(const ORDER *order, const TABLE *table, const KeyRange &range) 
   return true;
 }
 
-/* Whether rows found by the key must be fetched, and are so many that a scan of the table may be
-   the better plan. */
-bool too_many(TABLE *table, const KeyRange &range, bool limited) {
-  if (range.unique || limited || range.key == MAX_KEY || range.key == table->s->primary_key ||
-      table->covering_keys.is_set(range.key))
-    return false;
-  const auto part = [](const uchar *image, key_part_map parts, ha_rkey_function flag) {
-    key_range end;
-    end.key = image;
-    end.length = 0;
-    end.keypart_map = parts;
-    end.flag = flag;
-    return end;
-  };
-  const key_range low = part(range.low, range.low_parts,
-                             range.low_inclusive ? HA_READ_KEY_OR_NEXT : HA_READ_AFTER_KEY);
-  const bool equal = range.equal;
-  const key_range high =
-      part(equal ? range.low : range.high, equal ? range.low_parts : range.high_parts,
-           equal || range.high_inclusive ? HA_READ_AFTER_KEY : HA_READ_BEFORE_KEY);
-  const ha_rows rows = table->file->records_in_range(range.key, low.key ? &low : nullptr,
-                                                     high.key ? &high : nullptr, nullptr);
-  return rows > table->file->stats.records / 8;
-}
-
 /* EXPLAIN says no more than PUSHED SELECT of what the server does not run. */
 void explain(THD *thd, const TABLE *table, const KeyRange &range, bool aggregates, bool inside) {
   const char *how = range.test_count && range.group ? ", tested, grouped and aggregated in pages"
@@ -174,12 +188,23 @@ void explain(THD *thd, const TABLE *table, const KeyRange &range, bool aggregate
                         table->key_info[range.key].name.str, how);
 }
 
-}  // namespace
+void explain(THD *thd, const JoinPlan &plan) {
+  const KeyRange &range = plan.range;
+  const char *outer = plan.outer->alias.c_ptr();
+  const char *inner = plan.inner->alias.c_ptr();
+  if (range.low || range.high)
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_YES,
+                        "Peregrine: %s of key `%s` of `%s`, joined with rows of `%s` in batches",
+                        range.unique ? "one row" : "a range",
+                        plan.outer->key_info[range.key].name.str, outer, inner);
+  else
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_YES,
+                        "Peregrine: all rows of `%s`, joined with rows of `%s` in batches", outer,
+                        inner);
+}
 
-select_handler *push_select(THD *thd, SELECT_LEX *select) {
-  if (!pushes_down(thd)) return nullptr;
-  TABLE *table = only_table(thd, select);
-  if (!table || !readable(table)) return nullptr;
+select_handler *push_range(THD *thd, SELECT_LEX *select, Source *source) {
+  TABLE *table = source->tables[0];
   KeyRange range;
   if (const ORDER *group = select->join->group_list) {
     range.group = group_of(group, table);
@@ -190,9 +215,8 @@ select_handler *push_select(THD *thd, SELECT_LEX *select) {
   const bool aggregates = columns == Columns::kAggregates;
   const ORDER *order = select->join->order;
   if (aggregates && order && !(range.group && is_in_order_of(order, range.group))) return nullptr;
-  if (Item *condition = select->join->conds) {
-    if (condition->with_subquery() || !find_key_range(thd, table, condition, aggregates, &range))
-      return nullptr;
+  if (source->conditions.elements) {
+    if (!find_key_range(thd, table, source->conditions, aggregates, &range)) return nullptr;
   } else if (!aggregates) {
     return nullptr;
   }
@@ -206,9 +230,36 @@ select_handler *push_select(THD *thd, SELECT_LEX *select) {
       (whole || range.test_count || range.group))
     return nullptr;
   const bool limited = !aggregates && select->master_unit()->lim.get_select_limit() != HA_POS_ERROR;
-  if (too_many(table, range, limited)) return nullptr;
+  if (!limited && needs_rows(table, range) &&
+      rows_in(table, range) > table->file->stats.records / 8)
+    return nullptr;
   if (thd->lex->describe) explain(thd, table, range, aggregates, !inside.empty());
-  return new (std::nothrow) PushedSelect(thd, select, table, range, aggregates, inside);
+  return new (std::nothrow) PushedRange(thd, select, table, range, aggregates, inside);
+}
+
+select_handler *push_join(THD *thd, SELECT_LEX *select, Source *source) {
+  const JOIN *join = select->join;
+  if (join->group_list || columns_of(select, nullptr) != Columns::kExpressions) return nullptr;
+  const bool limited = select->master_unit()->lim.get_select_limit() != HA_POS_ERROR;
+  JoinPlan plan;
+  if (!find_join(thd, source->conditions, source->tables, limited, &plan)) return nullptr;
+  if (!is_in_order(join->order, plan.outer, plan.range)) {
+    /* All rows can be read in the order of the clustered key, too. */
+    if (plan.range.low || plan.range.high) return nullptr;
+    plan.range.key = plan.outer->s->primary_key;
+    if (!is_in_order(join->order, plan.outer, plan.range)) return nullptr;
+  }
+  if (thd->lex->describe) explain(thd, plan);
+  return new (std::nothrow) PushedJoin(thd, select, plan);
+}
+
+}  // namespace
+
+select_handler *push_select(THD *thd, SELECT_LEX *select) {
+  if (!pushes_down(thd) || !is_plain(thd, select)) return nullptr;
+  Source source;
+  if (!find_source(thd, select->join, &source)) return nullptr;
+  return source.count == 1 ? push_range(thd, select, &source) : push_join(thd, select, &source);
 }
 
 }  // namespace peregrine

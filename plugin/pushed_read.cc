@@ -50,6 +50,20 @@ int RowHandler::next_rows_of_range(const KeyRange &range, RowBatch *batch, ha_ro
   return finish(code, HA_ERR_END_OF_FILE);
 }
 
+/* The rows of the clustered key's values, each into the record at its place; `wanted` says which,
+   and afterwards which there are. */
+int RowHandler::rows_of_keys(const uchar *keys, uint key_length, RowBatch *batch, uint rows,
+                             uchar *wanted) {
+  peregrine_session *session;
+  if (int error = this->session(&session)) return error;
+  if (int error = use_key(table->s->primary_key)) return error;
+  for (uint n = 0; n < rows; n++) table->in_use->status_var.ha_read_key_count += wanted[n];
+  const int code = peregrine_multi_get(handle_, session, keys, key_length, rows,
+                                       target(batch->records()), batch->length(), wanted);
+  batch->fill(rows);
+  return finish(code, HA_ERR_END_OF_FILE);
+}
+
 /* What the rows of the next aggregates are tested for and grouped by: the engine forgets it with
    these. */
 int RowHandler::prepare_rows(const KeyRange &range) {

@@ -4,13 +4,8 @@
 
 namespace peregrine {
 
-PushedSelect::PushedSelect(THD *thd, SELECT_LEX *select, TABLE *table, const KeyRange &range,
-                           bool aggregates, const Aggregates &inside)
-    : select_handler(thd, hton),
-      handler_(static_cast<RowHandler *>(table->file)),
-      range_(range),
-      aggregates_(aggregates),
-      inside_(inside) {
+PushedSelect::PushedSelect(THD *thd, SELECT_LEX *select, RowHandler *handler)
+    : select_handler(thd, hton), handler_(handler) {
   this->select = select;
   const Select_limit_counters &limit = select->master_unit()->lim;
   offset_ = limit.get_offset_limit();
@@ -25,121 +20,7 @@ bool PushedSelect::prepare() {
   return false;
 }
 
-/* Reads the columns of the select list only: what else the statement names is in its condition,
-   which the range decides, and in its order, which the key has. */
-bool PushedSelect::narrow() {
-  TABLE *table = handler_->get_table();
-  auto *words = static_cast<my_bitmap_map *>(thd->calloc(table->s->column_bitmap_size));
-  if (!words) return true;
-  my_bitmap_init(&columns_, words, table->s->fields);
-  server_columns_ = table->read_set;
-  table->read_set = &columns_;
-  List_iterator_fast<Item> each(select->item_list);
-  while (Item *item = each++) item->walk(&Item::register_field_in_read_map, true, table);
-  return false;
-}
-
-/* Leaves the table as the server had it. */
-void PushedSelect::restore() {
-  batch_.restore();
-  if (server_columns_) handler_->get_table()->read_set = server_columns_;
-  server_columns_ = nullptr;
-}
-
-int PushedSelect::init_scan() {
-  begun_ = false;
-  if (narrow()) return HA_ERR_OUT_OF_MEM;
-  if (!aggregates_) return 0;
-  List_iterator_fast<Item> each(select->item_list);
-  while (Item *item = each++) {
-    if (item->type() != Item::SUM_FUNC_ITEM) continue;
-    auto *sum = static_cast<Item_sum *>(item);
-    if (sum->set_aggregator(thd, Aggregator::SIMPLE_AGGREGATOR) || sum->aggregator_setup(thd))
-      return HA_ERR_OUT_OF_MEM;
-    sum->aggregator_clear();
-  }
-  return 0;
-}
-
-/* Goes to the next row of the range; `more`: how many will be wanted behind it. */
-int PushedSelect::read(ha_rows more) {
-  if (!batch_.next()) {
-    if (!begun_) {
-      if (int error = handler_->first_of_range(range_)) return error;
-      begun_ = true;
-      if (!range_.unique) batch_.prepare(thd, handler_->get_table(), more);
-    } else if (batch_.has_room()) {
-      batch_.restore();
-      if (int error = handler_->next_rows_of_range(range_, &batch_, more + 1)) return error;
-      batch_.next();
-    } else if (int error = handler_->next_of_range(range_)) {
-      return error;
-    }
-  }
-  rows_read_++;
-  return 0;
-}
-
-int PushedSelect::skip(ha_rows rows) {
-  for (; rows; rows--) {
-    if (int error = read(rows - 1 + rows_left_)) return error;
-    rows_found_++;
-    if (unlikely(thd->check_killed())) return HA_ERR_ABORTED_BY_USER;
-  }
-  return 0;
-}
-
-int PushedSelect::aggregate() {
-  if (!inside_.empty()) {
-    if (int error = inside_.run(handler_, range_)) return error;
-    return inside_.give(select->item_list, handler_);
-  }
-  int error;
-  while (!(error = read(HA_POS_ERROR - 1))) {
-    List_iterator_fast<Item> each(select->item_list);
-    while (Item *item = each++)
-      if (static_cast<Item_sum *>(item)->aggregator_add()) return HA_ERR_GENERIC;
-    if (unlikely(thd->check_killed())) return HA_ERR_ABORTED_BY_USER;
-  }
-  return error == HA_ERR_END_OF_FILE ? 0 : error;
-}
-
-int PushedSelect::next_group() {
-  if (!begun_) {
-    if (int error = inside_.run(handler_, range_)) return error;
-    begun_ = true;
-    for (; offset_; offset_--) {
-      if (int error = handler_->next_group()) return error;
-      rows_found_++;
-    }
-  }
-  if (int error = handler_->next_group()) return error;
-  rows_left_--;
-  rows_found_++;
-  return inside_.give(select->item_list, handler_);
-}
-
-int PushedSelect::next_row() {
-  if (unlikely(!rows_left_)) return HA_ERR_END_OF_FILE;
-  if (range_.group) return next_group();
-  if (!begun_ && !aggregates_ && offset_)
-    if (int error = skip(offset_)) return error;
-  if (aggregates_) {
-    rows_left_ = 0;
-    if (int error = aggregate()) return error;
-    /* One row, which an offset skips. */
-    rows_found_ = 1;
-    if (offset_) return HA_ERR_END_OF_FILE;
-  } else {
-    rows_left_--;
-    if (int error = read(rows_left_)) return error;
-    rows_found_++;
-  }
-  return 0;
-}
-
 int PushedSelect::end_scan() {
-  restore();
   thd->inc_examined_row_count(rows_read_);
   rows_read_ = 0;
   thd->limit_found_rows = rows_found_;

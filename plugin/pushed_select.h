@@ -5,52 +5,28 @@
 #ifndef PEREGRINE_PUSHED_SELECT_H
 #define PEREGRINE_PUSHED_SELECT_H
 
-#include "aggregates.h"
-#include "key_range.h"
-#include "row_batch.h"
 #include "row_handler.h"
 
-#include "item_sum.h"
 #include "select_handler.h"
 #include "sql_select.h"
 
 namespace peregrine {
 
-/* Reads the rows of a range, and gives the server the select list as it stands: its expressions
-   read the row from the table's record, and its aggregates are the server's own. */
-class PushedSelect final : public select_handler {
+/* Gives the server the select list as it stands: its expressions read the rows from the tables'
+   records. */
+class PushedSelect : public select_handler {
  public:
-  /* `aggregates`: the select list is aggregate functions of columns, and the column that groups, if
-     one does; `inside`, where not empty: they are worked out without a row given. */
-  PushedSelect(THD *thd, SELECT_LEX *select, TABLE *table, const KeyRange &range, bool aggregates,
-               const Aggregates &inside);
-  ~PushedSelect() override { restore(); }
+  /* `handler`: of a table of the statement's, which tells of errors. */
+  PushedSelect(THD *thd, SELECT_LEX *select, RowHandler *handler);
 
   bool prepare() override;
 
  protected:
-  int init_scan() override;
-  int next_row() override;
   int end_scan() override;
   void print_error(int error, myf flags) override;
 
- private:
-  bool narrow();
-  void restore();
-  int read(ha_rows more);
-  int skip(ha_rows rows);
-  int aggregate();
-  int next_group();
-
-  RowHandler *handler_;
-  const KeyRange range_;
-  const bool aggregates_;
-  const Aggregates inside_;
-  bool begun_ = false;
-  RowBatch batch_;
-  /* The columns that are read, and those that the server would have read; null: as the server. */
-  MY_BITMAP columns_;
-  MY_BITMAP *server_columns_ = nullptr;
+  RowHandler *const handler_;
+  /* Rows that are passed over, and rows that are still to be sent. */
   ha_rows offset_;
   ha_rows rows_left_;
   ha_rows rows_read_ = 0;

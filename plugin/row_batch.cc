@@ -6,17 +6,20 @@
 
 namespace peregrine {
 
+bool RowBatch::has_room_for(const TABLE *table) {
+  if (2 * table->s->reclength > kMostBytes) return false;
+  for (Field **field = table->field; *field; field++)
+    if (bitmap_is_set(table->read_set, (*field)->field_index) && (*field)->flags & BLOB_FLAG)
+      return false;
+  return true;
+}
+
 void RowBatch::prepare(THD *thd, TABLE *table, ha_rows rows) {
   table_ = table;
   length_ = table->s->reclength;
   const uint most = static_cast<uint>(std::min<ha_rows>(rows, kMostBytes / length_));
-  if (most < 2) return;
-  uint columns = 0;
-  for (Field **field = table->field; *field; field++) {
-    if (!bitmap_is_set(table->read_set, (*field)->field_index)) continue;
-    if ((*field)->flags & BLOB_FLAG) return;
-    columns++;
-  }
+  if (most < 2 || !has_room_for(table)) return;
+  const uint columns = bitmap_bits_set(table->read_set);
   fields_ = static_cast<Field **>(thd->alloc((columns + 1) * sizeof(Field *)));
   records_ = static_cast<uchar *>(thd->alloc(most * length_));
   if (!fields_ || !records_) return; /* row by row, then */
@@ -34,6 +37,10 @@ void RowBatch::move(my_ptrdiff_t by) {
 
 void RowBatch::fill(uint rows) {
   count_ = rows;
+  at_ = 0;
+}
+
+void RowBatch::rewind() {
   at_ = 0;
 }
 

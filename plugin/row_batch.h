@@ -13,6 +13,8 @@ namespace peregrine {
    record to the next, so that items find each row without a copy of it. */
 class RowBatch {
  public:
+  /* Whether there can be room for two of the table's rows. */
+  static bool has_room_for(const TABLE *table);
   /* Makes room for as many of `rows` as are read together, in the memory of the statement. Without
      room for two there is none: a row with blobs, whose bytes are good until the next one is read,
      or a long one. */
@@ -22,10 +24,14 @@ class RowBatch {
   uchar *records() const { return records_; }
   uint length() const { return length_; }
 
+  uint count() const { return count_; }
+
   /* The records have been filled: so many rows. The columns are moved by next(). */
   void fill(uint rows);
   /* Moves the columns to the next row; false where there is none. */
   bool next();
+  /* The next row is the first one again. */
+  void rewind();
   /* Moves the columns back to the table's own record. */
   void restore();
 

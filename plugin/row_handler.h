@@ -91,6 +91,7 @@ class RowHandler final : public handler {
   int first_of_range(const KeyRange &range);
   int next_of_range(const KeyRange &range);
   int next_rows_of_range(const KeyRange &range, RowBatch *batch, ha_rows wanted);
+  int rows_of_keys(const uchar *keys, uint key_length, RowBatch *batch, uint rows, uchar *wanted);
   bool can_aggregate(const KeyRange &range, const peregrine_aggregate *wanted, uint count);
   int aggregate_range(const KeyRange &range, const peregrine_aggregate *wanted, uint count);
   int next_group();

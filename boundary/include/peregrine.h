@@ -429,6 +429,14 @@ int peregrine_next_rows(peregrine_handle *handle, peregrine_session *session,
                         peregrine_target target, size_t stride, size_t most, uint32_t same,
                         size_t *rows);
 
+/* Reads the rows of many keys together, by the key in use, which must be the clustered one. `keys`:
+   `count` key images of all its parts, each of `key_length` bytes. `wanted`: a byte for each; where
+   it is not 0 on the way in, the row is read into the record `n * stride` bytes behind
+   target.record, and 0 on the way out says that there is none. For targets without blobs. */
+int peregrine_multi_get(peregrine_handle *handle, peregrine_session *session, const uint8_t *keys,
+                        size_t key_length, size_t count, peregrine_target target, size_t stride,
+                        uint8_t *wanted);
+
 /* Writes the position of the row last read, peregrine_table_position_length() bytes. Positions
    of a table compare by memcmp in the order of the clustered key. */
 int peregrine_position(peregrine_handle *handle, uint8_t *position);

@@ -3,13 +3,14 @@
 mod aggregating;
 mod changing;
 mod estimate;
+mod multi_get;
 mod positions;
 mod searching;
 
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use peregrine::{Cursor, RowLock, Table};
+use peregrine::{Cursor, MultiGet, RowLock, Table};
 
 use crate::c_types::{Check, Target};
 use crate::condition::Condition;
@@ -78,6 +79,9 @@ pub struct Handle {
     current: Current,
     scan_projection: Projection,
     position_projection: Projection,
+    /// The rows of the last keys that were read together.
+    together: MultiGet,
+    together_projection: Projection,
     search_key: Vec<u8>,
     end_key: Vec<u8>,
     /// The end of the next search: `Some(inclusive)`.
@@ -103,8 +107,11 @@ pub struct Handle {
 impl Handle {
     /// A handle of a table.
     pub fn new(shared: Arc<SharedTable>) -> Self {
+        let table = shared.table();
         Handle {
-            table: shared.table(),
+            together: MultiGet::new(&table),
+            together_projection: Projection::default(),
+            table,
             shared,
             key: u32::MAX,
             reading: Reading {

@@ -13,6 +13,8 @@ pub mod collation;
 pub mod condition;
 pub mod engine;
 pub mod failure;
+#[cfg(test)]
+mod fixture;
 pub mod guard;
 pub mod handle;
 pub mod inspect;

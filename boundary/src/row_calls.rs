@@ -266,6 +266,38 @@ pub unsafe extern "C" fn peregrine_next_rows(
 /// See the header.
 ///
 /// # Safety
+/// The handle and session must be this thread's, `keys` valid for `count` images, the target fit
+/// `count` times, `wanted` be writable for as many bytes.
+#[no_mangle]
+#[allow(clippy::too_many_arguments)] // the shape of the C interface
+pub unsafe extern "C" fn peregrine_multi_get(
+    pointer: *mut Handle,
+    session: *mut SessionBox,
+    keys: *const u8,
+    key_length: usize,
+    count: usize,
+    target: Target,
+    stride: usize,
+    wanted: *mut u8,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, session, |handle, session| {
+            if keys.is_null() || wanted.is_null() {
+                return Err(Failure::argument("keys"));
+            }
+            let keys = std::slice::from_raw_parts(keys, count * key_length);
+            let wanted = std::slice::from_raw_parts_mut(wanted, count);
+            handle
+                .multi_get(session, keys, key_length, target, stride, wanted)
+                .map(|()| true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
 /// The handle must be this thread's, `position` writable for the table's position length.
 #[no_mangle]
 pub unsafe extern "C" fn peregrine_position(pointer: *mut Handle, position: *mut u8) -> i32 {
@@ -456,3 +488,6 @@ pub unsafe extern "C" fn peregrine_handle_reset(pointer: *mut Handle) {
         Ok(true)
     });
 }
+
+#[cfg(test)]
+mod tests;

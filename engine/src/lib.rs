@@ -33,8 +33,8 @@ pub use row::{
 pub use settings::{Durability, Isolation, Locking, Options, TableOptions};
 pub use table::{
     Aggregate, Aggregated, Comparison, Condition, Cursor, CursorOptions, EntryFilter, Group,
-    IndexId, IndexRange, KillHandle, Prepared, RowLock, RowView, Rows, Savepoint, Seek, Table,
-    Transaction, Verdict,
+    IndexId, IndexRange, KillHandle, MultiGet, Prepared, RowLock, RowView, Rows, Savepoint, Seek,
+    Table, Transaction, Verdict,
 };
 #[cfg(feature = "broken")]
 pub use txn::{BrokenRule, BROKEN_VARIABLE};

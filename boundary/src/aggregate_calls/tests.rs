@@ -1,156 +1,13 @@
-//! The entries as the server calls them: on a table of three columns.
+//! The entries that aggregate, as the server calls them.
 
-use std::ptr::{null, null_mut};
+use std::ptr::null;
 
 use super::*;
-use crate::c_types::{
-    Code, ColumnDefinition, EngineOptions, KeyDefinition, KeyPartDefinition, TableDefinition,
-    Target,
-};
-use crate::engine::{
-    peregrine_engine_close, peregrine_engine_open, peregrine_engine_set_scan_threads, SharedEngine,
-};
-use crate::row_calls::*;
-use crate::session::*;
-use crate::table::{peregrine_table_close, peregrine_table_create, peregrine_table_open, TableBox};
-
-const OK: i32 = Code::Ok as i32;
-const END: i32 = Code::End as i32;
-
-/// A record: a byte of null bits; 4 bytes of id; 3 of a signed amount (null bit 1); 5 fixed (bit 2).
-type Record = [u8; 16];
-
-fn record(id: u32, amount: Option<i32>, fixed: Option<&[u8; 5]>) -> Record {
-    let mut record = [0; 16];
-    record[1..5].copy_from_slice(&id.to_le_bytes());
-    match amount {
-        Some(amount) => record[5..8].copy_from_slice(&amount.to_le_bytes()[..3]),
-        None => record[0] |= 1,
-    }
-    match fixed {
-        Some(fixed) => record[8..13].copy_from_slice(fixed),
-        None => record[0] |= 2,
-    }
-    record
-}
-
-/// No column here has a collation.
-unsafe extern "C" fn no_sort_key(
-    _: u32,
-    _: *const u8,
-    _: usize,
-    _: u32,
-    _: *mut u8,
-    _: usize,
-) -> usize {
-    usize::MAX
-}
-
-fn column(kind: u32, offset: u32, length: u32, null_bit: u32) -> ColumnDefinition {
-    ColumnDefinition {
-        name: c"column".as_ptr(),
-        name_length: 6,
-        kind,
-        offset,
-        length,
-        length_bytes: 0,
-        null_offset: 0,
-        null_bit,
-        collation: 0,
-        pad: 0,
-        pad_length: 0,
-    }
-}
-
-/// A table with a handle and a session, open until the end of the test.
-struct Open {
-    engine: *mut SharedEngine,
-    table: *mut TableBox,
-    handle: *mut Handle,
-    session: *mut SessionBox,
-    _dir: tempfile::TempDir,
-}
+use crate::engine::peregrine_engine_set_scan_threads;
+use crate::fixture::{record, Open, Record, END, OK};
+use crate::row_calls::peregrine_insert;
 
 impl Open {
-    fn new() -> Open {
-        let dir = tempfile::tempdir().unwrap();
-        let path = std::ffi::CString::new(dir.path().join("db").to_str().unwrap()).unwrap();
-        let options = EngineOptions {
-            directory: path.as_ptr(),
-            pool_bytes: 1 << 20,
-            log_bytes: 1 << 20,
-            checkpoint_seconds: 300,
-            recovery_target_seconds: 0,
-            flush_log_at_commit: 0,
-            lock_wait_seconds: 1,
-            sort_key: Some(no_sort_key),
-            statement: None,
-            temporary_prefix: null(),
-            direct_io: 0,
-        };
-        let columns = [
-            column(1, 1, 4, 0),
-            column(0, 5, 3, 1),
-            column(4, 8, 5, 2),
-            column(3, 1, 8, 0),
-        ];
-        let part = |column, key_length| KeyPartDefinition {
-            column,
-            prefix: 0,
-            key_length,
-            sort_length: 0,
-            descending: 0,
-        };
-        let (primary, second) = ([part(0, 4)], [part(1, 3), part(0, 4)]);
-        let key = |parts: &[KeyPartDefinition], unique| KeyDefinition {
-            name: c"key".as_ptr(),
-            name_length: 3,
-            part_count: 1,
-            extra_count: parts.len() as u32 - 1,
-            unique,
-            parts: parts.as_ptr(),
-        };
-        let keys = [key(&primary, 1), key(&second, 0)];
-        let definition = TableDefinition {
-            columns: columns.as_ptr(),
-            keys: keys.as_ptr(),
-            column_count: 4,
-            key_count: 2,
-            primary: 0,
-            record_length: 16,
-        };
-        let mut open = Open {
-            engine: null_mut(),
-            table: null_mut(),
-            handle: null_mut(),
-            session: null_mut(),
-            _dir: dir,
-        };
-        let (engine, name) = (&mut open.engine, c"t".as_ptr());
-        // SAFETY: all that is pointed to lives until the end of the calls.
-        unsafe {
-            assert_eq!(peregrine_engine_open(&options, engine), OK);
-            let created = peregrine_table_create(*engine, name, 1, &definition, 1, 0, 0);
-            assert_eq!(created, OK);
-            let opened = peregrine_table_open(*engine, name, 1, &definition, &mut open.table);
-            assert_eq!(opened, OK);
-            assert_eq!(peregrine_handle_open(open.table, &mut open.handle), OK);
-            assert_eq!(peregrine_session_new(*engine, 1, &mut open.session), OK);
-        }
-        open
-    }
-
-    fn start(&self) {
-        // SAFETY: the session is this thread's.
-        let code = unsafe { peregrine_statement_start(self.session, 1, 1, 0) };
-        assert_eq!(code, OK);
-    }
-
-    fn use_key(&self, key: u32, lock: u32) {
-        // SAFETY: the handle is this thread's.
-        assert_eq!(unsafe { peregrine_use_key(self.handle, key, lock) }, OK);
-    }
-
     fn can(&self, asked: &[AggregateRequest]) -> i32 {
         // SAFETY: valid for its length.
         unsafe { peregrine_can_aggregate(self.handle, asked.as_ptr(), asked.len()) }
@@ -162,12 +19,6 @@ impl Open {
         let (asked, count) = (asked.as_ptr(), asked.len());
         // SAFETY: the key has its one part, `asked` is valid for its length.
         unsafe { peregrine_aggregate_range(handle, session, key, 1, inclusive, asked, count) }
-    }
-
-    fn set_end(&self, key: &[u8], inclusive: u32) {
-        // SAFETY: the key has its one part.
-        let code = unsafe { peregrine_set_end(self.handle, key.as_ptr(), 1, inclusive) };
-        assert_eq!(code, OK);
     }
 
     fn set_tests(&self, tests: &[TestRequest]) -> i32 {
@@ -189,18 +40,6 @@ impl Open {
         // SAFETY: a record of the table.
         let code = unsafe { peregrine_aggregate_value(self.handle, n, record.as_mut_ptr()) };
         (code, record)
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        // SAFETY: none of them is used again.
-        unsafe {
-            peregrine_handle_close(self.handle);
-            peregrine_session_free(self.session);
-            peregrine_table_close(self.table);
-            peregrine_engine_close(self.engine);
-        }
     }
 }
 

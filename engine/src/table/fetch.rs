@@ -1,4 +1,4 @@
-//! Batches of rows found through a secondary index.
+//! Batches of rows found through a secondary index, or by their clustered keys.
 //!
 //! Index entries are collected, their rows read in the order of the clustered key (which touches
 //! each page once, and pages in order), and returned in the order of the index. Batches start at
@@ -23,7 +23,7 @@ const MOST: usize = 64;
 
 /// Most rows of a batch whose leaves must be read: more of them lie together then, and are read at
 /// once.
-const MOST_AWAY: usize = 512;
+pub(super) const MOST_AWAY: usize = 512;
 
 /// Rows whose leaves are found before the first of them is read.
 const LEAVES_AHEAD: usize = 16;
@@ -112,6 +112,27 @@ impl Batch {
 
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// The `n`th entry's clustered key and row, where it has one.
+    #[inline]
+    pub fn found(&self, n: usize) -> Option<(&[u8], &[u8])> {
+        let item = self.items.get(n)?;
+        let (from, to) = item.row?;
+        let row = self.rows.get(from as usize..to as usize)?;
+        Some((self.span(item.clustered), row))
+    }
+
+    /// Keeps the entries, without rows.
+    pub fn forget_rows(&mut self) {
+        self.rows.clear();
+        for item in &mut self.items {
+            item.row = None;
+        }
     }
 
     fn push(&mut self, bytes: &[u8]) -> Span {

@@ -5,6 +5,7 @@ use std::fmt;
 use mysql::prelude::Queryable;
 use mysql::{Conn, Params, Row, Value};
 
+use super::joins;
 use super::queries::{self, Query};
 use super::tables;
 use crate::dice::Dice;
@@ -19,6 +20,10 @@ const BETWEEN_CHANGES: u64 = 25;
 const MOST_DIFFERENCES: usize = 10;
 /// One in so many queries must be run by the engine, or the comparison says nothing.
 const LEAST_SHARE: u64 = 5;
+/// One in so many queries is a join.
+const JOINS: u32 = 5;
+/// See [`LEAST_SHARE`], of joins.
+const LEAST_SHARE_OF_JOINS: u64 = 10;
 
 /// How many queries, and which.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +41,10 @@ pub struct Outcome {
     pub queries: u64,
     /// Of these, how many the engine ran itself.
     pub pushed: u64,
+    /// Queries of two tables.
+    pub joins: u64,
+    /// Of these, how many the engine ran itself.
+    pub pushed_joins: u64,
     /// Answers that were errors, the same one from all three.
     pub errors: u64,
     /// Rows of Peregrine's answers.
@@ -49,7 +58,10 @@ impl Outcome {
     /// Whether all answers were the same, and enough of the statements were run by the engine.
     #[must_use]
     pub fn held(&self) -> bool {
-        self.different.is_empty() && self.queries > 0 && self.pushed >= self.queries / LEAST_SHARE
+        self.different.is_empty()
+            && self.queries > 0
+            && self.pushed >= self.queries / LEAST_SHARE
+            && self.pushed_joins >= self.joins / LEAST_SHARE_OF_JOINS
     }
 }
 
@@ -57,11 +69,13 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}: pushdown: {} queries asked of InnoDB and of Peregrine, run by the engine ({} of them) and by the server, \
+            "{}: pushdown: {} queries asked of InnoDB and of Peregrine, run by the engine ({} of them, and {} of {} joins) and by the server, \
              as text and prepared: {} rows, {} errors, {} answers differ; seed {}",
             if self.held() { "held" } else { "NOT HELD" },
             self.queries,
             self.pushed,
+            self.pushed_joins,
+            self.joins,
             self.rows,
             self.errors,
             self.different.len(),
@@ -239,7 +253,10 @@ pub fn run(request: &Request, server: &Hosted, mut told: impl FnMut(&str)) -> Re
                 outcome.queries, request.queries
             ));
         }
-        let query = queries::query(&mut dice);
+        let query = match dice.below(JOINS) {
+            0 => joins::join(&mut dice),
+            _ => queries::query(&mut dice),
+        };
         ask(&query, &mut innodb, &mut peregrine, &mut outcome)?;
         outcome.queries += 1;
     }
@@ -261,7 +278,12 @@ fn ask(
         all = Some(innodb.text(text, 0)?);
         all_prepared = Some(innodb.prepared(sql, constants, 0)?);
     }
-    outcome.pushed += u64::from(peregrine.is_pushed(&query.text)?);
+    let pushed = u64::from(peregrine.is_pushed(&query.text)?);
+    outcome.pushed += pushed;
+    if query.join {
+        outcome.joins += 1;
+        outcome.pushed_joins += pushed;
+    }
     match &wanted {
         Answer::Rows(rows, _) => outcome.rows += rows.len() as u64,
         Answer::Error(_) => outcome.errors += 1,
@@ -318,6 +340,7 @@ mod tests {
             prepared: (String::new(), Vec::new()),
             whole: None,
             ordered: 1,
+            join: false,
         };
         let one = in_order(&["1\ta", "2\tb"], &["1", "2"]);
         let other = in_order(&["1\ta", "2\tb"], &["2", "1"]);
@@ -337,6 +360,7 @@ mod tests {
             prepared: (String::new(), Vec::new()),
             whole: Some((String::new(), String::new())),
             ordered: 0,
+            join: false,
         };
         let all = rows(&["a", "b", "b", "c"]);
         let agrees = |one: &Answer, other: &Answer| agree(&limited, one, other, Some(&all));
@@ -349,11 +373,17 @@ mod tests {
 
     #[test]
     fn a_test_that_pushes_little_does_not_hold() {
-        let outcome = Outcome {
+        let mut outcome = Outcome {
             queries: 100,
             pushed: 3,
             ..Outcome::default()
         };
         assert!(!outcome.held());
+        outcome.pushed = 60;
+        assert!(outcome.held());
+        outcome.joins = 40;
+        assert!(!outcome.held());
+        outcome.pushed_joins = 4;
+        assert!(outcome.held());
     }
 }

@@ -2,6 +2,7 @@
 //! Peregrine with the server running them: the three answers must be the same.
 
 mod compare;
+mod joins;
 mod queries;
 mod tables;
 

@@ -1,4 +1,4 @@
-//! Generated SELECTs of one table.
+//! Generated SELECTs of one table, and what those of two are made of, too.
 
 use super::tables::{self, Column, Kind, COLUMNS, TABLES};
 use crate::dice::Dice;
@@ -15,9 +15,14 @@ pub struct Query {
     pub whole: Option<(String, String)>,
     /// By so many columns in front of its select list the answer is in order.
     pub ordered: usize,
+    /// Whether it is of two tables.
+    pub join: bool,
 }
 
-fn any_column(dice: &mut Dice) -> Column {
+/// A condition with `?` for its constants, and these.
+pub(super) type Condition = (String, Vec<String>);
+
+pub(super) fn any_column(dice: &mut Dice) -> Column {
     COLUMNS[dice.below(COLUMNS.len() as u32) as usize]
 }
 
@@ -36,7 +41,7 @@ fn constant(dice: &mut Dice, column: Column) -> String {
 }
 
 /// The columns in front of a key, for conditions that a key can serve.
-fn columns_of_a_key(dice: &mut Dice, keys: &str) -> Vec<Column> {
+pub(super) fn columns_of_a_key(dice: &mut Dice, keys: &str) -> Vec<Column> {
     let lists: Vec<&str> = keys
         .split('(')
         .skip(1)
@@ -55,9 +60,9 @@ fn columns_of_a_key(dice: &mut Dice, keys: &str) -> Vec<Column> {
     columns.into_iter().take(used).collect()
 }
 
-/// A condition on one column: SQL with `?`, and the constants.
-fn comparison(dice: &mut Dice, column: Column, equal: bool) -> (String, Vec<String>) {
-    let name = column.name;
+/// A condition on one column of the table that `of` names.
+pub(super) fn comparison(dice: &mut Dice, of: &str, column: Column, equal: bool) -> Condition {
+    let name = format!("{of}{}", column.name);
     let value = |dice: &mut Dice| constant(dice, column);
     let operator = ["<", "<=", ">", ">=", "=", "<>", "<=>"][dice.below(7) as usize];
     match dice.below(if equal { 3 } else { 14 }) {
@@ -89,7 +94,7 @@ fn comparison(dice: &mut Dice, column: Column, equal: bool) -> (String, Vec<Stri
     }
 }
 
-fn condition(dice: &mut Dice, keys: &str) -> (String, Vec<String>) {
+fn condition(dice: &mut Dice, keys: &str) -> Condition {
     let mut parts = Vec::new();
     let mut constants = Vec::new();
     // Some are about no key, and some about more than one.
@@ -99,13 +104,13 @@ fn condition(dice: &mut Dice, keys: &str) -> (String, Vec<String>) {
     };
     let last = columns.len().saturating_sub(1);
     for (n, column) in columns.into_iter().enumerate() {
-        let (part, values) = comparison(dice, column, n < last);
+        let (part, values) = comparison(dice, "", column, n < last);
         parts.push(part);
         constants.extend(values);
     }
     if dice.below(4) == 0 {
         let column = any_column(dice);
-        let (part, values) = comparison(dice, column, false);
+        let (part, values) = comparison(dice, "", column, false);
         parts.push(part);
         constants.extend(values);
     }
@@ -133,7 +138,7 @@ fn aggregate(dice: &mut Dice) -> String {
 }
 
 /// Columns to order by: those of a key, of which no two values are equal that differ.
-fn order(dice: &mut Dice, keys: &str) -> Vec<String> {
+pub(super) fn order(dice: &mut Dice, keys: &str) -> Vec<String> {
     let columns = columns_of_a_key(dice, keys);
     let skipped = dice.below(columns.len() as u32) as usize;
     columns
@@ -144,18 +149,19 @@ fn order(dice: &mut Dice, keys: &str) -> Vec<String> {
         .collect()
 }
 
-fn expression(dice: &mut Dice) -> String {
-    let name = any_column(dice).name;
+/// An item of a select list, about the table that `of` names.
+pub(super) fn expression(dice: &mut Dice, of: &str) -> String {
+    let name = format!("{of}{}", any_column(dice).name);
     match dice.below(10) {
         0 => format!("CONCAT({name}, '!')"),
-        1 => "id + 1".to_owned(),
+        1 => format!("{of}id + 1"),
         2 => format!("{name} IS NULL"),
         3 => "'constant'".to_owned(),
-        _ => name.to_owned(),
+        _ => name,
     }
 }
 
-fn put(sql: &str, constants: &[String]) -> String {
+pub(super) fn put(sql: &str, constants: &[String]) -> String {
     let mut text = String::new();
     let mut values = constants.iter();
     for part in sql.split_inclusive('?') {
@@ -180,7 +186,7 @@ pub fn query(dice: &mut Dice) -> Query {
             if aggregates {
                 aggregate(dice)
             } else {
-                expression(dice)
+                expression(dice, "")
             }
         })
         .collect();
@@ -213,25 +219,35 @@ pub fn query(dice: &mut Dice) -> Query {
         let direction = ["", " ASC", " DESC"][dice.below(3) as usize];
         sql = format!("{sql} ORDER BY {}{direction}", order.join(", "));
     }
-    let mut whole = None;
-    let mut limited = sql.clone();
+    let mut query = Query {
+        text: put(&sql, &constants),
+        prepared: (sql, constants),
+        whole: None,
+        ordered: order.len(),
+        join: false,
+    };
     match dice.below(10) {
-        0 if !aggregates => {
-            whole = Some((put(&sql, &constants), sql.clone()));
-            limited = format!("{sql} LIMIT {}", dice.below(20));
-        }
-        1 if !aggregates => {
-            whole = Some((put(&sql, &constants), sql.clone()));
-            limited = format!("{sql} LIMIT {}, {}", dice.below(10), dice.below(20));
-        }
-        2 => limited = format!("{sql} LIMIT 100000"),
+        0 if !aggregates => query.limit(&dice.below(20).to_string()),
+        1 if !aggregates => query.limit(&format!("{}, {}", dice.below(10), dice.below(20))),
+        2 => query = query.with(" LIMIT 100000"),
         _ => {}
     }
-    Query {
-        text: put(&limited, &constants),
-        prepared: (limited, constants),
-        whole,
-        ordered: order.len(),
+    query
+}
+
+impl Query {
+    /// Limits it to some of its rows.
+    pub(super) fn limit(&mut self, limit: &str) {
+        let whole = (self.text.clone(), self.prepared.0.clone());
+        *self = self.clone().with(&format!(" LIMIT {limit}"));
+        self.whole = Some(whole);
+    }
+
+    /// With something behind it.
+    fn with(mut self, behind: &str) -> Self {
+        self.text.push_str(behind);
+        self.prepared.0.push_str(behind);
+        self
     }
 }
 

@@ -56,7 +56,7 @@ const fn column(
 }
 
 /// The columns of all tables: they differ in their keys.
-pub const COLUMNS: [Column; 11] = [
+pub const COLUMNS: [Column; 12] = [
     column("id", "INT NOT NULL", Kind::Integer(LEAST, MOST), false),
     column(
         "a",
@@ -78,6 +78,8 @@ pub const COLUMNS: [Column; 11] = [
     column("t", "DATETIME(3) NOT NULL", Kind::Time, false),
     column("m", "DECIMAL(9,2) NULL", Kind::Decimal, true),
     column("x", "DOUBLE NULL", Kind::Double, true),
+    // The id of a row of another table.
+    column("r", "INT NULL", Kind::Integer(LEAST, MOST), true),
 ];
 
 /// The tables: their names, and their keys.
@@ -198,7 +200,7 @@ pub fn change(dice: &mut Dice) -> String {
         }
         _ => {
             // No column of a unique key: which rows would be in the way depends on the order.
-            let column = COLUMNS[6 + dice.below(5) as usize];
+            let column = COLUMNS[6 + dice.below(6) as usize];
             let value = value(dice, column.kind);
             format!(
                 "UPDATE {table} SET {} = {value} WHERE id BETWEEN {from} AND {to}",

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use peregrine::{
-    Cursor, CursorOptions, Error, Isolation, OwnedValue, RowLock, RowView, Seek, Table,
+    Cursor, CursorOptions, Error, Isolation, MultiGet, OwnedValue, RowLock, RowView, Seek, Table,
     TableSchema, Transaction, Value,
 };
 use rand::Rng;
@@ -138,6 +138,33 @@ impl World {
             let mut absent = key.clone();
             absent.push(0);
             assert!(txn.get(table, &absent, |_| ()).unwrap().is_none());
+        }
+        self.multi_gets(txn, table, rows);
+    }
+
+    /// Some rows together, among keys that are not there; some of them twice.
+    fn multi_gets(&mut self, txn: &mut Transaction, table: &Arc<Table>, rows: &Rows) {
+        let keys: Vec<_> = rows.iter().collect();
+        let mut all = MultiGet::new(table);
+        for _ in 0..3 {
+            let wanted: Vec<(&Vec<u8>, Option<&Row>)> = (0..self.rng.random_range(0..100))
+                .map(|_| {
+                    let (key, row) = keys[self.rng.random_range(0..keys.len())];
+                    (key, self.rng.random_bool(0.8).then_some(row))
+                })
+                .collect();
+            all.clear();
+            for (key, row) in &wanted {
+                let absent = [key, &b"\0"[..]].concat();
+                all.add(if row.is_some() { key } else { &absent }).unwrap();
+            }
+            assert!(wanted.is_empty() || all.row(0).unwrap().is_none());
+            txn.multi_get(&mut all).unwrap();
+            for (n, (_, want)) in wanted.iter().enumerate() {
+                let got = all.row(n).unwrap().map(|row| row.to_values().unwrap());
+                assert_eq!(got.as_ref(), *want);
+            }
+            assert!(all.row(wanted.len()).unwrap().is_none());
         }
     }
 

@@ -1,0 +1,141 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+#include "join_plan.h"
+#include "layout.h"
+#include "row_batch.h"
+
+namespace peregrine {
+namespace {
+
+/* Whether equal columns have equal bytes in a key, as far as the comparison goes. */
+bool same_key(const Field *outer, const Field *inner, CHARSET_INFO *collation) {
+  if (outer->real_type() != inner->real_type()) return false;
+  if (is_integer(inner->real_type()))
+    return (outer->flags & UNSIGNED_FLAG) == (inner->flags & UNSIGNED_FLAG);
+  return inner->real_type() == MYSQL_TYPE_VARCHAR && outer->charset() == inner->charset() &&
+         collation == inner->charset() && outer->char_length() <= inner->char_length();
+}
+
+/* Notes which part of the inner table's key a condition gives, if it does. */
+bool gives_part(Item *condition, JoinPlan *plan) {
+  if (condition->type() != Item::FUNC_ITEM ||
+      static_cast<Item_func *>(condition)->functype() != Item_func::EQ_FUNC)
+    return false;
+  auto *equality = static_cast<Item_bool_rowready_func2 *>(condition);
+  const Field *fields[2];
+  for (uint i = 0; i < 2; i++) {
+    Item *operand = equality->arguments()[i];
+    if (operand->type() != Item::FIELD_ITEM) return false;
+    fields[i] = static_cast<Item_field *>(operand)->field;
+  }
+  if (fields[0]->table != plan->outer) std::swap(fields[0], fields[1]);
+  auto [outer, inner] = fields;
+  if (outer->table != plan->outer || inner->table != plan->inner) return false;
+  const KEY &key = plan->inner->key_info[plan->inner->s->primary_key];
+  for (uint part = 0; part < key.user_defined_key_parts; part++) {
+    if (key.key_part[part].field != inner || plan->key_values[part]) continue;
+    if (!same_key(outer, inner, equality->compare_collation())) return false;
+    plan->key_values[part] = const_cast<Field *>(outer);
+    return true;
+  }
+  return false;
+}
+
+/* Whether a condition names a column of the table for which `is` holds. */
+template <typename Is>
+bool names(Item *condition, const TABLE *table, Is is) {
+  List<Item_field> columns;
+  condition->walk(&Item::collect_item_field_processor, false, &columns);
+  List_iterator_fast<Item_field> each(columns);
+  while (Item_field *column = each++)
+    if (column->field->table == table && is(column->field)) return true;
+  return false;
+}
+
+/* The whole of the outer table, by the shortest key that has all that is read. */
+void read_all(JoinPlan *plan) {
+  TABLE *outer = plan->outer;
+  plan->range = {};
+  if (!outer->covering_keys.is_clear_all())
+    plan->range.key = find_shortest_key(outer, &outer->covering_keys);
+}
+
+/* Finds the range of the outer table that the conditions leave which a key may decide: all of them,
+   or there is none. */
+bool find_range(THD *thd, List<Item> &decided, bool limited, JoinPlan *plan) {
+  if (!decided.elements) {
+    read_all(plan);
+    return true;
+  }
+  if (!find_key_range(thd, plan->outer, decided, false, &plan->range)) return false;
+  if (needs_rows(plan->outer, plan->range) &&
+      /* A reader who stops early may find the rows at once, or none for long: as the rows lie. */
+      rows_in(plan->outer, plan->range) > plan->outer->file->stats.records / (limited ? 2 : 8)) {
+    plan->outer_conditions.append(&decided);
+    read_all(plan);
+  }
+  return true;
+}
+
+/* Finds how rows of `inner` are looked up for rows of `outer`. */
+bool find_plan(THD *thd, List<Item> &conditions, TABLE *outer, TABLE *inner, bool limited,
+               JoinPlan *plan) {
+  plan->outer = outer;
+  plan->inner = inner;
+  const uint primary = inner->s->primary_key;
+  if (primary == MAX_KEY || !inner->keys_in_use_for_query.is_set(primary)) return false;
+  List<Item> decided;
+  List_iterator_fast<Item> each(conditions);
+  while (Item *condition = each++) {
+    if (gives_part(condition, plan)) continue;
+    List<Item> *to = &plan->conditions;
+    if (condition->used_tables() == outer->map) {
+      const auto is_in_key = [](const Field *field) { return !field->part_of_key.is_clear_all(); };
+      to = names(condition, outer, is_in_key) ? &decided : &plan->outer_conditions;
+    } else if (condition->used_tables() == inner->map) {
+      /* The server may read the inner table first, then. */
+      const auto begins_key = [](const Field *field) { return !field->key_start.is_clear_all(); };
+      if (names(condition, inner, begins_key)) return false;
+    }
+    if (to->push_back(condition, thd->mem_root)) return false;
+  }
+  bool reversible = false;
+  const KEY &key = inner->key_info[primary];
+  for (uint part = 0; part < key.user_defined_key_parts; part++) {
+    const Field *value = plan->key_values[part];
+    constexpr uint16 kOther = HA_PART_KEY_SEG | HA_REVERSE_SORT | HA_BLOB_PART;
+    if (!value || key.key_part[part].key_part_flag & kOther) return false;
+    reversible |= !value->key_start.is_clear_all();
+  }
+  if (!find_range(thd, decided, limited, plan)) return false;
+  /* Also from a row of the inner table a key may lead to those of the outer one. */
+  return !reversible || plan->range.unique ||
+         (plan->range.low && rows_in(outer, plan->range) <= inner->file->stats.records);
+}
+
+}  // namespace
+
+bool find_join(THD *thd, List<Item> &conditions, TABLE *const tables[2], bool limited,
+               JoinPlan *plan) {
+  table_map both = 0;
+  for (uint i = 0; i < 2; i++) {
+    if (!RowBatch::has_room_for(tables[i])) return false;
+    both |= tables[i]->map;
+  }
+  List_iterator_fast<Item> each(conditions);
+  while (Item *condition = each++) {
+    const table_map used = condition->used_tables();
+    if (!used || used & ~both || condition->is_expensive()) return false;
+  }
+  bool found = false;
+  for (uint i = 0; i < 2; i++) {
+    JoinPlan way;
+    if (!find_plan(thd, conditions, tables[i], tables[1 - i], limited, &way)) continue;
+    if (found) return false;
+    found = true;
+    *plan = way;
+  }
+  return found;
+}
+
+}  // namespace peregrine

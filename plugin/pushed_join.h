@@ -1,0 +1,63 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+/* A SELECT from two tables that the engine runs itself: many rows of the one are looked up in the
+   clustered key of the other together, so that the waits for them overlap (batched key access). */
+
+#ifndef PEREGRINE_PUSHED_JOIN_H
+#define PEREGRINE_PUSHED_JOIN_H
+
+#include "join_plan.h"
+#include "pushed_select.h"
+#include "read_columns.h"
+#include "row_batch.h"
+
+namespace peregrine {
+
+class PushedJoin final : public PushedSelect {
+ public:
+  PushedJoin(THD *thd, SELECT_LEX *select, const JoinPlan &plan);
+  ~PushedJoin() override { restore(); }
+
+ protected:
+  int init_scan() override;
+  int next_row() override;
+  int end_scan() override;
+
+ private:
+  void restore();
+  bool start_skipping();
+  void stop_skipping();
+  void add_key_values(ReadColumns *columns) const;
+  int next_pair(ha_rows wanted);
+  int read_outer(ha_rows wanted);
+  int look_up();
+  bool put_key(uchar *image) const;
+
+  /* Rows that are looked up together, at most. */
+  static constexpr uint kMost = 256;
+
+  JoinPlan plan_;
+  RowHandler *const inner_;
+  bool begun_ = false;
+  /* Rows of the outer table, and at the same places those of the inner one. */
+  RowBatch outer_rows_;
+  RowBatch inner_rows_;
+  ReadColumns outer_columns_;
+  ReadColumns inner_columns_;
+  /* Those of rows that are passed over. */
+  ReadColumns outer_skipped_;
+  ReadColumns inner_skipped_;
+  /* The keys of the batch's rows, and which of them are looked up, then which were found. */
+  uchar *keys_ = nullptr;
+  uchar *found_ = nullptr;
+  uint key_length_ = 0;
+  /* The next of `found_`. */
+  uint at_ = 0;
+  uint most_ = 0;
+  /* Rows of the present batch. */
+  uint size_ = 1;
+};
+
+}  // namespace peregrine
+
+#endif

@@ -1,0 +1,120 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+
+#include "pushed_range.h"
+
+namespace peregrine {
+
+PushedRange::PushedRange(THD *thd, SELECT_LEX *select, TABLE *table, const KeyRange &range,
+                         bool aggregates, const Aggregates &inside)
+    : PushedSelect(thd, select, static_cast<RowHandler *>(table->file)),
+      range_(range),
+      aggregates_(aggregates),
+      inside_(inside) {}
+
+/* Leaves the table as the server had it. */
+void PushedRange::restore() {
+  batch_.restore();
+  columns_.restore();
+}
+
+int PushedRange::init_scan() {
+  begun_ = false;
+  /* The columns of the select list only: what else the statement names is in its condition, which
+     the range decides, and in its order, which the key has. */
+  if (columns_.begin(thd, handler_->get_table())) return HA_ERR_OUT_OF_MEM;
+  columns_.add(select->item_list);
+  if (!aggregates_) return 0;
+  List_iterator_fast<Item> each(select->item_list);
+  while (Item *item = each++) {
+    if (item->type() != Item::SUM_FUNC_ITEM) continue;
+    auto *sum = static_cast<Item_sum *>(item);
+    if (sum->set_aggregator(thd, Aggregator::SIMPLE_AGGREGATOR) || sum->aggregator_setup(thd))
+      return HA_ERR_OUT_OF_MEM;
+    sum->aggregator_clear();
+  }
+  return 0;
+}
+
+/* Goes to the next row of the range; `more`: how many will be wanted behind it. */
+int PushedRange::read(ha_rows more) {
+  if (!batch_.next()) {
+    if (!begun_) {
+      if (int error = handler_->first_of_range(range_)) return error;
+      begun_ = true;
+      if (!range_.unique) batch_.prepare(thd, handler_->get_table(), more);
+    } else if (batch_.has_room()) {
+      batch_.restore();
+      if (int error = handler_->next_rows_of_range(range_, &batch_, more + 1)) return error;
+      batch_.next();
+    } else if (int error = handler_->next_of_range(range_)) {
+      return error;
+    }
+  }
+  rows_read_++;
+  return 0;
+}
+
+int PushedRange::skip(ha_rows rows) {
+  for (; rows; rows--) {
+    if (int error = read(rows - 1 + rows_left_)) return error;
+    rows_found_++;
+    if (unlikely(thd->check_killed())) return HA_ERR_ABORTED_BY_USER;
+  }
+  return 0;
+}
+
+int PushedRange::aggregate() {
+  if (!inside_.empty()) {
+    if (int error = inside_.run(handler_, range_)) return error;
+    return inside_.give(select->item_list, handler_);
+  }
+  int error;
+  while (!(error = read(HA_POS_ERROR - 1))) {
+    List_iterator_fast<Item> each(select->item_list);
+    while (Item *item = each++)
+      if (static_cast<Item_sum *>(item)->aggregator_add()) return HA_ERR_GENERIC;
+    if (unlikely(thd->check_killed())) return HA_ERR_ABORTED_BY_USER;
+  }
+  return error == HA_ERR_END_OF_FILE ? 0 : error;
+}
+
+int PushedRange::next_group() {
+  if (!begun_) {
+    if (int error = inside_.run(handler_, range_)) return error;
+    begun_ = true;
+    for (; offset_; offset_--) {
+      if (int error = handler_->next_group()) return error;
+      rows_found_++;
+    }
+  }
+  if (int error = handler_->next_group()) return error;
+  rows_left_--;
+  rows_found_++;
+  return inside_.give(select->item_list, handler_);
+}
+
+int PushedRange::next_row() {
+  if (unlikely(!rows_left_)) return HA_ERR_END_OF_FILE;
+  if (range_.group) return next_group();
+  if (!begun_ && !aggregates_ && offset_)
+    if (int error = skip(offset_)) return error;
+  if (aggregates_) {
+    rows_left_ = 0;
+    if (int error = aggregate()) return error;
+    /* One row, which an offset skips. */
+    rows_found_ = 1;
+    if (offset_) return HA_ERR_END_OF_FILE;
+  } else {
+    rows_left_--;
+    if (int error = read(rows_left_)) return error;
+    rows_found_++;
+  }
+  return 0;
+}
+
+int PushedRange::end_scan() {
+  restore();
+  return PushedSelect::end_scan();
+}
+
+}  // namespace peregrine
