@@ -3,9 +3,10 @@
 use std::ptr::null;
 
 use super::*;
+use crate::c_types::Code;
 use crate::engine::peregrine_engine_set_scan_threads;
 use crate::fixture::{record, Open, Record, END, OK};
-use crate::row_calls::peregrine_insert;
+use crate::session::peregrine_session_kill;
 
 impl Open {
     fn can(&self, asked: &[AggregateRequest]) -> i32 {
@@ -62,9 +63,7 @@ fn tests_let_rows_through() {
     for id in 0..20 {
         let amount = (id % 4 != 0).then_some(id as i32 - 10);
         let record = record(id, amount, Some(&[b'a' + id as u8; 5]));
-        // SAFETY: a record of the table.
-        let code = unsafe { peregrine_insert(open.handle, open.session, record.as_ptr()) };
-        assert_eq!(code, OK);
+        open.insert(record);
     }
     open.use_key(u32::MAX, 0);
     let rows = [ask(0, 0)];
@@ -128,9 +127,7 @@ fn aggregates_as_the_server_asks_for_them() {
         (4, Some(-5), Some(b"ccccc")),
     ] {
         let record = record(id, amount, fixed);
-        // SAFETY: a record of the table.
-        let code = unsafe { peregrine_insert(open.handle, open.session, record.as_ptr()) };
-        assert_eq!(code, OK);
+        open.insert(record);
     }
     let asked = [
         ask(0, 0),
@@ -220,84 +217,4 @@ fn what_cannot_be_is_said_beforehand() {
     assert_eq!(open.aggregate(None, &[ask(0, 0)]), Code::Interrupted as i32);
     open.start();
     assert_eq!(open.aggregate(None, &[ask(0, 0)]), OK);
-}
-
-#[test]
-fn rows_read_together_are_those_read_one_by_one() {
-    let open = Open::new();
-    open.start();
-    for id in 0..30 {
-        let amount = (id % 4 != 0).then_some(id as i32 % 3);
-        let record = record(id, amount, (id % 5 != 0).then_some(b"fixed"));
-        // SAFETY: a record of the table.
-        let code = unsafe { peregrine_insert(open.handle, open.session, record.as_ptr()) };
-        assert_eq!(code, OK);
-    }
-    let columns = 0b111_u64;
-    let target = |record: &mut Record| Target {
-        record: record.as_mut_ptr(),
-        columns: &columns,
-    };
-    // The whole of either key; of the second those of one amount: a byte for NULL, three of it.
-    for (key, image) in [(0, None), (1, None), (1, Some([0_u8, 1, 0, 0]))] {
-        open.use_key(key, 0);
-        let same = u32::from(image.is_some());
-        let search = |record: &mut Record| {
-            let (image, seek) = match &image {
-                Some(image) => (image.as_ptr(), 0),
-                None => (null(), 5),
-            };
-            let target = target(record);
-            // SAFETY: the image has its one part, the record is the table's.
-            unsafe { peregrine_search(open.handle, open.session, image, 1, seek, target) }
-        };
-        let mut wanted = Vec::new();
-        let mut one = [0; 16];
-        let mut code = search(&mut one);
-        while code == OK {
-            wanted.push(one);
-            let target = target(&mut one);
-            // SAFETY: the record is the table's.
-            code = unsafe {
-                match same {
-                    0 => peregrine_next(open.handle, open.session, target),
-                    _ => peregrine_next_same(open.handle, open.session, target),
-                }
-            };
-        }
-        assert_eq!(code, END);
-        assert!(wanted.len() > 5, "{}", wanted.len());
-        for most in [1, 4, 100] {
-            assert_eq!(search(&mut one), OK);
-            let mut got = vec![one];
-            loop {
-                let mut together = vec![[0xee; 16]; most];
-                let target = target(&mut together[0]);
-                let mut rows = usize::MAX;
-                // SAFETY: there is room for so many records.
-                let code = unsafe {
-                    let (handle, session) = (open.handle, open.session);
-                    peregrine_next_rows(handle, session, target, 16, most, same, &mut rows)
-                };
-                got.extend_from_slice(&together[..rows]);
-                if code == END {
-                    assert_eq!(rows, 0);
-                    break;
-                }
-                assert_eq!(code, OK);
-                assert!((1..=most).contains(&rows));
-            }
-            let seen = |records: &[Record]| -> Vec<Record> {
-                // The bytes behind the last column and the unused null bits are nobody's.
-                let own = |record: &Record| {
-                    let mut record = *record;
-                    record[0] &= 3;
-                    record[13..].fill(0);
-                    record
-                };
-                records.iter().map(own).collect()
-            };
-            assert_eq!(seen(&got), seen(&wanted), "key {key}, {most} at once");
-        }
-    }
 }
