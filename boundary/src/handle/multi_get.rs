@@ -66,14 +66,12 @@ impl Handle {
             self.together.set_columns(Some(&stored));
         }
         session.transaction()?.multi_get(&mut self.together)?;
-        let mut read = 0;
-        for (n, mark) in wanted
+        let marks = wanted
             .iter_mut()
             .enumerate()
-            .filter(|(_, mark)| **mark != 0)
-        {
+            .filter(|(_, mark)| **mark != 0);
+        for (read, (n, mark)) in marks.enumerate() {
             let row = self.together.row(read)?;
-            read += 1;
             let Some(row) = row else {
                 *mark = 0;
                 continue;

@@ -50,7 +50,8 @@ pub(super) struct Batch {
     /// Payloads of rows.
     rows: Vec<u8>,
     items: Vec<Item>,
-    order: Vec<u32>,
+    /// The items in the order of their clustered keys, with the first bytes of these.
+    order: Vec<(u64, u32)>,
     /// The item that the cursor stands on, plus one.
     next: usize,
     /// How many entries the next filling takes.
@@ -205,26 +206,32 @@ impl Batch {
 
     /// Puts the rows in the order of their clustered keys.
     fn put_in_order(&mut self) {
-        self.order.clear();
-        self.order.extend(0..self.items.len() as u32);
-        if self.items.len() > 1 {
-            let Batch {
-                order,
-                items,
-                bytes,
-                ..
-            } = self;
-            order.sort_unstable_by_key(|&n| {
-                let (from, to) = items[n as usize].clustered;
-                &bytes[from as usize..to as usize]
-            });
-        }
+        let Batch {
+            order,
+            items,
+            bytes,
+            ..
+        } = self;
+        let key = |n: u32| {
+            let (from, to) = items[n as usize].clustered;
+            &bytes[from as usize..to as usize]
+        };
+        order.clear();
+        order.extend((0..items.len() as u32).map(|n| (first_bytes(key(n)), n)));
+        // Mostly these tell, and no bytes need be looked at.
+        order.sort_unstable_by(|(a, m), (b, n)| a.cmp(b).then_with(|| key(*m).cmp(key(*n))));
+    }
+
+    /// The item of the `n`th row in their order.
+    #[inline]
+    fn item_of(&self, n: usize) -> usize {
+        self.order[n].1 as usize
     }
 
     /// The clustered key of the `n`th row in their order.
     #[inline]
     fn clustered_of(&self, n: usize) -> &[u8] {
-        self.span(self.items[self.order[n] as usize].clustered)
+        self.span(self.items[self.item_of(n)].clustered)
     }
 
     /// Notes that the `n`th row's leaf is to be brought.
@@ -248,7 +255,7 @@ impl Batch {
         leaf: AwayLeaf,
         asked: Option<Asked<'_>>,
     ) -> bool {
-        let item = self.order[n] as usize;
+        let item = self.item_of(n);
         let at = self.rows.len();
         let (from, to) = self.items[item].clustered;
         let Batch { bytes, rows, .. } = self;
@@ -294,7 +301,7 @@ impl Batch {
         hint: LeafHint,
         buffer: &mut Vec<u8>,
     ) -> Result<()> {
-        let item = self.order[n] as usize;
+        let item = self.item_of(n);
         let (from, to) = self.items[item].clustered;
         let at = self.rows.len();
         let Batch { bytes, rows, .. } = self;
@@ -379,5 +386,19 @@ impl Batch {
             .and_then(|item| item.row)
             .and_then(|(from, to)| self.rows.get(from as usize..to as usize))
             .unwrap_or(&[])
+    }
+}
+
+/// The first eight bytes of a key, as a number in the keys' order as far as they go.
+#[inline]
+fn first_bytes(key: &[u8]) -> u64 {
+    match key.first_chunk() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => {
+            let bytes = key
+                .iter()
+                .fold(0, |bits, byte| bits << 8 | u64::from(*byte));
+            bytes << (8 * (8 - key.len())) % 64
+        }
     }
 }
