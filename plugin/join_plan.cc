@@ -70,7 +70,7 @@ bool find_range(THD *thd, List<Item> &decided, bool limited, JoinPlan *plan) {
   if (!find_key_range(thd, plan->outer, decided, false, &plan->range)) return false;
   if (needs_rows(plan->outer, plan->range) &&
       /* A reader who stops early may find the rows at once, or none for long: as the rows lie. */
-      rows_in(plan->outer, plan->range) > plan->outer->file->stats.records / (limited ? 2 : 8)) {
+      rows_in(plan->outer, plan->range) > rows_of(plan->outer) / (limited ? 2 : 8)) {
     plan->outer_conditions.append(&decided);
     read_all(plan);
   }
@@ -110,7 +110,7 @@ bool find_plan(THD *thd, List<Item> &conditions, TABLE *outer, TABLE *inner, boo
   if (!find_range(thd, decided, limited, plan)) return false;
   /* Also from a row of the inner table a key may lead to those of the outer one. */
   return !reversible || plan->range.unique ||
-         (plan->range.low && rows_in(outer, plan->range) <= inner->file->stats.records);
+         (plan->range.low && rows_in(outer, plan->range) <= rows_of(inner));
 }
 
 }  // namespace

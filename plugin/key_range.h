@@ -44,8 +44,9 @@ bool find_key_range(THD *thd, TABLE *table, List<Item> &conditions, bool tests, 
    are many, a scan of the table may be the better plan. */
 bool needs_rows(const TABLE *table, const KeyRange &range);
 
-/* About how many rows a range of a key has. */
+/* About how many rows a range of a key has, and the table at present. */
 ha_rows rows_in(TABLE *table, const KeyRange &range);
+ha_rows rows_of(TABLE *table);
 
 }  // namespace peregrine
 
