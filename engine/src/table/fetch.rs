@@ -398,7 +398,7 @@ fn first_bytes(key: &[u8]) -> u64 {
             let bytes = key
                 .iter()
                 .fold(0, |bits, byte| bits << 8 | u64::from(*byte));
-            bytes << (8 * (8 - key.len())) % 64
+            bytes << ((8 * (8 - key.len())) % 64)
         }
     }
 }
