@@ -11,9 +11,7 @@
 namespace peregrine {
 namespace {
 
-/* Whether all that the statement does is to choose rows of its tables, and perhaps to aggregate
- * them.
- */
+/* Whether the statement does no more than choose rows of its tables, and perhaps aggregate them. */
 bool is_plain(const THD *thd, SELECT_LEX *select) {
   const LEX *lex = thd->lex;
   if (lex->sql_command != SQLCOM_SELECT || lex->analyze_stmt || lex->limit_rows_examined ||
