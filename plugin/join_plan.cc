@@ -110,7 +110,7 @@ bool find_plan(THD *thd, List<Item> &conditions, TABLE *outer, TABLE *inner, boo
   if (!find_range(thd, decided, limited, plan)) return false;
   /* Also from a row of the inner table a key may lead to those of the outer one. */
   return !reversible || plan->range.unique ||
-         (plan->range.low && rows_in(outer, plan->range) <= rows_of(inner));
+         (!plan->range.is_whole() && rows_in(outer, plan->range) <= rows_of(inner));
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ struct KeyRange {
   uint test_count = 0;
   /* The column by whose values its rows are grouped; null: by none. */
   Field *group = nullptr;
+
+  bool is_whole() const { return !low && !high; }
 };
 
 /* Finds the range that the conditions, all of which must hold, leave of the one key that they are

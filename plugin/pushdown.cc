@@ -180,9 +180,9 @@ void explain(THD *thd, const TABLE *table, const KeyRange &range, bool aggregate
     push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_YES, "Peregrine: all rows%s", how);
   else
     push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_YES, "Peregrine: %s of key `%s`%s",
-                        range.unique              ? "one row"
-                        : range.low || range.high ? "a range"
-                                                  : "all",
+                        range.unique        ? "one row"
+                        : !range.is_whole() ? "a range"
+                                            : "all",
                         table->key_info[range.key].name.str, how);
 }
 
@@ -190,7 +190,7 @@ void explain(THD *thd, const JoinPlan &plan) {
   const KeyRange &range = plan.range;
   const char *outer = plan.outer->alias.c_ptr();
   const char *inner = plan.inner->alias.c_ptr();
-  if (range.low || range.high)
+  if (!range.is_whole())
     push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_YES,
                         "Peregrine: %s of key `%s` of `%s`, joined with rows of `%s` in batches",
                         range.unique ? "one row" : "a range",
@@ -243,7 +243,7 @@ select_handler *push_join(THD *thd, SELECT_LEX *select, Source *source) {
   if (!find_join(thd, source->conditions, source->tables, limited, &plan)) return nullptr;
   if (!is_in_order(join->order, plan.outer, plan.range)) {
     /* All rows can be read in the order of the clustered key, too. */
-    if (plan.range.low || plan.range.high) return nullptr;
+    if (!plan.range.is_whole()) return nullptr;
     plan.range.key = plan.outer->s->primary_key;
     if (!is_in_order(join->order, plan.outer, plan.range)) return nullptr;
   }

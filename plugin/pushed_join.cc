@@ -22,7 +22,6 @@ PushedJoin::PushedJoin(THD *thd, SELECT_LEX *select, const JoinPlan &plan)
       plan_(plan),
       inner_(static_cast<RowHandler *>(plan.inner->file)) {}
 
-/* Leaves the tables as the server had them. */
 void PushedJoin::restore() {
   outer_rows_.restore();
   inner_rows_.restore();
@@ -47,8 +46,7 @@ void PushedJoin::stop_skipping() {
 }
 
 void PushedJoin::add_key_values(ReadColumns *columns) const {
-  const KEY &key = plan_.inner->key_info[plan_.inner->s->primary_key];
-  for (uint part = 0; part < key.user_defined_key_parts; part++)
+  for (uint part = 0; part < key().user_defined_key_parts; part++)
     columns->add(plan_.key_values[part]);
 }
 
@@ -67,8 +65,7 @@ int PushedJoin::init_scan() {
   outer_rows_.prepare(thd, plan_.outer, rows);
   inner_rows_.prepare(thd, plan_.inner, rows);
   most_ = std::min(outer_rows_.most(), inner_rows_.most());
-  key_length_ = plan_.inner->key_info[plan_.inner->s->primary_key].key_length;
-  keys_ = static_cast<uchar *>(thd->alloc(most_ * key_length_));
+  keys_ = static_cast<uchar *>(thd->alloc(most_ * key().key_length));
   found_ = static_cast<uchar *>(thd->alloc(most_));
   if (!most_ || !keys_ || !found_ || (offset_ && start_skipping())) return HA_ERR_OUT_OF_MEM;
   return 0;
@@ -96,26 +93,26 @@ int PushedJoin::read_outer(ha_rows wanted) {
 
 /* The key that the present row of the outer table leads to; false where a value is NULL. */
 bool PushedJoin::put_key(uchar *image) const {
-  const KEY &key = plan_.inner->key_info[plan_.inner->s->primary_key];
-  for (uint part = 0; part < key.user_defined_key_parts; part++) {
+  for (uint part = 0; part < key().user_defined_key_parts; part++) {
     const Field *value = plan_.key_values[part];
     if (value->is_null()) return false;
-    value->get_key_image(image, key.key_part[part].length, Field::itRAW);
-    image += key.key_part[part].store_length;
+    value->get_key_image(image, key().key_part[part].length, Field::itRAW);
+    image += key().key_part[part].store_length;
   }
   return true;
 }
 
 /* Reads the rows of the inner table that those of the outer one lead to. */
 int PushedJoin::look_up() {
-  uchar *key = keys_;
-  for (uint n = 0; outer_rows_.next(); n++, key += key_length_)
-    found_[n] = hold(plan_.outer_conditions) && put_key(key);
+  const uint key_length = key().key_length;
+  while (outer_rows_.next()) {
+    const uint at = outer_rows_.at();
+    found_[at] = hold(plan_.outer_conditions) && put_key(keys_ + at * key_length);
+  }
   if (unlikely(thd->is_error())) return HA_ERR_GENERIC;
   outer_rows_.rewind();
-  at_ = 0;
   if (int error =
-          inner_->rows_of_keys(keys_, key_length_, &inner_rows_, outer_rows_.count(), found_))
+          inner_->rows_of_keys(keys_, key_length, &inner_rows_, outer_rows_.count(), found_))
     return error;
   for (uint n = 0; n < outer_rows_.count(); n++) rows_read_ += found_[n];
   return 0;
@@ -127,7 +124,7 @@ int PushedJoin::next_pair(ha_rows wanted) {
   for (;;) {
     while (outer_rows_.next()) {
       inner_rows_.next();
-      if (!found_[at_++]) continue;
+      if (!found_[outer_rows_.at()]) continue;
       if (hold(plan_.conditions)) return 0;
       if (unlikely(thd->is_error())) return HA_ERR_GENERIC;
     }
@@ -148,11 +145,6 @@ int PushedJoin::next_row() {
   rows_left_--;
   rows_found_++;
   return 0;
-}
-
-int PushedJoin::end_scan() {
-  restore();
-  return PushedSelect::end_scan();
 }
 
 }  // namespace peregrine

@@ -21,10 +21,9 @@ class PushedJoin final : public PushedSelect {
  protected:
   int init_scan() override;
   int next_row() override;
-  int end_scan() override;
+  void restore() override;
 
  private:
-  void restore();
   bool start_skipping();
   void stop_skipping();
   void add_key_values(ReadColumns *columns) const;
@@ -32,9 +31,12 @@ class PushedJoin final : public PushedSelect {
   int read_outer(ha_rows wanted);
   int look_up();
   bool put_key(uchar *image) const;
+  /* By which rows of the inner table are looked up. */
+  const KEY &key() const { return plan_.inner->key_info[plan_.inner->s->primary_key]; }
 
   /* Rows that are looked up together, at most. */
   static constexpr uint kMost = 256;
+  static_assert(kMost <= PEREGRINE_MOST_KEYS, "the engine takes as many");
 
   JoinPlan plan_;
   RowHandler *const inner_;
@@ -50,9 +52,6 @@ class PushedJoin final : public PushedSelect {
   /* The keys of the batch's rows, and which of them are looked up, then which were found. */
   uchar *keys_ = nullptr;
   uchar *found_ = nullptr;
-  uint key_length_ = 0;
-  /* The next of `found_`. */
-  uint at_ = 0;
   uint most_ = 0;
   /* Rows of the present batch. */
   uint size_ = 1;

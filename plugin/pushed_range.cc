@@ -11,7 +11,6 @@ PushedRange::PushedRange(THD *thd, SELECT_LEX *select, TABLE *table, const KeyRa
       aggregates_(aggregates),
       inside_(inside) {}
 
-/* Leaves the table as the server had it. */
 void PushedRange::restore() {
   batch_.restore();
   columns_.restore();
@@ -110,11 +109,6 @@ int PushedRange::next_row() {
     rows_found_++;
   }
   return 0;
-}
-
-int PushedRange::end_scan() {
-  restore();
-  return PushedSelect::end_scan();
 }
 
 }  // namespace peregrine

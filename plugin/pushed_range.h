@@ -27,10 +27,9 @@ class PushedRange final : public PushedSelect {
  protected:
   int init_scan() override;
   int next_row() override;
-  int end_scan() override;
+  void restore() override;
 
  private:
-  void restore();
   int read(ha_rows more);
   int skip(ha_rows rows);
   int aggregate();

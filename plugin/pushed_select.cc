@@ -21,6 +21,7 @@ bool PushedSelect::prepare() {
 }
 
 int PushedSelect::end_scan() {
+  restore();
   thd->inc_examined_row_count(rows_read_);
   rows_read_ = 0;
   thd->limit_found_rows = rows_found_;

@@ -23,6 +23,8 @@ class PushedSelect : public select_handler {
 
  protected:
   int end_scan() override;
+  /* Leaves the tables as the server had them. */
+  virtual void restore() = 0;
   void print_error(int error, myf flags) override;
 
   RowHandler *const handler_;

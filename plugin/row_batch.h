@@ -25,6 +25,8 @@ class RowBatch {
   uint length() const { return length_; }
 
   uint count() const { return count_; }
+  /* Which row the columns are at, from 0 on: after next() only. */
+  uint at() const { return at_ - 1; }
 
   /* The records have been filled: so many rows. The columns are moved by next(). */
   void fill(uint rows);

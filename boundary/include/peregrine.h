@@ -429,6 +429,9 @@ int peregrine_next_rows(peregrine_handle *handle, peregrine_session *session,
                         peregrine_target target, size_t stride, size_t most, uint32_t same,
                         size_t *rows);
 
+/* Keys of one call of peregrine_multi_get, at most. */
+#define PEREGRINE_MOST_KEYS 512
+
 /* Reads the rows of many keys together, by the key in use, which must be the clustered one. `keys`:
    `count` key images of all its parts, each of `key_length` bytes. `wanted`: a byte for each; where
    it is not 0 on the way in, the row is read into the record `n * stride` bytes behind

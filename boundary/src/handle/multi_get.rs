@@ -7,6 +7,9 @@ use crate::c_types::Target;
 use crate::failure::{Failure, Outcome};
 use crate::session::Session;
 
+/// `PEREGRINE_MOST_KEYS`.
+const _: () = assert!(MultiGet::MOST == 512);
+
 impl Handle {
     /// Reads the rows of the keys that are `wanted`, each into its own record, and takes the mark
     /// away where there is no row. The key in use must be the clustered one.

@@ -392,13 +392,9 @@ impl Batch {
 /// The first eight bytes of a key, as a number in the keys' order as far as they go.
 #[inline]
 fn first_bytes(key: &[u8]) -> u64 {
-    match key.first_chunk() {
-        Some(first) => u64::from_be_bytes(*first),
-        None => {
-            let bytes = key
-                .iter()
-                .fold(0, |bits, byte| bits << 8 | u64::from(*byte));
-            bytes << ((8 * (8 - key.len())) % 64)
-        }
+    let mut first = [0; 8];
+    for (to, from) in first.iter_mut().zip(key) {
+        *to = *from;
     }
+    u64::from_be_bytes(first)
 }

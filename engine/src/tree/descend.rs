@@ -117,7 +117,7 @@ impl Tree {
                 if let (Child::Frame(child), 1) = (page::child(word), node_level) {
                     self.core.frames.prefetch(child);
                     if let Route::InMemory(key) = route {
-                        // One of many keys: the waits for their records overlap, too.
+                        // Mostly one of many keys: the waits for their records overlap, too.
                         if let Some(before) = node.part_within(key, at) {
                             frames.prefetch_record(child, before);
                         }

@@ -253,22 +253,28 @@ pub fn run(request: &Request, server: &Hosted, mut told: impl FnMut(&str)) -> Re
                 outcome.queries, request.queries
             ));
         }
-        let query = match dice.below(JOINS) {
-            0 => joins::join(&mut dice),
-            _ => queries::query(&mut dice),
+        let join = dice.below(JOINS) == 0;
+        let query = if join {
+            joins::join(&mut dice)
+        } else {
+            queries::query(&mut dice)
         };
-        ask(&query, &mut innodb, &mut peregrine, &mut outcome)?;
+        let pushed = ask(&query, &mut innodb, &mut peregrine, &mut outcome)?;
+        outcome.pushed += u64::from(pushed);
+        outcome.joins += u64::from(join);
+        outcome.pushed_joins += u64::from(join && pushed);
         outcome.queries += 1;
     }
     Ok(outcome)
 }
 
+/// Asks all, and tells whether the engine runs the query itself.
 fn ask(
     query: &Query,
     innodb: &mut Side,
     peregrine: &mut Side,
     outcome: &mut Outcome,
-) -> Result<()> {
+) -> Result<bool> {
     let (sql, constants) = &query.prepared;
     let ordered = query.ordered;
     let wanted = innodb.text(&query.text, ordered)?;
@@ -278,12 +284,7 @@ fn ask(
         all = Some(innodb.text(text, 0)?);
         all_prepared = Some(innodb.prepared(sql, constants, 0)?);
     }
-    let pushed = u64::from(peregrine.is_pushed(&query.text)?);
-    outcome.pushed += pushed;
-    if query.join {
-        outcome.joins += 1;
-        outcome.pushed_joins += pushed;
-    }
+    let pushed = peregrine.is_pushed(&query.text)?;
     match &wanted {
         Answer::Rows(rows, _) => outcome.rows += rows.len() as u64,
         Answer::Error(_) => outcome.errors += 1,
@@ -306,7 +307,8 @@ fn ask(
             }
         }
     }
-    peregrine.change("SET peregrine_pushdown = DEFAULT")
+    peregrine.change("SET peregrine_pushdown = DEFAULT")?;
+    Ok(pushed)
 }
 
 fn brief(answer: &Answer) -> String {
@@ -340,7 +342,6 @@ mod tests {
             prepared: (String::new(), Vec::new()),
             whole: None,
             ordered: 1,
-            join: false,
         };
         let one = in_order(&["1\ta", "2\tb"], &["1", "2"]);
         let other = in_order(&["1\ta", "2\tb"], &["2", "1"]);
@@ -360,7 +361,6 @@ mod tests {
             prepared: (String::new(), Vec::new()),
             whole: Some((String::new(), String::new())),
             ordered: 0,
-            join: false,
         };
         let all = rows(&["a", "b", "b", "c"]);
         let agrees = |one: &Answer, other: &Answer| agree(&limited, one, other, Some(&all));

@@ -1,7 +1,7 @@
 //! Generated SELECTs of two tables: rows of the one, and for each the row of the other that has its key.
 
 use super::queries::{
-    any_column, columns_of_a_key, comparison, expression, order, put, Condition, Query,
+    any_column, columns_of_a_key, comparison, expression, order, Condition, Query,
 };
 use super::tables::TABLES;
 use crate::dice::Dice;
@@ -86,13 +86,7 @@ pub fn join(dice: &mut Dice) -> Query {
         sql = format!("{sql} ORDER BY {}", order.join(", "));
     }
     let constants: Vec<String> = conditions.into_iter().flat_map(|(_, c)| c).collect();
-    let mut query = Query {
-        text: put(&sql, &constants),
-        prepared: (sql, constants),
-        whole: None,
-        ordered: order.len(),
-        join: true,
-    };
+    let mut query = Query::new(sql, constants, order.len());
     match dice.below(8) {
         0 => query.limit(&dice.below(20).to_string()),
         1 => query.limit(&format!("{}, {}", dice.below(200), dice.below(20))),

@@ -15,8 +15,6 @@ pub struct Query {
     pub whole: Option<(String, String)>,
     /// By so many columns in front of its select list the answer is in order.
     pub ordered: usize,
-    /// Whether it is of two tables.
-    pub join: bool,
 }
 
 /// A condition with `?` for its constants, and these.
@@ -161,7 +159,7 @@ pub(super) fn expression(dice: &mut Dice, of: &str) -> String {
     }
 }
 
-pub(super) fn put(sql: &str, constants: &[String]) -> String {
+fn put(sql: &str, constants: &[String]) -> String {
     let mut text = String::new();
     let mut values = constants.iter();
     for part in sql.split_inclusive('?') {
@@ -219,13 +217,7 @@ pub fn query(dice: &mut Dice) -> Query {
         let direction = ["", " ASC", " DESC"][dice.below(3) as usize];
         sql = format!("{sql} ORDER BY {}{direction}", order.join(", "));
     }
-    let mut query = Query {
-        text: put(&sql, &constants),
-        prepared: (sql, constants),
-        whole: None,
-        ordered: order.len(),
-        join: false,
-    };
+    let mut query = Query::new(sql, constants, order.len());
     match dice.below(10) {
         0 if !aggregates => query.limit(&dice.below(20).to_string()),
         1 if !aggregates => query.limit(&format!("{}, {}", dice.below(10), dice.below(20))),
@@ -236,6 +228,16 @@ pub fn query(dice: &mut Dice) -> Query {
 }
 
 impl Query {
+    /// A statement with `?` for its constants, without LIMIT, in the order of its first `ordered` columns.
+    pub(super) fn new(sql: String, constants: Vec<String>, ordered: usize) -> Self {
+        Query {
+            text: put(&sql, &constants),
+            prepared: (sql, constants),
+            whole: None,
+            ordered,
+        }
+    }
+
     /// Limits it to some of its rows.
     pub(super) fn limit(&mut self, limit: &str) {
         let whole = (self.text.clone(), self.prepared.0.clone());
