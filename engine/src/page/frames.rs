@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use rustix::mm::{madvise, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
 
-use super::header::Page;
+use super::header::{Page, HEADER_SIZE};
 use super::latch::Latch;
+use super::leaf_shape::{InArrays, LeafShape};
 use super::optimistic::OptimisticNode;
 use crate::error::{Error, Result};
 use crate::ids::PAGE_SIZE;
@@ -26,9 +27,15 @@ const PREFETCH_LINES: usize = 12;
 #[cfg(target_arch = "x86_64")]
 const RECORD_LINES: usize = 8;
 
-/// Bytes that a full leaf's header and arrays take, roughly: records of about 200 bytes.
+/// So many of them behind where the record would end if all had the same length.
 #[cfg(target_arch = "x86_64")]
-const ARRAYS: usize = PAGE_SIZE / 20;
+const LATER_LINES: usize = 3;
+
+/// Bytes on both sides of where a head, and a slot, are expected.
+#[cfg(target_arch = "x86_64")]
+const HEADS_AROUND: usize = 24;
+#[cfg(target_arch = "x86_64")]
+const SLOTS_AROUND: usize = 32;
 
 /// Large pages, where the system gives them, begin at multiples of this.
 const REGION_ALIGN: usize = 2 << 20;
@@ -196,27 +203,46 @@ impl Frames {
         let _ = frame;
     }
 
-    /// Asks the processor for where in a leaf's page a record most likely stands that has so many 256ths of
-    /// the leaf's records before it: keys that came in order stand from the page's end on, towards the front.
+    /// Asks the processor for what a point read of a leaf will touch: its state, its header, and where the record's
+    /// head, slot and bytes are expected, if it has so many 65,536ths of the leaf's records before it.
     #[inline]
-    pub fn prefetch_record(&self, frame: FrameId, before: usize) {
+    pub fn prefetch_record(&self, frame: FrameId, before: usize, shape: &LeafShape) {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-            const PART: usize = (PAGE_SIZE - ARRAYS) / 256;
-            let back = before.min(255) * PART + 64 * RECORD_LINES;
-            let at = self
-                .start(frame)
-                .wrapping_add(PAGE_SIZE - back.min(PAGE_SIZE));
-            for line in 0..RECORD_LINES {
-                // SAFETY: a prefetch reads nothing; the addresses lie within the frame's page.
-                unsafe {
-                    _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(64 * line).cast_const().cast())
-                };
+            let state: *const FrameState = self.state(frame);
+            let start = self.start(frame);
+            let line = |at: usize| {
+                let at = at.min(PAGE_SIZE - 1);
+                // SAFETY: a prefetch reads nothing; the address lies within the frame's page.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(start.add(at).cast_const().cast()) }
+            };
+            let expected = shape.expected(before);
+            match expected.in_arrays {
+                Some(InArrays {
+                    head,
+                    last_head,
+                    slot,
+                }) => {
+                    // SAFETY: as above; a frame's state is memory of this value.
+                    unsafe { _mm_prefetch::<_MM_HINT_T0>(state.cast()) };
+                    line(0);
+                    line(HEADER_SIZE);
+                    line(last_head);
+                    line(head.saturating_sub(HEADS_AROUND));
+                    line(head + HEADS_AROUND);
+                    line(slot.saturating_sub(SLOTS_AROUND));
+                    line(slot + SLOTS_AROUND);
+                }
+                None => self.prefetch(frame),
+            }
+            let from = (expected.end + 64 * LATER_LINES).saturating_sub(64 * RECORD_LINES);
+            for n in 0..RECORD_LINES {
+                line(from + 64 * n);
             }
         }
         #[cfg(not(target_arch = "x86_64"))]
-        let _ = (frame, before);
+        let _ = (frame, before, shape);
     }
 
     /// Asks the processor for the `part`th of `parts` parts of a frame's page.

@@ -1,10 +1,23 @@
 //! Searching among the heads of a node's keys: the first four bytes behind the prefix, as numbers in order.
 
 /// Heads that are looked at where a head is supposed to be: half of a cache line.
-const NEAR: usize = 8;
+pub(super) const NEAR: usize = 8;
 
 /// With fewer heads than this halving is as fast.
 const MANY: usize = 32;
+
+/// The heads of a node, as they can be read.
+pub(super) trait Heads {
+    /// Head `i`.
+    fn at(&self, i: usize) -> u32;
+
+    /// The heads from `i` on, of which there are as many.
+    fn near(&self, i: usize) -> [u32; NEAR];
+
+    /// The head that is looked for most likely stands near `i`: what is read next can be asked for now.
+    #[inline(always)]
+    fn expect(&self, _i: usize) {}
+}
 
 /// The first of `n` heads that is not below `head`.
 ///
@@ -13,28 +26,47 @@ const MANY: usize = 32;
 /// ten waits for one head each. Where it is not there, halves what is left. Heads of a node that changes
 /// meanwhile may be in no order: the result is then any number up to `n`.
 #[inline(always)]
-pub(super) fn first_not_below(n: usize, head: u32, head_at: impl Fn(usize) -> u32) -> usize {
+pub(super) fn first_not_below(n: usize, head: u32, heads: &impl Heads) -> usize {
     let (mut base, mut len) = (0, n);
     if n >= MANY {
-        let (least, most) = (head_at(0), head_at(n - 1));
+        let (least, most) = (heads.at(0), heads.at(n - 1));
         if head <= least {
             return 0;
         }
         if head > most {
             return n;
         }
-        let part = u64::from(head - least) * (n as u64 - 1) / u64::from(most - least);
+        // In 32 bits, whose division takes no branch: a node has fewer than 2^11 records.
+        let (before, all) = (head - least, most - least);
+        let shift = 11_u32.saturating_sub(all.leading_zeros());
+        let part = (before >> shift) * (n as u32 - 1) / (all >> shift);
         let from = (part as usize).saturating_sub(NEAR / 2).min(n - NEAR);
-        let below: usize = (from..from + NEAR)
-            .map(|i| usize::from(head_at(i) < head))
-            .sum();
-        match below {
+        heads.expect(from);
+        match below(head, heads.near(from)) {
             0 => len = from,
             NEAR => (base, len) = (from + NEAR, n - from - NEAR),
-            _ => return from + below,
+            below => return from + below,
         }
     }
-    first_failing(base, len, |i| head_at(i) < head)
+    while len > 2 * NEAR {
+        let half = len / 2;
+        base += half * usize::from(heads.at(base + half - 1) < head);
+        len -= half;
+    }
+    if len < NEAR {
+        return first_failing(base, len, |i| heads.at(i) < head);
+    }
+    let last = base + len - NEAR;
+    match (below(head, heads.near(base)), below(head, heads.near(last))) {
+        (NEAR, below) => last + below,
+        (below, _) => base + below,
+    }
+}
+
+/// How many of these are below `head`: all of them are looked at side by side, in two registers.
+#[inline(always)]
+fn below(head: u32, near: [u32; NEAR]) -> usize {
+    near.iter().map(|&h| u32::from(h < head)).sum::<u32>() as usize
 }
 
 /// The first of `len` heads from the one at `base` on for which `below` fails. Branch-free but for the loop.

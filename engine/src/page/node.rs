@@ -17,7 +17,8 @@
 use std::cmp::Ordering;
 
 use super::header::*;
-use super::heads;
+use super::heads::{self, Heads, NEAR};
+use super::leaf_shape::LeafShape;
 use crate::ids::PAGE_SIZE;
 
 /// Bytes of a key that stand in the head.
@@ -32,11 +33,10 @@ pub(crate) const INNER_ENTRY: usize = 16;
 pub(crate) fn head_of(suffix: &[u8]) -> u32 {
     match suffix.first_chunk::<HEAD>() {
         Some(first) => u32::from_be_bytes(*first),
-        None => {
-            let mut bytes = [0; HEAD];
-            bytes[..suffix.len()].copy_from_slice(suffix);
-            u32::from_be_bytes(bytes)
-        }
+        // Few bytes: a call of memcpy would cost more than that.
+        None => (0..HEAD).fold(0, |head, i| {
+            head << 8 | u32::from(suffix.get(i).copied().unwrap_or(0))
+        }),
     }
 }
 
@@ -72,6 +72,22 @@ fn copy_short(from: &[u8], to: &mut [u8]) {
         }
     } else {
         to.iter_mut().zip(from).for_each(|(to, &b)| *to = b);
+    }
+}
+
+/// The bytes of a node's heads.
+struct LatchedHeads<'a>(&'a [u8]);
+
+impl Heads for LatchedHeads<'_> {
+    #[inline(always)]
+    fn at(&self, i: usize) -> u32 {
+        get_u32(self.0, 4 * i)
+    }
+
+    #[inline(always)]
+    fn near(&self, i: usize) -> [u32; NEAR] {
+        let bytes = &self.0[4 * i..4 * (i + NEAR)];
+        std::array::from_fn(|i| get_u32(bytes, 4 * i))
     }
 }
 
@@ -332,15 +348,15 @@ impl<'a> Node<'a> {
         let head = head_of(suffix);
         let at = self.heads_at();
         let bytes = &self.page[at..at + 4 * n];
-        let head_at = |i: usize| get_u32(bytes, 4 * i);
-        let first = heads::first_not_below(n, head, head_at);
-        if first == n || head_at(first) != head {
+        let heads = LatchedHeads(bytes);
+        let first = heads::first_not_below(n, head, &heads);
+        if first == n || heads.at(first) != head {
             return (first, false);
         }
         // The run of equal heads: most often of length one.
         let mut low = first;
-        let mut high = if first + 1 < n && head_at(first + 1) == head {
-            heads::first_failing(first, n - first, |i| head_at(i) <= head)
+        let mut high = if first + 1 < n && heads.at(first + 1) == head {
+            heads::first_failing(first, n - first, |i| heads.at(i) <= head)
         } else {
             first + 1
         };
@@ -366,6 +382,12 @@ impl<'a> Node<'a> {
     #[cfg(test)]
     pub fn child_below(&self, key: &[u8]) -> usize {
         self.lower_bound(key).0
+    }
+
+    /// Notes what the leaf looks like.
+    #[inline]
+    pub fn note_shape(&self, shape: &mut LeafShape) {
+        shape.note(self.count(), get_u16(self.page, HOLE_END));
     }
 
     /// Copies what means something of the page.

@@ -8,9 +8,13 @@ use std::cmp::Ordering;
 use std::marker::PhantomData;
 
 use super::header::*;
-use super::heads;
+use super::heads::{self, Heads, NEAR};
+use super::leaf_shape::LeafShape;
 use super::node::{head_of, HEAD, LEAF_ENTRY};
 use crate::ids::PAGE_SIZE;
+
+/// Bytes that are copied at once.
+const BLOCK: usize = 32;
 
 /// What a look at a leaf without a latch came to; like all else it means something only if the leaf's
 /// version still holds.
@@ -76,6 +80,26 @@ impl<'a> OptimisticNode<'a> {
         }))
     }
 
+    #[inline(always)]
+    fn prefetch(&self, at: usize) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+            // SAFETY: a prefetch reads nothing, wherever it points.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.start.wrapping_add(at).cast()) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = at;
+    }
+
+    /// The heads that begin at or before `at`.
+    #[inline(always)]
+    fn heads_at(&self, at: usize) -> [u32; NEAR] {
+        let at = at.min(PAGE_SIZE - 4 * NEAR) & !3;
+        // SAFETY: as in `word`.
+        unsafe { self.start.add(at).cast::<[u32; NEAR]>().read_volatile() }.map(u32::from_le)
+    }
+
     /// Eight bytes from any place, in memory order.
     #[inline]
     fn bytes_at(&self, at: usize) -> [u8; 8] {
@@ -90,7 +114,24 @@ impl<'a> OptimisticNode<'a> {
     }
 
     /// Compares `len` bytes from `at` on with `key`.
-    fn compare(&self, mut at: usize, len: usize, key: &[u8]) -> Ordering {
+    #[inline]
+    fn compare(&self, at: usize, len: usize, key: &[u8]) -> Ordering {
+        if len.max(key.len()) > 8 {
+            return self.compare_long(at, len, key);
+        }
+        // Zero-padded, as numbers; of two that are equal so, the shorter is the longer's front.
+        let first = |word: u64, len: usize| match len {
+            0 => 0,
+            len => word >> (64 - 8 * len) << (64 - 8 * len),
+        };
+        let here = first(u64::from_be_bytes(self.bytes_at(at)), len);
+        let there = (0..8).fold(0, |word, i| {
+            word << 8 | u64::from(key.get(i).copied().unwrap_or(0))
+        });
+        here.cmp(&there).then(len.cmp(&key.len()))
+    }
+
+    fn compare_long(&self, mut at: usize, len: usize, key: &[u8]) -> Ordering {
         let len = len.min(PAGE_SIZE);
         let both = len.min(key.len());
         let mut done = 0;
@@ -105,6 +146,20 @@ impl<'a> OptimisticNode<'a> {
             at += step;
         }
         len.cmp(&key.len())
+    }
+
+    /// Compares the prefix, of so many bytes, with a key's front: equal where the fences say so.
+    #[inline]
+    fn compare_prefix(&self, prefix: usize, key: &[u8]) -> Ordering {
+        if self.u16_at(FLAGS) & usize::from(FLAG_LOOSE_PREFIX) == 0 {
+            return Ordering::Equal;
+        }
+        let at = self.u16_at(PREFIX_OFF);
+        if let (1, Some(&first)) = (prefix, key.first()) {
+            // As in the root of a tree of numbers.
+            return self.bytes_at(at)[0].cmp(&first);
+        }
+        self.compare(at, prefix, &key[..prefix.min(key.len())])
     }
 
     /// The node's level; 0 for a leaf.
@@ -122,13 +177,10 @@ impl<'a> OptimisticNode<'a> {
     #[inline]
     fn lower_bound(&self, key: &[u8], n: usize) -> (usize, bool) {
         let prefix = self.u16_at(PREFIX_LEN);
-        if self.u16_at(FLAGS) & usize::from(FLAG_LOOSE_PREFIX) != 0 {
-            let front = &key[..prefix.min(key.len())];
-            match self.compare(self.u16_at(PREFIX_OFF), prefix, front) {
-                Ordering::Equal => {}
-                Ordering::Greater => return (0, false),
-                Ordering::Less => return (n, false),
-            }
+        match self.compare_prefix(prefix, key) {
+            Ordering::Equal => {}
+            Ordering::Greater => return (0, false),
+            Ordering::Less => return (n, false),
         }
         let suffix = key.get(prefix..).unwrap_or(&[]);
         let head = head_of(suffix);
@@ -156,7 +208,8 @@ impl<'a> OptimisticNode<'a> {
     /// The first of `n` heads from `heads` on that is not below `head`.
     #[inline]
     fn first_head(&self, heads: usize, n: usize, head: u32) -> usize {
-        heads::first_not_below(n, head, |i| self.u32_at(heads + 4 * i))
+        let heads = UnlatchedHeads { node: self, heads };
+        heads::first_not_below(n, head, &heads)
     }
 
     /// The same among separators `low..high` of equal head.
@@ -212,7 +265,7 @@ impl<'a> OptimisticNode<'a> {
         (n, self.child(n, n))
     }
 
-    /// How far a key lies between the separators around child `at`, in 256ths, going by their heads; `None`
+    /// How far a key lies between the separators around child `at`, in 65,536ths, going by their heads; `None`
     /// at the node's ends, where there is none on one side.
     #[inline]
     pub fn part_within(&self, key: &[u8], at: usize) -> Option<usize> {
@@ -228,8 +281,14 @@ impl<'a> OptimisticNode<'a> {
         );
         let (part, whole) = (head.wrapping_sub(from), to.wrapping_sub(from));
         // Floats, because they are divided faster.
-        let part = (part as f32) * 256.0 / (whole as f32);
-        Some((part as usize).min(255))
+        let part = (part as f32) * 65_536.0 / (whole as f32);
+        Some((part as usize).min(65_535))
+    }
+
+    /// Notes what the leaf looks like.
+    #[inline]
+    pub fn note_shape(&self, shape: &mut LeafShape) {
+        shape.note(self.u16_at(COUNT), self.u16_at(HOLE_END));
     }
 
     /// Copies the value of a leaf's record into `out`, which has room for a page.
@@ -239,11 +298,8 @@ impl<'a> OptimisticNode<'a> {
             .u16_at(COUNT)
             .min((PAGE_SIZE - HEADER_SIZE) / LEAF_ENTRY);
         let prefix = self.u16_at(PREFIX_LEN);
-        if self.u16_at(FLAGS) & usize::from(FLAG_LOOSE_PREFIX) != 0 {
-            let front = &key[..prefix.min(key.len())];
-            if self.compare(self.u16_at(PREFIX_OFF), prefix, front) != Ordering::Equal {
-                return LeafRead::Absent;
-            }
+        if self.compare_prefix(prefix, key) != Ordering::Equal {
+            return LeafRead::Absent;
         }
         let suffix = key.get(prefix..).unwrap_or(&[]);
         let head = head_of(suffix);
@@ -270,22 +326,34 @@ impl<'a> OptimisticNode<'a> {
         }
     }
 
-    /// Copies `len` bytes from `at` on, by the words that hold them.
+    /// Copies `len` bytes from `at` on, by the blocks that hold them.
     #[inline]
     fn copy_bytes(&self, at: usize, len: usize, out: &mut [u8]) -> LeafRead {
-        let skip = at & 7;
-        let words = (skip + len).div_ceil(8);
-        let Some(into) = out.get_mut(..8 * words) else {
+        let blocks = ((at & 7) + len).div_ceil(BLOCK);
+        let Some(into) = out.get_mut(..BLOCK * blocks) else {
             return LeafRead::Unclear;
         };
-        let first = at - skip;
-        for (i, word) in into.chunks_exact_mut(8).enumerate() {
-            word.copy_from_slice(&self.word(first + 8 * i).to_ne_bytes());
+        // What stands at the page's end is copied with what is before it.
+        let first = (at & !7).min(PAGE_SIZE.saturating_sub(into.len()));
+        let from = at - first;
+        if from + len > into.len() || into.len() > PAGE_SIZE {
+            return LeafRead::Unclear;
+        }
+        for (i, to) in into.chunks_exact_mut(BLOCK).enumerate() {
+            // SAFETY: as in `word`: `first` and the blocks' size are multiples of 8, and all blocks together end
+            // within the page.
+            let words = unsafe {
+                let block = self.start.add(first + BLOCK * i);
+                block.cast::<[u64; BLOCK / 8]>().read_volatile()
+            };
+            for (to, word) in to.chunks_exact_mut(8).zip(words) {
+                to.copy_from_slice(&word.to_ne_bytes());
+            }
         }
         LeafRead::Copied {
             max_txid: u64::from_le(self.word(MAX_TXID)),
-            from: skip,
-            to: skip + len,
+            from,
+            to: from + len,
         }
     }
 
@@ -296,5 +364,32 @@ impl<'a> OptimisticNode<'a> {
         } else {
             UPPER_CHILD
         }))
+    }
+}
+
+/// The heads of a node that may change meanwhile.
+struct UnlatchedHeads<'n, 'a> {
+    node: &'n OptimisticNode<'a>,
+    /// Where the first stands.
+    heads: usize,
+}
+
+impl Heads for UnlatchedHeads<'_, '_> {
+    #[inline(always)]
+    fn at(&self, i: usize) -> u32 {
+        self.node.u32_at(self.heads + 4 * i)
+    }
+
+    #[inline(always)]
+    fn near(&self, i: usize) -> [u32; NEAR] {
+        self.node.heads_at(self.heads + 4 * i)
+    }
+
+    #[inline(always)]
+    fn expect(&self, i: usize) {
+        if self.heads != HEADER_SIZE {
+            self.node.prefetch(HEADER_SIZE + 8 * i);
+            self.node.prefetch(HEADER_SIZE + 8 * (i + NEAR));
+        }
     }
 }

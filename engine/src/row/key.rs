@@ -58,7 +58,34 @@ fn put_var(bytes: &[u8], out: &mut Vec<u8>) {
 
 impl PartLayout {
     /// Appends the part for a column's value. Collated strings need `collations`.
+    #[inline]
     pub fn encode(
+        &self,
+        value: Value<'_>,
+        collations: Option<&dyn Collations>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        match (self.form, self.nullable || self.descending) {
+            (PartForm::Int { bytes, signed }, false) => self.put_int(bytes, signed, value, out),
+            _ => self.encode_marked(value, collations, out),
+        }
+    }
+
+    /// Appends an integer.
+    #[inline]
+    fn put_int(&self, bytes: u8, signed: bool, value: Value<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let v = int_bits(value, bytes, signed).ok_or_else(|| self.misfit(value))?;
+        let flip = u64::from(signed) << (8 * bytes - 1);
+        // Eight bytes, whose number is known, and those cut off that are too many: no call of memcpy.
+        let end = out.len() + usize::from(bytes);
+        let be = (v ^ flip) << (64 - 8 * u32::from(bytes));
+        out.extend_from_slice(&be.to_be_bytes());
+        out.truncate(end);
+        Ok(())
+    }
+
+    /// As [`PartLayout::encode`], whether it can be NULL, or descends, or neither.
+    fn encode_marked(
         &self,
         value: Value<'_>,
         collations: Option<&dyn Collations>,
@@ -86,12 +113,7 @@ impl PartLayout {
             out.push(1);
         }
         match (self.form, value) {
-            (PartForm::Int { bytes, signed }, _) => {
-                let v = int_bits(value, bytes, signed).ok_or_else(|| self.misfit(value))?;
-                let flip = u64::from(signed) << (8 * bytes - 1);
-                let be = (v ^ flip).to_be_bytes();
-                out.extend_from_slice(&be[8 - usize::from(bytes)..]);
-            }
+            (PartForm::Int { bytes, signed }, _) => self.put_int(bytes, signed, value, out)?,
             (PartForm::Float, Value::Float(v)) => {
                 let bits = (v + 0.0).to_bits();
                 let flip = if bits >> 31 == 1 { u32::MAX } else { 1 << 31 };
@@ -133,6 +155,7 @@ impl PartLayout {
         Ok(())
     }
 
+    #[cold]
     fn misfit(&self, value: Value<'_>) -> Error {
         Error::Invalid(format!(
             "column number {}: {value:?} can't be a key part of form {:?}",

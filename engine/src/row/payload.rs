@@ -272,6 +272,7 @@ pub(crate) fn put_outside_row(large: LargeRef, out: &mut Vec<u8>) {
 }
 
 /// Where the row stands, if the payload is of a row that stands outside as a whole.
+#[inline]
 pub(crate) fn outside_row(payload: &[u8]) -> Option<LargeRef> {
     match payload.split_first() {
         Some((0, rest)) => LargeRef::take(rest),
@@ -290,12 +291,6 @@ pub(crate) enum Field<'a> {
     Outside(LargeRef),
 }
 
-/// Whether a bitmap has a column.
-#[inline]
-fn is_set(bitmap: &[u8], n: usize) -> bool {
-    bitmap.get(n / 8).is_some_and(|b| b >> (n % 8) & 1 == 1)
-}
-
 /// The bytes of a column as they stand in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stored<'a> {
@@ -309,15 +304,16 @@ pub(super) enum Stored<'a> {
 pub(crate) struct RowRef<'a> {
     layout: &'a Layout,
     key: KeyBytes<'a>,
-    /// Null bitmap; empty without.
-    nulls: &'a [u8],
-    /// Bitmap of values outside; empty without.
-    outside: &'a [u8],
-    width: usize,
-    columns: usize,
-    offsets: &'a [u8],
-    data: &'a [u8],
     payload: &'a [u8],
+    /// How many columns the row was written with.
+    columns: u32,
+    /// Where in the payload the bitmaps begin, then the offsets, then the columns' bytes. All of it is there.
+    bitmaps: u32,
+    offsets: u32,
+    data: u32,
+    flags: u8,
+    /// Bytes of an offset.
+    width: u8,
 }
 
 impl<'a> RowRef<'a> {
@@ -334,33 +330,31 @@ impl<'a> RowRef<'a> {
         let width = match flags & WIDTH_MASK {
             0 => return Err(damaged("the row stands outside")),
             3 => 4,
-            w => w.into(),
+            w => w,
         };
         let columns = varint::take(&mut rest)
-            .and_then(|n| usize::try_from(n).ok())
-            .filter(|&n| n <= layout.columns.len())
+            .and_then(|n| u32::try_from(n).ok())
+            .filter(|&n| n as usize <= layout.columns.len())
             .ok_or_else(|| damaged("column count"))?;
         let bitmap = columns.div_ceil(8);
-        let mut part = |len: usize| -> Result<&'a [u8]> {
-            let (part, after) = rest
-                .split_at_checked(len)
-                .ok_or_else(|| damaged("cut off"))?;
-            rest = after;
-            Ok(part)
-        };
-        let nulls = part(if flags & HAS_NULLS != 0 { bitmap } else { 0 })?;
-        let outside = part(if flags & HAS_OUTSIDE != 0 { bitmap } else { 0 })?;
-        let offsets = part(columns * width)?;
+        let bitmaps = (payload.len() - rest.len()) as u32;
+        let of_nulls = if flags & HAS_NULLS != 0 { bitmap } else { 0 };
+        let of_outside = if flags & HAS_OUTSIDE != 0 { bitmap } else { 0 };
+        let offsets = bitmaps + of_nulls + of_outside;
+        let data = offsets + columns * u32::from(width);
+        if data as usize > payload.len() {
+            return Err(damaged("cut off"));
+        }
         Ok(RowRef {
             layout,
             key,
-            nulls,
-            outside,
-            width,
-            columns,
-            offsets,
-            data: rest,
             payload,
+            columns,
+            bitmaps,
+            offsets,
+            data,
+            flags,
+            width,
         })
     }
 
@@ -370,26 +364,42 @@ impl<'a> RowRef<'a> {
         self.payload
     }
 
+    /// Whether column `n`'s bit is set in the bitmap that begins at `at`.
     #[inline]
-    fn end(&self, n: usize) -> usize {
-        let at = n * self.width;
-        match self.width {
-            1 => self.offsets[at].into(),
-            2 => u16::from_le_bytes([self.offsets[at], self.offsets[at + 1]]).into(),
-            _ => u32::from_le_bytes([
-                self.offsets[at],
-                self.offsets[at + 1],
-                self.offsets[at + 2],
-                self.offsets[at + 3],
-            ]) as usize,
-        }
+    fn is_set(&self, at: u32, n: usize) -> bool {
+        self.payload[at as usize + n / 8] >> (n % 8) & 1 == 1
     }
 
-    /// Where a column's bytes begin, and the bytes.
+    #[inline]
+    fn is_null(&self, n: usize) -> bool {
+        self.flags & HAS_NULLS != 0 && self.is_set(self.bitmaps, n)
+    }
+
+    #[inline]
+    fn is_outside(&self, n: usize) -> bool {
+        // The bitmap right before the offsets.
+        self.flags & HAS_OUTSIDE != 0 && self.is_set(self.offsets - self.columns.div_ceil(8), n)
+    }
+
+    /// Where a column's bytes begin and end in the payload.
+    #[inline]
+    fn span(&self, n: usize) -> (usize, usize) {
+        let data = self.data as usize;
+        let offsets = &self.payload[self.offsets as usize..data];
+        let end = |n: usize| match self.width {
+            1 => usize::from(offsets[n]),
+            2 => usize::from(u16::from_le_bytes([offsets[2 * n], offsets[2 * n + 1]])),
+            _ => (0..4).rfold(0, |end, i| end << 8 | usize::from(offsets[4 * n + i])),
+        };
+        let begin = if n == 0 { 0 } else { end(n - 1) };
+        (data + begin, data + end(n))
+    }
+
+    /// Where a column's bytes begin in the payload, and the bytes.
     #[inline]
     fn bytes_of(&self, n: usize) -> Result<(usize, &'a [u8])> {
-        let begin = if n == 0 { 0 } else { self.end(n - 1) };
-        let bytes = self.data.get(begin..self.end(n));
+        let (begin, end) = self.span(n);
+        let bytes = self.payload.get(begin..end);
         Ok((begin, bytes.ok_or_else(|| damaged("offsets"))?))
     }
 
@@ -402,14 +412,14 @@ impl<'a> RowRef<'a> {
                 name: n.to_string(),
             });
         };
-        if n >= self.columns {
+        if n >= self.columns() {
             return Ok(Field::Value(column.column.default.as_value()));
         }
-        if is_set(self.nulls, n) {
+        if self.is_null(n) {
             return Ok(Field::Value(Value::Null));
         }
         let (begin, bytes) = self.bytes_of(n)?;
-        if is_set(self.outside, n) {
+        if self.is_outside(n) {
             return match LargeRef::take(bytes) {
                 Some(large) => Ok(Field::Outside(large)),
                 None if bytes.is_empty() => Err(Error::Invalid(format!(
@@ -432,7 +442,7 @@ impl<'a> RowRef<'a> {
                 Value::Bytes(bytes)
             }
             ColumnType::Int { signed, .. } => {
-                let v = number(bytes, self.data.get(begin..))?;
+                let v = number(bytes, self.payload.get(begin..))?;
                 if signed {
                     Value::Int((v >> 1) as i64 ^ -((v & 1) as i64))
                 } else {
@@ -448,16 +458,17 @@ impl<'a> RowRef<'a> {
     }
 
     /// How many columns the row was written with.
+    #[inline]
     pub(super) fn columns(&self) -> usize {
-        self.columns
+        self.columns as usize
     }
 
     /// The bytes of a column.
     pub(super) fn stored(&self, n: usize) -> Result<Stored<'a>> {
-        if is_set(self.nulls, n) {
+        if self.is_null(n) {
             return Ok(Stored::Null);
         }
-        if is_set(self.outside, n) {
+        if self.is_outside(n) {
             return Ok(Stored::Outside);
         }
         Ok(Stored::Here(self.bytes_of(n)?.1))
@@ -475,10 +486,9 @@ impl<'a> RowRef<'a> {
     /// The references to values outside the row.
     pub fn references(&self) -> impl Iterator<Item = Result<(usize, LargeRef)>> + 'a {
         let row = *self;
-        let n = if row.outside.is_empty() {
-            0
-        } else {
-            row.columns
+        let n = match row.flags & HAS_OUTSIDE {
+            0 => 0,
+            _ => row.columns(),
         };
         (0..n).filter_map(move |i| match row.field(i) {
             Ok(Field::Outside(large)) => Some(Ok((i, large))),

@@ -12,6 +12,7 @@ use super::read::RowRead;
 use super::transaction::Transaction;
 use crate::error::Result;
 use crate::ids::PageId;
+use crate::page::LeafShape;
 use crate::room;
 use crate::row::entry;
 use crate::tree::{AwayLeaf, LeafHint, Tree};
@@ -56,6 +57,8 @@ pub(super) struct Batch {
     next: usize,
     /// How many entries the next filling takes.
     size: usize,
+    /// What the leaves read last looked like.
+    shape: LeafShape,
     /// Leaves that are to be brought.
     away: Vec<AwayLeaf>,
     /// Whether the last batch had any.
@@ -170,7 +173,7 @@ impl Batch {
             let mut hints: SmallVec<[Option<LeafHint>; LEAVES_AHEAD]> = SmallVec::new();
             self.away.clear();
             for n in begin..end {
-                let hint = tree.find_leaf(self.clustered_of(n))?;
+                let hint = tree.find_leaf(self.clustered_of(n), &self.shape)?;
                 let read = match hint.away() {
                     None => false,
                     Some(leaf) => self.take_kept(tree, n, leaf, asked),
@@ -181,7 +184,7 @@ impl Batch {
                 // Something must be read: then together what the next rows lack, too.
                 looked_ahead = end;
                 while looked_ahead < self.order.len() && self.away.len() < tree.most_brought() {
-                    let hint = tree.find_leaf(self.clustered_of(looked_ahead))?;
+                    let hint = tree.find_leaf(self.clustered_of(looked_ahead), &self.shape)?;
                     let kept = |leaf: &AwayLeaf| asked.is_some_and(|asked| asked.has(tree, *leaf));
                     if let Some(leaf) = hint.away().filter(|leaf| !kept(leaf)) {
                         self.bring(looked_ahead, leaf);
@@ -304,11 +307,13 @@ impl Batch {
         let item = self.item_of(n);
         let (from, to) = self.items[item].clustered;
         let at = self.rows.len();
-        let Batch { bytes, rows, .. } = self;
+        let Batch {
+            bytes, rows, shape, ..
+        } = self;
         let key = &bytes[from as usize..to as usize];
         let found = txn
             .inner
-            .read_in(&trees.clustered, hint, key, view, |payload| {
+            .read_in(&trees.clustered, hint, shape, key, view, |payload| {
                 rows.extend_from_slice(payload);
             })?;
         if found.is_none() {

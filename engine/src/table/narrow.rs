@@ -7,6 +7,7 @@
 use super::open_table::Table;
 use super::transaction::Transaction;
 use crate::error::Result;
+use crate::page::LeafShape;
 use crate::row::layout::Layout;
 use crate::row::narrow::{narrow, widen, ColumnSet};
 use crate::tree::{AwayLeaf, Narrowed, Tree};
@@ -87,14 +88,17 @@ impl Transaction {
         asked: Asked<'_>,
         out: &mut Vec<u8>,
     ) -> Result<bool> {
-        let hint = tree.find_leaf(key)?;
+        let mut shape = LeafShape::default();
+        let hint = tree.find_leaf(key, &shape)?;
         let away = hint.away();
         if let Some(found) = away.and_then(|leaf| asked.copy_kept(tree, leaf, key, out)) {
             return Ok(found);
         }
-        let found = self.inner.read_in(tree, hint, key, view, |payload| {
-            out.extend_from_slice(payload);
-        })?;
+        let found = self
+            .inner
+            .read_in(tree, hint, &mut shape, key, view, |payload| {
+                out.extend_from_slice(payload);
+            })?;
         if away.is_some() {
             asked.keep(self, tree, key)?;
         }

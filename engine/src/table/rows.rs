@@ -14,6 +14,7 @@ use super::read::RowLock;
 use super::row_view::RowView;
 use super::transaction::Transaction;
 use crate::error::{Error, Result};
+use crate::page::LeafShape;
 use crate::row::key_bytes::{KeyBytes, KeyInPieces};
 use crate::row::payload;
 use crate::tree::{Leaf, LeafImage, Step};
@@ -72,6 +73,8 @@ pub struct Rows<'t> {
     table: &'t Table,
     trees: Arc<TableTrees>,
     view: ReadView,
+    /// What the leaves read last looked like.
+    shape: LeafShape,
     /// The row of the last [`Rows::get`].
     copy: Vec<u8>,
     /// A row that stands outside its page as a whole.
@@ -108,6 +111,7 @@ impl Transaction {
             table,
             trees: table.trees.load_full(),
             view,
+            shape: LeafShape::default(),
             copy: Vec::new(),
             brought: Vec::new(),
             copies: Copies::default(),
@@ -139,11 +143,12 @@ impl Rows<'_> {
             table,
             trees,
             view,
+            shape,
             copy,
             brought,
             ..
         } = self;
-        let found = txn.copy_payload(&trees.clustered, clustered_key, view, copy)?;
+        let found = txn.copy_payload(&trees.clustered, clustered_key, view, shape, copy)?;
         let Some(payload) = found else {
             return Ok(None);
         };

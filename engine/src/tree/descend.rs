@@ -2,7 +2,8 @@
 
 use crate::error::Result;
 use crate::page::{
-    self, Ahead, Child, ChildPlace, Core, ExclusiveGuard, FrameId, LeafRead, Node, SharedGuard,
+    self, Ahead, Child, ChildPlace, Core, ExclusiveGuard, FrameId, LeafRead, LeafShape, Node,
+    SharedGuard,
 };
 
 use super::Tree;
@@ -14,8 +15,9 @@ pub(super) enum Route<'a> {
     Key(&'a [u8]),
     /// To the node that takes the keys right below it.
     Below(&'a [u8]),
-    /// As [`Route::Key`], but no further than memory goes: a leaf that is not there is not brought.
-    InMemory(&'a [u8]),
+    /// As [`Route::Key`], for the key's record and no further than memory goes: a leaf that is not there is not
+    /// brought. With what the leaves read before looked like.
+    InMemory(&'a [u8], &'a LeafShape),
     /// To the last node.
     Last,
     /// As [`Route::Key`], by a cursor that will want the leaves behind, too.
@@ -29,7 +31,7 @@ impl Route<'_> {
     fn ahead(&self) -> Option<Ahead<'_>> {
         match self {
             Route::Forward(_, ahead) | Route::Backward(_, ahead) => Some(*ahead),
-            Route::Key(_) | Route::Below(_) | Route::InMemory(_) | Route::Last => None,
+            Route::Key(_) | Route::Below(_) | Route::InMemory(..) | Route::Last => None,
         }
     }
 }
@@ -108,19 +110,23 @@ impl Tree {
             }
             loop {
                 let (at, word) = match route {
-                    Route::Key(key) | Route::InMemory(key) | Route::Forward(key, _) => {
+                    Route::Key(key) | Route::InMemory(key, _) | Route::Forward(key, _) => {
                         node.child_for(key)
                     }
                     Route::Below(key) | Route::Backward(key, _) => node.child_below(key),
                     Route::Last => node.last_child(),
                 };
                 if let (Child::Frame(child), 1) = (page::child(word), node_level) {
-                    self.core.frames.prefetch(child);
-                    if let Route::InMemory(key) = route {
-                        // Mostly one of many keys: the waits for their records overlap, too.
-                        if let Some(before) = node.part_within(key, at) {
-                            frames.prefetch_record(child, before);
+                    // Where the record itself is wanted, its bytes are asked for, too.
+                    let record = match route {
+                        Route::InMemory(key, shape) => {
+                            node.part_within(key, at).map(|at| (at, shape))
                         }
+                        _ => None,
+                    };
+                    match record {
+                        Some((before, shape)) => frames.prefetch_record(child, before, shape),
+                        None => frames.prefetch(child),
                     }
                 }
                 if !state.latch.still(version) {
@@ -133,7 +139,7 @@ impl Tree {
                 };
                 // From here on `at` and `word` are known to be of one state of the node.
                 match page::child(word) {
-                    Child::Page(id) if node_level == 1 && matches!(route, Route::InMemory(_)) => {
+                    Child::Page(id) if node_level == 1 && matches!(route, Route::InMemory(..)) => {
                         return Ok(Located::Away { place, id });
                     }
                     Child::Page(id) => {
@@ -179,7 +185,12 @@ impl Tree {
     /// Copies a key's value into `out`, which has room for a page, without any latch; `None` where that did
     /// not do, because the leaf was changing or is not in memory.
     #[inline]
-    pub(super) fn copy_unlatched(&self, key: &[u8], out: &mut [u8]) -> Option<LeafRead> {
+    pub(super) fn copy_unlatched(
+        &self,
+        key: &[u8],
+        out: &mut [u8],
+        shape: &mut LeafShape,
+    ) -> Option<LeafRead> {
         let frames = &self.core.frames;
         let mut state = frames.state(self.root_frame);
         let mut version = state.latch.optimistic();
@@ -191,9 +202,9 @@ impl Tree {
                 return None;
             };
             if level == 1 {
-                frames.prefetch(child);
-                if let Some(before) = node.part_within(key, at) {
-                    frames.prefetch_record(child, before);
+                match node.part_within(key, at) {
+                    Some(before) => frames.prefetch_record(child, before, shape),
+                    None => frames.prefetch(child),
                 }
             }
             let child_state = frames.state(child);
@@ -211,6 +222,7 @@ impl Tree {
             }
         }
         let read = node.copy_value(key, out);
+        node.note_shape(shape);
         state.latch.still(version).then_some(read)
     }
 

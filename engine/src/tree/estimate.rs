@@ -155,7 +155,7 @@ impl Tree {
             let guard: SharedGuard<'_> = self.latch_leaf(route)?;
             let node: Node<'_> = guard.node();
             let at = match route {
-                Route::Key(key) | Route::InMemory(key) | Route::Forward(key, _) => {
+                Route::Key(key) | Route::InMemory(key, _) | Route::Forward(key, _) => {
                     node.lower_bound(key).0
                 }
                 Route::Below(key) | Route::Backward(key, _) => node.lower_bound(key).0,

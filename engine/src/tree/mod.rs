@@ -29,7 +29,8 @@ use parking_lot::Mutex;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TreeId, MAX_KEY, MAX_VALUE, PAGE_SIZE};
 use crate::page::{
-    self, ChildPlace, Core, FrameId, LeafRead, NodeFrame, PageKind, PinnedPage, Pool, SharedGuard,
+    self, ChildPlace, Core, FrameId, LeafRead, LeafShape, NodeFrame, PageKind, PinnedPage, Pool,
+    SharedGuard,
 };
 
 pub use crate::page::{Change, LeafSettle, LeafSummary};
@@ -118,8 +119,8 @@ impl Tree {
     /// A leaf that is not in memory is not brought, but can be, with others, by [`Tree::bring`]; reading
     /// with the hint brings it all the same.
     #[inline]
-    pub fn find_leaf(&self, key: &[u8]) -> Result<LeafHint> {
-        self.locate(Route::InMemory(key), 0).map(LeafHint)
+    pub(crate) fn find_leaf(&self, key: &[u8], shape: &LeafShape) -> Result<LeafHint> {
+        self.locate(Route::InMemory(key, shape), 0).map(LeafHint)
     }
 
     /// Brings leaves into memory that [`Tree::find_leaf`] did not find there, all at once. One that
@@ -137,9 +138,10 @@ impl Tree {
     /// As [`Tree::read`], with what [`Tree::find_leaf`] of the same key gave before. Where the
     /// leaf has moved since, it is looked for again.
     #[inline]
-    pub fn read_in<R>(
+    pub(crate) fn read_in<R>(
         &self,
         hint: LeafHint,
+        shape: &mut LeafShape,
         key: &[u8],
         f: impl FnOnce(Option<&[u8]>, u64) -> R,
     ) -> Result<R> {
@@ -148,6 +150,7 @@ impl Tree {
             None => self.latch_leaf(Route::Key(key))?,
         };
         let node = guard.node();
+        node.note_shape(shape);
         let (at, found) = node.lower_bound(key);
         Ok(f(found.then(|| node.value(at)), node.max_txid()))
     }
@@ -163,9 +166,14 @@ impl Tree {
     /// Copies the key's value, if there is one, into `out`, which is made as long as a page: where it stands
     /// there, and the leaf's newest transaction. Takes no latch where nothing changes meanwhile.
     #[inline]
-    pub fn copy_value(&self, key: &[u8], out: &mut Vec<u8>) -> Result<Option<(Range<usize>, u64)>> {
+    pub(crate) fn copy_value(
+        &self,
+        key: &[u8],
+        out: &mut Vec<u8>,
+        shape: &mut LeafShape,
+    ) -> Result<Option<(Range<usize>, u64)>> {
         out.resize(PAGE_SIZE, 0);
-        match self.copy_unlatched(key, out) {
+        match self.copy_unlatched(key, out, shape) {
             Some(LeafRead::Copied { max_txid, from, to }) => Ok(Some((from..to, max_txid))),
             Some(LeafRead::Absent) => Ok(None),
             Some(LeafRead::Unclear) | None => self.copy_latched(key, out),

@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use super::descend::Route;
 use super::{AwayLeaf, Tree};
 use crate::error::Result;
-use crate::page::{LeafSeen, Node, SharedGuard, LONGEST};
+use crate::page::{LeafSeen, LeafShape, Node, SharedGuard, LONGEST};
 
 /// Bytes a record has in front.
 const SLOT: usize = 4;
@@ -67,7 +67,7 @@ impl Tree {
         if !self.core.wants_narrow() {
             return Ok(());
         }
-        let found = self.locate(Route::InMemory(key), 0)?;
+        let found = self.locate(Route::InMemory(key, &LeafShape::default()), 0)?;
         let Some(leaf) = self.latch_found::<SharedGuard<'_>>(found) else {
             return Ok(());
         };

@@ -8,6 +8,7 @@ use super::undo::{self, Kind};
 use super::version::{live_payload, Header, UndoPtr};
 use super::{System, Transaction};
 use crate::error::{Error, Result};
+use crate::page::LeafShape;
 use crate::page::Pool;
 use crate::tree::{LeafHint, Tree};
 
@@ -62,14 +63,15 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::read`].
     #[inline]
-    pub fn copy_payload(
+    pub(crate) fn copy_payload(
         &self,
         tree: &Tree,
         key: &[u8],
         view: &ReadView,
+        shape: &mut LeafShape,
         out: &mut Vec<u8>,
     ) -> Result<Option<Range<usize>>> {
-        let Some((value, max_txid)) = tree.copy_value(key, out)? else {
+        let Some((value, max_txid)) = tree.copy_value(key, out, shape)? else {
             return Ok(None);
         };
         if max_txid < view.low.0 {
@@ -100,22 +102,23 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Transaction::read`].
-    pub fn read_in<R>(
+    pub(crate) fn read_in<R>(
         &self,
         tree: &Tree,
         hint: LeafHint,
+        shape: &mut LeafShape,
         key: &[u8],
         view: &ReadView,
         f: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        self.read_at(tree, Some(hint), key, view, f)
+        self.read_at(tree, Some((hint, shape)), key, view, f)
     }
 
     #[inline]
     fn read_at<R>(
         &self,
         tree: &Tree,
-        hint: Option<LeafHint>,
+        hint: Option<(LeafHint, &mut LeafShape)>,
         key: &[u8],
         view: &ReadView,
         f: impl FnOnce(&[u8]) -> R,
@@ -137,7 +140,7 @@ impl Transaction {
             })
         };
         let newest = match hint {
-            Some(hint) => tree.read_in(hint, key, look),
+            Some((hint, shape)) => tree.read_in(hint, shape, key, look),
             None => tree.read(key, look),
         }??;
         match (newest, f) {

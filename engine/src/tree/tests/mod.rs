@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::{Change, LeafImage, Position, Tree};
 use crate::ids::{TreeId, PAGE_SIZE};
 use crate::os::simulated::SimulatedOs;
-use crate::page::Pool;
+use crate::page::{LeafShape, Pool};
 use crate::store::Store;
 
 pub(super) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -83,7 +83,9 @@ pub(super) fn get(tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
 /// As [`get`], without a latch where that does.
 pub(super) fn copied(tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    let found = tree.copy_value(key, &mut out).unwrap();
+    let found = tree
+        .copy_value(key, &mut out, &mut LeafShape::default())
+        .unwrap();
     found.map(|(at, _)| out[at].to_vec())
 }
 
