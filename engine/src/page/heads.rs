@@ -63,6 +63,21 @@ pub(super) fn first_not_below(n: usize, head: u32, heads: &impl Heads) -> usize 
     }
 }
 
+/// As [`first_not_below`], where it is expected at `guess`: looks there first.
+#[inline(always)]
+pub(super) fn first_not_below_near(n: usize, head: u32, guess: usize, heads: &impl Heads) -> usize {
+    if n >= NEAR {
+        let from = guess.saturating_sub(NEAR / 2).min(n - NEAR);
+        match below(head, heads.near(from)) {
+            // It may stand before, or behind.
+            0 if from > 0 => {}
+            NEAR if from + NEAR < n => {}
+            below => return from + below,
+        }
+    }
+    first_not_below(n, head, heads)
+}
+
 /// How many of these are below `head`: all of them are looked at side by side, in two registers.
 #[inline(always)]
 fn below(head: u32, near: [u32; NEAR]) -> usize {

@@ -155,9 +155,11 @@ impl<'a> OptimisticNode<'a> {
             return Ordering::Equal;
         }
         let at = self.u16_at(PREFIX_OFF);
-        if let (1, Some(&first)) = (prefix, key.first()) {
-            // As in the root of a tree of numbers.
-            return self.bytes_at(at)[0].cmp(&first);
+        if let (..=8, Some(front)) = (prefix, key.get(..prefix)) {
+            // As in the root of a tree of numbers: few bytes, and mostly equal.
+            let pairs = self.bytes_at(at).into_iter().zip(front);
+            let unequal = pairs.map(|(here, there)| here.cmp(there));
+            return unequal.fold(Ordering::Equal, Ordering::then);
         }
         self.compare(at, prefix, &key[..prefix.min(key.len())])
     }
@@ -280,9 +282,10 @@ impl<'a> OptimisticNode<'a> {
             self.u32_at(heads + 4 * at),
         );
         let (part, whole) = (head.wrapping_sub(from), to.wrapping_sub(from));
-        // Floats, because they are divided faster.
-        let part = (part as f32) * 65_536.0 / (whole as f32);
-        Some((part as usize).min(65_535))
+        // In 32 bits, whose division takes no branch.
+        let shift = 16_u32.saturating_sub(whole.leading_zeros());
+        let (part, whole) = ((part >> shift).min(0xffff), (whole >> shift).max(1));
+        Some(((part << 16) / whole).min(0xffff) as usize)
     }
 
     /// Notes what the leaf looks like.
@@ -291,9 +294,10 @@ impl<'a> OptimisticNode<'a> {
         shape.note(self.u16_at(COUNT), self.u16_at(HOLE_END));
     }
 
-    /// Copies the value of a leaf's record into `out`, which has room for a page.
+    /// Copies the value of a leaf's record into `out`, which has room for a page; `before`: how many 65,536ths of
+    /// the leaf's records most likely stand before it.
     #[inline]
-    pub fn copy_value(&self, key: &[u8], out: &mut [u8]) -> LeafRead {
+    pub fn copy_value(&self, key: &[u8], before: Option<usize>, out: &mut [u8]) -> LeafRead {
         let n = self
             .u16_at(COUNT)
             .min((PAGE_SIZE - HEADER_SIZE) / LEAF_ENTRY);
@@ -304,7 +308,14 @@ impl<'a> OptimisticNode<'a> {
         let suffix = key.get(prefix..).unwrap_or(&[]);
         let head = head_of(suffix);
         let slots = HEADER_SIZE + 4 * n;
-        let mut at = self.first_head(HEADER_SIZE, n, head);
+        let heads = UnlatchedHeads {
+            node: self,
+            heads: HEADER_SIZE,
+        };
+        let mut at = match before {
+            Some(before) => heads::first_not_below_near(n, head, (before * n) >> 16, &heads),
+            None => heads::first_not_below(n, head, &heads),
+        };
         loop {
             if at >= n || self.u32_at(HEADER_SIZE + 4 * at) != head {
                 return LeafRead::Absent;

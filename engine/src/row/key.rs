@@ -295,6 +295,7 @@ impl KeyLayout {
     }
 
     /// Appends the first `values.len()` parts, from values in the order of the parts.
+    #[inline]
     pub fn encode_prefix(
         &self,
         values: &[Value<'_>],

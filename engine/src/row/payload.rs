@@ -16,7 +16,7 @@
 
 use super::key::{int_bits, stands_as_is};
 use super::key_bytes::KeyBytes;
-use super::layout::{ColumnLayout, Layout};
+use super::layout::{ColumnLayout, Layout, MAX_COLUMNS};
 use super::schema::ColumnType;
 use super::value::Value;
 use super::varint;
@@ -305,15 +305,48 @@ pub(crate) struct RowRef<'a> {
     layout: &'a Layout,
     key: KeyBytes<'a>,
     payload: &'a [u8],
-    /// How many columns the row was written with.
-    columns: u32,
-    /// Where in the payload the bitmaps begin, then the offsets, then the columns' bytes. All of it is there.
-    bitmaps: u32,
-    offsets: u32,
-    data: u32,
-    flags: u8,
-    /// Bytes of an offset.
-    width: u8,
+    head: Head,
+}
+
+/// What the head of a payload says, in one word: rows are moved from hand to hand, and several small numbers would be
+/// written one by one and read together, which waits for the writes.
+#[derive(Clone, Copy)]
+struct Head(u64);
+
+impl Head {
+    /// The word's parts have room for what [`MAX_COLUMNS`] columns take. `width`: bytes of an offset; then where
+    /// the offsets begin, and the columns' bytes.
+    #[inline]
+    fn new(flags: u8, width: u8, columns: usize, offsets: usize, data: usize) -> Self {
+        const { assert!(16 + MAX_COLUMNS / 8 * 2 + MAX_COLUMNS * 4 < 1 << 16) };
+        let low = u64::from(flags) | u64::from(width) << 8 | (columns as u64) << 16;
+        Head(low | (offsets as u64) << 32 | (data as u64) << 48)
+    }
+
+    #[inline]
+    fn has(self, flag: u8) -> bool {
+        self.0 as u8 & flag != 0
+    }
+
+    #[inline]
+    fn width(self) -> u8 {
+        (self.0 >> 8) as u8
+    }
+
+    #[inline]
+    fn columns(self) -> usize {
+        usize::from((self.0 >> 16) as u16)
+    }
+
+    #[inline]
+    fn offsets(self) -> usize {
+        usize::from((self.0 >> 32) as u16)
+    }
+
+    #[inline]
+    fn data(self) -> usize {
+        usize::from((self.0 >> 48) as u16)
+    }
 }
 
 impl<'a> RowRef<'a> {
@@ -333,28 +366,20 @@ impl<'a> RowRef<'a> {
             w => w,
         };
         let columns = varint::take(&mut rest)
-            .and_then(|n| u32::try_from(n).ok())
-            .filter(|&n| n as usize <= layout.columns.len())
+            .and_then(|n| usize::try_from(n).ok())
+            .filter(|&n| n <= layout.columns.len())
             .ok_or_else(|| damaged("column count"))?;
-        let bitmap = columns.div_ceil(8);
-        let bitmaps = (payload.len() - rest.len()) as u32;
-        let of_nulls = if flags & HAS_NULLS != 0 { bitmap } else { 0 };
-        let of_outside = if flags & HAS_OUTSIDE != 0 { bitmap } else { 0 };
-        let offsets = bitmaps + of_nulls + of_outside;
-        let data = offsets + columns * u32::from(width);
-        if data as usize > payload.len() {
+        let bitmaps = usize::from(flags & HAS_NULLS != 0) + usize::from(flags & HAS_OUTSIDE != 0);
+        let offsets = payload.len() - rest.len() + bitmaps * columns.div_ceil(8);
+        let data = offsets + columns * usize::from(width);
+        if data > payload.len() {
             return Err(damaged("cut off"));
         }
         Ok(RowRef {
             layout,
             key,
             payload,
-            columns,
-            bitmaps,
-            offsets,
-            data,
-            flags,
-            width,
+            head: Head::new(flags, width, columns, offsets, data),
         })
     }
 
@@ -364,29 +389,29 @@ impl<'a> RowRef<'a> {
         self.payload
     }
 
-    /// Whether column `n`'s bit is set in the bitmap that begins at `at`.
+    /// Whether column `n`'s bit is set in the bitmap that has `behind` bitmaps between it and the offsets.
     #[inline]
-    fn is_set(&self, at: u32, n: usize) -> bool {
-        self.payload[at as usize + n / 8] >> (n % 8) & 1 == 1
+    fn is_set(&self, behind: usize, n: usize) -> bool {
+        let bitmap = self.head.columns().div_ceil(8);
+        self.payload[self.head.offsets() - bitmap * (1 + behind) + n / 8] >> (n % 8) & 1 == 1
     }
 
     #[inline]
     fn is_null(&self, n: usize) -> bool {
-        self.flags & HAS_NULLS != 0 && self.is_set(self.bitmaps, n)
+        self.head.has(HAS_NULLS) && self.is_set(self.head.has(HAS_OUTSIDE).into(), n)
     }
 
     #[inline]
     fn is_outside(&self, n: usize) -> bool {
-        // The bitmap right before the offsets.
-        self.flags & HAS_OUTSIDE != 0 && self.is_set(self.offsets - self.columns.div_ceil(8), n)
+        self.head.has(HAS_OUTSIDE) && self.is_set(0, n)
     }
 
     /// Where a column's bytes begin and end in the payload.
     #[inline]
     fn span(&self, n: usize) -> (usize, usize) {
-        let data = self.data as usize;
-        let offsets = &self.payload[self.offsets as usize..data];
-        let end = |n: usize| match self.width {
+        let data = self.head.data();
+        let offsets = &self.payload[self.head.offsets()..data];
+        let end = |n: usize| match self.head.width() {
             1 => usize::from(offsets[n]),
             2 => usize::from(u16::from_le_bytes([offsets[2 * n], offsets[2 * n + 1]])),
             _ => (0..4).rfold(0, |end, i| end << 8 | usize::from(offsets[4 * n + i])),
@@ -460,7 +485,7 @@ impl<'a> RowRef<'a> {
     /// How many columns the row was written with.
     #[inline]
     pub(super) fn columns(&self) -> usize {
-        self.columns as usize
+        self.head.columns()
     }
 
     /// The bytes of a column.
@@ -486,9 +511,9 @@ impl<'a> RowRef<'a> {
     /// The references to values outside the row.
     pub fn references(&self) -> impl Iterator<Item = Result<(usize, LargeRef)>> + 'a {
         let row = *self;
-        let n = match row.flags & HAS_OUTSIDE {
-            0 => 0,
-            _ => row.columns(),
+        let n = match row.head.has(HAS_OUTSIDE) {
+            false => 0,
+            true => row.columns(),
         };
         (0..n).filter_map(move |i| match row.field(i) {
             Ok(Field::Outside(large)) => Some(Ok((i, large))),

@@ -174,6 +174,7 @@ impl Table {
     ///
     /// # Errors
     /// As [`Table::encode_key`].
+    #[inline]
     pub fn encode_key_into(
         &self,
         index: IndexId,

@@ -196,13 +196,15 @@ impl Tree {
         let mut version = state.latch.optimistic();
         let mut node = frames.optimistic(self.root_frame);
         let mut level = node.level();
+        let mut before = None;
         while level > 0 {
             let (at, word) = node.child_for(key);
             let Child::Frame(child) = page::child(word) else {
                 return None;
             };
             if level == 1 {
-                match node.part_within(key, at) {
+                before = node.part_within(key, at);
+                match before {
                     Some(before) => frames.prefetch_record(child, before, shape),
                     None => frames.prefetch(child),
                 }
@@ -221,7 +223,7 @@ impl Tree {
                 return None;
             }
         }
-        let read = node.copy_value(key, out);
+        let read = node.copy_value(key, before, out);
         node.note_shape(shape);
         state.latch.still(version).then_some(read)
     }
