@@ -9,6 +9,7 @@ use super::header::{Page, HEADER_SIZE};
 use super::latch::Latch;
 use super::leaf_shape::{InArrays, LeafShape};
 use super::optimistic::OptimisticNode;
+use super::prefetch::prefetch;
 use crate::error::{Error, Result};
 use crate::ids::PAGE_SIZE;
 
@@ -19,22 +20,17 @@ pub(crate) type FrameId = u32;
 pub(crate) const NO_FRAME: FrameId = u32::MAX;
 
 /// Cache lines of a page that are asked for ahead: the header, heads and slots of some seventy records.
-#[cfg(target_arch = "x86_64")]
 const PREFETCH_LINES: usize = 12;
 
 /// Cache lines that are asked for where a record most likely stands: lengths differ, so it may stand a few
 /// lines from there.
-#[cfg(target_arch = "x86_64")]
 const RECORD_LINES: usize = 8;
 
 /// So many of them behind where the record would end if all had the same length.
-#[cfg(target_arch = "x86_64")]
 const LATER_LINES: usize = 3;
 
 /// Bytes on both sides of where a head, and a slot, are expected.
-#[cfg(target_arch = "x86_64")]
 const HEADS_AROUND: usize = 24;
-#[cfg(target_arch = "x86_64")]
 const SLOTS_AROUND: usize = 32;
 
 /// Large pages, where the system gives them, begin at multiples of this.
@@ -186,82 +182,56 @@ impl Frames {
     /// header and the heads. The waits for them then overlap, instead of following one another.
     #[inline]
     pub fn prefetch(&self, frame: FrameId) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-            let state: *const FrameState = self.state(frame);
-            let start = self.start(frame);
-            // SAFETY: a prefetch reads nothing; all addresses lie within the frame's page.
-            unsafe {
-                _mm_prefetch::<_MM_HINT_T0>(state.cast());
-                for line in 0..PREFETCH_LINES {
-                    _mm_prefetch::<_MM_HINT_T0>(start.add(64 * line).cast_const().cast());
-                }
-            }
+        prefetch(std::ptr::from_ref(self.state(frame)).cast());
+        for line in 0..PREFETCH_LINES {
+            self.prefetch_at(frame, 64 * line);
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = frame;
     }
 
     /// Asks the processor for what a point read of a leaf will touch: its state, its header, and where the record's
     /// head, slot and bytes are expected, if it has so many 65,536ths of the leaf's records before it.
     #[inline]
     pub fn prefetch_record(&self, frame: FrameId, before: usize, shape: &LeafShape) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-            let state: *const FrameState = self.state(frame);
-            let start = self.start(frame);
-            let line = |at: usize| {
-                let at = at.min(PAGE_SIZE - 1);
-                // SAFETY: a prefetch reads nothing; the address lies within the frame's page.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(start.add(at).cast_const().cast()) }
-            };
-            let expected = shape.expected(before);
-            match expected.in_arrays {
-                Some(InArrays {
-                    head,
-                    last_head,
-                    slot,
-                }) => {
-                    // SAFETY: as above; a frame's state is memory of this value.
-                    unsafe { _mm_prefetch::<_MM_HINT_T0>(state.cast()) };
-                    line(0);
-                    line(HEADER_SIZE);
-                    line(last_head);
-                    line(head.saturating_sub(HEADS_AROUND));
-                    line(head + HEADS_AROUND);
-                    line(slot.saturating_sub(SLOTS_AROUND));
-                    line(slot + SLOTS_AROUND);
-                }
-                None => self.prefetch(frame),
+        let line = |at: usize| self.prefetch_at(frame, at);
+        let expected = shape.expected(before);
+        match expected.in_arrays {
+            Some(InArrays {
+                head,
+                last_head,
+                slot,
+            }) => {
+                prefetch(std::ptr::from_ref(self.state(frame)).cast());
+                line(0);
+                line(HEADER_SIZE);
+                line(last_head);
+                line(head.saturating_sub(HEADS_AROUND));
+                line(head + HEADS_AROUND);
+                line(slot.saturating_sub(SLOTS_AROUND));
+                line(slot + SLOTS_AROUND);
             }
-            let from = (expected.end + 64 * LATER_LINES).saturating_sub(64 * RECORD_LINES);
-            for n in 0..RECORD_LINES {
-                line(from + 64 * n);
-            }
+            None => self.prefetch(frame),
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = (frame, before, shape);
+        let from = (expected.end + 64 * LATER_LINES).saturating_sub(64 * RECORD_LINES);
+        for n in 0..RECORD_LINES {
+            line(from + 64 * n);
+        }
     }
 
     /// Asks the processor for the `part`th of `parts` parts of a frame's page.
     #[inline]
     pub fn prefetch_part(&self, frame: FrameId, part: usize, parts: usize) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-            const LINES: usize = PAGE_SIZE / 64;
-            let parts = parts.max(1);
-            let start = self.start(frame);
-            let end = LINES.min(LINES * (part + 1) / parts);
-            for line in (LINES * part / parts)..end {
-                // SAFETY: a prefetch reads nothing; the address lies within the frame's page.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(start.add(64 * line).cast_const().cast()) };
-            }
+        const LINES: usize = PAGE_SIZE / 64;
+        let parts = parts.max(1);
+        let end = LINES.min(LINES * (part + 1) / parts);
+        for line in (LINES * part / parts)..end {
+            self.prefetch_at(frame, 64 * line);
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = (frame, part, parts);
+    }
+
+    /// Asks the processor for one line of a frame's page.
+    #[inline(always)]
+    fn prefetch_at(&self, frame: FrameId, at: usize) {
+        prefetch(self.start(frame).wrapping_add(at.min(PAGE_SIZE - 1)));
     }
 
     /// A frame's bytes as an optimistic reader sees them.

@@ -11,6 +11,7 @@ use super::header::*;
 use super::heads::{self, Heads, NEAR};
 use super::leaf_shape::LeafShape;
 use super::node::{head_of, HEAD, LEAF_ENTRY};
+use super::prefetch::prefetch;
 use crate::ids::PAGE_SIZE;
 
 /// Bytes that are copied at once.
@@ -78,18 +79,6 @@ impl<'a> OptimisticNode<'a> {
         usize::from(u16::from_le(unsafe {
             self.start.add(at).cast::<u16>().read_volatile()
         }))
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, at: usize) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-            // SAFETY: a prefetch reads nothing, wherever it points.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.start.wrapping_add(at).cast()) };
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = at;
     }
 
     /// The heads that begin at or before `at`.
@@ -398,9 +387,11 @@ impl Heads for UnlatchedHeads<'_, '_> {
 
     #[inline(always)]
     fn expect(&self, i: usize) {
+        // An inner node has its children in front of the heads.
         if self.heads != HEADER_SIZE {
-            self.node.prefetch(HEADER_SIZE + 8 * i);
-            self.node.prefetch(HEADER_SIZE + 8 * (i + NEAR));
+            let child = self.node.start.wrapping_add(HEADER_SIZE + 8 * i);
+            prefetch(child);
+            prefetch(child.wrapping_add(8 * NEAR));
         }
     }
 }
