@@ -230,6 +230,18 @@ fn main() -> Result<()> {
             Ok(100)
         })
     })?;
+    both("Rows::get by primary key", |threads| {
+        measure(&db, threads, |txn, random| {
+            let mut key = Vec::with_capacity(4);
+            let mut found = txn.rows(&table)?;
+            for _ in 0..1000 {
+                table.encode_key_into(0, &[Value::UInt(1 + random.below(rows))], &mut key)?;
+                let row = found.get(&key)?.expect("the row is there");
+                assert!(!row.get(1)?.is_null());
+            }
+            Ok(1000)
+        })
+    })?;
     both("cursor seek by primary key", |threads| {
         measure(&db, threads, |txn, random| {
             let mut key = Vec::with_capacity(4);

@@ -2,7 +2,7 @@
 //! be asked for before anything of the leaf is in the processor's cache.
 
 use super::header::HEADER_SIZE;
-use super::node::HEAD;
+use super::node::{HEAD, LEAF_ENTRY};
 use crate::ids::PAGE_SIZE;
 
 /// Fractions of a count, or of a byte, that are kept.
@@ -12,7 +12,7 @@ const FRACTION: u32 = 4;
 const WEIGHT: u32 = 3;
 
 /// Bytes of a slot.
-const SLOT: usize = 6;
+const SLOT: usize = LEAF_ENTRY - HEAD;
 
 /// Bytes before the heap of a full leaf with records of some 200 bytes: where nothing is known.
 const HEAP: usize = PAGE_SIZE / 20;

@@ -143,14 +143,8 @@ impl<'a> OptimisticNode<'a> {
         if self.u16_at(FLAGS) & usize::from(FLAG_LOOSE_PREFIX) == 0 {
             return Ordering::Equal;
         }
-        let at = self.u16_at(PREFIX_OFF);
-        if let (..=8, Some(front)) = (prefix, key.get(..prefix)) {
-            // As in the root of a tree of numbers: few bytes, and mostly equal.
-            let pairs = self.bytes_at(at).into_iter().zip(front);
-            let unequal = pairs.map(|(here, there)| here.cmp(there));
-            return unequal.fold(Ordering::Equal, Ordering::then);
-        }
-        self.compare(at, prefix, &key[..prefix.min(key.len())])
+        let front = &key[..prefix.min(key.len())];
+        self.compare(self.u16_at(PREFIX_OFF), prefix, front)
     }
 
     /// The node's level; 0 for a leaf.
@@ -176,7 +170,7 @@ impl<'a> OptimisticNode<'a> {
         let suffix = key.get(prefix..).unwrap_or(&[]);
         let head = head_of(suffix);
         let heads = HEADER_SIZE + 8 * n;
-        let mut base = self.first_head(heads, n, head);
+        let mut base = heads::first_not_below(n, head, &UnlatchedHeads { node: self, heads });
         // Among equal heads, what follows the head decides.
         let slots = HEADER_SIZE + 12 * n;
         while base < n && self.u32_at(heads + 4 * base) == head {
@@ -196,14 +190,7 @@ impl<'a> OptimisticNode<'a> {
         (base, false)
     }
 
-    /// The first of `n` heads from `heads` on that is not below `head`.
-    #[inline]
-    fn first_head(&self, heads: usize, n: usize, head: u32) -> usize {
-        let heads = UnlatchedHeads { node: self, heads };
-        heads::first_not_below(n, head, &heads)
-    }
-
-    /// The same among separators `low..high` of equal head.
+    /// [`OptimisticNode::lower_bound`] among separators `low..high` of equal head.
     fn bound_between(
         &self,
         slots: usize,

@@ -65,10 +65,18 @@ impl PartLayout {
         collations: Option<&dyn Collations>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        match (self.form, self.nullable || self.descending) {
-            (PartForm::Int { bytes, signed }, false) => self.put_int(bytes, signed, value, out),
-            _ => self.encode_marked(value, collations, out),
+        if let (PartForm::Int { bytes, signed }, false, false) =
+            (self.form, self.nullable, self.descending)
+        {
+            // What most keys are made of, without a call.
+            return self.put_int(bytes, signed, value, out);
         }
+        let begin = out.len();
+        self.encode_ascending(value, collations, out)?;
+        if self.descending {
+            out[begin..].iter_mut().for_each(|b| *b = !*b);
+        }
+        Ok(())
     }
 
     /// Appends an integer.
@@ -81,21 +89,6 @@ impl PartLayout {
         let be = (v ^ flip) << (64 - 8 * u32::from(bytes));
         out.extend_from_slice(&be.to_be_bytes());
         out.truncate(end);
-        Ok(())
-    }
-
-    /// As [`PartLayout::encode`], whether it can be NULL, or descends, or neither.
-    fn encode_marked(
-        &self,
-        value: Value<'_>,
-        collations: Option<&dyn Collations>,
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
-        let begin = out.len();
-        self.encode_ascending(value, collations, out)?;
-        if self.descending {
-            out[begin..].iter_mut().for_each(|b| *b = !*b);
-        }
         Ok(())
     }
 

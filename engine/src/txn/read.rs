@@ -8,8 +8,7 @@ use super::undo::{self, Kind};
 use super::version::{live_payload, Header, UndoPtr};
 use super::{System, Transaction};
 use crate::error::{Error, Result};
-use crate::page::LeafShape;
-use crate::page::Pool;
+use crate::page::{LeafShape, Pool};
 use crate::tree::{LeafHint, Tree};
 
 /// What a look at the newest version gave.
