@@ -56,11 +56,14 @@ pub(super) fn first_not_below(n: usize, head: u32, heads: &impl Heads) -> usize 
     if len < NEAR {
         return first_failing(base, len, |i| heads.at(i) < head);
     }
-    let last = base + len - NEAR;
-    match (below(head, heads.near(base)), below(head, heads.near(last))) {
-        (NEAR, below) => last + below,
-        (below, _) => base + below,
-    }
+    let last = len - NEAR;
+    let (first, second) = (
+        below(head, heads.near(base)),
+        below(head, heads.near(base + last)),
+    );
+    // No branch: nothing tells beforehand in which of the two it is.
+    let in_second = usize::from(first == NEAR);
+    base + first * (1 - in_second) + (last + second) * in_second
 }
 
 /// As [`first_not_below`], where it is expected at `guess`: looks there first.

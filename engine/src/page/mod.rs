@@ -32,6 +32,7 @@ mod pool;
 #[cfg(test)]
 mod pool_tests;
 mod prefetch;
+mod search_key;
 mod settle;
 mod summary;
 mod swip;
@@ -58,6 +59,7 @@ pub(crate) use node_split::{
 };
 pub(crate) use node_window::copy_window;
 pub(crate) use optimistic::LeafRead;
+pub(crate) use search_key::SearchKey;
 pub(crate) use swip::{child, resident, Child};
 
 /// The smallest pool, in pages.

@@ -10,6 +10,7 @@ use super::node_build::{write_empty, Frame};
 use super::node_edit::NodeMut;
 use super::node_split::{lift, merge, plan_inner, plan_leaf, split, write_root};
 use super::optimistic::OptimisticNode;
+use super::search_key::SearchKey;
 use crate::ids::{MAX_KEY, MAX_VALUE, PAGE_SIZE};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -270,9 +271,9 @@ proptest! {
             let want = *model.range(..=key.clone()).next_back().unwrap().1;
             let at = node.child_for(key);
             prop_assert_eq!(node.child(at), want);
-            prop_assert_eq!(optimistic.child_for(key), (at, want));
+            prop_assert_eq!(optimistic.child_for(SearchKey::new(key)), (at, want));
             let below = node.child_below(key);
-            prop_assert_eq!(optimistic.child_below(key), (below, node.child(below)));
+            prop_assert_eq!(optimistic.child_below(SearchKey::new(key)), (below, node.child(below)));
             if let Some((_, want)) = model.range(..key.clone()).next_back() {
                 prop_assert_eq!(node.child(below), *want);
             }

@@ -10,8 +10,9 @@ use std::marker::PhantomData;
 use super::header::*;
 use super::heads::{self, Heads, NEAR};
 use super::leaf_shape::LeafShape;
-use super::node::{head_of, HEAD, LEAF_ENTRY};
+use super::node::{HEAD, LEAF_ENTRY};
 use super::prefetch::prefetch;
+use super::search_key::SearchKey;
 use crate::ids::PAGE_SIZE;
 
 /// Bytes that are copied at once.
@@ -94,11 +95,8 @@ impl<'a> OptimisticNode<'a> {
     fn bytes_at(&self, at: usize) -> [u8; 8] {
         let shift = 8 * (at & 7);
         let low = u64::from_le(self.word(at)) >> shift;
-        let high = if shift == 0 {
-            0
-        } else {
-            u64::from_le(self.word(at + 8)) << (64 - shift)
-        };
+        // In two steps: all 64 bits at once are no shift.
+        let high = u64::from_le(self.word(at + 8)) << 1 << (63 - shift);
         (low | high).to_le_bytes()
     }
 
@@ -139,12 +137,13 @@ impl<'a> OptimisticNode<'a> {
 
     /// Compares the prefix, of so many bytes, with a key's front: equal where the fences say so.
     #[inline]
-    fn compare_prefix(&self, prefix: usize, key: &[u8]) -> Ordering {
+    fn compare_prefix(&self, prefix: usize, key: SearchKey<'_>) -> Ordering {
         if self.u16_at(FLAGS) & usize::from(FLAG_LOOSE_PREFIX) == 0 {
             return Ordering::Equal;
         }
-        let front = &key[..prefix.min(key.len())];
-        self.compare(self.u16_at(PREFIX_OFF), prefix, front)
+        let at = self.u16_at(PREFIX_OFF);
+        key.compare_prefix(prefix, u64::from_be_bytes(self.bytes_at(at)))
+            .unwrap_or_else(|| self.compare(at, prefix, key.first(prefix)))
     }
 
     /// The node's level; 0 for a leaf.
@@ -160,15 +159,14 @@ impl<'a> OptimisticNode<'a> {
 
     /// The first separator ≥ `key`, and whether it is equal. See `Node::lower_bound`.
     #[inline]
-    fn lower_bound(&self, key: &[u8], n: usize) -> (usize, bool) {
+    fn lower_bound(&self, key: SearchKey<'_>, n: usize) -> (usize, bool) {
         let prefix = self.u16_at(PREFIX_LEN);
         match self.compare_prefix(prefix, key) {
             Ordering::Equal => {}
             Ordering::Greater => return (0, false),
             Ordering::Less => return (n, false),
         }
-        let suffix = key.get(prefix..).unwrap_or(&[]);
-        let head = head_of(suffix);
+        let (suffix, head) = (key.suffix(prefix), key.head(prefix));
         let heads = HEADER_SIZE + 8 * n;
         let mut base = heads::first_not_below(n, head, &UnlatchedHeads { node: self, heads });
         // Among equal heads, what follows the head decides.
@@ -221,7 +219,7 @@ impl<'a> OptimisticNode<'a> {
 
     /// The child that takes `key`: its place, and the reference.
     #[inline]
-    pub fn child_for(&self, key: &[u8]) -> (usize, u64) {
+    pub fn child_for(&self, key: SearchKey<'_>) -> (usize, u64) {
         let n = self.count();
         let (at, equal) = self.lower_bound(key, n);
         let at = at + usize::from(equal);
@@ -230,7 +228,7 @@ impl<'a> OptimisticNode<'a> {
 
     /// The child that takes the keys right below `key`.
     #[inline]
-    pub fn child_below(&self, key: &[u8]) -> (usize, u64) {
+    pub fn child_below(&self, key: SearchKey<'_>) -> (usize, u64) {
         let n = self.count();
         let (at, _) = self.lower_bound(key, n);
         (at, self.child(at, n))
@@ -246,12 +244,12 @@ impl<'a> OptimisticNode<'a> {
     /// How far a key lies between the separators around child `at`, in 65,536ths, going by their heads; `None`
     /// at the node's ends, where there is none on one side.
     #[inline]
-    pub fn part_within(&self, key: &[u8], at: usize) -> Option<usize> {
+    pub fn part_within(&self, key: SearchKey<'_>, at: usize) -> Option<usize> {
         let n = self.count();
         if at == 0 || at >= n {
             return None;
         }
-        let head = head_of(key.get(self.u16_at(PREFIX_LEN)..).unwrap_or(&[]));
+        let head = key.head(self.u16_at(PREFIX_LEN));
         let heads = HEADER_SIZE + 8 * n;
         let (from, to) = (
             self.u32_at(heads + 4 * (at - 1)),
@@ -270,10 +268,16 @@ impl<'a> OptimisticNode<'a> {
         shape.note(self.u16_at(COUNT), self.u16_at(HOLE_END));
     }
 
-    /// Copies the value of a leaf's record into `out`, which has room for a page; `before`: how many 65,536ths of
-    /// the leaf's records most likely stand before it.
+    /// Copies the value of a leaf's record, at most so many bytes of it, into `out`, which has room for a page;
+    /// `before`: how many 65,536ths of the leaf's records most likely stand before it.
     #[inline]
-    pub fn copy_value(&self, key: &[u8], before: Option<usize>, out: &mut [u8]) -> LeafRead {
+    pub fn copy_value(
+        &self,
+        key: SearchKey<'_>,
+        before: Option<usize>,
+        most: usize,
+        out: &mut [u8],
+    ) -> LeafRead {
         let n = self
             .u16_at(COUNT)
             .min((PAGE_SIZE - HEADER_SIZE) / LEAF_ENTRY);
@@ -281,8 +285,7 @@ impl<'a> OptimisticNode<'a> {
         if self.compare_prefix(prefix, key) != Ordering::Equal {
             return LeafRead::Absent;
         }
-        let suffix = key.get(prefix..).unwrap_or(&[]);
-        let head = head_of(suffix);
+        let (suffix, head) = (key.suffix(prefix), key.head(prefix));
         let slots = HEADER_SIZE + 4 * n;
         let heads = UnlatchedHeads {
             node: self,
@@ -300,7 +303,8 @@ impl<'a> OptimisticNode<'a> {
             match self.compare_tail(slot, suffix) {
                 Ordering::Equal => {
                     let rest = self.u16_at(slot + 2).saturating_sub(HEAD);
-                    return self.copy_bytes(self.u16_at(slot) + rest, self.u16_at(slot + 4), out);
+                    let len = self.u16_at(slot + 4).min(most);
+                    return self.copy_bytes(self.u16_at(slot) + rest, len, out);
                 }
                 Ordering::Greater => return LeafRead::Absent,
                 // Another key of the same head; where there are many, a latched search halves them.

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::page::{
     self, Ahead, Child, ChildPlace, Core, ExclusiveGuard, FrameId, LeafRead, LeafShape, Node,
-    SharedGuard,
+    SearchKey, SharedGuard,
 };
 
 use super::Tree;
@@ -27,6 +27,19 @@ pub(super) enum Route<'a> {
 }
 
 impl Route<'_> {
+    /// The key; none for the last node.
+    #[inline]
+    fn key(&self) -> &[u8] {
+        match self {
+            Route::Key(key)
+            | Route::Below(key)
+            | Route::InMemory(key, _)
+            | Route::Forward(key, _)
+            | Route::Backward(key, _) => key,
+            Route::Last => &[],
+        }
+    }
+
     /// What is known of the cursor's way.
     fn ahead(&self) -> Option<Ahead<'_>> {
         match self {
@@ -92,6 +105,7 @@ impl Tree {
     #[inline]
     pub(super) fn locate(&self, route: Route<'_>, level: u8) -> Result<Located> {
         let frames = &self.core.frames;
+        let key = SearchKey::new(route.key());
         'restart: loop {
             let mut frame = self.root_frame;
             let mut state = frames.state(frame);
@@ -110,16 +124,14 @@ impl Tree {
             }
             loop {
                 let (at, word) = match route {
-                    Route::Key(key) | Route::InMemory(key, _) | Route::Forward(key, _) => {
-                        node.child_for(key)
-                    }
-                    Route::Below(key) | Route::Backward(key, _) => node.child_below(key),
+                    Route::Key(_) | Route::InMemory(..) | Route::Forward(..) => node.child_for(key),
+                    Route::Below(_) | Route::Backward(..) => node.child_below(key),
                     Route::Last => node.last_child(),
                 };
                 if let (Child::Frame(child), 1) = (page::child(word), node_level) {
                     // Where the record itself is wanted, its bytes are asked for, too.
                     let record = match route {
-                        Route::InMemory(key, shape) => {
+                        Route::InMemory(_, shape) => {
                             node.part_within(key, at).map(|at| (at, shape))
                         }
                         _ => None,
@@ -182,16 +194,18 @@ impl Tree {
         }
     }
 
-    /// Copies a key's value into `out`, which has room for a page, without any latch; `None` where that did
-    /// not do, because the leaf was changing or is not in memory.
+    /// Copies a key's value, at most so many bytes of it, into `out`, which has room for a page, without any latch;
+    /// `None` where that did not do, because the leaf was changing or is not in memory.
     #[inline]
     pub(super) fn copy_unlatched(
         &self,
         key: &[u8],
+        most: usize,
         out: &mut [u8],
         shape: &mut LeafShape,
     ) -> Option<LeafRead> {
         let frames = &self.core.frames;
+        let key = SearchKey::new(key);
         let mut state = frames.state(self.root_frame);
         let mut version = state.latch.optimistic();
         let mut node = frames.optimistic(self.root_frame);
@@ -223,7 +237,7 @@ impl Tree {
                 return None;
             }
         }
-        let read = node.copy_value(key, before, out);
+        let read = node.copy_value(key, before, most, out);
         node.note_shape(shape);
         state.latch.still(version).then_some(read)
     }

@@ -163,17 +163,19 @@ impl Tree {
         Ok(found.then_some(Record { leaf, at }))
     }
 
-    /// Copies the key's value, if there is one, into `out`, which is made as long as a page: where it stands
-    /// there, and the leaf's newest transaction. Takes no latch where nothing changes meanwhile.
+    /// Copies the key's value, if there is one, or (if it is longer) no more than so many bytes of it, into
+    /// `out`, which is made as long as a page: where it stands there, and the leaf's newest transaction. Takes no
+    /// latch where nothing changes meanwhile.
     #[inline]
     pub(crate) fn copy_value(
         &self,
         key: &[u8],
+        most: usize,
         out: &mut Vec<u8>,
         shape: &mut LeafShape,
     ) -> Result<Option<(Range<usize>, u64)>> {
         out.resize(PAGE_SIZE, 0);
-        match self.copy_unlatched(key, out, shape) {
+        match self.copy_unlatched(key, most, out, shape) {
             Some(LeafRead::Copied { max_txid, from, to }) => Ok(Some((from..to, max_txid))),
             Some(LeafRead::Absent) => Ok(None),
             Some(LeafRead::Unclear) | None => self.copy_latched(key, out),

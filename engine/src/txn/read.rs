@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::order::CommitOrder;
 use super::snapshot::{ReadView, SnapshotSlot};
 use super::undo::{self, Kind};
-use super::version::{live_payload, Header, UndoPtr};
+use super::version::{live_payload, Header, UndoPtr, MAX_HEADER};
 use super::{System, Transaction};
 use crate::error::{Error, Result};
 use crate::page::{LeafShape, Pool};
@@ -57,7 +57,8 @@ impl Transaction {
     }
 
     /// Copies the version of a record that `view` sees into `out`, without a latch where nothing changes
-    /// meanwhile: where its payload stands there. `out` is made as long as a page.
+    /// meanwhile: where its payload stands there. `out` is made as long as a page. Of a longer payload than
+    /// `most` bytes what is behind them may be missing.
     ///
     /// # Errors
     /// As [`Transaction::read`].
@@ -67,10 +68,12 @@ impl Transaction {
         tree: &Tree,
         key: &[u8],
         view: &ReadView,
+        most: usize,
         shape: &mut LeafShape,
         out: &mut Vec<u8>,
     ) -> Result<Option<Range<usize>>> {
-        let Some((value, max_txid)) = tree.copy_value(key, out, shape)? else {
+        let most = most.saturating_add(MAX_HEADER);
+        let Some((value, max_txid)) = tree.copy_value(key, most, out, shape)? else {
             return Ok(None);
         };
         if max_txid < view.low.0 {

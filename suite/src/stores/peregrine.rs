@@ -334,8 +334,9 @@ impl StoreReader for Reader {
             self.table
                 .encode_key_into(PRIMARY, &key, &mut self.key)
                 .map_err(error)?;
-            if let Some(row) = rows.get(&self.key).map_err(error)? {
-                see(bytes(&row, NAME)?);
+            let found = rows.columns(&self.key, [NAME]).map_err(error)?;
+            if let Some([Value::Bytes(name)]) = found {
+                see(name);
             }
         }
         self.txn.commit().map_err(error)
