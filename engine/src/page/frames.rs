@@ -192,7 +192,8 @@ impl Frames {
     /// head, slot and bytes are expected, if it has so many 65,536ths of the leaf's records before it.
     #[inline]
     pub fn prefetch_record(&self, frame: FrameId, before: usize, shape: &LeafShape) {
-        let line = |at: usize| self.prefetch_at(frame, at);
+        let page = self.start(frame).cast_const();
+        let line = |at: usize| prefetch(page.wrapping_add(at % PAGE_SIZE));
         let expected = shape.expected(before);
         match expected.in_arrays {
             Some(InArrays {
@@ -204,16 +205,17 @@ impl Frames {
                 line(0);
                 line(HEADER_SIZE);
                 line(last_head);
-                line(head.saturating_sub(HEADS_AROUND));
+                line(head.wrapping_sub(HEADS_AROUND));
                 line(head + HEADS_AROUND);
-                line(slot.saturating_sub(SLOTS_AROUND));
+                line(slot.wrapping_sub(SLOTS_AROUND));
                 line(slot + SLOTS_AROUND);
             }
             None => self.prefetch(frame),
         }
-        let from = (expected.end + 64 * LATER_LINES).saturating_sub(64 * RECORD_LINES);
+        let end = (expected.end + 64 * LATER_LINES).clamp(64 * RECORD_LINES, PAGE_SIZE);
+        let first = page.wrapping_add(end - 64 * RECORD_LINES);
         for n in 0..RECORD_LINES {
-            line(from + 64 * n);
+            prefetch(first.wrapping_add(64 * n));
         }
     }
 

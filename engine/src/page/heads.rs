@@ -1,7 +1,6 @@
 //! Searching among the heads of a node's keys: the first four bytes behind the prefix, as numbers in order.
 
-/// Heads that are looked at where a head is supposed to be: half of a cache line.
-pub(super) const NEAR: usize = 8;
+use super::vector::{Near, NEAR};
 
 /// With fewer heads than this halving is as fast.
 const MANY: usize = 32;
@@ -11,8 +10,8 @@ pub(super) trait Heads {
     /// Head `i`.
     fn at(&self, i: usize) -> u32;
 
-    /// The heads from `i` on, of which there are as many.
-    fn near(&self, i: usize) -> [u32; NEAR];
+    /// The [`NEAR`] heads from `i` on, of which there are as many.
+    fn near(&self, i: usize) -> Near;
 
     /// The head that is looked for most likely stands near `i`: what is read next can be asked for now.
     #[inline(always)]
@@ -42,7 +41,7 @@ pub(super) fn first_not_below(n: usize, head: u32, heads: &impl Heads) -> usize 
         let part = (before >> shift) * (n as u32 - 1) / (all >> shift);
         let from = (part as usize).saturating_sub(NEAR / 2).min(n - NEAR);
         heads.expect(from);
-        match below(head, heads.near(from)) {
+        match heads.near(from).below(head) {
             0 => len = from,
             NEAR => (base, len) = (from + NEAR, n - from - NEAR),
             below => return from + below,
@@ -57,10 +56,8 @@ pub(super) fn first_not_below(n: usize, head: u32, heads: &impl Heads) -> usize 
         return first_failing(base, len, |i| heads.at(i) < head);
     }
     let last = len - NEAR;
-    let (first, second) = (
-        below(head, heads.near(base)),
-        below(head, heads.near(base + last)),
-    );
+    let first = heads.near(base).below(head);
+    let second = heads.near(base + last).below(head);
     // No branch: nothing tells beforehand in which of the two it is.
     let in_second = usize::from(first == NEAR);
     base + first * (1 - in_second) + (last + second) * in_second
@@ -71,7 +68,7 @@ pub(super) fn first_not_below(n: usize, head: u32, heads: &impl Heads) -> usize 
 pub(super) fn first_not_below_near(n: usize, head: u32, guess: usize, heads: &impl Heads) -> usize {
     if n >= NEAR {
         let from = guess.saturating_sub(NEAR / 2).min(n - NEAR);
-        match below(head, heads.near(from)) {
+        match heads.near(from).below(head) {
             // It may stand before, or behind.
             0 if from > 0 => {}
             NEAR if from + NEAR < n => {}
@@ -79,12 +76,6 @@ pub(super) fn first_not_below_near(n: usize, head: u32, guess: usize, heads: &im
         }
     }
     first_not_below(n, head, heads)
-}
-
-/// How many of these are below `head`: all of them are looked at side by side, in two registers.
-#[inline(always)]
-fn below(head: u32, near: [u32; NEAR]) -> usize {
-    near.iter().map(|&h| u32::from(h < head)).sum::<u32>() as usize
 }
 
 /// The first of `len` heads from the one at `base` on for which `below` fails. Branch-free but for the loop.

@@ -36,6 +36,7 @@ mod search_key;
 mod settle;
 mod summary;
 mod swip;
+mod vector;
 
 pub use guard::{ExclusiveGuard, PinnedPage, SharedGuard};
 pub use header::{PageKind, BODY_SIZE};

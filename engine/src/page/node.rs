@@ -17,8 +17,9 @@
 use std::cmp::Ordering;
 
 use super::header::*;
-use super::heads::{self, Heads, NEAR};
+use super::heads::{self, Heads};
 use super::leaf_shape::LeafShape;
+use super::vector::{Near, NEAR_BYTES};
 use crate::ids::PAGE_SIZE;
 
 /// Bytes of a key that stand in the head.
@@ -85,9 +86,10 @@ impl Heads for LatchedHeads<'_> {
     }
 
     #[inline(always)]
-    fn near(&self, i: usize) -> [u32; NEAR] {
-        let bytes = &self.0[4 * i..4 * (i + NEAR)];
-        std::array::from_fn(|i| get_u32(bytes, 4 * i))
+    fn near(&self, i: usize) -> Near {
+        let bytes = self.0[4 * i..].first_chunk::<NEAR_BYTES>();
+        // A search asks for none behind the last.
+        bytes.map_or(Near::from_bytes(&[0; NEAR_BYTES]), Near::from_bytes)
     }
 }
 

@@ -8,11 +8,12 @@ use std::cmp::Ordering;
 use std::marker::PhantomData;
 
 use super::header::*;
-use super::heads::{self, Heads, NEAR};
+use super::heads::{self, Heads};
 use super::leaf_shape::LeafShape;
 use super::node::{HEAD, LEAF_ENTRY};
 use super::prefetch::prefetch;
 use super::search_key::SearchKey;
+use super::vector::{Near, Vector, NEAR, NEAR_BYTES, VECTOR};
 use crate::ids::PAGE_SIZE;
 
 /// Bytes that are copied at once.
@@ -56,10 +57,11 @@ impl<'a> OptimisticNode<'a> {
         }
     }
 
-    /// The aligned word that begins at or before `at`.
+    /// The aligned word that begins at or before `at`. (This and the next: of places behind the page's end, which a
+    /// page that changes may give, those as far from its begin.)
     #[inline(always)]
     fn word(&self, at: usize) -> u64 {
-        let at = at.min(PAGE_SIZE - 8) & !7;
+        let at = at & (PAGE_SIZE - 8);
         // SAFETY: in bounds and aligned (see `new`). A writer may be changing the word: the read
         // is volatile, any bit pattern is a u64, and the value is used for nothing but further
         // bounded reads until the version has been checked.
@@ -68,14 +70,14 @@ impl<'a> OptimisticNode<'a> {
 
     #[inline(always)]
     fn u32_at(&self, at: usize) -> u32 {
-        let at = at.min(PAGE_SIZE - 4) & !3;
+        let at = at & (PAGE_SIZE - 4);
         // SAFETY: as in `word`.
         u32::from_le(unsafe { self.start.add(at).cast::<u32>().read_volatile() })
     }
 
     #[inline(always)]
     fn u16_at(&self, at: usize) -> usize {
-        let at = at.min(PAGE_SIZE - 2) & !1;
+        let at = at & (PAGE_SIZE - 2);
         // SAFETY: as in `word`.
         usize::from(u16::from_le(unsafe {
             self.start.add(at).cast::<u16>().read_volatile()
@@ -84,10 +86,10 @@ impl<'a> OptimisticNode<'a> {
 
     /// The heads that begin at or before `at`.
     #[inline(always)]
-    fn heads_at(&self, at: usize) -> [u32; NEAR] {
-        let at = at.min(PAGE_SIZE - 4 * NEAR) & !3;
+    fn heads_at(&self, at: usize) -> Near {
+        let at = at.min(PAGE_SIZE - NEAR_BYTES) & !3;
         // SAFETY: as in `word`.
-        unsafe { self.start.add(at).cast::<[u32; NEAR]>().read_volatile() }.map(u32::from_le)
+        unsafe { Near::read_volatile(self.start.add(at)) }
     }
 
     /// Eight bytes from any place, in memory order.
@@ -331,14 +333,12 @@ impl<'a> OptimisticNode<'a> {
             return LeafRead::Unclear;
         }
         for (i, to) in into.chunks_exact_mut(BLOCK).enumerate() {
-            // SAFETY: as in `word`: `first` and the blocks' size are multiples of 8, and all blocks together end
-            // within the page.
-            let words = unsafe {
-                let block = self.start.add(first + BLOCK * i);
-                block.cast::<[u64; BLOCK / 8]>().read_volatile()
-            };
-            for (to, word) in to.chunks_exact_mut(8).zip(words) {
-                to.copy_from_slice(&word.to_ne_bytes());
+            for (half, to) in to.chunks_exact_mut(VECTOR).enumerate() {
+                // SAFETY: as in `word`: all blocks together end within the page.
+                let bytes = unsafe {
+                    Vector::read_volatile(self.start.add(first + BLOCK * i + VECTOR * half))
+                };
+                to.copy_from_slice(&bytes.bytes());
             }
         }
         LeafRead::Copied {
@@ -372,7 +372,7 @@ impl Heads for UnlatchedHeads<'_, '_> {
     }
 
     #[inline(always)]
-    fn near(&self, i: usize) -> [u32; NEAR] {
+    fn near(&self, i: usize) -> Near {
         self.node.heads_at(self.heads + 4 * i)
     }
 

@@ -147,6 +147,7 @@ impl Layout {
     }
 
     /// The key of an index by its number.
+    #[inline]
     pub fn key(&self, index: usize) -> Option<&KeyLayout> {
         match index {
             0 => Some(&self.clustered),

@@ -280,6 +280,8 @@ pub(crate) fn outside_row(payload: &[u8]) -> Option<LargeRef> {
     }
 }
 
+#[cold]
+#[inline(never)]
 fn damaged(what: &str) -> Error {
     Error::Internal(format!("row payload: {what}"))
 }
@@ -357,7 +359,7 @@ impl<'a> RowRef<'a> {
     }
 
     /// As [`RowRef::new`], with a key that few rows will be asked for.
-    #[inline]
+    #[inline(always)]
     pub fn with_key_of(layout: &'a Layout, key: KeyBytes<'a>, payload: &'a [u8]) -> Result<Self> {
         let (&flags, mut rest) = payload.split_first().ok_or_else(|| damaged("empty"))?;
         let width = match flags & WIDTH_MASK {
@@ -432,10 +434,7 @@ impl<'a> RowRef<'a> {
     #[inline]
     pub fn field(&self, n: usize) -> Result<Field<'a>> {
         let Some(column) = self.layout.columns.get(n) else {
-            return Err(Error::NotFound {
-                what: "column",
-                name: n.to_string(),
-            });
+            return Err(no_column(n));
         };
         if n >= self.columns() {
             return Ok(Field::Value(column.column.default.as_value()));
@@ -445,22 +444,10 @@ impl<'a> RowRef<'a> {
         }
         let (begin, bytes) = self.bytes_of(n)?;
         if self.is_outside(n) {
-            return match LargeRef::take(bytes) {
-                Some(large) => Ok(Field::Outside(large)),
-                None if bytes.is_empty() => Err(Error::Invalid(format!(
-                    "column {} was read, but Cursor::set_columns said that it would not be",
-                    column.column.name
-                ))),
-                None => Err(damaged("reference")),
-            };
+            return outside_field(column, bytes);
         }
         if let (true, Some(part)) = (bytes.is_empty(), column.from_key) {
-            let key = &self.layout.clustered;
-            return key
-                .part_of(part, self.key.whole())
-                .and_then(|bytes| key.parts[part].decode(bytes))
-                .map(Field::Value)
-                .ok_or_else(|| damaged("clustered key"));
+            return self.key_field(part);
         }
         let value = match column.column.ty {
             ColumnType::Bytes { .. } | ColumnType::VarBytes { .. } | ColumnType::Large { .. } => {
@@ -480,6 +467,15 @@ impl<'a> RowRef<'a> {
             ColumnType::Double => Value::Double(f64::from_bits(number(bytes, None)?.swap_bytes())),
         };
         Ok(Field::Value(value))
+    }
+
+    /// The field of a column that stands in the clustered key alone.
+    fn key_field(&self, part: usize) -> Result<Field<'a>> {
+        let key = &self.layout.clustered;
+        key.part_of(part, self.key.whole())
+            .and_then(|bytes| key.parts[part].decode(bytes))
+            .map(Field::Value)
+            .ok_or_else(|| damaged("clustered key"))
     }
 
     /// How many columns the row was written with.
@@ -520,6 +516,27 @@ impl<'a> RowRef<'a> {
             Ok(Field::Value(_)) => None,
             Err(e) => Some(Err(e)),
         })
+    }
+}
+
+/// The field of a column whose value stands outside the row.
+fn outside_field<'a>(column: &ColumnLayout, reference: &[u8]) -> Result<Field<'a>> {
+    match LargeRef::take(reference) {
+        Some(large) => Ok(Field::Outside(large)),
+        None if reference.is_empty() => Err(Error::Invalid(format!(
+            "column {} was read, but Cursor::set_columns said that it would not be",
+            column.column.name
+        ))),
+        None => Err(damaged("reference")),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn no_column(n: usize) -> Error {
+    Error::NotFound {
+        what: "column",
+        name: n.to_string(),
     }
 }
 

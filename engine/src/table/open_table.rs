@@ -60,6 +60,8 @@ impl TableTrees {
     }
 }
 
+#[cold]
+#[inline(never)]
 fn no_index(index: IndexId) -> Error {
     Error::NotFound {
         what: "index",
@@ -152,6 +154,7 @@ impl Table {
         self.collations.as_deref()
     }
 
+    #[inline]
     pub(crate) fn key_layout(&self, index: IndexId) -> Result<&KeyLayout> {
         self.layout.key(index).ok_or_else(|| no_index(index))
     }
@@ -317,14 +320,20 @@ impl std::fmt::Debug for Table {
 }
 
 /// Refuses keys that trees don't take.
+#[inline]
 pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     if key.len() > MAX_KEY {
-        return Err(Error::TooLarge(format!(
-            "an encoded key has at most {MAX_KEY} bytes, not {}",
-            key.len()
-        )));
+        return Err(too_long(key.len()));
     }
     Ok(())
+}
+
+#[cold]
+#[inline(never)]
+fn too_long(len: usize) -> Error {
+    Error::TooLarge(format!(
+        "an encoded key has at most {MAX_KEY} bytes, not {len}"
+    ))
 }
 
 /// The greatest key of a tree, deleted or not; false when it has none.

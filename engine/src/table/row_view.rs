@@ -23,7 +23,7 @@ enum Bytes<'a> {
 }
 
 impl<'a> RowView<'a> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn row(table: &'a Table, key: KeyBytes<'a>, payload: &'a [u8]) -> Result<Self> {
         Ok(RowView {
             table,
@@ -43,7 +43,7 @@ impl<'a> RowView<'a> {
     /// # Errors
     /// `Error::NotFound` for a column that the table, or the index of an index-only cursor, does
     /// not have; `Error::Internal` when the bytes are no row.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, column: usize) -> Result<Value<'a>> {
         match &self.bytes {
             Bytes::Row(row) => row.get(column),
