@@ -242,6 +242,18 @@ fn main() -> Result<()> {
             Ok(1000)
         })
     })?;
+    both("Rows::columns by primary key", |threads| {
+        measure(&db, threads, |txn, random| {
+            let mut key = Vec::with_capacity(4);
+            let mut found = txn.rows(&table)?;
+            for _ in 0..1000 {
+                table.encode_key_into(0, &[Value::UInt(1 + random.below(rows))], &mut key)?;
+                let [name] = found.columns(&key, [1])?.expect("the row is there");
+                assert!(!name.is_null());
+            }
+            Ok(1000)
+        })
+    })?;
     both("cursor seek by primary key", |threads| {
         measure(&db, threads, |txn, random| {
             let mut key = Vec::with_capacity(4);

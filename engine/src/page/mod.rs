@@ -1,11 +1,11 @@
 //! The buffer pool: pages in memory, the latches that guard them, and the node format.
 //!
-//! - `frames`, `latch`, `optimistic`, `prefetch`: the memory, and the only unsafe code of the engine's core;
+//! - `frames`, `latch`, `optimistic`, `prefetch`, `vector`: the memory, and the only unsafe code of the engine's core;
 //! - `pool` (for the layers above), `core`, `guard`, `load`, `ahead`, `evict`, `page_table`, `swip`:
 //!   which page is where, and how it comes and goes; `summary`, `left_summary`: what a leaf's values come to;
 //!   `narrow`: some columns of leaves that are not in memory;
-//! - `header`, `node`, `node_edit`, `node_build`, `node_split`, `node_window`: what the bytes of a page mean; `heads`:
-//!   searching in it; `leaf_shape`: where in a leaf a record most likely stands.
+//! - `header`, `node`, `node_edit`, `node_build`, `node_split`, `node_window`: what the bytes of a page mean; `heads`,
+//!   `search_key`: searching in it; `leaf_shape`: where in a leaf a record most likely stands.
 
 mod ahead;
 mod core;

@@ -61,6 +61,7 @@ impl<'a> OptimisticNode<'a> {
     /// page that changes may give, those as far from its begin.)
     #[inline(always)]
     fn word(&self, at: usize) -> u64 {
+        const { assert!(PAGE_SIZE.is_power_of_two()) }
         let at = at & (PAGE_SIZE - 8);
         // SAFETY: in bounds and aligned (see `new`). A writer may be changing the word: the read
         // is volatile, any bit pattern is a u64, and the value is used for nothing but further

@@ -63,18 +63,51 @@ impl<'k> SearchKey<'k> {
             return None;
         }
         let kept = u64::MAX.checked_shl(64 - 8 * len as u32).unwrap_or(0);
-        // Of two that are equal so the prefix is the longer, or the key's front.
-        let longer = (len > self.bytes.len()).into();
-        Some(
-            (prefix & kept)
-                .cmp(&(self.front & kept))
-                .then(usize::cmp(&longer, &0)),
-        )
+        let in_both = (prefix & kept).cmp(&(self.front & kept));
+        // A key that ends before the prefix does has zeros there, but is the shorter.
+        Some(in_both.then((len > self.bytes.len()).cmp(&false)))
     }
 
     /// As many of the key's first bytes as it has.
     #[inline]
     pub fn first(&self, len: usize) -> &'k [u8] {
         &self.bytes[..len.min(self.bytes.len())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Few different bytes, so that fronts are often equal.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(prop_oneof![0..2u8, any::<u8>()], 0..12)
+    }
+
+    proptest! {
+        #[test]
+        fn heads_are_those_of_the_bytes(key in bytes(), prefix in 0..14usize) {
+            let suffix = key.get(prefix..).unwrap_or(&[]);
+            prop_assert_eq!(SearchKey::new(&key).suffix(prefix), suffix);
+            prop_assert_eq!(SearchKey::new(&key).head(prefix), head_of(suffix));
+        }
+
+        #[test]
+        fn prefixes_are_compared_as_bytes(key in bytes(), other in bytes(), same in 0..12usize, rest in any::<u64>()) {
+            let mut prefix = key.clone();
+            prefix.truncate(same);
+            prefix.extend(&other[..other.len().min(12 - prefix.len())]);
+            let search_key = SearchKey::new(&key);
+            let front = search_key.first(prefix.len());
+            // What stands behind the prefix makes no difference.
+            let mut word = rest.to_be_bytes();
+            let len = prefix.len().min(word.len());
+            word[..len].copy_from_slice(&prefix[..len]);
+            match search_key.compare_prefix(prefix.len(), u64::from_be_bytes(word)) {
+                Some(ordering) => prop_assert_eq!(ordering, prefix[..].cmp(front)),
+                None => prop_assert!(prefix.len() > FRONT),
+            }
+        }
     }
 }

@@ -361,18 +361,21 @@ impl<'a> RowRef<'a> {
     /// As [`RowRef::new`], with a key that few rows will be asked for.
     #[inline(always)]
     pub fn with_key_of(layout: &'a Layout, key: KeyBytes<'a>, payload: &'a [u8]) -> Result<Self> {
-        let (&flags, mut rest) = payload.split_first().ok_or_else(|| damaged("empty"))?;
+        let &flags = payload.first().ok_or_else(|| damaged("empty"))?;
         let width = match flags & WIDTH_MASK {
             0 => return Err(damaged("the row stands outside")),
             3 => 4,
             w => w,
         };
-        let columns = varint::take(&mut rest)
-            .and_then(|n| usize::try_from(n).ok())
-            .filter(|&n| n <= layout.columns.len())
-            .ok_or_else(|| damaged("column count"))?;
+        let (columns, head) = match payload.get(1) {
+            Some(&n) if n < 0x80 => (n.into(), 2),
+            _ => many_columns(payload)?,
+        };
+        if columns > layout.columns.len() {
+            return Err(damaged("column count"));
+        }
         let bitmaps = usize::from(flags & HAS_NULLS != 0) + usize::from(flags & HAS_OUTSIDE != 0);
-        let offsets = payload.len() - rest.len() + bitmaps * columns.div_ceil(8);
+        let offsets = head + bitmaps * columns.div_ceil(8);
         let data = offsets + columns * usize::from(width);
         if data > payload.len() {
             return Err(damaged("cut off"));
@@ -409,7 +412,7 @@ impl<'a> RowRef<'a> {
     }
 
     /// Where a column's bytes begin and end in the payload.
-    #[inline]
+    #[inline(always)]
     fn span(&self, n: usize) -> (usize, usize) {
         let data = self.head.data();
         let offsets = &self.payload[self.head.offsets()..data];
@@ -423,7 +426,7 @@ impl<'a> RowRef<'a> {
     }
 
     /// Where a column's bytes begin in the payload, and the bytes.
-    #[inline]
+    #[inline(always)]
     fn bytes_of(&self, n: usize) -> Result<(usize, &'a [u8])> {
         let (begin, end) = self.span(n);
         let bytes = self.payload.get(begin..end);
@@ -431,7 +434,7 @@ impl<'a> RowRef<'a> {
     }
 
     /// The field of a column.
-    #[inline]
+    #[inline(always)]
     pub fn field(&self, n: usize) -> Result<Field<'a>> {
         let Some(column) = self.layout.columns.get(n) else {
             return Err(no_column(n));
@@ -496,7 +499,7 @@ impl<'a> RowRef<'a> {
     }
 
     /// The value of a column.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, n: usize) -> Result<Value<'a>> {
         Ok(match self.field(n)? {
             Field::Value(value) => value,
@@ -517,6 +520,16 @@ impl<'a> RowRef<'a> {
             Err(e) => Some(Err(e)),
         })
     }
+}
+
+/// How many columns a payload says that it has, and how long flags and number are: where that takes more than a
+/// byte.
+#[inline(never)]
+fn many_columns(payload: &[u8]) -> Result<(usize, usize)> {
+    let mut rest = payload.get(1..).unwrap_or(&[]);
+    let columns = varint::take(&mut rest).and_then(|n| usize::try_from(n).ok());
+    let columns = columns.ok_or_else(|| damaged("column count"))?;
+    Ok((columns, payload.len() - rest.len()))
 }
 
 /// The field of a column whose value stands outside the row.

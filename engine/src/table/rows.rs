@@ -23,7 +23,8 @@ use crate::txn::{self, live_payload, Copied, ReadView};
 /// The rows of a table as one snapshot has them. Made by [`Transaction::rows`].
 ///
 /// [`Rows::get`] copies the row from its page without taking the page's latch, and looks afterwards
-/// whether the page has changed meanwhile: readers write to no memory that others read. [`Rows::get_in_place`]
+/// whether the page has changed meanwhile: readers write to no memory that others read. [`Rows::columns`] does the
+/// same with no more of the row than some of its columns take. [`Rows::get_in_place`]
 /// and [`Rows::each`] copy nothing: the function that gets a row runs while the row's page is latched, and
 /// who wants to write to the page waits for it. So it must be short, wait for nothing, and not call the
 /// database: a call that needs the same page could wait for ever.
@@ -177,7 +178,8 @@ impl Rows<'_> {
     }
 
     /// Some columns of the row with the given clustered key, if there is one: copies, which stay until the next call.
-    /// Faster than [`Rows::get`] where they stand at the row's front, since no more of it is read.
+    /// Faster than [`Rows::get`] where they stand at the row's front, since no more of it is copied. A value that
+    /// stands outside the row is [`Value::OutOfRow`].
     ///
     /// ```
     /// # use peregrine::{Column, ColumnType, Database, Isolation, Key, Options, TableSchema, Value};
@@ -230,16 +232,11 @@ impl Rows<'_> {
         let Some(payload) = found else {
             return Ok(None);
         };
-        let values = |payload| -> Result<[Value<'r>; N]> {
-            let row = RowView::row(table, KeyBytes::Here(clustered_key), payload)?;
-            let mut values = [Value::Null; N];
-            for (value, column) in values.iter_mut().zip(columns) {
-                *value = row.get(column)?;
-            }
-            Ok(values)
-        };
-        if let Ok(values) = values(copy.get(payload).unwrap_or(&[])) {
-            return Ok(Some(values));
+        let payload = copy.get(payload).unwrap_or(&[]);
+        match values(table, clustered_key, payload, columns) {
+            Ok(values) => return Ok(Some(values)),
+            // Told by the second look, if it is more than a front that is too short.
+            Err(error) => drop(error),
         }
         let tree = &trees.clustered;
         let found = txn.copy_payload(tree, clustered_key, view, usize::MAX, shape, brought)?;
@@ -253,7 +250,7 @@ impl Rows<'_> {
             *front = usize::MAX;
         }
         large::bring_inside(trees, brought)?;
-        values(brought).map(Some)
+        values_of_whole(table, clustered_key, brought, columns).map(Some)
     }
 
     /// Reads the row with the given clustered key; `f` gets the row, if there is one, and runs under its
@@ -379,6 +376,34 @@ impl Rows<'_> {
         }
         Ok(ControlFlow::Continue(()))
     }
+}
+
+/// Columns of a payload, or of as much of its front as is there: an error where one of them is not.
+#[inline(always)]
+fn values<'r, const N: usize>(
+    table: &'r Table,
+    clustered_key: &'r [u8],
+    payload: &'r [u8],
+    columns: [usize; N],
+) -> Result<[Value<'r>; N]> {
+    let row = RowView::row(table, KeyBytes::Here(clustered_key), payload)?;
+    let mut values = [Value::Null; N];
+    for (value, column) in values.iter_mut().zip(columns) {
+        *value = row.get(column)?;
+    }
+    Ok(values)
+}
+
+/// As [`values`], out of the way of those that have a front.
+#[cold]
+#[inline(never)]
+fn values_of_whole<'r, const N: usize>(
+    table: &'r Table,
+    clustered_key: &'r [u8],
+    payload: &'r [u8],
+    columns: [usize; N],
+) -> Result<[Value<'r>; N]> {
+    values(table, clustered_key, payload, columns)
 }
 
 /// Gives the rows of a latched leaf all of which the snapshot sees; [`Look::Copied`] from the first on that

@@ -83,14 +83,15 @@ fn total(txn: &mut Transaction, table: &Arc<Table>, index: usize) -> (u64, u64) 
     (sum, n)
 }
 
-/// The same by `Transaction::rows`: one after the other, copied, in place, and in one passage.
-fn total_of_rows(txn: &mut Transaction, table: &Arc<Table>) -> [(u64, u64); 3] {
-    let number = |row: &RowView<'_>| match row.get(1) {
-        Ok(Value::UInt(v)) => v,
+/// The same by `Transaction::rows`: one after the other, copied, in place, in one passage, and a column of each.
+fn total_of_rows(txn: &mut Transaction, table: &Arc<Table>) -> [(u64, u64); 4] {
+    let of_value = |value: Value<'_>| match value {
+        Value::UInt(v) => v,
         other => panic!("{other:?}"),
     };
+    let number = |row: &RowView<'_>| of_value(row.get(1).unwrap());
     let mut rows = txn.rows(table).unwrap();
-    let mut totals = [(0, 0); 3];
+    let mut totals = [(0, 0); 4];
     let mut add = |n: usize, v| {
         totals[n].0 += v;
         totals[n].1 += 1;
@@ -100,6 +101,8 @@ fn total_of_rows(txn: &mut Transaction, table: &Arc<Table>) -> [(u64, u64); 3] {
         add(0, rows.get(&key).unwrap().map_or(0, |row| number(&row)));
         let in_place = rows.get_in_place(&key, |row| number(&row)).unwrap();
         add(1, in_place.unwrap_or(0));
+        let some = rows.columns(&key, [1]).unwrap();
+        add(3, some.map_or(0, |[balance]| of_value(balance)));
     }
     rows.each(&[], |row| {
         add(2, number(&row));
@@ -188,7 +191,7 @@ fn money_is_neither_made_nor_lost() {
                     index = 1 - index;
                     assert_eq!(total(&mut txn, table, index), (ACCOUNTS * START, ACCOUNTS));
                     let all = (ACCOUNTS * START, ACCOUNTS);
-                    assert_eq!(total_of_rows(&mut txn, table), [all; 3]);
+                    assert_eq!(total_of_rows(&mut txn, table), [all; 4]);
                 }
             });
             scope.spawn(move || {

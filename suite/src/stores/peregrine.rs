@@ -231,16 +231,20 @@ impl Reader {
     }
 
     /// The row with this id, if there is one.
-    fn row(&mut self, id: u32, see: impl FnOnce(&RowView<'_>) -> Result<()>) -> Result<()> {
+    fn columns<const N: usize>(
+        &mut self,
+        id: u32,
+        columns: [usize; N],
+        see: impl FnOnce([Value<'_>; N]),
+    ) -> Result<()> {
         let key = [Value::UInt(id.into())];
         self.table
             .encode_key_into(PRIMARY, &key, &mut self.key)
             .map_err(error)?;
         let mut rows = self.txn.rows(&self.table).map_err(error)?;
-        match rows.get(&self.key).map_err(error)? {
-            Some(row) => see(&row),
-            None => Ok(()),
-        }
+        let found = rows.columns(&self.key, columns).map_err(error)?;
+        found.map(see);
+        Ok(())
     }
 
     /// An aggregate of the rows with an id in this range, or of all.
@@ -396,13 +400,14 @@ impl StoreReader for Reader {
 
     fn answer(&mut self, question: &Question, rows: &mut dyn RowSink) -> Result<()> {
         match *question {
-            Question::Name { id } => self.row(id, |row| {
-                rows.row(&[target::Value::Bytes(bytes(row, NAME)?)]);
-                Ok(())
+            Question::Name { id } => self.columns(id, [NAME], |[name]| {
+                rows.row(&[match name {
+                    Value::Bytes(name) => target::Value::Bytes(name),
+                    _ => target::Value::Other,
+                }]);
             }),
-            Question::Id { id } => self.row(id, |_| {
+            Question::Id { id } => self.columns(id, [], |[]| {
                 rows.row(&[target::Value::Integer(id.into())]);
-                Ok(())
             }),
             Question::FirstBirthDay { ids } => {
                 let day = match self.aggregate(ids, Aggregate::Min(DOB))? {

@@ -184,11 +184,17 @@ impl World {
             let (key, row) = sorted[self.rng.random_range(0..sorted.len())];
             let got = rows.get(key).unwrap().unwrap().to_values().unwrap();
             assert_eq!(&got, row);
+            let columns = [(); 2].map(|()| self.rng.random_range(0..row.len()));
+            let some = rows.columns(key, columns).unwrap().unwrap();
+            for (column, value) in columns.into_iter().zip(some) {
+                assert!(is_value(value, &row[column]), "{column} {value:?} {row:?}");
+            }
             let same = rows.get_in_place(key, |view| is_row(&view, row)).unwrap();
             assert_eq!(same, Some(true), "{row:?}");
             let mut absent = key.clone();
             absent.push(0);
             assert!(rows.get(&absent).unwrap().is_none());
+            assert!(rows.columns(&absent, [0]).unwrap().is_none());
             assert!(rows.get_in_place(&absent, |_| ()).unwrap().is_none());
         }
         if index != 0 {
@@ -306,12 +312,17 @@ impl World {
 
 /// Whether a row is this one, as far as its values stand within.
 fn is_row(view: &RowView<'_>, row: &Row) -> bool {
-    (0..row.len()).all(|column| match view.get(column).unwrap() {
+    (0..row.len()).all(|column| is_value(view.get(column).unwrap(), &row[column]))
+}
+
+/// Whether a value is what it should be; of one that stands outside the row, as long.
+fn is_value(value: Value<'_>, want: &OwnedValue) -> bool {
+    match value {
         Value::OutOfRow(len) => {
-            matches!(&row[column], OwnedValue::Bytes(bytes) if bytes.len() as u64 == len)
+            matches!(want, OwnedValue::Bytes(bytes) if bytes.len() as u64 == len)
         }
-        value => value.to_owned() == row[column],
-    })
+        value => value.to_owned() == *want,
+    }
 }
 
 /// The model's rows in the order of an index.
