@@ -16,7 +16,7 @@ use super::search_key::SearchKey;
 use super::vector::{Near, Vector, NEAR, NEAR_BYTES, VECTOR};
 use crate::ids::PAGE_SIZE;
 
-/// Bytes that are copied at once.
+/// Bytes that are copied at once: whole vectors.
 const BLOCK: usize = 32;
 
 /// What a look at a leaf without a latch came to; like all else it means something only if the leaf's
@@ -57,8 +57,8 @@ impl<'a> OptimisticNode<'a> {
         }
     }
 
-    /// The aligned word that begins at or before `at`. (This and the next: of places behind the page's end, which a
-    /// page that changes may give, those as far from its begin.)
+    /// The aligned word that begins at or before `at`. Here and below, a place behind the page's end, which only a page
+    /// that changes gives, is taken for the one as far behind its begin.
     #[inline(always)]
     fn word(&self, at: usize) -> u64 {
         const { assert!(PAGE_SIZE.is_power_of_two()) }
@@ -333,14 +333,10 @@ impl<'a> OptimisticNode<'a> {
         if from + len > into.len() || into.len() > PAGE_SIZE {
             return LeafRead::Unclear;
         }
-        for (i, to) in into.chunks_exact_mut(BLOCK).enumerate() {
-            for (half, to) in to.chunks_exact_mut(VECTOR).enumerate() {
-                // SAFETY: as in `word`: all blocks together end within the page.
-                let bytes = unsafe {
-                    Vector::read_volatile(self.start.add(first + BLOCK * i + VECTOR * half))
-                };
-                to.copy_from_slice(&bytes.bytes());
-            }
+        for (i, to) in into.chunks_exact_mut(VECTOR).enumerate() {
+            // SAFETY: as in `word`: all blocks together end within the page.
+            let vector = unsafe { Vector::read_volatile(self.start.add(first + VECTOR * i)) };
+            to.copy_from_slice(&vector.bytes());
         }
         LeafRead::Copied {
             max_txid: u64::from_le(self.word(MAX_TXID)),

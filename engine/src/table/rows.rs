@@ -85,8 +85,7 @@ pub struct Rows<'t> {
     copies: Copies,
 }
 
-/// Bytes of a row's front that are copied for some of its columns: where the columns that are asked for most stand,
-/// in a table that is laid out with care.
+/// Bytes of a row's front that are copied for some of its columns at first.
 const FRONT: usize = 96;
 
 /// For leaves with records that the snapshot may not see.
@@ -250,7 +249,7 @@ impl Rows<'_> {
             *front = usize::MAX;
         }
         large::bring_inside(trees, brought)?;
-        values_of_whole(table, clustered_key, brought, columns).map(Some)
+        values(table, clustered_key, brought, columns).map(Some)
     }
 
     /// Reads the row with the given clustered key; `f` gets the row, if there is one, and runs under its
@@ -392,18 +391,6 @@ fn values<'r, const N: usize>(
         *value = row.get(column)?;
     }
     Ok(values)
-}
-
-/// As [`values`], out of the way of those that have a front.
-#[cold]
-#[inline(never)]
-fn values_of_whole<'r, const N: usize>(
-    table: &'r Table,
-    clustered_key: &'r [u8],
-    payload: &'r [u8],
-    columns: [usize; N],
-) -> Result<[Value<'r>; N]> {
-    values(table, clustered_key, payload, columns)
 }
 
 /// Gives the rows of a latched leaf all of which the snapshot sees; [`Look::Copied`] from the first on that

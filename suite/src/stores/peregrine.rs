@@ -230,7 +230,7 @@ impl Reader {
         failed.map_or(Ok(()), Err)
     }
 
-    /// The row with this id, if there is one.
+    /// Columns of the row with this id, if there is one.
     fn columns<const N: usize>(
         &mut self,
         id: u32,
@@ -243,7 +243,9 @@ impl Reader {
             .map_err(error)?;
         let mut rows = self.txn.rows(&self.table).map_err(error)?;
         let found = rows.columns(&self.key, columns).map_err(error)?;
-        found.map(see);
+        if let Some(values) = found {
+            see(values);
+        }
         Ok(())
     }
 
