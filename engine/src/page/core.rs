@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -20,9 +20,12 @@ use crate::error::{Error, Result};
 use crate::ids::{PageId, PAGE_SIZE};
 use crate::store::Store;
 
-/// How long a thread waits for a frame before it gives up: so long that only a pool whose frames
-/// are all held for good lets a call fail.
-const FRAME_WAIT: Duration = Duration::from_secs(10);
+/// A thread that finds no frame waits for this long, and tries again.
+const WAIT: Duration = Duration::from_millis(2);
+/// So many waits in which no frame became free, and it gives up: only a pool whose frames are all held
+/// for good lets a call fail. Counted in waits, not by a clock: while the machine stands still nobody can
+/// let a frame go.
+const WAITS: u64 = 5_000;
 
 #[derive(Default)]
 pub(crate) struct Counters {
@@ -57,8 +60,8 @@ pub(crate) struct Core {
     /// Pages that are the first to go.
     pub passed: Passed,
     pub counters: Counters,
-    /// See [`FRAME_WAIT`]; in milliseconds.
-    frame_wait: AtomicU64,
+    /// [`WAITS`].
+    waits: AtomicU64,
 }
 
 impl Core {
@@ -82,14 +85,13 @@ impl Core {
             requests: Requests::default(),
             passed: Passed::default(),
             counters: Counters::default(),
-            frame_wait: AtomicU64::new(FRAME_WAIT.as_millis() as u64),
+            waits: AtomicU64::new(WAITS),
         }
     }
 
     #[cfg(test)]
-    pub fn set_frame_wait(&self, wait: Duration) {
-        let millis = wait.as_millis() as u64;
-        self.frame_wait.store(millis, Ordering::Relaxed);
+    pub fn set_waits(&self, waits: u64) {
+        self.waits.store(waits, Ordering::Relaxed);
     }
 
     pub fn free_count(&self) -> usize {
@@ -118,23 +120,22 @@ impl Core {
         if let Some(frame) = self.pop_free() {
             return Ok(self.own(frame));
         }
-        let wait = Duration::from_millis(self.frame_wait.load(Ordering::Relaxed));
-        let deadline = Instant::now() + wait;
+        let mut waits_left = self.waits.load(Ordering::Relaxed);
         loop {
             let evicted = self.evict_some(1);
             if let Some(frame) = self.pop_free() {
                 return Ok(self.own(frame));
             }
             evicted?;
-            if Instant::now() >= deadline {
+            if waits_left == 0 {
                 return Err(Error::TooLarge(format!(
                     "all {} pages of the buffer pool are in use at once; a larger pool is needed",
                     self.frames.count()
                 )));
             }
             let mut free = self.free.lock();
-            if free.is_empty() {
-                self.freed.wait_for(&mut free, Duration::from_millis(2));
+            if free.is_empty() && self.freed.wait_for(&mut free, WAIT).timed_out() {
+                waits_left -= 1;
             }
         }
     }

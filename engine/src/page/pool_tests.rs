@@ -124,7 +124,7 @@ fn changes_by_many_threads_add_up() {
 #[test]
 fn when_every_frame_is_held_a_call_fails_instead_of_hanging() {
     let (_os, pool) = pool(MIN_FRAMES);
-    pool.core().set_frame_wait(Duration::from_millis(50));
+    pool.core().set_waits(25);
     let ids: Vec<PageId> = (0..MIN_FRAMES as u64 + 1)
         .map(|i| undo_page(&pool, i))
         .collect();
