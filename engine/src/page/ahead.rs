@@ -48,6 +48,10 @@ pub(crate) struct Ahead<'a> {
     pub whole: bool,
     /// Where it ends, itself not within, on its way.
     pub until: Option<&'a [u8]>,
+    /// The columns of which summaries spare it a leaf all of whose records are on its way, if any do.
+    pub summed: Option<&'a [usize]>,
+    /// The columns of which narrow copies spare it a leaf, if any do.
+    pub narrow: Option<u64>,
 }
 
 impl Ahead<'_> {
@@ -276,7 +280,18 @@ impl Core {
                 }
                 _ => node.count(),
             };
-            (place.at..=last).filter_map(away).take(most).collect()
+            let is_spared = |i: usize, id: u64| {
+                let summed = ahead.summed.filter(|_| i < last);
+                summed.is_some_and(|columns| self.left_summaries.has(id, columns))
+                    || ahead
+                        .narrow
+                        .is_some_and(|columns| self.has_narrow(id, columns))
+            };
+            (place.at..=last)
+                .filter_map(away)
+                .filter(|&(i, id)| usize::from(i) == place.at || !is_spared(i.into(), id))
+                .take(most)
+                .collect()
         } else {
             let first = match ahead.until {
                 Some(until) if until > node.lower_fence() => node.child_for(until),

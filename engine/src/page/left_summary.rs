@@ -74,6 +74,17 @@ impl LeftSummaries {
         self.shard(page).lock().entries.get(&page).cloned()
     }
 
+    /// Whether there is one of each of these columns; without columns, any.
+    pub fn has(&self, page: u64, columns: &[usize]) -> bool {
+        let shard = self.shard(page).lock();
+        let has = |of: &OfLeaf| {
+            columns
+                .iter()
+                .all(|column| of_column(of, Some(*column)).is_some())
+        };
+        shard.entries.get(&page).is_some_and(has)
+    }
+
     /// The number is that of another page from now on.
     pub fn forget(&self, page: u64) {
         self.shard(page).lock().entries.remove(&page);
@@ -117,9 +128,11 @@ mod tests {
             assert_eq!(of_column(&found, Some(3)), Some(summary(page as u32)));
             assert_eq!(of_column(&found, None), Some(summary(page as u32)));
             assert_eq!(of_column(&found, Some(2)), None);
+            assert!(left.has(page, &[3]) && left.has(page, &[]));
+            assert!(!left.has(page, &[2]) && !left.has(page, &[3, 2]));
         }
         left.leave(199, OfLeaf::new());
-        assert!(left.of(199).is_none());
+        assert!(left.of(199).is_none() && !left.has(199, &[]));
         left.forget(198);
         assert!(left.of(198).is_none());
     }

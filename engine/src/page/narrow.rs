@@ -72,7 +72,7 @@ pub(crate) struct NarrowCopies {
     shards: Box<[Mutex<HashMap<u64, Kept>>]>,
     filling: Mutex<Option<Filling>>,
     fillings: AtomicU64,
-    /// Rows that were read from copies.
+    /// How often a copy was read instead of its leaf.
     pub reads: AtomicU64,
 }
 
@@ -121,6 +121,12 @@ impl Core {
     /// The columns of which there is a copy of a page's leaf.
     pub fn narrow_columns(&self, page: u64) -> Option<u64> {
         self.narrow.find(page).map(|kept| kept.columns)
+    }
+
+    /// Whether there is a copy of a page's leaf with these columns.
+    pub fn has_narrow(&self, page: u64, columns: u64) -> bool {
+        self.narrow_columns(page)
+            .is_some_and(|kept| columns & !kept == 0)
     }
 
     /// Calls `f` with the copy of a leaf that is not in memory, and the columns that are in it; `None` where

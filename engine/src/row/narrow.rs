@@ -66,6 +66,25 @@ pub(crate) fn narrow(
     Ok(true)
 }
 
+/// The bytes of a column among those that [`narrow`] wrote, `Some(None)` for NULL; `None` where it is not among
+/// them.
+#[inline]
+pub(crate) fn kept(mut narrow: &[u8], columns: ColumnSet, column: usize) -> Option<Option<&[u8]>> {
+    if !columns.has(column) {
+        return None;
+    }
+    // Those before it are passed over.
+    let before = (columns.0 & ((1 << column) - 1)).count_ones();
+    for _ in 0..before {
+        let bytes = varint::take(&mut narrow)?.saturating_sub(1);
+        narrow = narrow.get(bytes as usize..)?;
+    }
+    match varint::take(&mut narrow)?.checked_sub(1) {
+        None => Some(None),
+        Some(bytes) => narrow.get(..bytes as usize).map(Some),
+    }
+}
+
 /// Appends the payload of a row of `count` columns of which these are there; `None` (and anything in `out`)
 /// when the bytes are not what [`narrow`] wrote.
 pub(crate) fn widen(

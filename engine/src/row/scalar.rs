@@ -6,6 +6,7 @@
 //! tells what it is.
 
 use super::layout::{KeyLayout, Layout, PartForm, PartLayout};
+use super::narrow::{self, ColumnSet};
 use super::payload::{HAS_NULLS, HAS_OUTSIDE, WIDTH_MASK};
 use super::schema::{Column, ColumnType};
 use super::value::{OwnedValue, Value};
@@ -248,6 +249,52 @@ impl ScalarPlace {
             Place::Anywhere => Found::Unknown,
         }
     }
+
+    /// Whether it is in the row rather than in the key.
+    pub fn is_in_row(&self) -> bool {
+        matches!(self.place, Place::Row { .. })
+    }
+
+    /// As [`ScalarPlace::read`], given what was kept of a row of which a narrow copy has these columns.
+    #[inline]
+    pub fn read_kept(
+        &self,
+        kept: &[u8],
+        columns: ColumnSet,
+        key_len: usize,
+        key_byte: impl Fn(usize) -> u8,
+    ) -> Found {
+        match self.place {
+            Place::Row { .. } => match narrow::kept(kept, columns, self.column) {
+                Some(Some(_)) if self.form == ScalarForm::Presence => Found::Bits(0),
+                Some(Some(bytes)) if bytes.len() <= 8 => in_bytes(self.form, bytes),
+                Some(None) => Found::Null,
+                Some(Some(_)) | None => Found::Unknown,
+            },
+            Place::Key(place) => place.read(self.form, key_len, key_byte),
+            Place::Anywhere => Found::Unknown,
+        }
+    }
+}
+
+/// The number that up to 8 bytes of a row are.
+#[inline]
+fn in_bytes(form: ScalarForm, bytes: &[u8]) -> Found {
+    let number = bytes.iter().rev().fold(0, |v, &b| v << 8 | u64::from(b));
+    in_number(form, number, bytes.len())
+}
+
+/// The number that so many bytes of a row are, given as a little-endian one.
+#[inline]
+fn in_number(form: ScalarForm, number: u64, length: usize) -> Found {
+    match form {
+        ScalarForm::Unsigned => Found::Bits(number),
+        ScalarForm::Signed => Found::Bits((number >> 1 ^ (number & 1).wrapping_neg()) ^ SIGN),
+        ScalarForm::Bytes(len) if usize::from(len) == length => {
+            Found::Bits(number.swap_bytes() >> (64 - 8 * u32::from(len)))
+        }
+        ScalarForm::Bytes(_) | ScalarForm::Presence => Found::Unknown,
+    }
 }
 
 /// Finds a column in a row's payload, of the form that rows of up to 127 columns have.
@@ -320,20 +367,12 @@ fn in_row(form: ScalarForm, column: usize, default: Found, payload: &[u8]) -> Fo
         return Found::Unknown;
     }
     // Little-endian; where eight bytes follow, one load and a mask will do.
-    let number = match rest[data + begin..].first_chunk::<8>() {
+    match rest[data + begin..].first_chunk::<8>() {
         Some(eight) => {
             let mask = u64::MAX.checked_shr(64 - 8 * length as u32).unwrap_or(0);
-            u64::from_le_bytes(*eight) & mask
+            in_number(form, u64::from_le_bytes(*eight) & mask, length)
         }
-        None => bytes.iter().rev().fold(0, |v, &b| v << 8 | u64::from(b)),
-    };
-    match form {
-        ScalarForm::Unsigned => Found::Bits(number),
-        ScalarForm::Signed => Found::Bits((number >> 1 ^ (number & 1).wrapping_neg()) ^ SIGN),
-        ScalarForm::Bytes(len) if usize::from(len) == length => {
-            Found::Bits(number.swap_bytes() >> (64 - 8 * u32::from(len)))
-        }
-        ScalarForm::Bytes(_) | ScalarForm::Presence => Found::Unknown,
+        None => in_bytes(form, bytes),
     }
 }
 

@@ -17,6 +17,7 @@ use std::sync::Arc;
 pub use condition::{Comparison, Condition};
 
 use super::cursor::successor;
+use super::narrow::Asked;
 use super::open_table::{IndexId, Table};
 use super::read::RowLock;
 use super::transaction::Transaction;
@@ -189,6 +190,7 @@ impl Transaction {
             tree: trees.index(range.index)?,
             plan,
             view,
+            asked: Asked::of(table, plan.narrow_columns()),
             stop: Stop::new(self.inner.kill_handle()),
         };
         parallel::run(&self.inner, &source, &self.shared.scans, from, to)

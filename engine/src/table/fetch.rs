@@ -287,7 +287,7 @@ impl Batch {
     ) -> Result<()> {
         let read = self.brought.partition_point(|(_, n)| (*n as usize) < end);
         for (_, n) in &self.brought[..read] {
-            asked.keep(txn, tree, self.clustered_of(*n as usize))?;
+            asked.keep(&txn.inner, tree, self.clustered_of(*n as usize))?;
         }
         self.brought.drain(..read);
         Ok(())

@@ -11,7 +11,7 @@ use crate::page::LeafShape;
 use crate::row::layout::Layout;
 use crate::row::narrow::{narrow, widen, ColumnSet};
 use crate::tree::{AwayLeaf, Narrowed, Tree};
-use crate::txn::{ForAll, ReadView};
+use crate::txn::{self, ForAll, ReadView};
 
 /// The columns that a read asks for.
 #[derive(Clone, Copy)]
@@ -60,9 +60,9 @@ impl<'a> Asked<'a> {
     }
 
     /// Keeps what is asked for of the leaf that a key's row was just read from.
-    pub fn keep(&self, txn: &Transaction, tree: &Tree, key: &[u8]) -> Result<()> {
+    pub fn keep(&self, txn: &txn::Transaction, tree: &Tree, key: &[u8]) -> Result<()> {
         tree.keep_narrow(key, self.columns.0, |value, columns, out| {
-            match txn.inner.for_all(value) {
+            match txn.for_all(value) {
                 ForAll::Differs => Narrowed::Unclear,
                 ForAll::Gone => Narrowed::Gone,
                 ForAll::Row(payload) => {
@@ -100,7 +100,7 @@ impl Transaction {
                 out.extend_from_slice(payload);
             })?;
         if away.is_some() {
-            asked.keep(self, tree, key)?;
+            asked.keep(&self.inner, tree, key)?;
         }
         Ok(found.is_some())
     }

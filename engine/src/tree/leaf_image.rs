@@ -224,6 +224,8 @@ impl LeafImage {
             passed: self.passed,
             whole: false,
             until: (forward && self.has_end).then_some(&self.end[..]),
+            summed: None,
+            narrow: None,
         }
     }
 

@@ -8,13 +8,17 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::descend::Route;
 use super::leaf_image::LeafImage;
+use super::narrow::NarrowLeaf;
 use super::Tree;
 use crate::error::Result;
 use crate::ids::PAGE_SIZE;
 use crate::page::{
-    self, Ahead, Child, Core, FrameId, LeafSummary, Node, OfLeaf, Page, SharedGuard, Version,
+    self, Ahead, Child, ChildPlace, Core, FrameId, LeafSummary, Node, OfLeaf, Page, SharedGuard,
+    Version,
 };
 
 /// Where a passage through leaves stands.
@@ -34,6 +38,12 @@ pub struct Leaves<'t> {
     from: Vec<u8>,
     /// Where the range ends, itself not within; `None`: with the tree.
     to: Option<Vec<u8>>,
+    /// The columns of which summaries spare a leaf, if any do.
+    summed: Option<SmallVec<[usize; 4]>>,
+    /// The columns of which narrow copies spare a leaf, if any do.
+    narrow: Option<u64>,
+    /// A narrow copy's bytes.
+    copy: Vec<u8>,
     place: Place,
     /// A copy of the node above.
     above: Box<Page>,
@@ -58,6 +68,8 @@ enum Known<'a> {
     Here(&'a Core, FrameId, Version),
     /// Not in memory: what it came to when it left.
     Left(OfLeaf),
+    /// Not in memory: what of it is within the range, of some columns.
+    Narrow(NarrowLeaf<'a>),
 }
 
 /// A leaf, latched shared.
@@ -73,6 +85,8 @@ pub struct Leaf<'a> {
     pub range: Range<usize>,
     /// Whether all of the leaf, as far as its fences go, is within the range.
     pub whole: bool,
+    /// Whether it was not in memory when it was come to.
+    pub was_away: bool,
 }
 
 /// What a step came to.
@@ -93,6 +107,15 @@ impl KnownLeaf<'_> {
         match &self.0 {
             Known::Here(core, frame, version) => core.summaries.get(*frame, *version, column),
             Known::Left(summaries) => page::of_column(summaries, column),
+            Known::Narrow(_) => None,
+        }
+    }
+
+    /// Its records, as far as they are within the range, where it is these that are known.
+    pub fn narrow(&self) -> Option<&NarrowLeaf<'_>> {
+        match &self.0 {
+            Known::Narrow(narrow) => Some(narrow),
+            Known::Here(..) | Known::Left(_) => None,
         }
     }
 }
@@ -167,6 +190,9 @@ impl Tree {
             tree: self,
             from,
             to,
+            summed: None,
+            narrow: None,
+            copy: Vec::new(),
             place: if empty { Place::Ended } else { Place::Descend },
             above: Box::new([0; PAGE_SIZE]),
             frame: self.root_frame,
@@ -182,6 +208,16 @@ impl Tree {
 }
 
 impl<'t> Leaves<'t> {
+    /// Says that leaves of which there are summaries of all these columns need not be read.
+    pub fn spare_summed(&mut self, columns: impl Iterator<Item = usize>) {
+        self.summed = Some(columns.collect());
+    }
+
+    /// Says that narrow copies with these columns do instead of leaves that are not in memory.
+    pub fn spare_narrow(&mut self, columns: u64) {
+        self.narrow = Some(columns);
+    }
+
     /// The tree.
     pub fn tree(&self) -> &'t Tree {
         self.tree
@@ -200,8 +236,8 @@ impl<'t> Leaves<'t> {
         }
     }
 
-    /// Goes to the next leaf: `known` is asked first, where all of it is within the range, and
-    /// says whether that will do; otherwise `read` is called under the leaf's shared latch: it must
+    /// Goes to the next leaf: `known` is asked first, where all of it is within the range or there is a narrow
+    /// copy, and says whether that will do; otherwise `read` is called under the leaf's shared latch: it must
     /// be short and wait for nothing. Loads what is missing on the way.
     ///
     /// # Errors
@@ -218,7 +254,7 @@ impl<'t> Leaves<'t> {
                 Place::Ended => return Ok(Step::End),
                 Place::Descend => {
                     if !self.copy_above()? {
-                        return self.read_one(read).map(Step::Read);
+                        return self.read_one(false, read).map(Step::Read);
                     }
                 }
                 Place::Above if self.next > self.last => {
@@ -234,16 +270,12 @@ impl<'t> Leaves<'t> {
             let frame = match page::child(node.child(self.next)) {
                 Child::Frame(frame) => frame,
                 Child::Page(id) => {
-                    let left = core.left_summaries.of(id).filter(|_| whole);
-                    // What it came to when it left, if it has not been back since the node was copied.
-                    if let Some(left) = left.filter(|_| above.still(self.version)) {
-                        if known(&KnownLeaf(Known::Left(left))) {
-                            self.next += 1;
-                            return Ok(Step::Known);
-                        }
+                    if self.is_known_away(id, whole, &mut known) {
+                        self.next += 1;
+                        return Ok(Step::Known);
                     }
                     self.descend_to_next();
-                    return self.read_one(read).map(Step::Read);
+                    return self.read_one(true, read).map(Step::Read);
                 }
             };
             if whole {
@@ -280,9 +312,46 @@ impl<'t> Leaves<'t> {
                 behind,
                 range,
                 whole,
+                was_away: false,
             };
             return Ok(Step::Read(read(&leaf)));
         }
+    }
+
+    /// Whether what is left of the next leaf, which is not in memory, will do.
+    fn is_known_away(
+        &mut self,
+        id: u64,
+        whole: bool,
+        known: &mut impl FnMut(&KnownLeaf<'_>) -> bool,
+    ) -> bool {
+        let core = &*self.tree.core;
+        let above = &core.frames.state(self.frame).latch;
+        let left = whole.then(|| core.left_summaries.of(id)).flatten();
+        // What it came to when it left, if it has not been back since the node was copied.
+        if let Some(left) = left.filter(|_| above.still(self.version)) {
+            if known(&KnownLeaf(Known::Left(left))) {
+                return true;
+            }
+        }
+        let Some(columns) = self.narrow else {
+            return false;
+        };
+        let place = ChildPlace {
+            parent: self.frame,
+            version: self.version,
+            at: self.next,
+        };
+        let bytes = &mut self.copy;
+        let copied = core.read_narrow(place, id, columns, |copy, columns| {
+            bytes.clear();
+            bytes.extend_from_slice(copy);
+            columns
+        });
+        let (from, to) = (&self.from, self.to.as_deref());
+        copied
+            .and_then(|columns| NarrowLeaf::new(bytes, columns, from, to))
+            .is_some_and(|leaf| known(&KnownLeaf(Known::Narrow(leaf))))
     }
 
     /// Copies the node above the leaf that takes `from`; false where the root is a leaf.
@@ -328,6 +397,8 @@ impl<'t> Leaves<'t> {
             passed: self.passed,
             whole: true,
             until: self.to.as_deref(),
+            summed: self.summed.as_deref(),
+            narrow: self.narrow,
         }
     }
 
@@ -357,7 +428,7 @@ impl<'t> Leaves<'t> {
     }
 
     /// Reads the leaf that takes `from`, found by a descent of its own.
-    fn read_one<R>(&mut self, read: impl FnOnce(&Leaf<'_>) -> R) -> Result<R> {
+    fn read_one<R>(&mut self, was_away: bool, read: impl FnOnce(&Leaf<'_>) -> R) -> Result<R> {
         let route = Route::Forward(&self.from, self.ahead());
         let guard: SharedGuard<'_> = self.tree.latch_leaf(route)?;
         self.passed += 1;
@@ -372,6 +443,7 @@ impl<'t> Leaves<'t> {
             behind: None,
             range: within(node, &self.from, self.to.as_deref()),
             whole: &self.from[..] <= lower && !self.to.as_ref().is_some_and(beyond),
+            was_away,
         };
         let result = read(&leaf);
         match upper {

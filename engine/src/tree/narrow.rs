@@ -7,6 +7,7 @@
 //! ```
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use super::descend::Route;
 use super::{AwayLeaf, Tree};
@@ -48,8 +49,7 @@ impl Tree {
 
     /// Whether there is a narrow copy of a leaf with these columns.
     pub fn has_narrow(&self, leaf: AwayLeaf, columns: u64) -> bool {
-        let kept = self.core.narrow_columns(leaf.1);
-        kept.is_some_and(|kept| columns & !kept == 0)
+        self.core.has_narrow(leaf.1, columns)
     }
 
     /// Makes a narrow copy of a key's leaf, which has just been brought for one record, unless the pool has
@@ -142,34 +142,141 @@ fn put(number: usize, out: &mut Vec<u8>) {
 /// What a copy keeps of a key's value: `Some(None)` where it has no such key, `None` where the bytes are no
 /// copy.
 fn find<'a>(copy: &'a [u8], key: &[u8]) -> Option<Option<&'a [u8]>> {
-    let number = |at: usize| {
-        let bytes = copy.get(at..at + 2)?;
-        Some(usize::from(u16::from_le_bytes([bytes[0], bytes[1]])))
-    };
-    let (count, front) = (number(0)?, number(2)?);
-    let Some(rest) = key.strip_prefix(copy.get(4..4 + front)?) else {
+    let copy = Copied::new(copy)?;
+    let at = copy.lower_bound(key)?;
+    if at == copy.count {
         return Some(None);
-    };
-    let slot = |i: usize| 4 + front + SLOT * i;
-    let (mut low, mut high) = (0, count);
-    while low < high {
-        let middle = (low + high) / 2;
-        let begin = number(slot(middle))?;
-        let value = begin + number(slot(middle) + 2)?;
-        match copy.get(begin..value)?.cmp(rest) {
-            Ordering::Less => low = middle + 1,
-            Ordering::Greater => high = middle,
-            Ordering::Equal => {
-                // It ends where the next begins.
-                let next = middle + 1;
-                let end = if next < count {
-                    number(slot(next))?
-                } else {
-                    copy.len()
-                };
-                return Some(Some(copy.get(value..end)?));
+    }
+    let record = copy.record(at)?;
+    let is_it = key.strip_prefix(record.front) == Some(record.rest);
+    Some(is_it.then_some(record.kept))
+}
+
+/// A copy's bytes. What they can't be is `None`.
+#[derive(Clone, Copy)]
+struct Copied<'a> {
+    bytes: &'a [u8],
+    count: usize,
+    front: &'a [u8],
+}
+
+impl<'a> Copied<'a> {
+    fn new(bytes: &'a [u8]) -> Option<Self> {
+        let mut copied = Copied {
+            bytes,
+            count: 0,
+            front: &[],
+        };
+        copied.count = copied.number(0)?;
+        copied.front = bytes.get(4..4 + copied.number(2)?)?;
+        Some(copied)
+    }
+
+    #[inline]
+    fn number(self, at: usize) -> Option<usize> {
+        let bytes = self.bytes.get(at..at + 2)?;
+        Some(usize::from(u16::from_le_bytes([bytes[0], bytes[1]])))
+    }
+
+    fn slot(self, i: usize) -> usize {
+        4 + self.front.len() + SLOT * i
+    }
+
+    #[inline]
+    fn record(self, i: usize) -> Option<NarrowRecord<'a>> {
+        let slot = self.slot(i);
+        let begin = self.number(slot)?;
+        let kept = begin + self.number(slot + 2)?;
+        // It ends where the next begins.
+        let end = match i + 1 < self.count {
+            true => self.number(slot + SLOT)?,
+            false => self.bytes.len(),
+        };
+        Some(NarrowRecord {
+            front: self.front,
+            rest: self.bytes.get(begin..kept)?,
+            kept: self.bytes.get(kept..end)?,
+        })
+    }
+
+    /// The first record whose key is not below.
+    fn lower_bound(self, key: &[u8]) -> Option<usize> {
+        let (head, rest) = key.split_at(key.len().min(self.front.len()));
+        match head.cmp(self.front) {
+            Ordering::Less => return Some(0),
+            Ordering::Greater => return Some(self.count),
+            Ordering::Equal => {}
+        }
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.record(middle)?.rest < rest {
+                low = middle + 1;
+            } else {
+                high = middle;
             }
         }
+        Some(low)
     }
-    Some(None)
+}
+
+/// The records of a range in a leaf's narrow copy.
+pub struct NarrowLeaf<'a> {
+    copied: Copied<'a>,
+    range: Range<usize>,
+    /// The columns that it has.
+    pub columns: u64,
+}
+
+/// What a narrow copy has of a record.
+#[derive(Clone, Copy)]
+pub struct NarrowRecord<'a> {
+    front: &'a [u8],
+    rest: &'a [u8],
+    /// What was kept of its value.
+    pub kept: &'a [u8],
+}
+
+impl NarrowRecord<'_> {
+    /// Length of the key.
+    #[inline]
+    pub fn key_len(&self) -> usize {
+        self.front.len() + self.rest.len()
+    }
+
+    /// A byte of the key; `at` must be below `key_len()`.
+    #[inline]
+    pub fn key_byte(&self, at: usize) -> u8 {
+        match at.checked_sub(self.front.len()) {
+            None => self.front[at],
+            Some(at) => self.rest[at],
+        }
+    }
+}
+
+impl<'a> NarrowLeaf<'a> {
+    /// The records with keys from `from` up to, not including, `to` of a copy with these columns; `None`
+    /// where the bytes are no copy.
+    pub(super) fn new(
+        bytes: &'a [u8],
+        columns: u64,
+        from: &[u8],
+        to: Option<&[u8]>,
+    ) -> Option<Self> {
+        let copied = Copied::new(bytes)?;
+        let end = match to {
+            Some(to) => copied.lower_bound(to)?,
+            None => copied.count,
+        };
+        Some(NarrowLeaf {
+            copied,
+            range: copied.lower_bound(from)?.min(end)..end,
+            columns,
+        })
+    }
+
+    /// The records; `None` in place of one whose bytes are none.
+    pub fn records(&self) -> impl Iterator<Item = Option<NarrowRecord<'a>>> + '_ {
+        self.range.clone().map(|i| self.copied.record(i))
+    }
 }

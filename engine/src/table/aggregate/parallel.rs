@@ -28,8 +28,8 @@ pub(super) fn run(
     from: Vec<u8>,
     to: Option<Vec<u8>>,
 ) -> Result<Totals> {
-    let mut scan = Scan::new(source, txn.versions());
-    let mut leaves = source.tree.leaves(from, to.clone());
+    let mut scan = Scan::new(source, txn.versions(), Some(txn));
+    let mut leaves = source.leaves(from, to.clone());
     let alone = scans.most() == 1;
     if scan.run(&mut leaves, if alone { usize::MAX } else { LEAVES_ALONE })? {
         return Ok(scan.totals);
@@ -56,7 +56,7 @@ pub(super) fn run(
         for reader in readers {
             let name = std::thread::Builder::new().name("peregrine-scan".into());
             let helper = name.spawn_scoped(scope, move || {
-                let mut scan = Scan::new(source, reader.versions());
+                let mut scan = Scan::new(source, reader.versions(), None);
                 parts.take(&mut scan, source).map(|()| scan.totals)
             });
             match helper {
@@ -106,7 +106,7 @@ impl Parts {
                 Some(before) => &self.cuts[before],
             };
             let to = self.cuts.get(n).or(self.to.as_ref());
-            let mut leaves = source.tree.leaves(from.clone(), to.cloned());
+            let mut leaves = source.leaves(from.clone(), to.cloned());
             if let Err(error) = scan.run(&mut leaves, usize::MAX) {
                 source.stop.fail();
                 return Err(error);

@@ -8,6 +8,7 @@ use super::condition::{Condition, Filter};
 use super::{refused, Aggregate, Aggregated, Group};
 use crate::error::Result;
 use crate::row::layout::Layout;
+use crate::row::narrow::ColumnSet;
 use crate::row::scalar::{ScalarForm, ScalarPlace};
 use crate::table::open_table::IndexId;
 use crate::tree::LeafSummary;
@@ -164,6 +165,21 @@ impl Plan {
         })?;
         self.group = Some(place);
         Ok(())
+    }
+
+    /// Whether summaries of the columns always tell what a leaf comes to: no row of it is left out, and all
+    /// are taken in alike.
+    pub fn is_of_whole_leaves(&self) -> bool {
+        self.filters.is_empty() && self.group.is_none()
+    }
+
+    /// The columns of a row that narrow copies must have to take its place; `None` where none would do.
+    pub fn narrow_columns(&self) -> Option<ColumnSet> {
+        let would_do =
+            self.index == 0 && self.group.is_none() && self.places().all(ScalarPlace::is_known);
+        let in_row = self.places().filter(|place| place.is_in_row());
+        let columns: SmallVec<[usize; 4]> = in_row.map(|place| place.column).collect();
+        ColumnSet::of(&columns).filter(|_| would_do)
     }
 
     /// A plan that takes in one column of all rows.

@@ -8,13 +8,18 @@ use super::condition::Passes;
 use super::plan::{Plan, Totals};
 use super::slow::Rows;
 use crate::error::{Error, Result};
+use crate::row::narrow::ColumnSet;
 use crate::row::scalar::{Found, ScalarPlace};
+use crate::table::narrow::Asked;
 use crate::table::open_table::{Table, TableTrees};
-use crate::tree::{KnownLeaf, Leaf, LeafSummary, Leaves, Step, Tree};
-use crate::txn::{live_payload, KillHandle, ReadView, Versions};
+use crate::tree::{KnownLeaf, Leaf, LeafSummary, Leaves, NarrowLeaf, Step, Tree};
+use crate::txn::{live_payload, KillHandle, ReadView, Transaction, Versions};
 
 /// Leaves between two looks at whether to stop.
 const LEAVES_A_LOOK: u32 = 64;
+/// The most leaves that a scan leaves narrow copies of. It is for ranges of a few leaves that are asked for
+/// again and again; a longer scan would push others' copies out.
+const MOST_KEPT: usize = 8;
 
 /// What is read, by all threads that do it.
 pub(super) struct Source<'a> {
@@ -23,7 +28,23 @@ pub(super) struct Source<'a> {
     pub tree: &'a Tree,
     pub plan: &'a Plan,
     pub view: ReadView,
+    /// What narrow copies must have to take the place of leaves, where they can.
+    pub asked: Option<Asked<'a>>,
     pub stop: Stop,
+}
+
+impl<'a> Source<'a> {
+    /// The leaves of a part of the range.
+    pub fn leaves(&self, from: Vec<u8>, to: Option<Vec<u8>>) -> Leaves<'a> {
+        let mut leaves = self.tree.leaves(from, to);
+        if self.plan.is_of_whole_leaves() {
+            leaves.spare_summed(self.plan.columns.iter().map(|place| place.column));
+        }
+        if let Some(asked) = &self.asked {
+            leaves.spare_narrow(asked.columns.0);
+        }
+        leaves
+    }
 }
 
 /// Why a scan should not go on.
@@ -57,6 +78,9 @@ impl Stop {
 pub(super) struct Scan<'a> {
     source: &'a Source<'a>,
     versions: Versions<'a>,
+    /// Who keeps narrow copies of leaves, and how many more.
+    keeper: Option<&'a Transaction>,
+    to_keep: usize,
     /// Whether leaves are taken in as they stand: every column is where it is found without ordinary
     /// decoding, and rows are not grouped.
     is_known: bool,
@@ -77,11 +101,18 @@ enum Look {
 }
 
 impl<'a> Scan<'a> {
-    pub fn new(source: &'a Source<'a>, versions: Versions<'a>) -> Self {
+    /// A scan that, on behalf of `keeper`, leaves narrow copies of a few leaves behind.
+    pub fn new(
+        source: &'a Source<'a>,
+        versions: Versions<'a>,
+        keeper: Option<&'a Transaction>,
+    ) -> Self {
         let plan = source.plan;
         Scan {
             source,
             versions,
+            keeper,
+            to_keep: MOST_KEPT,
             is_known: plan.group.is_none() && plan.places().all(ScalarPlace::is_known),
             totals: plan.nothing(),
             leaf: plan.nothing(),
@@ -114,10 +145,22 @@ impl<'a> Scan<'a> {
             totals,
             leaf: of_leaf,
             rows,
+            keeper,
+            to_keep,
         } = self;
         let (plan, view) = (source.plan, &source.view);
-        let known = |leaf: &KnownLeaf<'_>| take_summaries(plan, view, leaf, totals);
+        let keeps = keeper.zip(source.asked).filter(|_| *to_keep > 0);
+        let known = |leaf: &KnownLeaf<'_>| match leaf.narrow() {
+            Some(narrow) => take_narrow(plan, narrow, totals),
+            None => take_summaries(plan, view, leaf, totals),
+        };
+        // A key of a leaf that a narrow copy is to be made of.
+        let mut key = Vec::new();
         let read = |leaf: &Leaf<'_>| {
+            let is_summed = leaf.whole && plan.is_of_whole_leaves();
+            if keeps.is_some() && leaf.was_away && !is_summed {
+                leaf.range.clone().next().map(|i| leaf.key(i, &mut key));
+            }
             if *is_known && leaf.max_txid() < view.low.0 && take(plan, leaf, of_leaf) {
                 if leaf.whole {
                     keep(plan, leaf, of_leaf);
@@ -127,18 +170,17 @@ impl<'a> Scan<'a> {
             rows.copy(leaf, versions.before_copy());
             Look::Copied
         };
-        Ok(match leaves.next(known, read)? {
-            Step::Known => Step::Known,
-            Step::Read(Look::Taken) => {
-                totals.merge(of_leaf);
-                Step::Read(())
-            }
-            Step::Read(Look::Copied) => {
-                rows.take_in(versions, source.tree, view, totals)?;
-                Step::Read(())
-            }
-            Step::End => Step::End,
-        })
+        match leaves.next(known, read)? {
+            Step::Known => return Ok(Step::Known),
+            Step::Read(Look::Taken) => totals.merge(of_leaf),
+            Step::Read(Look::Copied) => rows.take_in(versions, source.tree, view, totals)?,
+            Step::End => return Ok(Step::End),
+        }
+        if let (Some((keeper, asked)), false) = (keeps, key.is_empty()) {
+            *to_keep -= 1;
+            asked.keep(keeper, source.tree, &key)?;
+        }
+        Ok(Step::Read(()))
     }
 }
 
@@ -190,11 +232,32 @@ fn take_summaries(plan: &Plan, view: &ReadView, leaf: &KnownLeaf<'_>, totals: &m
     true
 }
 
+/// Takes in what a narrow copy has of a leaf; false, changing nothing, where that does not do.
+fn take_narrow(plan: &Plan, leaf: &NarrowLeaf<'_>, totals: &mut Totals) -> bool {
+    let mut of_leaf = plan.nothing();
+    let columns = ColumnSet(leaf.columns);
+    for record in leaf.records() {
+        let Some(record) = record else {
+            return false;
+        };
+        let read = |place: &ScalarPlace| {
+            place.read_kept(record.kept, columns, record.key_len(), |at| {
+                record.key_byte(at)
+            })
+        };
+        if !take_row(plan, &mut of_leaf, read) {
+            return false;
+        }
+    }
+    totals.merge(&of_leaf);
+    true
+}
+
 /// Takes in the records of a leaf all of which the view sees, into `of_leaf`, which is cleared
 /// first; false where one takes ordinary decoding.
 fn take(plan: &Plan, leaf: &Leaf<'_>, of_leaf: &mut Totals) -> bool {
     of_leaf.clear();
-    'records: for i in leaf.range.clone() {
+    for i in leaf.range.clone() {
         let payload = match live_payload(leaf.value(i)) {
             Ok(Some(payload)) => payload,
             Ok(None) => continue,
@@ -203,23 +266,33 @@ fn take(plan: &Plan, leaf: &Leaf<'_>, of_leaf: &mut Totals) -> bool {
         };
         let key_len = leaf.key_len(i);
         let read = |place: &ScalarPlace| place.read(payload, key_len, |at| leaf.key_byte(i, at));
-        for filter in &plan.filters {
-            let bits = match read(&filter.place) {
-                Found::Bits(bits) => Some(bits),
-                Found::Null => None,
-                Found::Unknown => return false,
-            };
-            if !filter.lets_through(bits) {
-                continue 'records;
-            }
+        if !take_row(plan, of_leaf, read) {
+            return false;
         }
-        of_leaf.rows += 1;
-        for (place, values) in plan.columns.iter().zip(&mut of_leaf.columns) {
-            match read(place) {
-                Found::Bits(bits) => values.add(place.form, bits),
-                Found::Null => {}
-                Found::Unknown => return false,
-            }
+    }
+    true
+}
+
+/// Takes in a row whose columns `read` finds, if the filters let it through; false where one takes ordinary
+/// decoding.
+#[inline]
+fn take_row(plan: &Plan, totals: &mut Totals, read: impl Fn(&ScalarPlace) -> Found) -> bool {
+    for filter in &plan.filters {
+        let bits = match read(&filter.place) {
+            Found::Bits(bits) => Some(bits),
+            Found::Null => None,
+            Found::Unknown => return false,
+        };
+        if !filter.lets_through(bits) {
+            return true;
+        }
+    }
+    totals.rows += 1;
+    for (place, values) in plan.columns.iter().zip(&mut totals.columns) {
+        match read(place) {
+            Found::Bits(bits) => values.add(place.form, bits),
+            Found::Null => {}
+            Found::Unknown => return false,
         }
     }
     true
