@@ -2,11 +2,13 @@
 //! them is what their pages say, for every snapshot.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use peregrine::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, OwnedValue,
-    Seek, Table, TableSchema, Transaction, Value,
+    Aggregate, Aggregated, Column, ColumnType, Comparison, Condition, Cursor, CursorOptions,
+    Database, Error, Index, IndexRange, Isolation, Key, OwnedValue, Seek, Table, TableSchema,
+    Transaction, Value,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -41,6 +43,16 @@ fn schema() -> TableSchema {
             Index::new("token", &[TOKEN]).unique(),
         ],
         user: vec![],
+    }
+}
+
+/// Tokens from here on are large ones.
+const LARGE: u64 = u32::MAX as u64 / 3;
+
+fn number(value: &OwnedValue) -> Option<u64> {
+    match value {
+        OwnedValue::UInt(number) => Some(*number),
+        _ => None,
     }
 }
 
@@ -98,8 +110,79 @@ impl Reader {
         self.written[n] + self.rng.random_range(0..40)
     }
 
-    /// One row, by its id or token, or the rows of a group.
+    /// What the rows of a range of ids come to, those with a note, with a large token, or all.
+    fn sum(&mut self, txn: &mut Transaction, model: &Model) {
+        let first = self.id();
+        let last = match self.rng.random_range(0..10) {
+            0 => IDS,
+            1..5 => first,
+            _ => first + self.rng.random_range(0..120),
+        };
+        let (conditions, is_meant): (Vec<Condition<'_>>, fn(&Row) -> bool) =
+            match self.rng.random_range(0..4) {
+                0 => (vec![Condition::IsNotNull(NOTE)], |row| {
+                    row[NOTE] != OwnedValue::Null
+                }),
+                1 => (
+                    vec![Condition::Compare(
+                        TOKEN,
+                        Comparison::GreaterOrEqual,
+                        Value::UInt(LARGE),
+                    )],
+                    |row| number(&row[TOKEN]) >= Some(LARGE),
+                ),
+                _ => (vec![], |_| true),
+            };
+        let (aggregates, column) = match self.rng.random_range(0..4) {
+            0 => (vec![Aggregate::Rows], 0),
+            1 => (vec![Aggregate::Min(0), Aggregate::Max(0)], 0),
+            2 => (vec![Aggregate::Rows, Aggregate::Count(NOTE)], NOTE),
+            _ => (vec![Aggregate::Sum(TOKEN), Aggregate::Min(TOKEN)], TOKEN),
+        };
+        let bound = |id: u32| self.table.encode_key(0, &[id.into()]).unwrap();
+        let (start, end) = (bound(first), bound(last));
+        let range = IndexRange {
+            index: 0,
+            start: Bound::Included(&start),
+            end: Bound::Included(&end),
+        };
+        let found = txn
+            .aggregate(&self.table, &range, &conditions, &aggregates)
+            .unwrap();
+
+        let rows = || {
+            let rows = model.range(first..=last.max(first)).map(|(_, row)| row);
+            rows.filter(|row| first <= last && is_meant(row))
+        };
+        let numbers = || rows().filter_map(|row| number(&row[column]));
+        let value = |number: Option<u64>| Aggregated::Value(number.map(OwnedValue::UInt));
+        let wanted: Vec<Aggregated> = aggregates
+            .iter()
+            .map(|aggregate| match aggregate {
+                Aggregate::Rows => Aggregated::Count(rows().count() as u64),
+                Aggregate::Count(column) => {
+                    let has = rows().filter(|row| row[*column] != OwnedValue::Null);
+                    Aggregated::Count(has.count() as u64)
+                }
+                Aggregate::Sum(_) => Aggregated::Sum {
+                    sum: numbers().map(i128::from).sum(),
+                    values: numbers().count() as u64,
+                },
+                Aggregate::Min(_) => value(numbers().min()),
+                Aggregate::Max(_) => value(numbers().max()),
+            })
+            .collect();
+        assert_eq!(
+            found, wanted,
+            "{first} to {last}, {conditions:?}, {aggregates:?}"
+        );
+    }
+
+    /// One row, by its id or token, or the rows of a group, or what a range comes to.
     fn look(&mut self, txn: &mut Transaction, model: &Model) {
+        if self.rng.random_range(0..3) == 0 {
+            return self.sum(txn, model);
+        }
         let id = self.id();
         let columns = match self.rng.random_range(0..4) {
             0 => vec![NAME],
@@ -228,4 +311,48 @@ fn rows_are_those_of_each_snapshot() {
     }
     let status = db.status();
     assert!(status.narrow_reads > 1_000, "{status:?}");
+}
+
+#[test]
+fn ranges_that_are_asked_for_again_are_found_in_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    let table = db.create_table("t", &schema()).unwrap();
+    let mut rng = StdRng::seed_from_u64(9);
+    let mut model = Model::new();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in 0..IDS {
+        let row = row(&mut rng, id);
+        txn.insert(&table, &values(&row)).unwrap();
+        model.insert(id, row);
+    }
+    txn.commit().unwrap();
+    db.checkpoint().unwrap();
+
+    // Several times the pool: ranges over two or three leaves each.
+    let mut pages = Vec::new();
+    for _ in 0..5 {
+        let before = db.status().pages_read;
+        for _ in 0..500 {
+            let first = rng.random_range(0..IDS - 80);
+            let mut txn = db.begin(Isolation::ReadCommitted);
+            let bound = |id: u32| table.encode_key(0, &[id.into()]).unwrap();
+            let (start, end) = (bound(first), bound(first + 80));
+            let range = IndexRange {
+                index: 0,
+                start: Bound::Included(&start),
+                end: Bound::Excluded(&end),
+            };
+            let found = txn
+                .aggregate(&table, &range, &[], &[Aggregate::Min(TOKEN)])
+                .unwrap();
+            let tokens = model
+                .range(first..first + 80)
+                .filter_map(|(_, row)| number(&row[TOKEN]));
+            let least = tokens.min().map(OwnedValue::UInt);
+            assert_eq!(found, [Aggregated::Value(least)]);
+        }
+        pages.push(db.status().pages_read - before);
+    }
+    assert!(pages[0] > 300 && pages[4] * 5 < pages[0], "{pages:?}");
 }
