@@ -41,7 +41,7 @@ constexpr Counter kCounters[] = {
     {"log_bytes_written", &peregrine_counters::log_bytes, 1, true, "Bytes appended to the log"},
     {"log_syncs", &peregrine_counters::log_syncs, 1, true, "Syncs of the log"},
     {"narrow_reads", &peregrine_counters::narrow_reads, 1, true,
-     "Rows found in memory though their page was not"},
+     "Reads answered from memory though the page was not there"},
     {"pages_evicted", &peregrine_counters::pages_evicted, 1, true,
      "Pages that had to leave the buffer pool"},
     {"pages_read", &peregrine_counters::pages_read, 1, true, "Pages read from the data file"},

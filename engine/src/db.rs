@@ -95,7 +95,7 @@ pub struct Status {
     pub pages_written: u64,
     /// Pages evicted from the pool.
     pub pages_evicted: u64,
-    /// Rows found in memory though their page was not: what they were asked for had been kept.
+    /// Reads answered from memory though the page was not there: what they asked for had been kept.
     pub narrow_reads: u64,
     /// Frames of the pool in use.
     pub pool_pages_used: u64,

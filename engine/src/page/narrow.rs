@@ -1,7 +1,7 @@
 //! Narrow copies of leaves that are not in memory: their keys, and the columns that are asked for.
 //!
-//! Where a table is many times larger than the pool and rows are read one by one, a page of 16 KiB would be
-//! kept for a row that is asked for once; of the columns that queries look at several times more rows have
+//! Where a table is many times larger than the pool and rows are read one by one, or a few in a row, a page of
+//! 16 KiB would be kept for what is asked for once; of the columns that queries look at several times more rows have
 //! room in the same memory (as the 2-Tree keeps hot records apart from cold pages: Zhou, Yu, Graefe and
 //! Stonebraker, "Two is Better Than One", 2023). The layers above make the copies and know what they mean;
 //! here they stand in frames of the pool, as many as the clock leaves them, each frame filled from front to

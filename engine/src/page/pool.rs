@@ -39,7 +39,7 @@ pub struct PoolStats {
     pub writes: u64,
     /// Pages that gave up their frame.
     pub evictions: u64,
-    /// Rows read from narrow copies of leaves.
+    /// How often a narrow copy was read instead of its leaf.
     pub narrow_reads: u64,
 }
 

@@ -52,7 +52,7 @@ impl Tree {
         self.core.has_narrow(leaf.1, columns)
     }
 
-    /// Makes a narrow copy of a key's leaf, which has just been brought for one record, unless the pool has
+    /// Makes a narrow copy of a key's leaf, which has just been brought for one record or a few, unless the pool has
     /// room for leaves as they are. `narrow` appends what is to be kept of a value: the columns asked for,
     /// and, where that is not too much, those of which there was a copy before; it runs under the leaf's latch.
     ///
