@@ -158,8 +158,9 @@ impl<'a> Scan<'a> {
         let mut key = Vec::new();
         let read = |leaf: &Leaf<'_>| {
             let is_summed = leaf.whole && plan.is_of_whole_leaves();
-            if keeps.is_some() && leaf.was_away && !is_summed {
-                leaf.range.clone().next().map(|i| leaf.key(i, &mut key));
+            let to_narrow = keeps.is_some() && leaf.was_away && !is_summed;
+            if to_narrow && !leaf.range.is_empty() {
+                leaf.key(leaf.range.start, &mut key);
             }
             if *is_known && leaf.max_txid() < view.low.0 && take(plan, leaf, of_leaf) {
                 if leaf.whole {
