@@ -254,8 +254,8 @@ impl Core {
         runs.iter().map(of_run).collect()
     }
 
-    /// Up to `most` children from a place on that are not in memory, as far as the cursor goes, and the
-    /// page that their parent is; `None` when the place has changed.
+    /// Of the next `most` children from a place on that are not in memory, as far as the cursor goes, those that
+    /// it needs, and the page that their parent is; `None` when the place has changed.
     fn children_from(
         &self,
         place: ChildPlace,
@@ -268,42 +268,45 @@ impl Core {
         if !state.latch.still(place.version) {
             return None;
         }
+        let parent_page = state.page.load(Ordering::Relaxed);
         let node = parent.node();
         let away = |i: usize| match swip::child(node.child(i)) {
             Child::Page(id) => Some((i as u16, id)),
             Child::Frame(_) => None,
         };
-        let children = if forward {
+        let mut children: Children;
+        if forward {
             let last = match ahead.until {
                 Some(until) if node.upper_fence().is_none_or(|upper| until < upper) => {
                     node.lower_bound(until).0
                 }
                 _ => node.count(),
             };
-            let is_spared = |i: usize, id: u64| {
-                let summed = ahead.summed.filter(|_| i < last);
-                summed.is_some_and(|columns| self.left_summaries.has(id, columns))
-                    || ahead
-                        .narrow
-                        .is_some_and(|columns| self.has_narrow(id, columns))
-            };
-            (place.at..=last)
-                .filter_map(away)
-                .filter(|&(i, id)| usize::from(i) == place.at || !is_spared(i.into(), id))
-                .take(most)
-                .collect()
+            children = (place.at..=last).filter_map(away).take(most).collect();
+            drop(parent);
+            // The cursor has found that nothing spares it the first; of the last some may be behind its end.
+            let is_needed =
+                |i: usize, id: u64| i == place.at || !self.is_spared(id, &ahead, i < last);
+            children.retain(|(i, id)| is_needed(usize::from(*i), *id));
         } else {
             let first = match ahead.until {
                 Some(until) if until > node.lower_fence() => node.child_for(until),
                 _ => 0,
             };
-            (first..=place.at)
+            children = (first..=place.at)
                 .rev()
                 .filter_map(away)
                 .take(most)
-                .collect()
-        };
-        Some((state.page.load(Ordering::Relaxed), children))
+                .collect();
+        }
+        Some((parent_page, children))
+    }
+
+    /// Whether a cursor on its way, which takes in the `whole` leaf or a part, can do without it.
+    fn is_spared(&self, id: u64, ahead: &Ahead<'_>, whole: bool) -> bool {
+        let summed = ahead.summed.filter(|_| whole);
+        summed.is_some_and(|columns| self.left_summaries.has(id, columns))
+            || (ahead.narrow).is_some_and(|columns| self.has_narrow(id, columns))
     }
 
     /// Brings the children at these places, which are not in memory, and comes back when they have

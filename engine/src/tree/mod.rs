@@ -36,7 +36,7 @@ use crate::page::{
 pub use crate::page::{Change, LeafSettle, LeafSummary};
 pub use leaf_image::{LeafImage, Position};
 pub use leaves::{KnownLeaf, Leaf, Leaves, Step};
-pub use narrow::{NarrowLeaf, NarrowRecord, Narrowed};
+pub use narrow::{NarrowLeaf, Narrowed};
 pub use verify::{RecordVisitor, TreeCounts, TreeStats};
 
 use descend::{Located, Route};

@@ -142,7 +142,7 @@ fn put(number: usize, out: &mut Vec<u8>) {
 /// What a copy keeps of a key's value: `Some(None)` where it has no such key, `None` where the bytes are no
 /// copy.
 fn find<'a>(copy: &'a [u8], key: &[u8]) -> Option<Option<&'a [u8]>> {
-    let copy = Copied::new(copy)?;
+    let copy = NarrowBytes::new(copy)?;
     let at = copy.lower_bound(key)?;
     if at == copy.count {
         return Some(None);
@@ -154,22 +154,22 @@ fn find<'a>(copy: &'a [u8], key: &[u8]) -> Option<Option<&'a [u8]>> {
 
 /// A copy's bytes. What they can't be is `None`.
 #[derive(Clone, Copy)]
-struct Copied<'a> {
+struct NarrowBytes<'a> {
     bytes: &'a [u8],
     count: usize,
     front: &'a [u8],
 }
 
-impl<'a> Copied<'a> {
+impl<'a> NarrowBytes<'a> {
     fn new(bytes: &'a [u8]) -> Option<Self> {
-        let mut copied = Copied {
+        let mut copy = NarrowBytes {
             bytes,
             count: 0,
             front: &[],
         };
-        copied.count = copied.number(0)?;
-        copied.front = bytes.get(4..4 + copied.number(2)?)?;
-        Some(copied)
+        copy.count = copy.number(0)?;
+        copy.front = bytes.get(4..4 + copy.number(2)?)?;
+        Some(copy)
     }
 
     #[inline]
@@ -222,7 +222,7 @@ impl<'a> Copied<'a> {
 
 /// The records of a range in a leaf's narrow copy.
 pub struct NarrowLeaf<'a> {
-    copied: Copied<'a>,
+    copy: NarrowBytes<'a>,
     range: Range<usize>,
     /// The columns that it has.
     pub columns: u64,
@@ -263,20 +263,20 @@ impl<'a> NarrowLeaf<'a> {
         from: &[u8],
         to: Option<&[u8]>,
     ) -> Option<Self> {
-        let copied = Copied::new(bytes)?;
+        let copy = NarrowBytes::new(bytes)?;
         let end = match to {
-            Some(to) => copied.lower_bound(to)?,
-            None => copied.count,
+            Some(to) => copy.lower_bound(to)?,
+            None => copy.count,
         };
         Some(NarrowLeaf {
-            copied,
-            range: copied.lower_bound(from)?.min(end)..end,
+            copy,
+            range: copy.lower_bound(from)?.min(end)..end,
             columns,
         })
     }
 
     /// The records; `None` in place of one whose bytes are none.
     pub fn records(&self) -> impl Iterator<Item = Option<NarrowRecord<'a>>> + '_ {
-        self.range.clone().map(|i| self.copied.record(i))
+        self.range.clone().map(|i| self.copy.record(i))
     }
 }

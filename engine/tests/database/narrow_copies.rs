@@ -81,6 +81,41 @@ fn values(row: &Row) -> Vec<Value<'_>> {
     row.iter().map(OwnedValue::as_value).collect()
 }
 
+/// The table with the rows of these ids, several times as large as the pool.
+fn filled(db: &Database, rng: &mut StdRng, ids: impl Iterator<Item = u32>) -> (Arc<Table>, Model) {
+    let table = db.create_table("t", &schema()).unwrap();
+    let mut model = Model::new();
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    for id in ids {
+        let row = row(rng, id);
+        txn.insert(&table, &values(&row)).unwrap();
+        model.insert(id, row);
+        if id % 500 == 1 {
+            txn.commit().unwrap();
+        }
+    }
+    txn.commit().unwrap();
+    (table, model)
+}
+
+/// Aggregates over the rows from one id to another.
+fn aggregate(
+    txn: &mut Transaction,
+    table: &Arc<Table>,
+    ids: [u32; 2],
+    conditions: &[Condition<'_>],
+    aggregates: &[Aggregate],
+) -> Vec<Aggregated> {
+    let [start, end] = ids.map(|id| table.encode_key(0, &[id.into()]).unwrap());
+    let range = IndexRange {
+        index: 0,
+        start: Bound::Included(&start),
+        end: Bound::Included(&end),
+    };
+    txn.aggregate(table, &range, conditions, aggregates)
+        .unwrap()
+}
+
 /// Reads rows as a statement that asks for some columns does.
 struct Reader {
     table: Arc<Table>,
@@ -139,16 +174,7 @@ impl Reader {
             2 => (vec![Aggregate::Rows, Aggregate::Count(NOTE)], NOTE),
             _ => (vec![Aggregate::Sum(TOKEN), Aggregate::Min(TOKEN)], TOKEN),
         };
-        let bound = |id: u32| self.table.encode_key(0, &[id.into()]).unwrap();
-        let (start, end) = (bound(first), bound(last));
-        let range = IndexRange {
-            index: 0,
-            start: Bound::Included(&start),
-            end: Bound::Included(&end),
-        };
-        let found = txn
-            .aggregate(&self.table, &range, &conditions, &aggregates)
-            .unwrap();
+        let found = aggregate(txn, &self.table, [first, last], &conditions, &aggregates);
 
         let rows = || {
             let rows = model.range(first..=last.max(first)).map(|(_, row)| row);
@@ -242,19 +268,9 @@ impl Reader {
 fn rows_are_those_of_each_snapshot() {
     let dir = tempfile::tempdir().unwrap();
     let db = Database::open(dir.path(), options()).unwrap();
-    let table = db.create_table("t", &schema()).unwrap();
     let mut rng = StdRng::seed_from_u64(5);
-    let mut model = Model::new();
-    let mut txn = db.begin(Isolation::RepeatableRead);
-    for id in (0..IDS).filter(|id| id % 10 != 0) {
-        let row = row(&mut rng, id);
-        txn.insert(&table, &values(&row)).unwrap();
-        model.insert(id, row);
-        if id % 500 == 1 {
-            txn.commit().unwrap();
-        }
-    }
-    txn.commit().unwrap();
+    let ids = (0..IDS).filter(|id| id % 10 != 0);
+    let (table, mut model) = filled(&db, &mut rng, ids);
 
     let mut reader = Reader::new(&table, 6);
     let mut now = db.begin(Isolation::ReadCommitted);
@@ -317,37 +333,27 @@ fn rows_are_those_of_each_snapshot() {
 fn ranges_that_are_asked_for_again_are_found_in_memory() {
     let dir = tempfile::tempdir().unwrap();
     let db = Database::open(dir.path(), options()).unwrap();
-    let table = db.create_table("t", &schema()).unwrap();
     let mut rng = StdRng::seed_from_u64(9);
-    let mut model = Model::new();
-    let mut txn = db.begin(Isolation::ReadCommitted);
-    for id in 0..IDS {
-        let row = row(&mut rng, id);
-        txn.insert(&table, &values(&row)).unwrap();
-        model.insert(id, row);
-    }
-    txn.commit().unwrap();
+    let (table, model) = filled(&db, &mut rng, 0..IDS);
     db.checkpoint().unwrap();
 
-    // Several times the pool: ranges over two or three leaves each.
+    // Ranges over two or three leaves each.
     let mut pages = Vec::new();
     for _ in 0..5 {
         let before = db.status().pages_read;
         for _ in 0..500 {
             let first = rng.random_range(0..IDS - 80);
+            let last = first + 79;
             let mut txn = db.begin(Isolation::ReadCommitted);
-            let bound = |id: u32| table.encode_key(0, &[id.into()]).unwrap();
-            let (start, end) = (bound(first), bound(first + 80));
-            let range = IndexRange {
-                index: 0,
-                start: Bound::Included(&start),
-                end: Bound::Excluded(&end),
-            };
-            let found = txn
-                .aggregate(&table, &range, &[], &[Aggregate::Min(TOKEN)])
-                .unwrap();
+            let found = aggregate(
+                &mut txn,
+                &table,
+                [first, last],
+                &[],
+                &[Aggregate::Min(TOKEN)],
+            );
             let tokens = model
-                .range(first..first + 80)
+                .range(first..=last)
                 .filter_map(|(_, row)| number(&row[TOKEN]));
             let least = tokens.min().map(OwnedValue::UInt);
             assert_eq!(found, [Aggregated::Value(least)]);
