@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use rustix::mm::{madvise, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
 
-use super::header::{Page, HEADER_SIZE};
+use super::header::Page;
 use super::latch::Latch;
 use super::leaf_shape::{InArrays, LeafShape};
 use super::optimistic::OptimisticNode;
@@ -24,14 +24,14 @@ const PREFETCH_LINES: usize = 12;
 
 /// Cache lines that are asked for where a record most likely stands: lengths differ, so it may stand a few
 /// lines from there.
-const RECORD_LINES: usize = 8;
+const RECORD_LINES: usize = 6;
 
 /// So many of them behind where the record would end if all had the same length.
-const LATER_LINES: usize = 3;
+const LATER_LINES: usize = 2;
 
 /// Bytes on both sides of where a head, and a slot, are expected.
-const HEADS_AROUND: usize = 24;
-const SLOTS_AROUND: usize = 32;
+const HEADS_AROUND: usize = 12;
+const SLOTS_AROUND: usize = 20;
 
 /// Large pages, where the system gives them, begin at multiples of this.
 const REGION_ALIGN: usize = 2 << 20;
@@ -90,6 +90,8 @@ pub(crate) struct Frames {
     mapping: NonNull<u8>,
     mapped: usize,
     states: Box<[FrameState]>,
+    /// The number of the last frame.
+    last: usize,
 }
 
 // SAFETY: the region is plain memory owned by this value; every access to a frame's bytes goes
@@ -105,6 +107,7 @@ impl Frames {
         if count >= NO_FRAME as usize {
             return Err(too_large());
         }
+        let last = count.checked_sub(1).ok_or_else(too_large)?;
         let bytes = count.checked_mul(PAGE_SIZE).ok_or_else(too_large)?;
         let mapped = bytes.checked_add(REGION_ALIGN).ok_or_else(too_large)?;
         // Mapped, not allocated: zeroed pages come as they are first used, and can be large ones.
@@ -131,6 +134,7 @@ impl Frames {
             mapping,
             mapped,
             states: (0..count).map(|_| FrameState::new()).collect(),
+            last,
         })
     }
 
@@ -144,14 +148,19 @@ impl Frames {
     /// reader finds out by its version.
     #[inline]
     pub fn state(&self, frame: FrameId) -> &FrameState {
-        &self.states[(frame as usize).min(self.states.len() - 1)]
+        // SAFETY: the last frame has a state.
+        unsafe { self.states.get_unchecked(self.index(frame)) }
+    }
+
+    #[inline(always)]
+    fn index(&self, frame: FrameId) -> usize {
+        (frame as usize).min(self.last)
     }
 
     #[inline]
     fn start(&self, frame: FrameId) -> *mut u8 {
-        let index = (frame as usize).min(self.states.len() - 1);
-        // SAFETY: index < count, so the frame lies within the region.
-        unsafe { self.base.as_ptr().add(index * PAGE_SIZE) }
+        // SAFETY: the last frame lies within the region.
+        unsafe { self.base.as_ptr().add(self.index(frame) * PAGE_SIZE) }
     }
 
     /// A frame's bytes.
@@ -188,23 +197,16 @@ impl Frames {
         }
     }
 
-    /// Asks the processor for what a point read of a leaf will touch: its state, its header, and where the record's
-    /// head, slot and bytes are expected, if it has so many 65,536ths of the leaf's records before it.
-    #[inline]
+    /// Asks the processor for what a point read of a leaf will touch: its state, and where the record's head, slot and bytes are expected, if it has so many 65,536ths of the leaf's records before it.
+    #[inline(always)]
     pub fn prefetch_record(&self, frame: FrameId, before: usize, shape: &LeafShape) {
         let page = self.start(frame).cast_const();
         let line = |at: usize| prefetch(page.wrapping_add(at % PAGE_SIZE));
         let expected = shape.expected(before);
         match expected.in_arrays {
-            Some(InArrays {
-                head,
-                last_head,
-                slot,
-            }) => {
+            Some(InArrays { head, slot }) => {
                 prefetch(std::ptr::from_ref(self.state(frame)).cast());
                 line(0);
-                line(HEADER_SIZE);
-                line(last_head);
                 line(head.wrapping_sub(HEADS_AROUND));
                 line(head + HEADS_AROUND);
                 line(slot.wrapping_sub(SLOTS_AROUND));

@@ -5,6 +5,9 @@ use super::vector::{Near, NEAR};
 /// With fewer heads than this halving is as fast.
 const MANY: usize = 32;
 
+/// Heads in a cache line.
+const IN_LINE: usize = 2 * NEAR;
+
 /// The heads of a node, as they can be read.
 pub(super) trait Heads {
     /// Head `i`.
@@ -63,19 +66,27 @@ pub(super) fn first_not_below(n: usize, head: u32, heads: &impl Heads) -> usize 
     base + first * (1 - in_second) + (last + second) * in_second
 }
 
-/// As [`first_not_below`], where it is expected at `guess`: looks there first.
+/// As [`first_not_below`], where it is expected at `guess`: looks there alone, and may not find it. Most often
+/// with one wait: where the heads begin with a cache line, those looked at stand in the one that is expected.
 #[inline(always)]
-pub(super) fn first_not_below_near(n: usize, head: u32, guess: usize, heads: &impl Heads) -> usize {
-    if n >= NEAR {
-        let from = guess.saturating_sub(NEAR / 2).min(n - NEAR);
-        match heads.near(from).below(head) {
-            // It may stand before, or behind.
-            0 if from > 0 => {}
-            NEAR if from + NEAR < n => {}
-            below => return from + below,
-        }
+pub(super) fn first_not_below_near(
+    n: usize,
+    head: u32,
+    guess: usize,
+    heads: &impl Heads,
+) -> Option<usize> {
+    if n < NEAR {
+        return None;
     }
-    first_not_below(n, head, heads)
+    let line = guess - guess % IN_LINE;
+    let from = guess.saturating_sub(NEAR / 2);
+    let from = from.clamp(line, line + IN_LINE - NEAR).min(n - NEAR);
+    match heads.near(from).below(head) {
+        // It may stand before, or behind.
+        0 if from > 0 && heads.at(from - 1) >= head => None,
+        NEAR if from + NEAR < n && heads.at(from + NEAR) < head => None,
+        below => Some(from + below),
+    }
 }
 
 /// The first of `len` heads from the one at `base` on for which `below` fails. Branch-free but for the loop.

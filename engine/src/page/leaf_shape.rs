@@ -40,8 +40,6 @@ pub(super) struct Expected {
 pub(super) struct InArrays {
     /// Its head.
     pub head: usize,
-    /// The last record's head.
-    pub last_head: usize,
     /// Its slot.
     pub slot: usize,
 }
@@ -79,7 +77,6 @@ impl LeafShape {
         Expected {
             in_arrays: Some(InArrays {
                 head: HEADER_SIZE + HEAD * i,
-                last_head: slots.saturating_sub(HEAD),
                 slot: slots + SLOT * i,
             }),
             end: PAGE_SIZE - of_heap(self.heap as usize),

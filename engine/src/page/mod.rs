@@ -5,7 +5,8 @@
 //!   which page is where, and how it comes and goes; `summary`, `left_summary`: what a leaf's values come to;
 //!   `narrow`: some columns of leaves that are not in memory;
 //! - `header`, `node`, `node_edit`, `node_build`, `node_split`, `node_window`: what the bytes of a page mean; `heads`,
-//!   `search_key`: searching in it; `leaf_shape`: where in a leaf a record most likely stands.
+//!   `search_key`: searching in it; `leaf_shape`: where in a leaf a record most likely stands; `value_copy`: where
+//!   values are copied to.
 
 mod ahead;
 mod core;
@@ -36,6 +37,7 @@ mod search_key;
 mod settle;
 mod summary;
 mod swip;
+mod value_copy;
 mod vector;
 
 pub use guard::{ExclusiveGuard, PinnedPage, SharedGuard};
@@ -62,6 +64,7 @@ pub(crate) use node_window::copy_window;
 pub(crate) use optimistic::LeafRead;
 pub(crate) use search_key::SearchKey;
 pub(crate) use swip::{child, resident, Child};
+pub(crate) use value_copy::{Front, ValueCopy};
 
 /// The smallest pool, in pages.
 pub const MIN_FRAMES: usize = 64;

@@ -13,11 +13,14 @@ use super::leaf_shape::LeafShape;
 use super::node::{HEAD, LEAF_ENTRY};
 use super::prefetch::prefetch;
 use super::search_key::SearchKey;
+use super::value_copy::ValueCopy;
 use super::vector::{Near, Vector, NEAR, NEAR_BYTES, VECTOR};
 use crate::ids::PAGE_SIZE;
 
-/// Bytes that are copied at once: whole vectors.
-const BLOCK: usize = 32;
+/// Eight bytes from any place.
+#[derive(Clone, Copy)]
+#[repr(C, packed)]
+struct Unaligned(u64);
 
 /// What a look at a leaf without a latch came to; like all else it means something only if the leaf's
 /// version still holds.
@@ -25,7 +28,7 @@ const BLOCK: usize = 32;
 pub(crate) enum LeafRead {
     /// There is no such record.
     Absent,
-    /// Its value is copied.
+    /// Its value is copied, or the front of it.
     Copied {
         /// The leaf's newest transaction.
         max_txid: u64,
@@ -36,6 +39,19 @@ pub(crate) enum LeafRead {
     },
     /// It takes a look with a latch.
     Unclear,
+}
+
+/// Where a search goes on from an inner node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChildSeen {
+    /// The child's place.
+    pub at: usize,
+    /// The reference to it.
+    pub word: u64,
+    /// The node's separators.
+    n: usize,
+    /// The key's head in the node.
+    head: u32,
 }
 
 /// An inner node, or a leaf, seen without a latch.
@@ -93,14 +109,13 @@ impl<'a> OptimisticNode<'a> {
         unsafe { Near::read_volatile(self.start.add(at)) }
     }
 
-    /// Eight bytes from any place, in memory order.
-    #[inline]
+    /// Eight bytes from any place, in memory order; zeros stand behind the page's end.
+    #[inline(always)]
     fn bytes_at(&self, at: usize) -> [u8; 8] {
-        let shift = 8 * (at & 7);
-        let low = u64::from_le(self.word(at)) >> shift;
-        // In two steps: all 64 bits at once are no shift.
-        let high = u64::from_le(self.word(at + 8)) << 1 << (63 - shift);
-        (low | high).to_le_bytes()
+        let from = at.min(PAGE_SIZE - size_of::<Unaligned>());
+        // SAFETY: as in `word`; an `Unaligned` has no alignment.
+        let word = unsafe { self.start.add(from).cast::<Unaligned>().read_volatile() }.0;
+        (u64::from_le(word) >> (8 * ((at - from) & 7))).to_le_bytes()
     }
 
     /// Compares `len` bytes from `at` on with `key`.
@@ -139,14 +154,22 @@ impl<'a> OptimisticNode<'a> {
     }
 
     /// Compares the prefix, of so many bytes, with a key's front: equal where the fences say so.
-    #[inline]
+    #[inline(always)]
     fn compare_prefix(&self, prefix: usize, key: SearchKey<'_>) -> Ordering {
-        if self.u16_at(FLAGS) & usize::from(FLAG_LOOSE_PREFIX) == 0 {
+        if self.u16_at(FLAGS) & usize::from(FLAG_LOOSE_PREFIX) == 0
+            || key.begins_with(
+                prefix,
+                u64::from_be_bytes(self.bytes_at(self.u16_at(PREFIX_OFF))),
+            )
+        {
             return Ordering::Equal;
         }
-        let at = self.u16_at(PREFIX_OFF);
-        key.compare_prefix(prefix, u64::from_be_bytes(self.bytes_at(at)))
-            .unwrap_or_else(|| self.compare(at, prefix, key.first(prefix)))
+        self.compare_loose(prefix, key.first(prefix))
+    }
+
+    #[inline(never)]
+    fn compare_loose(&self, prefix: usize, front: &[u8]) -> Ordering {
+        self.compare(self.u16_at(PREFIX_OFF), prefix, front)
     }
 
     /// The node's level; 0 for a leaf.
@@ -161,18 +184,29 @@ impl<'a> OptimisticNode<'a> {
     }
 
     /// The first separator ≥ `key`, and whether it is equal. See `Node::lower_bound`.
-    #[inline]
-    fn lower_bound(&self, key: SearchKey<'_>, n: usize) -> (usize, bool) {
+    #[inline(always)]
+    fn lower_bound(&self, key: SearchKey<'_>, n: usize) -> (usize, bool, u32) {
         let prefix = self.u16_at(PREFIX_LEN);
+        let head = key.head(prefix);
         match self.compare_prefix(prefix, key) {
             Ordering::Equal => {}
-            Ordering::Greater => return (0, false),
-            Ordering::Less => return (n, false),
+            Ordering::Greater => return (0, false, head),
+            Ordering::Less => return (n, false, head),
         }
-        let (suffix, head) = (key.suffix(prefix), key.head(prefix));
         let heads = HEADER_SIZE + 8 * n;
-        let mut base = heads::first_not_below(n, head, &UnlatchedHeads { node: self, heads });
-        // Among equal heads, what follows the head decides.
+        let at = heads::first_not_below(n, head, &UnlatchedHeads { node: self, heads });
+        if at < n && self.u32_at(heads + 4 * at) == head {
+            let (at, equal) = self.bound_from(at, n, head, key.suffix(prefix));
+            return (at, equal, head);
+        }
+        (at, false, head)
+    }
+
+    /// [`OptimisticNode::lower_bound`] from separator `base` on, which has the key's head: what follows the head
+    /// decides.
+    #[inline(never)]
+    fn bound_from(&self, mut base: usize, n: usize, head: u32, suffix: &[u8]) -> (usize, bool) {
+        let heads = HEADER_SIZE + 8 * n;
         let slots = HEADER_SIZE + 12 * n;
         while base < n && self.u32_at(heads + 4 * base) == head {
             // Few separators share a head, but there may be many: halve while the far one does.
@@ -220,39 +254,47 @@ impl<'a> OptimisticNode<'a> {
         }
     }
 
-    /// The child that takes `key`: its place, and the reference.
-    #[inline]
-    pub fn child_for(&self, key: SearchKey<'_>) -> (usize, u64) {
+    /// The child that takes `key`.
+    #[inline(always)]
+    pub fn child_for(&self, key: SearchKey<'_>) -> ChildSeen {
         let n = self.count();
-        let (at, equal) = self.lower_bound(key, n);
-        let at = at + usize::from(equal);
-        (at, self.child(at, n))
+        let (at, equal, head) = self.lower_bound(key, n);
+        self.child(at + usize::from(equal), n, head)
     }
 
     /// The child that takes the keys right below `key`.
     #[inline]
-    pub fn child_below(&self, key: SearchKey<'_>) -> (usize, u64) {
+    pub fn child_below(&self, key: SearchKey<'_>) -> ChildSeen {
         let n = self.count();
-        let (at, _) = self.lower_bound(key, n);
-        (at, self.child(at, n))
+        let (at, _, head) = self.lower_bound(key, n);
+        self.child(at, n, head)
     }
 
     /// The last child.
     #[inline]
-    pub fn last_child(&self) -> (usize, u64) {
+    pub fn last_child(&self) -> ChildSeen {
         let n = self.count();
-        (n, self.child(n, n))
+        self.child(n, n, 0)
     }
 
-    /// How far a key lies between the separators around child `at`, in 65,536ths, going by their heads; `None`
+    #[inline(always)]
+    fn child(&self, at: usize, n: usize, head: u32) -> ChildSeen {
+        let word = u64::from_le(self.word(if at < n {
+            HEADER_SIZE + 8 * at
+        } else {
+            UPPER_CHILD
+        }));
+        ChildSeen { at, word, n, head }
+    }
+
+    /// How far the key lies between the separators around its child, in 65,536ths, going by their heads; `None`
     /// at the node's ends, where there is none on one side.
-    #[inline]
-    pub fn part_within(&self, key: SearchKey<'_>, at: usize) -> Option<usize> {
-        let n = self.count();
+    #[inline(always)]
+    pub fn part_within(&self, child: &ChildSeen) -> Option<usize> {
+        let ChildSeen { at, n, head, .. } = *child;
         if at == 0 || at >= n {
             return None;
         }
-        let head = key.head(self.u16_at(PREFIX_LEN));
         let heads = HEADER_SIZE + 8 * n;
         let (from, to) = (
             self.u32_at(heads + 4 * (at - 1)),
@@ -271,15 +313,14 @@ impl<'a> OptimisticNode<'a> {
         shape.note(self.u16_at(COUNT), self.u16_at(HOLE_END));
     }
 
-    /// Copies the value of a leaf's record, at most so many bytes of it, into `out`, which has room for a page;
-    /// `before`: how many 65,536ths of the leaf's records most likely stand before it.
+    /// Copies the value of a leaf's record, or its front; `before`: how many 65,536ths of the leaf's records most
+    /// likely stand before it.
     #[inline]
     pub fn copy_value(
         &self,
         key: SearchKey<'_>,
         before: Option<usize>,
-        most: usize,
-        out: &mut [u8],
+        out: &mut impl ValueCopy,
     ) -> LeafRead {
         let n = self
             .u16_at(COUNT)
@@ -288,70 +329,96 @@ impl<'a> OptimisticNode<'a> {
         if self.compare_prefix(prefix, key) != Ordering::Equal {
             return LeafRead::Absent;
         }
-        let (suffix, head) = (key.suffix(prefix), key.head(prefix));
-        let slots = HEADER_SIZE + 4 * n;
+        let head = key.head(prefix);
         let heads = UnlatchedHeads {
             node: self,
             heads: HEADER_SIZE,
         };
-        let mut at = match before {
-            Some(before) => heads::first_not_below_near(n, head, (before * n) >> 16, &heads),
-            None => heads::first_not_below(n, head, &heads),
+        let near = before
+            .and_then(|before| heads::first_not_below_near(n, head, (before * n) >> 16, &heads));
+        let at = near.unwrap_or_else(|| self.first_not_below(n, head));
+        if at >= n || self.u32_at(HEADER_SIZE + 4 * at) != head {
+            return LeafRead::Absent;
+        }
+        // The place of the key's rest, its length with the head, and the value's.
+        let slot = |at: usize| {
+            let slot = u64::from_le_bytes(self.bytes_at(HEADER_SIZE + 4 * n + 6 * at));
+            let part = |shift: u32| usize::from((slot >> shift) as u16);
+            (part(0), part(16), part(32))
         };
-        loop {
-            if at >= n || self.u32_at(HEADER_SIZE + 4 * at) != head {
-                return LeafRead::Absent;
+        let (mut rest, mut key_len, mut len) = slot(at);
+        if key_len > HEAD || key_len != key.len_behind(prefix) {
+            // What follows the head decides.
+            match self.equal_from(at, n, head, key.suffix(prefix)) {
+                Ok(equal) => (rest, key_len, len) = slot(equal),
+                Err(read) => return read,
             }
-            let slot = slots + 6 * at;
-            match self.compare_tail(slot, suffix) {
-                Ordering::Equal => {
-                    let rest = self.u16_at(slot + 2).saturating_sub(HEAD);
-                    let len = self.u16_at(slot + 4).min(most);
-                    return self.copy_bytes(self.u16_at(slot) + rest, len, out);
-                }
-                Ordering::Greater => return LeafRead::Absent,
+        }
+        let at = rest + key_len.saturating_sub(HEAD);
+        match self.copy_bytes(at, len, out) {
+            Some((from, to)) => LeafRead::Copied {
+                max_txid: u64::from_le(self.word(MAX_TXID)),
+                from,
+                to,
+            },
+            None => LeafRead::Unclear,
+        }
+    }
+
+    /// The first of the leaf's records whose head is not below `head`.
+    #[inline(never)]
+    fn first_not_below(&self, n: usize, head: u32) -> usize {
+        let heads = UnlatchedHeads {
+            node: self,
+            heads: HEADER_SIZE,
+        };
+        heads::first_not_below(n, head, &heads)
+    }
+
+    /// The leaf's record with the key, of those from the one at `at` on, which has the key's head.
+    #[inline(never)]
+    fn equal_from(
+        &self,
+        mut at: usize,
+        n: usize,
+        head: u32,
+        suffix: &[u8],
+    ) -> Result<usize, LeafRead> {
+        loop {
+            match self.compare_tail(HEADER_SIZE + 4 * n + 6 * at, suffix) {
+                Ordering::Equal => return Ok(at),
+                Ordering::Greater => return Err(LeafRead::Absent),
                 // Another key of the same head; where there are many, a latched search halves them.
-                Ordering::Less if at + 1 < n => at += 1,
-                Ordering::Less => return LeafRead::Absent,
+                Ordering::Less => at += 1,
+            }
+            if at >= n || self.u32_at(HEADER_SIZE + 4 * at) != head {
+                return Err(LeafRead::Absent);
             }
             if at & 7 == 0 {
-                return LeafRead::Unclear;
+                return Err(LeafRead::Unclear);
             }
         }
     }
 
-    /// Copies `len` bytes from `at` on, by the blocks that hold them.
-    #[inline]
-    fn copy_bytes(&self, at: usize, len: usize, out: &mut [u8]) -> LeafRead {
-        let blocks = ((at & 7) + len).div_ceil(BLOCK);
-        let Some(into) = out.get_mut(..BLOCK * blocks) else {
-            return LeafRead::Unclear;
-        };
+    /// Copies `len` bytes from `at` on, or the first of them: where they begin and end in the copy.
+    #[inline(always)]
+    fn copy_bytes(
+        &self,
+        at: usize,
+        len: usize,
+        out: &mut impl ValueCopy,
+    ) -> Option<(usize, usize)> {
+        let into = out.room(len).filter(|room| room.len() <= PAGE_SIZE)?;
         // What stands at the page's end is copied with what is before it.
-        let first = (at & !7).min(PAGE_SIZE.saturating_sub(into.len()));
+        let first = at.min(PAGE_SIZE - into.len());
         let from = at - first;
-        if from + len > into.len() || into.len() > PAGE_SIZE {
-            return LeafRead::Unclear;
-        }
+        let to = (from + len).min(into.len());
         for (i, to) in into.chunks_exact_mut(VECTOR).enumerate() {
             // SAFETY: as in `word`: all blocks together end within the page.
             let vector = unsafe { Vector::read_volatile(self.start.add(first + VECTOR * i)) };
             to.copy_from_slice(&vector.bytes());
         }
-        LeafRead::Copied {
-            max_txid: u64::from_le(self.word(MAX_TXID)),
-            from,
-            to: from + len,
-        }
-    }
-
-    #[inline]
-    fn child(&self, at: usize, n: usize) -> u64 {
-        u64::from_le(self.word(if at < n {
-            HEADER_SIZE + 8 * at
-        } else {
-            UPPER_CHILD
-        }))
+        (from <= to).then_some((from, to))
     }
 }
 

@@ -1,7 +1,5 @@
 //! A key that is looked for from node to node: its first bytes as a number.
 
-use std::cmp::Ordering;
-
 use super::node::{head_of, HEAD};
 
 /// Bytes of the number.
@@ -55,17 +53,18 @@ impl<'k> SearchKey<'k> {
         (shifted >> 32) as u32
     }
 
-    /// Compares a prefix, given as its first eight bytes as a number, with the key's front; `None` where that
+    /// Bytes that follow the prefix.
+    #[inline]
+    pub fn len_behind(&self, prefix: usize) -> usize {
+        self.bytes.len().saturating_sub(prefix)
+    }
+
+    /// Whether the key begins with a prefix, given as its first eight bytes as a number; false also where that
     /// takes more of either.
     #[inline]
-    pub fn compare_prefix(&self, len: usize, prefix: u64) -> Option<Ordering> {
-        if len > FRONT {
-            return None;
-        }
-        let kept = u64::MAX.checked_shl(64 - 8 * len as u32).unwrap_or(0);
-        let in_both = (prefix & kept).cmp(&(self.front & kept));
-        // A key that ends before the prefix does has zeros there, but is the shorter.
-        Some(in_both.then((len > self.bytes.len()).cmp(&false)))
+    pub fn begins_with(&self, len: usize, prefix: u64) -> bool {
+        let behind = u64::MAX.checked_shr(8 * len as u32).unwrap_or(0);
+        len <= FRONT.min(self.bytes.len()) && (prefix ^ self.front) & !behind == 0
     }
 
     /// As many of the key's first bytes as it has.
@@ -104,10 +103,8 @@ mod tests {
             let mut word = rest.to_be_bytes();
             let len = prefix.len().min(word.len());
             word[..len].copy_from_slice(&prefix[..len]);
-            match search_key.compare_prefix(prefix.len(), u64::from_be_bytes(word)) {
-                Some(ordering) => prop_assert_eq!(ordering, prefix[..].cmp(front)),
-                None => prop_assert!(prefix.len() > FRONT),
-            }
+            let begins = search_key.begins_with(prefix.len(), u64::from_be_bytes(word));
+            prop_assert_eq!(begins, prefix[..] == *front && prefix.len() <= FRONT);
         }
     }
 }

@@ -286,6 +286,17 @@ fn damaged(what: &str) -> Error {
     Error::Internal(format!("row payload: {what}"))
 }
 
+/// The field of a column that stands in the clustered key alone.
+#[inline(never)]
+fn key_field<'a>(layout: &'a Layout, key: &'a [u8], part: usize) -> Result<Field<'a>> {
+    let parts = &layout.clustered;
+    parts
+        .part_of(part, key)
+        .and_then(|bytes| parts.parts[part].decode(bytes))
+        .map(Field::Value)
+        .ok_or_else(|| damaged("clustered key"))
+}
+
 /// What a column's stored bytes are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Field<'a> {
@@ -450,7 +461,7 @@ impl<'a> RowRef<'a> {
             return outside_field(column, bytes);
         }
         if let (true, Some(part)) = (bytes.is_empty(), column.from_key) {
-            return self.key_field(part);
+            return key_field(self.layout, self.key.whole(), part);
         }
         let value = match column.column.ty {
             ColumnType::Bytes { .. } | ColumnType::VarBytes { .. } | ColumnType::Large { .. } => {
@@ -470,15 +481,6 @@ impl<'a> RowRef<'a> {
             ColumnType::Double => Value::Double(f64::from_bits(number(bytes, None)?.swap_bytes())),
         };
         Ok(Field::Value(value))
-    }
-
-    /// The field of a column that stands in the clustered key alone.
-    fn key_field(&self, part: usize) -> Result<Field<'a>> {
-        let key = &self.layout.clustered;
-        key.part_of(part, self.key.whole())
-            .and_then(|bytes| key.parts[part].decode(bytes))
-            .map(Field::Value)
-            .ok_or_else(|| damaged("clustered key"))
     }
 
     /// How many columns the row was written with.

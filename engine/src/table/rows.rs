@@ -14,9 +14,10 @@ use super::read::RowLock;
 use super::row_view::RowView;
 use super::transaction::Transaction;
 use crate::error::{Error, Result};
-use crate::page::LeafShape;
+use crate::page::{Front, LeafShape};
 use crate::row::key_bytes::{KeyBytes, KeyInPieces};
-use crate::row::{payload, Value};
+use crate::row::payload::{self, RowRef};
+use crate::row::Value;
 use crate::tree::{Leaf, LeafImage, Step};
 use crate::txn::{self, live_payload, Copied, ReadView};
 
@@ -76,17 +77,16 @@ pub struct Rows<'t> {
     view: ReadView,
     /// What the leaves read last looked like.
     shape: LeafShape,
-    /// Bytes of a row that [`Rows::columns`] copies at first.
-    front: usize,
-    /// The row, or the front of the row, of the last read.
+    /// The front of the row of the last read.
+    front: Front,
+    /// The columns asked for last stood further back than a front goes.
+    beyond_front: bool,
+    /// The row of the last read.
     copy: Vec<u8>,
     /// A row that stands outside its page as a whole, or of which the front did not do.
     brought: Vec<u8>,
     copies: Copies,
 }
-
-/// Bytes of a row's front that are copied for some of its columns at first.
-const FRONT: usize = 96;
 
 /// For leaves with records that the snapshot may not see.
 #[derive(Default)]
@@ -118,7 +118,8 @@ impl Transaction {
             trees: table.trees.load_full(),
             view,
             shape: LeafShape::default(),
-            front: FRONT,
+            front: Front::default(),
+            beyond_front: false,
             copy: Vec::new(),
             brought: Vec::new(),
             copies: Copies::default(),
@@ -155,24 +156,11 @@ impl Rows<'_> {
             brought,
             ..
         } = self;
-        let found = txn.copy_payload(
-            &trees.clustered,
-            clustered_key,
-            view,
-            usize::MAX,
-            shape,
-            copy,
-        )?;
+        let found = txn.copy_payload(&trees.clustered, clustered_key, view, shape, copy)?;
         let Some(payload) = found else {
             return Ok(None);
         };
-        let mut payload = copy.get(payload).unwrap_or(&[]);
-        if payload::outside_row(payload).is_some() {
-            brought.clear();
-            brought.extend_from_slice(payload);
-            large::bring_inside(trees, brought)?;
-            payload = brought;
-        }
+        let payload = inside(trees, payload, brought)?;
         RowView::row(table, KeyBytes::Here(clustered_key), payload).map(Some)
     }
 
@@ -223,33 +211,29 @@ impl Rows<'_> {
             view,
             shape,
             front,
+            beyond_front,
             copy,
             brought,
             ..
         } = self;
-        let found = txn.copy_payload(&trees.clustered, clustered_key, view, *front, shape, copy)?;
-        let Some(payload) = found else {
+        let tree = &*trees.clustered;
+        if !*beyond_front {
+            let Some(front) = txn.copy_payload(tree, clustered_key, view, shape, front)? else {
+                return Ok(None);
+            };
+            match values(table, clustered_key, front, columns) {
+                Ok(values) => return Ok(Some(values)),
+                // If it is more than a front that is too short, the whole row will tell.
+                Err(error) => drop(error),
+            }
+        }
+        let Some(payload) = txn.copy_payload(tree, clustered_key, view, shape, copy)? else {
             return Ok(None);
         };
-        let payload = copy.get(payload).unwrap_or(&[]);
-        match values(table, clustered_key, payload, columns) {
-            Ok(values) => return Ok(Some(values)),
-            // Told by the second look, if it is more than a front that is too short.
-            Err(error) => drop(error),
-        }
-        let tree = &trees.clustered;
-        let found = txn.copy_payload(tree, clustered_key, view, usize::MAX, shape, brought)?;
-        let Some(payload) = found else {
-            return Ok(None);
-        };
-        brought.truncate(payload.end);
-        brought.drain(..payload.start);
-        if payload::outside_row(brought).is_none() {
-            // A column stands further back, and most likely also the next row's.
-            *front = usize::MAX;
-        }
-        large::bring_inside(trees, brought)?;
-        values(table, clustered_key, brought, columns).map(Some)
+        // What one row has further back, the next most likely has, too.
+        *beyond_front = payload::outside_row(payload).is_none();
+        let payload = inside(trees, payload, brought)?;
+        values(table, clustered_key, payload, columns).map(Some)
     }
 
     /// Reads the row with the given clustered key; `f` gets the row, if there is one, and runs under its
@@ -353,19 +337,14 @@ impl Rows<'_> {
             let at = |key: &mut Vec<u8>| image.key(i, key);
             let value = image.value(i);
             let tree = &self.trees.clustered;
-            let Some(mut payload) = self
+            let Some(payload) = self
                 .txn
                 .versions()
                 .visible(&self.view, value, older, copied, tree, at)?
             else {
                 continue;
             };
-            if payload::outside_row(payload).is_some() {
-                self.brought.clear();
-                self.brought.extend_from_slice(payload);
-                large::bring_inside(&self.trees, &mut self.brought)?;
-                payload = &self.brought;
-            }
+            let payload = inside(&self.trees, payload, &mut self.brought)?;
             image.key(i, key);
             if let ControlFlow::Break(result) =
                 f(RowView::row(self.table, KeyBytes::Here(key), payload)?)
@@ -377,6 +356,18 @@ impl Rows<'_> {
     }
 }
 
+/// The payload, or what is brought of a row that stands outside its page as a whole.
+#[inline]
+fn inside<'r>(trees: &TableTrees, payload: &'r [u8], brought: &'r mut Vec<u8>) -> Result<&'r [u8]> {
+    if payload::outside_row(payload).is_none() {
+        return Ok(payload);
+    }
+    brought.clear();
+    brought.extend_from_slice(payload);
+    large::bring_inside(trees, brought)?;
+    Ok(brought)
+}
+
 /// Columns of a payload, or of as much of its front as is there: an error where one of them is not.
 #[inline(always)]
 fn values<'r, const N: usize>(
@@ -385,7 +376,7 @@ fn values<'r, const N: usize>(
     payload: &'r [u8],
     columns: [usize; N],
 ) -> Result<[Value<'r>; N]> {
-    let row = RowView::row(table, KeyBytes::Here(clustered_key), payload)?;
+    let row = RowRef::new(&table.layout, clustered_key, payload)?;
     let mut values = [Value::Null; N];
     for (value, column) in values.iter_mut().zip(columns) {
         *value = row.get(column)?;

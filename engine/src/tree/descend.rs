@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::page::{
     self, Ahead, Child, ChildPlace, Core, ExclusiveGuard, FrameId, LeafRead, LeafShape, Node,
-    SearchKey, SharedGuard,
+    SearchKey, SharedGuard, ValueCopy,
 };
 
 use super::Tree;
@@ -123,16 +123,16 @@ impl Tree {
                 });
             }
             loop {
-                let (at, word) = match route {
+                let seen = match route {
                     Route::Key(_) | Route::InMemory(..) | Route::Forward(..) => node.child_for(key),
                     Route::Below(_) | Route::Backward(..) => node.child_below(key),
                     Route::Last => node.last_child(),
                 };
-                if let (Child::Frame(child), 1) = (page::child(word), node_level) {
+                if let (Child::Frame(child), 1) = (page::child(seen.word), node_level) {
                     // Where the record itself is wanted, its bytes are asked for, too.
                     let record = match route {
                         Route::InMemory(_, shape) => {
-                            node.part_within(key, at).map(|at| (at, shape))
+                            node.part_within(&seen).map(|before| (before, shape))
                         }
                         _ => None,
                     };
@@ -147,10 +147,10 @@ impl Tree {
                 let place = ChildPlace {
                     parent: frame,
                     version,
-                    at,
+                    at: seen.at,
                 };
-                // From here on `at` and `word` are known to be of one state of the node.
-                match page::child(word) {
+                // From here on what was seen is known to be of one state of the node.
+                match page::child(seen.word) {
                     Child::Page(id) if node_level == 1 && matches!(route, Route::InMemory(..)) => {
                         return Ok(Located::Away { place, id });
                     }
@@ -194,14 +194,13 @@ impl Tree {
         }
     }
 
-    /// Copies a key's value, at most so many bytes of it, into `out`, which has room for a page, without any latch;
-    /// `None` where that did not do, because the leaf was changing or is not in memory.
+    /// Copies a key's value, or its front, without any latch; `None` where that did not do, because the leaf was
+    /// changing or is not in memory.
     #[inline]
     pub(super) fn copy_unlatched(
         &self,
         key: &[u8],
-        most: usize,
-        out: &mut [u8],
+        out: &mut impl ValueCopy,
         shape: &mut LeafShape,
     ) -> Option<LeafRead> {
         let frames = &self.core.frames;
@@ -212,12 +211,12 @@ impl Tree {
         let mut level = node.level();
         let mut before = None;
         while level > 0 {
-            let (at, word) = node.child_for(key);
-            let Child::Frame(child) = page::child(word) else {
+            let seen = node.child_for(key);
+            let Child::Frame(child) = page::child(seen.word) else {
                 return None;
             };
             if level == 1 {
-                before = node.part_within(key, at);
+                before = node.part_within(&seen);
                 match before {
                     Some(before) => frames.prefetch_record(child, before, shape),
                     None => frames.prefetch(child),
@@ -237,7 +236,7 @@ impl Tree {
                 return None;
             }
         }
-        let read = node.copy_value(key, before, most, out);
+        let read = node.copy_value(key, before, out);
         node.note_shape(shape);
         state.latch.still(version).then_some(read)
     }

@@ -27,10 +27,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
-use crate::ids::{PageId, TreeId, MAX_KEY, MAX_VALUE, PAGE_SIZE};
+use crate::ids::{PageId, TreeId, MAX_KEY, MAX_VALUE};
 use crate::page::{
     self, ChildPlace, Core, FrameId, LeafRead, LeafShape, NodeFrame, PageKind, PinnedPage, Pool,
-    SharedGuard,
+    SharedGuard, ValueCopy,
 };
 
 pub use crate::page::{Change, LeafSettle, LeafSummary};
@@ -163,19 +163,16 @@ impl Tree {
         Ok(found.then_some(Record { leaf, at }))
     }
 
-    /// Copies the key's value, if there is one, or (if it is longer) no more than so many bytes of it, into
-    /// `out`, which is made as long as a page: where it stands there, and the leaf's newest transaction. Takes no
-    /// latch where nothing changes meanwhile.
+    /// Copies the key's value, if there is one, or as much of its front as `out` keeps: where it stands there, and
+    /// the leaf's newest transaction. Takes no latch where nothing changes meanwhile.
     #[inline]
     pub(crate) fn copy_value(
         &self,
         key: &[u8],
-        most: usize,
-        out: &mut Vec<u8>,
+        out: &mut impl ValueCopy,
         shape: &mut LeafShape,
     ) -> Result<Option<(Range<usize>, u64)>> {
-        out.resize(PAGE_SIZE, 0);
-        match self.copy_unlatched(key, most, out, shape) {
+        match self.copy_unlatched(key, out, shape) {
             Some(LeafRead::Copied { max_txid, from, to }) => Ok(Some((from..to, max_txid))),
             Some(LeafRead::Absent) => Ok(None),
             Some(LeafRead::Unclear) | None => self.copy_latched(key, out),
@@ -184,14 +181,13 @@ impl Tree {
 
     #[cold]
     #[inline(never)]
-    fn copy_latched(&self, key: &[u8], out: &mut [u8]) -> Result<Option<(Range<usize>, u64)>> {
-        Ok(self.record(key)?.map(|record| {
-            let value = record.value();
-            // No value is longer than a page.
-            let len = value.len().min(out.len());
-            out[..len].copy_from_slice(&value[..len]);
-            (0..len, record.max_txid())
-        }))
+    fn copy_latched(
+        &self,
+        key: &[u8],
+        out: &mut impl ValueCopy,
+    ) -> Result<Option<(Range<usize>, u64)>> {
+        let record = self.record(key)?;
+        Ok(record.map(|record| (0..out.keep(record.value()), record.max_txid())))
     }
 
     /// Calls `f` with the key's value, if there is one, and the leaf's newest transaction, under

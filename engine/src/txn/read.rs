@@ -1,14 +1,12 @@
 //! Reading the version of a record that a view sees.
 
-use std::ops::Range;
-
 use super::order::CommitOrder;
 use super::snapshot::{ReadView, SnapshotSlot};
 use super::undo::{self, Kind};
-use super::version::{live_payload, Header, UndoPtr, MAX_HEADER};
+use super::version::{live_payload, Header, UndoPtr};
 use super::{System, Transaction};
 use crate::error::{Error, Result};
-use crate::page::{LeafShape, Pool};
+use crate::page::{LeafShape, Pool, ValueCopy};
 use crate::tree::{LeafHint, Tree};
 
 /// What a look at the newest version gave.
@@ -56,35 +54,40 @@ impl Transaction {
         self.read_judged(tree, key, view, f)
     }
 
-    /// Copies the version of a record that `view` sees into `out`, without a latch where nothing changes
-    /// meanwhile: where its payload stands there. `out` is made as long as a page. Of a longer payload than
-    /// `most` bytes what is behind them may be missing.
+    /// Copies the payload of the version of a record that `view` sees into `out`, or as much of its front as that
+    /// keeps, without a latch where nothing changes meanwhile.
     ///
     /// # Errors
     /// As [`Transaction::read`].
     #[inline]
-    pub(crate) fn copy_payload(
+    pub(crate) fn copy_payload<'o>(
         &self,
         tree: &Tree,
         key: &[u8],
         view: &ReadView,
-        most: usize,
         shape: &mut LeafShape,
-        out: &mut Vec<u8>,
-    ) -> Result<Option<Range<usize>>> {
-        let most = most.saturating_add(MAX_HEADER);
-        let Some((value, max_txid)) = tree.copy_value(key, most, out, shape)? else {
+        out: &'o mut impl ValueCopy,
+    ) -> Result<Option<&'o [u8]>> {
+        let Some((value, max_txid)) = tree.copy_value(key, out, shape)? else {
             return Ok(None);
         };
         if max_txid < view.low.0 {
-            let payload = live_payload(out.get(value.clone()).unwrap_or(&[]))?;
-            return Ok(payload.map(|payload| value.end - payload.len()..value.end));
+            return live_payload(out.bytes(value));
         }
-        let found = self.read_judged(tree, key, view, |payload| {
-            out.clear();
-            out.extend_from_slice(payload);
-        })?;
-        Ok(found.map(|()| 0..out.len()))
+        self.copy_judged(tree, key, view, out)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn copy_judged<'o>(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        view: &ReadView,
+        out: &'o mut impl ValueCopy,
+    ) -> Result<Option<&'o [u8]>> {
+        let found = self.read_at(tree, None, key, view, |payload| out.keep(payload))?;
+        Ok(found.map(|kept| out.bytes(0..kept)))
     }
 
     /// Out of the way of the short one.

@@ -84,7 +84,7 @@ pub(super) fn get(tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
 pub(super) fn copied(tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let found = tree
-        .copy_value(key, usize::MAX, &mut out, &mut LeafShape::default())
+        .copy_value(key, &mut out, &mut LeafShape::default())
         .unwrap();
     found.map(|(at, _)| out[at].to_vec())
 }

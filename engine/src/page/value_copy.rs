@@ -1,0 +1,78 @@
+//! Where a value is copied that is read without a latch.
+
+use std::ops::Range;
+
+use crate::ids::PAGE_SIZE;
+
+/// Bytes that are copied at once.
+const BLOCK: usize = 32;
+
+/// Bytes of a [`Front`]: two cache lines, four blocks.
+pub(crate) const FRONT: usize = 64;
+
+/// Room for a value, or for its front.
+pub(crate) trait ValueCopy {
+    /// Room for a value of so many bytes, or as much of it as is ever kept, in whole blocks; `None` for more
+    /// bytes than a page has, which only a page that changes tells of.
+    fn room(&mut self, len: usize) -> Option<&mut [u8]>;
+
+    /// Keeps the bytes, or as many of the first as are ever kept: how many.
+    fn keep(&mut self, bytes: &[u8]) -> usize;
+
+    /// The bytes of a range that was filled before.
+    fn bytes(&self, range: Range<usize>) -> &[u8];
+}
+
+/// Room for the front of a value. Always copied as a whole: without a loop, whose end would be foreseen wrong
+/// now and then.
+pub(crate) struct Front([u8; FRONT]);
+
+impl Default for Front {
+    fn default() -> Front {
+        Front([0; FRONT])
+    }
+}
+
+impl ValueCopy for Front {
+    #[inline(always)]
+    fn room(&mut self, _: usize) -> Option<&mut [u8]> {
+        Some(&mut self.0)
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> usize {
+        let kept = bytes.len().min(FRONT);
+        self.0[..kept].copy_from_slice(&bytes[..kept]);
+        kept
+    }
+
+    #[inline(always)]
+    fn bytes(&self, range: Range<usize>) -> &[u8] {
+        self.0.get(range).unwrap_or(&[])
+    }
+}
+
+impl ValueCopy for Vec<u8> {
+    #[inline]
+    fn room(&mut self, len: usize) -> Option<&mut [u8]> {
+        const { assert!(PAGE_SIZE % BLOCK == 0) }
+        let len = len.next_multiple_of(BLOCK);
+        if len > PAGE_SIZE {
+            return None;
+        }
+        if len > self.len() {
+            self.resize(len, 0);
+        }
+        self.get_mut(..len)
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> usize {
+        self.clear();
+        self.extend_from_slice(bytes);
+        self.len()
+    }
+
+    #[inline]
+    fn bytes(&self, range: Range<usize>) -> &[u8] {
+        self.get(range).unwrap_or(&[])
+    }
+}
