@@ -24,7 +24,7 @@ const PREFETCH_LINES: usize = 12;
 
 /// Cache lines that are asked for where a record most likely stands: lengths differ, so it may stand a few
 /// lines from there.
-const RECORD_LINES: usize = 6;
+const RECORD_LINES: usize = 8;
 
 /// So many of them behind where the record would end if all had the same length.
 const LATER_LINES: usize = 2;
