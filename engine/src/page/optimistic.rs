@@ -315,7 +315,7 @@ impl<'a> OptimisticNode<'a> {
 
     /// Copies the value of a leaf's record, or its front; `before`: how many 65,536ths of the leaf's records most
     /// likely stand before it.
-    #[inline]
+    #[inline(always)]
     pub fn copy_value(
         &self,
         key: SearchKey<'_>,

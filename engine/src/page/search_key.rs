@@ -39,18 +39,15 @@ impl<'k> SearchKey<'k> {
         self.bytes.get(prefix..).unwrap_or(&[])
     }
 
-    /// The head of what follows the prefix.
-    #[inline]
+    /// The head of what follows the prefix, if the key has the prefix.
+    #[inline(always)]
     pub fn head(&self, prefix: usize) -> u32 {
-        if self.bytes.len() > FRONT {
+        if self.bytes.len() > FRONT && prefix > FRONT - HEAD {
             return head_of(self.suffix(prefix));
         }
-        let shifted = if prefix < FRONT {
-            self.front << (8 * prefix)
-        } else {
-            0
-        };
-        (shifted >> 32) as u32
+        // In two steps: all 64 bits at once are no shift.
+        let half = 4 * prefix as u32;
+        (self.front.wrapping_shl(half).wrapping_shl(half) >> 32) as u32
     }
 
     /// Bytes that follow the prefix.
@@ -63,8 +60,8 @@ impl<'k> SearchKey<'k> {
     /// takes more of either.
     #[inline]
     pub fn begins_with(&self, len: usize, prefix: u64) -> bool {
-        let behind = u64::MAX.checked_shr(8 * len as u32).unwrap_or(0);
-        len <= FRONT.min(self.bytes.len()) && (prefix ^ self.front) & !behind == 0
+        // In two steps: all 64 bits at once are no shift.
+        len <= FRONT.min(self.bytes.len()) && (prefix ^ self.front) >> 1 >> (63 - 8 * len) == 0
     }
 
     /// As many of the key's first bytes as it has.

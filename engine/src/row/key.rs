@@ -30,6 +30,7 @@ pub(crate) fn row_id(key: &[u8]) -> Option<u64> {
 }
 
 /// An integer value of a column of `bytes` bytes as two's complement; `None` when it does not fit.
+#[inline]
 pub(crate) fn int_bits(value: Value<'_>, bytes: u8, signed: bool) -> Option<u64> {
     let shift = 64 - 8 * u32::from(bytes);
     let v = match (value, signed) {
@@ -43,6 +44,37 @@ pub(crate) fn int_bits(value: Value<'_>, bytes: u8, signed: bool) -> Option<u64>
         _ => return None,
     };
     (v << shift >> shift == v).then_some(v as u64)
+}
+
+/// An integer as part of a key: in order of significance, the sign turned.
+#[derive(Clone, Copy)]
+pub(crate) struct IntPart {
+    /// The part, and zeros.
+    be: [u8; 8],
+    bytes: u8,
+}
+
+impl IntPart {
+    /// `None` when the value does not fit.
+    #[inline(always)]
+    fn new(value: Value<'_>, bytes: u8, signed: bool) -> Option<IntPart> {
+        let v = int_bits(value, bytes, signed)?;
+        let flip = u64::from(signed) << (8 * bytes - 1);
+        let be = (v ^ flip) << (64 - 8 * u32::from(bytes));
+        Some(IntPart {
+            be: be.to_be_bytes(),
+            bytes,
+        })
+    }
+
+    /// Appends it.
+    #[inline(always)]
+    pub fn put(self, out: &mut Vec<u8>) {
+        // Eight bytes, whose number is known, and those cut off that are too many: no call of memcpy.
+        let end = out.len() + usize::from(self.bytes);
+        out.extend_from_slice(&self.be);
+        out.truncate(end);
+    }
 }
 
 fn put_var(bytes: &[u8], out: &mut Vec<u8>) {
@@ -65,11 +97,9 @@ impl PartLayout {
         collations: Option<&dyn Collations>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        if let (PartForm::Int { bytes, signed }, false, false) =
-            (self.form, self.nullable, self.descending)
-        {
-            // What most keys are made of, without a call.
-            return self.put_int(bytes, signed, value, out);
+        if let Some(int) = self.plain_int(value) {
+            int.put(out);
+            return Ok(());
         }
         let begin = out.len();
         self.encode_ascending(value, collations, out)?;
@@ -79,17 +109,14 @@ impl PartLayout {
         Ok(())
     }
 
-    /// Appends an integer.
-    #[inline]
-    fn put_int(&self, bytes: u8, signed: bool, value: Value<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let v = int_bits(value, bytes, signed).ok_or_else(|| self.misfit(value))?;
-        let flip = u64::from(signed) << (8 * bytes - 1);
-        // Eight bytes, whose number is known, and those cut off that are too many: no call of memcpy.
-        let end = out.len() + usize::from(bytes);
-        let be = (v ^ flip) << (64 - 8 * u32::from(bytes));
-        out.extend_from_slice(&be.to_be_bytes());
-        out.truncate(end);
-        Ok(())
+    /// What most keys are made of: the part of an integer, without a call; `None` where the part is anything else,
+    /// or the value does not fit.
+    #[inline(always)]
+    pub fn plain_int(&self, value: Value<'_>) -> Option<IntPart> {
+        match (self.form, self.nullable, self.descending) {
+            (PartForm::Int { bytes, signed }, false, false) => IntPart::new(value, bytes, signed),
+            _ => None,
+        }
     }
 
     fn encode_ascending(
@@ -106,7 +133,9 @@ impl PartLayout {
             out.push(1);
         }
         match (self.form, value) {
-            (PartForm::Int { bytes, signed }, _) => self.put_int(bytes, signed, value, out)?,
+            (PartForm::Int { bytes, signed }, _) => IntPart::new(value, bytes, signed)
+                .ok_or_else(|| self.misfit(value))?
+                .put(out),
             (PartForm::Float, Value::Float(v)) => {
                 let bits = (v + 0.0).to_bits();
                 let flip = if bits >> 31 == 1 { u32::MAX } else { 1 << 31 };

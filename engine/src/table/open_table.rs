@@ -185,6 +185,18 @@ impl Table {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         out.clear();
+        // What most keys are: one integer, without a call.
+        if let (0, [value], [part]) = (index, values, &self.layout.clustered.parts[..]) {
+            if let Some(int) = part.plain_int(*value) {
+                int.put(out);
+                return Ok(());
+            }
+        }
+        self.append_key(index, values, out)
+    }
+
+    #[inline(never)]
+    fn append_key(&self, index: IndexId, values: &[Value<'_>], out: &mut Vec<u8>) -> Result<()> {
         if index == 0 && self.layout.hidden {
             match values {
                 [] => {}

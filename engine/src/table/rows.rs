@@ -156,7 +156,7 @@ impl Rows<'_> {
             brought,
             ..
         } = self;
-        let found = txn.copy_payload(&trees.clustered, clustered_key, view, shape, copy)?;
+        let found = txn.copy_whole(&trees.clustered, clustered_key, view, shape, copy)?;
         let Some(payload) = found else {
             return Ok(None);
         };
@@ -227,7 +227,7 @@ impl Rows<'_> {
                 Err(error) => drop(error),
             }
         }
-        let Some(payload) = txn.copy_payload(tree, clustered_key, view, shape, copy)? else {
+        let Some(payload) = txn.copy_whole(tree, clustered_key, view, shape, copy)? else {
             return Ok(None);
         };
         // What one row has further back, the next most likely has, too.

@@ -165,7 +165,7 @@ impl Tree {
 
     /// Copies the key's value, if there is one, or as much of its front as `out` keeps: where it stands there, and
     /// the leaf's newest transaction. Takes no latch where nothing changes meanwhile.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn copy_value(
         &self,
         key: &[u8],

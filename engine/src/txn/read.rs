@@ -59,7 +59,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Transaction::read`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn copy_payload<'o>(
         &self,
         tree: &Tree,
@@ -75,6 +75,22 @@ impl Transaction {
             return live_payload(out.bytes(value));
         }
         self.copy_judged(tree, key, view, out)
+    }
+
+    /// As [`Transaction::copy_payload`], the whole of it.
+    ///
+    /// # Errors
+    /// As [`Transaction::read`].
+    #[inline(never)]
+    pub(crate) fn copy_whole<'o>(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        view: &ReadView,
+        shape: &mut LeafShape,
+        out: &'o mut Vec<u8>,
+    ) -> Result<Option<&'o [u8]>> {
+        self.copy_payload(tree, key, view, shape, out)
     }
 
     #[cold]
