@@ -81,6 +81,7 @@ pub(super) fn first_not_below_near(
     let line = guess - guess % IN_LINE;
     let from = guess.saturating_sub(NEAR / 2);
     let from = from.clamp(line, line + IN_LINE - NEAR).min(n - NEAR);
+    heads.expect(from);
     match heads.near(from).below(head) {
         // It may stand before, or behind.
         0 if from > 0 && heads.at(from - 1) >= head => None,

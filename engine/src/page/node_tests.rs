@@ -271,7 +271,7 @@ proptest! {
             let want = *model.range(..=key.clone()).next_back().unwrap().1;
             let at = node.child_for(key);
             prop_assert_eq!(node.child(at), want);
-            prop_assert_eq!(optimistic.child_for(SearchKey::new(key)), (at, want));
+            prop_assert_eq!(optimistic.child_for(SearchKey::new(key), None), (at, want));
             let below = node.child_below(key);
             prop_assert_eq!(optimistic.child_below(SearchKey::new(key)), (below, node.child(below)));
             if let Some((_, want)) = model.range(..key.clone()).next_back() {

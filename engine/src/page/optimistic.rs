@@ -185,7 +185,12 @@ impl<'a> OptimisticNode<'a> {
 
     /// The first separator ≥ `key`, and whether it is equal. See `Node::lower_bound`.
     #[inline(always)]
-    fn lower_bound(&self, key: SearchKey<'_>, n: usize) -> (usize, bool, u32) {
+    fn lower_bound(
+        &self,
+        key: SearchKey<'_>,
+        n: usize,
+        before: Option<usize>,
+    ) -> (usize, bool, u32) {
         let prefix = self.u16_at(PREFIX_LEN);
         let head = key.head(prefix);
         match self.compare_prefix(prefix, key) {
@@ -194,12 +199,22 @@ impl<'a> OptimisticNode<'a> {
             Ordering::Less => return (n, false, head),
         }
         let heads = HEADER_SIZE + 8 * n;
-        let at = heads::first_not_below(n, head, &UnlatchedHeads { node: self, heads });
+        let at = self.first_not_below(n, head, before, heads);
         if at < n && self.u32_at(heads + 4 * at) == head {
             let (at, equal) = self.bound_from(at, n, head, key.suffix(prefix));
             return (at, equal, head);
         }
         (at, false, head)
+    }
+
+    /// The first of `n` heads, which stand from `heads` on, that is not below `head`; see
+    /// [`OptimisticNode::child_for`] about `before`.
+    #[inline(always)]
+    fn first_not_below(&self, n: usize, head: u32, before: Option<usize>, heads: usize) -> usize {
+        let node = &UnlatchedHeads { node: self, heads };
+        before
+            .and_then(|before| heads::first_not_below_near(n, head, (before * n) >> 16, node))
+            .unwrap_or_else(|| heads::first_not_below(n, head, node))
     }
 
     /// [`OptimisticNode::lower_bound`] from separator `base` on, which has the key's head: what follows the head
@@ -254,11 +269,11 @@ impl<'a> OptimisticNode<'a> {
         }
     }
 
-    /// The child that takes `key`.
+    /// The child that takes `key`; `before`: how many 65,536ths of the node's separators most likely are below it.
     #[inline(always)]
-    pub fn child_for(&self, key: SearchKey<'_>) -> ChildSeen {
+    pub fn child_for(&self, key: SearchKey<'_>, before: Option<usize>) -> ChildSeen {
         let n = self.count();
-        let (at, equal, head) = self.lower_bound(key, n);
+        let (at, equal, head) = self.lower_bound(key, n, before);
         self.child(at + usize::from(equal), n, head)
     }
 
@@ -266,7 +281,7 @@ impl<'a> OptimisticNode<'a> {
     #[inline]
     pub fn child_below(&self, key: SearchKey<'_>) -> ChildSeen {
         let n = self.count();
-        let (at, _, head) = self.lower_bound(key, n);
+        let (at, _, head) = self.lower_bound(key, n, None);
         self.child(at, n, head)
     }
 
@@ -330,13 +345,7 @@ impl<'a> OptimisticNode<'a> {
             return LeafRead::Absent;
         }
         let head = key.head(prefix);
-        let heads = UnlatchedHeads {
-            node: self,
-            heads: HEADER_SIZE,
-        };
-        let near = before
-            .and_then(|before| heads::first_not_below_near(n, head, (before * n) >> 16, &heads));
-        let at = near.unwrap_or_else(|| self.first_not_below(n, head));
+        let at = self.first_not_below(n, head, before, HEADER_SIZE);
         if at >= n || self.u32_at(HEADER_SIZE + 4 * at) != head {
             return LeafRead::Absent;
         }
@@ -363,16 +372,6 @@ impl<'a> OptimisticNode<'a> {
             },
             None => LeafRead::Unclear,
         }
-    }
-
-    /// The first of the leaf's records whose head is not below `head`.
-    #[inline(never)]
-    fn first_not_below(&self, n: usize, head: u32) -> usize {
-        let heads = UnlatchedHeads {
-            node: self,
-            heads: HEADER_SIZE,
-        };
-        heads::first_not_below(n, head, &heads)
     }
 
     /// The leaf's record with the key, of those from the one at `at` on, which has the key's head.

@@ -124,7 +124,9 @@ impl Tree {
             }
             loop {
                 let seen = match route {
-                    Route::Key(_) | Route::InMemory(..) | Route::Forward(..) => node.child_for(key),
+                    Route::Key(_) | Route::InMemory(..) | Route::Forward(..) => {
+                        node.child_for(key, None)
+                    }
                     Route::Below(_) | Route::Backward(..) => node.child_below(key),
                     Route::Last => node.last_child(),
                 };
@@ -211,12 +213,12 @@ impl Tree {
         let mut level = node.level();
         let mut before = None;
         while level > 0 {
-            let seen = node.child_for(key);
+            let seen = node.child_for(key, before);
             let Child::Frame(child) = page::child(seen.word) else {
                 return None;
             };
+            before = node.part_within(&seen);
             if level == 1 {
-                before = node.part_within(&seen);
                 match before {
                     Some(before) => frames.prefetch_record(child, before, shape),
                     None => frames.prefetch(child),
