@@ -7,9 +7,6 @@ use crate::ids::PAGE_SIZE;
 /// Bytes that are copied at once.
 const BLOCK: usize = 32;
 
-/// Bytes of a [`Front`]: two cache lines, four blocks.
-pub(crate) const FRONT: usize = 64;
-
 /// Room for a value, or for its front.
 pub(crate) trait ValueCopy {
     /// Room for a value of so many bytes, or as much of it as is ever kept, in whole blocks; `None` for more
@@ -23,24 +20,30 @@ pub(crate) trait ValueCopy {
     fn bytes(&self, range: Range<usize>) -> &[u8];
 }
 
-/// Room for the front of a value. Always copied as a whole: without a loop, whose end would be foreseen wrong
-/// now and then.
-pub(crate) struct Front([u8; FRONT]);
+/// Room for the first N bytes of a value.
+pub(crate) struct Front<const N: usize>([u8; N]);
 
-impl Default for Front {
-    fn default() -> Front {
-        Front([0; FRONT])
+impl<const N: usize> Default for Front<N> {
+    fn default() -> Self {
+        Front([0; N])
     }
 }
 
-impl ValueCopy for Front {
+impl<const N: usize> ValueCopy for Front<N> {
     #[inline(always)]
-    fn room(&mut self, _: usize) -> Option<&mut [u8]> {
-        Some(&mut self.0)
+    fn room(&mut self, len: usize) -> Option<&mut [u8]> {
+        const { assert!(N % BLOCK == 0 && N <= PAGE_SIZE) }
+        // Two blocks without asking how many: a branch less that goes one way or the other.
+        let len = if N > 2 * BLOCK {
+            len.next_multiple_of(BLOCK).min(N)
+        } else {
+            N
+        };
+        self.0.get_mut(..len)
     }
 
     fn keep(&mut self, bytes: &[u8]) -> usize {
-        let kept = bytes.len().min(FRONT);
+        let kept = bytes.len().min(N);
         self.0[..kept].copy_from_slice(&bytes[..kept]);
         kept
     }

@@ -77,16 +77,27 @@ pub struct Rows<'t> {
     view: ReadView,
     /// What the leaves read last looked like.
     shape: LeafShape,
-    /// The front of the row of the last read.
-    front: Front,
-    /// The columns asked for last stood further back than a front goes.
-    beyond_front: bool,
+    /// Of the last row of which some columns were asked for, what stands in one or two cache lines.
+    front: Front<64>,
+    /// More of it.
+    part: Front<256>,
+    /// How often of late a front, and a part, did not do.
+    fell_short: u32,
     /// The row of the last read.
     copy: Vec<u8>,
     /// A row that stands outside its page as a whole, or of which the front did not do.
     brought: Vec<u8>,
     copies: Copies,
 }
+
+/// What a front, or a part, that does not do adds to the count, from which a front that does takes one away.
+const SHORT: u32 = 16;
+
+/// From this count on fronts are not tried any more: more than one in sixteen did not do.
+const NO_FRONT: u32 = 4 * SHORT;
+
+/// From this count on neither are parts.
+const NO_PART: u32 = 2 * NO_FRONT;
 
 /// For leaves with records that the snapshot may not see.
 #[derive(Default)]
@@ -119,7 +130,8 @@ impl Transaction {
             view,
             shape: LeafShape::default(),
             front: Front::default(),
-            beyond_front: false,
+            part: Front::default(),
+            fell_short: 0,
             copy: Vec::new(),
             brought: Vec::new(),
             copies: Copies::default(),
@@ -156,7 +168,7 @@ impl Rows<'_> {
             brought,
             ..
         } = self;
-        let found = txn.copy_whole(&trees.clustered, clustered_key, view, shape, copy)?;
+        let found = txn.copy_more(&trees.clustered, clustered_key, view, shape, copy)?;
         let Some(payload) = found else {
             return Ok(None);
         };
@@ -211,27 +223,35 @@ impl Rows<'_> {
             view,
             shape,
             front,
-            beyond_front,
+            part,
+            fell_short,
             copy,
             brought,
             ..
         } = self;
         let tree = &*trees.clustered;
-        if !*beyond_front {
+        if *fell_short < NO_FRONT {
             let Some(front) = txn.copy_payload(tree, clustered_key, view, shape, front)? else {
                 return Ok(None);
             };
-            match values(table, clustered_key, front, columns) {
-                Ok(values) => return Ok(Some(values)),
-                // If it is more than a front that is too short, the whole row will tell.
-                Err(error) => drop(error),
+            if let Some(values) = front_values(table, clustered_key, front, columns) {
+                *fell_short = fell_short.saturating_sub(1);
+                return Ok(Some(values));
             }
+            *fell_short += SHORT;
         }
-        let Some(payload) = txn.copy_whole(tree, clustered_key, view, shape, copy)? else {
+        if *fell_short < NO_PART {
+            let Some(part) = txn.copy_more(tree, clustered_key, view, shape, part)? else {
+                return Ok(None);
+            };
+            if let Some(values) = front_values(table, clustered_key, part, columns) {
+                return Ok(Some(values));
+            }
+            *fell_short += SHORT;
+        }
+        let Some(payload) = txn.copy_more(tree, clustered_key, view, shape, copy)? else {
             return Ok(None);
         };
-        // What one row has further back, the next most likely has, too.
-        *beyond_front = payload::outside_row(payload).is_none();
         let payload = inside(trees, payload, brought)?;
         values(table, clustered_key, payload, columns).map(Some)
     }
@@ -368,7 +388,25 @@ fn inside<'r>(trees: &TableTrees, payload: &'r [u8], brought: &'r mut Vec<u8>) -
     Ok(brought)
 }
 
-/// Columns of a payload, or of as much of its front as is there: an error where one of them is not.
+/// Columns of the front of a payload; `None` if one of them stands further back, or there is anything else that
+/// the whole row will tell.
+#[inline(always)]
+fn front_values<'r, const N: usize>(
+    table: &'r Table,
+    clustered_key: &'r [u8],
+    front: &'r [u8],
+    columns: [usize; N],
+) -> Option<[Value<'r>; N]> {
+    match values(table, clustered_key, front, columns) {
+        Ok(values) => Some(values),
+        Err(error) => {
+            drop(error);
+            None
+        }
+    }
+}
+
+/// Columns of a payload.
 #[inline(always)]
 fn values<'r, const N: usize>(
     table: &'r Table,

@@ -77,18 +77,18 @@ impl Transaction {
         self.copy_judged(tree, key, view, out)
     }
 
-    /// As [`Transaction::copy_payload`], the whole of it.
+    /// As [`Transaction::copy_payload`], for whoever is in less of a hurry.
     ///
     /// # Errors
     /// As [`Transaction::read`].
     #[inline(never)]
-    pub(crate) fn copy_whole<'o>(
+    pub(crate) fn copy_more<'o>(
         &self,
         tree: &Tree,
         key: &[u8],
         view: &ReadView,
         shape: &mut LeafShape,
-        out: &'o mut Vec<u8>,
+        out: &'o mut impl ValueCopy,
     ) -> Result<Option<&'o [u8]>> {
         self.copy_payload(tree, key, view, shape, out)
     }
