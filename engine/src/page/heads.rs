@@ -107,3 +107,52 @@ pub(super) fn first_failing(
     }
     base
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::vector::NEAR_BYTES;
+    use super::*;
+    use proptest::prelude::*;
+
+    impl Heads for Vec<u32> {
+        fn at(&self, i: usize) -> u32 {
+            self[i]
+        }
+
+        fn near(&self, i: usize) -> Near {
+            let mut bytes = [0; NEAR_BYTES];
+            for (to, head) in bytes.chunks_exact_mut(4).zip(&self[i..i + NEAR]) {
+                to.copy_from_slice(&head.to_le_bytes());
+            }
+            Near::from_bytes(&bytes)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_not_below_is_found_wherever_it_is_expected(
+            mut heads in prop_oneof![
+                prop::collection::vec(0..50u32, 0..200),
+                prop::collection::vec(any::<u32>(), 0..200),
+            ],
+            head in prop_oneof![0..50u32, any::<u32>()],
+            which in any::<prop::sample::Index>(),
+            guess in any::<prop::sample::Index>(),
+        ) {
+            heads.sort_unstable();
+            let n = heads.len();
+            let one_of_them = (n > 0).then(|| heads[which.index(n.max(1))]);
+            for head in [Some(head), one_of_them].into_iter().flatten() {
+                let want = heads.partition_point(|h| *h < head);
+                prop_assert_eq!(first_not_below(n, head, &heads), want);
+                for guess in [guess.index(n.max(1)), want.min(n.saturating_sub(1))] {
+                    let near = first_not_below_near(n, head, guess, &heads);
+                    prop_assert!(near.is_none_or(|near| near == want), "{near:?}, not {want}");
+                }
+                // Where it is expected it is found.
+                let at = want.min(n.saturating_sub(1));
+                prop_assert_eq!(first_not_below_near(n, head, at, &heads).is_some(), n >= NEAR);
+            }
+        }
+    }
+}

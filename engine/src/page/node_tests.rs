@@ -271,9 +271,15 @@ proptest! {
             let want = *model.range(..=key.clone()).next_back().unwrap().1;
             let at = node.child_for(key);
             prop_assert_eq!(node.child(at), want);
-            prop_assert_eq!(optimistic.child_for(SearchKey::new(key), None), (at, want));
+            // Wherever it is expected.
+            let guess = (order >> 48) as usize;
+            for before in [None, Some(guess), Some(guess / 16), Some(0xffff)] {
+                let seen = optimistic.child_for(SearchKey::new(key), before);
+                prop_assert_eq!((seen.at, seen.word), (at, want));
+            }
             let below = node.child_below(key);
-            prop_assert_eq!(optimistic.child_below(SearchKey::new(key)), (below, node.child(below)));
+            let seen = optimistic.child_below(SearchKey::new(key));
+            prop_assert_eq!((seen.at, seen.word), (below, node.child(below)));
             if let Some((_, want)) = model.range(..key.clone()).next_back() {
                 prop_assert_eq!(node.child(below), *want);
             }

@@ -60,8 +60,12 @@ impl<'k> SearchKey<'k> {
     /// takes more of either.
     #[inline]
     pub fn begins_with(&self, len: usize, prefix: u64) -> bool {
+        if len > FRONT.min(self.bytes.len()) {
+            return false;
+        }
         // In two steps: all 64 bits at once are no shift.
-        len <= FRONT.min(self.bytes.len()) && (prefix ^ self.front) >> 1 >> (63 - 8 * len) == 0
+        let half = 4 * (FRONT - len);
+        (prefix ^ self.front) >> half >> half == 0
     }
 
     /// As many of the key's first bytes as it has.

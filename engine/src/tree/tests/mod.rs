@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::{Change, LeafImage, Position, Tree};
 use crate::ids::{TreeId, PAGE_SIZE};
 use crate::os::simulated::SimulatedOs;
-use crate::page::{LeafShape, Pool};
+use crate::page::{Front, LeafShape, Pool, ValueCopy};
 use crate::store::Store;
 
 pub(super) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -82,11 +82,17 @@ pub(super) fn get(tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
 
 /// As [`get`], without a latch where that does.
 pub(super) fn copied(tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
-    let found = tree
-        .copy_value(key, &mut out, &mut LeafShape::default())
-        .unwrap();
-    found.map(|(at, _)| out[at].to_vec())
+    copied_to(&mut Vec::new(), tree, key)
+}
+
+/// As [`copied`], no more than so many bytes.
+pub(super) fn front<const N: usize>(tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
+    copied_to(&mut Front::<N>::default(), tree, key)
+}
+
+fn copied_to(out: &mut impl ValueCopy, tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
+    let found = tree.copy_value(key, out, &mut LeafShape::default());
+    found.unwrap().map(|(at, _)| out.bytes(at).to_vec())
 }
 
 /// All records by leaf images, first to last.

@@ -173,6 +173,13 @@ fn run(ops: Vec<Op>) {
             Op::Get(key) => {
                 assert_eq!(get(&tree, &key).as_ref(), model.get(&key));
                 assert_eq!(copied(&tree, &key).as_ref(), model.get(&key));
+                let first = |n: usize| {
+                    model
+                        .get(&key)
+                        .map(|value| value[..n.min(value.len())].to_vec())
+                };
+                assert_eq!(front::<64>(&tree, &key), first(64));
+                assert_eq!(front::<256>(&tree, &key), first(256));
             }
             Op::Seek(key) => check_seeks(&tree, &model, &key),
             Op::Estimate(a, b) => {
