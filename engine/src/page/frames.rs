@@ -148,10 +148,11 @@ impl Frames {
     /// reader finds out by its version.
     #[inline]
     pub fn state(&self, frame: FrameId) -> &FrameState {
-        // SAFETY: the last frame has a state.
+        // SAFETY: as many states as frames, and the number is that of a frame.
         unsafe { self.states.get_unchecked(self.index(frame)) }
     }
 
+    /// The number of a frame: of the last one, for numbers past the end.
     #[inline(always)]
     fn index(&self, frame: FrameId) -> usize {
         (frame as usize).min(self.last)
@@ -159,7 +160,7 @@ impl Frames {
 
     #[inline]
     fn start(&self, frame: FrameId) -> *mut u8 {
-        // SAFETY: the last frame lies within the region.
+        // SAFETY: the number is that of a frame, and all frames lie within the region.
         unsafe { self.base.as_ptr().add(self.index(frame) * PAGE_SIZE) }
     }
 
@@ -197,7 +198,8 @@ impl Frames {
         }
     }
 
-    /// Asks the processor for what a point read of a leaf will touch: its state, and where the record's head, slot and bytes are expected, if it has so many 65,536ths of the leaf's records before it.
+    /// Asks the processor for what a point read of a leaf will touch: its state, its header, and where the record's
+    /// head, slot and bytes are expected, if it has so many 65,536ths of the leaf's records before it.
     #[inline(always)]
     pub fn prefetch_record(&self, frame: FrameId, before: usize, shape: &LeafShape) {
         let page = self.start(frame).cast_const();

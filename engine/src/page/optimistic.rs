@@ -183,7 +183,8 @@ impl<'a> OptimisticNode<'a> {
         self.u16_at(COUNT).min(PAGE_SIZE / 16)
     }
 
-    /// The first separator ≥ `key`, and whether it is equal. See `Node::lower_bound`.
+    /// The first separator ≥ `key`, whether it is equal, and the key's head in the node; see
+    /// [`OptimisticNode::child_for`] about `before`. See `Node::lower_bound`.
     #[inline(always)]
     fn lower_bound(
         &self,

@@ -77,15 +77,15 @@ pub struct Rows<'t> {
     view: ReadView,
     /// What the leaves read last looked like.
     shape: LeafShape,
-    /// Of the last row of which some columns were asked for, what stands in one or two cache lines.
+    /// Of the last row of which some columns were asked for, as much as stands in two cache lines.
     front: Front<64>,
-    /// More of it.
+    /// More of it, where that did not do.
     part: Front<256>,
     /// How often of late a front, and a part, did not do.
     fell_short: u32,
-    /// The row of the last read.
+    /// The row of the last read, as a whole.
     copy: Vec<u8>,
-    /// A row that stands outside its page as a whole, or of which the front did not do.
+    /// A row that stands outside its page as a whole.
     brought: Vec<u8>,
     copies: Copies,
 }
