@@ -234,9 +234,11 @@ impl Rows<'_> {
             let Some(front) = txn.copy_payload(tree, clustered_key, view, shape, front)? else {
                 return Ok(None);
             };
-            if let Some(values) = front_values(table, clustered_key, front, columns) {
+            // If it is more than a front that is too short, the whole row will tell.
+            let found = values(table, clustered_key, front, columns).ok();
+            if found.is_some() {
                 *fell_short = fell_short.saturating_sub(1);
-                return Ok(Some(values));
+                return Ok(found);
             }
             *fell_short += SHORT;
         }
@@ -244,8 +246,9 @@ impl Rows<'_> {
             let Some(part) = txn.copy_more(tree, clustered_key, view, shape, part)? else {
                 return Ok(None);
             };
-            if let Some(values) = front_values(table, clustered_key, part, columns) {
-                return Ok(Some(values));
+            let found = values(table, clustered_key, part, columns).ok();
+            if found.is_some() {
+                return Ok(found);
             }
             *fell_short += SHORT;
         }
@@ -388,25 +391,7 @@ fn inside<'r>(trees: &TableTrees, payload: &'r [u8], brought: &'r mut Vec<u8>) -
     Ok(brought)
 }
 
-/// Columns of the front of a payload; `None` if one of them stands further back, or there is anything else that
-/// the whole row will tell.
-#[inline(always)]
-fn front_values<'r, const N: usize>(
-    table: &'r Table,
-    clustered_key: &'r [u8],
-    front: &'r [u8],
-    columns: [usize; N],
-) -> Option<[Value<'r>; N]> {
-    match values(table, clustered_key, front, columns) {
-        Ok(values) => Some(values),
-        Err(error) => {
-            drop(error);
-            None
-        }
-    }
-}
-
-/// Columns of a payload.
+/// Columns of a payload, or of its front: an error where one of them stands further back.
 #[inline(always)]
 fn values<'r, const N: usize>(
     table: &'r Table,

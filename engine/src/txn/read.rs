@@ -77,7 +77,7 @@ impl Transaction {
         self.copy_judged(tree, key, view, out)
     }
 
-    /// As [`Transaction::copy_payload`], for whoever is in less of a hurry.
+    /// As [`Transaction::copy_payload`], which is long, as a call: for all but the shortest way of reading a row.
     ///
     /// # Errors
     /// As [`Transaction::read`].
