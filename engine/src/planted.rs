@@ -1,8 +1,12 @@
-//! Faults of durability that a test build can have, one at a time, for the proofs to find.
+//! Faults that a test build can have, one at a time, for the proofs to find.
 //!
 //! A proof that finds nothing proves nothing until it has found something. With the cargo feature
-//! `broken` the process can be told by `plant` to leave one step out. Without the feature, as in
-//! every build that is shipped, [`is_planted`] is the constant `false`, and nothing of this remains.
+//! `broken` the process can be told by `plant`, or by the environment variable `PEREGRINE_PLANTED`, to
+//! leave one step out. Without the feature, as in every build that is shipped, [`is_planted`] is the
+//! constant `false`, and nothing of this remains.
+//!
+//! The faults of durability are found by the proofs on a simulated disk (`make catch-planted`). Each of
+//! the others is a fault that the engine once had: a test of its own goes red with it (`verify/answers`).
 
 /// A step that can be left out, or done wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +33,24 @@ pub enum PlantedFault {
     DropLastCommit,
     /// Recovery takes no notice of transactions that were running at the checkpoint.
     KeepLosers,
+    /// A scan of leaves that has come to the tree's end names the part it began with as what is left.
+    RestOfEndedScan,
+    /// The rollback of one refused row takes back index entries of earlier rows.
+    LateSavepoint,
+    /// Keys whose insertion a rollback to a savepoint takes back are not locked.
+    UnlockedTakenBack,
+    /// Purge drops the oldest end of a stream, also where another has joined it since it was looked at.
+    PurgeJoinedEnd,
+    /// Purge drops the oldest end of a stream, also where pruning has put another in its place.
+    PurgeReplacedEnd,
+    /// Pruning overwrites the head of what survivors' newest end names.
+    LosePurgeNotes,
+    /// A pass over survivors takes its end anew at each step.
+    EndlessSecondLook,
+    /// A rollback to a savepoint that succeeds makes a half-undone transaction whole.
+    ForgetHalfUndone,
+    /// A table that recovery could not open counts as dropped.
+    UnopenedIsDropped,
 }
 
 #[cfg(feature = "broken")]
@@ -46,15 +68,32 @@ pub(crate) fn is_planted(_: PlantedFault) -> bool {
 #[cfg(feature = "broken")]
 mod planting {
     use std::sync::atomic::{AtomicU8, Ordering};
+    use std::sync::LazyLock;
 
     use super::PlantedFault;
 
+    /// The environment variable that names a fault, for test programs that are not told by `plant`.
+    const VARIABLE: &str = "PEREGRINE_PLANTED";
+
     /// The fault that this process has, by its place in the list, plus one.
-    static PLANTED: AtomicU8 = AtomicU8::new(0);
+    static PLANTED: LazyLock<AtomicU8> = LazyLock::new(|| AtomicU8::new(code(of_environment())));
 
     impl PlantedFault {
-        /// All faults.
-        pub const ALL: [PlantedFault; 11] = [
+        /// Faults that a test of the engine finds, each named as in the environment variable.
+        pub const MENDED: [PlantedFault; 9] = [
+            PlantedFault::RestOfEndedScan,
+            PlantedFault::LateSavepoint,
+            PlantedFault::UnlockedTakenBack,
+            PlantedFault::PurgeJoinedEnd,
+            PlantedFault::PurgeReplacedEnd,
+            PlantedFault::LosePurgeNotes,
+            PlantedFault::EndlessSecondLook,
+            PlantedFault::ForgetHalfUndone,
+            PlantedFault::UnopenedIsDropped,
+        ];
+
+        /// Faults of durability, which the proofs on a simulated disk find.
+        pub const DURABILITY: [PlantedFault; 11] = [
             PlantedFault::SkipLogSync,
             PlantedFault::AcknowledgeBeforeSync,
             PlantedFault::RetryFailedSync,
@@ -69,10 +108,27 @@ mod planting {
         ];
     }
 
+    /// The fault that the environment names; a name that is none is a mistake of who runs the tests.
+    fn of_environment() -> Option<PlantedFault> {
+        let name = std::env::var(VARIABLE).ok().filter(|name| !name.is_empty())?;
+        let found = PlantedFault::MENDED
+            .into_iter()
+            .find(|fault| format!("{fault:?}") == name);
+        assert!(
+            found.is_some(),
+            "{VARIABLE}={name}: no fault of that name; the faults are {:?}",
+            PlantedFault::MENDED
+        );
+        found
+    }
+
+    fn code(fault: Option<PlantedFault>) -> u8 {
+        fault.map_or(0, |fault| fault as u8 + 1)
+    }
+
     /// From now on every database of this process has the fault, or none.
     pub fn plant(fault: Option<PlantedFault>) {
-        let code = fault.map_or(0, |fault| fault as u8 + 1);
-        PLANTED.store(code, Ordering::SeqCst);
+        PLANTED.store(code(fault), Ordering::SeqCst);
     }
 
     /// Whether this step is left out.
