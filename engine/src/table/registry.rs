@@ -15,6 +15,7 @@ use crate::catalog::Definition;
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TreeId};
 use crate::page::Pool;
+use crate::planted::{is_planted, PlantedFault};
 use crate::row::payload::{RowEncoder, RowRef};
 use crate::row::{Collations, TableSchema};
 use crate::settings::Locking;
@@ -311,8 +312,20 @@ impl Registry {
         Ok(())
     }
 
+    /// A tree of a table that can be changed, opened if need be.
     fn find(&self, tree: TreeId) -> Result<Option<Arc<Tree>>> {
-        let Some(table) = self.table_of_tree(tree)? else {
+        let id = {
+            let tables = self.tables.read();
+            let Some(&id) = tables.by_tree.get(&tree) else {
+                return Ok(None);
+            };
+            let entry = tables.by_id.get(&id);
+            if entry.is_none_or(|entry| entry.set_aside.is_some()) {
+                return Ok(None);
+            }
+            id
+        };
+        let Some(table) = self.table_of(id)? else {
             return Ok(None);
         };
         let trees = table.trees.load();
@@ -322,14 +335,11 @@ impl Registry {
 }
 
 impl Trees for Registry {
-    fn tree(&self, tree: TreeId) -> Option<Arc<Tree>> {
-        match self.find(tree) {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::error!("opening tree {tree}: {error}");
-                self.note_damage(tree, &error);
-                None
-            }
+    fn tree(&self, tree: TreeId) -> Result<Option<Arc<Tree>>> {
+        let found = self.find(tree);
+        match found {
+            Err(_) if is_planted(PlantedFault::UnopenedIsDropped) => Ok(None),
+            found => found,
         }
     }
 

@@ -287,7 +287,7 @@ impl System {
     ) -> Result<()> {
         let tree = match record.kind {
             Kind::PurgeNote => None,
-            _ if record.marks_delete => match self.trees()?.tree(record.tree) {
+            _ if record.marks_delete => match self.trees()?.tree(record.tree)? {
                 Some(tree) => Some(tree),
                 None => return self.mark_is_clear(stream, end, record),
             },
@@ -415,7 +415,7 @@ impl System {
         live: &LiveSnapshots,
         newest: &mut Csn,
     ) -> Result<Emptied> {
-        let Some(tree) = self.trees()?.tree(record.tree) else {
+        let Some(tree) = self.trees()?.tree(record.tree)? else {
             return Ok(Emptied::Yes);
         };
         for _ in 0..TRIES {

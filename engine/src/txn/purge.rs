@@ -237,7 +237,7 @@ fn purge_record(trees: &Arc<dyn Trees>, txid: TxId, record: &UndoRecord<'_>) -> 
     if !record.marks_delete {
         return Ok(());
     }
-    let Some(tree) = trees.tree(record.tree) else {
+    let Some(tree) = trees.tree(record.tree)? else {
         return Ok(());
     };
     tree.modify(record.key, 0, 0, |current, _| {

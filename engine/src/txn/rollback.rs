@@ -203,7 +203,7 @@ pub(super) fn take_back(
         Kind::RollbackNote => return trees.rolled_back(record.value),
         Kind::Absent | Kind::Previous => {}
     }
-    let Some(tree) = trees.tree(record.tree) else {
+    let Some(tree) = trees.tree(record.tree)? else {
         return Ok(());
     };
     tree.modify(record.key, record.value.len(), txid.0, |current, out| {

@@ -28,8 +28,12 @@ use crate::tree::Tree;
 
 /// How rollback and purge find trees, and tell the layer above what they finished.
 pub trait Trees: Send + Sync {
-    /// The tree of a number; `None` when it was dropped meanwhile (its undo is then skipped).
-    fn tree(&self, tree: TreeId) -> Option<Arc<Tree>>;
+    /// The tree of a number; `None` when it was dropped meanwhile, or nothing of its table is changed
+    /// any more (its undo is then skipped).
+    ///
+    /// # Errors
+    /// It is there, and can't be opened: what was to be done in it is not done.
+    fn tree(&self, tree: TreeId) -> Result<Option<Arc<Tree>>>;
 
     /// A note given to [`Transaction::note_on_purge`]: its transaction committed, and no snapshot
     /// sees the state before it any more (large values that it replaced can go). Runs inside the

@@ -17,6 +17,7 @@ mod newer_tables;
 mod optimistic;
 mod prepared;
 mod read_ahead;
+mod recovery_reads;
 mod schemas;
 mod serializable;
 mod skip_locked;

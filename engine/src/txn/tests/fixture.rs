@@ -33,8 +33,8 @@ pub struct TestTrees {
 }
 
 impl Trees for TestTrees {
-    fn tree(&self, tree: TreeId) -> Option<Arc<Tree>> {
-        self.trees.lock().get(&tree).cloned()
+    fn tree(&self, tree: TreeId) -> Result<Option<Arc<Tree>>> {
+        Ok(self.trees.lock().get(&tree).cloned())
     }
 
     fn purged(&self, note: &[u8]) -> Result<()> {
