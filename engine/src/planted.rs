@@ -110,7 +110,9 @@ mod planting {
 
     /// The fault that the environment names; a name that is none is a mistake of who runs the tests.
     fn of_environment() -> Option<PlantedFault> {
-        let name = std::env::var(VARIABLE).ok().filter(|name| !name.is_empty())?;
+        let name = std::env::var(VARIABLE)
+            .ok()
+            .filter(|name| !name.is_empty())?;
         let found = PlantedFault::MENDED
             .into_iter()
             .find(|fault| format!("{fault:?}") == name);

@@ -20,6 +20,7 @@ use crate::page::{
     self, Ahead, Child, ChildPlace, Core, FrameId, LeafSummary, Node, OfLeaf, Page, SharedGuard,
     Version,
 };
+use crate::planted::{is_planted, PlantedFault};
 
 /// Where a passage through leaves stands.
 enum Place {
@@ -223,16 +224,19 @@ impl<'t> Leaves<'t> {
         self.tree
     }
 
-    /// Where the part of the range begins that is still to come.
-    pub fn rest(&mut self) -> Vec<u8> {
+    /// Where the part of the range begins that is still to come; `None` where nothing is.
+    pub fn rest(&mut self) -> Option<Vec<u8>> {
         match self.place {
             Place::Above if self.next > self.last => self.leave(),
             Place::Above => self.descend_to_next(),
             Place::Descend | Place::Ended => {}
         }
-        match (&self.place, &self.to) {
-            (Place::Ended, Some(to)) => to.clone(),
-            _ => self.from.clone(),
+        match self.place {
+            Place::Ended if is_planted(PlantedFault::RestOfEndedScan) => {
+                Some(self.to.clone().unwrap_or_else(|| self.from.clone()))
+            }
+            Place::Ended => None,
+            Place::Above | Place::Descend => Some(self.from.clone()),
         }
     }
 

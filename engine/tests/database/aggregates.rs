@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use peregrine::{
-    Aggregate, Aggregated, Column, ColumnType, Cursor, CursorOptions, Database, Error, Index,
-    IndexRange, Isolation, Key, Options, OwnedValue, RowLock, Seek, Table, TableSchema,
+    Aggregate, Aggregated, Column, ColumnType, Condition, Cursor, CursorOptions, Database, Error,
+    Index, IndexRange, Isolation, Key, Options, OwnedValue, RowLock, Seek, Table, TableSchema,
     Transaction, Value,
 };
 use rand::rngs::StdRng;
@@ -484,5 +484,38 @@ fn a_killed_transaction_stops_aggregating() {
         let got = txn.aggregate(&table, &range, &[], &asked).unwrap();
         assert_eq!(got, [Aggregated::Count(1), Aggregated::Value(None)]);
         txn.rollback().unwrap();
+    }
+}
+
+/// Helpers come after so many leaves have been read alone: tables that end right there, before and behind.
+#[test]
+fn each_row_counts_once_however_many_leaves_there_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options {
+        scan_threads: 2,
+        ..options()
+    };
+    let db = Database::open(dir.path().join("db"), options).unwrap();
+    let table = db.create_table("t", &schema()).unwrap();
+    let text = noise(1, 3_000);
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    // Five rows a leaf. With a condition, leaves are read each time.
+    let condition = [Condition::IsNotNull(2)];
+    for id in 0..900u32 {
+        let row = [
+            id.into(),
+            1u32.into(),
+            Value::Int(3),
+            Value::Null,
+            Value::Bytes(&text),
+        ];
+        txn.insert(&table, &row).unwrap();
+        let asked = [Aggregate::Rows, Aggregate::Sum(2)];
+        let values = u64::from(id) + 1;
+        let sum = 3 * i128::from(values);
+        let want = [Aggregated::Count(values), Aggregated::Sum { sum, values }];
+        let range = IndexRange::whole(0);
+        let found = txn.aggregate(&table, &range, &condition, &asked);
+        assert_eq!(found.unwrap(), want);
     }
 }

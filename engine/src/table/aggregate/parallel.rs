@@ -34,7 +34,10 @@ pub(super) fn run(
     if scan.run(&mut leaves, if alone { usize::MAX } else { LEAVES_ALONE })? {
         return Ok(scan.totals);
     }
-    let from = leaves.rest();
+    // The last leaf that was read may have been the range's last.
+    let Some(from) = leaves.rest() else {
+        return Ok(scan.totals);
+    };
     let cuts = source
         .tree
         .cuts(&from, to.as_deref(), PARTS * scans.most())?;

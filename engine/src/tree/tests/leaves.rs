@@ -161,6 +161,45 @@ fn ranges_of_changing_trees() {
     }
 }
 
+/// Wherever a passage stops, what it has read and what it says is left are the range, each record once.
+#[test]
+fn what_is_left_is_what_was_not_read() {
+    let bench = Bench::new(400);
+    let tree = bench.tree(1);
+    for leaves_worth in [0, 1, 40, 900] {
+        for n in 0..leaves_worth {
+            put(&tree, &key(n), &[1; 300]);
+        }
+        let (middle, beyond) = (key(leaves_worth / 2), key(leaves_worth));
+        for (from, to) in [
+            (vec![], None),
+            (middle.clone(), None),
+            (vec![], Some(middle.clone())),
+            (vec![], Some(beyond.clone())),
+            (beyond, None),
+        ] {
+            let all = pass(&tree, &from, to.as_deref());
+            // One more than there are: the passage has then said that it ended.
+            for stop in 0..=all.read + all.known + 1 {
+                let mut leaves = tree.leaves(from.clone(), to.clone());
+                let mut records = 0;
+                let mut ended = false;
+                for _ in 0..stop {
+                    match leaves.next(|_| false, |leaf| leaf.range.len()).unwrap() {
+                        Step::Read(found) => records += found,
+                        Step::End => ended = true,
+                        Step::Known => unreachable!("nothing was called known"),
+                    }
+                }
+                let rest = leaves.rest();
+                assert!(!ended || rest.is_none(), "ended, and has a rest");
+                let rest = rest.map_or(0, |rest| pass(&tree, &rest, to.as_deref()).records);
+                assert_eq!(records + rest, all.records, "after {stop} leaves");
+            }
+        }
+    }
+}
+
 #[test]
 fn cuts_are_within_the_range_and_leave_parts_of_like_size() {
     let bench = Bench::new(800);
