@@ -1,12 +1,13 @@
 //! The measuring suite behind `peregrine bench`: a private server, workloads with their right
 //! answers, a load generator, results, and the report.
 //!
-//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`pushdown`], [`strain`], [`corruption`], [`fuzz`], [`embedded`],
+//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`pushdown`], [`answers`], [`strain`], [`corruption`], [`fuzz`], [`embedded`],
 //! [`cross_check`] and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`workload`] and [`stores`] →
 //! [`normal`] → [`server`] and [`target`] → [`error`] and [`dice`].
 // LMDB's memory map can only be opened by an unsafe call (stores/lmdb.rs); nothing else may have one.
 #![deny(unsafe_code)]
 
+pub mod answers;
 pub mod arithmetic;
 pub mod bank;
 pub mod behaviour;

@@ -16,7 +16,7 @@ use super::strain::{
     LargeTransactionArguments, MemoryArguments, RecoveryTimeArguments, ScanThreadsArguments,
 };
 use super::transactions::{
-    BankArguments, BehaviourArguments, HistoriesArguments, PushdownArguments,
+    AnswersArguments, BankArguments, BehaviourArguments, HistoriesArguments, PushdownArguments,
 };
 
 /// What the benchmark can do.
@@ -77,6 +77,9 @@ pub enum BenchAction {
     /// Asks generated SELECTs of InnoDB, and of Peregrine with the engine and with the server running
     /// them: the answers must be the same. One line; exit status 1 when some differ.
     Pushdown(PushdownArguments),
+    /// Plays scripts of statements that Peregrine once answered wrongly, or lost rows by, on InnoDB and on
+    /// Peregrine: the answers must be the same. A line a script; exit status 1 when some differ.
+    Answers(AnswersArguments),
     /// One row updated by few and by many sessions, and a ring of sessions that wait for each other.
     Contention(ContentionArguments),
     /// A transaction many times larger than the cache commits and another rolls back, while other

@@ -43,7 +43,7 @@ pub use self::strain::{
     LargeTransactionArguments, MemoryArguments, RecoveryTimeArguments, ScanThreadsArguments,
 };
 pub use self::transactions::{
-    BankArguments, BehaviourArguments, HistoriesArguments, PushdownArguments,
+    AnswersArguments, BankArguments, BehaviourArguments, HistoriesArguments, PushdownArguments,
 };
 pub use self::values::WarmUp;
 

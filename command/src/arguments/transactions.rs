@@ -1,4 +1,4 @@
-//! `peregrine bench behaviour`, `histories` and `bank`: what sessions see of each other.
+//! `peregrine bench behaviour`, `histories`, `bank`, `pushdown` and `answers`: what sessions see of each other.
 
 use std::path::PathBuf;
 
@@ -103,6 +103,17 @@ pub struct PushdownArguments {
     /// Seed of tables, queries and changes.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// The server.
+    #[command(flatten)]
+    pub host: HostArguments,
+}
+
+/// Options of `peregrine bench answers`.
+#[derive(Debug, Args)]
+pub struct AnswersArguments {
+    /// Scripts, separated by commas [default: all].
+    #[arg(long, value_name = "SCRIPT", value_delimiter = ',')]
+    pub case: Vec<String>,
     /// The server.
     #[command(flatten)]
     pub host: HostArguments,

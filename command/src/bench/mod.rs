@@ -1,5 +1,6 @@
 //! `peregrine bench`: measuring engines beside each other.
 
+mod answers;
 mod bank;
 mod bars;
 mod behaviour;
@@ -46,6 +47,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Bank(arguments) => bank::run(arguments),
         BenchAction::Embedded(arguments) => embedded::run(arguments),
         BenchAction::Pushdown(arguments) => pushdown::run(arguments),
+        BenchAction::Answers(arguments) => answers::run(arguments),
         BenchAction::Contention(arguments) => strain::contention(arguments),
         BenchAction::LargeTransaction(arguments) => strain::large_transaction(arguments),
         BenchAction::HeldSnapshot(arguments) => strain::held_snapshot(arguments),

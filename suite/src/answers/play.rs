@@ -1,0 +1,117 @@
+//! Playing the scripts.
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, Row, Value};
+
+use super::cases::{self, Case};
+use super::Outcome;
+use crate::error::{Result, StatementContext, SuiteError};
+use crate::runner::interrupt;
+use crate::target::hosted::{self, Hosted};
+use crate::target::Engine;
+
+/// The most of an answer that is told.
+const TOLD: usize = 300;
+
+/// Plays the scripts with these names (all where none is named) on both engines of a server; `tell` is told of
+/// each.
+///
+/// # Errors
+/// For a name that is none, and when the server refuses or is gone.
+pub fn run(named: &[String], server: &Hosted, mut tell: impl FnMut(String)) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    for case in cases::chosen(named)? {
+        if interrupt::requested() {
+            return Err(SuiteError::Interrupted);
+        }
+        let wanted = play(&case, server, Engine::InnoDb)?;
+        let got = play(&case, server, Engine::Peregrine)?;
+        let mut pairs = case.statements.iter().zip(wanted.iter().zip(&got));
+        match pairs.find(|(_, (wanted, got))| wanted != got) {
+            None => {
+                outcome.held += 1;
+                tell(format!("held      {}", case.name));
+            }
+            Some((statement, (wanted, got))) => {
+                outcome.not_held.push(case.name);
+                tell(format!(
+                    "NOT HELD  {}\n          {}\n          InnoDB    {}\n          Peregrine {}",
+                    case.name,
+                    statement.text,
+                    brief(wanted),
+                    brief(got)
+                ));
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+fn brief(answer: &str) -> String {
+    answer.chars().take(TOLD).collect()
+}
+
+/// The answers to a script's statements, one engine being the default one.
+fn play(case: &Case, server: &Hosted, engine: Engine) -> Result<Vec<String>> {
+    let mut sessions = Vec::new();
+    for _ in 0..case.sessions() {
+        sessions.push(session(server, engine)?);
+    }
+    let answers = case.statements.iter();
+    answers
+        .map(|statement| answer(&mut sessions[statement.session], &statement.text))
+        .collect()
+}
+
+/// A connection in a schema of the engine's own. Who waits for a lock gives up soon: one thread plays all sessions.
+fn session(server: &Hosted, engine: Engine) -> Result<Conn> {
+    let mut connection = server.connect(None)?;
+    let schema = format!("answers_{}", engine.name());
+    hosted::run_all(
+        &mut connection,
+        &[
+            format!("CREATE DATABASE IF NOT EXISTS {schema} CHARACTER SET latin1"),
+            format!("USE {schema}"),
+            "SET NAMES utf8mb4".to_owned(),
+            format!(
+                "SET default_storage_engine = {}, innodb_lock_wait_timeout = 1, peregrine_lock_wait_timeout = 1, \
+                 sql_mode = 'STRICT_TRANS_TABLES'",
+                engine.sql_name()
+            ),
+        ],
+    )?;
+    Ok(connection)
+}
+
+/// What the server says to a statement: its rows in their order; or how many rows it changed and what it tells of
+/// them; or an error's number.
+fn answer(connection: &mut Conn, text: &str) -> Result<String> {
+    let mut result = match connection.query_iter(text) {
+        Ok(result) => result,
+        Err(mysql::Error::MySqlError(error)) => return Ok(format!("error {}", error.code)),
+        Err(other) => return Err(other).running(text),
+    };
+    let mut told = String::new();
+    if let Some(set) = result.iter() {
+        for row in set {
+            match row {
+                Ok(row) => told.push_str(&text_of(row)),
+                Err(mysql::Error::MySqlError(error)) => {
+                    return Ok(format!("{told}error {}", error.code))
+                }
+                Err(other) => return Err(other).running(text),
+            }
+        }
+    }
+    let (changed, info) = (result.affected_rows(), result.info_str().into_owned());
+    Ok(format!("{told}{changed} changed {info}"))
+}
+
+fn text_of(row: Row) -> String {
+    let value = |value: Value| match value {
+        Value::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        other => other.as_sql(true),
+    };
+    let values: Vec<String> = row.unwrap().into_iter().map(value).collect();
+    format!("{}; ", values.join(", "))
+}
