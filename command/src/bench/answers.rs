@@ -16,8 +16,8 @@ use crate::arguments::AnswersArguments;
 /// What the suite says; the caller prints it.
 pub fn run(arguments: &AnswersArguments) -> Result<ExitCode> {
     let engines = [Engine::InnoDb, Engine::Peregrine];
-    let server = host::start(&arguments.host, &engines, 2, "answers", Vec::new())?;
-    let outcome = match answers::run(&arguments.case, &server, |told| println!("{told}")) {
+    let mut server = host::start(&arguments.host, &engines, 2, "answers", Vec::new())?;
+    let outcome = match answers::run(&arguments.case, &mut server, |told| println!("{told}")) {
         Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };

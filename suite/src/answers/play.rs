@@ -14,37 +14,50 @@ use crate::target::Engine;
 const TOLD: usize = 300;
 
 /// Plays the scripts with these names (all where none is named) on both engines of a server; `tell` is told of
-/// each.
+/// each. A server that dies is started again for the next script.
 ///
 /// # Errors
-/// For a name that is none, and when the server refuses or is gone.
-pub fn run(named: &[String], server: &Hosted, mut tell: impl FnMut(String)) -> Result<Outcome> {
+/// For a name that is none, and when the server can't be started again.
+pub fn run(named: &[String], server: &mut Hosted, mut tell: impl FnMut(String)) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     for case in cases::chosen(named)? {
         if interrupt::requested() {
             return Err(SuiteError::Interrupted);
         }
-        let wanted = play(&case, server, Engine::InnoDb)?;
-        let got = play(&case, server, Engine::Peregrine)?;
-        let mut pairs = case.statements.iter().zip(wanted.iter().zip(&got));
-        match pairs.find(|(_, (wanted, got))| wanted != got) {
-            None => {
+        match difference(&case, server) {
+            Ok(None) => {
                 outcome.held += 1;
                 tell(format!("held      {}", case.name));
             }
-            Some((statement, (wanted, got))) => {
+            Ok(Some(told)) => {
                 outcome.not_held.push(case.name);
-                tell(format!(
-                    "NOT HELD  {}\n          {}\n          InnoDB    {}\n          Peregrine {}",
-                    case.name,
-                    statement.text,
-                    brief(wanted),
-                    brief(got)
-                ));
+                tell(format!("NOT HELD  {}{told}", case.name));
+            }
+            Err(error) => {
+                outcome.not_held.push(case.name);
+                tell(format!("NOT HELD  {}\n          {error}", case.name));
+                server.kill()?;
+                server.start_again()?;
             }
         }
     }
     Ok(outcome)
+}
+
+/// The first statement with different answers, if there is one, and these.
+fn difference(case: &Case, server: &Hosted) -> Result<Option<String>> {
+    let wanted = play(case, server, Engine::InnoDb)?;
+    let got = play(case, server, Engine::Peregrine)?;
+    let mut pairs = case.statements.iter().zip(wanted.iter().zip(&got));
+    let different = pairs.find(|(_, (wanted, got))| wanted != got);
+    Ok(different.map(|(statement, (wanted, got))| {
+        format!(
+            "\n          {}\n          InnoDB    {}\n          Peregrine {}",
+            statement.text,
+            brief(wanted),
+            brief(got)
+        )
+    }))
 }
 
 fn brief(answer: &str) -> String {
