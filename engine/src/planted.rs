@@ -51,6 +51,8 @@ pub enum PlantedFault {
     ForgetHalfUndone,
     /// A table that recovery could not open counts as dropped.
     UnopenedIsDropped,
+    /// Roots of trees that are in memory stay there.
+    PinnedRoots,
 }
 
 #[cfg(feature = "broken")]
@@ -80,7 +82,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 9] = [
+        pub const MENDED: [PlantedFault; 10] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -90,6 +92,7 @@ mod planting {
             PlantedFault::EndlessSecondLook,
             PlantedFault::ForgetHalfUndone,
             PlantedFault::UnopenedIsDropped,
+            PlantedFault::PinnedRoots,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -16,6 +16,7 @@ use super::node::Node;
 use super::page_table::Entry;
 use super::swip::{self, Child};
 use crate::error::Result;
+use crate::planted::{is_planted, PlantedFault};
 
 /// The provider looks for itself at least this often.
 const PROVIDER_LOOK: Duration = Duration::from_millis(100);
@@ -109,6 +110,10 @@ impl Core {
         }
         match state.parent.load(Ordering::Relaxed) {
             NO_FRAME => {
+                let is_root = victim.bytes()[KIND] != PageKind::Undo as u8;
+                if is_root && is_planted(PlantedFault::PinnedRoots) {
+                    return Ok(false);
+                }
                 let mut entries = self.table.lock(id);
                 // Pins are taken under the table's lock: none now means none from now on. No entry
                 // means that the page is new, and its maker still at work.

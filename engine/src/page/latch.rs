@@ -29,7 +29,7 @@ pub(crate) struct Latch {
 }
 
 /// What an optimistic reader has noted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Version(u64);
 
 impl Version {

@@ -48,7 +48,7 @@ pub use summary::LeafSummary;
 
 pub(crate) use self::core::Core;
 pub(crate) use ahead::Ahead;
-pub(crate) use frames::FrameId;
+pub(crate) use frames::{FrameId, FrameState};
 pub(crate) use header::{get_u32, Page, KIND, TREE_ID};
 pub(crate) use latch::Version;
 pub(crate) use leaf_shape::LeafShape;

@@ -13,7 +13,7 @@ impl Tree {
     /// but balance depends on the tree staying as it is.
     pub fn cuts(&self, from: &[u8], to: Option<&[u8]>, parts: usize) -> Result<Vec<Vec<u8>>> {
         let mut found = Vec::new();
-        for level in (1..=self.root_level()).rev() {
+        for level in (1..=self.root_level()?).rev() {
             found = self.separators(from, to, level)?;
             if found.len() + 1 >= parts {
                 break;

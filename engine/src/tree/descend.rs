@@ -52,8 +52,11 @@ impl Route<'_> {
 /// A node found, not latched: it is this one only while the place's version holds.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Located {
-    /// The root.
-    Root,
+    /// The root, not known to be there still: [`Tree::latch_root_in`] tells.
+    Root {
+        /// Its frame.
+        frame: FrameId,
+    },
     /// A child.
     Child {
         /// Where its parent refers to it.
@@ -107,9 +110,8 @@ impl Tree {
         let frames = &self.core.frames;
         let key = SearchKey::new(route.key());
         'restart: loop {
-            let mut frame = self.root_frame;
-            let mut state = frames.state(frame);
-            let mut version = state.latch.optimistic();
+            let root = self.seen_root()?;
+            let (mut frame, mut state, mut version) = (root.frame, root.state, root.version);
             let mut node = frames.optimistic(frame);
             let mut node_level = node.level();
             if node_level <= level {
@@ -117,7 +119,7 @@ impl Tree {
                     continue 'restart;
                 }
                 return Ok(if node_level == level {
-                    Located::Root
+                    Located::Root { frame }
                 } else {
                     Located::Nowhere
                 });
@@ -207,9 +209,9 @@ impl Tree {
     ) -> Option<LeafRead> {
         let frames = &self.core.frames;
         let key = SearchKey::new(key);
-        let mut state = frames.state(self.root_frame);
-        let mut version = state.latch.optimistic();
-        let mut node = frames.optimistic(self.root_frame);
+        let root = self.root_in_memory()?;
+        let (mut state, mut version) = (root.state, root.version);
+        let mut node = frames.optimistic(root.frame);
         let mut level = node.level();
         let mut before = None;
         while level > 0 {
@@ -285,10 +287,11 @@ impl Tree {
                         return Ok(Some(guard));
                     }
                 }
-                Located::Root => {
-                    let guard = G::latch(&self.core, self.root_frame);
-                    if guard.node().level() == level {
-                        return Ok(Some(guard));
+                Located::Root { frame } => {
+                    if let Some(guard) = self.latch_root_in::<G>(frame) {
+                        if guard.node().level() == level {
+                            return Ok(Some(guard));
+                        }
                     }
                 }
                 // No leaf is away on the routes that latch.

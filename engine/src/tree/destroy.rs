@@ -9,11 +9,17 @@ impl Tree {
     /// Frees every page, but those below an inner node that can't be read. Leaves that are not in memory are not read: their parents name them.
     /// Nobody else may be using the tree, now or later. Inside the gate, as any change.
     pub fn destroy(&self) -> Result<()> {
-        let Some(pin) = self.root_pin.lock().take() else {
-            return Ok(());
+        let root = {
+            let mut destroyed = self.destroyed.lock();
+            if *destroyed {
+                return Ok(());
+            }
+            let root = self.core.pin_page(self.root)?;
+            *destroyed = true;
+            root
         };
-        let freed = self.free_children(self.root_frame);
-        drop(pin);
+        let freed = self.free_children(root.frame());
+        drop(root);
         freed?;
         self.core.drop_unparented(self.root.0)?;
         self.core.store.free_page(self.root);

@@ -96,7 +96,7 @@ impl Tree {
         let mut sum = 0.0;
         for sample in 0..SAMPLES {
             let fraction = (2 * sample + 1) as f64 / (2 * SAMPLES) as f64;
-            sum += self.records_below(Vec::new(), self.root_level(), fraction)?;
+            sum += self.records_below(Vec::new(), self.root_level()?, fraction)?;
         }
         Ok((sum / SAMPLES as f64) as u64)
     }
@@ -125,21 +125,19 @@ impl Tree {
         }
     }
 
-    pub(super) fn root_level(&self) -> u8 {
-        let frames = &self.core.frames;
-        let latch = &frames.state(self.root_frame).latch;
+    pub(super) fn root_level(&self) -> Result<u8> {
         loop {
-            let version = latch.optimistic();
-            let level = frames.optimistic(self.root_frame).level();
-            if latch.still(version) {
-                return level;
+            let root = self.seen_root()?;
+            let level = self.core.frames.optimistic(root.frame).level();
+            if root.state.latch.still(root.version) {
+                return Ok(level);
             }
         }
     }
 
     fn path(&self, route: Route<'_>) -> Result<Path> {
         'restart: loop {
-            let height = usize::from(self.root_level());
+            let height = usize::from(self.root_level()?);
             let mut steps = vec![(0, 1); height];
             for level in (0..height as u8).rev() {
                 let Located::Child { place, .. } = self.locate(route, level)? else {

@@ -48,6 +48,7 @@ pub struct Leaves<'t> {
     place: Place,
     /// A copy of the node above.
     above: Box<Page>,
+    /// Where it was, and at which version; in [`Place::Above`] alone.
     frame: FrameId,
     version: Version,
     /// The next child, the first of the range, and the last.
@@ -196,8 +197,8 @@ impl Tree {
             copy: Vec::new(),
             place: if empty { Place::Ended } else { Place::Descend },
             above: Box::new([0; PAGE_SIZE]),
-            frame: self.root_frame,
-            version: self.core.frames.state(self.root_frame).latch.optimistic(),
+            frame: FrameId::default(),
+            version: Version::default(),
             next: 0,
             first: 0,
             last: 0,

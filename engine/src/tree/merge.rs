@@ -84,20 +84,20 @@ impl Tree {
     /// Moves the content of a root's only child up into the root, as often as it has but one.
     fn lower_root(&self) -> Result<()> {
         loop {
-            let only = {
-                let root = SharedGuard::lock(&self.core, self.root_frame);
+            let (only, root_frame) = {
+                let root: SharedGuard<'_> = self.latch_root()?;
                 let node = root.node();
                 if node.is_leaf() || node.count() > 0 {
                     return Ok(());
                 }
-                node.child(0)
+                (node.child(0), root.frame())
             };
             let Child::Frame(frame) = page::child(only) else {
                 return Ok(());
             };
-            self.core.save_early(self.root_frame)?;
+            self.core.save_early(root_frame)?;
             self.core.save_early(frame)?;
-            let mut root = ExclusiveGuard::lock(&self.core, self.root_frame);
+            let mut root: ExclusiveGuard<'_> = self.latch_root()?;
             let node = root.node();
             if node.is_leaf() || node.count() > 0 || node.child(0) != only {
                 return Ok(());

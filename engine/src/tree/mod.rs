@@ -1,6 +1,6 @@
 //! B+trees of byte keys and byte values over the buffer pool.
 //!
-//! - `descend`: from the root to a node; `modify`, `split`, `merge`: changes;
+//! - `root`: where the root is; `descend`: from there to a node; `modify`, `split`, `merge`: changes;
 //! - `leaf_image`: copies of leaves for cursors; `narrow`: of leaves that are not in memory; `leaves`, `cuts`: a range's leaves in order, and its parts; `estimate`, `verify`, `destroy`: whole trees.
 //!
 //! Leaves have no links to their neighbours: the next leaf is found by descending again with the
@@ -16,6 +16,7 @@ mod leaves;
 mod merge;
 mod modify;
 mod narrow;
+mod root;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -29,8 +30,7 @@ use parking_lot::Mutex;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TreeId, MAX_KEY, MAX_VALUE};
 use crate::page::{
-    self, ChildPlace, Core, FrameId, LeafRead, LeafShape, NodeFrame, PageKind, PinnedPage, Pool,
-    SharedGuard, ValueCopy,
+    self, ChildPlace, Core, LeafRead, LeafShape, NodeFrame, PageKind, Pool, SharedGuard, ValueCopy,
 };
 
 pub use crate::page::{Change, LeafSettle, LeafSummary};
@@ -40,14 +40,15 @@ pub use narrow::{NarrowLeaf, Narrowed};
 pub use verify::{RecordVisitor, TreeCounts, TreeStats};
 
 use descend::{Located, Route};
+use root::LastFrame;
 
 /// One B+tree. Shared between threads behind an `Arc`. Changes are to be made inside the gate.
 pub struct Tree {
     id: TreeId,
     root: PageId,
-    root_frame: FrameId,
-    /// Keeps the root in memory; given up by [`Tree::destroy`].
-    root_pin: Mutex<Option<PinnedPage>>,
+    last_frame: LastFrame,
+    /// Held by whoever looks for the root, so that its page is not given to others meanwhile.
+    destroyed: Mutex<bool>,
     core: Arc<Core>,
     /// Keeps the pool's background thread.
     _pool: Arc<Pool>,
@@ -77,26 +78,12 @@ impl Tree {
     pub fn open(pool: &Arc<Pool>, id: TreeId, root: PageId) -> Result<Tree> {
         let core = pool.core().clone();
         let pin = pool.pin(root)?;
-        {
-            let guard = pin.shared();
-            let bytes = guard.bytes();
-            let found = page::get_u32(bytes, page::TREE_ID);
-            let whole = || {
-                let node = guard.node();
-                node.lower_fence().is_empty() && node.upper_fence().is_none()
-            };
-            if found != id.0 || bytes[page::KIND] == PageKind::Undo as u8 || !whole() {
-                return Err(core.corrupt(
-                    root.0,
-                    format!("expected the root of tree {id}, found a page of tree {found}"),
-                ));
-            }
-        }
+        root::check_root(&core, &pin.shared(), id, root)?;
         Ok(Tree {
             id,
             root,
-            root_frame: pin.frame(),
-            root_pin: Mutex::new(Some(pin)),
+            last_frame: LastFrame::new(pin.frame()),
+            destroyed: Mutex::new(false),
             core,
             _pool: pool.clone(),
         })

@@ -59,7 +59,7 @@ impl Tree {
             // Pages first: making a frame free may write, and is not to be done under latches.
             let attempt = match self.locate(Route::Key(key), level)? {
                 Located::Away { .. } | Located::Nowhere => Attempt::Done,
-                Located::Root => {
+                Located::Root { .. } => {
                     let left = self.core.new_page()?;
                     let right = match self.core.new_page() {
                         Ok(right) => right,
@@ -157,7 +157,14 @@ impl Tree {
         mut left: ExclusiveGuard<'_>,
         mut right: ExclusiveGuard<'_>,
     ) -> Result<Attempt> {
-        let mut root = ExclusiveGuard::lock(&self.core, self.root_frame);
+        let mut root: ExclusiveGuard<'_> = match self.latch_root() {
+            Ok(root) => root,
+            Err(error) => {
+                self.core.discard_new(left);
+                self.core.discard_new(right);
+                return Err(error);
+            }
+        };
         let plan = if root.node().level() != level {
             Ok(Err(Attempt::Again))
         } else if need.is_met(root.node(), key) {
@@ -186,7 +193,7 @@ impl Tree {
         for half in [&left, &right] {
             adopt(&self.core, half);
             let state = half.state();
-            state.parent.store(self.root_frame, Ordering::Relaxed);
+            state.parent.store(root.frame(), Ordering::Relaxed);
         }
         let (left_word, right_word) = (page::resident(left.frame()), page::resident(right.frame()));
         page::write_root(root.bytes_mut(), &plan.separator, left_word, right_word);

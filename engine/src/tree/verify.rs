@@ -48,7 +48,7 @@ impl Tree {
     pub fn verify(&self, record: &mut RecordVisitor<'_>) -> Result<TreeCounts> {
         let mut counts = TreeCounts::default();
         let root = Expected {
-            level: self.root_level(),
+            level: self.root_level()?,
             lower: Vec::new(),
             upper: None,
         };
@@ -60,7 +60,7 @@ impl Tree {
     /// before it: also while others change the tree. `look` is called for every node, and may end
     /// the walk by an error.
     pub fn verify_in_use(&self, look: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        for level in (0..=self.root_level()).rev() {
+        for level in (0..=self.root_level()?).rev() {
             let mut from = Some(Vec::new());
             while let Some(key) = from.take() {
                 look()?;
@@ -161,7 +161,7 @@ impl Tree {
 
     /// Height and page counts; reads inner nodes only. About right while the tree is being changed.
     pub fn stats(&self) -> Result<TreeStats> {
-        let level = self.root_level();
+        let level = self.root_level()?;
         let mut stats = TreeStats {
             height: u32::from(level) + 1,
             inner_pages: 0,

@@ -11,6 +11,7 @@ mod index_scans;
 mod inspection;
 mod judged_again;
 mod larger_than_memory;
+mod many_tables;
 mod model;
 mod narrow_copies;
 mod newer_tables;

@@ -54,7 +54,7 @@ fn with_leaf(tree: &Tree, key: u32, damage: impl FnOnce(&mut ExclusiveGuard<'_>)
 }
 
 fn with_root(tree: &Tree, damage: impl FnOnce(&mut ExclusiveGuard<'_>)) {
-    let mut root = ExclusiveGuard::lock(&tree.core, tree.root_frame);
+    let mut root: ExclusiveGuard<'_> = tree.latch_root().unwrap();
     assert!(root.node().level() == 1 && root.node().count() > 3);
     damage(&mut root);
     root.mark_dirty();

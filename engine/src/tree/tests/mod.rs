@@ -6,6 +6,7 @@ mod damaged;
 mod leaves;
 mod model;
 mod narrow;
+mod roots;
 mod threads;
 
 use std::collections::BTreeMap;

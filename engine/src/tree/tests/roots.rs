@@ -1,0 +1,105 @@
+//! More open trees than there are frames.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+use super::*;
+
+/// Trees of one leaf, and of two levels.
+fn key(n: u32) -> Vec<u8> {
+    let mut key = n.to_be_bytes().to_vec();
+    key.resize(if n % 3 == 0 { 600 } else { 20 }, b'k');
+    key
+}
+
+#[test]
+fn roots_leave_memory_as_other_pages_do() {
+    let bench = Bench::new(64);
+    // Who finds no frame gives up soon: none is held for long here.
+    bench.pool.core().set_waits(50);
+    let trees: Vec<Tree> = (0..300).map(|id| bench.tree(id + 10)).collect();
+    let mut models = vec![Model::new(); trees.len()];
+    let mut random = SmallRng::seed_from_u64(5);
+    for round in 0..40 {
+        for (tree, model) in trees.iter().zip(&mut models) {
+            let key = key(random.random_range(0..60));
+            assert_eq!(get(tree, &key).as_ref(), model.get(&key));
+            assert_eq!(copied(tree, &key).as_ref(), model.get(&key));
+            if round % 4 == 3 {
+                assert_eq!(remove(tree, &key), model.remove(&key));
+            } else {
+                let value = vec![round as u8; random.random_range(0..200)];
+                assert_eq!(put(tree, &key, &value), model.insert(key, value));
+            }
+        }
+        if round % 10 == 0 {
+            bench.checkpoint(b"");
+        }
+    }
+    for (tree, model) in trees.iter().zip(&models) {
+        check(tree, model);
+        let mut reversed = backward(tree);
+        reversed.reverse();
+        assert!(forward(tree) == reversed, "tree {}", tree.id());
+        tree.destroy().unwrap();
+        tree.destroy().unwrap();
+    }
+    assert_eq!(bench.pool.store().pages().count(), 0);
+}
+
+/// Roots come and go while several threads read, write, split and join the same trees, and
+/// checkpoints are taken between.
+#[test]
+fn threads_find_roots_that_come_and_go() {
+    const KEYS: u32 = 40;
+    let bench = Bench::new(64);
+    let trees: Vec<Tree> = (0..120).map(|id| bench.tree(id + 10)).collect();
+    let done = AtomicBool::new(false);
+    let models: Vec<Vec<Model>> = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                for tree in &trees {
+                    // Records of one tree, whoever wrote them: the tree's number is their first byte.
+                    let mut image = LeafImage::new();
+                    tree.copy_leaf(Position::First, &mut image).unwrap();
+                    for i in 0..image.count() {
+                        assert_eq!(image.value(i)[0], tree.id().0 as u8);
+                    }
+                }
+            }
+        });
+        let threads: Vec<_> = (0..3u32)
+            .map(|me| {
+                let trees = &trees;
+                scope.spawn(move || {
+                    let mut random = SmallRng::seed_from_u64(u64::from(me));
+                    let mut models = vec![Model::new(); trees.len()];
+                    for n in 0..12_000 {
+                        let at = random.random_range(0..trees.len());
+                        let (tree, model) = (&trees[at], &mut models[at]);
+                        let key = key(random.random_range(0..KEYS) * 3 + me);
+                        match n % 4 {
+                            0 => assert_eq!(copied(tree, &key).as_ref(), model.get(&key)),
+                            1 => assert_eq!(remove(tree, &key), model.remove(&key)),
+                            _ => {
+                                let mut value = vec![tree.id().0 as u8];
+                                value.resize(random.random_range(1..900), me as u8);
+                                assert_eq!(put(tree, &key, &value), model.insert(key, value));
+                            }
+                        }
+                    }
+                    models
+                })
+            })
+            .collect();
+        let models = threads.into_iter().map(|t| t.join().unwrap()).collect();
+        done.store(true, Ordering::Relaxed);
+        models
+    });
+    for (at, tree) in trees.iter().enumerate() {
+        let model = models.iter().flat_map(|of_thread| of_thread[at].clone());
+        check(tree, &model.collect());
+    }
+}
