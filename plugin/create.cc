@@ -98,15 +98,31 @@ struct AlterContext : public inplace_alter_handler_ctx {
   RowHandler *handler;
 };
 
+/* Whether the rows that are there may not be what the new definition lets in. The server's flags
+   tell of checks that are added to the table; of those that come with a changed column, and of a
+   period, they do not. */
+static bool constrains_more(const TABLE *table, const TABLE *altered, Alter_info *changes) {
+  if (altered->s->period.name && !table->s->period.name) return true;
+  if (!(changes->flags & ALTER_CHANGE_COLUMN)) return false;
+  List_iterator_fast<Create_field> columns(changes->create_list);
+  while (const Create_field *column = columns++) {
+    /* A column that the statement does not name has the very check of the old one. */
+    const Field *old = column->field;
+    if (column->check_constraint && (!old || column->check_constraint != old->check_constraint))
+      return true;
+  }
+  return false;
+}
+
 /* What changes without a copy changes at once: the server's own definition, and what the engine
-   keeps beside the rows. */
+   keeps beside the rows. Everything else is copied, and so is what must hold of every row: the copy
+   looks at each. */
 enum_alter_inplace_result RowHandler::check_if_supported_inplace_alter(TABLE *altered,
                                                                        Alter_inplace_info *info) {
-  /* What only the server's own definition knows. */
+  /* What only the server's own definition knows, and no row can contradict. */
   constexpr alter_table_operations server_only =
-      ALTER_COLUMN_DEFAULT | ALTER_CHANGE_COLUMN_DEFAULT | ALTER_COLUMN_NAME | ALTER_RENAME_COLUMN |
-      ALTER_RENAME_INDEX | ALTER_INDEX_IGNORABILITY | ALTER_ADD_CHECK_CONSTRAINT |
-      ALTER_DROP_CHECK_CONSTRAINT | ALTER_RENAME | ALTER_COLUMN_UNVERSIONED;
+      ALTER_COLUMN_DEFAULT | ALTER_COLUMN_NAME | ALTER_RENAME_COLUMN | ALTER_RENAME_INDEX |
+      ALTER_INDEX_IGNORABILITY | ALTER_DROP_CHECK_CONSTRAINT | ALTER_RENAME;
   info->handler_ctx = new (ha_thd()->mem_root) AlterContext(this);
   if (!info->handler_ctx) return HA_ALTER_ERROR;
   constexpr uint option_fields = HA_CREATE_USED_COMMENT | HA_CREATE_USED_DEFAULT_CHARSET |
@@ -116,6 +132,7 @@ enum_alter_inplace_result RowHandler::check_if_supported_inplace_alter(TABLE *al
       ~(server_only | ALTER_OPTIONS | ALTER_CHANGE_CREATE_OPTION | ALTER_PARTITIONED))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   if (info->create_info->used_fields & ~option_fields) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  if (constrains_more(table, altered, info->alter_info)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
   uint32_t locking;
   if (!read_locking(altered->s->option_struct, &locking)) return HA_ALTER_ERROR;
   if (info->create_info->used_fields & HA_CREATE_USED_AUTO) {

@@ -170,8 +170,11 @@ static handler *create_handler(handlerton *h, TABLE_SHARE *share, MEM_ROOT *memo
   return new (memory) RowHandler(h, share);
 }
 
+/* FLUSH ENGINE LOGS: the commits that have waited for nobody are on disk when it ends. */
 static bool flush_logs(handlerton *) {
-  return false;
+  if (peregrine_engine_sync_log(engine) == PEREGRINE_OK) return false;
+  sql_print_error("Peregrine: flushing the log: %s", last_error_text().c_ptr_safe());
+  return true;
 }
 
 static void drop_database(handlerton *, char *path) {

@@ -14,6 +14,12 @@ RowHandler::~RowHandler() {
   peregrine_handle_close(handle_);
 }
 
+/* HA_CAN_ONLINE_BACKUPS: from BACKUP STAGE FLUSH on the server lets rows of these tables be
+   changed, and from BACKUP STAGE BLOCK_COMMIT on it lets nobody commit. It asks in return that the
+   tables need not be closed to be whole: what a copy of the disk at one moment holds opens to what
+   was committed then, as after a crash. That is what the log and copy-on-write pages give at any
+   moment; the commits that wait for nobody (peregrine_flush_log_at_trx_commit) are written by FLUSH
+   ENGINE LOGS. */
 handler::Table_flags RowHandler::table_flags() const {
   return HA_REC_NOT_IN_SEQ /* positions are no multiples of a length */
          | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS | HA_CAN_GEOMETRY | HA_CAN_VIRTUAL_COLUMNS |
@@ -22,7 +28,8 @@ handler::Table_flags RowHandler::table_flags() const {
          | HA_PRIMARY_KEY_IN_READ_INDEX /* secondary keys end with the clustered key */
          | HA_DUPLICATE_POS             /* the row in the way is known by position */
          | HA_CAN_SQL_HANDLER | HA_CAN_SKIP_LOCKED |
-         HA_BINLOG_ROW_CAPABLE /* snapshots: statements need not repeat alike */
+         HA_BINLOG_ROW_CAPABLE   /* snapshots: statements need not repeat alike */
+         | HA_CAN_ONLINE_BACKUPS /* see below */
          | HA_ONLINE_ANALYZE | HA_CONCURRENT_OPTIMIZE | HA_CRASH_SAFE;
 }
 
