@@ -255,6 +255,11 @@ impl Database {
         self.shared.registry.table(name)
     }
 
+    #[cfg(test)]
+    pub(crate) fn registry(&self) -> &crate::table::registry::Registry {
+        &self.shared.registry
+    }
+
     /// The names of all tables, sorted.
     pub fn table_names(&self) -> Vec<String> {
         self.shared.registry.names()

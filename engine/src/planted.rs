@@ -53,6 +53,10 @@ pub enum PlantedFault {
     UnopenedIsDropped,
     /// Roots of trees that are in memory stay there.
     PinnedRoots,
+    /// Tables that were opened stay open.
+    TablesStayOpen,
+    /// The data file keeps no room for the next checkpoint.
+    NoRoomKept,
 }
 
 #[cfg(feature = "broken")]
@@ -82,7 +86,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 10] = [
+        pub const MENDED: [PlantedFault; 12] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -93,6 +97,8 @@ mod planting {
             PlantedFault::ForgetHalfUndone,
             PlantedFault::UnopenedIsDropped,
             PlantedFault::PinnedRoots,
+            PlantedFault::TablesStayOpen,
+            PlantedFault::NoRoomKept,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -7,11 +7,13 @@
 #![forbid(unsafe_code)]
 
 mod definition;
+mod packed;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use definition::{DdlRecord, Definition, TreeRoot, KIND_COUNTER, KIND_DDL};
+pub use packed::PackedDefinition;
 
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TableId, TreeId};
@@ -63,13 +65,17 @@ impl Catalog {
         &self.tree
     }
 
-    /// All definitions, in the order of their numbers. Those that make no sense go to `damaged`, with
-    /// the error.
+    /// Calls `found` with all definitions, one by one, in the order of their numbers. Those that make no
+    /// sense go to `damaged`, with the error.
     ///
     /// # Errors
-    /// I/O errors, and pages that can't be read; [`Error::Invalid`] for a newer version's definition.
-    pub fn load(&self, damaged: &mut BTreeMap<TableId, Error>) -> Result<Vec<Definition>> {
-        let mut definitions = Vec::new();
+    /// I/O errors, and pages that can't be read; [`Error::Invalid`] for a newer version's definition; what
+    /// `found` returns.
+    pub fn load(
+        &self,
+        damaged: &mut BTreeMap<TableId, Error>,
+        found: &mut dyn FnMut(Definition) -> Result<()>,
+    ) -> Result<()> {
         let mut pending: Option<(u32, Vec<u8>)> = None;
         let mut finish = |pending: Option<(u32, Vec<u8>)>| -> Result<()> {
             let Some((table, bytes)) = pending else {
@@ -79,7 +85,7 @@ impl Catalog {
                 Err(error @ Error::Internal(_)) => {
                     damaged.insert(TableId(table), error);
                 }
-                definition => definitions.push(definition?),
+                definition => found(definition?)?,
             }
             Ok(())
         };
@@ -108,8 +114,7 @@ impl Catalog {
             }
             more = self.tree.copy_next_leaf(&mut image)?;
         }
-        finish(pending)?;
-        Ok(definitions)
+        finish(pending)
     }
 
     /// Writes a definition, replacing the table's present one. Inside the gate.

@@ -157,7 +157,11 @@ fn check_trees(pool: &Arc<Pool>, meta: &Meta, report: &mut Report) -> Result<()>
     let mut used = counts.inner_pages + counts.leaf_pages;
     used += meta.transactions.undo_pages().len() as u64;
     let mut damaged = BTreeMap::new();
-    let definitions = catalog.load(&mut damaged)?;
+    let mut definitions = Vec::new();
+    catalog.load(&mut damaged, &mut |definition| {
+        definitions.push(definition);
+        Ok(())
+    })?;
     for (table, error) in damaged {
         report.problem(format!("table number {table}: {error}"));
     }

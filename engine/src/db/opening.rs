@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::checkpoint_source::Source;
 use super::{Database, LOG_DIR};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, PackedDefinition};
 use crate::checkpoint::{self, Checkpointer, ReplayPace, ReplayWork, Triggers};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions};
@@ -97,7 +97,11 @@ impl Database {
         let pool = pool_of(&*os, store, &options)?;
         let catalog = Catalog::open(&pool, meta.catalog)?;
         let mut damaged = BTreeMap::new();
-        let definitions = catalog.load(&mut damaged)?;
+        let mut definitions = Vec::new();
+        catalog.load(&mut damaged, &mut |definition| {
+            definitions.push((definition.id, PackedDefinition::new(&definition)?));
+            Ok(())
+        })?;
         let store = pool.store();
         let mut log_options = LogOptions::new(store.database_id(), store.stop_flag().clone());
         log_options.background = options.background;
@@ -106,13 +110,15 @@ impl Database {
         // Nothing was changed so far: a newer version's files stay as they are.
         store.cut_lost()?;
         let parts = Parts::new(pool, log, &options)?;
-        for definition in definitions {
-            let counters = meta.counters.iter().find(|c| c.table == definition.id);
-            let (rows, next_auto) = counters.map_or((0, 1), |c| (c.rows, c.next_auto));
-            parts
-                .shared
-                .registry
-                .add(definition, Arc::new(TableState::new(rows, next_auto)));
+        for (id, packed) in definitions {
+            // They are in the order of the tables' numbers.
+            let counters = meta.counters.binary_search_by_key(&id, |c| c.table);
+            let (rows, next_auto) = counters.map_or((0, 1), |at| {
+                let counters = &meta.counters[at];
+                (counters.rows, counters.next_auto)
+            });
+            let state = Arc::new(TableState::new(rows, next_auto));
+            parts.shared.registry.add(&packed.unpack()?, packed, state);
         }
         let state = Recoverable {
             meta,
@@ -231,9 +237,9 @@ impl Parts {
         state: Option<Recoverable<'_>>,
     ) -> Result<Database> {
         let Parts { pool, shared } = self;
-        for definition in shared.registry.definitions() {
+        shared.registry.each_definition(|definition| {
             numbers.pass(&definition);
-        }
+        })?;
         let tables = Arc::new(Tables {
             catalog,
             registry: shared.registry.clone(),

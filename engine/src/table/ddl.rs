@@ -13,7 +13,7 @@ use super::registry::Registry;
 use super::shared::Shared;
 use super::state::TableState;
 use crate::catalog::{
-    Catalog, DdlRecord, Definition, TreeRoot, FIRST_TREE, KIND_COUNTER, KIND_DDL,
+    Catalog, DdlRecord, Definition, PackedDefinition, TreeRoot, FIRST_TREE, KIND_COUNTER, KIND_DDL,
 };
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, PageId, TableId, TreeId};
@@ -139,7 +139,8 @@ impl Tables {
             state.set_of_one_session();
         }
         state.set_since(shared.system.pass());
-        self.registry.add(definition, Arc::new(state));
+        let packed = PackedDefinition::new(&definition)?;
+        self.registry.add(&definition, packed, Arc::new(state));
         if options.auto_increment > 1 {
             return self.raise_counter(shared, id, options.auto_increment);
         }
@@ -262,8 +263,9 @@ impl Tables {
                 numbers.pass(&definition);
                 self.create_trees(&mut definition)?;
                 self.catalog.put(&definition)?;
+                let packed = PackedDefinition::new(&definition)?;
                 self.registry
-                    .add(definition, Arc::new(TableState::new(0, 1)));
+                    .add(&definition, packed, Arc::new(TableState::new(0, 1)));
             }
             DdlRecord::Drop(id) => self.remove(&self.registry.definition(id)?)?,
             DdlRecord::Rename(id, name) => {
@@ -345,7 +347,7 @@ impl Tables {
     /// Takes a table out of registry and catalog, and frees its pages. Nobody else is in a tree.
     fn remove(&self, definition: &Definition) -> Result<()> {
         let trees = self.registry.trees_to_destroy(definition)?;
-        self.registry.remove(definition.id);
+        self.registry.remove(definition);
         self.catalog.remove(definition.id)?;
         for tree in trees {
             readable(tree.destroy())?;

@@ -23,6 +23,7 @@ pub(crate) mod shared;
 pub(crate) mod state;
 mod statistics;
 mod transaction;
+mod users;
 mod walk;
 mod write;
 

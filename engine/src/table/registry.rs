@@ -1,9 +1,11 @@
 //! The tables of an open database, by name, by number, and by the numbers of their trees.
 //!
-//! All definitions are in memory; a table's trees are opened when it is first used, and stay
-//! open. Rollback and purge find trees here.
+//! All definitions are in memory, packed. A table is opened when it is used, and stays open while somebody
+//! has it; of those that nobody has, some stay open, which were used last. Rollback and purge find
+//! trees here.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
@@ -11,7 +13,7 @@ use parking_lot::{Mutex, RwLock};
 use super::large;
 use super::open_table::{Table, TableTrees};
 use super::state::TableState;
-use crate::catalog::Definition;
+use crate::catalog::{Definition, PackedDefinition};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TreeId};
 use crate::page::Pool;
@@ -21,6 +23,9 @@ use crate::row::{Collations, TableSchema};
 use crate::settings::Locking;
 use crate::tree::Tree;
 use crate::txn::{RedoBuffer, Trees};
+
+#[cfg(test)]
+mod tests;
 
 /// See the module's text.
 pub(crate) struct Registry {
@@ -36,14 +41,50 @@ struct Tables {
     by_name: BTreeMap<String, TableId>,
     by_id: HashMap<TableId, Entry>,
     by_tree: HashMap<TreeId, TableId>,
+    /// Tables that were opened, and may be open still, as they are to be looked at for closing.
+    opened: VecDeque<TableId>,
 }
 
 struct Entry {
-    definition: Definition,
+    definition: PackedDefinition,
     state: Arc<TableState>,
     table: Option<Arc<Table>>,
+    /// The table was asked for since it was last looked at for closing.
+    used: AtomicBool,
     /// Why nobody can use it: see `recovery/aside.rs`.
-    set_aside: Option<Error>,
+    set_aside: Option<Box<Error>>,
+}
+
+/// So many tables may be open that nobody has.
+const MOST_OPEN: usize = 1024;
+/// Where more are open, who opens one looks at so many whether they can be closed.
+const LOOKS: usize = 8;
+
+impl Tables {
+    /// Closes tables that nobody has, and nobody has asked for lately, if many are open.
+    fn close_unused(&mut self) {
+        for _ in 0..LOOKS {
+            if self.opened.len() < MOST_OPEN || is_planted(PlantedFault::TablesStayOpen) {
+                return;
+            }
+            let Some(id) = self.opened.pop_front() else {
+                return;
+            };
+            let Some(entry) = self.by_id.get_mut(&id) else {
+                continue;
+            };
+            // Whoever takes another reference holds the lock of the tables, which the caller has.
+            let is_unused = |table: &Arc<Table>| Arc::strong_count(table) == 1;
+            match &entry.table {
+                None => {}
+                Some(table) if is_unused(table) && !*entry.used.get_mut() => entry.table = None,
+                Some(_) => {
+                    *entry.used.get_mut() = false;
+                    self.opened.push_back(id);
+                }
+            }
+        }
+    }
 }
 
 fn no_table(name: impl ToString) -> Error {
@@ -69,7 +110,7 @@ impl Registry {
     }
 
     /// Adds a table that exists on disk.
-    pub fn add(&self, definition: Definition, state: Arc<TableState>) {
+    pub fn add(&self, definition: &Definition, packed: PackedDefinition, state: Arc<TableState>) {
         let mut tables = self.tables.write();
         tables
             .by_name
@@ -80,9 +121,10 @@ impl Registry {
         tables.by_id.insert(
             definition.id,
             Entry {
-                definition,
+                definition: packed,
                 state,
                 table: None,
+                used: AtomicBool::new(false),
                 set_aside: None,
             },
         );
@@ -92,7 +134,7 @@ impl Registry {
     pub fn set_aside(&self, id: TableId, error: Error) {
         if let Some(entry) = self.tables.write().by_id.get_mut(&id) {
             entry.table = None;
-            entry.set_aside = Some(error);
+            entry.set_aside = Some(Box::new(error));
         }
     }
 
@@ -118,11 +160,11 @@ impl Registry {
     }
 
     /// Takes a table out: nobody finds it or its trees any more.
-    pub fn remove(&self, id: TableId) {
+    pub fn remove(&self, definition: &Definition) {
         let mut tables = self.tables.write();
-        if let Some(entry) = tables.by_id.remove(&id) {
-            tables.by_name.remove(&entry.definition.name);
-            for tree in entry.definition.all_trees() {
+        if tables.by_id.remove(&definition.id).is_some() {
+            tables.by_name.remove(&definition.name);
+            for tree in definition.all_trees() {
                 tables.by_tree.remove(&tree.id);
             }
         }
@@ -136,36 +178,40 @@ impl Registry {
             .by_id
             .get_mut(&definition.id)
             .ok_or_else(|| no_table(&definition.name))?;
+        let before = entry.definition.unpack()?;
+        let packed = PackedDefinition::new(&definition)?;
         if let Some(table) = &entry.table {
             table.set_name(&definition.name);
-            if entry.definition.trees != definition.trees {
+            if before.trees != definition.trees {
                 let trees = TableTrees::open(&self.pool, &definition)?;
                 table.trees.store(Arc::new(trees));
             }
         }
-        tables.by_name.remove(&entry.definition.name);
+        tables.by_name.remove(&before.name);
         tables
             .by_name
             .insert(definition.name.clone(), definition.id);
-        for tree in entry.definition.all_trees() {
+        for tree in before.all_trees() {
             tables.by_tree.remove(&tree.id);
         }
         for tree in definition.all_trees() {
             tables.by_tree.insert(tree.id, definition.id);
         }
-        if entry.definition.trees != definition.trees {
+        if before.trees != definition.trees {
             // Other trees, without any rows.
             entry.set_aside = None;
         }
-        entry.definition = definition;
+        entry.definition = packed;
         Ok(())
     }
 
-    /// Every table's definition, in no order.
-    pub fn definitions(&self) -> Vec<Definition> {
+    /// Calls `f` with every table's definition, in no order.
+    pub fn each_definition(&self, mut f: impl FnMut(&Definition)) -> Result<()> {
         let tables = self.tables.read();
-        let entries = tables.by_id.values();
-        entries.map(|entry| entry.definition.clone()).collect()
+        tables.by_id.values().try_for_each(|entry| {
+            f(&entry.definition.unpack()?);
+            Ok(())
+        })
     }
 
     pub fn names(&self) -> Vec<String> {
@@ -186,8 +232,9 @@ impl Registry {
             .read()
             .by_id
             .get(&id)
-            .map(|entry| entry.definition.clone())
-            .ok_or_else(|| no_table(id))
+            .ok_or_else(|| no_table(id))?
+            .definition
+            .unpack()
     }
 
     pub fn state(&self, id: TableId) -> Option<Arc<TableState>> {
@@ -199,7 +246,7 @@ impl Registry {
         let tables = self.tables.read();
         let id = tables.by_tree.get(&tree);
         id.and_then(|id| tables.by_id.get(id))
-            .map_or(Locking::Pessimistic, |entry| entry.definition.locking)
+            .map_or(Locking::Pessimistic, |entry| entry.definition.locking())
     }
 
     /// What a conflict in a table does.
@@ -230,23 +277,33 @@ impl Registry {
             Some(Entry {
                 set_aside: Some(error),
                 ..
-            }) => return Err(error.clone()),
+            }) => return Err((**error).clone()),
             Some(Entry {
-                table: Some(table), ..
-            }) => return Ok(Some(table.clone())),
+                table: Some(table),
+                used,
+                ..
+            }) => {
+                if !used.load(Ordering::Relaxed) {
+                    used.store(true, Ordering::Relaxed);
+                }
+                return Ok(Some(table.clone()));
+            }
             Some(_) => {}
         }
         let mut tables = self.tables.write();
+        let tables = &mut *tables;
+        tables.close_unused();
         let Some(entry) = tables.by_id.get_mut(&id) else {
             return Ok(None);
         };
         if entry.table.is_none() {
             entry.table = Some(Arc::new(Table::open(
                 &self.pool,
-                &entry.definition,
+                &entry.definition.unpack()?,
                 entry.state.clone(),
                 self.collations.clone(),
             )?));
+            tables.opened.push_back(id);
         }
         Ok(entry.table.clone())
     }

@@ -1,34 +1,10 @@
 //! What a table has besides its pages: counters, and who is using it.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-use crossbeam_utils::CachePadded;
-
+use super::users::{Seat, Users};
 use crate::error::{Error, Result};
 use crate::ids::Csn;
-
-const STRIPES: usize = 16;
-
-/// Where a user of a table was counted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stripe(usize);
-
-impl Stripe {
-    fn of_thread() -> Self {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        thread_local! {
-            static MINE: Cell<Option<usize>> = const { Cell::new(None) };
-        }
-        Stripe(MINE.with(|mine| {
-            mine.get().unwrap_or_else(|| {
-                let number = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES;
-                mine.set(Some(number));
-                number
-            })
-        }))
-    }
-}
 
 /// A table's counters. Those of a checkpoint are written with it; see `recovery/`.
 pub(crate) struct TableState {
@@ -42,9 +18,8 @@ pub(crate) struct TableState {
     pub next_row_id: AtomicU64,
     /// The next number of a large value.
     pub next_large: AtomicU64,
-    /// Transactions that have used the table and have not ended, counted apart by thread: every
-    /// statement of every thread comes by here.
-    users: [CachePadded<AtomicU64>; STRIPES],
+    /// Transactions that have used the table and have not ended.
+    users: Users,
     /// Those of them that are prepared, and may outlive their sessions.
     prepared: AtomicU64,
     /// The table is being changed as a whole, or is gone: no transaction may begin to use it.
@@ -64,7 +39,7 @@ impl TableState {
             logged_auto: AtomicU64::new(next_auto),
             next_row_id: AtomicU64::new(1),
             next_large: AtomicU64::new(1),
-            users: Default::default(),
+            users: Users::default(),
             prepared: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             since: AtomicU64::new(0),
@@ -177,19 +152,18 @@ impl TableState {
 
     /// A transaction begins to use the table: what it gives to [`TableState::leave`] when it ends.
     /// `None` when it can't.
-    pub fn enter(&self) -> Option<Stripe> {
-        let stripe = Stripe::of_thread();
-        self.users[stripe.0].fetch_add(1, Ordering::SeqCst);
+    pub fn enter(&self) -> Option<Seat> {
+        let seat = self.users.enter();
         if self.closed.load(Ordering::SeqCst) {
-            self.leave(stripe);
+            self.leave(seat);
             return None;
         }
-        Some(stripe)
+        Some(seat)
     }
 
     /// A transaction that used the table has ended.
-    pub fn leave(&self, stripe: Stripe) {
-        self.users[stripe.0].fetch_sub(1, Ordering::SeqCst);
+    pub fn leave(&self, seat: Seat) {
+        self.users.leave(seat);
     }
 
     /// A transaction that uses the table is prepared, or prepared no more.
@@ -213,7 +187,7 @@ impl TableState {
         }
         // Who enters counts first and looks at `closed` then; here it is the other way round: so
         // one of the two sees the other.
-        if self.users.iter().any(|n| n.load(Ordering::SeqCst) != 0) {
+        if self.users.any() {
             self.closed.store(false, Ordering::SeqCst);
             return false;
         }

@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 use super::open_table::Table;
 use super::prepared::PreparedUse;
 use super::shared::{RowCounts, Shared};
-use super::state::{Stripe, TableState};
+use super::state::TableState;
+use super::users::Seat;
 use super::write::{Deferred, Scratch};
 use crate::catalog::{DdlRecord, KIND_COUNTER};
 use crate::error::{Error, Result};
@@ -47,9 +48,9 @@ enum Entered {
     /// Not.
     No,
     /// To write only: its snapshot is older than the table.
-    Unseen(Stripe),
+    Unseen(Seat),
     /// As it likes.
-    Yes(Stripe),
+    Yes(Seat),
 }
 
 /// A transaction, made by [`crate::Database::begin`]. Dropped without a commit it rolls back, unless
@@ -380,10 +381,10 @@ impl Transaction {
             }
         };
         let used = &mut self.used[n];
-        let stripe = match used.entered {
-            Entered::Yes(stripe) | Entered::Unseen(stripe) => stripe,
+        let seat = match used.entered {
+            Entered::Yes(seat) | Entered::Unseen(seat) => seat,
             Entered::No => match table.state.enter() {
-                Some(stripe) => stripe,
+                Some(seat) => seat,
                 None => {
                     return Err(Error::NotFound {
                         what: "table",
@@ -400,9 +401,9 @@ impl Transaction {
             _ => true,
         };
         used.entered = if seen {
-            Entered::Yes(stripe)
+            Entered::Yes(seat)
         } else {
-            Entered::Unseen(stripe)
+            Entered::Unseen(seat)
         };
         Ok(n)
     }
@@ -422,7 +423,7 @@ impl Transaction {
     fn release(&mut self) {
         for used in &mut self.used {
             match std::mem::replace(&mut used.entered, Entered::No) {
-                Entered::Yes(stripe) | Entered::Unseen(stripe) => used.state.leave(stripe),
+                Entered::Yes(seat) | Entered::Unseen(seat) => used.state.leave(seat),
                 Entered::No => {}
             }
             used.rows = 0;

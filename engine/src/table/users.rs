@@ -1,0 +1,124 @@
+//! How many transactions use a table.
+//!
+//! Every statement of every thread comes by here. Where many come at once they are counted apart by thread, in
+//! lines of the cache of their own; but most of many tables are never used by two at once, and need
+//! one number.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::OnceLock;
+
+use crossbeam_utils::CachePadded;
+
+const STRIPES: usize = 16;
+
+/// After so many meetings of two they are counted apart.
+const MEETINGS: u32 = 32;
+
+/// Where a user of a table was counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Seat {
+    Together,
+    Apart(usize),
+}
+
+/// The transactions that use a table.
+#[derive(Default)]
+pub(super) struct Users {
+    /// Those that are not counted apart.
+    together: AtomicU64,
+    /// How often one came while another was there.
+    met: AtomicU32,
+    /// Whether `stripes` is there: set after it, and before anybody is counted in it.
+    apart: AtomicBool,
+    stripes: OnceLock<Box<[CachePadded<AtomicU64>; STRIPES]>>,
+}
+
+fn stripe_of_thread() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static MINE: Cell<Option<usize>> = const { Cell::new(None) };
+    }
+    MINE.with(|mine| {
+        mine.get().unwrap_or_else(|| {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES;
+            mine.set(Some(number));
+            number
+        })
+    })
+}
+
+impl Users {
+    /// Counts one more.
+    #[inline]
+    pub fn enter(&self) -> Seat {
+        if self.apart.load(Ordering::SeqCst) {
+            if let Some(stripes) = self.stripes.get() {
+                let stripe = stripe_of_thread();
+                stripes[stripe].fetch_add(1, Ordering::SeqCst);
+                return Seat::Apart(stripe);
+            }
+        }
+        if self.together.fetch_add(1, Ordering::SeqCst) > 0
+            && self.met.fetch_add(1, Ordering::Relaxed) >= MEETINGS
+        {
+            self.stripes.get_or_init(Box::default);
+            self.apart.store(true, Ordering::SeqCst);
+        }
+        Seat::Together
+    }
+
+    /// One less.
+    #[inline]
+    pub fn leave(&self, seat: Seat) {
+        match (seat, self.stripes.get()) {
+            (Seat::Apart(stripe), Some(stripes)) => {
+                stripes[stripe].fetch_sub(1, Ordering::SeqCst);
+            }
+            _ => {
+                self.together.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// Whether there are any. Who is counted apart has found `apart` set before: so whoever asks after
+    /// that looks there, too.
+    pub fn any(&self) -> bool {
+        let some = |n: &AtomicU64| n.load(Ordering::SeqCst) != 0;
+        some(&self.together)
+            || self.apart.load(Ordering::SeqCst)
+                && self
+                    .stripes
+                    .get()
+                    .is_some_and(|stripes| stripes.iter().any(|n| some(n)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_counted_wherever_they_sit() {
+        let users = Users::default();
+        assert!(!users.any());
+        let seats: Vec<Seat> = (0..100).map(|_| users.enter()).collect();
+        assert!(matches!(seats[0], Seat::Together));
+        assert!(matches!(seats[99], Seat::Apart(_)));
+        for seat in seats {
+            assert!(users.any());
+            users.leave(seat);
+        }
+        assert!(!users.any());
+    }
+
+    #[test]
+    fn one_after_another_needs_one_number() {
+        let users = Users::default();
+        for _ in 0..1_000 {
+            let seat = users.enter();
+            users.leave(seat);
+        }
+        assert!(users.stripes.get().is_none());
+    }
+}
