@@ -21,7 +21,7 @@ pub struct Session {
     active: bool,
     /// The statement's beginning, once it has changed something.
     mark: Option<Savepoint>,
-    /// The beginning of a statement that could not be undone, for the disk was full.
+    /// Back to where could not be undone, for the disk was full.
     half_undone: Option<Savepoint>,
     savepoints: Vec<(u64, Savepoint)>,
     next_savepoint: u64,
@@ -120,15 +120,19 @@ impl Session {
     }
 
     fn rollback_statement(&mut self) -> Outcome {
-        if let (true, Some(mark), Some(transaction)) =
-            (self.active, self.mark.take(), &mut self.transaction)
-        {
-            if let Err(error) = transaction.rollback_to(&mark) {
-                self.half_undone = Some(mark);
-                return Err(error.into());
-            }
+        if let (true, Some(mark)) = (self.active, self.mark.take()) {
+            self.roll_back_to(mark)?;
         }
         self.end_statement();
+        Ok(())
+    }
+
+    /// Undoes what was done since. Where that fails, what is left goes before anything else is done.
+    fn roll_back_to(&mut self, savepoint: Savepoint) -> Outcome {
+        if let Err(error) = self.transaction()?.rollback_to(&savepoint) {
+            self.half_undone = Some(savepoint);
+            return Err(error.into());
+        }
         Ok(())
     }
 
@@ -438,7 +442,7 @@ pub unsafe extern "C" fn peregrine_savepoint_rollback(
             session.mark = None;
             session.savepoints.truncate(at + 1);
             let savepoint = session.savepoints[at].1.clone();
-            session.transaction()?.rollback_to(&savepoint)?;
+            session.roll_back_to(savepoint)?;
             Ok(true)
         })
     }

@@ -47,10 +47,12 @@ pub enum PlantedFault {
     LosePurgeNotes,
     /// A pass over survivors takes its end anew at each step.
     EndlessSecondLook,
-    /// A rollback to a savepoint that succeeds makes a half-undone transaction whole.
+    /// A transaction of which a part could not be undone goes on as if it had been.
     ForgetHalfUndone,
     /// A table that recovery could not open counts as dropped.
     UnopenedIsDropped,
+    /// The rows of a commit are counted when the gate was left.
+    CountOutsideGate,
     /// Roots of trees that are in memory stay there.
     PinnedRoots,
     /// Tables that were opened stay open.
@@ -86,7 +88,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 12] = [
+        pub const MENDED: [PlantedFault; 13] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -96,6 +98,7 @@ mod planting {
             PlantedFault::EndlessSecondLook,
             PlantedFault::ForgetHalfUndone,
             PlantedFault::UnopenedIsDropped,
+            PlantedFault::CountOutsideGate,
             PlantedFault::PinnedRoots,
             PlantedFault::TablesStayOpen,
             PlantedFault::NoRoomKept,

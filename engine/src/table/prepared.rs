@@ -31,6 +31,13 @@ pub(super) struct PreparedUse {
     used: SmallVec<[Used; 4]>,
 }
 
+impl PreparedUse {
+    /// The tables.
+    pub fn used(&self) -> &[Used] {
+        &self.used
+    }
+}
+
 /// See the module's text.
 #[derive(Default)]
 pub(crate) struct PreparedTransactions {

@@ -22,7 +22,7 @@ use crate::row::payload::{RowEncoder, RowRef};
 use crate::row::{Collations, TableSchema};
 use crate::settings::Locking;
 use crate::tree::Tree;
-use crate::txn::{RedoBuffer, Trees};
+use crate::txn::{RedoBuffer, Replayed, Trees};
 
 #[cfg(test)]
 mod tests;
@@ -422,13 +422,18 @@ impl Trees for Registry {
         key: &[u8],
         previous: Option<&[u8]>,
         redo: &mut RedoBuffer,
-    ) -> Result<()> {
+    ) -> Result<Replayed> {
         let Some(table) = self.table_of_tree(tree)? else {
-            return Ok(());
+            return Ok(Replayed::Not);
         };
         let trees = table.trees.load();
         if trees.clustered.id() != tree {
-            return Ok(());
+            // Replay derives entries from rows. Those of other indexes have the row's key in theirs.
+            let index = trees.indexes.iter().position(|index| index.id() == tree);
+            return Ok(match index {
+                Some(n) if table.layout.indexes[n].unique => Replayed::Again,
+                _ => Replayed::Not,
+            });
         }
         match previous {
             None => redo.delete(table.id(), key),
@@ -438,7 +443,7 @@ impl Trees for Registry {
                 redo.put(table.id(), key, &[&whole])?;
             }
         }
-        Ok(())
+        Ok(Replayed::Again)
     }
 }
 

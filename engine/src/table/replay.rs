@@ -144,7 +144,7 @@ pub(crate) fn apply_put(table: &Table, key: &[u8], redo: &[u8]) -> Result<()> {
             large::free(tree, value)?;
         }
     }
-    table.state.add_rows(i64::from(old.is_none()));
+    table.state.restore_rows(i64::from(old.is_none()));
     Ok(())
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn apply_delete(table: &Table, key: &[u8]) -> Result<()> {
             large::free(tree, value)?;
         }
     }
-    table.state.add_rows(-1);
+    table.state.restore_rows(-1);
     Ok(())
 }
 

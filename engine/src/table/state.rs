@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use super::users::{Seat, Users};
 use crate::error::{Error, Result};
 use crate::ids::Csn;
+use crate::txn::GateGuard;
 
 /// A table's counters. Those of a checkpoint are written with it; see `recovery/`.
 pub(crate) struct TableState {
@@ -67,7 +68,13 @@ impl TableState {
         self.rows.load(Ordering::Relaxed)
     }
 
-    pub fn add_rows(&self, delta: i64) {
+    /// What a commit adds to the number of rows: inside the gate, together with the commit.
+    pub fn add_rows(&self, _inside: &GateGuard<'_>, delta: i64) {
+        self.restore_rows(delta);
+    }
+
+    /// What replay of a commit adds, with nothing else running.
+    pub fn restore_rows(&self, delta: i64) {
         if delta != 0 {
             self.rows.fetch_add(delta, Ordering::Relaxed);
         }

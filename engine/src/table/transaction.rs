@@ -77,8 +77,6 @@ pub struct Transaction {
     pub(super) deferred: Vec<Deferred>,
     pub(super) read_buffer: Vec<u8>,
     pub(super) counts: RowCounts,
-    /// A [`Transaction::rollback_to`] has failed on the way: what it left must not be committed.
-    half_undone: bool,
     /// What was kept aside at a savepoint could not be put in: rows from before it may lack entries.
     lacks_entries: bool,
 }
@@ -105,7 +103,6 @@ impl Transaction {
             deferred: Vec::new(),
             read_buffer: Vec::new(),
             counts: RowCounts::default(),
-            half_undone: false,
             lacks_entries: false,
         }
     }
@@ -153,15 +150,13 @@ impl Transaction {
     /// Undoes everything since a savepoint of this transaction. Locks stay.
     ///
     /// # Errors
-    /// Those of reading and writing pages. The transaction can't be committed or prepared then:
-    /// either this is tried again, with the same savepoint or an earlier one, and nothing else done
-    /// before it succeeds; or the transaction is rolled back.
+    /// Those of reading and writing pages. The transaction can do nothing else then, and can't be committed
+    /// or prepared: either this is tried again, with the same savepoint or an earlier one, and succeeds;
+    /// or the transaction is rolled back.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         self.writes += 1;
         self.last_table = TableId(0);
-        let undone = self.inner.rollback_to(&savepoint.inner);
-        self.half_undone = undone.is_err();
-        undone?;
+        self.inner.rollback_to(&savepoint.inner)?;
         self.forget_deferred();
         for (n, used) in self.used.iter_mut().enumerate() {
             used.rows = savepoint.rows.get(n).copied().unwrap_or(0);
@@ -190,10 +185,18 @@ impl Transaction {
     /// The commit is not in the log. The transaction has been rolled back; one that is prepared
     /// still is, and this can be tried again.
     pub fn commit_visibly(&mut self) -> Result<()> {
-        let result = self
-            .make_whole()
-            .and_then(|()| self.log_counters())
-            .and_then(|()| self.inner.commit_visibly());
+        let prepared = self.make_whole().and_then(|()| self.log_counters());
+        let result = prepared.and_then(|()| {
+            let used = match &self.prepared {
+                Some(prepared) => prepared.used(),
+                None => &self.used,
+            };
+            self.inner.commit_visibly(|inside| {
+                for used in used {
+                    used.state.add_rows(inside, used.rows);
+                }
+            })
+        });
         match result {
             Ok(committed) => self.committed = Some(committed),
             Err(error) if self.is_prepared() => return Err(error),
@@ -210,9 +213,6 @@ impl Transaction {
             }
         }
         self.end_prepared();
-        for used in &self.used {
-            used.state.add_rows(used.rows);
-        }
         self.shared.rows.add(self.counts);
         self.release();
         Ok(())
@@ -266,15 +266,16 @@ impl Transaction {
 
     /// Makes what the transaction has done complete, so that it can be committed or prepared.
     pub(super) fn make_whole(&mut self) -> Result<()> {
-        let refused = match (self.half_undone, self.lacks_entries) {
-            (false, false) if self.deferred.is_empty() => return Ok(()),
-            (false, false) => return self.end_bulk_insert(),
-            (true, _) => "a part of the transaction could not be undone",
-            (_, true) => "index entries of a bulk insert could not be written",
-        };
-        Err(Error::Invalid(format!(
-            "{refused}: it can only be rolled back"
-        )))
+        self.inner.check_whole()?;
+        match self.lacks_entries {
+            false if self.deferred.is_empty() => Ok(()),
+            false => self.end_bulk_insert(),
+            true => Err(Error::Invalid(
+                "index entries of a bulk insert could not be written: the transaction can only be \
+                 rolled back"
+                    .into(),
+            )),
+        }
     }
 
     /// How long row operations of this transaction wait for a lock; zero does not wait.
@@ -329,6 +330,7 @@ impl Transaction {
     /// [`Error::TableNewerThanSnapshot`]: what the transaction's snapshot has of the table is gone.
     #[inline]
     pub(super) fn enter_table(&mut self, table: &Table) -> Result<usize> {
+        self.inner.check_whole()?;
         if !self.deferred.is_empty() {
             self.put_deferred(Some(table))?;
         }
@@ -355,6 +357,7 @@ impl Transaction {
     /// is newer than the snapshot.
     #[inline]
     pub(super) fn enter_table_blind(&mut self, table: &Table) -> Result<usize> {
+        self.inner.check_whole()?;
         match self.used.iter().rposition(|u| u.id == table.id()) {
             Some(n) if !matches!(self.used[n].entered, Entered::No) => Ok(n),
             known => self.enter_first(table, known),
@@ -437,7 +440,6 @@ impl Transaction {
         self.counts = RowCounts::default();
         self.forget_deferred();
         self.deferred.clear();
-        self.half_undone = false;
         self.lacks_entries = false;
     }
 }

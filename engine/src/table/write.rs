@@ -17,6 +17,7 @@ use super::large;
 use super::open_table::{check_key, Table, TableTrees};
 use super::transaction::Transaction;
 use crate::error::{Error, Result};
+use crate::planted::{is_planted, PlantedFault};
 use crate::room;
 use crate::row::entry;
 use crate::row::layout::KeyLayout;
@@ -269,11 +270,19 @@ impl Transaction {
             None => table.new_clustered_key(row, &mut s.key)?,
         }
         let trees = table.trees.load();
+        let late = is_planted(PlantedFault::LateSavepoint);
+        if !late {
+            self.make_room_aside(table)?;
+        }
         if s.encoder.encoded_len() <= large::IN_ROW_LIMIT {
             write_payload(table, row, s)?;
             return self.insert_encoded(table, &trees, row, s);
         }
+        // What was kept aside of earlier rows is in, where it had to be: it stays when this row is refused.
         let start = self.inner.savepoint();
+        if late {
+            self.make_room_aside(table)?;
+        }
         let result = self
             .place(table, &trees, row, None, s)
             .and_then(|_| self.insert_encoded(table, &trees, row, s));

@@ -103,7 +103,10 @@ impl System {
                     trees,
                     running.txid,
                     &record,
-                    &|value| {
+                    &|previous| {
+                        let Some(value) = previous else {
+                            return Ok(false);
+                        };
                         let (header, _) = Header::decode(value)?;
                         Ok(!header.deleted || header.txid() == Some(running.txid))
                     },

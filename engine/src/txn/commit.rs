@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::gate::GateGuard;
 use super::order::End;
@@ -12,6 +13,7 @@ use super::version::UndoPtr;
 use super::Transaction;
 use crate::error::Result;
 use crate::ids::{Lsn, TableId, TxId};
+use crate::planted::{is_planted, PlantedFault};
 
 /// Redo that a transaction keeps to itself before it goes to the log in part, in bytes.
 const REDO_PART: usize = 256 * 1024;
@@ -89,16 +91,18 @@ impl Transaction {
     /// back. [`Error::Stopped`](crate::Error::Stopped) or an I/O error after it: committed for
     /// everybody in this run, but whether a restart finds it is unknown; the object is empty.
     pub fn commit(&mut self) -> Result<()> {
-        let committed = self.commit_visibly()?;
+        let committed = self.commit_visibly(|_| ())?;
         self.finish_commit(committed, true)
     }
 
     /// The first half of [`Transaction::commit`]: others see the commit, and take its locks. Waits
-    /// for nothing. Not inside the gate.
+    /// for nothing. Not inside the gate: `count`, which counts what has been written, runs there, so that
+    /// a checkpoint has the commit with its counts.
     ///
     /// # Errors
     /// The commit record is not in the log: the transaction goes on running, or being prepared.
-    pub fn commit_visibly(&mut self) -> Result<Committed> {
+    pub fn commit_visibly(&mut self, count: impl FnOnce(&GateGuard<'_>)) -> Result<Committed> {
+        self.check_whole()?;
         let (mut logged, mut to_prune) = (None, None);
         if self.txid.0 != 0 {
             let system = self.system.clone();
@@ -106,6 +110,15 @@ impl Transaction {
             let inside = system.gate().enter();
             logged = self.append_commit()?;
             to_prune = self.end_writing(End::Commit);
+            let inside = match is_planted(PlantedFault::CountOutsideGate) {
+                true => {
+                    drop(inside);
+                    std::thread::sleep(Duration::from_millis(1));
+                    system.gate().enter()
+                }
+                false => inside,
+            };
+            count(&inside);
             drop(inside);
             system.counters.commits.fetch_add(1, Ordering::Relaxed);
         }

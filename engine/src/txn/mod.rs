@@ -75,7 +75,7 @@ pub use redo::{Change, ChangeReader, ChangeRecord, RedoBuffer, KIND_CHANGES, KIN
 pub use row_name::RowName;
 pub use settle::ForAll;
 pub use snapshot::ReadView;
-pub use system::{System, SystemStats, Trees};
+pub use system::{Replayed, System, SystemStats, Trees};
 pub use transaction::{KillHandle, RangeLocker, Savepoint, Transaction};
 pub use version::{encode_settled, live_payload, Header, Origin, UndoPtr, MAX_HEADER, MAX_PAYLOAD};
 pub use wait::{Conflict, LockRow};

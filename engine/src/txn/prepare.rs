@@ -53,6 +53,7 @@ impl Transaction {
         if self.phase != Phase::Running {
             return Err(Error::Invalid("the transaction is prepared already".into()));
         }
+        self.check_whole()?;
         if replaces.is_some() {
             self.begin_writing();
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::broken::BrokenRule;
 use super::order::End;
 use super::prepare::Phase;
-use super::system::Trees;
+use super::system::{Replayed, Trees};
 use super::transaction::Savepoint;
 use super::undo::{Kind, UndoCopy, UndoRecord};
 use super::version::{live_payload, Header, Origin, UndoPtr};
@@ -14,6 +14,7 @@ use super::{System, Transaction};
 use crate::error::{Error, Result};
 use crate::ids::TxId;
 use crate::page::{Change, PinnedPage};
+use crate::planted::{is_planted, PlantedFault};
 
 /// How much is undone.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,8 +33,9 @@ impl Transaction {
     /// each change.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when `savepoint` is of another transaction; I/O errors, after which it
-    /// can be tried again.
+    /// [`Error::Invalid`] when `savepoint` is of another transaction, or comes after one to which the
+    /// way back has failed; I/O errors: the transaction is half undone then, and all that can be
+    /// done with it is to try this again, with the same savepoint or an earlier one, or to roll it back.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         if self.phase != Phase::Running {
             return Err(Error::Invalid(
@@ -45,9 +47,26 @@ impl Transaction {
                 "the savepoint belongs to another transaction, or to one that has ended".into(),
             ));
         }
+        let begun = self.half_undone.clone();
+        if let Some(begun) = begun.filter(|_| !is_planted(PlantedFault::ForgetHalfUndone)) {
+            if savepoint.work > begun.work {
+                return Err(half_undone());
+            }
+            // In the way in which it was begun: either the log has all of it, and what was taken back
+            // is taken back there, or it has nothing, and the buffer is cut at the end.
+            self.take_part_back(&begun)?;
+        }
+        self.take_part_back(savepoint)
+    }
+
+    fn take_part_back(&mut self, savepoint: &Savepoint) -> Result<()> {
         // What is still in the buffer is simply dropped; what the log has must be taken back there.
         let logged = savepoint.redo_parts != self.redo_parts;
-        self.undo_to(savepoint.undo, Extent::Part { logged })?;
+        if let Err(error) = self.undo_to(savepoint.undo, Extent::Part { logged }) {
+            self.half_undone = Some(savepoint.clone());
+            return Err(error);
+        }
+        self.half_undone = None;
         if !logged {
             self.redo.truncate(savepoint.redo_len);
         }
@@ -56,6 +75,19 @@ impl Transaction {
             participant.set_work(self.work);
         }
         Ok(())
+    }
+
+    /// Whether all that was done so far stands, or is undone: only then can anything be added to it, or
+    /// can it be committed.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: the way back to a savepoint has failed.
+    #[inline]
+    pub fn check_whole(&self) -> Result<()> {
+        match &self.half_undone {
+            Some(_) if !is_planted(PlantedFault::ForgetHalfUndone) => Err(half_undone()),
+            _ => Ok(()),
+        }
     }
 
     /// Undoes everything, gives up all locks, and leaves the transaction empty. Of a prepared one it
@@ -114,17 +146,8 @@ impl Transaction {
                 None => Ok(()),
             };
             let inside = system.gate().enter();
-            let keeps = |value: &[u8]| {
-                let (header, _) = Header::decode(value)?;
-                if let (Extent::Part { .. }, Some(participant)) = (extent, &self.participant) {
-                    // The header's lock goes with the header.
-                    if !header.deleted && header.txid() != Some(self.txid) {
-                        system.locks().hold(record.tree, record.key, participant);
-                    }
-                }
-                Ok(keeps_restored(&system, self.txid, &header))
-            };
             let logged = self.redo.len();
+            let mut replayed = Replayed::Not;
             if extent == (Extent::Part { logged: true }) {
                 // Before the change is taken back, for this can fail: for want of memory, or of a page.
                 let previous = match record.kind {
@@ -133,9 +156,23 @@ impl Transaction {
                     Kind::PurgeNote | Kind::RollbackNote => None,
                 };
                 if let Some(previous) = previous {
-                    trees.compensate(record.tree, record.key, previous, &mut self.redo)?;
+                    let redo = &mut self.redo;
+                    replayed = trees.compensate(record.tree, record.key, previous, redo)?;
                 }
             }
+            let keeps = |previous: Option<&[u8]>| {
+                let header = match previous {
+                    Some(value) => Some(Header::decode(value)?.0),
+                    None => None,
+                };
+                if let (Extent::Part { .. }, Some(participant)) = (extent, &self.participant) {
+                    // The header's lock goes with the header.
+                    if stays_locked(self.txid, header.as_ref(), replayed) {
+                        system.locks().hold(record.tree, record.key, participant);
+                    }
+                }
+                Ok(header.is_some_and(|header| keeps_restored(&system, self.txid, &header)))
+            };
             let taken = take_back(&trees, self.txid, &record, &keeps, &refresh);
             match taken {
                 // Another has overwritten it, which only a test build allows: that stays.
@@ -166,6 +203,23 @@ impl Transaction {
     }
 }
 
+#[cold]
+fn half_undone() -> Error {
+    Error::Invalid(
+        "a part of the transaction could not be undone: it can only be rolled back".into(),
+    )
+}
+
+/// Whether a record needs an entry in the lock table once `restored` stands in its place: a row that this
+/// transaction has read, to write it. And what replay makes once more, before it takes it back: there
+/// it must not meet what another has put in its place meanwhile.
+fn stays_locked(own: TxId, restored: Option<&Header>, replayed: Replayed) -> bool {
+    let is_own = restored.is_some_and(|header| header.txid() == Some(own));
+    let is_row = restored.is_some_and(|header| !header.deleted);
+    let again = replayed == Replayed::Again && !is_planted(PlantedFault::UnlockedTakenBack);
+    !is_own && (is_row || again)
+}
+
 /// Whether what a rollback restores is to stay: a delete mark whose purge has passed already, while
 /// this transaction's version covered it, would never go.
 fn keeps_restored(system: &System, own: TxId, header: &Header) -> bool {
@@ -188,14 +242,14 @@ fn refresh_older(page: &PinnedPage, ptr: UndoPtr, value: &mut [u8]) -> Result<()
     Ok(())
 }
 
-/// Takes one change of transaction `txid` back. `keeps` says whether the value before is to be
-/// put back, or (a delete mark that nobody needs) dropped; `refresh` may change it then, under the
-/// leaf's latch.
+/// Takes one change of transaction `txid` back. `keeps` says, under the leaf's latch, whether the value
+/// before is to be put back, or (there was none, or a delete mark that nobody needs) dropped; `refresh` may
+/// change it then.
 pub(super) fn take_back(
     trees: &Arc<dyn Trees>,
     txid: TxId,
     record: &UndoRecord<'_>,
-    keeps: &dyn Fn(&[u8]) -> Result<bool>,
+    keeps: &dyn Fn(Option<&[u8]>) -> Result<bool>,
     refresh: &dyn Fn(&mut Vec<u8>) -> Result<()>,
 ) -> Result<()> {
     match record.kind {
@@ -215,10 +269,8 @@ pub(super) fn take_back(
             ));
             return (Change::Keep, Err(error));
         }
-        if record.kind == Kind::Absent {
-            return (Change::Remove, Ok(()));
-        }
-        match keeps(record.value) {
+        let before = (record.kind == Kind::Previous).then_some(record.value);
+        match keeps(before) {
             Ok(true) => {
                 out.extend_from_slice(record.value);
                 match refresh(out) {

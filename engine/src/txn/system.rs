@@ -63,9 +63,10 @@ pub trait Trees: Send + Sync {
         false
     }
 
-    /// A change in this tree was rolled back to a savepoint after its redo had gone to the log:
+    /// A change in this tree is rolled back to a savepoint after its redo had gone to the log:
     /// when the tree is a clustered one, log the restored state into `redo`. `previous` is the
-    /// payload restored, `None`: no row. Runs inside the gate.
+    /// payload restored, `None`: no row. Says whether replay makes the change again in a record of
+    /// which another transaction could have one of its own. Runs inside the gate.
     ///
     /// # Errors
     /// The rollback stops, and can be tried again.
@@ -75,9 +76,19 @@ pub trait Trees: Send + Sync {
         _key: &[u8],
         _previous: Option<&[u8]>,
         _redo: &mut RedoBuffer,
-    ) -> Result<()> {
-        Ok(())
+    ) -> Result<Replayed> {
+        Ok(Replayed::Not)
     }
+}
+
+/// What replay does with a change that was rolled back to a savepoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replayed {
+    /// Nothing, or nothing that another transaction could have done as well.
+    Not,
+    /// It makes the change again, and takes it back again: under this key, where others can have
+    /// a record of their own.
+    Again,
 }
 
 /// Figures since the system was made.

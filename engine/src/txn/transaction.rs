@@ -110,6 +110,8 @@ pub struct Transaction {
     /// Parts of the redo that are in the log already.
     pub(super) redo_parts: u64,
     pub(super) phase: Phase,
+    /// The way back to this savepoint has failed: before all else it is to be gone to its end.
+    pub(super) half_undone: Option<Savepoint>,
     pub(super) generation: u64,
     pub(super) lock_wait_timeout: Duration,
     /// Whose ranges the last write ran into.
@@ -144,6 +146,7 @@ impl Transaction {
             redo: RedoBuffer::default(),
             redo_parts: 0,
             phase: Phase::Running,
+            half_undone: None,
             generation: 0,
             lock_wait_timeout,
             blocked_by: Holders::new(),
@@ -443,6 +446,7 @@ impl Transaction {
         self.redo.clear();
         self.redo_parts = 0;
         self.phase = Phase::Running;
+        self.half_undone = None;
         self.generation += 1;
     }
 }

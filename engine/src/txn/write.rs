@@ -127,6 +127,7 @@ impl Transaction {
                 key.len()
             )));
         }
+        self.check_whole()?;
         let view = self.snapshot_to_respect();
         let txid = self.begin_writing();
         let system = self.system.clone();
@@ -281,6 +282,7 @@ impl Transaction {
                 note.len()
             )));
         }
+        self.check_whole()?;
         self.begin_writing();
         let record = UndoRecord {
             previous: self.undo_head,

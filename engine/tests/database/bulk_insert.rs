@@ -6,10 +6,11 @@ use std::sync::Arc;
 use peregrine::check::Report;
 use peregrine::os::simulated::{FaultOn, SimulatedOs};
 use peregrine::{
-    Cursor, CursorOptions, Database, Error, Isolation, Options, Seek, Table, Transaction, Value,
+    Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Options,
+    Seek, Table, TableSchema, Transaction, Value,
 };
 
-use crate::schemas::{grouped, noise};
+use crate::schemas::{grouped, noise, INT};
 
 const BY_GROUP: usize = 1;
 
@@ -21,13 +22,17 @@ struct World {
 
 impl World {
     fn new(pool_bytes: usize) -> World {
+        World::with(pool_bytes, &grouped())
+    }
+
+    fn with(pool_bytes: usize, schema: &TableSchema) -> World {
         let os = SimulatedOs::new(1);
         let options = Options {
             pool_bytes,
             ..Options::default()
         };
         let db = Database::open_on(Arc::new(os.clone()), "/db", options).unwrap();
-        let table = db.create_table("t", &grouped()).unwrap();
+        let table = db.create_table("t", schema).unwrap();
         World { os, db, table }
     }
 
@@ -216,4 +221,40 @@ fn rows_that_lack_entries_are_not_committed() {
     let refused = stuck(&world, true).commit();
     assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
     world.holds(0..60_000);
+}
+
+/// Rows with a value outside, of which each second is refused; and every now and then what is kept aside is
+/// put in before a row that is refused then.
+#[test]
+fn a_refused_long_row_takes_no_entries_of_earlier_rows_along() {
+    let schema = TableSchema {
+        columns: vec![
+            Column::new("id", INT),
+            Column::new("long key", ColumnType::VarBytes { max: 1000 }),
+            Column::new("body", ColumnType::Large { max: 100_000 }),
+        ],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![Index::new("long key", &[1])],
+        user: vec![],
+    };
+    let world = World::with(8 << 20, &schema);
+    let mut txn = world.begin();
+    txn.begin_bulk_insert(&world.table);
+    let body = noise(7, 4000);
+    for id in 0..2_000 {
+        let long_key = noise(id, 900);
+        let row = [
+            id.into(),
+            Value::from(&long_key[..]),
+            Value::from(&body[..]),
+        ];
+        txn.insert(&world.table, &row).unwrap();
+        let again = txn.insert(&world.table, &row);
+        assert!(
+            matches!(again, Err(Error::Duplicate { index: 0 })),
+            "{again:?}"
+        );
+    }
+    txn.commit().unwrap();
+    world.holds(0..2_000);
 }

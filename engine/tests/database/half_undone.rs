@@ -4,13 +4,14 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
+use peregrine::check::Report;
 use peregrine::os::simulated::{FaultOn, SimulatedOs};
 use peregrine::{
-    Cursor, CursorOptions, Database, Error, Isolation, Options, Savepoint, Seek, Table,
-    Transaction, Value, Xid,
+    Column, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Options, Savepoint,
+    Seek, Table, TableSchema, Transaction, Value, Xid,
 };
 
-use crate::schemas::{grouped, noise};
+use crate::schemas::{grouped, noise, INT};
 
 /// More than the pool holds, so that undoing needs pages that were written out.
 const ROWS: u32 = 1500;
@@ -145,6 +146,132 @@ fn it_goes_on_once_it_could_be_undone() {
     txn.commit().unwrap();
     drop(txn);
     world.ends_with([ROWS as usize, 1, 0]);
+}
+
+#[test]
+fn the_way_back_to_another_savepoint_does_not_make_it_whole() {
+    let world = World::new();
+    let (mut txn, mark) = world.half_undone(false);
+    world.os.heal();
+    let later = txn.savepoint();
+    let refused = txn.rollback_to(&later);
+    assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+    let refused = txn.commit();
+    assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+    drop((txn, mark));
+    world.ends_with([ROWS as usize, 0, 0]);
+}
+
+#[test]
+fn nothing_else_is_done_in_it() {
+    let world = World::new();
+    let (mut txn, mark) = world.half_undone(false);
+    world.os.heal();
+    let key = world.table.encode_key(0, &[7u32.into()]).unwrap();
+    let refused = [
+        world.insert(&mut txn, ROWS + 1, 1),
+        txn.delete(&world.table, &key),
+        txn.get(&world.table, &key, |_| ()).map(|_| ()),
+    ];
+    for refused in refused {
+        assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+    }
+    txn.rollback_to(&mark).unwrap();
+    world.insert(&mut txn, ROWS + 1, 1).unwrap();
+    txn.commit().unwrap();
+    drop(txn);
+    world.ends_with([ROWS as usize, 2, 0]);
+}
+
+/// What was undone at first was not in the log yet; some of what was done before it is.
+#[test]
+fn the_way_back_can_go_on_to_an_earlier_savepoint() {
+    let world = World::new();
+    let mut txn = world.db.begin(Isolation::ReadCommitted);
+    world.insert(&mut txn, ROWS, 1).unwrap();
+    let earlier = txn.savepoint();
+    for id in ROWS + 1..ROWS + 150 {
+        world.insert(&mut txn, id, 1).unwrap();
+    }
+    let mark = txn.savepoint();
+    for id in (0..60).map(|n| n * 25) {
+        let key = world.table.encode_key(0, &[id.into()]).unwrap();
+        let body = body(id + 7);
+        let row = [Value::from(id), Value::from(2), Value::from(&body[..])];
+        txn.update(&world.table, &key, &row).unwrap();
+    }
+    // Their pages leave memory.
+    let mut reader = world.db.begin(Isolation::ReadCommitted);
+    for id in 0..ROWS {
+        let key = world.table.encode_key(0, &[id.into()]).unwrap();
+        reader.get(&world.table, &key, |_| ()).unwrap().unwrap();
+    }
+    drop(reader);
+    world.os.fail(FaultOn::Read, 20, ErrorKind::Other);
+    let stopped = txn.rollback_to(&mark);
+    assert!(matches!(stopped, Err(Error::Io { .. })), "{stopped:?}");
+    world.os.heal();
+    txn.rollback_to(&earlier).unwrap();
+    txn.commit().unwrap();
+    drop(txn);
+    let os = world.os.crash(3);
+    let db = Database::open_on(Arc::new(os.clone()), "/db", Options::default()).unwrap();
+    let table = db.table("t").unwrap();
+    World { os, db, table }.ends_with([ROWS as usize, 1, 0]);
+}
+
+/// One row operation changes more pages than stay in memory, and reading them again fails.
+#[test]
+fn half_a_row_operation_is_not_committed() {
+    const INDEXES: u32 = 24;
+    let os = SimulatedOs::new(1);
+    let options = Options {
+        pool_bytes: 1 << 20,
+        background: false,
+        ..Options::default()
+    };
+    let db = Database::open_on(Arc::new(os.clone()), "/db", options).unwrap();
+    let mut schema = TableSchema {
+        columns: vec![Column::new("id", INT)],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![],
+        user: vec![],
+    };
+    for n in 1..=INDEXES {
+        schema.columns.push(Column::new(format!("c{n}"), INT));
+        let index = Index::new(format!("i{n}"), &[n as usize]);
+        schema.indexes.push(index);
+    }
+    let table = db.create_table("t", &schema).unwrap();
+    let row = |id: u32, round: u32| -> Vec<Value<'static>> {
+        let scattered = id.wrapping_mul(2_654_435_761);
+        let value = |n| scattered.rotate_left(n).wrapping_add(round * 40_503);
+        let values = (1..=INDEXES).map(|n| Value::from(value(n)));
+        std::iter::once(Value::from(id)).chain(values).collect()
+    };
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in 0..6_000 {
+        txn.insert(&table, &row(id, 0)).unwrap();
+    }
+    txn.commit().unwrap();
+    let mut refused = 0;
+    for round in 0..60u32 {
+        let mut txn = db.begin(Isolation::ReadCommitted);
+        for n in 0..10 {
+            let n = round * 10 + n;
+            let id = n.wrapping_mul(7_919) % 6_000;
+            let key = table.encode_key(0, &[id.into()]).unwrap();
+            os.fail(FaultOn::Read, u64::from(n % 29), ErrorKind::Other);
+            let _failed = txn.update(&table, &key, &row(id, round + 1));
+            os.heal();
+        }
+        refused += u32::from(txn.commit().is_err());
+    }
+    assert!(refused > 0);
+    db.purge().unwrap();
+    let mut report = Report::default();
+    db.check_table("t", &|| false, &mut report).unwrap();
+    assert_eq!(report.problems, Vec::<String>::new());
 }
 
 /// What the same object does next has nothing to do with it.

@@ -209,7 +209,20 @@ impl Transaction {
         self.deferred.iter().position(of)
     }
 
-    /// Inserts the row of `s.key`, whose payload is in `s`.
+    /// Where too much is kept aside for another row of a table, puts it in: before anything of that row
+    /// is done, for it stays when the row is taken back.
+    #[inline]
+    pub(super) fn make_room_aside(&mut self, table: &Table) -> Result<()> {
+        match self.deferred_of(table) {
+            Some(aside) if self.deferred[aside].is_too_much(&self.shared) => {
+                self.put_deferred(None)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Inserts the row of `s.key`, whose payload is in `s`. What is kept aside is no more than may be:
+    /// [`Transaction::make_room_aside`] was called before.
     pub(super) fn insert_encoded(
         &mut self,
         table: &Table,
@@ -220,9 +233,6 @@ impl Transaction {
         let Some(aside) = self.deferred_of(table) else {
             return self.attempt(table, trees, |op| op.insert(row, Entries::All, s));
         };
-        if self.deferred[aside].is_too_much(&self.shared) {
-            self.put_deferred(None)?;
-        }
         let deferred = &mut self.deferred[aside];
         let before = deferred.lengths();
         let result = match deferred.add(row, &s.key, &mut s.entry) {

@@ -16,7 +16,8 @@ use crate::settings::{Durability, Isolation};
 use crate::store::Store;
 use crate::tree::{LeafImage, Position, Tree};
 use crate::txn::{
-    Delete, Header, LockMode, Put, PutMode, ReadView, RedoBuffer, System, Transaction, Trees,
+    Delete, Header, LockMode, Put, PutMode, ReadView, RedoBuffer, Replayed, System, Transaction,
+    Trees,
 };
 
 pub const TREE: TreeId = TreeId(1);
@@ -58,13 +59,13 @@ impl Trees for TestTrees {
         key: &[u8],
         previous: Option<&[u8]>,
         redo: &mut RedoBuffer,
-    ) -> Result<()> {
+    ) -> Result<Replayed> {
         let table = crate::ids::TableId(tree.0);
         match previous {
             Some(payload) => redo.put(table, key, &[payload])?,
             None => redo.delete(table, key),
         }
-        Ok(())
+        Ok(Replayed::Again)
     }
 }
 
