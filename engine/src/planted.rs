@@ -59,6 +59,12 @@ pub enum PlantedFault {
     TablesStayOpen,
     /// The data file keeps no room for the next checkpoint.
     NoRoomKept,
+    /// Eviction reads a frame that has become one of narrow copies as if it still had a node.
+    ParseReusedFrame,
+    /// What a frame that has been freed refers to is read ahead.
+    BringByFreedFrame,
+    /// The latch of the frame in which a root was last is waited for, whatever the frame has now.
+    WaitByRootHint,
 }
 
 #[cfg(feature = "broken")]
@@ -88,7 +94,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 13] = [
+        pub const MENDED: [PlantedFault; 16] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -102,6 +108,9 @@ mod planting {
             PlantedFault::PinnedRoots,
             PlantedFault::TablesStayOpen,
             PlantedFault::NoRoomKept,
+            PlantedFault::ParseReusedFrame,
+            PlantedFault::BringByFreedFrame,
+            PlantedFault::WaitByRootHint,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

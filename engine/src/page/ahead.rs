@@ -21,10 +21,10 @@ use super::frames::FrameId;
 use super::guard::SharedGuard;
 use super::header::*;
 use super::load::ChildPlace;
-use super::node::Node;
 use super::page_table::Entry;
 use super::swip::{self, Child};
 use crate::ids::PageId;
+use crate::planted::{is_planted, PlantedFault};
 use crate::store::ImageRun;
 
 /// Threads that read what is asked for: as many reads as small devices do at once.
@@ -440,14 +440,17 @@ impl Core {
         let Some(guard) = guard else {
             return away;
         };
-        let page = guard.bytes();
+        // What a frame that has no page refers to is out of date: the parent may be in another by now, and there the
+        // child may be in memory, and changed.
         let state = self.frames.state(wanted.parent);
-        if state.page.load(Ordering::Relaxed) != wanted.parent_page
-            || page[KIND] != PageKind::Inner as u8
-        {
+        let page = match is_planted(PlantedFault::BringByFreedFrame) {
+            false => state.holds(),
+            true => Some(state.page.load(Ordering::Relaxed)),
+        };
+        if page != Some(wanted.parent_page) || guard.bytes()[KIND] != PageKind::Inner as u8 {
             return away;
         }
-        let node = Node::new(page);
+        let node = guard.node();
         for &(at, id) in &wanted.children {
             let refers =
                 |at: usize| at <= node.count() && swip::child(node.child(at)) == Child::Page(id);

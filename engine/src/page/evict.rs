@@ -42,7 +42,7 @@ impl Core {
             {
                 continue;
             }
-            match self.evict(frame) {
+            match self.evict(frame, page) {
                 Ok(true) => evicted += 1,
                 Ok(false) => {}
                 Err(error) => failed = Some(error),
@@ -66,7 +66,7 @@ impl Core {
                 evicted += usize::from(self.evict_copies(frame));
                 continue;
             }
-            match self.evict(frame) {
+            match self.evict(frame, page) {
                 Ok(true) => evicted += 1,
                 Ok(false) => {}
                 Err(error) => failed = Some(error),
@@ -81,27 +81,31 @@ impl Core {
         }
     }
 
-    /// Evicts one page if nothing speaks against it.
-    fn evict(&self, frame: FrameId) -> Result<bool> {
+    /// Evicts a page that was seen in the frame, if nothing speaks against it. By the time the frame is latched it
+    /// may be another's: then its bytes are not looked at, for they may be those of narrow copies.
+    pub(super) fn evict(&self, frame: FrameId, page: u64) -> Result<bool> {
         let state = self.frames.state(frame);
+        let is_still_there = || {
+            state.holds() == Some(page)
+                || is_planted(PlantedFault::ParseReusedFrame)
+                    && state.page.load(Ordering::Relaxed) != 0
+        };
         // First the write, under a shared latch: readers go on meanwhile.
         if state.dirty.load(Ordering::Relaxed) {
             let Some(guard) = SharedGuard::try_lock(self, frame) else {
                 return Ok(false);
             };
-            let page = guard.bytes();
-            if state.page.load(Ordering::Relaxed) == 0 || has_resident_children(page) {
+            if !is_still_there() || has_resident_children(guard.bytes()) {
                 return Ok(false);
             }
             if state.dirty.load(Ordering::Relaxed) {
-                self.write_evicted(frame, page)?;
+                self.write_evicted(frame, guard.bytes())?;
             }
         }
         let Some(victim) = ExclusiveGuard::try_lock(self, frame) else {
             return Ok(false);
         };
-        let id = state.page.load(Ordering::Relaxed);
-        if id == 0
+        if !is_still_there()
             || state.dirty.load(Ordering::Relaxed)
             || state.pins.load(Ordering::Relaxed) > 0
             || has_resident_children(victim.bytes())
@@ -114,18 +118,18 @@ impl Core {
                 if is_root && is_planted(PlantedFault::PinnedRoots) {
                     return Ok(false);
                 }
-                let mut entries = self.table.lock(id);
+                let mut entries = self.table.lock(page);
                 // Pins are taken under the table's lock: none now means none from now on. No entry
                 // means that the page is new, and its maker still at work.
                 if state.pins.load(Ordering::Relaxed) > 0
-                    || entries.get(&id) != Some(&Entry::Ready(frame))
+                    || entries.get(&page) != Some(&Entry::Ready(frame))
                 {
                     return Ok(false);
                 }
-                entries.remove(&id);
+                entries.remove(&page);
             }
             parent => {
-                if !self.detach(frame, &victim, parent, id) {
+                if !self.detach(frame, &victim, parent, page) {
                     return Ok(false);
                 }
             }
@@ -146,7 +150,9 @@ impl Core {
         let Some(mut parent) = ExclusiveGuard::try_lock(self, parent) else {
             return false;
         };
-        if parent.page().0 == 0 || parent.bytes()[KIND] != PageKind::Inner as u8 {
+        let has_page = parent.state().holds().is_some()
+            || is_planted(PlantedFault::ParseReusedFrame) && parent.page().0 != 0;
+        if !has_page || parent.bytes()[KIND] != PageKind::Inner as u8 {
             return false;
         }
         let node = parent.node();

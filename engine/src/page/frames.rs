@@ -8,6 +8,7 @@ use rustix::mm::{madvise, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
 use super::header::Page;
 use super::latch::Latch;
 use super::leaf_shape::{InArrays, LeafShape};
+use super::narrow::COPIES;
 use super::optimistic::OptimisticNode;
 use super::prefetch::prefetch;
 use crate::error::{Error, Result};
@@ -41,7 +42,7 @@ const REGION_ALIGN: usize = 2 << 20;
 #[repr(align(64))]
 pub(crate) struct FrameState {
     pub latch: Latch,
-    /// The page in the frame; 0 for none. Written under the exclusive latch.
+    /// The page in the frame; 0 for none, [`COPIES`] for narrow copies. Written under the exclusive latch.
     pub page: AtomicU64,
     /// The newest checkpoint that needs nothing of the frame any more, should the frame be dirty.
     pub image_epoch: AtomicU64,
@@ -70,6 +71,13 @@ impl FrameState {
             used: AtomicBool::new(false),
             passing: AtomicBool::new(false),
         }
+    }
+
+    /// The page in the frame; `None` where it is free, or has narrow copies. While the frame is latched that
+    /// stays so. Without the latch it is a hint: by the time the latch is taken the frame may be another's.
+    #[inline]
+    pub fn holds(&self) -> Option<u64> {
+        Some(self.page.load(Ordering::Relaxed)).filter(|page| !matches!(*page, 0 | COPIES))
     }
 
     /// Notes the page's use for the clock.

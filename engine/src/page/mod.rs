@@ -33,6 +33,8 @@ mod pool;
 #[cfg(test)]
 mod pool_tests;
 mod prefetch;
+#[cfg(test)]
+mod reuse_tests;
 mod search_key;
 mod settle;
 mod summary;

@@ -61,8 +61,8 @@ pub(crate) struct LeafSeen {
 
 /// The frame that is being filled.
 #[derive(Clone, Copy)]
-struct Filling {
-    frame: FrameId,
+pub(super) struct Filling {
+    pub frame: FrameId,
     number: u64,
     used: usize,
 }
@@ -195,7 +195,7 @@ impl Core {
     }
 
     /// Writes a copy into the frame that is being filled, or the next: where it stands.
-    fn place_copy(&self, page: u64, copy: &[u8]) -> Option<(Filling, u16)> {
+    pub(super) fn place_copy(&self, page: u64, copy: &[u8]) -> Option<(Filling, u16)> {
         let len = COPY_HEADER + copy.len();
         if FRAME_HEADER + len > PAGE_SIZE {
             return None;

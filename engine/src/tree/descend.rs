@@ -187,7 +187,7 @@ impl Tree {
                         version = child_version;
                         node = frames.optimistic(frame);
                         let below = node.level();
-                        if below + 1 != node_level {
+                        if below.checked_add(1) != Some(node_level) {
                             // Torn, or changing: the version will tell.
                             continue 'restart;
                         }

@@ -12,6 +12,7 @@ use super::Tree;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TreeId};
 use crate::page::{self, Core, FrameId, FrameState, PageKind, SharedGuard, Version};
+use crate::planted::{is_planted, PlantedFault};
 
 /// The frame in which the root was last.
 pub(super) struct LastFrame(AtomicU32);
@@ -36,6 +37,9 @@ impl Tree {
     pub(super) fn root_in_memory(&self) -> Option<RootSeen<'_>> {
         let frame = self.last_frame.0.load(Ordering::Relaxed);
         let state = self.core.frames.state(frame);
+        if !self.may_be_in(state) {
+            return None;
+        }
         let version = state.latch.optimistic();
         // A frame's page changes under its exclusive latch alone: while the version holds, it has this one.
         if state.page.load(Ordering::Relaxed) != self.root.0 {
@@ -75,13 +79,24 @@ impl Tree {
     /// Latches the root, if it is in this frame: then it stays there.
     #[inline]
     pub(super) fn latch_root_in<'a, G: Latched<'a>>(&'a self, frame: FrameId) -> Option<G> {
-        let guard = G::latch(&self.core, frame);
         let state = self.core.frames.state(frame);
+        if !self.may_be_in(state) {
+            return None;
+        }
+        let guard = G::latch(&self.core, frame);
         if state.page.load(Ordering::Relaxed) != self.root.0 {
             return None;
         }
         state.note_use();
         Some(guard)
+    }
+
+    /// Whether it makes sense to wait for a frame's latch. A frame that has gone to another page may be the new one that
+    /// this very thread has latched, to split the tree: its latch would be waited for for ever.
+    #[inline(always)]
+    fn may_be_in(&self, state: &FrameState) -> bool {
+        state.page.load(Ordering::Relaxed) == self.root.0
+            || is_planted(PlantedFault::WaitByRootHint)
     }
 
     /// Looks where the root is, reads it if it is not in memory, and remembers the frame.

@@ -6,6 +6,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
+use crate::page::SharedGuard;
 
 /// Trees of one leaf, and of two levels.
 fn key(n: u32) -> Vec<u8> {
@@ -102,4 +103,29 @@ fn threads_find_roots_that_come_and_go() {
         let model = models.iter().flat_map(|of_thread| of_thread[at].clone());
         check(tree, &model.collect());
     }
+}
+
+/// Who splits has a new page latched, and it may stand where the root was.
+#[test]
+fn a_root_whose_frame_is_another_pages_by_now_is_found_without_a_wait_for_that_page() {
+    let store = Store::create(Arc::new(SimulatedOs::new(1)), Path::new(DIR)).unwrap();
+    let pool = Pool::without_thread(64 * PAGE_SIZE, Arc::new(store)).unwrap();
+    let tree = Tree::create(&pool, TreeId(1)).unwrap();
+    put(&tree, &key(1), b"one");
+    let core = pool.core();
+    let root: SharedGuard<'_> = tree.latch_root().unwrap();
+    let frame = root.frame();
+    drop(root);
+    while core.evict_some(64).unwrap() > 0 {}
+    let new_page = core.new_page().unwrap();
+    assert_eq!(new_page.frame(), frame);
+    std::thread::scope(|scope| {
+        let (tell, told) = std::sync::mpsc::channel();
+        let tree = &tree;
+        scope.spawn(move || tell.send(get(tree, &key(1))));
+        // Much longer than it takes; who waits for the latch has it when this thread lets it go.
+        let found = told.recv_timeout(std::time::Duration::from_secs(60));
+        core.discard_new(new_page);
+        assert_eq!(found.unwrap().as_deref(), Some(&b"one"[..]));
+    });
 }

@@ -1,0 +1,158 @@
+//! Frames that have become another's between a look without a latch and the latch: free ones, and ones of
+//! narrow copies, whose bytes may look like those of a node.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use super::frames::{FrameId, NO_FRAME};
+use super::guard::SharedGuard;
+use super::header::*;
+use super::narrow::LONGEST;
+use super::{Core, LeafShape, Pool, MIN_FRAMES};
+use crate::ids::{TreeId, PAGE_SIZE};
+use crate::os::simulated::SimulatedOs;
+use crate::store::Store;
+use crate::tree::{AwayLeaf, Change, Tree};
+
+/// Rows of a test: some hundred leaves below several inner nodes.
+const ROWS: u32 = 2_000;
+
+/// A tree of three levels, in a pool whose pages go when the test says so.
+fn tree() -> (Arc<Pool>, Tree) {
+    let store = Store::create(Arc::new(SimulatedOs::new(1)), Path::new("/db")).unwrap();
+    let pool = Pool::without_thread(MIN_FRAMES * PAGE_SIZE, Arc::new(store)).unwrap();
+    let tree = Tree::create(&pool, TreeId(1)).unwrap();
+    for n in 0..ROWS {
+        put(&tree, n, 1);
+    }
+    evict_all(pool.core());
+    (pool, tree)
+}
+
+/// Neighbours have a long front in common, others little: so separators are long, and inner nodes many.
+fn key(n: u32) -> Vec<u8> {
+    let group = n / 50;
+    let mut key = group.to_be_bytes().to_vec();
+    key.resize(600, group as u8);
+    key.extend_from_slice(&n.to_be_bytes());
+    key
+}
+
+fn put(tree: &Tree, n: u32, byte: u8) {
+    let fill = |_: Option<&[u8]>, new: &mut Vec<u8>| {
+        new.resize(300, byte);
+        (Change::Put, ())
+    };
+    tree.modify(&key(n), 300, 1, fill).unwrap();
+}
+
+fn get(tree: &Tree, n: u32) -> Option<u8> {
+    let first = |value: Option<&[u8]>, _| value.map(|value| value[0]);
+    tree.read(&key(n), first).unwrap()
+}
+
+/// A key's leaf, which is not in memory; the nodes above it are from now on.
+fn away(tree: &Tree, n: u32) -> AwayLeaf {
+    let hint = tree.find_leaf(&key(n), &LeafShape::default()).unwrap();
+    hint.away().unwrap()
+}
+
+fn evict_all(core: &Core) {
+    while core.evict_some(MIN_FRAMES).unwrap() > 0 {}
+}
+
+fn evict(core: &Core, frame: FrameId) {
+    let page = core.frames.state(frame).holds().unwrap();
+    assert!(core.evict(frame, page).unwrap());
+}
+
+/// The frames of pages of a kind that have a parent in memory.
+fn children(core: &Core, kind: PageKind) -> Vec<FrameId> {
+    let is_one = |frame: &FrameId| {
+        core.frames.state(*frame).parent.load(Ordering::Relaxed) != NO_FRAME
+            && SharedGuard::lock(core, *frame).bytes()[KIND] == kind as u8
+    };
+    (0..core.frames.count() as FrameId).filter(is_one).collect()
+}
+
+/// A new frame full of copies, the first of which begins so that the frame looks like that of an inner node with more
+/// children than a page has room for.
+fn copies_like_a_node(core: &Core) -> FrameId {
+    let mut copy = vec![0x7f; LONGEST];
+    copy[..2].copy_from_slice(&[PageKind::Inner as u8, 0]);
+    let (filling, _) = core.place_copy(1, &copy).unwrap();
+    // The numbers of a frame and of three copies take the rest.
+    for len in [LONGEST, PAGE_SIZE - 2 * LONGEST - 40] {
+        let (same, _) = core.place_copy(1, &vec![0x7f; len]).unwrap();
+        assert_eq!(same.frame, filling.frame);
+    }
+    let guard = SharedGuard::lock(core, filling.frame);
+    assert_eq!(guard.bytes()[KIND], PageKind::Inner as u8);
+    filling.frame
+}
+
+#[test]
+fn a_victim_whose_frame_has_become_one_of_copies_is_left_alone() {
+    let (pool, _tree) = tree();
+    let core = pool.core();
+    let frame = copies_like_a_node(core);
+    assert!(!core.evict(frame, 7).unwrap());
+    assert!(core.evict_copies(frame));
+    assert!(!core.evict(frame, 7).unwrap(), "a free frame");
+}
+
+#[test]
+fn a_victim_whose_parents_frame_has_become_one_of_copies_stays() {
+    let (pool, tree) = tree();
+    let core = pool.core();
+    assert_eq!(get(&tree, 0), Some(1));
+    let leaves = children(core, PageKind::Leaf);
+    let leaf = core.frames.state(leaves[0]);
+    let page = leaf.holds().unwrap();
+    let parent = leaf.parent.load(Ordering::Relaxed);
+    leaf.parent
+        .store(copies_like_a_node(core), Ordering::Relaxed);
+    assert!(!core.evict(leaves[0], page).unwrap());
+    leaf.parent.store(parent, Ordering::Relaxed);
+    evict(core, leaves[0]);
+    assert_eq!(get(&tree, 0), Some(1));
+}
+
+#[test]
+fn a_leaf_that_is_in_memory_and_changed_is_not_brought_again_by_what_its_parents_old_frame_says() {
+    let (pool, tree) = tree();
+    let core = pool.core();
+    let leaf = away(&tree, 0);
+    let parent = children(core, PageKind::Inner);
+    // Others go after the parent, and so their frames are taken before its own is.
+    for n in [ROWS / 3, ROWS / 2, ROWS - 1] {
+        away(&tree, n);
+    }
+    let others = children(core, PageKind::Inner);
+    assert!(parent.len() == 1 && others.len() > 3);
+    evict(core, parent[0]);
+    let others = others.into_iter().filter(|other| *other != parent[0]);
+    others.for_each(|other| evict(core, other));
+    put(&tree, 0, 2);
+    assert_eq!(core.frames.state(parent[0]).holds(), None);
+    tree.bring(&[leaf]);
+    let page = leaf.page().0;
+    assert_eq!(core.table.lock(page).get(&page), None, "brought again");
+    evict_all(core);
+    assert_eq!(get(&tree, 0), Some(2));
+}
+
+#[test]
+fn nothing_is_brought_by_a_frame_of_copies_that_was_the_parents() {
+    let (pool, tree) = tree();
+    let core = pool.core();
+    let leaf = away(&tree, 0);
+    let parent = children(core, PageKind::Inner);
+    evict(core, parent[0]);
+    assert_eq!(copies_like_a_node(core), parent[0]);
+    tree.bring(&[leaf]);
+    let page = leaf.page().0;
+    assert_eq!(core.table.lock(page).get(&page), None);
+    assert_eq!(get(&tree, 0), Some(1));
+}
