@@ -65,6 +65,16 @@ pub enum PlantedFault {
     BringByFreedFrame,
     /// The latch of the frame in which a root was last is waited for, whatever the frame has now.
     WaitByRootHint,
+    /// What pruning moves to the survivors has an end there only once the page is through.
+    UnendedSurvivors,
+    /// Undo pages that could not be freed are forgotten.
+    LoseUnfreed,
+    /// Pruning does not say that it is on its way to a page.
+    PruneUnseen,
+    /// The second snapshot of a transaction stays registered at its end.
+    KeepSecondSnapshot,
+    /// Ends are summarised also where the horizon stands between them.
+    SummariseOverHorizon,
 }
 
 #[cfg(feature = "broken")]
@@ -94,7 +104,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 16] = [
+        pub const MENDED: [PlantedFault; 21] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -111,6 +121,11 @@ mod planting {
             PlantedFault::ParseReusedFrame,
             PlantedFault::BringByFreedFrame,
             PlantedFault::WaitByRootHint,
+            PlantedFault::UnendedSurvivors,
+            PlantedFault::LoseUnfreed,
+            PlantedFault::PruneUnseen,
+            PlantedFault::KeepSecondSnapshot,
+            PlantedFault::SummariseOverHorizon,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

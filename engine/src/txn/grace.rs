@@ -11,7 +11,10 @@ use std::sync::atomic::{fence, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::error::Result;
 use crate::ids::PageId;
+use crate::page::Pool;
+use crate::planted::{is_planted, PlantedFault};
 
 /// See the module's text.
 #[derive(Default)]
@@ -47,6 +50,21 @@ impl Grace {
         let oldest = oldest();
         let free = waiting.partition_point(|(count, _)| *count <= oldest);
         waiting.drain(..free).map(|(_, page)| page).collect()
+    }
+
+    /// Frees pages to which nobody is on the way. Those for which that fails wait, and are tried again
+    /// with the retired ones. Inside the gate.
+    pub fn free_all(&self, pool: &Pool, pages: Vec<PageId>) -> Result<()> {
+        let mut outcome = Ok(());
+        for page in pages {
+            if let Err(error) = pool.free(page) {
+                if !is_planted(PlantedFault::LoseUnfreed) {
+                    self.retire(page);
+                }
+                outcome = Err(error);
+            }
+        }
+        outcome
     }
 
     /// Pages that wait. Stable while the gate is closed.

@@ -17,6 +17,7 @@ use super::participant::Participant;
 use super::snapshot::{Horizon, LiveSnapshots};
 use super::status::{Status, StatusDirectory};
 use crate::ids::{Csn, TxId};
+use crate::planted::{is_planted, PlantedFault};
 
 /// How a writer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,10 +192,14 @@ impl CommitOrder {
         }
     }
 
-    /// Forgets which transaction ended when, where no snapshot can tell the difference.
+    /// Forgets which transaction ended when, where no snapshot can tell the difference, nor the
+    /// horizon: what it has passed stays passed, for purge has begun to free that undo.
     pub fn summarise(&self, live: &LiveSnapshots) {
         let _one_at_a_time = self.writers.lock();
-        self.statuses.summarise(live);
+        match is_planted(PlantedFault::SummariseOverHorizon) {
+            true => self.statuses.summarise(live),
+            false => self.statuses.summarise(&live.and(self.horizon_csn())),
+        }
     }
 
     /// Bytes of the status directory.
@@ -250,5 +255,35 @@ mod tests {
         assert!(!order.settled(ids[2]));
         order.advance_horizon(order.newest());
         assert!(order.settled(ids[2]));
+    }
+
+    /// The snapshot at which the horizon stands goes, and ends on both sides of it are made one
+    /// number before the horizon moves. Purge has freed undo up to where it stands.
+    #[test]
+    fn what_the_horizon_has_passed_stays_settled() {
+        let order = CommitOrder::new(TxId(1));
+        let participant = Participant::new(Default::default());
+        // It runs on, so that its number tells nothing of those behind.
+        order.begin(&participant);
+        let ended: Vec<TxId> = (0..3 * 8192)
+            .map(|_| {
+                let txid = order.begin(&participant);
+                order.end(txid, End::Commit);
+                txid
+            })
+            .collect();
+        let passed = ended[8192 + 100];
+        let Status::Committed(csn) = order.status(passed) else {
+            panic!("{passed} has committed");
+        };
+        let low = order.newest().low;
+        order.advance_horizon(Horizon { csn, low });
+        let settled = |order: &CommitOrder| -> Vec<bool> {
+            ended.iter().map(|txid| order.settled(*txid)).collect()
+        };
+        let before = settled(&order);
+        assert!(before.contains(&true) && before.contains(&false));
+        order.summarise(&LiveSnapshots::of(order.newest().csn, Vec::new()));
+        assert!(before == settled(&order), "what was passed is not any more");
     }
 }

@@ -21,17 +21,18 @@ use parking_lot::{Mutex, RwLock};
 
 use super::grace::Grace;
 use super::prune_chain::{Pruner, Visit};
+use super::purge::read_past_damage;
 use super::snapshot::{Horizon, LiveSnapshots};
+#[cfg(test)]
+use super::tests::moments::Moment;
 use super::undo::{Kind, UndoCopy, UndoRecord, MAX_RECORD};
 use super::undo_stream::{Finished, FullPage, Stream, StreamWriter};
 use super::version::UndoPtr;
 use super::System;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::{Csn, PageId, TxId};
+use crate::planted::{is_planted, PlantedFault};
 
-/// A snapshot that has stood for this long (and at most twice this) is *old*. What the others see
-/// is not pruned yet: they will soon be gone, and their versions would be moved for nothing.
-const OLD: Duration = Duration::from_millis(500);
 /// Pages that a committing transaction empties, of its own stream; and when that has many.
 const OWN_PAGES: usize = 2;
 const OWN_PAGES_BEHIND: usize = 6;
@@ -43,10 +44,28 @@ const OWN_MARKS: usize = 64;
 const STEP_MARKS: usize = 4096;
 /// How often a visit is tried again when undo pages had to be read, or records were moved.
 const TRIES: usize = 256;
-/// Survivors fewer than these, in pages, are not looked through again.
-const FEW_SURVIVORS: u64 = 16;
-/// Survivors are looked through again at most this often.
-const AGAIN: Duration = Duration::from_secs(1);
+
+/// When pruning is worth its while.
+#[derive(Clone, Copy)]
+pub(super) struct Pace {
+    /// A snapshot that has stood for this long (and at most twice this) is *old*. What the others see
+    /// is not pruned yet: they will soon be gone, and their versions would be moved for nothing.
+    pub old: Duration,
+    /// Survivors are looked through again at most this often.
+    pub again: Duration,
+    /// Survivors fewer than these, in pages, are not looked through again.
+    pub few: u64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Pace {
+            old: Duration::from_millis(500),
+            again: Duration::from_secs(1),
+            few: 16,
+        }
+    }
+}
 
 /// What pruning keeps for the whole system.
 #[derive(Default)]
@@ -58,6 +77,7 @@ pub(super) struct Pruning {
     /// horizon undo goes at once, and nobody may be on the way there.
     pub horizon: RwLock<()>,
     pub grace: Grace,
+    pub pace: Mutex<Pace>,
     /// Pages emptied.
     pub emptied: AtomicU64,
 }
@@ -78,18 +98,30 @@ pub(super) struct StreamPruning {
     next: u64,
     /// Where what is still needed goes.
     survivors: Option<StreamWriter>,
-    /// Number of the next page of survivors to look through again, when there is a reason.
-    again: Option<u64>,
+    /// Survivors to look through again, when there is a reason.
+    again: Option<Pass>,
     /// Old snapshots for which survivors were kept when they were last looked through, and when.
     kept_for: Vec<u64>,
     looked: Option<Instant>,
 }
 
+/// A pass over survivors. What it moves stands behind them, and is not looked at in it.
+#[derive(Clone, Copy)]
+struct Pass {
+    /// Number of the next page.
+    next: u64,
+    /// Number of the first page that is not looked at.
+    end: u64,
+}
+
 impl StreamPruning {
     /// Gives the stream of survivors back, when none is left.
     pub fn take_empty(&mut self) -> Option<StreamWriter> {
-        self.survivors
-            .take_if(|writer| writer.stream().counts().1 == 0)
+        let empty = self
+            .survivors
+            .take_if(|writer| writer.stream().counts().1 == 0)?;
+        self.again = None;
+        Some(empty)
     }
 }
 
@@ -108,8 +140,9 @@ impl System {
             let Some(live) = self.snapshots().live(self.order()) else {
                 return;
             };
+            let Pace { old, .. } = *self.pruning.pace.lock();
             let mut aim = self.pruning.aim.lock();
-            if aim.noted.is_none_or(|then| then.elapsed() >= OLD) {
+            if aim.noted.is_none_or(|then| then.elapsed() >= old) {
                 aim.before = std::mem::replace(&mut aim.last, live.all().to_vec());
                 aim.noted = Some(Instant::now());
             }
@@ -133,6 +166,18 @@ impl System {
         self.pruning.below.store(0, Ordering::Release);
     }
 
+    /// What committing transactions do after their commits, as if every snapshot were old.
+    #[cfg(test)]
+    pub(super) fn prune_own_now(&self) {
+        let below = self.order().newest().csn.0;
+        self.pruning.below.store(below, Ordering::Release);
+        let streams = self.streams().all().into_iter();
+        for stream in streams.filter(|stream| !stream.apart.load(Ordering::Acquire)) {
+            self.prune_own(&stream);
+        }
+        self.pruning.below.store(0, Ordering::Release);
+    }
+
     /// Whether there is anything to prune now.
     #[inline]
     pub(super) fn prunes(&self) -> bool {
@@ -153,15 +198,17 @@ impl System {
 
     /// One bounded step over all streams; whether there is more to do now.
     pub(super) fn prune_step(&self) -> Result<bool> {
-        let mut more = false;
+        let mut more = Ok(false);
         if self.prunes() {
             let streams = self.streams().all().into_iter();
             for stream in streams.filter(|stream| !stream.apart.load(Ordering::Acquire)) {
-                more |= self.prune_stream(&stream, STEP_PAGES, true)?;
+                // What fails in one stream keeps no other from it.
+                let pruned = self.prune_stream(&stream, STEP_PAGES, true);
+                more = more.and_then(|before| Ok(pruned? || before));
             }
         }
         self.free_retired()?;
-        Ok(more)
+        more
     }
 
     /// Empties pages of a stream; whether there may be more to empty.
@@ -174,18 +221,31 @@ impl System {
         };
         let below = Csn(self.pruning.below.load(Ordering::Acquire));
         let passed = self.order().horizon_csn();
+        let pruning = &mut *pruning;
+        let any = stream.full_page(&mut pruning.next, passed, below);
+        if any.is_none() && (!thorough || pruning.survivors.is_none()) {
+            return Ok(false);
+        }
+        let survivors = pruning
+            .survivors
+            .get_or_insert_with(|| self.streams().acquire_apart());
+        let kept = survivors.stream().clone();
+        // Purge may be at them.
+        let Some(_alone) = kept.pruning.try_lock() else {
+            return Ok(false);
+        };
+        let slot = self.snapshots().claim();
+        // An undo page that has to be read is read with no latch held: it may not go meanwhile.
+        let unseen = is_planted(PlantedFault::PruneUnseen);
+        let walking = (!unseen).then(|| slot.walk(&self.pruning.grace));
         let Some(live) = self.snapshots().live(self.order()) else {
             return Ok(false);
         };
-        let pruning = &mut *pruning;
         let mut done = 0;
         while done < pages {
             let Some(page) = stream.full_page(&mut pruning.next, passed, below) else {
                 break;
             };
-            let survivors = pruning
-                .survivors
-                .get_or_insert_with(|| self.streams().acquire_apart());
             if !self.clear_marks(stream, &page, survivors, &live, thorough)? {
                 // Much to look at, which a committing transaction leaves to the purge thread.
                 return Ok(thorough);
@@ -197,6 +257,7 @@ impl System {
         if thorough {
             self.look_again(pruning, passed, below, &live)?;
         }
+        drop(walking);
         if done > 0 {
             self.free_retired()?;
         }
@@ -217,24 +278,27 @@ impl System {
         let stream = survivors.stream().clone();
         let old = live.older_than(below);
         if pruning.again.is_none() {
+            let Pace { again, few, .. } = *self.pruning.pace.lock();
             let gone = |csn: &u64| old.binary_search(csn).is_err();
-            let due = pruning.looked.is_none_or(|then| then.elapsed() >= AGAIN);
-            if due && pruning.kept_for.iter().any(gone) && stream.counts().0 > FEW_SURVIVORS {
-                pruning.again = Some(0);
+            let due = pruning.looked.is_none_or(|then| then.elapsed() >= again);
+            if due && pruning.kept_for.iter().any(gone) && stream.counts().0 > few {
+                let end = survivors.seal();
+                pruning.again = Some(Pass { next: 0, end });
             }
             if due {
                 pruning.kept_for = old.to_vec();
                 pruning.looked = Some(Instant::now());
             }
         }
-        let Some(next) = &mut pruning.again else {
+        let Some(pass) = &mut pruning.again else {
             return Ok(());
         };
-        // Those moved by this pass stand behind, and are not looked at in it.
-        let end = stream.end();
+        if is_planted(PlantedFault::EndlessSecondLook) {
+            pass.end = stream.end();
+        }
         for _ in 0..STEP_PAGES {
-            let page = stream.full_page(next, passed, below);
-            let Some(page) = page.filter(|page| page.number < end) else {
+            let page = stream.full_page(&mut pass.next, passed, below);
+            let Some(page) = page.filter(|page| page.number < pass.end) else {
                 pruning.again = None;
                 break;
             };
@@ -242,7 +306,7 @@ impl System {
                 break;
             }
             self.empty(&stream, &page, survivors, live)?;
-            *next = page.number + 1;
+            pass.next = page.number + 1;
         }
         Ok(())
     }
@@ -259,17 +323,16 @@ impl System {
     ) -> Result<bool> {
         let mut copy = UndoCopy::default();
         let mut left = if thorough { STEP_MARKS } else { OWN_MARKS };
-        while let Some(end) = stream.end_to_look_at(page.number) {
-            let mut head = end.head;
-            while !head.is_none() {
+        while let Some(mut end) = stream.end_to_look_at(page.number) {
+            while !end.head.is_none() {
                 if left == 0 {
                     return Ok(false);
                 }
                 left -= 1;
-                let record = copy.read(self.pool(), head)?;
-                let previous = record.previous;
-                self.clear_mark(stream, &end, &record, survivors, live)?;
-                head = previous;
+                match read_past_damage(self.pool(), end.txid, end.head, &mut copy)? {
+                    Some(record) => self.clear_mark(stream, &mut end, &record, survivors, live)?,
+                    None => self.looked_at(stream, &mut end, UndoPtr::NONE)?,
+                }
             }
         }
         Ok(true)
@@ -280,41 +343,46 @@ impl System {
     fn clear_mark(
         &self,
         stream: &Stream,
-        end: &Finished,
+        end: &mut Finished,
         record: &UndoRecord<'_>,
         survivors: &mut StreamWriter,
         live: &LiveSnapshots,
     ) -> Result<()> {
-        let tree = match record.kind {
+        let mut tree = match record.kind {
             Kind::PurgeNote => None,
             _ if record.marks_delete => match self.trees()?.tree(record.tree)? {
                 Some(tree) => Some(tree),
-                None => return self.mark_is_clear(stream, end, record),
+                None => return self.looked_at(stream, end, record.previous),
             },
-            _ => return self.mark_is_clear(stream, end, record),
+            _ => return self.looked_at(stream, end, record.previous),
         };
         let mut tries = 0;
         loop {
             let inside = self.gate().enter();
             survivors.reserve(self.pool(), MAX_RECORD)?;
             let visit = match &tree {
-                Some(tree) => self.pruner(PageId(0), live, survivors).visit(
-                    tree,
-                    record.key,
-                    Some(end.txid),
-                )?,
-                None => Visit::Needed,
+                Some(tree) => {
+                    self.pruner(PageId(0), live, survivors)
+                        .visit(tree, record.key, Some(end.txid))
+                }
+                None => Ok(Visit::Needed),
             };
             tries += 1;
-            match visit {
-                Visit::Missing(page) if tries < TRIES => {
+            match past_damage(visit) {
+                Err(error) => {
+                    survivors.unpin();
+                    return Err(error);
+                }
+                Ok(Some(Visit::Missing(page))) if tries < TRIES => {
                     survivors.unpin();
                     drop(inside);
-                    self.pool().fetch_shared(page)?;
+                    if past_damage(self.bring(page))?.is_none() {
+                        tree = None;
+                    }
                     continue;
                 }
-                Visit::Removed | Visit::OtherRecord { covered: false } => {}
-                _ => {
+                Ok(Some(Visit::Removed | Visit::OtherRecord { covered: false })) => {}
+                Ok(_) => {
                     let word = UndoRecord {
                         previous: survivors.open_end(end.txid),
                         tree: record.tree,
@@ -329,25 +397,20 @@ impl System {
                             _ => &[],
                         },
                     };
-                    let head = survivors.append(&word)?;
-                    survivors.finish(end.txid, end.csn, head);
+                    let head = survivors.append(&word);
+                    survivors.unpin();
+                    survivors.finish(end.txid, end.csn, head?);
                 }
             }
             survivors.unpin();
-            stream.set_head(end, record.previous);
-            return Ok(());
+            return end_is_there(stream.set_head(end, record.previous));
         }
     }
 
-    fn mark_is_clear(
-        &self,
-        stream: &Stream,
-        end: &Finished,
-        record: &UndoRecord<'_>,
-    ) -> Result<()> {
+    /// Notes that of an end the records down to `head` are looked at.
+    fn looked_at(&self, stream: &Stream, end: &mut Finished, head: UndoPtr) -> Result<()> {
         let _inside = self.gate().enter();
-        stream.set_head(end, record.previous);
-        Ok(())
+        end_is_there(stream.set_head(end, head))
     }
 
     fn pruner<'a>(
@@ -375,14 +438,16 @@ impl System {
         survivors: &mut StreamWriter,
         live: &LiveSnapshots,
     ) -> Result<Emptied> {
-        let body = {
-            let latched = self.pool().fetch_shared(page.id)?;
-            latched.body()[..latched.used()].to_vec()
+        let read = self.pool().fetch_shared(page.id);
+        let Some(body) =
+            past_damage(read.map(|latched| latched.body()[..latched.used()].to_vec()))?
+        else {
+            return Ok(Emptied::No);
         };
-        let mut newest = Csn(0);
         let mut seen: HashSet<(u32, &[u8])> = HashSet::new();
         let mut rest = &body[..];
         let mut outcome = Emptied::Yes;
+        let mut moved = Csn(0);
         while !rest.is_empty() {
             let Some(record) = UndoRecord::decode(page.id, rest) else {
                 outcome = Emptied::No;
@@ -390,15 +455,15 @@ impl System {
             };
             rest = &rest[record.len(page.id)..];
             if record.kind == Kind::Previous && seen.insert((record.tree.0, record.key)) {
-                let visited = self.empty_row(page.id, &record, survivors, live, &mut newest)?;
+                let visited = self.empty_row(page.id, &record, survivors, live, &mut moved)?;
                 if matches!(visited, Emptied::No) {
                     outcome = Emptied::No;
                 }
             }
         }
         let _inside = self.gate().enter();
-        if newest > Csn(0) {
-            survivors.finish(TxId(0), newest, UndoPtr::NONE);
+        if moved > Csn(0) && is_planted(PlantedFault::UnendedSurvivors) {
+            survivors.finish(TxId(0), moved, UndoPtr::NONE);
         }
         if matches!(outcome, Emptied::Yes) && stream.remove_page(page) {
             self.pruning.grace.retire(page.id);
@@ -413,7 +478,7 @@ impl System {
         record: &UndoRecord<'_>,
         survivors: &mut StreamWriter,
         live: &LiveSnapshots,
-        newest: &mut Csn,
+        moved: &mut Csn,
     ) -> Result<Emptied> {
         let Some(tree) = self.trees()?.tree(record.tree)? else {
             return Ok(Emptied::Yes);
@@ -423,29 +488,44 @@ impl System {
             survivors.reserve(self.pool(), MAX_RECORD)?;
             let mut pruner = self.pruner(page, live, survivors);
             let visit = pruner.visit(&tree, record.key, None);
-            *newest = (*newest).max(pruner.newest);
+            let newest = pruner.newest;
+            *moved = (*moved).max(newest);
             survivors.unpin();
+            // What was moved stays until all see what replaced it, whatever becomes of the rest.
+            if newest > Csn(0) && !is_planted(PlantedFault::UnendedSurvivors) {
+                survivors.finish(TxId(0), newest, UndoPtr::NONE);
+            }
             drop(inside);
-            match visit? {
-                Visit::Done => return Ok(Emptied::Yes),
-                Visit::Again => {}
-                Visit::Missing(page) => drop(self.pool().fetch_shared(page)?),
-                Visit::TooLong | Visit::OtherRecord { .. } | Visit::Needed | Visit::Removed => {
-                    return Ok(Emptied::No)
+            match past_damage(visit)? {
+                Some(Visit::Done) => return Ok(Emptied::Yes),
+                Some(Visit::Again) => {}
+                Some(Visit::Missing(page)) => {
+                    if past_damage(self.bring(page))?.is_none() {
+                        return Ok(Emptied::No);
+                    }
                 }
+                Some(
+                    Visit::TooLong | Visit::OtherRecord { .. } | Visit::Needed | Visit::Removed,
+                )
+                | None => return Ok(Emptied::No),
             }
         }
         Ok(Emptied::No)
+    }
+
+    /// Brings an undo page into memory that a visit found missing.
+    fn bring(&self, page: PageId) -> Result<()> {
+        #[cfg(test)]
+        self.moments.come_to(Moment::PageMissing);
+        self.pool().fetch_shared(page).map(drop)
     }
 
     /// Frees retired pages to which nobody is on the way.
     fn free_retired(&self) -> Result<()> {
         let _inside = self.gate().enter();
         let grace = &self.pruning.grace;
-        for page in grace.take_free(|| self.snapshots().oldest_walk()) {
-            self.pool().free(page)?;
-        }
-        Ok(())
+        let free = grace.take_free(|| self.snapshots().oldest_walk());
+        grace.free_all(self.pool(), free)
     }
 
     /// Gives back the streams of survivors that are empty.
@@ -462,4 +542,23 @@ impl System {
 /// The stream whose pages a transaction shall empty after its commit, if any.
 pub(super) fn stream_to_prune(system: &System, undo: &StreamWriter) -> Option<Arc<Stream>> {
     (undo.has_filled_page() && system.prunes()).then(|| undo.stream().clone())
+}
+
+/// What a look came to; `None` where a page is damaged. Damage does not pass, as a failed read may: what
+/// can't be reached stays as it is, and everything else goes on.
+fn past_damage<T>(looked: Result<T>) -> Result<Option<T>> {
+    match looked {
+        Err(Error::Corrupt { .. }) => Ok(None),
+        looked => looked.map(Some),
+    }
+}
+
+/// Ends stand while they are looked at: who looks has the stream to himself.
+fn end_is_there(found: bool) -> Result<()> {
+    match found {
+        true => Ok(()),
+        false => Err(Error::Internal(
+            "an end has changed while its undo was looked at".into(),
+        )),
+    }
 }

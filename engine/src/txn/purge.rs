@@ -13,13 +13,16 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use super::system::Trees;
+#[cfg(test)]
+use super::tests::moments::Moment;
 use super::undo::{Kind, UndoCopy, UndoRecord};
 use super::undo_stream::{Finished, Stream};
 use super::version::{Header, UndoPtr};
 use super::System;
 use crate::error::{Error, Result};
-use crate::ids::TxId;
+use crate::ids::{Csn, TxId};
 use crate::page::{Change, Pool};
+use crate::planted::{is_planted, PlantedFault};
 
 /// Undo records looked at in one step.
 const STEP: usize = 256;
@@ -125,16 +128,34 @@ impl System {
         self.summarise_ends(horizon.low);
         self.aim_pruning(horizon);
         let mut budget = STEP;
-        let mut copy = UndoCopy::default();
+        let mut purged = Ok(());
         for stream in self.streams().all() {
-            while let Some(end) = stream.oldest_passed(horizon.csn) {
-                if !self.purge_end(&stream, &end, &mut budget, &mut copy)? {
-                    return Ok(true);
-                }
-                budget = budget.saturating_sub(1);
+            match self.purge_stream(&stream, horizon.csn, &mut budget) {
+                Ok(true) => {}
+                Ok(false) => return Ok(true),
+                // What fails in one stream keeps no other from it.
+                Err(error) => purged = Err(error),
             }
         }
-        self.prune_step()
+        let more = self.prune_step()?;
+        purged.map(|()| more)
+    }
+
+    /// Purges what the horizon has passed in a stream; false when the budget ended first.
+    fn purge_stream(&self, stream: &Stream, horizon: Csn, budget: &mut usize) -> Result<bool> {
+        if stream.oldest_passed(horizon).is_none() {
+            return Ok(true);
+        }
+        let _nobody_prunes =
+            (!is_planted(PlantedFault::PurgeReplacedEnd)).then(|| stream.pruning.lock());
+        let mut copy = UndoCopy::default();
+        while let Some(mut end) = stream.oldest_passed(horizon) {
+            if !self.purge_end(stream, &mut end, budget, &mut copy)? {
+                return Ok(false);
+            }
+            *budget = budget.saturating_sub(1);
+        }
+        Ok(true)
     }
 
     /// Purges all that can be purged now, and gives back the memory and the pages that only that
@@ -150,7 +171,7 @@ impl System {
     fn give_back(&self) -> Result<()> {
         self.release_survivors();
         let _inside = self.gate().enter();
-        self.streams().trim(self.pool())
+        self.streams().trim(self.pool(), &self.pruning.grace)
     }
 
     /// Where much has ended since the oldest transaction began, or a snapshot was taken, its
@@ -167,32 +188,34 @@ impl System {
         }
     }
 
-    /// Purges one ended transaction; false when the budget ended first.
+    /// Purges the oldest end of a stream; false when the budget ended first.
     fn purge_end(
         &self,
         stream: &Stream,
-        end: &Finished,
+        end: &mut Finished,
         budget: &mut usize,
         copy: &mut UndoCopy,
     ) -> Result<bool> {
-        let mut head = end.head;
-        while !head.is_none() {
+        while !end.head.is_none() {
             if *budget == 0 {
                 return Ok(false);
             }
             *budget -= 1;
-            let Some(record) = read_past_damage(self.pool(), end.txid, head, copy)? else {
+            let Some(record) = read_past_damage(self.pool(), end.txid, end.head, copy)? else {
                 break;
             };
-            let inside = self.gate().enter();
+            let _inside = self.gate().enter();
             purge_past_damage(self.trees()?, end.txid, &record)?;
-            head = record.previous;
-            stream.set_oldest_head(head);
-            drop(inside);
+            if !stream.set_head(end, record.previous) {
+                return Ok(*budget > 0);
+            }
         }
+        #[cfg(test)]
+        self.moments.come_to(Moment::EndLookedAt);
         let _inside = self.gate().enter();
-        stream.drop_oldest(self.pool())?;
-        self.purge.passed.fetch_add(1, Ordering::Relaxed);
+        if stream.drop_oldest(self.pool(), &self.pruning.grace, end)? {
+            self.purge.passed.fetch_add(1, Ordering::Relaxed);
+        }
         Ok(*budget > 0)
     }
 }

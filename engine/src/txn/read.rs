@@ -318,6 +318,9 @@ fn older_version<'a>(
     mut ptr: UndoPtr,
     buf: &'a mut Vec<u8>,
 ) -> Result<Option<&'a [u8]>> {
+    // In damaged undo the way may lead back to where it has been: it is compared with a place that is
+    // noted anew each time twice as far on (Brent 1980).
+    let (mut noted, mut steps, mut renewed) = (ptr, 0u64, 1u64);
     loop {
         if !copy_previous(system.pool(), ptr, buf)? {
             return Ok(None);
@@ -331,10 +334,24 @@ fn older_version<'a>(
             return Ok(Some(&buf[start..]));
         }
         match header.older() {
+            Some(older) if older == noted => return Err(circle(older)),
             Some(older) => ptr = older,
             None => return Ok(None),
         }
+        steps += 1;
+        if steps == renewed {
+            (noted, renewed) = (ptr, 2 * renewed);
+        }
     }
+}
+
+#[cold]
+fn circle(ptr: UndoPtr) -> Error {
+    Error::Internal(format!(
+        "a version's undo pointers lead in a circle, back to byte {} of page {}",
+        ptr.offset(),
+        ptr.page()
+    ))
 }
 
 /// Copies the record value that an undo record keeps; false where nothing stood.

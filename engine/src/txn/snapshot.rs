@@ -274,6 +274,13 @@ impl LiveSnapshots {
         LiveSnapshots { newest, csns }
     }
 
+    /// These, and one more.
+    pub fn and(&self, csn: Csn) -> Self {
+        let mut csns = self.csns.clone();
+        csns.push(csn.0);
+        LiveSnapshots::of(self.newest, csns)
+    }
+
     /// Whether every snapshot, now and later, sees either both the end `from` and the end `to`, or
     /// neither; so nobody sees a version that `from` made and `to` replaced.
     pub fn none_between(&self, from: Csn, to: Csn) -> bool {
@@ -363,6 +370,7 @@ impl SnapshotSlot {
 impl Drop for SnapshotSlot {
     fn drop(&mut self) {
         self.clear();
+        self.clear_second();
         let slot = self.slot();
         slot.owner.session.store(0, Ordering::Relaxed);
         slot.owner.started_us.store(0, Ordering::Relaxed);

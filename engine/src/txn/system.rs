@@ -17,6 +17,8 @@ use super::range::RangeTable;
 use super::redo::RedoBuffer;
 use super::settle::Settle;
 use super::snapshot::SnapshotRegistry;
+#[cfg(test)]
+use super::tests::moments::Moments;
 use super::transaction::Transaction;
 use super::undo_stream::UndoStreams;
 use crate::error::{Error, Result};
@@ -159,6 +161,8 @@ pub struct System {
     pub(super) pruning: Pruning,
     pub(super) abandoned: Abandoned,
     pub(super) counters: Counters,
+    #[cfg(test)]
+    pub(super) moments: Moments,
     #[cfg(feature = "broken")]
     pub(super) stale: parking_lot::Mutex<Option<super::broken::Stale>>,
     pub(super) latest_deadlock: LatestDeadlock,
@@ -198,6 +202,8 @@ impl System {
             pruning: Pruning::default(),
             abandoned: Abandoned::default(),
             counters: Counters::default(),
+            #[cfg(test)]
+            moments: Moments::default(),
             #[cfg(feature = "broken")]
             stale: parking_lot::Mutex::new(None),
             latest_deadlock: LatestDeadlock::default(),

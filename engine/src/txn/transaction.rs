@@ -19,6 +19,7 @@ use super::undo_stream::StreamWriter;
 use super::version::UndoPtr;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, TxId};
+use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Isolation;
 use crate::tree::Tree;
 
@@ -321,6 +322,9 @@ impl Transaction {
 
     pub(super) fn drop_view(&mut self) {
         self.view = None;
+        if !is_planted(PlantedFault::KeepSecondSnapshot) {
+            self.drop_second();
+        }
         #[cfg(feature = "broken")]
         {
             self.checked_view = None;

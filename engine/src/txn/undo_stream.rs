@@ -12,12 +12,14 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::grace::Grace;
 use super::prune::StreamPruning;
 use super::undo::{UndoRecord, MAX_RECORD};
 use super::version::UndoPtr;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, PageId, TxId};
 use crate::page::{PageKind, PinnedPage, Pool, BODY_SIZE};
+use crate::planted::{is_planted, PlantedFault};
 
 /// An ended transaction whose undo may still be needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -55,6 +57,8 @@ struct Pages {
     /// How many of them are gone.
     emptied: u64,
     finished: VecDeque<Ends>,
+    /// The newest end takes nothing more: what is appended now ends apart from it.
+    sealed: bool,
 }
 
 impl Pages {
@@ -98,6 +102,8 @@ pub(super) struct Stream {
     pages: Mutex<Pages>,
     /// Here while nobody appends.
     parked: Mutex<Option<Cursor>>,
+    /// Held by who follows the undo of ended transactions to take it away, be it purge or pruning, so
+    /// that no page goes, and no end changes, under the other. Pruning has that of its survivors, too.
     pub pruning: Mutex<StreamPruning>,
     /// Whether it takes the survivors of another stream, which prunes it too.
     pub apart: AtomicBool,
@@ -117,12 +123,12 @@ struct Streams {
 }
 
 impl Streams {
-    fn add(&mut self) -> Arc<Stream> {
+    fn add(&mut self, apart: bool) -> Arc<Stream> {
         let stream = Arc::new(Stream {
             pages: Mutex::default(),
             parked: Mutex::new(None),
             pruning: Mutex::default(),
-            apart: AtomicBool::new(false),
+            apart: AtomicBool::new(apart),
         });
         self.all.push(stream.clone());
         stream
@@ -145,7 +151,7 @@ impl UndoStreams {
     /// Takes an idle stream, or makes one.
     pub fn acquire(&self) -> StreamWriter {
         let mut state = self.state.lock();
-        let stream = state.idle.pop().unwrap_or_else(|| state.add());
+        let stream = state.idle.pop().unwrap_or_else(|| state.add(false));
         drop(state);
         let mut cursor = stream.parked.lock().take();
         if let Some(cursor) = &mut cursor {
@@ -166,8 +172,7 @@ impl UndoStreams {
 
     /// A new stream for the survivors of another.
     pub fn acquire_apart(&self) -> StreamWriter {
-        let stream = self.state.lock().add();
-        stream.apart.store(true, Ordering::Release);
+        let stream = self.state.lock().add(true);
         StreamWriter {
             stream,
             cursor: None,
@@ -190,7 +195,7 @@ impl UndoStreams {
     }
 
     /// Gives back the pages of streams that nobody uses and nobody reads.
-    pub fn trim(&self, pool: &Pool) -> Result<()> {
+    pub fn trim(&self, pool: &Pool, grace: &Grace) -> Result<()> {
         let mut freed = Vec::new();
         {
             let state = self.state.lock();
@@ -204,7 +209,7 @@ impl UndoStreams {
                 }
             }
         }
-        free_all(pool, freed)
+        grace.free_all(pool, freed)
     }
 }
 
@@ -288,18 +293,33 @@ impl StreamWriter {
     /// The head of the newest end, if it is one of `txid`: to go on with it.
     pub fn open_end(&self, txid: TxId) -> UndoPtr {
         let pages = self.stream.pages.lock();
-        let newest = pages.finished.back().map(|ends| ends.last);
+        let newest = pages.finished.back().filter(|_| !pages.sealed);
         newest
+            .map(|ends| ends.last)
             .filter(|last| last.txid == txid)
             .map_or(UndoPtr::NONE, |last| last.head)
+    }
+
+    /// Nothing joins the ends that stand here. Returns the number of the page that is appended to:
+    /// those before it stay as they are.
+    pub fn seal(&self) -> u64 {
+        let mut pages = self.stream.pages.lock();
+        pages.sealed = !is_planted(PlantedFault::LosePurgeNotes);
+        self.page_number(&pages)
+    }
+
+    /// The number of the page in which the newest record stands.
+    fn page_number(&self, pages: &Pages) -> u64 {
+        let spare = self.cursor.is_some_and(|cursor| cursor.spare.is_some());
+        let count = pages.ids.len() as u64 - u64::from(spare);
+        pages.first + count.saturating_sub(1)
     }
 
     /// Notes the end of the transaction that appended. Inside the gate, with the end itself.
     pub fn finish(&self, txid: TxId, csn: Csn, head: UndoPtr) {
         let mut pages = self.stream.pages.lock();
-        let spare = self.cursor.is_some_and(|cursor| cursor.spare.is_some());
-        let count = pages.ids.len() as u64 - u64::from(spare);
-        let last_page = pages.first + count.saturating_sub(1);
+        let last_page = self.page_number(&pages);
+        let sealed = std::mem::take(&mut pages.sealed);
         // Purge passes ends one behind the other. Those of survivors come in any order.
         let csn = match pages.finished.back() {
             Some(ends) => csn.max(ends.last.csn),
@@ -311,7 +331,7 @@ impl StreamWriter {
             head,
             last_page,
         };
-        match pages.finished.back_mut() {
+        match pages.finished.back_mut().filter(|_| !sealed) {
             Some(ends)
                 if (ends.last.last_page == last_page
                     && ends.last.head.is_none()
@@ -348,34 +368,36 @@ impl Stream {
             .filter(|end| end.csn <= horizon)
     }
 
-    /// Notes how far purge has come with the oldest end.
-    pub fn set_oldest_head(&self, head: UndoPtr) {
-        if let Some(oldest) = self.pages.lock().finished.front_mut() {
-            oldest.last.head = head;
-        }
-    }
-
-    /// Drops the oldest end and frees the pages before it.
-    pub fn drop_oldest(&self, pool: &Pool) -> Result<()> {
+    /// Drops the oldest end, and frees the pages before it, if it is still `end`: whoever ends in the
+    /// same page joins it, and is not passed yet. Whether it was.
+    pub fn drop_oldest(&self, pool: &Pool, grace: &Grace, end: &Finished) -> Result<bool> {
         let mut freed = Vec::new();
         {
             let mut pages = self.pages.lock();
-            if let Some(ends) = pages.finished.pop_front() {
-                while pages.first < ends.last.last_page {
-                    let Some(id) = pages.ids.pop_front() else {
-                        break;
-                    };
-                    pages.first += 1;
-                    if id.0 == 0 {
-                        pages.emptied -= 1;
-                    } else {
-                        freed.push(id);
-                    }
+            let is_it = |oldest: &Ends| {
+                oldest.last == *end
+                    || is_planted(PlantedFault::PurgeJoinedEnd)
+                    || is_planted(PlantedFault::PurgeReplacedEnd)
+            };
+            let Some(ends) = pages.finished.front().copied().filter(is_it) else {
+                return Ok(false);
+            };
+            pages.finished.pop_front();
+            while pages.first < ends.last.last_page {
+                let Some(id) = pages.ids.pop_front() else {
+                    break;
+                };
+                pages.first += 1;
+                if id.0 == 0 {
+                    pages.emptied -= 1;
+                } else {
+                    freed.push(id);
                 }
-                pages.drop_emptied();
             }
+            pages.drop_emptied();
         }
-        free_all(pool, freed)
+        grace.free_all(pool, freed)?;
+        Ok(true)
     }
 
     /// The first page from number `next` on that is full, whose transactions have ended by
@@ -416,16 +438,23 @@ impl Stream {
             .find(|end| !end.head.is_none())
     }
 
-    /// Notes how far an end has been looked at.
-    pub fn set_head(&self, end: &Finished, head: UndoPtr) {
+    /// Notes how far an end has been looked at, there and in `end`; false if it is no longer as in `end`.
+    pub fn set_head(&self, end: &mut Finished, head: UndoPtr) -> bool {
         let mut pages = self.pages.lock();
         let first = pages
             .finished
             .partition_point(|ends| ends.last.last_page < end.last_page);
         let mut same = pages.finished.iter_mut().skip(first);
-        if let Some(ends) = same.find(|ends| ends.last.txid == end.txid) {
-            ends.last.head = head;
-        }
+        let is_it = |ends: &&mut Ends| match is_planted(PlantedFault::LosePurgeNotes) {
+            true => ends.last.txid == end.txid,
+            false => ends.last == *end,
+        };
+        let Some(ends) = same.find(is_it) else {
+            return false;
+        };
+        ends.last.head = head;
+        end.head = head;
+        true
     }
 
     /// Takes an emptied page out; false if it has gone already.
@@ -464,11 +493,4 @@ impl Stream {
         let ends = pages.finished.iter().map(|ends| ends.count).sum();
         (pages.ids.len() as u64 - pages.emptied, ends)
     }
-}
-
-fn free_all(pool: &Pool, pages: Vec<PageId>) -> Result<()> {
-    for page in pages {
-        pool.free(page)?;
-    }
-    Ok(())
 }

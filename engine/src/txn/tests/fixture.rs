@@ -1,6 +1,7 @@
 //! Trees, pool, store and log in a temporary directory, with a transaction system over them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use crate::ids::{TreeId, TxId};
 use crate::log::{Log, LogOptions};
 use crate::os::{Os, RealOs};
 use crate::page::Pool;
+use crate::planted::{is_planted, PlantedFault};
 use crate::settings::{Durability, Isolation};
 use crate::store::Store;
 use crate::tree::{LeafImage, Position, Tree};
@@ -31,10 +33,18 @@ pub struct TestTrees {
     pub rolled_back: Mutex<Vec<Vec<u8>>>,
     /// Whether notes of rollbacks are refused.
     pub refuse_rollback: AtomicBool,
+    /// A tree that can't be opened now.
+    pub unopened: Mutex<Option<TreeId>>,
 }
 
 impl Trees for TestTrees {
     fn tree(&self, tree: TreeId) -> Result<Option<Arc<Tree>>> {
+        if *self.unopened.lock() == Some(tree) {
+            if is_planted(PlantedFault::UnopenedIsDropped) {
+                return Ok(None);
+            }
+            return Err(Error::io("read", "data", std::io::ErrorKind::Other.into()));
+        }
         Ok(self.trees.lock().get(&tree).cloned())
     }
 
@@ -88,9 +98,16 @@ impl Fixture {
 
     pub fn with_pool(bytes: usize) -> Fixture {
         let dir = tempfile::tempdir().unwrap();
-        let os: Arc<dyn Os> = RealOs::new();
-        let store = Arc::new(Store::create(os.clone(), &dir.path().join("db")).unwrap());
-        let log = Log::create(os, &dir.path().join("db/log"), log_options(&store)).unwrap();
+        let path = dir.path().join("db");
+        Fixture::on(dir, RealOs::new(), &path, bytes)
+    }
+
+    /// With the data in `path` of `data`, and the log in `dir`.
+    pub fn on(dir: tempfile::TempDir, data: Arc<dyn Os>, path: &Path, bytes: usize) -> Fixture {
+        let store = Arc::new(Store::create(data, path).unwrap());
+        std::fs::create_dir_all(dir.path().join("db")).unwrap();
+        let log = dir.path().join("db/log");
+        let log = Log::create(RealOs::new(), &log, log_options(&store)).unwrap();
         let pool = Pool::new(bytes, store.clone()).unwrap();
         let tree = Arc::new(Tree::create(&pool, TREE).unwrap());
         let other = Arc::new(Tree::create(&pool, OTHER).unwrap());

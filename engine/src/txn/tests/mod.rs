@@ -3,6 +3,8 @@
 mod durable;
 mod fixture;
 mod locking;
+mod meeting;
+pub(super) mod moments;
 mod pruning;
 mod purging;
 mod schedule;

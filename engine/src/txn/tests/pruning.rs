@@ -167,8 +167,7 @@ proptest! {
         world.end_open(false);
         world.snapshots.clear();
         world.fixture.purge();
-        world.fixture.system.release_survivors();
-        world.fixture.system.streams().trim(&world.fixture.pool).unwrap();
+        world.fixture.system.purge_all().unwrap();
         prop_assert_eq!(world.fixture.system.stats().undo_pages, 0);
         let records = world.fixture.records(&world.fixture.tree);
         prop_assert_eq!(records.len(), world.rows.len(), "delete marks stay");

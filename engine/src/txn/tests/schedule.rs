@@ -350,7 +350,7 @@ impl World {
         self.fixture
             .system
             .streams()
-            .trim(&self.fixture.pool)
+            .trim(&self.fixture.pool, &self.fixture.system.pruning.grace)
             .unwrap();
         assert_eq!(self.fixture.system.stats().undo_pages, 0);
     }

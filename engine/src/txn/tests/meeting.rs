@@ -1,0 +1,327 @@
+//! Purge, pruning and commits where they meet in one stream, and what they do when something fails.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngCore, SeedableRng};
+
+use super::fixture::{delete, put, scan, Fixture, OTHER, TREE};
+use super::moments::Moment;
+use crate::os::simulated::{FaultOn, SimulatedOs};
+use crate::settings::Isolation::{ReadCommitted, RepeatableRead};
+use crate::tree::Tree;
+use crate::txn::prune::Pace;
+use crate::txn::{PutMode, System};
+
+fn key(i: u32) -> Vec<u8> {
+    i.to_be_bytes().to_vec()
+}
+
+/// A transaction that writes some rows, all alike.
+fn write(system: &Arc<System>, tree: &Tree, rows: Range<u32>, row: &[u8]) {
+    let mut txn = system.begin(ReadCommitted);
+    for i in rows {
+        put(&mut txn, tree, &key(i), row, PutMode::Upsert).unwrap();
+    }
+    txn.commit().unwrap();
+}
+
+/// Every snapshot is old, and survivors are looked through again whenever there is a reason.
+fn without_delay(fixture: &Fixture) {
+    *fixture.system.pruning.pace.lock() = Pace {
+        old: Duration::ZERO,
+        again: Duration::ZERO,
+        few: 0,
+    };
+}
+
+/// Purge has looked at the oldest end; a transaction ends in the same page, and is not passed yet.
+#[test]
+fn an_end_that_joins_another_while_purge_looks_at_it_is_not_dropped_with_it() {
+    let fixture = Fixture::new();
+    let (system, tree) = (fixture.system.clone(), fixture.tree.clone());
+    write(&system, &tree, 0..40, &[1; 100]);
+    fixture.purge();
+    write(&system, &tree, 0..1, &[2; 100]);
+    let mut reader = fixture.begin(RepeatableRead);
+    let view = reader.view();
+    let before = scan(&reader, &tree, &view);
+    let (writer, rows) = (system.clone(), tree.clone());
+    system.moments.at(Moment::EndLookedAt, move || {
+        write(&writer, &rows, 5..15, &[3; 100]);
+    });
+    fixture.purge();
+    assert!(system.moments.passed());
+    // Its undo stands where that of the one dropped with it would have stood.
+    write(&system, &tree, 20..30, &[4; 100]);
+    assert_eq!(scan(&reader, &tree, &view), before);
+    drop(reader);
+    fixture.purge();
+    assert_eq!(system.stats().unpurged, 0);
+}
+
+/// Purge has looked at the oldest end; pruning empties the page in which it ends, whereby it goes from
+/// the list. The end behind it has not been passed.
+#[test]
+fn purge_drops_no_end_that_pruning_has_put_in_the_place_of_another() {
+    let fixture = Fixture::new();
+    let (system, tree) = (fixture.system.clone(), fixture.tree.clone());
+    write(&system, &tree, 0..200, &[1; 600]);
+    system.purge_all().unwrap();
+    let mut first = fixture.begin(RepeatableRead);
+    first.view();
+    write(&system, &tree, 0..3, &[2; 600]);
+    let mut second = fixture.begin(RepeatableRead);
+    let view = second.view();
+    let before = scan(&second, &tree, &view);
+    // Several pages of undo, all of which `second` needs.
+    write(&system, &tree, 0..200, &[3; 600]);
+    drop(first);
+    let pruner = system.clone();
+    system.moments.at(Moment::EndLookedAt, move || {
+        pruner.prune_own_now();
+    });
+    system.purge_step().unwrap();
+    assert!(system.moments.passed());
+    for round in 4..8 {
+        write(&system, &tree, 0..200, &[round; 600]);
+    }
+    assert_eq!(scan(&second, &tree, &view), before);
+    drop(second);
+    system.purge_all().unwrap();
+    assert_eq!(system.stats().undo_pages, 0);
+}
+
+/// The end that holds most notes is the survivors' newest when they are looked through again.
+#[test]
+fn notes_left_with_survivors_are_told_once_each() {
+    let fixture = Fixture::new();
+    without_delay(&fixture);
+    let (system, tree) = (fixture.system.clone(), fixture.tree.clone());
+    write(&system, &tree, 0..20, &[1; 100]);
+    let mut first = fixture.begin(RepeatableRead);
+    first.view();
+    write(&system, &tree, 20..40, &[1; 100]);
+    let mut second = fixture.begin(RepeatableRead);
+    second.view();
+    let notes: Vec<Vec<u8>> = (0..20_000u32)
+        .map(|i| [&i.to_be_bytes()[..], &[0; 16]].concat())
+        .collect();
+    let mut txn = fixture.begin(ReadCommitted);
+    for note in &notes {
+        let inside = system.gate().enter();
+        txn.note_on_purge(&inside, note).unwrap();
+    }
+    txn.commit().unwrap();
+    system.prune_now();
+    let pruned = system.stats().pruned_pages;
+    drop(first);
+    for _ in 0..200 {
+        system.prune_now();
+    }
+    assert!(system.stats().pruned_pages > pruned, "no second look");
+    drop(second);
+    fixture.purge();
+    let mut told = fixture.trees.purged.lock().clone();
+    told.sort_unstable();
+    assert!(told == notes, "{} of {} notes", told.len(), notes.len());
+}
+
+#[test]
+fn looking_through_survivors_again_comes_to_an_end() {
+    let fixture = Fixture::new();
+    without_delay(&fixture);
+    let (system, tree) = (fixture.system.clone(), fixture.tree.clone());
+    write(&system, &tree, 0..2000, &[1; 600]);
+    let mut first = fixture.begin(RepeatableRead);
+    first.view();
+    write(&system, &tree, 0..1000, &[2; 600]);
+    let mut second = fixture.begin(RepeatableRead);
+    let view = second.view();
+    let before = scan(&second, &tree, &view);
+    write(&system, &tree, 0..2000, &[3; 600]);
+    write(&system, &tree, 0..2000, &[4; 600]);
+    system.prune_now();
+    let kept = system.stats().undo_pages;
+    drop(first);
+    // Survivors are a few hundred pages, of which each step looks at some.
+    for _ in 0..400 {
+        system.prune_now();
+    }
+    let after = system.stats();
+    for _ in 0..50 {
+        system.prune_now();
+    }
+    assert_eq!(system.stats().pruned_pages, after.pruned_pages);
+    assert!(after.undo_pages < kept, "{kept} pages, then {after:?}");
+    assert_eq!(scan(&second, &tree, &view), before);
+    drop(second);
+    system.purge_all().unwrap();
+    assert_eq!(system.stats().undo_pages, 0);
+}
+
+/// Rows of two trees in one undo page, of which the second tree can't be opened.
+#[test]
+fn what_has_moved_stays_when_the_rest_of_its_page_can_not_be_reached() {
+    let fixture = Fixture::new();
+    let (system, tree, other) = (&fixture.system, &fixture.tree, &fixture.other);
+    write(system, tree, 0..10, &[1; 600]);
+    write(system, other, 0..10, &[1; 600]);
+    let mut reader = fixture.begin(RepeatableRead);
+    let view = reader.view();
+    let before = [scan(&reader, tree, &view), scan(&reader, other, &view)];
+    let mut txn = fixture.begin(ReadCommitted);
+    for tree in [tree, other] {
+        for i in 0..10 {
+            put(&mut txn, tree, &key(i), &[2; 600], PutMode::Update).unwrap();
+        }
+    }
+    // So that the page is full.
+    for i in 100..200 {
+        put(&mut txn, tree, &key(i), &[2; 600], PutMode::Upsert).unwrap();
+        put(&mut txn, tree, &key(i), &[3; 600], PutMode::Upsert).unwrap();
+    }
+    txn.commit().unwrap();
+    for unopened in [OTHER, TREE] {
+        *fixture.trees.unopened.lock() = Some(unopened);
+        system.prune_own_now();
+        system.release_survivors();
+        *fixture.trees.unopened.lock() = None;
+        for round in 4..6 {
+            write(system, tree, 0..10, &[round; 600]);
+            write(system, other, 0..10, &[round; 600]);
+        }
+        assert_eq!(scan(&reader, tree, &view), before[0]);
+        assert_eq!(scan(&reader, other, &view), before[1]);
+    }
+    system.prune_now();
+    assert!(system.stats().pruned_pages > 0);
+    assert_eq!(scan(&reader, tree, &view), before[0]);
+    assert_eq!(scan(&reader, other, &view), before[1]);
+    drop(reader);
+    system.purge_all().unwrap();
+    assert_eq!(system.stats().undo_pages, 0);
+}
+
+/// What can't be done in one stream is done later, and keeps no other from being purged.
+#[test]
+fn a_tree_that_can_not_be_opened_is_purged_when_it_can() {
+    let fixture = Fixture::new();
+    let (system, tree, other) = (&fixture.system, &fixture.tree, &fixture.other);
+    write(system, tree, 0..10, &[1; 100]);
+    write(system, other, 0..10, &[1; 100]);
+    // At once, so that they have a stream each.
+    let mut txns = [fixture.begin(ReadCommitted), fixture.begin(ReadCommitted)];
+    for (txn, tree) in txns.iter_mut().zip([tree, other]) {
+        for i in 0..10 {
+            delete(txn, tree, &key(i)).unwrap();
+        }
+    }
+    for txn in &mut txns {
+        txn.commit().unwrap();
+    }
+    *fixture.trees.unopened.lock() = Some(TREE);
+    assert!(system.purge_all().is_err());
+    assert_eq!(fixture.records(tree).len(), 10);
+    assert_eq!(fixture.records(other).len(), 0);
+    *fixture.trees.unopened.lock() = None;
+    system.purge_all().unwrap();
+    assert_eq!(fixture.records(tree).len(), 0);
+    assert_eq!(system.stats().undo_pages, 0);
+}
+
+/// Two streams are pruned at once, and a row's chain goes through both. The page that one finds
+/// missing is emptied by the other.
+#[test]
+fn no_page_is_freed_that_pruning_is_on_its_way_to() {
+    let fixture = Fixture::with_pool(2 << 20);
+    let (system, tree) = (fixture.system.clone(), fixture.tree.clone());
+    let rows = 200;
+    write(&system, &tree, 0..rows, &[1; 600]);
+    system.purge_all().unwrap();
+    let mut first = fixture.begin(RepeatableRead);
+    let first_view = first.view();
+    let first_rows = scan(&first, &tree, &first_view);
+    // It has the stream that is pruned first, so that what is written meanwhile is in another.
+    let mut holder = fixture.begin(ReadCommitted);
+    put(&mut holder, &tree, &key(rows), &[1; 600], PutMode::Insert).unwrap();
+    write(&system, &tree, 0..rows, &[2; 600]);
+    holder.rollback().unwrap();
+    let mut second = fixture.begin(RepeatableRead);
+    let second_view = second.view();
+    let second_rows = scan(&second, &tree, &second_view);
+    write(&system, &tree, 0..rows, &[3; 600]);
+    // All of that leaves memory.
+    write(&system, &fixture.other, 0..8000, &[0; 600]);
+
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let (pruner, seen) = (system.clone(), waiting.clone());
+    system.moments.at(Moment::PageMissing, move || {
+        pruner.prune_own_now();
+        pruner.prune_own_now();
+        seen.store(pruner.pruning.grace.waiting().len(), Ordering::Relaxed);
+    });
+    system.prune_own_now();
+    assert!(system.moments.passed());
+    assert!(waiting.load(Ordering::Relaxed) > 0, "freed at once");
+    system.prune_now();
+    assert_eq!(scan(&first, &tree, &first_view), first_rows);
+    assert_eq!(scan(&second, &tree, &second_view), second_rows);
+    drop((first, second));
+    system.purge_all().unwrap();
+    assert_eq!(system.stats().undo_pages, 0);
+}
+
+/// While a checkpoint runs, to free a page is to write its image first.
+#[test]
+fn undo_pages_that_can_not_be_freed_are_freed_later() {
+    let os = SimulatedOs::new(1);
+    let dir = tempfile::tempdir().unwrap();
+    let data = Arc::new(os.clone());
+    let fixture = Fixture::on(dir, data, std::path::Path::new("/db"), 8 << 20);
+    let (system, tree) = (&fixture.system, &fixture.tree);
+    // What doesn't compress, so that images fill what is written at once.
+    let mut random = StdRng::seed_from_u64(1);
+    let mut row = [0; 2000];
+    let mut txn = fixture.begin(ReadCommitted);
+    for i in 0..1500 {
+        random.fill_bytes(&mut row);
+        put(&mut txn, tree, &key(i % 500), &row, PutMode::Upsert).unwrap();
+    }
+    txn.commit().unwrap();
+    let closed = system.gate().close();
+    let epoch = fixture.store.begin_checkpoint();
+    fixture.pool.begin_checkpoint(epoch);
+    drop(closed);
+    os.fail(FaultOn::Write, 0, std::io::ErrorKind::StorageFull);
+    assert!(system.purge_all().is_err());
+    os.heal();
+    // All but those whose images could be gathered.
+    assert!(system.stats().undo_pages > 50);
+    fixture
+        .pool
+        .write_checkpoint(epoch, &mut |_| Ok(()))
+        .unwrap();
+    system.purge_all().unwrap();
+    assert_eq!(system.stats().undo_pages, 0);
+}
+
+#[test]
+fn a_transaction_that_has_ended_holds_no_snapshot() {
+    let fixture = Fixture::new();
+    fixture.load([(key(1), vec![1])]);
+    let mut txn = fixture.begin(RepeatableRead);
+    txn.latest_view();
+    fixture.load([(key(1), vec![2])]);
+    txn.view();
+    let live = |fixture: &Fixture| {
+        let live = fixture.system.snapshots().live(fixture.system.order());
+        live.unwrap().all().len()
+    };
+    assert_eq!(live(&fixture), 2);
+    txn.commit().unwrap();
+    assert_eq!(live(&fixture), 0);
+}

@@ -1,0 +1,43 @@
+//! Moments at which a test does something, in the thread that comes to them: what another thread could
+//! have done just then, without waiting for it to happen.
+
+use parking_lot::Mutex;
+
+/// Where a test can step in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Purge has looked at all of an end, and is about to drop it.
+    EndLookedAt,
+    /// Pruning is about to read an undo page that was not in memory.
+    PageMissing,
+}
+
+type Act = Box<dyn FnOnce() + Send>;
+
+/// What tests have left to be done.
+#[derive(Default)]
+pub struct Moments {
+    left: Mutex<Vec<(Moment, Act)>>,
+}
+
+impl Moments {
+    /// The next thread that comes to `moment` does this, once.
+    pub fn at(&self, moment: Moment, act: impl FnOnce() + Send + 'static) {
+        self.left.lock().push((moment, Box::new(act)));
+    }
+
+    pub fn come_to(&self, moment: Moment) {
+        let mut left = self.left.lock();
+        let Some(at) = left.iter().position(|(at, _)| *at == moment) else {
+            return;
+        };
+        let (_, act) = left.remove(at);
+        drop(left);
+        act();
+    }
+
+    /// Whether all was done.
+    pub fn passed(&self) -> bool {
+        self.left.lock().is_empty()
+    }
+}
