@@ -51,6 +51,8 @@ pub enum PlantedFault {
     ForgetHalfUndone,
     /// A table that recovery could not open counts as dropped.
     UnopenedIsDropped,
+    /// Recovery keeps changes of a table aside that has been truncated since it was set aside.
+    AsideForGood,
     /// The rows of a commit are counted when the gate was left.
     CountOutsideGate,
     /// Roots of trees that are in memory stay there.
@@ -104,7 +106,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 21] = [
+        pub const MENDED: [PlantedFault; 22] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -114,6 +116,7 @@ mod planting {
             PlantedFault::EndlessSecondLook,
             PlantedFault::ForgetHalfUndone,
             PlantedFault::UnopenedIsDropped,
+            PlantedFault::AsideForGood,
             PlantedFault::CountOutsideGate,
             PlantedFault::PinnedRoots,
             PlantedFault::TablesStayOpen,

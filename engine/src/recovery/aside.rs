@@ -7,7 +7,7 @@
 //! and which transactions could perhaps not be taken back in it, goes into a file of its own before
 //! the log goes. `dump` reads that file too; dropping the table removes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use crate::catalog::DdlRecord;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TableId, TxId};
 use crate::os::{OpenMode, Os};
+use crate::planted::{is_planted, PlantedFault};
 use crate::room;
 use crate::table::registry::Registry;
 use crate::txn::Change;
@@ -217,6 +218,8 @@ pub(super) struct Asides<'a> {
     running: Vec<TxId>,
     /// Set aside at an earlier opening: their files have everything.
     before: BTreeMap<TableId, Error>,
+    /// Of these, tables that have lost their rows since, or are gone: their files say nothing any more.
+    over: BTreeSet<TableId>,
     now: BTreeMap<TableId, Aside>,
     /// Tables whose definition makes no sense.
     lost: BTreeMap<TableId, Error>,
@@ -240,6 +243,7 @@ impl<'a> Asides<'a> {
             registry,
             running,
             before: before.collect(),
+            over: BTreeSet::new(),
             lost,
             now: BTreeMap::new(),
         })
@@ -300,6 +304,10 @@ impl<'a> Asides<'a> {
     /// A table has lost all its rows, or is gone: what was wrong with it does not matter any more.
     pub fn forget(&mut self, table: TableId) {
         self.now.remove(&table);
+        let is_over = !is_planted(PlantedFault::AsideForGood);
+        if is_over && self.before.remove(&table).is_some() {
+            self.over.insert(table);
+        }
     }
 
     /// Writes what has to outlive the log, and removes the files of tables that need them no more.
@@ -307,7 +315,7 @@ impl<'a> Asides<'a> {
         for (table, aside) in &self.now {
             self.files.write(*table, aside)?;
         }
-        for table in self.before.into_keys() {
+        for table in self.before.into_keys().chain(self.over) {
             if !self.registry.is_set_aside(table) && !self.lost.contains_key(&table) {
                 self.files.remove(table)?;
             }

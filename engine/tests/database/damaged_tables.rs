@@ -53,18 +53,31 @@ fn read(db: &Database, table: &Arc<Table>, rows: u32) -> Result<u32, Error> {
     Ok(found)
 }
 
+/// A database as a crash leaves it.
+fn copy_of(dir: &Path) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for folder in ["", "log", "aside"] {
+        let Ok(files) = std::fs::read_dir(dir.join(folder)) else {
+            continue;
+        };
+        std::fs::create_dir_all(copy.path().join(folder)).unwrap();
+        for file in files.map(Result::unwrap) {
+            if file.file_type().unwrap().is_file() {
+                let to = copy.path().join(folder).join(file.file_name());
+                std::fs::copy(file.path(), to).unwrap();
+            }
+        }
+    }
+    copy
+}
+
 /// Copies a database again and again, its data file damaged at another place each time; counts the
 /// copies that `look` says are damaged.
 fn count_damaged(sound: &Path, mut look: impl FnMut(usize, &Path) -> bool) -> usize {
     let sound_data = std::fs::read(sound.join("data")).unwrap();
     let places = (0..sound_data.len()).step_by(3 * 4096).enumerate();
     let damaged = places.filter(|&(n, at)| {
-        let copy = tempfile::tempdir().unwrap();
-        std::fs::create_dir(copy.path().join("log")).unwrap();
-        for file in std::fs::read_dir(sound.join("log")).unwrap() {
-            let file = file.unwrap();
-            std::fs::copy(file.path(), copy.path().join("log").join(file.file_name())).unwrap();
-        }
+        let copy = copy_of(sound);
         let mut data = sound_data.clone();
         for byte in data.iter_mut().skip(at + 100).take(8) {
             *byte ^= 0x5a;
@@ -126,6 +139,61 @@ fn a_damaged_table_can_be_dropped_and_truncated() {
     assert!(found > 3, "{found} damaged tables");
 }
 
+/// A database with two tables, of one of which recovery has to change every row.
+fn to_be_recovered(dir: &Path) -> Database {
+    let db = Database::open(dir, options()).unwrap();
+    fill(&db, "kept", 3);
+    fill(&db, "damaged", ROWS);
+    db.close().unwrap();
+    let db = Database::open(dir, options()).unwrap();
+    let table = db.table("damaged").unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in 1..ROWS {
+        let key = table.encode_key(0, &[id.into()]).unwrap();
+        txn.update(&table, &key, &[id.into(), Value::from(&b"new"[..])])
+            .unwrap();
+    }
+    txn.commit().unwrap();
+    db.sync_log().unwrap();
+    db
+}
+
+/// What an earlier opening has set aside was the table's rows before.
+#[test]
+fn rows_put_into_a_table_once_set_aside_and_truncated_are_found_after_a_crash() {
+    let dir = tempfile::tempdir().unwrap();
+    let sound = dir.path().join("sound");
+    let _running = to_be_recovered(&sound);
+    let found = count_damaged(&sound, |_, dir| {
+        let Ok(db) = Database::open(dir, options()) else {
+            return false;
+        };
+        if db.table("damaged").is_ok() {
+            return false;
+        }
+        db.truncate_table("damaged").unwrap();
+        let table = db.table("damaged").unwrap();
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        for id in 0..3 {
+            let body = body(id);
+            let row = [Value::from(id), Value::from(&body[..])];
+            txn.insert(&table, &row).unwrap();
+        }
+        txn.commit().unwrap();
+        db.sync_log().unwrap();
+        // Twice, for the second opening must not depend on what the first has left.
+        let mut crashed = copy_of(dir);
+        for _ in 0..2 {
+            crashed = copy_of(crashed.path());
+            let db = Database::open(crashed.path(), options()).unwrap();
+            let table = db.table("damaged").unwrap();
+            assert_eq!(read(&db, &table, 3).unwrap(), 3);
+        }
+        true
+    });
+    assert!(found > 0, "no table was set aside");
+}
+
 /// Changes the first rows of both tables, in a transaction that is prepared.
 fn prepare(db: &Database, xid: &Xid) {
     let mut txn = db.begin(Isolation::ReadCommitted);
@@ -143,21 +211,8 @@ fn prepare(db: &Database, xid: &Xid) {
 fn a_prepared_transaction_keeps_its_changes_of_the_other_tables() {
     let dir = tempfile::tempdir().unwrap();
     let sound = dir.path().join("sound");
-    let db = Database::open(&sound, options()).unwrap();
-    fill(&db, "kept", 3);
-    fill(&db, "damaged", ROWS);
-    db.close().unwrap();
-    let db = Database::open(&sound, options()).unwrap();
     // Recovery repeats what was committed, and meets the damage before it comes to the prepared one.
-    let table = db.table("damaged").unwrap();
-    let mut txn = db.begin(Isolation::ReadCommitted);
-    for id in 1..ROWS {
-        let key = table.encode_key(0, &[id.into()]).unwrap();
-        txn.update(&table, &key, &[id.into(), Value::from(&b"new"[..])])
-            .unwrap();
-    }
-    txn.commit().unwrap();
-    drop((txn, table));
+    let db = to_be_recovered(&sound);
     let xid = Xid::new(1, b"global", b"branch").unwrap();
     prepare(&db, &xid);
     db.sync_log().unwrap();
