@@ -77,6 +77,12 @@ pub enum PlantedFault {
     KeepSecondSnapshot,
     /// Ends are summarised also where the horizon stands between them.
     SummariseOverHorizon,
+    /// A row that gets too long moves values outside that stand there already, of which it has a part only.
+    MoveKeptValues,
+    /// What a walk that has ended stood on last counts as what it stands on.
+    StandAtEnd,
+    /// A cursor that returns rows has no strings of its index.
+    RowsWithoutTexts,
 }
 
 #[cfg(feature = "broken")]
@@ -106,7 +112,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 22] = [
+        pub const MENDED: [PlantedFault; 25] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -129,6 +135,9 @@ mod planting {
             PlantedFault::PruneUnseen,
             PlantedFault::KeepSecondSnapshot,
             PlantedFault::SummariseOverHorizon,
+            PlantedFault::MoveKeptValues,
+            PlantedFault::StandAtEnd,
+            PlantedFault::RowsWithoutTexts,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use super::open_table::{Table, TableTrees};
 use crate::error::{Error, Result};
 use crate::ids::TreeId;
+use crate::planted::{is_planted, PlantedFault};
 use crate::room;
 use crate::row::key::PrefixNeed;
 use crate::row::layout::Layout;
@@ -265,7 +266,8 @@ pub(crate) fn references(
 }
 
 /// The columns to move outside, so that a measured row fits: the longest first, those that
-/// indexes use last. `encoder.outside` gets placeholders of full size; returns the columns.
+/// indexes use last. `encoder.outside` gets placeholders of full size; returns the columns. Of a value that
+/// stands outside already `row` may have only what indexes need: it is left where it is.
 pub(crate) fn choose(
     layout: &Layout,
     row: &[Value<'_>],
@@ -275,6 +277,7 @@ pub(crate) fn choose(
         .filter(|&i| {
             matches!(row[i], Value::Bytes(v) if v.len() >= WORTH_MOVING)
                 && layout.columns[i].from_key.is_none()
+                && (encoder.outside[i].is_none() || is_planted(PlantedFault::MoveKeptValues))
         })
         .collect();
     candidates.sort_by_key(|&i| {

@@ -28,3 +28,4 @@ mod space_given_back;
 mod statements;
 mod taken_back;
 mod threads;
+mod values_outside;
