@@ -9,6 +9,7 @@
 use std::cell::{Cell, OnceCell};
 
 use crate::error::Result;
+use crate::planted::{is_planted, PlantedFault};
 use crate::row::key_bytes::KeyInPieces;
 use crate::row::{NumberPlace, Text, TextPlace};
 use crate::tree::{LeafImage, Position, Tree};
@@ -128,6 +129,11 @@ impl Walk {
         if let Some(key) = self.key.take() {
             self.spare.set(key);
         }
+    }
+
+    /// Whether it has gone behind the last record, and stands on none.
+    pub fn has_ended(&self) -> bool {
+        self.ended && !is_planted(PlantedFault::StandAtEnd)
     }
 
     /// Sets where [`Walk::step_within`] ends, from the leaf that is copied next.

@@ -1,7 +1,8 @@
 //! What a scan of a secondary index returns after rows have moved within the index.
 
 use peregrine::{
-    Column, Cursor, CursorOptions, Database, Index, Isolation, Key, Seek, TableSchema, Value,
+    Column, ColumnType, Cursor, CursorOptions, Database, EntryFilter, Index, Isolation, Key,
+    RowView, Seek, TableSchema, Transaction, Value, Verdict,
 };
 use rand::{Rng, SeedableRng};
 
@@ -75,6 +76,73 @@ fn rows_that_move_in_an_index_are_seen_once_and_where_they_are() {
                 }
                 assert_eq!(found, expected, "change {version}, group {group}, {to:?}");
             }
+        }
+        txn.commit().unwrap();
+    }
+}
+
+/// Skips entries whose group is odd.
+struct EvenGroups;
+
+impl EntryFilter for EvenGroups {
+    fn look(&mut self, entry: &RowView<'_>) -> peregrine::Result<Verdict> {
+        let even = matches!(entry.get(1)?, Value::UInt(group) if group % 2 == 0);
+        Ok(if even { Verdict::Keep } else { Verdict::Skip })
+    }
+}
+
+/// The filter has skipped the last entries that are seen, and behind them are leaves of entries that are not.
+#[test]
+fn a_filtered_scan_ends_before_what_it_does_not_see() {
+    const SEEN: u32 = 400;
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    let schema = TableSchema {
+        columns: vec![
+            Column::new("id", INT),
+            Column::new("group", INT).nullable(),
+            Column::new("name", ColumnType::VarBytes { max: 200 }),
+        ],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![Index::new("by_name", &[2, 1])],
+        user: vec![],
+    };
+    let table = db.create_table("t", &schema).unwrap();
+    let insert = |txn: &mut Transaction, ids: std::ops::Range<u32>, group: u32| {
+        for id in ids {
+            let name = format!("{id:0150}");
+            let row = [id.into(), group.into(), Value::Bytes(name.as_bytes())];
+            txn.insert(&table, &row).unwrap();
+        }
+    };
+    for kept in [1, 2, 20, 63, 64, 65] {
+        let mut txn = db.begin(Isolation::ReadCommitted);
+        insert(&mut txn, 0..kept, 2);
+        insert(&mut txn, kept..SEEN, 1);
+        txn.commit().unwrap();
+        let mut unseen = db.begin(Isolation::ReadCommitted);
+        insert(&mut unseen, SEEN..2 * SEEN, 2);
+
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        let mut cursor = Cursor::new(&table, 1, CursorOptions::default());
+        cursor.set_filter(Some(Box::new(EvenGroups)));
+        let mut found = Vec::new();
+        let mut more = cursor.seek(&mut txn, &[], Seek::First).unwrap();
+        while more {
+            match cursor.row().unwrap().get(0).unwrap() {
+                Value::UInt(id) => found.push(id as u32),
+                other => panic!("{other:?}"),
+            }
+            more = cursor.next(&mut txn).unwrap();
+        }
+        assert_eq!(found, (0..kept).collect::<Vec<_>>(), "{kept} are kept");
+        drop(txn);
+
+        unseen.rollback().unwrap();
+        let mut txn = db.begin(Isolation::ReadCommitted);
+        for id in 0..SEEN {
+            let key = table.encode_key(0, &[id.into()]).unwrap();
+            txn.delete(&table, &key).unwrap();
         }
         txn.commit().unwrap();
     }

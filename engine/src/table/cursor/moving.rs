@@ -400,6 +400,11 @@ impl Cursor {
                 }
                 return Ok(true);
             }
+            if self.walk.has_ended() {
+                // Behind what the filter had skipped, last.
+                self.at = At::Nowhere;
+                return Ok(false);
+            }
             if self.walk.key() != self.batch.last_key() {
                 // The collection stopped before what the walk stands on.
                 return self.arrive(txn, trees, true, ahead);
