@@ -12,6 +12,7 @@ pub struct TextPlace {
     /// Bytes from the key's front.
     at: usize,
     nullable: bool,
+    column: usize,
 }
 
 /// What stands at a [`TextPlace`].
@@ -24,6 +25,11 @@ pub enum Text {
 }
 
 impl TextPlace {
+    /// The column.
+    pub(crate) fn column(&self) -> usize {
+        self.column
+    }
+
     /// Puts the string at the front of `out`, and anything behind it. `None` when the bytes are no such entry, or
     /// the string is longer than `out`, which is then no longer as it was.
     #[inline]
@@ -73,6 +79,7 @@ impl Layout {
         first.then_some(TextPlace {
             at: part.fixed_at?,
             nullable: part.nullable,
+            column,
         })
     }
 }

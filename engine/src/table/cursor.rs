@@ -18,6 +18,7 @@ use super::row_view::RowView;
 use super::transaction::Transaction;
 use super::walk::{Direction, Walk};
 use crate::error::{Error, Result};
+use crate::planted::{is_planted, PlantedFault};
 use crate::row::entry::{self, EntryBuffer, EntryRef};
 use crate::row::key_bytes::KeyBytes;
 use crate::row::narrow::ColumnSet;
@@ -388,9 +389,35 @@ impl Cursor {
         let text = match self.at {
             At::Walk => self.walk.text(place, out),
             At::Brought | At::PointEntry => place.read(&self.key(), &self.buffer, out),
-            At::Nowhere | At::Batch | At::Point => None,
+            At::Batch => self.text_of_row(self.batch.row(), place, out)?,
+            At::Point => self.text_of_row(&self.buffer, place, out)?,
+            At::Nowhere => None,
         };
         text.ok_or_else(|| Error::Internal("an index entry without its string".into()))
+    }
+
+    /// As [`Cursor::text`], where an index-only cursor has locked the row, and has it instead of the entry.
+    #[cold]
+    fn text_of_row(
+        &self,
+        payload: &[u8],
+        place: &TextPlace,
+        out: &mut [u8],
+    ) -> Result<Option<Text>> {
+        if is_planted(PlantedFault::RowsWithoutTexts) {
+            return Ok(None);
+        }
+        let key = KeyBytes::Here(self.clustered_key());
+        let row = RowView::row(&self.table, key, payload)?;
+        let mut text = Vec::new();
+        if !row.get_large(place.column(), &mut text)? {
+            return Ok(Some(Text::Null));
+        }
+        let Some(front) = out.get_mut(..text.len()) else {
+            return Ok(None);
+        };
+        front.copy_from_slice(&text);
+        Ok(Some(Text::Bytes(text.len())))
     }
 
     /// The encoded index key that the cursor stands on; empty when it stands nowhere.

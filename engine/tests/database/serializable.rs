@@ -9,11 +9,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use peregrine::{
     Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Result,
-    RowLock, Seek, Table, TableSchema, Transaction, Value,
+    RowLock, Seek, Table, TableSchema, Text, Transaction, Value,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use crate::ascii::NO_CASE;
 use crate::schemas::{options, INT};
 
 /// id; group, with an index; code, with a unique index; a filler, so that few rows make a leaf full.
@@ -449,4 +450,74 @@ fn a_refusal_is_a_read() {
     assert!(matches!(done, Err(Error::LockNotAvailable)), "{done:?}");
     let done = writer.insert(&table, &row(25, 9, 901));
     assert!(matches!(done, Err(Error::LockNotAvailable)), "{done:?}");
+}
+
+/// A cursor over an index alone locks the rows at this level, and has these instead of the entries.
+#[test]
+fn an_index_gives_its_strings_whatever_is_locked() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    let name = Column::new("name", ColumnType::VarBytes { max: 3000 });
+    let schema = TableSchema {
+        columns: vec![
+            Column::new("id", INT),
+            name.nullable().collation(NO_CASE),
+            Column::new("body", ColumnType::Large { max: 1 << 20 }),
+        ],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![
+            Index::new("name", &[1]),
+            Index::new("unique", &[1]).unique(),
+        ],
+        user: vec![],
+    };
+    let table = db.create_table("t", &schema).unwrap();
+    // The last one stands outside its row.
+    let names = [None, Some(""), Some("Ada"), Some("grace")];
+    let long = "Z".repeat(2_000);
+    let body = vec![b'b'; 3_400];
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    let mut expected = Vec::new();
+    for (id, name) in (0_u32..).zip(names.into_iter().chain([Some(&long[..])])) {
+        let value = name.map_or(Value::Null, Value::from);
+        let row = [id.into(), value, Value::Bytes(&body)];
+        txn.insert(&table, &row).unwrap();
+        expected.push(name.map(str::to_owned));
+    }
+    txn.commit().unwrap();
+
+    let options = CursorOptions {
+        index_only: true,
+        ..CursorOptions::default()
+    };
+    for isolation in [Isolation::RepeatableRead, Isolation::Serializable] {
+        for index in 1..=2 {
+            let place = table.text_place(index, 1).unwrap();
+            let mut cursor = Cursor::new(&table, index, options);
+            let mut txn = db.begin(isolation);
+            let text = |cursor: &Cursor| {
+                let mut out = vec![0; 3_000];
+                match cursor.text(&place, &mut out).unwrap() {
+                    Text::Null => None,
+                    Text::Bytes(n) => Some(String::from_utf8(out[..n].to_vec()).unwrap()),
+                }
+            };
+            let mut found = Vec::new();
+            let mut more = cursor.seek(&mut txn, &[], Seek::First).unwrap();
+            while more {
+                found.push(text(&cursor));
+                more = cursor.next(&mut txn).unwrap();
+            }
+            assert_eq!(found, expected, "{isolation:?}, index {index}");
+            let key = table.encode_key(index, &["ADA".into()]).unwrap();
+            assert!(cursor.seek(&mut txn, &key, Seek::Exact).unwrap());
+            assert_eq!(
+                text(&cursor).as_deref(),
+                Some("Ada"),
+                "{isolation:?}, index {index}"
+            );
+            let mut short = [0; 2];
+            assert!(cursor.text(&place, &mut short).is_err());
+        }
+    }
 }
