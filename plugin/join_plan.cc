@@ -113,6 +113,26 @@ bool find_plan(THD *thd, List<Item> &conditions, TABLE *outer, TABLE *inner, boo
          (!plan->range.is_whole() && rows_in(outer, plan->range) <= rows_of(inner));
 }
 
+/* Notes where IS NULL means more than it says: of days that are never NULL the server's optimizer has it find
+   zeros, and of a column that counts, where the session wants that, the row last inserted. */
+void look_for_other_null(const Item *item, void *found) {
+  if (!item || item->type() != Item::FUNC_ITEM) return;
+  auto *function = static_cast<Item_func *>(const_cast<Item *>(item));
+  if (function->functype() != Item_func::ISNULL_FUNC) return;
+  const Item *operand = function->arguments()[0]->real_item();
+  if (operand->type() != Item::FIELD_ITEM) return;
+  if (static_cast<Item_func_isnull *>(function)->arg_is_datetime_notnull_field() ||
+      static_cast<const Item_field *>(operand)->field->flags & AUTO_INCREMENT_FLAG)
+    *static_cast<bool *>(found) = true;
+}
+
+/* Whether all that a condition means is what its evaluation gives. */
+bool means_what_it_says(Item *condition) {
+  bool other_null = false;
+  condition->traverse_cond(look_for_other_null, &other_null, Item::PREFIX);
+  return !other_null;
+}
+
 }  // namespace
 
 bool find_join(THD *thd, List<Item> &conditions, TABLE *const tables[2], bool limited,
@@ -125,7 +145,8 @@ bool find_join(THD *thd, List<Item> &conditions, TABLE *const tables[2], bool li
   List_iterator_fast<Item> each(conditions);
   while (Item *condition = each++) {
     const table_map used = condition->used_tables();
-    if (!used || used & ~both || condition->is_expensive()) return false;
+    if (!used || used & ~both || condition->is_expensive() || !means_what_it_says(condition))
+      return false;
   }
   bool found = false;
   for (uint i = 0; i < 2; i++) {
