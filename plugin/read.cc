@@ -79,18 +79,21 @@ void RowHandler::narrow() {
   narrowed_ = true;
 }
 
-int RowHandler::search(uchar *record, const uchar *key, key_part_map parts, peregrine_seek seek,
+int RowHandler::search(uchar *record, const uchar *image, key_part_map parts, peregrine_seek seek,
                        int end) {
+  if (unlikely(has_server_checks()) && image && is_server_check(record))
+    return search_for_check(record, image, parts, seek, end);
   peregrine_session *session;
   if (int error = this->session(&session)) return error;
   if (int error = use_key(active_index)) return error;
   if (int error = use_condition()) return error;
   if (!has_range_end_) peregrine_set_end(handle_, nullptr, 0, 0);
   has_range_end_ = false;
-  return finish(peregrine_search(handle_, session, key, parts, seek, target(record)), end);
+  return finish(peregrine_search(handle_, session, image, parts, seek, target(record)), end);
 }
 
 int RowHandler::rnd_init(bool scan) {
+  checks_ = false;
   scan_begins_ = scan;
   narrowed_ = false;
   used_key_ = kNoKey;
@@ -130,6 +133,7 @@ int RowHandler::rnd_pos(uchar *record, uchar *position) {
 
 int RowHandler::index_init(uint key, bool) {
   active_index = key;
+  checks_ = false;
   /* The lock may be another one than at the last scan, and the condition. */
   if (has_condition_) peregrine_set_condition(handle_, nullptr, nullptr, target(nullptr));
   has_condition_ = false;
@@ -141,6 +145,7 @@ int RowHandler::index_init(uint key, bool) {
 
 int RowHandler::index_end() {
   active_index = MAX_KEY;
+  checks_ = false;
   narrowed_ = false;
   has_range_end_ = false;
   return 0;

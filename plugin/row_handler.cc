@@ -98,6 +98,7 @@ int RowHandler::reset() {
   has_range_end_ = false;
   has_condition_ = false;
   has_asked_ = narrowed_ = false;
+  checks_ = false;
   bulk_insert_ = false;
   return 0;
 }

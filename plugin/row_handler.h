@@ -138,10 +138,15 @@ class RowHandler final : public handler {
   int prepare_rows(const KeyRange &range);
   static int check_condition(void *handler);
   int search(uchar *record, const uchar *key, key_part_map parts, peregrine_seek seek, int end);
+  bool has_server_checks() const;
+  bool is_server_check(const uchar *record) const;
+  int search_for_check(uchar *record, const uchar *image, key_part_map parts, peregrine_seek seek,
+                       int end);
   int finish(int code, int end);
   int finish_change(int code);
   int session(peregrine_session **out);
   peregrine_target target(uchar *record) const {
+    if (unlikely(checks_)) return {record, words(&table->s->all_set)};
     const bool narrowed = narrowed_ && table->read_set == &table->def_read_set;
     return {record, words(narrowed ? &asked_ : table->read_set)};
   }
@@ -172,6 +177,8 @@ class RowHandler final : public handler {
   bool has_range_end_ = false;
   /* Whether the engine has a condition of the server's for the key in use. */
   bool has_condition_ = false;
+  /* Whether the scan that is open looks for rows that a rule of the server's keeps out. */
+  bool checks_ = false;
   /* Whether the next rnd_next is the first of its scan. */
   bool scan_begins_ = false;
   /* Whether the engine keeps index entries aside. */

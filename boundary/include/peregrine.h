@@ -361,7 +361,9 @@ typedef enum peregrine_lock {
   PEREGRINE_LOCK_NONE = 0, /* snapshot read */
   PEREGRINE_LOCK_SHARED = 1,
   PEREGRINE_LOCK_EXCLUSIVE = 2,
-  PEREGRINE_SKIP_LOCKED = 4 /* beside one of the two: rows locked by others are passed over */
+  PEREGRINE_SKIP_LOCKED = 4, /* beside one of the two: rows locked by others are passed over */
+  PEREGRINE_NEWEST = 8       /* beside EXCLUSIVE: the newest rows, whatever the snapshot is, and those
+                                that others write are waited for; for checks of all rows */
 } peregrine_lock;
 
 /* Where a search goes, from a key image k. Rows "start with k" when they equal it in the parts
@@ -410,6 +412,12 @@ int peregrine_set_condition(peregrine_handle *handle, peregrine_check check, voi
    less than a key image; `key` NULL takes the end back. */
 int peregrine_set_end(peregrine_handle *handle, const uint8_t *key, uint64_t key_parts,
                       uint32_t inclusive);
+
+/* Keeps out others who guard the same values of a key, or of its first parts, until the session's
+   transaction has inserted or updated a row, or has ended. Before a search with PEREGRINE_NEWEST for
+   rows that the caller's own rule keeps out. */
+int peregrine_guard(peregrine_handle *handle, peregrine_session *session, const uint8_t *key,
+                    uint64_t key_parts);
 
 /* `key_parts`: bit n set: part n is in the key image; parts from the first on. */
 int peregrine_search(peregrine_handle *handle, peregrine_session *session, const uint8_t *key,

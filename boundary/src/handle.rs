@@ -27,6 +27,8 @@ pub struct Reading {
     pub lock: RowLock,
     /// Rows that others have locked are passed over.
     pub skip_locked: bool,
+    /// The newest rows, whatever the snapshot is: [`Cursor::read_newest`].
+    pub newest: bool,
 }
 
 /// What a cursor was made for.
@@ -117,6 +119,7 @@ impl Handle {
             reading: Reading {
                 lock: RowLock::None,
                 skip_locked: false,
+                newest: false,
             },
             condition: None,
             conditions: 0,

@@ -13,16 +13,23 @@ use crate::table::{table, TableBox};
 
 /// `PEREGRINE_SKIP_LOCKED`.
 const SKIP_LOCKED: u32 = 4;
+/// `PEREGRINE_NEWEST`.
+const NEWEST: u32 = 8;
 
 fn reading(lock: u32) -> Outcome<Reading> {
     let skip_locked = lock & SKIP_LOCKED != 0;
-    let lock = match lock & !SKIP_LOCKED {
+    let newest = lock & NEWEST != 0;
+    let lock = match lock & !(SKIP_LOCKED | NEWEST) {
         0 => RowLock::None,
         1 => RowLock::Shared,
         2 => RowLock::Exclusive,
         _ => return Err(Failure::argument("kind of a lock")),
     };
-    Ok(Reading { lock, skip_locked })
+    Ok(Reading {
+        lock,
+        skip_locked,
+        newest,
+    })
 }
 
 /// The handle behind a pointer of the server's.
@@ -157,6 +164,25 @@ pub unsafe extern "C" fn peregrine_set_end(
         unsafe { handle(pointer)?.set_end(key, key_parts, inclusive != 0)? };
         Ok(true)
     })
+}
+
+/// See the header.
+///
+/// # Safety
+/// The handle and session must be this thread's, the key valid for its parts.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_guard(
+    pointer: *mut Handle,
+    session: *mut SessionBox,
+    key: *const u8,
+    key_parts: u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, session, |handle, session| {
+            handle.guard(session, key, key_parts).map(|()| true)
+        })
+    }
 }
 
 /// See the header.

@@ -55,6 +55,10 @@ pub enum PlantedFault {
     AsideForGood,
     /// The rows of a commit are counted when the gate was left.
     CountOutsideGate,
+    /// Who checks what must hold of all rows keeps nobody else from doing so.
+    UnguardedCheck,
+    /// Who checks what must hold of all rows reads its snapshot, and waits for nobody.
+    SnapshotCheck,
     /// Roots of trees that are in memory stay there.
     PinnedRoots,
     /// Tables that were opened stay open.
@@ -112,7 +116,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 25] = [
+        pub const MENDED: [PlantedFault; 27] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -124,6 +128,8 @@ mod planting {
             PlantedFault::UnopenedIsDropped,
             PlantedFault::AsideForGood,
             PlantedFault::CountOutsideGate,
+            PlantedFault::UnguardedCheck,
+            PlantedFault::SnapshotCheck,
             PlantedFault::PinnedRoots,
             PlantedFault::TablesStayOpen,
             PlantedFault::NoRoomKept,

@@ -65,6 +65,28 @@ impl Handle {
         Ok(())
     }
 
+    /// Guards the values that a key image begins with in the key in use: [`Transaction::guard`].
+    ///
+    /// # Safety
+    /// `image` must be null or valid for the parts of `map`.
+    pub unsafe fn guard(&mut self, session: &mut Session, image: *const u8, map: u64) -> Outcome {
+        let layout = &self.shared.layout;
+        let index = layout.key(self.key)?.index;
+        // SAFETY: by the caller's promise.
+        unsafe {
+            Self::encode(
+                &self.table,
+                layout,
+                self.key,
+                image,
+                map,
+                &mut self.search_key,
+            )?;
+        }
+        let transaction = session.transaction()?;
+        Ok(transaction.guard(&self.table, index, &self.search_key)?)
+    }
+
     /// Makes the cursor ready for a search that reads `wanted`.
     fn prepare_cursor(&mut self, wanted: &[u64]) -> Outcome {
         let layout = &self.shared.layout;
@@ -101,7 +123,10 @@ impl Handle {
                     skip_locked: self.reading.skip_locked,
                     index_only,
                 };
-                let cursor = Cursor::new(&self.table, index, options);
+                let mut cursor = Cursor::new(&self.table, index, options);
+                if self.reading.newest {
+                    cursor.read_newest();
+                }
                 self.cursor = Some((
                     Purpose {
                         condition: 0,

@@ -120,6 +120,8 @@ pub struct Cursor {
     plain: bool,
     /// The last seek was for entries that start with its prefix.
     same_prefix: bool,
+    /// See [`Cursor::read_newest`].
+    newest: bool,
 }
 
 impl Cursor {
@@ -148,7 +150,16 @@ impl Cursor {
             writes: 0,
             plain: false,
             same_prefix: false,
+            newest: false,
         }
+    }
+
+    /// From the next seek on, what is read are the newest rows, whatever the transaction's snapshot is,
+    /// and those that others are writing are waited for: for whoever checks what must hold of all
+    /// rows. For locking cursors. Rows that come to be where the cursor has looked already are kept
+    /// out by [`Transaction::guard`].
+    pub fn read_newest(&mut self) {
+        self.newest = !is_planted(PlantedFault::SnapshotCheck);
     }
 
     /// The table.

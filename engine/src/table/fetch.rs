@@ -338,6 +338,7 @@ impl Batch {
         txn: &mut Transaction,
         trees: &TableTrees,
         options: &CursorOptions,
+        newest: bool,
         buffer: &mut Vec<u8>,
     ) -> Result<()> {
         for item in 0..self.items.len() {
@@ -346,6 +347,7 @@ impl Batch {
             let how = RowRead {
                 lock: options.lock,
                 skip: options.skip_locked,
+                newest,
                 asked: None,
             };
             if txn.read_row(trees, &self.bytes[from..to], how, buffer)? {

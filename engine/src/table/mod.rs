@@ -7,6 +7,7 @@ mod cursor;
 pub(crate) mod ddl;
 mod fetch;
 mod filter;
+mod guard;
 pub(crate) mod large;
 mod multi_get;
 mod narrow;

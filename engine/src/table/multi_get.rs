@@ -131,7 +131,7 @@ impl Transaction {
         let (batch, buffer) = (&mut rows.batch, &mut rows.brought);
         batch.forget_rows();
         let result = if self.read_lock(RowLock::None).is_some() {
-            batch.fetch_locked(self, &trees, &CursorOptions::default(), buffer)
+            batch.fetch_locked(self, &trees, &CursorOptions::default(), false, buffer)
         } else {
             let view = self.read_view(None);
             let asked = Asked::of(&rows.table, rows.columns);

@@ -29,6 +29,8 @@ pub(super) struct RowRead<'a> {
     pub lock: RowLock,
     /// Whether a row that would have to be waited for is passed over.
     pub skip: bool,
+    /// Whether the transaction's snapshot does not count: see [`super::cursor::Cursor::read_newest`].
+    pub newest: bool,
     /// The columns that will be looked at; `None`: all.
     pub asked: Option<Asked<'a>>,
 }
@@ -38,6 +40,7 @@ impl RowRead<'_> {
         RowRead {
             lock,
             skip: false,
+            newest: false,
             asked: None,
         }
     }
@@ -116,14 +119,23 @@ impl Transaction {
         let lock = self.read_lock(how.lock);
         if let Some(mode) = lock {
             let clustered = &trees.clustered;
-            if !self
-                .inner
-                .lock_row_or_skip(clustered, key, mode, how.skip)?
-            {
+            let locked = match how.newest {
+                true => self
+                    .inner
+                    .lock_newest(clustered, key, mode)
+                    .map(|()| true)?,
+                false => self
+                    .inner
+                    .lock_row_or_skip(clustered, key, mode, how.skip)?,
+            };
+            if !locked {
                 return Ok(false);
             }
         }
-        let view = self.read_view(lock);
+        let view = match how.newest {
+            true => self.inner.latest_view(),
+            false => self.read_view(lock),
+        };
         row.clear();
         let tree = &trees.clustered;
         let found = match how.asked.filter(|_| lock.is_none()) {

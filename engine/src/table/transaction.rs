@@ -16,7 +16,7 @@ use crate::catalog::{DdlRecord, KIND_COUNTER};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};
 use crate::settings::Isolation;
-use crate::txn::{self, Committed, ReadView};
+use crate::txn::{self, Committed, KeyLock, ReadView};
 
 pub use crate::txn::KillHandle;
 
@@ -75,6 +75,8 @@ pub struct Transaction {
     pub(super) scratch: Scratch,
     /// What bulk inserts have kept aside.
     pub(super) deferred: Vec<Deferred>,
+    /// See [`Transaction::guard`].
+    pub(super) guards: SmallVec<[KeyLock; 2]>,
     pub(super) read_buffer: Vec<u8>,
     pub(super) counts: RowCounts,
     /// What was kept aside at a savepoint could not be put in: rows from before it may lack entries.
@@ -101,6 +103,7 @@ impl Transaction {
             last_table: TableId(0),
             scratch: Scratch::default(),
             deferred: Vec::new(),
+            guards: SmallVec::new(),
             read_buffer: Vec::new(),
             counts: RowCounts::default(),
             lacks_entries: false,
@@ -440,6 +443,7 @@ impl Transaction {
         self.counts = RowCounts::default();
         self.forget_deferred();
         self.deferred.clear();
+        self.guards.clear();
         self.lacks_entries = false;
     }
 }

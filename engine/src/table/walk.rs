@@ -45,6 +45,9 @@ pub(super) struct Walk {
     fence: Vec<u8>,
     /// Locks what the walk sees; `None`: it reads a snapshot, or what is committed.
     locker: Option<RangeLocker>,
+    /// Whether the records of running writers are not judged, but left to
+    /// [`Transaction::settled_payload`], which waits for them.
+    settles: bool,
     /// With `locker`, going forward: the range is locked up to here, and records from here on are
     /// as if they stood in the next leaf. `None`: to the end of the tree.
     reach: Option<Vec<u8>>,
@@ -83,6 +86,7 @@ impl Walk {
             spare: Cell::default(),
             fence: Vec::new(),
             locker: None,
+            settles: false,
             reach: None,
             unsure: false,
             older: Vec::new(),
@@ -232,8 +236,11 @@ impl Walk {
         }
     }
 
-    /// Locks what the walk sees from the next seek on, or no longer does.
-    pub fn set_locker(&mut self, locker: Option<RangeLocker>) {
+    /// Locks what the walk sees from the next seek on, or no longer does. With `settles`, and with a
+    /// locker anyway, records that others are writing are waited for; the view is then to be of the
+    /// newest state.
+    pub fn set_locker(&mut self, locker: Option<RangeLocker>, settles: bool) {
+        self.settles = settles || locker.is_some();
         self.locker = locker;
     }
 
@@ -477,7 +484,7 @@ impl Walk {
             return Ok(false);
         };
         let value = image.value(at);
-        if self.locker.is_some() {
+        if self.settles {
             let (header, _) = Header::decode(value)?;
             self.unsure = header.txid().is_some_and(|writer| writer >= self.view.low);
             if self.unsure {
@@ -485,7 +492,7 @@ impl Walk {
                 return Ok(true);
             }
         }
-        let found = if self.all_visible || self.locker.is_some() {
+        let found = if self.all_visible || self.settles {
             live_payload(value)?
         } else {
             txn.versions().visible(

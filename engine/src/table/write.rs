@@ -119,6 +119,9 @@ impl Transaction {
         self.scratch = scratch;
         self.wrote(table, used, result.is_ok());
         result?;
+        if !self.guards.is_empty() {
+            self.row_stands(table);
+        }
         self.used[used].rows += 1;
         self.counts.inserted += 1;
         self.inner.show_rows_changed(self.rows_changed());
@@ -144,6 +147,9 @@ impl Transaction {
         self.scratch = scratch;
         self.wrote(table, used, result.is_ok());
         result?;
+        if !self.guards.is_empty() {
+            self.row_stands(table);
+        }
         self.counts.updated += 1;
         self.inner.show_rows_changed(self.rows_changed());
         Ok(())

@@ -330,6 +330,24 @@ impl LockTable {
         granted.wake();
     }
 
+    /// Gives a held row back if nobody else holds or awaits it; whether it did.
+    pub fn release_unwanted(&self, row: Row, who: &Arc<Participant>) -> bool {
+        let shard = self.shard(row);
+        let mut rows = shard.rows.lock();
+        let MapEntry::Occupied(occupied) = rows.entry(row) else {
+            return false;
+        };
+        let queue = occupied.get();
+        let wanted = !queue.waiters.is_empty() || queue.holders.len() > 1;
+        if wanted || queue.position(who).is_none() {
+            return false;
+        }
+        occupied.remove();
+        shard.count.fetch_sub(1, Ordering::Relaxed);
+        who.forget_newest(row);
+        true
+    }
+
     /// Whom `who` waits for in the queue of `row`: its holders. (Those ahead in the queue wait for
     /// the same holders, so a circle through them is a circle through a holder too.) Empty when
     /// it does not wait there any more.

@@ -78,6 +78,6 @@ pub use snapshot::ReadView;
 pub use system::{Replayed, System, SystemStats, Trees};
 pub use transaction::{KillHandle, RangeLocker, Savepoint, Transaction};
 pub use version::{encode_settled, live_payload, Header, Origin, UndoPtr, MAX_HEADER, MAX_PAYLOAD};
-pub use wait::{Conflict, LockRow};
+pub use wait::{Conflict, KeyLock, LockRow};
 pub use write::{Delete, Put, PutMode};
 pub use xid::{decode_rolled_back, PreparedRecord, Xid, KIND_PREPARED, KIND_ROLLED_BACK};

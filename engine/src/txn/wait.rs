@@ -8,7 +8,7 @@ use super::deadlock::may_close_a_circle;
 use super::lock::{Enqueued, LockMode, Row};
 use super::participant::{micros_now, WaitState, Wake};
 use super::row_name::RowName;
-use super::snapshot::never_given;
+use super::snapshot::{never_given, ReadView};
 use super::status::Status;
 use super::system::Counters;
 use super::version::Header;
@@ -62,6 +62,10 @@ impl Conflict {
     }
 }
 
+/// What [`Transaction::lock_name`] has locked.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyLock(Row);
+
 /// The outcome of [`Transaction::try_lock_row`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -107,12 +111,37 @@ impl Transaction {
         }
     }
 
+    /// As [`Transaction::lock_row`], also where the row was changed after this transaction's snapshot:
+    /// for whoever looks at the newest rows.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::wait`].
+    pub fn lock_newest(&mut self, tree: &Tree, key: &[u8], mode: LockMode) -> Result<()> {
+        loop {
+            match self.try_lock_seen(tree, key, mode, None)? {
+                LockRow::Conflict(conflict) => self.wait(&conflict)?,
+                LockRow::Done | LockRow::Changed => return Ok(()),
+            }
+        }
+    }
+
     /// Locks a row if that needs no waiting. The lock stays until the transaction ends.
     ///
     /// # Errors
     /// I/O errors; [`Error::Internal`] for damaged records.
     pub fn try_lock_row(&mut self, tree: &Tree, key: &[u8], mode: LockMode) -> Result<LockRow> {
         let view = self.snapshot_to_respect();
+        self.try_lock_seen(tree, key, mode, view)
+    }
+
+    /// As [`Transaction::try_lock_row`], where `view` must see the row's newest version.
+    fn try_lock_seen(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        mode: LockMode,
+        view: Option<ReadView>,
+    ) -> Result<LockRow> {
         let own = self.txid;
         let system = self.system.clone();
         let participant = self.participant();
@@ -155,6 +184,31 @@ impl Transaction {
                 LockRow::Conflict(Conflict::with_holders(tree.id(), key, mode))
             })
         })?
+    }
+
+    /// Locks the name of a key of which there need be no record, against others who do; waits as long
+    /// as allowed. Not inside the gate.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::wait`].
+    pub fn lock_name(&mut self, tree: TreeId, key: &[u8]) -> Result<KeyLock> {
+        let row = Row::new(tree, key);
+        let name = RowName::new(tree, key);
+        let mode = LockMode::Exclusive;
+        loop {
+            let participant = self.participant().clone();
+            if self.system.locks().try_lock(row, &name, &participant, mode) {
+                return Ok(KeyLock(row));
+            }
+            self.wait(&Conflict::with_holders(tree, key, mode))?;
+        }
+    }
+
+    /// Gives a locked name back, unless others wait for it: they get it at the end.
+    pub fn unlock_name(&mut self, lock: KeyLock) {
+        if let Some(participant) = &self.participant {
+            self.system.locks().release_unwanted(lock.0, participant);
+        }
     }
 
     /// The payload of a record once no other transaction is writing it, waiting as long as allowed;

@@ -14,7 +14,7 @@ use crate::table::row_view::RowView;
 use crate::table::transaction::Transaction;
 use crate::table::walk::Direction;
 use crate::tree::{Position, Tree};
-use crate::txn::LockMode;
+use crate::txn::{LockMode, ReadView};
 
 impl Cursor {
     /// Whether the cursor fetches rows (rather than returning entries of a secondary index).
@@ -40,6 +40,7 @@ impl Cursor {
         let how = RowRead {
             lock: asked,
             skip,
+            newest: self.newest,
             asked: Asked::of(&self.table, self.columns),
         };
         if self.index == 0 {
@@ -59,7 +60,7 @@ impl Cursor {
             }
         }
         loop {
-            let view = txn.read_view(lock);
+            let view = self.view(txn, lock);
             self.buffer.clear();
             if !txn.copy(tree, key, &view, &mut self.buffer)? {
                 return Ok(false);
@@ -97,13 +98,21 @@ impl Cursor {
             return Ok(true);
         }
         let lock = txn.read_lock(self.options.lock);
-        let view = txn.read_view(lock);
+        let view = self.view(txn, lock);
         let leads = txn
             .inner
             .read(trees.index(self.index)?, key, &view, |payload| {
                 entry::clustered_key(key, payload).map(|found| found == clustered)
             })?;
         leads.unwrap_or(Ok(false))
+    }
+
+    /// What the cursor sees.
+    fn view(&self, txn: &mut Transaction, lock: Option<LockMode>) -> ReadView {
+        match self.newest {
+            true => txn.inner.latest_view(),
+            false => txn.read_view(lock),
+        }
     }
 
     /// Begins a walk at a position, in `self.direction`.
@@ -115,13 +124,13 @@ impl Cursor {
         ahead: Ahead,
     ) -> Result<bool> {
         let lock = txn.read_lock(self.options.lock);
-        let view = txn.read_view(lock);
+        let view = self.view(txn, lock);
         self.writes = txn.writes;
         self.lacks = false;
         self.plain = !self.batched(txn);
         let locks_range = txn.isolation() == Isolation::Serializable;
-        self.walk
-            .set_locker(locks_range.then(|| txn.inner.range_locker()));
+        let locker = locks_range.then(|| txn.inner.range_locker());
+        self.walk.set_locker(locker, self.newest);
         let tree = trees.index(self.index)?;
         let on = self
             .walk
@@ -194,8 +203,13 @@ impl Cursor {
             }
             if lock.is_some() {
                 let waits = txn.inner.waits();
-                self.batch
-                    .fetch_locked(txn, trees, &self.options, &mut self.buffer)?;
+                self.batch.fetch_locked(
+                    txn,
+                    trees,
+                    &self.options,
+                    self.newest,
+                    &mut self.buffer,
+                )?;
                 let locks_ranges = self.walk.locks();
                 let waited = !locks_ranges && txn.inner.waits() != waits;
                 let found = self.batch.advance();
@@ -232,7 +246,7 @@ impl Cursor {
             return Ok(true);
         }
         let lock = txn.read_lock(self.options.lock);
-        let view = txn.read_view(lock);
+        let view = self.view(txn, lock);
         let (key, before) = (self.walk.key(), self.walk.payload());
         let same = txn.inner.read(tree, key, &view, |now| now == before)?;
         Ok(same == Some(true))
@@ -242,7 +256,7 @@ impl Cursor {
     /// waited for or is another one now, or behind it, where it has no row.
     fn look_again(&mut self, txn: &mut Transaction, tree: &Tree, here: bool) -> Result<bool> {
         let lock = txn.read_lock(self.options.lock);
-        let view = txn.read_view(lock);
+        let view = self.view(txn, lock);
         self.writes = txn.writes;
         let key = self.batch.last_key();
         let position = match (self.direction, here) {
@@ -255,16 +269,30 @@ impl Cursor {
             .seek(&txn.inner, tree, view, position, self.direction)
     }
 
-    /// Where a serializable walk has come to a record that another transaction may be writing:
-    /// waits for that one, and passes over the record if it is none.
+    /// Where a walk that settles has come to a record that another transaction may be writing: waits
+    /// for that one, and passes over the record if it is none.
     fn settle(&mut self, txn: &mut Transaction, tree: &Tree, mut on: bool) -> Result<bool> {
         while on && self.walk.unsure() {
+            let waits = txn.inner.waits();
             let key = self.walk.key();
+            let here = (!self.walk.locks()).then(|| key.to_vec());
             let skip = self.options.skip_locked;
             let buffer = &mut self.buffer;
             match txn.inner.settled_payload(tree, key, skip, buffer)? {
                 Some(payload) => self.walk.set_payload(payload),
                 None => on = self.walk.step(&txn.inner, tree, self.direction)?,
+            }
+            if let Some(here) = here.filter(|_| txn.inner.waits() != waits) {
+                // No range is locked: others may have put records in while this one was waited for.
+                let position = match self.direction {
+                    Direction::Forward => Position::AtOrAfter(&here),
+                    Direction::Backward => Position::AtOrBefore(&here),
+                };
+                let view = txn.inner.latest_view();
+                self.writes = txn.writes;
+                on = self
+                    .walk
+                    .seek(&txn.inner, tree, view, position, self.direction)?;
             }
         }
         Ok(on)
@@ -362,7 +390,7 @@ impl Cursor {
         ahead: Ahead,
     ) -> Result<bool> {
         let lock = txn.read_lock(self.options.lock);
-        let view = txn.read_view(lock);
+        let view = self.view(txn, lock);
         let mut goes_on = !matches!(self.at, At::Point | At::PointEntry)
             && !self.lacks
             && direction == self.direction

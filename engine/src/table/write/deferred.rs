@@ -221,6 +221,11 @@ impl Transaction {
         }
     }
 
+    /// Whether entries of a table's rows are kept aside.
+    pub(in crate::table) fn keeps_aside(&self, table: &Table) -> bool {
+        self.deferred_of(table).is_some()
+    }
+
     /// Inserts the row of `s.key`, whose payload is in `s`. What is kept aside is no more than may be:
     /// [`Transaction::make_room_aside`] was called before.
     pub(super) fn insert_encoded(
