@@ -1,7 +1,7 @@
 //! The measuring suite behind `peregrine bench`: a private server, workloads with their right
 //! answers, a load generator, results, and the report.
 //!
-//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`pushdown`], [`answers`], [`strain`], [`corruption`], [`fuzz`], [`embedded`],
+//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`pushdown`], [`answers`], [`strain`], [`corruption`], [`fuzz`], [`full_disk`], [`embedded`],
 //! [`cross_check`] and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`workload`] and [`stores`] →
 //! [`normal`] → [`server`] and [`target`] → [`error`] and [`dice`].
 // LMDB's memory map can only be opened by an unsafe call (stores/lmdb.rs); nothing else may have one.
@@ -17,6 +17,7 @@ pub mod cross_check;
 pub mod dice;
 pub mod embedded;
 pub mod error;
+pub mod full_disk;
 pub mod fuzz;
 pub mod histories;
 pub mod normal;

@@ -4,8 +4,8 @@ use clap::Subcommand;
 
 use super::cross_check::{GoTpcArguments, SysbenchArguments};
 use super::durability::{
-    CorruptionArguments, CrashArguments, CrashWriterArguments, DamageArguments, FuzzArguments,
-    IoErrorsArguments, PowerLossArguments,
+    CorruptionArguments, CrashArguments, CrashWriterArguments, DamageArguments, FullDiskArguments,
+    FuzzArguments, IoErrorsArguments, PowerLossArguments,
 };
 use super::measuring::{
     BarsArguments, EmbeddedArguments, LargerThanMemoryArguments, NullArguments, ReportArguments,
@@ -13,7 +13,8 @@ use super::measuring::{
 };
 use super::strain::{
     CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
-    LargeTransactionArguments, MemoryArguments, RecoveryTimeArguments, ScanThreadsArguments,
+    LargeTransactionArguments, ManyTablesArguments, MemoryArguments, RecoveryTimeArguments,
+    ScanThreadsArguments,
 };
 use super::transactions::{
     AnswersArguments, BankArguments, BehaviourArguments, HistoriesArguments, PushdownArguments,
@@ -58,6 +59,10 @@ pub enum BenchAction {
     /// Lets every call to the (simulated) operating system fail, once and for good, and the disk be full
     /// at every point: errors for statements, no abort, nothing lost, no false acknowledgement.
     IoErrors(IoErrorsArguments),
+    /// Fills disks with log, up to a level of chance: statements are refused, and the database must go on by
+    /// itself within ten seconds, with nothing acknowledged lost. One line; exit status 1 when it did not,
+    /// 69 where no file system can be mounted.
+    FullDisk(FullDiskArguments),
     /// Flips bits of a simulated disk, and gives back stale and misplaced writes: each must be noticed,
     /// or not matter.
     Damage(DamageArguments),
@@ -87,6 +92,9 @@ pub enum BenchAction {
     LargeTransaction(LargeTransactionArguments),
     /// A reader's snapshot held open while writers update the same rows again and again.
     HeldSnapshot(HeldSnapshotArguments),
+    /// Very many tables with a small cache, Peregrine beside `InnoDB`: made, each written and read, the server
+    /// started again, each read. Time and memory in one line; exit status 1 when Peregrine takes more.
+    ManyTables(ManyTablesArguments),
     /// A mixed load on a server whose memory has a hard limit: not killed, every answer right. One line;
     /// exit status 1 when it was not so, 69 where no such limit can be set.
     Memory(MemoryArguments),

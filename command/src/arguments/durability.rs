@@ -73,6 +73,32 @@ pub struct IoErrorsArguments {
     pub simulation: SimulationArguments,
 }
 
+/// How often a disk is filled.
+#[derive(Debug, Args)]
+pub struct FullDiskArguments {
+    /// Disks that are filled, one after another.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub times: u32,
+    /// Seed of how full they are at first, and of what is changed.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// What disk it is. File systems are mounted, which takes rights.
+    #[arg(long, value_enum, default_value_t)]
+    pub disk: FullDiskKind,
+}
+
+/// A disk to be filled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum FullDiskKind {
+    /// A simulated one, which loses power at the end.
+    #[default]
+    Simulated,
+    /// A file system in memory.
+    Tmpfs,
+    /// A file system in a file.
+    Ext4,
+}
+
 /// How much is damaged.
 #[derive(Debug, Args)]
 pub struct DamageArguments {

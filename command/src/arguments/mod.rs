@@ -30,7 +30,7 @@ pub use self::bench::BenchAction;
 pub use self::cross_check::{GoTpcArguments, SysbenchArguments};
 pub use self::durability::{
     CorruptionArguments, CrashArguments, CrashTarget, CrashWriterArguments, DamageArguments,
-    FuzzArguments, IoErrorsArguments, PowerLossArguments,
+    FullDiskArguments, FullDiskKind, FuzzArguments, IoErrorsArguments, PowerLossArguments,
 };
 pub use self::host::HostArguments;
 pub use self::measuring::{
@@ -40,7 +40,8 @@ pub use self::measuring::{
 pub use self::server::{ServerAction, ServerPlace, SqlArguments, StartArguments};
 pub use self::strain::{
     CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
-    LargeTransactionArguments, MemoryArguments, RecoveryTimeArguments, ScanThreadsArguments,
+    LargeTransactionArguments, ManyTablesArguments, MemoryArguments, RecoveryTimeArguments,
+    ScanThreadsArguments,
 };
 pub use self::transactions::{
     AnswersArguments, BankArguments, BehaviourArguments, HistoriesArguments, PushdownArguments,

@@ -152,6 +152,17 @@ pub struct RecoveryTimeArguments {
     pub host: HostArguments,
 }
 
+/// How many tables there are.
+#[derive(Debug, Args)]
+pub struct ManyTablesArguments {
+    /// Tables.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub tables: u32,
+    /// The servers.
+    #[command(flatten)]
+    pub host: HostArguments,
+}
+
 /// What is scanned, and by how many threads.
 #[derive(Debug, Args)]
 pub struct ScanThreadsArguments {

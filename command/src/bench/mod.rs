@@ -10,10 +10,12 @@ mod corruption;
 mod crash;
 mod cross_check;
 mod embedded;
+mod full_disk;
 mod fuzz;
 mod histories;
 mod host;
 mod larger_than_memory;
+mod many_tables;
 mod memory;
 mod null;
 mod pushdown;
@@ -51,6 +53,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Contention(arguments) => strain::contention(arguments),
         BenchAction::LargeTransaction(arguments) => strain::large_transaction(arguments),
         BenchAction::HeldSnapshot(arguments) => strain::held_snapshot(arguments),
+        BenchAction::ManyTables(arguments) => many_tables::run(arguments),
         BenchAction::Memory(arguments) => memory::run(arguments),
         BenchAction::LargerThanMemory(arguments) => larger_than_memory::run(arguments),
         BenchAction::CheckpointStalls(arguments) => checkpoints::stalls(arguments),
@@ -62,6 +65,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Corruption(arguments) => corruption::run(arguments),
         BenchAction::PowerLoss(arguments) => simulated::power_loss(arguments),
         BenchAction::IoErrors(arguments) => simulated::io_errors(arguments),
+        BenchAction::FullDisk(arguments) => full_disk::run(arguments),
         BenchAction::Damage(arguments) => simulated::damage(arguments),
     }
 }

@@ -43,6 +43,8 @@ const RECKONED_EVERY: u64 = 1 << 20;
 /// When a segment's worth of log or more has come together, and then little in this time, a checkpoint
 /// starts: there is time for it, recovery gets short, and the log's space can be given back.
 const QUIET: Duration = Duration::from_secs(5);
+/// While the disk is full, a checkpoint starts this often: it frees the log, and what it replaces.
+const WHILE_FULL: Duration = Duration::from_millis(500);
 /// How long it waits after a failed checkpoint before it tries again by itself.
 const RETRY: Duration = Duration::from_secs(2);
 
@@ -69,8 +71,8 @@ pub trait CheckpointSource: Send + Sync {
     /// Outside the gate: writes the pages that the checkpoint needs; calls `progress` now and
     /// then with the number of pages written since the last call.
     fn write_pages(&self, epoch: u64, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
-    /// Pages read and changed, to reckon what replay would have to read. May take a while: it is asked
-    /// for when the log has grown by some mebibytes.
+    /// Pages read and changed, to reckon what replay would have to read and what a checkpoint to write. Asked
+    /// for often.
     fn page_counts(&self) -> PageCounts {
         PageCounts::default()
     }
@@ -98,6 +100,8 @@ pub struct PageCounts {
     pub reads: u64,
     /// Newer in memory than in the store.
     pub dirty: u64,
+    /// That there is room for in memory.
+    pub frames: u64,
 }
 
 /// What the checkpointer has done.
@@ -152,6 +156,16 @@ struct State {
     reads: u64,
     /// Where the log ended at the beginning of the time in which little may be logged.
     quiet_from: (Lsn, Instant),
+    room: Room,
+}
+
+/// How the disk's room stands.
+#[derive(Clone, Copy, Debug, Default)]
+struct Room {
+    /// Somebody was refused any since the last checkpoint began.
+    refused: bool,
+    /// A checkpoint would not find more than there is now.
+    short: bool,
 }
 
 impl Checkpointer {
@@ -178,6 +192,7 @@ impl Checkpointer {
                 meanwhile: ReplayWork::default(),
                 reads: 0,
                 quiet_from: (log.end(), Instant::now()),
+                room: Room::default(),
             }),
             changed: Condvar::new(),
             log,
@@ -282,6 +297,8 @@ impl State {
         logged >= self.triggers.log_bytes
             || self.is_long_to_replay(logged, source)
             || (logged > 0 && self.began_at.elapsed() >= self.triggers.interval)
+            || ((self.room.refused || self.room.short && logged > 0)
+                && self.began_at.elapsed() >= WHILE_FULL)
             || (logged >= log.segment_bytes() && quiet)
             || (logged < LITTLE && self.began_at.elapsed() >= SHRINK && store.is_slack())
     }
@@ -312,14 +329,44 @@ impl State {
     }
 }
 
+/// Keeps room for the next checkpoint, and gives what the log has to spare for it.
+fn keep_room(log: &Log, store: &Store, source: &dyn CheckpointSource) -> Room {
+    let (log_refused, store_refused) = (log.take_refused(), store.take_refused());
+    let keep = || {
+        let pages = source.page_counts();
+        store.keep_room(pages.dirty, pages.frames)
+    };
+    let mut kept = keep();
+    if store_refused || matches!(kept, Err(Error::NoSpace { .. })) {
+        if let Err(error) = log.give_spares_back() {
+            tracing::warn!("a spare log segment could not be removed: {error}");
+        }
+        kept = keep();
+    }
+    if let Err(error) = &kept {
+        tracing::debug!("no room is kept for a checkpoint: {error}");
+    }
+    Room {
+        refused: log_refused || store_refused,
+        short: matches!(kept, Err(Error::NoSpace { .. })),
+    }
+}
+
 fn run(shared: &Shared, store: &Store, source: &dyn CheckpointSource) {
     let mut state = shared.state.lock();
     while !state.closing {
+        let room = MutexGuard::unlocked(&mut state, || keep_room(&shared.log, store, source));
+        state.room.refused |= room.refused;
+        state.room.short = room.short;
+        if state.closing {
+            break;
+        }
         if !state.is_due(&shared.log, store, source) {
             shared.changed.wait_for(&mut state, LOOK);
             continue;
         }
         state.begun += 1;
+        state.room = Room::default();
         state.stats.running = true;
         state.work = ReplayWork::default();
         let reads = source.page_counts().reads;
@@ -350,6 +397,7 @@ fn run(shared: &Shared, store: &Store, source: &dyn CheckpointSource) {
             Err(error) => {
                 tracing::error!("a checkpoint failed: {error}");
                 (state.log_end, state.began_at) = before;
+                state.room.refused = matches!(error, Error::NoSpace { .. });
                 state.not_before = Some(Instant::now() + RETRY);
                 state.stats.failed += 1;
                 state.stats.error = Some(error);

@@ -90,6 +90,7 @@ impl CheckpointSource for Source {
         PageCounts {
             reads: stats.reads,
             dirty: stats.dirty,
+            frames: stats.frames,
         }
     }
 

@@ -8,7 +8,7 @@
 //! Who waits for a sync sleeps on its own, and leaves without the mutex when it is woken: else the
 //! many that one sync releases would go through the mutex one after another, and each wake the next.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -23,6 +23,9 @@ use crate::os::StopFlag;
 use crate::planted::{is_planted, PlantedFault};
 use crate::room;
 
+/// Room for so many marks is left behind every record: on a full disk a checkpoint finds it, and so does a
+/// later opening.
+const MARKS_BEHIND: usize = 8;
 /// Buffered bytes beyond which an appender writes.
 const WRITE_AT: usize = 1 << 20;
 /// The longest that a leader waits for company, and how many syncs it does without after waiting
@@ -48,6 +51,8 @@ pub struct Group {
     pub writes: AtomicU64,
     pub written_bytes: AtomicU64,
     pub syncs: AtomicU64,
+    /// A record found no room on the disk.
+    refused: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -62,6 +67,8 @@ struct State {
     prepared: u64,
     /// The end of the last mark which says that all before it is durable.
     confirmed: u64,
+    /// Where the last mark begins and ends.
+    last_mark: (u64, u64),
     writing: bool,
     syncing: bool,
     /// Those that sleep until a sync has ended.
@@ -138,6 +145,7 @@ impl Group {
                 written: end,
                 prepared,
                 confirmed: end,
+                last_mark: (end, 0),
                 writing: false,
                 syncing: false,
                 sleepers: Vec::new(),
@@ -151,6 +159,7 @@ impl Group {
             writes: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
+            refused: AtomicBool::new(false),
         }
     }
 
@@ -180,7 +189,7 @@ impl Group {
         let crc = payload
             .iter()
             .fold(0, |crc, part| crc32c::crc32c_append(crc, part));
-        let mut state = self.state_with_room(RECORD_HEADER + len)?;
+        let mut state = self.state_with_room(RECORD_HEADER + len, MARKS_BEHIND)?;
         let more = RECORD_HEADER + MARK_PAYLOAD + RECORD_HEADER + len;
         room::reserve(&mut state.buffer, more, "a log record")?;
         state.begin_buffer();
@@ -208,19 +217,24 @@ impl Group {
         Ok(end)
     }
 
-    /// The state, when there are segments for `len` more bytes and a mark. They are made here and
+    /// The state, when there are segments for `len` more bytes and some marks. They are made here and
     /// not when the bytes are written, so that a full disk is an error of who wants to append,
     /// and never one of what was appended.
-    fn state_with_room(&self, len: usize) -> Result<MutexGuard<'_, State>> {
+    fn state_with_room(&self, len: usize, marks: usize) -> Result<MutexGuard<'_, State>> {
         loop {
             let state = self.state.lock();
             self.stop.check()?;
-            let wanted = state.end() + (len + RECORD_HEADER + MARK_PAYLOAD) as u64;
+            let wanted = state.end() + (len + marks * (RECORD_HEADER + MARK_PAYLOAD)) as u64;
             if wanted <= state.prepared {
                 return Ok(state);
             }
             drop(state);
-            self.segments.prepare(wanted)?;
+            if let Err(error) = self.segments.prepare(wanted) {
+                if matches!(error, Error::NoSpace { .. }) {
+                    self.refused.store(true, Ordering::Relaxed);
+                }
+                return Err(error);
+            }
             self.state.lock().prepared = self.segments.end();
         }
     }
@@ -235,21 +249,38 @@ impl Group {
         Ok(())
     }
 
-    /// Appends a mark; returns where it begins.
+    /// Where a mark begins with which the log ends: the last one, or one that is appended now. So attempts
+    /// at a checkpoint, however many, take no room.
     pub fn mark(&self) -> Result<u64> {
-        let mut state = self.state_with_room(0)?;
+        {
+            let state = self.state.lock();
+            self.stop.check()?;
+            if state.last_mark.1 == state.end() {
+                return Ok(state.last_mark.0);
+            }
+        }
+        self.append_mark()
+    }
+
+    fn append_mark(&self) -> Result<u64> {
+        let mut state = self.state_with_room(0, 1)?;
+        let start = state.end();
         if state.buffer.is_empty() {
-            let start = state.buffer_start;
             state.begin_buffer();
             if self.durable() == start {
                 state.confirmed = state.end();
             }
-            return Ok(start);
+        } else {
+            let mark = record::mark(self.epoch, start, self.durable());
+            state.buffer.extend_from_slice(&mark);
         }
-        let start = state.end();
-        let mark = record::mark(self.epoch, start, self.durable());
-        state.buffer.extend_from_slice(&mark);
+        state.last_mark = (start, state.end());
         Ok(start)
+    }
+
+    /// Whether a record has found no room on the disk since this was last asked.
+    pub fn take_refused(&self) -> bool {
+        self.refused.swap(false, Ordering::Relaxed)
     }
 
     /// Makes everything durable, and then a mark that says so, unless the log ends with one.
@@ -259,7 +290,7 @@ impl Group {
         if self.state.lock().confirmed >= end {
             return Ok(());
         }
-        match self.mark() {
+        match self.append_mark() {
             Ok(mark) => self.wait_durable(mark + 1),
             // Without room for the mark all is as durable as it was.
             Err(Error::NoSpace { .. }) => Ok(()),

@@ -291,6 +291,19 @@ impl Log {
         self.group.segments.release_before(keep.0)
     }
 
+    /// Whether a record has found no room on the disk since this was last asked.
+    pub fn take_refused(&self) -> bool {
+        self.group.take_refused()
+    }
+
+    /// Gives all spare segments back to the file system.
+    ///
+    /// # Errors
+    /// Those of removing files.
+    pub fn give_spares_back(&self) -> Result<()> {
+        self.group.segments.trim_spares(0, usize::MAX)
+    }
+
     /// Counters and positions.
     pub fn stats(&self) -> LogStats {
         let (end, _, durable) = self.group.ends();

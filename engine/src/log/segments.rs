@@ -301,7 +301,14 @@ impl Segments {
         };
         if file.len()? != self.segment_bytes {
             file.set_len(0)?;
-            file.allocate(0, self.segment_bytes)?;
+            if let Err(error) = file.allocate(0, self.segment_bytes) {
+                // What it was given before the disk was full, others can use.
+                drop(file);
+                if let Err(left) = self.os.remove(&from) {
+                    tracing::warn!("{left}");
+                }
+                return Err(error);
+            }
         }
         let header = encode_header(self.database_id, number, self.segment_bytes);
         file.write_at(&header, 0)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use super::ahead::{Passed, Requests};
-use super::frames::{FrameId, Frames, NO_FRAME};
+use super::frames::{FrameId, FrameState, Frames, NO_FRAME};
 use super::guard::{ExclusiveGuard, SharedGuard};
 use super::header::*;
 use super::left_summary::LeftSummaries;
@@ -60,6 +60,8 @@ pub(crate) struct Core {
     /// Pages that are the first to go.
     pub passed: Passed,
     pub counters: Counters,
+    /// Pages newer than their image in the store.
+    dirty: AtomicUsize,
     /// [`WAITS`].
     waits: AtomicU64,
 }
@@ -85,6 +87,7 @@ impl Core {
             requests: Requests::default(),
             passed: Passed::default(),
             counters: Counters::default(),
+            dirty: AtomicUsize::new(0),
             waits: AtomicU64::new(WAITS),
         }
     }
@@ -96,6 +99,24 @@ impl Core {
 
     pub fn free_count(&self) -> usize {
         self.free.lock().len()
+    }
+
+    /// How many pages are newer than their image in the store.
+    pub fn dirty_count(&self) -> usize {
+        self.dirty.load(Ordering::Relaxed)
+    }
+
+    /// A page has become newer than its image. Its frame is latched exclusively.
+    pub fn note_dirty(&self, state: &FrameState) {
+        state.dirty.store(true, Ordering::Relaxed);
+        self.dirty.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The page's image is as it is, or it has none. Its frame is latched, perhaps by several who wrote it.
+    pub fn note_clean(&self, state: &FrameState) {
+        if state.dirty.swap(false, Ordering::Relaxed) {
+            self.dirty.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// How many free frames the provider keeps at hand.
@@ -152,7 +173,7 @@ impl Core {
         let frame = guard.frame();
         state.page.store(0, Ordering::Relaxed);
         state.parent.store(NO_FRAME, Ordering::Relaxed);
-        state.dirty.store(false, Ordering::Relaxed);
+        self.note_clean(state);
         state.used.store(false, Ordering::Relaxed);
         state.passing.store(false, Ordering::Relaxed);
         debug_assert_eq!(state.pins.load(Ordering::Relaxed), 0);
@@ -240,7 +261,7 @@ impl Core {
             write(id, bytes)?;
         }
         self.counters.writes.fetch_add(1, Ordering::Relaxed);
-        state.dirty.store(false, Ordering::Relaxed);
+        self.note_clean(state);
         Ok(())
     }
 

@@ -199,9 +199,9 @@ impl<'a> ExclusiveGuard<'a> {
     /// Notes that the page has been changed, or will be before the guard goes.
     #[inline]
     pub(crate) fn mark_dirty(&self) {
-        let dirty = &self.state().dirty;
-        if !dirty.load(Ordering::Relaxed) {
-            dirty.store(true, Ordering::Relaxed);
+        let state = self.state();
+        if !state.dirty.load(Ordering::Relaxed) {
+            self.core.note_dirty(state);
         }
     }
 

@@ -173,7 +173,7 @@ impl Core {
         state.page.store(id, Ordering::Relaxed);
         state.parent.store(NO_FRAME, Ordering::Relaxed);
         state.pins.store(pins, Ordering::Relaxed);
-        state.dirty.store(false, Ordering::Relaxed);
+        self.note_clean(state);
         // Spared once by the clock: whoever it was read for is still to come.
         state.used.store(true, Ordering::Relaxed);
         state.passing.store(passing, Ordering::Relaxed);

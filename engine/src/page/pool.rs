@@ -163,7 +163,7 @@ impl Pool {
             }
             let guard = SharedGuard::lock(core, frame);
             if needed() && written == 0 && is_planted(PlantedFault::ForgetPage) {
-                state.dirty.store(false, Ordering::Relaxed);
+                core.note_clean(state);
             }
             if needed() {
                 core.write_for_checkpoint(frame, guard.bytes())?;
@@ -181,19 +181,11 @@ impl Pool {
     /// Figures since the pool was made.
     pub fn stats(&self) -> PoolStats {
         let core = &*self.core;
-        let dirty = (0..core.frames.count())
-            .filter(|i| {
-                core.frames
-                    .state(*i as FrameId)
-                    .dirty
-                    .load(Ordering::Relaxed)
-            })
-            .count();
         let counters = &core.counters;
         PoolStats {
             frames: core.frames.count() as u64,
             free: core.free_count() as u64,
-            dirty: dirty as u64,
+            dirty: core.dirty_count() as u64,
             misses: counters.misses.load(Ordering::Relaxed),
             reads: counters.reads.load(Ordering::Relaxed),
             writes: counters.writes.load(Ordering::Relaxed),

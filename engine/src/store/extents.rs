@@ -10,7 +10,17 @@ pub struct Extents {
     by_offset: BTreeMap<u64, u64>,
     by_length: BTreeSet<(u64, u64)>,
     free: u64,
+    /// Units that the longest images find, one after another.
+    roomy: u64,
     end: u64,
+}
+
+/// Units of the longest image of a page.
+pub const LONGEST: u64 = 17;
+
+/// So many units of a free extent can longest images take.
+fn roomy(units: u64) -> u64 {
+    units - units % LONGEST
 }
 
 impl Extents {
@@ -32,16 +42,35 @@ impl Extents {
         self.free
     }
 
+    /// Free units in which there is room for images of any length.
+    pub fn roomy_units(&self) -> u64 {
+        self.roomy
+    }
+
+    /// Takes `units` behind the end, wherever the last free extent ends.
+    pub fn append(&mut self, units: u64) -> u64 {
+        let offset = self.end;
+        self.end += units;
+        offset
+    }
+
+    /// Undoes the last [`Extents::append`], which gave `offset`.
+    pub fn retract(&mut self, offset: u64) {
+        self.end = offset;
+    }
+
     fn insert(&mut self, offset: u64, units: u64) {
         self.by_offset.insert(offset, units);
         self.by_length.insert((units, offset));
         self.free += units;
+        self.roomy += roomy(units);
     }
 
     fn remove(&mut self, offset: u64, units: u64) {
         self.by_offset.remove(&offset);
         self.by_length.remove(&(units, offset));
         self.free -= units;
+        self.roomy -= roomy(units);
     }
 
     /// Takes `units` from the shortest free extent that has them, the lowest of equals.
@@ -96,15 +125,20 @@ impl Extents {
         self.insert(start, length);
     }
 
-    /// Cuts a free tail off when it has at least `least` units; returns the new end.
-    pub fn cut_tail(&mut self, least: u64) -> Option<u64> {
+    /// Cuts a free tail off, `most` units of it at most, when that are at least `least`; returns the new
+    /// end.
+    pub fn cut_tail(&mut self, least: u64, most: u64) -> Option<u64> {
         let (&offset, &length) = self.by_offset.last_key_value()?;
-        if offset + length != self.end || length < least {
+        let cut = length.min(most);
+        if offset + length != self.end || cut < least || cut == 0 {
             return None;
         }
         self.remove(offset, length);
-        self.end = offset;
-        Some(offset)
+        if length > cut {
+            self.insert(offset, length - cut);
+        }
+        self.end -= cut;
+        Some(self.end)
     }
 
     /// The longest free extent.
@@ -125,7 +159,8 @@ mod tests {
         TakeBetween(u64, u64),
         Extend(u64),
         Give(usize),
-        Cut(u64),
+        Append(u64),
+        Cut(u64, u64),
     }
 
     fn op() -> impl Strategy<Value = Op> {
@@ -134,7 +169,8 @@ mod tests {
             1 => (1u64..40, 1u64..40).prop_map(|(least, most)| Op::TakeBetween(least, most)),
             2 => (1u64..20).prop_map(Op::Extend),
             6 => any::<usize>().prop_map(Op::Give),
-            1 => (1u64..30).prop_map(Op::Cut),
+            1 => (1u64..20).prop_map(Op::Append),
+            1 => (1u64..30, 1u64..60).prop_map(|(least, most)| Op::Cut(least, most)),
         ]
     }
 
@@ -175,14 +211,20 @@ mod tests {
                         None
                     }
                     Op::Give(_) => None,
-                    Op::Cut(least) => {
+                    Op::Append(units) => {
+                        let offset = extents.append(units);
+                        prop_assert_eq!(offset, used.len() as u64);
+                        used.resize(extents.end() as usize, true);
+                        held.push((offset, units));
+                        None
+                    }
+                    Op::Cut(least, most) => {
                         let tail = used.iter().rev().take_while(|used| !**used).count() as u64;
-                        let cut = extents.cut_tail(least);
-                        prop_assert_eq!(cut.is_some(), tail >= least);
+                        let cut = extents.cut_tail(least, most);
+                        prop_assert_eq!(cut.is_some(), tail.min(most) >= least);
                         used.truncate(extents.end() as usize);
-                        if cut.is_some() {
-                            prop_assert_eq!(used.last(), Some(&true));
-                        }
+                        let left = used.iter().rev().take_while(|used| !**used).count() as u64;
+                        prop_assert_eq!(left, tail - cut.map_or(0, |_| tail.min(most)));
                         None
                     }
                 };

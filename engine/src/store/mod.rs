@@ -18,6 +18,7 @@
 //! | `completing.rs` | the end of a checkpoint |
 //! | `parts.rs` | where everything stands, for checks |
 //! | `moving.rs` | moving images down, so that the file shrinks |
+//! | `keeping.rs` | room for the next checkpoint, whatever else fills the disk |
 #![forbid(unsafe_code)]
 
 mod batch;
@@ -26,6 +27,7 @@ mod extents;
 mod header;
 pub(crate) mod hostile;
 mod image;
+mod keeping;
 mod moving;
 mod opening;
 mod page_ids;
@@ -39,7 +41,7 @@ mod tests;
 
 use std::cell::RefCell;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
@@ -78,6 +80,8 @@ pub struct Store {
     generation: AtomicU64,
     durable: Mutex<Durable>,
     counters: Counters,
+    /// A write has found no room on the disk.
+    refused: AtomicBool,
     /// Until the store is closed.
     lock: Mutex<Option<Box<dyn DirLock>>>,
 }
@@ -248,7 +252,7 @@ impl Store {
         let generation = self.generation.fetch_add(1, Ordering::Relaxed) + 1;
         SCRATCH.with_borrow_mut(|scratch| {
             let units = image::encode(page, generation, image, scratch);
-            let offset = put(&scratch.image, units)?;
+            let offset = put(&scratch.image, units).inspect_err(|error| self.note(error))?;
             self.counters.writes.fetch_add(1, Ordering::Relaxed);
             let bytes = units * UNIT as u64;
             self.counters
@@ -256,6 +260,12 @@ impl Store {
                 .fetch_add(bytes, Ordering::Relaxed);
             Ok(Place::new(offset, units, generation))
         })
+    }
+
+    fn note(&self, error: &Error) {
+        if matches!(error, Error::NoSpace { .. }) {
+            self.refused.store(true, Ordering::Relaxed);
+        }
     }
 
     fn writable(&self) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Creating and opening a data file.
 
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
@@ -318,6 +318,7 @@ fn store_of(
             chunks: record.chunks,
         }),
         counters: Counters::default(),
+        refused: AtomicBool::new(false),
         file,
         lock: Mutex::new(Some(lock)),
     };

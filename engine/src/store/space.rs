@@ -3,6 +3,7 @@
 use parking_lot::Mutex;
 
 use super::extents::Extents;
+use super::place::UNIT;
 use crate::error::Result;
 use crate::os::File;
 
@@ -39,6 +40,8 @@ struct State {
     run: Run,
     /// The fewest units that were free at once, since [`Space::begin_cycle`]: nobody needed these.
     least_free: u64,
+    /// Units that are kept free: see [`Space::keep`].
+    kept: u64,
 }
 
 impl State {
@@ -83,6 +86,7 @@ impl Space {
                 least_free: extents.free_units(),
                 extents,
                 run: Run::default(),
+                kept: 0,
             }),
         }
     }
@@ -179,14 +183,55 @@ impl Space {
         self.state.lock().give(offset, units);
     }
 
-    /// Cuts the file behind the last used unit, when that saves enough.
+    /// Sees to it that `units` are free within the file, in pieces that take images of any length, and
+    /// that the disk has given all of the file to it: they can be written then, whatever else takes
+    /// the disk's room. Those that are free anyway count.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoSpace`] where the disk has no more room; as much as before is kept then.
+    pub fn keep(&self, units: u64, file: &dyn File) -> Result<()> {
+        let _growth = self.growth.lock();
+        let (offset, missing) = {
+            let mut state = self.state.lock();
+            state.kept = units;
+            let missing = units.saturating_sub(state.extents.roomy_units());
+            let missing = missing.next_multiple_of(RUN);
+            (state.extents.append(missing), missing)
+        };
+        // What was given out before, and is still to be written, is made sure of, too.
+        let unit = UNIT as u64;
+        let reserve = || {
+            let from = file.len()?.min(offset * unit);
+            match (offset + missing) * unit - from {
+                0 => Ok(()),
+                more => file.allocate(from, more),
+            }
+        };
+        let reserved = reserve();
+        let mut state = self.state.lock();
+        match reserved {
+            Ok(()) => {
+                state.give(offset, missing);
+                Ok(())
+            }
+            Err(error) => {
+                state.extents.retract(offset);
+                drop(state);
+                give_back(file, offset * unit);
+                Err(error)
+            }
+        }
+    }
+
+    /// Cuts the file behind the last used unit, when that saves enough, but for what is kept.
     pub fn cut_tail(&self, file: &dyn File, unit: u64) -> Result<()> {
         let _growth = self.growth.lock();
         let end = {
             let mut state = self.state.lock();
             state.drop_run();
             let least = SHORTEST_TAIL.max(state.extents.end() / 64);
-            state.extents.cut_tail(least)
+            let most = state.extents.free_units().saturating_sub(state.kept);
+            state.extents.cut_tail(least, most)
         };
         match end {
             Some(end) if file.len()? > end * unit => file.set_len(end * unit),
@@ -195,11 +240,11 @@ impl Space {
     }
 
     /// Units of the file, and how many of them have been free all the time since
-    /// [`Space::begin_cycle`].
+    /// [`Space::begin_cycle`], beyond those that are kept.
     pub fn unneeded(&self) -> (u64, u64) {
         let state = self.state.lock();
         let free = state.extents.free_units().min(state.least_free);
-        (state.extents.end(), free)
+        (state.extents.end(), free.saturating_sub(state.kept))
     }
 
     /// From now on counts what is not needed.
@@ -213,6 +258,17 @@ impl Space {
         let state = self.state.lock();
         let free = state.extents.free_units() + state.run.units;
         (state.extents.end(), free)
+    }
+}
+
+/// Cuts off what a reservation that failed may have left behind the file's end.
+fn give_back(file: &dyn File, end: u64) {
+    let cut = file.len().and_then(|len| match len > end {
+        true => file.set_len(end),
+        false => Ok(()),
+    });
+    if let Err(error) = cut {
+        tracing::debug!("{error}");
     }
 }
 

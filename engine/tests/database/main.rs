@@ -6,6 +6,7 @@ mod auto_increment;
 mod bulk_insert;
 mod check_in_use;
 mod damaged_tables;
+mod full_disk;
 mod guards;
 mod half_undone;
 mod index_scans;

@@ -1,6 +1,6 @@
 //! Engines under strain: many sessions at one row, a ring of sessions that wait for each other, a
 //! transaction larger than the cache, a snapshot held while others write, checkpoints and kills under
-//! full write load, a mixed load within a hard limit on memory, and a scan by several threads.
+//! full write load, a mixed load within a hard limit on memory, very many tables, and a scan by several threads.
 
 pub mod checkpoint_stalls;
 pub mod held_snapshot;
@@ -8,6 +8,7 @@ pub mod hot_row;
 pub mod large_transaction;
 pub mod larger_than_memory;
 pub mod machine_pauses;
+pub mod many_tables;
 pub mod memory;
 mod memory_load;
 pub mod recovery_time;
