@@ -103,7 +103,7 @@ verify-report: ## the latest report opened in Chromium: screenshots, nothing cut
 verify-suite: build ## what the suite promises, a line a point: held or not, with its figure
 	@verify/suite
 
-verify-sanitizers: mariadb ## tests under Miri and the sanitizers, with a nightly compiler (OPTIONS="miri|address|thread|plugin")
+verify-sanitizers: mariadb ## tests under Miri and the sanitizers, with a nightly compiler (OPTIONS="miri|address|thread|plugin|server")
 	@verify/sanitizers $(OPTIONS)
 
 catch-broken: ## builds that leave out a rule of isolation: each must be caught by the checker of histories

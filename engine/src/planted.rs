@@ -87,8 +87,6 @@ pub enum PlantedFault {
     StandAtEnd,
     /// A cursor that returns rows has no strings of its index.
     RowsWithoutTexts,
-    /// A cursor that finds no entry forgets its place among them.
-    ForgetPlace,
 }
 
 #[cfg(feature = "broken")]
@@ -118,7 +116,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 28] = [
+        pub const MENDED: [PlantedFault; 27] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -146,7 +144,6 @@ mod planting {
             PlantedFault::MoveKeptValues,
             PlantedFault::StandAtEnd,
             PlantedFault::RowsWithoutTexts,
-            PlantedFault::ForgetPlace,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
