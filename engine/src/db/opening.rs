@@ -238,7 +238,7 @@ impl Parts {
     ) -> Result<Database> {
         let Parts { pool, shared } = self;
         shared.registry.each_definition(|definition| {
-            numbers.pass(&definition);
+            numbers.pass(definition);
         })?;
         let tables = Arc::new(Tables {
             catalog,
