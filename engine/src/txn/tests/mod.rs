@@ -1,6 +1,7 @@
 //! Tests of the whole layer over real trees, pages and log in a temporary directory.
 
 mod durable;
+mod endurance;
 mod fixture;
 mod locking;
 mod meeting;
