@@ -243,17 +243,13 @@ uint32_t engine_collation(CHARSET_INFO *charset, size_t characters, bool padded)
 uint32_t longest_sort_key(uint32_t collation, size_t characters) {
   const Weights *w = weights_of(collation);
   if (!w) return UINT32_MAX;
-  size_t longest;
-  switch (w->form) {
-    case Form::kWidth:
-      longest = w->charset->strnxfrmlen(characters * w->charset->mbmaxlen);
-      break;
-    case Form::kBytes:
-      longest = characters * w->charset->mbmaxlen * 3 / 2 + 4;
-      break;
-    default:
-      /* A contraction or an expansion takes what two characters do. */
-      longest = w->levels * (2 * characters * (w->unit + 1) + 2 * (w->unit + 1));
+  /* The server's own bound for what its function writes. */
+  size_t longest = w->charset->strnxfrmlen(characters * w->charset->mbmaxlen);
+  if (w->form != Form::kWidth) {
+    /* Weights are as many at each level. A byte more for each where it is zero, or where it is a
+       space with another character behind it; then the end; then the number of characters. */
+    if (w->form != Form::kUnits) longest = characters * w->charset->mbmaxlen;
+    longest += longest / w->unit + w->levels * (w->unit + 1) + 2;
   }
   return static_cast<uint32_t>(MY_MIN(longest, UINT32_MAX));
 }

@@ -113,8 +113,9 @@ bool find_plan(THD *thd, List<Item> &conditions, TABLE *outer, TABLE *inner, boo
          (!plan->range.is_whole() && rows_in(outer, plan->range) <= rows_of(inner));
 }
 
-/* Notes where IS NULL means more than it says: of days that are never NULL the server's optimizer has it find
-   zeros, and of a column that counts, where the session wants that, the row last inserted. */
+/* Notes where IS NULL means more than it says: of days that are never NULL the server's optimizer
+   has it find zeros, and of a column that counts, where the session wants that, the row last
+   inserted. */
 void look_for_other_null(const Item *item, void *found) {
   if (!item || item->type() != Item::FUNC_ITEM) return;
   auto *function = static_cast<Item_func *>(const_cast<Item *>(item));

@@ -149,6 +149,16 @@ void TableLayout::add_column(const TABLE *table, Field *field) {
   columns_.push_back(column);
 }
 
+/* What stands in the column's place where it is NULL is what the server puts there when it sets it
+   to NULL: it compares records also by that. */
+void TableLayout::add_null(const TABLE *table, Field *field) {
+  if (is_blob(field)) return;
+  const my_ptrdiff_t by = nulls_.data() - table->record[0];
+  field->move_field_offset(by);
+  field->reset();
+  field->move_field_offset(-by);
+}
+
 void TableLayout::add_key(const TABLE *table, const KEY &key) {
   std::vector<peregrine_key_part> parts;
   /* The server appends columns of the clustered key to a secondary key where that is sure to make
@@ -182,7 +192,11 @@ void TableLayout::add_key(const TABLE *table, const KEY &key) {
 
 TableLayout::TableLayout(const TABLE *table) {
   columns_.reserve(table->s->fields);
-  for (Field **field = table->field; *field; field++) add_column(table, *field);
+  nulls_.resize(table->s->reclength);
+  for (Field **field = table->field; *field; field++) {
+    add_column(table, *field);
+    add_null(table, *field);
+  }
   for (uint k = 0; k < table->s->keys; k++) add_key(table, table->key_info[k]);
   definition_.columns = columns_.data();
   definition_.column_count = static_cast<uint32_t>(columns_.size());
@@ -190,6 +204,7 @@ TableLayout::TableLayout(const TABLE *table) {
   definition_.key_count = static_cast<uint32_t>(keys_.size());
   definition_.primary = table->s->primary_key < MAX_KEY ? table->s->primary_key : UINT32_MAX;
   definition_.record_length = table->s->reclength;
+  definition_.nulls = nulls_.data();
 }
 
 }  // namespace peregrine

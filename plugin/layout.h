@@ -25,12 +25,14 @@ class TableLayout {
 
  private:
   void add_column(const TABLE *table, Field *field);
+  void add_null(const TABLE *table, Field *field);
   void add_key(const TABLE *table, const KEY &key);
 
   peregrine_definition definition_{};
   std::vector<peregrine_column> columns_;
   std::vector<peregrine_key> keys_;
   std::vector<std::vector<peregrine_key_part>> parts_;
+  std::vector<uchar> nulls_;
   std::string refused_;
 };
 

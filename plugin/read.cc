@@ -48,7 +48,8 @@ int RowHandler::use_condition() {
   if (likely(wanted == has_condition_)) return 0;
   has_condition_ = wanted;
   int code = peregrine_set_condition(handle_, wanted ? check_condition : nullptr,
-                                     static_cast<handler *>(this), target(table->record[0]));
+                                     static_cast<handler *>(this),
+                                     {table->record[0], words(columns_asked())});
   return finish(code, 0);
 }
 
@@ -57,6 +58,8 @@ int RowHandler::use_condition() {
 void RowHandler::narrow() {
   narrowed_ = false;
   if (!has_asked_ || table->read_set != &table->def_read_set) return;
+  /* A handler above this one, that of a partitioned table, compares whole keys. */
+  if (table->file != this || reads_whole_rows()) return;
   if (bitmap_cmp(&asked_, table->read_set)) return;
   my_bitmap_map words[(MAX_FIELDS + 63) / 64];
   MY_BITMAP key_columns;
@@ -117,11 +120,12 @@ int RowHandler::rnd_next(uchar *record) {
 }
 
 void RowHandler::position(const uchar *) {
-  if (peregrine_position(handle_, ref) != PEREGRINE_OK) {
-    /* The server asks for the position of rows just read only. */
-    DBUG_ASSERT(0);
-    memset(ref, 0, ref_length);
-  }
+  int code = peregrine_position(handle_, ref);
+  if (likely(code == PEREGRINE_OK)) return;
+  /* The server asks for positions of rows just read only, and takes no error here: the statement
+     gets it, and a position that leads to no row. */
+  report_error(code, ha_thd(), table_share->path.str);
+  memset(ref, kNoPosition, ref_length);
 }
 
 int RowHandler::rnd_pos(uchar *record, uchar *position) {

@@ -128,6 +128,8 @@ class RowHandler final : public handler {
   static constexpr uint kNoKey = MAX_KEY + 1;
   /* Longest key that SQL may define, in bytes. */
   static constexpr uint kMaxKeyLength = 3072;
+  /* Bytes of a position that none is: its length is beyond any. */
+  static constexpr uchar kNoPosition = 0xFF;
   /* Rows of a statement from which on it pays to keep index entries aside. */
   static constexpr ha_rows kBulkRows = 100;
 
@@ -145,10 +147,20 @@ class RowHandler final : public handler {
   int finish(int code, int end);
   int finish_change(int code);
   int session(peregrine_session **out);
+  /* Rows that are locked to be changed are read whole, as InnoDB reads them: of their columns the
+     server relies on more than it says, for history, triggers, partitions and binary logs. So are
+     rows that a rule is checked against. */
+  bool reads_whole_rows() const {
+    return checks_ ||
+           (lock_ & ~static_cast<uint32_t>(PEREGRINE_SKIP_LOCKED)) == PEREGRINE_LOCK_EXCLUSIVE;
+  }
+  /* Where a row goes, and which columns of it are read: the one place that decides it. */
   peregrine_target target(uchar *record) const {
-    if (unlikely(checks_)) return {record, words(&table->s->all_set)};
+    return {record, words(reads_whole_rows() ? &table->s->all_set : columns_asked())};
+  }
+  const MY_BITMAP *columns_asked() const {
     const bool narrowed = narrowed_ && table->read_set == &table->def_read_set;
-    return {record, words(narrowed ? &asked_ : table->read_set)};
+    return narrowed ? &asked_ : table->read_set;
   }
   void narrow();
   static const uint64_t *words(const MY_BITMAP *map) {

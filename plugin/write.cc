@@ -12,7 +12,10 @@ int RowHandler::finish_change(int code) {
   if (likely(code == PEREGRINE_OK)) return 0;
   if (code == PEREGRINE_DUPLICATE) {
     connection_->duplicate_key = peregrine_error_key();
-    peregrine_duplicate_position(handle_, connection_->session, dup_ref);
+    /* Where the row in the way is not known, who wants to change it must get an error. */
+    memset(dup_ref, kNoPosition, ref_length);
+    int position = peregrine_duplicate_position(handle_, connection_->session, dup_ref);
+    if (unlikely(position != PEREGRINE_OK && position != PEREGRINE_END)) code = position;
   }
   return server_error(code, ha_thd(), HA_ERR_KEY_NOT_FOUND);
 }
@@ -77,11 +80,18 @@ void RowHandler::raise_auto_increment() {
   if (field->is_null()) return;
   /* The column need not be in the read set. */
   MY_BITMAP *old_map = dbug_tmp_use_all_columns(table, &table->read_set);
-  longlong value = field->val_int();
+  /* Fractions, and numbers beyond those that the column holds exactly, count for nothing. */
+  const ulonglong max = field->get_max_int_value();
+  ulonglong next = 0;
+  if (field->result_type() == REAL_RESULT) {
+    const double value = field->val_real();
+    if (value > 0 && value <= static_cast<double>(max)) next = static_cast<ulonglong>(value);
+  } else {
+    const longlong value = field->val_int();
+    if (value > 0 || field->flags & UNSIGNED_FLAG) next = static_cast<ulonglong>(value);
+  }
   dbug_tmp_restore_column_map(&table->read_set, old_map);
-  const bool is_unsigned = field->flags & UNSIGNED_FLAG;
-  if (value < 0 && !is_unsigned) return;
-  ulonglong next = static_cast<ulonglong>(value);
+  if (next == 0) return;
   if (next != ULONGLONG_MAX) next++;
   peregrine_table_raise_auto_increment(share_->table, next);
 }

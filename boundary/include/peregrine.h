@@ -194,6 +194,7 @@ typedef struct peregrine_definition {
   uint32_t key_count;
   uint32_t primary;            /* the server's number of the clustered key; UINT32_MAX: none */
   uint32_t record_length;
+  const uint8_t *nulls;        /* a record with what stands in each column that is NULL */
 } peregrine_definition;
 
 /* What happens where two transactions want the same row. */
@@ -567,7 +568,7 @@ static_assert(sizeof(peregrine_counters) == 224, "as in boundary/src/c_types.rs"
 static_assert(sizeof(peregrine_column) == 48, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key_part) == 20, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key) == 32, "as in boundary/src/c_types.rs");
-static_assert(sizeof(peregrine_definition) == 32, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_definition) == 40, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_table_stats) == 32, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_target) == 16, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_aggregate) == 8, "as in boundary/src/c_types.rs");

@@ -224,6 +224,8 @@ pub struct TableDefinition {
     pub primary: u32,
     /// Bytes of the record buffer.
     pub record_length: u32,
+    /// A record with what stands in each column that is NULL.
+    pub nulls: *const u8,
 }
 
 /// `peregrine_table_stats`.
@@ -382,7 +384,7 @@ const _: () = {
     assert!(size_of::<ColumnDefinition>() == 48);
     assert!(size_of::<KeyPartDefinition>() == 20);
     assert!(size_of::<KeyDefinition>() == 32);
-    assert!(size_of::<TableDefinition>() == 32);
+    assert!(size_of::<TableDefinition>() == 40);
     assert!(size_of::<TableStats>() == 32);
     assert!(size_of::<Target>() == 16);
     assert!(size_of::<AggregateRequest>() == 8);

@@ -115,6 +115,7 @@ impl Open {
             key_count: 2,
             primary: 0,
             record_length: 16,
+            nulls: [0; 16].as_ptr(),
         };
         let mut open = Open {
             engine: null_mut(),

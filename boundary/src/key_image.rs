@@ -107,6 +107,7 @@ mod tests {
             keys: vec![],
             key_of_index: vec![0],
             record_length: 32,
+            nulls: vec![0; 32],
             bitmap_length: 1,
         };
         let key = KeyLayout {

@@ -102,6 +102,8 @@ pub struct Layout {
     pub key_of_index: Vec<u32>,
     /// Bytes of a record.
     pub record_length: usize,
+    /// A record with what stands in each column that is NULL: the server compares also that.
+    pub nulls: Vec<u8>,
     /// Words of a bitmap of columns.
     pub bitmap_length: usize,
 }
@@ -111,7 +113,7 @@ impl Layout {
     ///
     /// # Safety
     /// The pointers of `definition`, and those in what they point to, must be valid for the
-    /// counts and lengths beside them.
+    /// counts and lengths beside them; `nulls` for a record.
     pub unsafe fn read(definition: &TableDefinition) -> Outcome<(Layout, TableSchema)> {
         if definition.columns.is_null() || definition.column_count == 0 {
             return Err(Failure::argument("a table without columns"));
@@ -130,6 +132,11 @@ impl Layout {
             unsafe { std::slice::from_raw_parts(definition.keys, definition.key_count as usize) }
         };
         let record_length = definition.record_length as usize;
+        if definition.nulls.is_null() {
+            return Err(Failure::argument("a record of NULLs"));
+        }
+        // SAFETY: not null, and a record by the caller's promise.
+        let nulls = unsafe { std::slice::from_raw_parts(definition.nulls, record_length) };
 
         let mut layout = Layout {
             columns: Vec::with_capacity(columns.len()),
@@ -137,6 +144,7 @@ impl Layout {
             keys: Vec::with_capacity(keys.len()),
             key_of_index: vec![u32::MAX],
             record_length,
+            nulls: nulls.to_vec(),
             bitmap_length: columns.len().div_ceil(64),
         };
         let mut schema = TableSchema::default();

@@ -272,7 +272,7 @@ impl Projection {
             if column.null_bit != 0 {
                 if value.is_null() {
                     record[column.null_offset] |= column.null_bit;
-                    clear(column, record);
+                    clear(column, &layout.nulls, record);
                     continue;
                 }
                 record[column.null_offset] &= !column.null_bit;
@@ -284,9 +284,9 @@ impl Projection {
                 }
                 let buffer = &mut memory[stored];
                 row.get_large(stored, buffer)?;
-                write_value(column, &Value::Bytes(buffer), record)?;
+                write_value(column, &layout.nulls, &Value::Bytes(buffer), record)?;
             } else {
-                write_value(column, value, record)?;
+                write_value(column, &layout.nulls, value, record)?;
             }
         }
         Ok(())
@@ -294,7 +294,12 @@ impl Projection {
 }
 
 /// Writes one column of a record, its null bit too.
-pub fn write_column(column: &ColumnLayout, value: &Value<'_>, record: &mut [u8]) -> Outcome {
+pub fn write_column(
+    layout: &Layout,
+    column: &ColumnLayout,
+    value: &Value<'_>,
+    record: &mut [u8],
+) -> Outcome {
     if column.null_bit != 0 {
         let nulls = &mut record[column.null_offset];
         *nulls &= !column.null_bit;
@@ -302,19 +307,19 @@ pub fn write_column(column: &ColumnLayout, value: &Value<'_>, record: &mut [u8])
             *nulls |= column.null_bit;
         }
     }
-    write_value(column, value, record)
+    write_value(column, &layout.nulls, value, record)
 }
 
-/// What stands in a record where a column is NULL.
-fn clear(column: &ColumnLayout, record: &mut [u8]) {
-    let bytes = &mut record[column.offset..];
-    match column.kind {
-        Kind::Padded => fill(column, &mut bytes[..column.length]),
-        Kind::Variable => bytes[..column.length_bytes].fill(0),
-        Kind::Blob => bytes[..column.length_bytes + size_of::<*const u8>()].fill(0),
-        Kind::Absent => {}
-        _ => bytes[..column.length].fill(0),
-    }
+/// Writes what stands in a record where a column is NULL.
+fn clear(column: &ColumnLayout, nulls: &[u8], record: &mut [u8]) {
+    let length = match column.kind {
+        Kind::Absent => return,
+        Kind::Variable => column.length_bytes,
+        Kind::Blob => column.length_bytes + size_of::<*const u8>(),
+        _ => column.length,
+    };
+    let place = column.offset..column.offset + length;
+    record[place.clone()].copy_from_slice(&nulls[place]);
 }
 
 fn fill(column: &ColumnLayout, bytes: &mut [u8]) {
@@ -342,7 +347,12 @@ fn write_number(bytes: &mut [u8], length: usize, v: u64) {
 }
 
 #[inline]
-fn write_value(column: &ColumnLayout, value: &Value<'_>, record: &mut [u8]) -> Outcome {
+fn write_value(
+    column: &ColumnLayout,
+    nulls: &[u8],
+    value: &Value<'_>,
+    record: &mut [u8],
+) -> Outcome {
     let bytes = &mut record[column.offset..];
     match (column.kind, value) {
         (Kind::Unsigned, &Value::UInt(v)) => write_number(bytes, column.length, v),
@@ -369,7 +379,7 @@ fn write_value(column: &ColumnLayout, value: &Value<'_>, record: &mut [u8]) -> O
                 .copy_from_slice(&(v.as_ptr() as usize).to_ne_bytes());
         }
         // A column that takes no NULL, of a row written before it was added without a default.
-        (_, Value::Null) => clear(column, record),
+        (_, Value::Null) => clear(column, nulls, record),
         _ => {
             return Err(Failure::new(
                 Code::Definition,
@@ -403,7 +413,7 @@ mod tests {
     fn round_trip(column: &ColumnLayout, value: Value<'_>) -> Vec<u8> {
         let mut record = vec![0xAA; 64];
         record[0] = 0;
-        write_value(column, &value, &mut record).unwrap();
+        write_value(column, &[0; 64], &value, &mut record).unwrap();
         record
     }
 
@@ -471,7 +481,18 @@ mod tests {
         record[1] = 6;
         // SAFETY: no blob.
         assert!(unsafe { value(&c, &record) }.is_err());
-        assert!(write_value(&c, &Value::Bytes(b"123456"), &mut record).is_err());
+        assert!(write_value(&c, &[0; 64], &Value::Bytes(b"123456"), &mut record).is_err());
+    }
+
+    #[test]
+    fn a_null_leaves_what_the_server_puts_there() {
+        let nulls: Vec<u8> = (0..64).collect();
+        for (kind, written) in [(Kind::Fixed, 5), (Kind::Padded, 5), (Kind::Variable, 2)] {
+            let mut record = vec![0xAA; 64];
+            write_value(&column(kind, 7, 5), &nulls, &Value::Null, &mut record).unwrap();
+            assert_eq!(record[7..7 + written], nulls[7..7 + written]);
+            assert_eq!((record[6], record[7 + written]), (0xAA, 0xAA));
+        }
     }
 
     #[test]

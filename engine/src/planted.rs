@@ -87,6 +87,8 @@ pub enum PlantedFault {
     StandAtEnd,
     /// A cursor that returns rows has no strings of its index.
     RowsWithoutTexts,
+    /// A cursor that finds no entry forgets its place among them.
+    ForgetPlace,
 }
 
 #[cfg(feature = "broken")]
@@ -116,7 +118,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 27] = [
+        pub const MENDED: [PlantedFault; 28] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -144,6 +146,7 @@ mod planting {
             PlantedFault::MoveKeptValues,
             PlantedFault::StandAtEnd,
             PlantedFault::RowsWithoutTexts,
+            PlantedFault::ForgetPlace,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -176,10 +176,10 @@ impl Handle {
         let Some(group) = rest.next() else {
             return Ok(false);
         };
-        let column = &self.shared.layout.columns[*column];
+        let layout = &self.shared.layout;
         let value = group.value.as_ref();
         let value = value.map_or(Value::Null, |value| value.as_value());
-        record::write_column(column, &value, record)?;
+        record::write_column(layout, &layout.columns[*column], &value, record)?;
         for (answer, aggregated) in self.answers.iter_mut().zip(group.answers) {
             answer.aggregated = aggregated;
         }
@@ -269,9 +269,9 @@ impl Handle {
         let Aggregated::Value(value) = &answer.aggregated else {
             return Err(Failure::argument("an aggregate that is no value"));
         };
-        let column = &self.layout().columns[answer.column];
+        let layout = self.layout();
         let borrowed = value.as_ref().map_or(Value::Null, |value| value.as_value());
-        record::write_column(column, &borrowed, record)?;
+        record::write_column(layout, &layout.columns[answer.column], &borrowed, record)?;
         Ok(value.is_some())
     }
 }

@@ -81,7 +81,7 @@ impl Handle {
         &mut self,
         transaction: &mut Transaction,
         key: &[u8],
-        given: Values<'_>,
+        mut given: Values<'_>,
     ) -> Outcome<bool> {
         let layout = &self.shared.layout;
         let cursor = match self.current {
@@ -92,7 +92,7 @@ impl Handle {
             // Read with a lock, so nobody has changed it since.
             if purpose.reading.lock == RowLock::Exclusive && !purpose.index_only {
                 let now = cursor.row()?;
-                if same_row(&given, &now)? {
+                if !keep_equal(&mut given, &now)? {
                     return Ok(false);
                 }
                 let row = with_kept(&given, |column| Ok(now.get(column)?))?;
@@ -100,10 +100,20 @@ impl Handle {
                 return Ok(true);
             }
         }
-        let read = |row: RowView<'_>| row.to_values();
+        let read = |now: RowView<'_>| -> Outcome<_> {
+            let differs = keep_equal(&mut given, &now)?;
+            Ok(if differs {
+                Some(now.to_values()?)
+            } else {
+                None
+            })
+        };
         let now = transaction
             .get_locked(&self.table, key, RowLock::Exclusive, read)?
             .ok_or_else(|| Failure::new(Code::Internal, "the row to change is gone"))??;
+        let Some(now) = now else {
+            return Ok(false);
+        };
         let row = with_kept(&given, |column| Ok(now[column].as_value()))?;
         checked(layout, transaction.update(&self.table, key, &row))?;
         Ok(true)
@@ -131,14 +141,25 @@ fn with_kept<'a>(
         .collect()
 }
 
-/// Whether a row has all values given, those given as outside the row aside.
-fn same_row(given: &[Value<'_>], now: &RowView<'_>) -> Outcome<bool> {
-    for (column, value) in given.iter().enumerate() {
-        if !matches!(value, Value::OutOfRow(_)) && now.get(column)? != *value {
-            return Ok(false);
+/// Keeps the values of a row that are as given: they are then given as outside the row. Says whether
+/// another one is left.
+fn keep_equal(given: &mut [Value<'_>], now: &RowView<'_>) -> Outcome<bool> {
+    let mut differs = false;
+    let mut large = Vec::new();
+    for (column, value) in given.iter_mut().enumerate() {
+        let same = match (&*value, now.get(column)?) {
+            (Value::OutOfRow(_), _) => continue,
+            (Value::Bytes(new), Value::OutOfRow(length)) => {
+                new.len() as u64 == length && now.get_large(column, &mut large)? && large == *new
+            }
+            (new, old) => *new == old,
+        };
+        if same {
+            *value = Value::OutOfRow(0);
         }
+        differs |= !same;
     }
-    Ok(true)
+    Ok(differs)
 }
 
 /// Names the server's key in a duplicate.

@@ -198,15 +198,15 @@ impl Handle {
         to: u32,
         target: Target,
     ) -> Outcome<bool> {
-        let (seek, last_equal) = match to {
-            0 => (Seek::Exact, false),
-            1 => (Seek::AtOrAfter, false),
-            2 => (Seek::After, false),
-            3 => (Seek::AtOrBefore, false),
-            4 => (Seek::Before, false),
-            5 => (Seek::First, false),
-            6 => (Seek::Last, false),
-            7 => (Seek::AtOrBefore, true),
+        let seek = match to {
+            0 => Seek::Exact,
+            1 => Seek::AtOrAfter,
+            2 => Seek::After,
+            3 => Seek::AtOrBefore,
+            4 => Seek::Before,
+            5 => Seek::First,
+            6 => Seek::Last,
+            7 => Seek::ExactLast,
             _ => return Err(Failure::argument("kind of a search")),
         };
         // SAFETY: by the caller's promise.
@@ -233,7 +233,6 @@ impl Handle {
                 )?;
             }
             cursor.seek(transaction, &self.search_key, seek)?
-                && (!last_equal || cursor.key().starts_with(&self.search_key))
         };
         self.take(transaction, found, wanted, record)
     }
@@ -256,21 +255,12 @@ impl Handle {
         };
         let generation = session.generation();
         let transaction = session.transaction()?;
-        let found = if self.generation == generation {
-            moved(cursor, transaction, step)?
-        } else {
+        if self.generation != generation {
             // The scan was begun in a transaction that has ended: the statement HANDLER does so.
             self.generation = generation;
-            let key = cursor.key().to_vec();
-            match step {
-                Step::Previous => cursor.seek(transaction, &key, Seek::Before)?,
-                Step::Next => cursor.seek(transaction, &key, Seek::After)?,
-                Step::NextSame => {
-                    cursor.seek(transaction, &key, Seek::After)?
-                        && cursor.key().starts_with(&self.search_key)
-                }
-            }
-        };
+            cursor.step_off();
+        }
+        let found = moved(cursor, transaction, step)?;
         self.take(transaction, found, wanted, record)
     }
 

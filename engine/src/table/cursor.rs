@@ -5,8 +5,11 @@
 //! unique index is a read of that one row. What a cursor holds ahead of its position is dropped
 //! when the transaction's view has changed or the transaction has written something else than
 //! the row that the cursor stands on.
+//!
+//! A cursor that finds no entry keeps its place among them, and goes on from there.
 
 mod moving;
+mod place;
 
 use std::sync::Arc;
 
@@ -24,6 +27,7 @@ use crate::row::key_bytes::KeyBytes;
 use crate::row::narrow::ColumnSet;
 use crate::row::{NumberPlace, Text, TextPlace};
 use crate::tree::Position;
+use place::Gap;
 
 /// How a cursor reads.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,6 +50,8 @@ pub struct CursorOptions {
 pub enum Seek {
     /// The first entry that starts with p.
     Exact,
+    /// The last entry that starts with p.
+    ExactLast,
     /// The first entry that starts with p or is greater.
     AtOrAfter,
     /// The first entry that is greater than all that start with p.
@@ -63,7 +69,8 @@ pub enum Seek {
 /// What a cursor stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    Nowhere,
+    /// On no entry.
+    Gap(Gap),
     /// What the walk stands on.
     Walk,
     /// The walk's key, with the payload in `buffer`.
@@ -86,7 +93,7 @@ enum Ahead {
 }
 
 /// A position in an index of a table. Made without I/O; reusable by any number of seeks, but
-/// only with the transaction of its last seek in between.
+/// only with the transaction of its last seek, or [`Cursor::step_off`], in between.
 pub struct Cursor {
     table: Arc<Table>,
     /// The table's trees as of the last seek: they can't change while the transaction uses the
@@ -103,6 +110,8 @@ pub struct Cursor {
     walk: Walk,
     batch: Batch,
     at: At,
+    /// The key that some gaps lie at.
+    place: Vec<u8>,
     direction: Direction,
     /// The prefix of the last seek.
     prefix: Vec<u8>,
@@ -137,7 +146,8 @@ impl Cursor {
             lacks: false,
             walk: Walk::new(),
             batch: Batch::default(),
-            at: At::Nowhere,
+            at: At::Gap(Gap::Nowhere),
+            place: Vec::new(),
             direction: Direction::Forward,
             prefix: Vec::new(),
             end: None,
@@ -215,20 +225,21 @@ impl Cursor {
         self.filter = filter;
     }
 
-    /// Goes to an entry; false when there is none, and the cursor then stands nowhere.
+    /// Goes to an entry; false when there is none, and the cursor then stands where it would be: on
+    /// no entry, with those behind that place next and those before it previous.
     ///
     /// # Errors
     /// For locking reads those of waiting for locks; those of reading pages.
     pub fn seek(&mut self, txn: &mut Transaction, prefix: &[u8], to: Seek) -> Result<bool> {
         txn.enter_table(&self.table)?;
-        self.at = At::Nowhere;
+        self.at = At::Gap(Gap::of_seek(to));
         self.prefix.clear();
         if !matches!(to, Seek::First | Seek::Last) {
             self.prefix.extend_from_slice(prefix);
         }
         self.batch.restart();
         self.direction = match to {
-            Seek::AtOrBefore | Seek::Before | Seek::Last => Direction::Backward,
+            Seek::ExactLast | Seek::AtOrBefore | Seek::Before | Seek::Last => Direction::Backward,
             _ => Direction::Forward,
         };
         let trees = self.take_trees();
@@ -267,7 +278,7 @@ impl Cursor {
             Seek::Before => Position::Before(prefix),
             Seek::First => Position::First,
             Seek::Last => Position::Last,
-            Seek::After | Seek::AtOrBefore => match successor(prefix) {
+            Seek::After | Seek::AtOrBefore | Seek::ExactLast => match successor(prefix) {
                 Some(next) => {
                     behind = next;
                     if to == Seek::After {
@@ -281,17 +292,17 @@ impl Cursor {
                 None => Position::Last,
             },
         };
-        let ahead = if to == Seek::Exact {
-            Ahead::Prefix
-        } else {
-            Ahead::End
+        let ahead = match to {
+            Seek::Exact | Seek::ExactLast => Ahead::Prefix,
+            _ => Ahead::End,
         };
         self.same_prefix = to == Seek::Exact;
         self.set_stop();
         self.start(txn, trees, position, ahead)
     }
 
-    /// Goes to the next entry; false at the end, and the cursor then stands nowhere.
+    /// Goes to the next entry; false at the end, and before the first seek. The cursor then stands
+    /// behind the last entry, on none. After an error it stands where it stood, on none.
     ///
     /// # Errors
     /// As [`Cursor::seek`].
@@ -307,7 +318,8 @@ impl Cursor {
         self.step(txn, Direction::Forward, Ahead::End)
     }
 
-    /// Goes to the previous entry; false at the beginning, and the cursor then stands nowhere.
+    /// Goes to the previous entry; false at the beginning, and before the first seek. The cursor then
+    /// stands before the first entry, on none.
     ///
     /// # Errors
     /// As [`Cursor::seek`].
@@ -316,7 +328,7 @@ impl Cursor {
     }
 
     /// Goes to the next entry if it starts with the prefix of the last seek; otherwise false, and
-    /// the cursor then stands nowhere.
+    /// the cursor then stands before that entry, on none.
     ///
     /// # Errors
     /// As [`Cursor::seek`].
@@ -330,26 +342,27 @@ impl Cursor {
         }
         if matches!(self.at, At::Point | At::PointEntry) && self.prefix == self.point_key {
             // A whole key of a unique index has one entry.
-            self.at = At::Nowhere;
+            self.at = At::Gap(Gap::BehindPrefix);
             return Ok(false);
         }
-        if self.step(txn, Direction::Forward, Ahead::Prefix)?
-            && self.key().starts_with(&self.prefix)
-        {
+        if !self.step(txn, Direction::Forward, Ahead::Prefix)? {
+            return Ok(false);
+        }
+        if self.key().starts_with(&self.prefix) {
             return Ok(true);
         }
-        self.at = At::Nowhere;
+        self.leave(Gap::Before);
         Ok(false)
     }
 
     /// The row, or index entry, that the cursor stands on. Valid until the cursor moves.
     ///
     /// # Errors
-    /// `Error::Invalid` when it stands nowhere; `Error::Internal` when the bytes are no row.
+    /// `Error::Invalid` when it stands on none; `Error::Internal` when the bytes are no row.
     #[inline]
     pub fn row(&mut self) -> Result<RowView<'_>> {
         let (key, payload) = match self.at {
-            At::Nowhere => return Err(Error::Invalid("the cursor stands on no row".into())),
+            At::Gap(_) => return Err(Error::Invalid("the cursor stands on no row".into())),
             At::Batch => {
                 let key = KeyBytes::Here(self.batch.clustered_key());
                 return RowView::row(&self.table, key, self.batch.row());
@@ -374,7 +387,7 @@ impl Cursor {
 
     /// The number at a place that [`Table::number_place`] gave for this cursor's index, or, when the
     /// cursor returns rows, for index 0: its low bytes as in two's complement, those above zero.
-    /// `None` when the cursor stands nowhere.
+    /// `None` when the cursor stands on no entry.
     #[inline]
     pub fn number(&self, place: &NumberPlace) -> Option<u64> {
         match self.at {
@@ -402,7 +415,7 @@ impl Cursor {
             At::Brought | At::PointEntry => place.read(&self.key(), &self.buffer, out),
             At::Batch => self.text_of_row(self.batch.row(), place, out)?,
             At::Point => self.text_of_row(&self.buffer, place, out)?,
-            At::Nowhere => None,
+            At::Gap(_) => None,
         };
         text.ok_or_else(|| Error::Internal("an index entry without its string".into()))
     }
@@ -431,20 +444,20 @@ impl Cursor {
         Ok(Some(Text::Bytes(text.len())))
     }
 
-    /// The encoded index key that the cursor stands on; empty when it stands nowhere.
+    /// The encoded index key that the cursor stands on; empty when it stands on none.
     pub fn key(&self) -> &[u8] {
         match self.at {
-            At::Nowhere => &[],
+            At::Gap(_) => &[],
             At::Walk | At::Brought => self.walk.key(),
             At::Point | At::PointEntry => &self.point_key,
             At::Batch => self.batch.key(),
         }
     }
 
-    /// The clustered key of the row that the cursor stands on; empty when it stands nowhere.
+    /// The clustered key of the row that the cursor stands on; empty when it stands on none.
     pub fn clustered_key(&self) -> &[u8] {
         match self.at {
-            At::Nowhere => &[],
+            At::Gap(_) => &[],
             At::Batch => self.batch.clustered_key(),
             _ if self.index == 0 => self.key(),
             At::Walk | At::Brought => {

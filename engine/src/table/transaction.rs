@@ -79,7 +79,8 @@ pub struct Transaction {
     pub(super) guards: SmallVec<[KeyLock; 2]>,
     pub(super) read_buffer: Vec<u8>,
     pub(super) counts: RowCounts,
-    /// What was kept aside at a savepoint could not be put in: rows from before it may lack entries.
+    /// It went back to a savepoint at which what was kept aside could not be put in: rows from before it
+    /// may lack entries.
     lacks_entries: bool,
 }
 
@@ -87,6 +88,8 @@ pub struct Transaction {
 #[derive(Clone, Debug)]
 pub struct Savepoint {
     inner: txn::Savepoint,
+    /// What was kept aside could not be put in.
+    lacks_entries: bool,
     rows: SmallVec<[i64; 4]>,
     counts: RowCounts,
 }
@@ -140,11 +143,11 @@ impl Transaction {
 
     /// Remembers the present state for [`Transaction::rollback_to`].
     pub fn savepoint(&mut self) -> Savepoint {
-        if !self.deferred.is_empty() {
-            self.lacks_entries |= self.put_deferred(None).is_err();
-        }
+        // Where that fails it is tried again by whatever needs the entries, unless the way leads back here.
+        let lacks_entries = !self.deferred.is_empty() && self.put_deferred(None).is_err();
         Savepoint {
             inner: self.inner.savepoint(),
+            lacks_entries,
             rows: self.used.iter().map(|u| u.rows).collect(),
             counts: self.counts,
         }
@@ -161,6 +164,7 @@ impl Transaction {
         self.last_table = TableId(0);
         self.inner.rollback_to(&savepoint.inner)?;
         self.forget_deferred();
+        self.lacks_entries |= savepoint.lacks_entries;
         for (n, used) in self.used.iter_mut().enumerate() {
             used.rows = savepoint.rows.get(n).copied().unwrap_or(0);
         }
@@ -270,9 +274,16 @@ impl Transaction {
     /// Makes what the transaction has done complete, so that it can be committed or prepared.
     pub(super) fn make_whole(&mut self) -> Result<()> {
         self.inner.check_whole()?;
-        match self.lacks_entries {
-            false if self.deferred.is_empty() => Ok(()),
+        match self.deferred.is_empty() {
+            true => Ok(()),
             false => self.end_bulk_insert(),
+        }
+    }
+
+    /// Whether rows of a bulk insert have all entries, or those that they lack are kept aside.
+    pub(super) fn check_entries(&self) -> Result<()> {
+        match self.lacks_entries {
+            false => Ok(()),
             true => Err(Error::Invalid(
                 "index entries of a bulk insert could not be written: the transaction can only be \
                  rolled back"

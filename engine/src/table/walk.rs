@@ -43,6 +43,10 @@ pub(super) struct Walk {
     spare: Cell<Vec<u8>>,
     /// Where the leaf left behind ended.
     fence: Vec<u8>,
+    /// The key that the walk stood on when it left the leaf at hand before.
+    left: Vec<u8>,
+    /// The last step has left that leaf.
+    has_left: bool,
     /// Locks what the walk sees; `None`: it reads a snapshot, or what is committed.
     locker: Option<RangeLocker>,
     /// Whether the records of running writers are not judged, but left to
@@ -85,6 +89,8 @@ impl Walk {
             key: OnceCell::new(),
             spare: Cell::default(),
             fence: Vec::new(),
+            left: Vec::new(),
+            has_left: false,
             locker: None,
             settles: false,
             reach: None,
@@ -138,6 +144,27 @@ impl Walk {
     /// Whether it has gone behind the last record, and stands on none.
     pub fn has_ended(&self) -> bool {
         self.ended && !is_planted(PlantedFault::StandAtEnd)
+    }
+
+    /// After a step that led to no record: the key of the one that the walk stood on before.
+    pub fn last_key(&self) -> &[u8] {
+        if self.has_left {
+            &self.left
+        } else {
+            self.key()
+        }
+    }
+
+    /// Remembers what the walk stands on: it is about to leave the leaf.
+    fn note_left(&mut self) {
+        if self.has_left {
+            return;
+        }
+        self.has_left = true;
+        self.left.clear();
+        if let Some(image) = self.image.as_ref().filter(|image| self.at < image.count()) {
+            image.key(self.at, &mut self.left);
+        }
     }
 
     /// Sets where [`Walk::step_within`] ends, from the leaf that is copied next.
@@ -379,6 +406,7 @@ impl Walk {
         if self.ended {
             return Ok(false);
         }
+        self.has_left = false;
         match direction {
             Direction::Forward => self.forward(txn, tree, self.at + 1),
             Direction::Backward => self.backward(txn, tree, self.at),
@@ -441,6 +469,7 @@ impl Walk {
         tree: &Tree,
         direction: Direction,
     ) -> Result<Option<usize>> {
+        self.note_left();
         if self.locker.is_some() {
             return self.next_locked_leaf(tree, direction);
         }

@@ -47,6 +47,11 @@ impl Transaction {
                 "the savepoint belongs to another transaction, or to one that has ended".into(),
             ));
         }
+        if savepoint.work > self.work {
+            return Err(Error::Invalid(
+                "the savepoint is gone: the transaction went back to an earlier one".into(),
+            ));
+        }
         let begun = self.half_undone.clone();
         if let Some(begun) = begun.filter(|_| !is_planted(PlantedFault::ForgetHalfUndone)) {
             if savepoint.work > begun.work {

@@ -216,11 +216,29 @@ fn what_could_not_be_put_in_goes_in_later() {
 }
 
 #[test]
-fn rows_that_lack_entries_are_not_committed() {
+fn rows_that_lack_entries_are_neither_read_nor_committed() {
     let world = World::new(1 << 20);
-    let refused = stuck(&world, true).commit();
+    let mut txn = stuck(&world, true);
+    let mut cursor = Cursor::new(&world.table, BY_GROUP, CursorOptions::default());
+    let refused = cursor.seek(&mut txn, &[], Seek::First);
+    assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+    let refused = txn.commit();
     assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
     world.holds(0..60_000);
+}
+
+#[test]
+fn a_savepoint_at_which_entries_could_not_be_put_in_does_no_harm_unless_it_is_used() {
+    let world = World::new(1 << 20);
+    let mut txn = stuck(&world, false);
+    world.insert(&mut txn, 70_000..70_010, b"").unwrap();
+    world.os.fail(FaultOn::Read, 0, ErrorKind::Other);
+    let mark = txn.savepoint();
+    world.os.heal();
+    world.insert(&mut txn, 70_010..70_020, b"").unwrap();
+    drop(mark);
+    txn.commit().unwrap();
+    world.holds(0..70_020);
 }
 
 /// Rows with a value outside, of which each second is refused; and every now and then what is kept aside is

@@ -147,3 +147,94 @@ fn a_filtered_scan_ends_before_what_it_does_not_see() {
         txn.commit().unwrap();
     }
 }
+
+/// A cursor that finds nothing, comes to an end, or steps off its row for another transaction, goes on
+/// from there, forward and backward.
+#[test]
+fn a_cursor_that_stands_on_no_entry_keeps_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    let schema = TableSchema {
+        columns: vec![Column::new("id", INT), Column::new("group", INT)],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![Index::new("by_group", &[1])],
+        user: vec![],
+    };
+    let table = db.create_table("t", &schema).unwrap();
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    for id in 1..=100_u32 {
+        txn.insert(&table, &[(10 * id).into(), (10 * id).into()])
+            .unwrap();
+    }
+    txn.commit().unwrap();
+    for isolation in [Isolation::RepeatableRead, Isolation::Serializable] {
+        for (index, index_only) in [(0, false), (1, false), (1, true)] {
+            let how = CursorOptions {
+                index_only,
+                ..CursorOptions::default()
+            };
+            let key = |n: u32| table.encode_key(index, &[n.into()]).unwrap();
+            let read = |cursor: &mut Cursor, more: bool| {
+                more.then(|| match cursor.row().unwrap().get(index).unwrap() {
+                    Value::UInt(number) => number,
+                    other => panic!("{other:?}"),
+                })
+            };
+            let mut cursor = Cursor::new(&table, index, how);
+            let mut txn = db.begin(isolation);
+            assert!(!cursor.next(&mut txn).unwrap() && !cursor.prev(&mut txn).unwrap());
+            for (to, from, next, previous) in [
+                (Seek::Exact, 555, Some(560), Some(550)),
+                (Seek::ExactLast, 555, Some(560), Some(550)),
+                (Seek::Exact, 5, Some(10), None),
+                (Seek::AtOrAfter, 1001, None, Some(1000)),
+                (Seek::After, 1000, None, Some(1000)),
+                (Seek::AtOrBefore, 9, Some(10), None),
+                (Seek::Before, 10, Some(10), None),
+            ] {
+                for (forward, want) in [(true, next), (false, previous)] {
+                    assert!(!cursor.seek(&mut txn, &key(from), to).unwrap());
+                    let more = if forward {
+                        cursor.next(&mut txn).unwrap()
+                    } else {
+                        cursor.prev(&mut txn).unwrap()
+                    };
+                    let found = read(&mut cursor, more);
+                    assert_eq!(found, want, "{to:?} of {from} in index {index}");
+                }
+            }
+            // Ends of the tree, of a range, and of what is alike.
+            assert!(cursor.seek(&mut txn, &[], Seek::Last).unwrap());
+            assert!(!cursor.next(&mut txn).unwrap() && !cursor.next(&mut txn).unwrap());
+            let more = cursor.prev(&mut txn).unwrap();
+            assert_eq!(read(&mut cursor, more), Some(1000));
+            assert!(cursor.seek(&mut txn, &[], Seek::First).unwrap());
+            assert!(!cursor.prev(&mut txn).unwrap() && !cursor.prev(&mut txn).unwrap());
+            let more = cursor.next(&mut txn).unwrap();
+            assert_eq!(read(&mut cursor, more), Some(10));
+            cursor.set_end(&key(40), false);
+            assert!(cursor.seek(&mut txn, &key(30), Seek::AtOrAfter).unwrap());
+            assert!(!cursor.next(&mut txn).unwrap());
+            cursor.clear_end();
+            let more = cursor.next(&mut txn).unwrap();
+            assert_eq!(read(&mut cursor, more), Some(40));
+            assert!(cursor.seek(&mut txn, &key(50), Seek::Exact).unwrap());
+            assert!(!cursor.next_same_prefix(&mut txn).unwrap());
+            assert!(!cursor.next_same_prefix(&mut txn).unwrap());
+            let more = cursor.next(&mut txn).unwrap();
+            assert_eq!(read(&mut cursor, more), Some(60));
+            // Another transaction.
+            cursor.step_off();
+            txn.commit().unwrap();
+            txn = db.begin(isolation);
+            let more = cursor.prev(&mut txn).unwrap();
+            assert_eq!(read(&mut cursor, more), Some(50));
+            cursor.step_off();
+            txn.commit().unwrap();
+            txn = db.begin(isolation);
+            let more = cursor.next(&mut txn).unwrap();
+            assert_eq!(read(&mut cursor, more), Some(60));
+            txn.commit().unwrap();
+        }
+    }
+}

@@ -280,8 +280,56 @@ impl World {
         }
     }
 
-    /// Loses power, and comes back.
-    fn crash(&mut self) {
+    /// Does something while from some call on every one of the operating system's fails, and then loses power.
+    fn wreck(&mut self) {
+        let mut unknown = None;
+        let calls = self.rng.random_range(0..40);
+        self.os.fail(FaultOn::Any, calls, ErrorKind::Other);
+        for open in &mut self.open {
+            open.hurt = true;
+        }
+        let n = self.rng.random_range(0..self.open.len().max(1));
+        let is_running = self.open.get(n).is_some_and(|open| open.name.is_none());
+        match self.rng.random_range(0..6) {
+            0 => drop(self.db.checkpoint()),
+            1 => drop(self.db.purge()),
+            2 if is_running => drop(self.rollback_to(n)),
+            3 if is_running => {
+                let _failed = self.open.swap_remove(n).txn.rollback();
+            }
+            _ if is_running => {
+                let mut open = self.open.swap_remove(n);
+                match open.txn.commit() {
+                    Ok(()) => apply(&mut self.committed, open.changes),
+                    Err(_) => unknown = Some(open.changes),
+                }
+            }
+            _ => {}
+        }
+        self.crash(unknown);
+    }
+
+    /// Opens it, perhaps after a first try in which a call fails, and power is lost again.
+    fn reopen(&mut self) {
+        let fails = match self.rng.random_range(0..4) {
+            0 => Some(FaultOn::Read),
+            1 => Some(FaultOn::Any),
+            _ => None,
+        };
+        if let Some(on) = fails {
+            let calls = self.rng.random_range(0..150);
+            self.os.fail(on, calls, ErrorKind::Other);
+            let opened = Database::open_on(Arc::new(self.os.clone()), "/db", options());
+            self.os.heal();
+            self.os = self.os.crash(self.rng.random());
+            drop(opened);
+        }
+        self.db = Database::open_on(Arc::new(self.os.clone()), "/db", options()).unwrap();
+        self.table = self.db.table("t").unwrap();
+    }
+
+    /// Loses power, and comes back. Whether `unknown` was committed is seen then.
+    fn crash(&mut self, unknown: Option<Changes>) {
         self.os.heal();
         let os = self.os.crash(self.rng.random());
         for open in std::mem::take(&mut self.open) {
@@ -291,8 +339,15 @@ impl World {
             }
         }
         self.os = os;
-        self.db = Database::open_on(Arc::new(self.os.clone()), "/db", options()).unwrap();
-        self.table = self.db.table("t").unwrap();
+        self.reopen();
+        if let Some(changes) = unknown {
+            let mut rows = self.committed.clone();
+            apply(&mut rows, changes);
+            let mut txn = self.db.begin(Isolation::ReadCommitted);
+            if Self::read(&self.table, &mut txn, 0).unwrap() == shown(&rows) {
+                self.committed = rows;
+            }
+        }
         let prepared: Vec<Xid> = self.db.prepared().into_iter().map(|p| p.xid).collect();
         self.parked.retain(|name, changes| {
             assert!(prepared.contains(name) || changes.is_empty());
@@ -331,12 +386,6 @@ impl World {
     /// The committed rows are there for others, and a transaction's own for itself, by every index.
     fn compare(&mut self) {
         self.os.heal();
-        let shown = |rows: &Rows| -> Rows {
-            let shown = |(&id, &(code, group, (seed, length))): (&u32, &Row)| {
-                (id, (code, group, (crc(&noise(seed, length)), length)))
-            };
-            rows.iter().map(shown).collect()
-        };
         for index in [0, 1, 2] {
             let mut txn = self.db.begin(Isolation::ReadCommitted);
             let read = Self::read(&self.table, &mut txn, index).unwrap();
@@ -365,7 +414,8 @@ impl World {
         }
         let what = self.rng.random_range(0..100);
         match what {
-            0..=1 => return self.crash(),
+            0 => return self.crash(None),
+            1 => return self.wreck(),
             2..=3 => return self.db.checkpoint().unwrap(),
             4..=5 => return self.db.purge().unwrap(),
             6..=9 => return self.compare(),
@@ -409,6 +459,14 @@ impl World {
     }
 }
 
+/// Rows as they are read: with a sum over the body.
+fn shown(rows: &Rows) -> Rows {
+    let shown = |(&id, &(code, group, (seed, length))): (&u32, &Row)| {
+        (id, (code, group, (crc(&noise(seed, length)), length)))
+    };
+    rows.iter().map(shown).collect()
+}
+
 fn crc(bytes: &[u8]) -> u32 {
     // FNV: no need for a better one.
     let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619);
@@ -428,6 +486,6 @@ fn transactions_in_turns_leave_what_a_model_says() {
         for _ in 0..STEPS {
             world.step();
         }
-        world.crash();
+        world.crash(None);
     }
 }

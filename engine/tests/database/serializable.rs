@@ -93,7 +93,7 @@ fn scan(txn: &mut Transaction, table: &Arc<Table>, scan: &Scan) -> Result<Given>
         Some(from) => table.encode_key(scan.index, &[from.into()])?,
         None => Vec::new(),
     };
-    let backward = matches!(scan.seek, Seek::AtOrBefore | Seek::Before | Seek::Last);
+    let backward = is_backward(scan.seek);
     let mut rows = Vec::new();
     let mut more = cursor.seek(txn, &prefix, scan.seek)?;
     while more {
@@ -113,6 +113,13 @@ fn scan(txn: &mut Transaction, table: &Arc<Table>, scan: &Scan) -> Result<Given>
         };
     }
     Ok(Given::Rows(rows))
+}
+
+fn is_backward(seek: Seek) -> bool {
+    matches!(
+        seek,
+        Seek::ExactLast | Seek::AtOrBefore | Seek::Before | Seek::Last
+    )
 }
 
 fn run(txn: &mut Transaction, table: &Arc<Table>, op: &Op) -> Result<Given> {
@@ -145,7 +152,7 @@ fn expected(model: &mut Model, op: &Op) -> Given {
             let column = |row: &(u32, u32, u32)| [row.0, row.1, row.2][scan.index];
             let mut rows: Vec<_> = model.iter().map(|(id, (g, c))| (*id, *g, *c)).collect();
             rows.sort_by_key(|row| (column(row), row.0));
-            if matches!(scan.seek, Seek::AtOrBefore | Seek::Before | Seek::Last) {
+            if is_backward(scan.seek) {
                 rows.reverse();
             }
             let from = scan.from.unwrap_or(0);
@@ -156,11 +163,15 @@ fn expected(model: &mut Model, op: &Op) -> Given {
                         Seek::Exact => key == from,
                         Seek::AtOrAfter => key >= from,
                         Seek::After => key > from,
-                        Seek::AtOrBefore => key <= from,
+                        Seek::AtOrBefore | Seek::ExactLast => key <= from,
                         Seek::Before => key < from,
                         Seek::First | Seek::Last => true,
                     }
             });
+            let first = rows.first().map(column);
+            if scan.seek == Seek::ExactLast && first != Some(from) {
+                rows.clear();
+            }
             rows.truncate(scan.most);
             Given::Rows(rows)
         }
@@ -195,13 +206,14 @@ const CODES: u32 = 40;
 fn any_scan(rng: &mut StdRng) -> Scan {
     let index = rng.random_range(0..3usize);
     let values = [IDS, GROUPS, CODES][index];
-    let seek = match rng.random_range(0..7) {
+    let seek = match rng.random_range(0..8) {
         0 => Seek::AtOrAfter,
         1 => Seek::After,
         2 => Seek::AtOrBefore,
         3 => Seek::Before,
         4 => Seek::First,
         5 => Seek::Last,
+        6 => Seek::ExactLast,
         _ => Seek::Exact,
     };
     let forward = matches!(seek, Seek::AtOrAfter | Seek::After | Seek::First);

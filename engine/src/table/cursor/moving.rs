@@ -1,5 +1,6 @@
 //! How a cursor moves: points, walks, batches, and when what it holds is out of date.
 
+use super::place::Gap;
 use super::{successor, Ahead, At, Cursor};
 use crate::error::Result;
 use crate::row::entry::{self, EntryRef};
@@ -149,7 +150,7 @@ impl Cursor {
     ) -> Result<bool> {
         if !self.batched(txn) {
             if !on || !self.within(self.walk.key(), ahead) {
-                self.at = At::Nowhere;
+                self.leave_walk(on);
                 return Ok(false);
             }
             self.at = At::Walk;
@@ -198,7 +199,6 @@ impl Cursor {
                 taken = true;
             }
             if self.batch.is_empty() {
-                self.at = At::Nowhere;
                 return Ok(false);
             }
             if lock.is_some() {
@@ -334,7 +334,7 @@ impl Cursor {
         direction: Direction,
         ahead: Ahead,
     ) -> Result<bool> {
-        if self.at == At::Nowhere {
+        if self.at == At::Gap(Gap::Nowhere) {
             return Ok(false);
         }
         txn.enter_table(&self.table)?;
@@ -391,7 +391,7 @@ impl Cursor {
     ) -> Result<bool> {
         let lock = txn.read_lock(self.options.lock);
         let view = self.view(txn, lock);
-        let mut goes_on = !matches!(self.at, At::Point | At::PointEntry)
+        let mut goes_on = !matches!(self.at, At::Point | At::PointEntry | At::Gap(_))
             && !self.lacks
             && direction == self.direction
             && (lock.is_some() || view.csn == self.walk.view.csn)
@@ -404,43 +404,41 @@ impl Cursor {
             goes_on = false;
         }
         if !goes_on {
-            self.direction = direction;
-            let mut here = std::mem::take(&mut self.point_key);
-            if !matches!(self.at, At::Point | At::PointEntry) {
-                here.clear();
-                here.extend_from_slice(self.key());
-            }
-            self.batch.clear();
-            let position = match direction {
-                Direction::Forward => Position::After(&here),
-                Direction::Backward => Position::Before(&here),
-            };
-            let result = self.start(txn, trees, position, ahead);
-            self.point_key = here;
-            return result;
+            return self.restart(txn, trees, direction, ahead);
         }
         self.writes = txn.writes;
         if self.at == At::Batch {
             if self.batch.advance() {
                 if !self.within(self.batch.key(), Ahead::End) {
-                    self.at = At::Nowhere;
+                    self.leave(Gap::Before);
                     return Ok(false);
                 }
                 return Ok(true);
             }
+            // Where it goes on from if nothing comes of the next batch.
+            self.place.clear();
+            self.place.extend_from_slice(self.batch.last_key());
+            self.at = At::Gap(Gap::On);
             if self.walk.has_ended() {
                 // Behind what the filter had skipped, last.
-                self.at = At::Nowhere;
-                return Ok(false);
+                return Ok(self.at_end());
             }
             if self.walk.key() != self.batch.last_key() {
                 // The collection stopped before what the walk stands on.
-                return self.arrive(txn, trees, true, ahead);
+                let found = self.arrive(txn, trees, true, ahead)?;
+                return Ok(found || self.at_end());
             }
         }
         let tree = trees.index(self.index)?;
-        let on = self.walk.step(&txn.inner, tree, direction)?;
-        self.arrive(txn, trees, on, ahead)
+        let on = match self.walk.step(&txn.inner, tree, direction) {
+            Ok(on) => on,
+            Err(error) => {
+                self.leave_walk(false);
+                return Err(error);
+            }
+        };
+        let found = self.arrive(txn, trees, on, ahead)?;
+        Ok(found || self.at_end())
     }
 
     /// Whether all that the transaction has written since the leaf was copied is the row that

@@ -254,6 +254,7 @@ impl Transaction {
     /// Puts in what is kept aside, of one table or of all.
     #[cold]
     pub(in crate::table) fn put_deferred(&mut self, of: Option<&Table>) -> Result<()> {
+        self.check_entries()?;
         let mut all = std::mem::take(&mut self.deferred);
         let result = all
             .iter_mut()

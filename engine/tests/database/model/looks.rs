@@ -256,6 +256,10 @@ impl World {
             let within = |n: usize| (n < sorted.len()).then_some(n);
             for (to, want) in [
                 (Seek::Exact, (first_at < first_after).then_some(first_at)),
+                (
+                    Seek::ExactLast,
+                    (first_at < first_after).then(|| first_after - 1),
+                ),
                 (Seek::AtOrAfter, within(first_at)),
                 (Seek::After, within(first_after)),
                 (Seek::AtOrBefore, before(first_after)),
@@ -267,7 +271,14 @@ impl World {
                     want.is_some(),
                     "{to:?} of {values:?} in index {index}"
                 );
-                let Some(at) = want else { continue };
+                let Some(at) = want else {
+                    let gap = match to {
+                        Seek::Exact | Seek::AtOrAfter | Seek::Before => first_at,
+                        _ => first_after,
+                    };
+                    self.look_around(cursor, txn, schema, index, sorted, gap);
+                    continue;
+                };
                 check_at(cursor, schema, index, sorted[at]);
                 match to {
                     Seek::Exact => {
@@ -276,12 +287,15 @@ impl World {
                             check_at(cursor, schema, index, want);
                         }
                         assert!(!cursor.next_same_prefix(txn).unwrap());
+                        self.look_around(cursor, txn, schema, index, sorted, first_after);
                     }
-                    Seek::AtOrBefore | Seek::Before => {
+                    Seek::ExactLast | Seek::AtOrBefore | Seek::Before => {
                         let more = cursor.prev(txn).unwrap();
                         assert_eq!(more, at > 0);
                         if more {
                             check_at(cursor, schema, index, sorted[at - 1]);
+                        } else {
+                            self.look_around(cursor, txn, schema, index, sorted, 0);
                         }
                     }
                     _ => {
@@ -289,6 +303,8 @@ impl World {
                         assert_eq!(more, at + 1 < sorted.len());
                         if more {
                             check_at(cursor, schema, index, sorted[at + 1]);
+                        } else {
+                            self.look_around(cursor, txn, schema, index, sorted, sorted.len());
                         }
                     }
                 }
@@ -305,7 +321,43 @@ impl World {
                 more = cursor.next(txn).unwrap();
             }
             assert_eq!(n, end);
+            let back = cursor.prev(txn).unwrap();
+            assert_eq!(back, end > 0);
+            if back {
+                check_at(cursor, schema, index, sorted[end - 1]);
+            }
             cursor.clear_end();
+        }
+    }
+
+    /// A cursor that stands on no entry goes on from the place where it does, in either direction.
+    fn look_around(
+        &mut self,
+        cursor: &mut Cursor,
+        txn: &mut Transaction,
+        schema: &TableSchema,
+        index: usize,
+        sorted: &[(&Vec<u8>, &Row)],
+        mut gap: usize,
+    ) {
+        for _ in 0..3 {
+            assert!(cursor.key().is_empty());
+            let forward = self.rng.random_bool(0.5);
+            let more = if forward {
+                cursor.next(txn).unwrap()
+            } else {
+                cursor.prev(txn).unwrap()
+            };
+            if forward {
+                assert_eq!(more, gap < sorted.len(), "next in index {index}");
+            } else {
+                assert_eq!(more, gap > 0, "previous in index {index}");
+                gap -= usize::from(more);
+            }
+            if more {
+                check_at(cursor, schema, index, sorted[gap]);
+                return;
+            }
         }
     }
 }
