@@ -89,6 +89,12 @@ pub enum PlantedFault {
     RowsWithoutTexts,
     /// A cursor that finds no entry forgets its place among them.
     ForgetPlace,
+    /// A table that was set aside counts as such after it was truncated, too.
+    TruncatedStaysAside,
+    /// An image that is saved while a checkpoint ends becomes that checkpoint's, written or not.
+    LateImages,
+    /// Behind a bad record of the log, only so many bytes are searched for a mark as a short write has.
+    ShortSearch,
 }
 
 #[cfg(feature = "broken")]
@@ -118,7 +124,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 28] = [
+        pub const MENDED: [PlantedFault; 31] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -147,6 +153,9 @@ mod planting {
             PlantedFault::StandAtEnd,
             PlantedFault::RowsWithoutTexts,
             PlantedFault::ForgetPlace,
+            PlantedFault::TruncatedStaysAside,
+            PlantedFault::LateImages,
+            PlantedFault::ShortSearch,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -19,11 +19,11 @@ use std::sync::Arc;
 use crate::catalog::Catalog;
 use crate::db::LOG_DIR;
 use crate::error::{Error, Result};
-use crate::ids::{Lsn, TxId, PAGE_SIZE};
+use crate::ids::{Lsn, TableId, TxId, PAGE_SIZE};
 use crate::log::Log;
 use crate::os::{Os, RealOs};
 use crate::page::Pool;
-use crate::recovery::{AsideFiles, Meta};
+use crate::recovery::{Aside, AsideFiles, Meta};
 use crate::store::Store;
 
 /// Bytes of the buffer pool that a check uses.
@@ -116,10 +116,7 @@ pub fn check_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, report: &mut Report) -> 
         }
     };
     let database = store.database_id();
-    for (table, aside) in AsideFiles::new(os.clone(), dir, database).load()? {
-        let error = aside.map_or_else(|error| error, |aside| aside.error());
-        report.problem(format!("table number {table}: {error}"));
-    }
+    let asides = AsideFiles::new(os.clone(), dir, database).load()?;
     match Log::read_only(os, &dir.join(LOG_DIR), database, meta.log_from()) {
         Ok(records) => {
             for record in records {
@@ -132,7 +129,7 @@ pub fn check_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, report: &mut Report) -> 
         Err(error) => report.problem(error.to_string()),
     }
     let pool = Pool::without_thread(POOL_BYTES, Arc::new(store))?;
-    if let Err(error) = check_trees(&pool, &meta, report) {
+    if let Err(error) = check_trees(&pool, &meta, &asides, report) {
         report.problem(error.to_string());
     }
     Ok(())
@@ -150,7 +147,12 @@ pub fn log_position(os: Arc<dyn Os>, dir: impl AsRef<Path>) -> Result<Lsn> {
     Ok(Meta::decode(&meta)?.log_from())
 }
 
-fn check_trees(pool: &Arc<Pool>, meta: &Meta, report: &mut Report) -> Result<()> {
+fn check_trees(
+    pool: &Arc<Pool>,
+    meta: &Meta,
+    asides: &BTreeMap<TableId, Result<Aside>>,
+    report: &mut Report,
+) -> Result<()> {
     let running: HashSet<TxId> = meta.transactions.running().collect();
     let catalog = Catalog::open(pool, meta.catalog)?;
     let counts = catalog.tree().verify(&mut |_, _| Ok(()))?;
@@ -162,6 +164,16 @@ fn check_trees(pool: &Arc<Pool>, meta: &Meta, report: &mut Report) -> Result<()>
         definitions.push(definition);
         Ok(())
     })?;
+    for (table, aside) in asides {
+        let definition = definitions.iter().find(|found| found.id == *table);
+        let error = match (aside, definition) {
+            (_, None) if !damaged.contains_key(table) => continue,
+            (Ok(aside), Some(now)) if !aside.is_of(now) => continue,
+            (Ok(aside), _) => aside.error(),
+            (Err(error), _) => error.clone(),
+        };
+        report.problem(format!("table number {table}: {error}"));
+    }
     for (table, error) in damaged {
         report.problem(format!("table number {table}: {error}"));
     }

@@ -112,6 +112,9 @@ impl Changes {
                 }
             };
             if let Some(entry) = self.tables.get_mut(&table) {
+                if !aside.is_of(&entry.definition) {
+                    continue;
+                }
                 entry.changes.unfinished.extend(aside.unfinished);
             }
             for (key, row) in aside.changes {

@@ -5,17 +5,19 @@
 //! But when recovery needs it, the table can't have the state of the last commit, and must not be
 //! read as if it had. Then nothing of the table is changed any more; what the log says of its rows,
 //! and which transactions could perhaps not be taken back in it, goes into a file of its own before
-//! the log goes. `dump` reads that file too; dropping the table removes it.
+//! the log goes. `dump` reads that file too. Dropping or truncating the table makes it void: the next
+//! opening removes it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::DdlRecord;
+use crate::catalog::{DdlRecord, Definition};
 use crate::error::{Error, Result};
-use crate::ids::{PageId, TableId, TxId};
+use crate::ids::{PageId, TableId, TreeId, TxId};
 use crate::os::{OpenMode, Os};
 use crate::planted::{is_planted, PlantedFault};
 use crate::room;
@@ -23,7 +25,9 @@ use crate::table::registry::Registry;
 use crate::txn::Change;
 
 const MAGIC: [u8; 8] = *b"PGASIDE\0";
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+/// The format before, which does not say of which trees it tells.
+const FORMAT_WITHOUT_TREE: u32 = 1;
 /// Bytes in front of what is serialised: magic, format, checksum, database.
 const HEAD: usize = 24;
 /// The folder within the database directory; a file is named by its table's number.
@@ -40,9 +44,21 @@ pub(crate) struct Aside {
     pub unfinished: Vec<TxId>,
     /// What was committed after that: clustered key, and the row as the log has it, if it is one.
     pub changes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// The table's clustered tree: a table that was truncated since has another, and nothing of this
+    /// is true of it. The last field: see [`FORMAT_WITHOUT_TREE`].
+    clustered: Option<TreeId>,
 }
 
 impl Aside {
+    /// Whether it tells of the table as it is: not of what it was before it was truncated.
+    pub fn is_of(&self, definition: &Definition) -> bool {
+        if is_planted(PlantedFault::TruncatedStaysAside) {
+            return true;
+        }
+        let now = definition.trees.first().map(|tree| tree.id);
+        self.clustered.is_none() || self.clustered == now
+    }
+
     /// The error that whoever wants to use the table gets.
     pub fn error(&self) -> Error {
         Error::Corrupt {
@@ -57,9 +73,10 @@ impl Aside {
         }
     }
 
-    fn of(error: &Error, unfinished: Vec<TxId>) -> Aside {
+    fn of(error: &Error, unfinished: Vec<TxId>, clustered: Option<TreeId>) -> Aside {
         let aside = Aside {
             unfinished,
+            clustered,
             ..Aside::default()
         };
         match error {
@@ -125,16 +142,22 @@ impl Aside {
         if crc32c::crc32c(&bytes[16..]) != u32_at(12) {
             return Err(corrupt("the checksum is wrong"));
         }
-        if u32_at(8) != FORMAT || bytes[16..HEAD] != database_id.to_le_bytes() {
+        let known = [FORMAT_WITHOUT_TREE, FORMAT].contains(&u32_at(8));
+        if !known || bytes[16..HEAD] != database_id.to_le_bytes() {
             return Err(Error::Format {
                 file: path.to_owned(),
                 what: format!(
-                    "format {} of another database or version; this version reads format {FORMAT}",
+                    "format {} of another database or version; this version reads formats up to \
+                     {FORMAT}",
                     u32_at(8)
                 ),
             });
         }
-        postcard::from_bytes(&bytes[HEAD..]).map_err(|e| corrupt(&e.to_string()))
+        let mut rest = Cow::Borrowed(&bytes[HEAD..]);
+        if u32_at(8) == FORMAT_WITHOUT_TREE {
+            rest.to_mut().push(0);
+        }
+        postcard::from_bytes(&rest).map_err(|e| corrupt(&e.to_string()))
     }
 }
 
@@ -233,20 +256,28 @@ impl<'a> Asides<'a> {
         running: Vec<TxId>,
         lost: BTreeMap<TableId, Error>,
     ) -> Result<Asides<'a>> {
-        let before = files.load()?.into_iter().map(|(table, aside)| {
-            let error = aside.map_or_else(|error| error, |aside| aside.error());
-            registry.set_aside(table, error.clone());
-            (table, error)
-        });
-        Ok(Asides {
+        let mut asides = Asides {
             files,
             registry,
             running,
-            before: before.collect(),
+            before: BTreeMap::new(),
             over: BTreeSet::new(),
             lost,
             now: BTreeMap::new(),
-        })
+        };
+        for (table, aside) in files.load()? {
+            let error = match (aside, registry.definition(table)) {
+                (Ok(aside), Ok(now)) if !aside.is_of(&now) => {
+                    asides.over.insert(table);
+                    continue;
+                }
+                (Ok(aside), _) => aside.error(),
+                (Err(error), _) => error,
+            };
+            registry.set_aside(table, error.clone());
+            asides.before.insert(table, error);
+        }
+        Ok(asides)
     }
 
     /// Sets tables aside in which rollback has met damage.
@@ -262,7 +293,9 @@ impl<'a> Asides<'a> {
             return;
         }
         tracing::error!(%table, %error, "the table is damaged, and set aside");
-        let aside = Aside::of(error, self.running.clone());
+        let definition = self.registry.definition(table).ok();
+        let clustered = definition.and_then(|now| Some(now.trees.first()?.id));
+        let aside = Aside::of(error, self.running.clone(), clustered);
         self.registry.set_aside(table, aside.error());
         self.now.insert(table, aside);
     }
@@ -316,7 +349,8 @@ impl<'a> Asides<'a> {
             self.files.write(*table, aside)?;
         }
         for table in self.before.into_keys().chain(self.over) {
-            if !self.registry.is_set_aside(table) && !self.lost.contains_key(&table) {
+            let kept = self.now.contains_key(&table) || self.lost.contains_key(&table);
+            if !kept && !self.registry.is_set_aside(table) {
                 self.files.remove(table)?;
             }
         }
@@ -334,6 +368,7 @@ mod tests {
         fn a_file_comes_back_and_every_flip_is_found(
             what in ".*",
             unfinished: Vec<u64>,
+            clustered: Option<u32>,
             changes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
             flip: proptest::sample::Index,
         ) {
@@ -341,15 +376,25 @@ mod tests {
                 what,
                 unfinished: unfinished.into_iter().map(TxId).collect(),
                 changes,
+                clustered: clustered.map(TreeId),
                 ..Aside::default()
             };
             let path = Path::new("aside/7");
             let mut bytes = aside.encode(77).unwrap();
-            prop_assert_eq!(Aside::decode(path, 77, &bytes).unwrap(), aside);
+            prop_assert_eq!(&Aside::decode(path, 77, &bytes).unwrap(), &aside);
             prop_assert!(Aside::decode(path, 78, &bytes).is_err());
             let bit = flip.index(bytes.len() * 8);
             bytes[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(Aside::decode(path, 77, &bytes).is_err());
+
+            // As the format before has it.
+            let aside = Aside { clustered: None, ..aside };
+            let mut bytes = aside.encode(77).unwrap();
+            bytes.pop();
+            bytes[8..12].copy_from_slice(&FORMAT_WITHOUT_TREE.to_le_bytes());
+            let checksum = crc32c::crc32c(&bytes[16..]);
+            bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+            prop_assert_eq!(Aside::decode(path, 77, &bytes).unwrap(), aside);
         }
     }
 }

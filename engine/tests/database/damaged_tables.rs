@@ -194,6 +194,52 @@ fn rows_put_into_a_table_once_set_aside_and_truncated_are_found_after_a_crash() 
     assert!(found > 0, "no table was set aside");
 }
 
+/// So it is when the log that tells of the truncation has gone.
+#[test]
+fn rows_put_into_a_table_once_set_aside_and_truncated_are_found_after_an_orderly_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let sound = dir.path().join("sound");
+    let _running = to_be_recovered(&sound);
+    let found = count_damaged(&sound, |_, dir| {
+        let Ok(db) = Database::open(dir, options()) else {
+            return false;
+        };
+        if db.table("damaged").is_ok() {
+            return false;
+        }
+        db.truncate_table("damaged").unwrap();
+        let table = db.table("damaged").unwrap();
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        let body = body(0);
+        let row = [Value::from(0u32), Value::from(&body[..])];
+        txn.insert(&table, &row).unwrap();
+        txn.commit().unwrap();
+        drop((txn, table));
+        db.close().unwrap();
+        let (mut rows, mut missing) = (0, 0);
+        peregrine::dump::Dump::open(dir)
+            .unwrap()
+            .rows(
+                "damaged",
+                &mut |_| {
+                    rows += 1;
+                    Ok(())
+                },
+                &mut |_| missing += 1,
+            )
+            .unwrap();
+        assert_eq!((rows, missing), (1, 0));
+        for _ in 0..2 {
+            let db = Database::open(dir, options()).unwrap();
+            let table = db.table("damaged").unwrap();
+            assert_eq!(read(&db, &table, 1).unwrap(), 1);
+            db.close().unwrap();
+        }
+        true
+    });
+    assert!(found > 0, "no table was set aside");
+}
+
 /// Changes the first rows of both tables, in a transaction that is prepared.
 fn prepare(db: &Database, xid: &Xid) {
     let mut txn = db.begin(Isolation::ReadCommitted);
