@@ -216,7 +216,12 @@ impl Table {
         self.set(page, Place::NONE, true, None)
     }
 
-    /// From now on the pending version changes no more. Calls `write` with the index and the
+    /// From now on the pending version changes no more.
+    pub fn stop_taking(&self) {
+        self.set_phase(SEALED);
+    }
+
+    /// When the pending version changes no more ([`Table::stop_taking`]): calls `write` with the index and the
     /// entries of each chunk whose pending version differs from the durable one, or of which
     /// `anyway` says so.
     pub fn seal<E>(
@@ -224,7 +229,6 @@ impl Table {
         anyway: impl Fn(usize) -> bool,
         mut write: impl FnMut(usize, &[u64]) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.set_phase(SEALED);
         let epoch = self.epoch();
         let chunks = self.chunks.read().clone();
         for (index, chunk) in chunks.iter().enumerate() {

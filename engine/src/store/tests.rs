@@ -38,6 +38,74 @@ fn page_of(seed: u64) -> Vec<u8> {
     page
 }
 
+/// A file beside whose next write something else happens.
+struct Meddled {
+    file: Arc<dyn File>,
+    meddle: parking_lot::Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl std::fmt::Debug for Meddled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.file.fmt(f)
+    }
+}
+
+impl File for Meddled {
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        self.file.read_at(buf, offset)
+    }
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
+        let meddle = self.meddle.lock().take();
+        meddle.into_iter().for_each(|meddle| meddle());
+        self.file.write_at(data, offset)
+    }
+    fn sync_data(&self) -> Result<()> {
+        self.file.sync_data()
+    }
+    fn len(&self) -> Result<u64> {
+        self.file.len()
+    }
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.file.set_len(len)
+    }
+    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        self.file.allocate(offset, len)
+    }
+}
+
+/// Two find a page to be saved for a checkpoint, and one of them comes to it when the checkpoint is
+/// writing what has been gathered: what that leads to must be in the file all the same.
+#[test]
+fn a_page_saved_while_a_checkpoint_ends_is_not_lost_with_the_machine() {
+    let os = SimulatedOs::new(5);
+    let mut store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
+    let file = Arc::new(Meddled {
+        file: store.file.clone(),
+        meddle: parking_lot::Mutex::default(),
+    });
+    store.file = file.clone();
+    let store = Arc::new(store);
+    let page = store.allocate_page();
+    let image = page_of(1);
+    store.begin_checkpoint();
+    store.write_checkpoint_page(page, &image, true).unwrap();
+    let (late, bytes) = (store.clone(), image.clone());
+    *file.meddle.lock() = Some(Box::new(move || {
+        late.write_checkpoint_page(page, &bytes, true).unwrap();
+    }));
+    store.complete_checkpoint(b"meta").unwrap();
+    let mut buf = vec![0; PAGE_SIZE];
+    store.read_page(page, &mut buf).unwrap();
+    assert!(buf == image);
+
+    let (again, _) = Store::open(Arc::new(os.crash(1)), Path::new(DIR)).unwrap();
+    again.read_page(page, &mut buf).unwrap();
+    assert!(buf == image);
+}
+
 #[test]
 fn threads_read_what_they_wrote_while_checkpoints_run() {
     let os = SimulatedOs::new(3);
