@@ -9,11 +9,13 @@ use super::record::{
 use super::segments::Segments;
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
+use crate::planted::{is_planted, PlantedFault};
 use crate::room;
 
 /// Bytes read at a time.
 const READ: usize = 256 * 1024;
-/// How far behind a bad record a later mark is looked for: more than a write is long.
+/// How far behind a bad record a later mark is looked for: more than a write of short records is long.
+/// Behind long ones the search begins to count where their headers say that they end.
 const SEARCH: u64 = 16 << 20;
 
 /// A record read back.
@@ -162,11 +164,33 @@ impl LogReader {
         }))
     }
 
+    /// Where the write ends whose record at the position is bad, as far as headers tell: at the next
+    /// mark, or where there is no record.
+    fn end_of_write(&mut self) -> Result<u64> {
+        let mut at = self.position;
+        if is_planted(PlantedFault::ShortSearch) {
+            return Ok(at);
+        }
+        loop {
+            let bytes = self.window.get(&self.segments, at, RECORD_HEADER)?;
+            let Some(bytes) = bytes.first_chunk::<RECORD_HEADER>() else {
+                return Ok(at);
+            };
+            let (header, _) = Header::decode(bytes);
+            let end = at + RECORD_HEADER as u64 + u64::from(header.len);
+            let begins_another = at != self.position && header.kind == MARK;
+            if header.start != at || end > self.segments.end() || begins_another {
+                return Ok(at);
+            }
+            at = end;
+        }
+    }
+
     /// A mark behind the position which says that the log was durable beyond it.
     fn later_mark(&mut self) -> Result<Option<u64>> {
         const WHOLE: usize = RECORD_HEADER + OPENED_PAYLOAD;
         let from = self.position;
-        let to = self.segments.end().min(from + SEARCH);
+        let to = self.segments.end().min(self.end_of_write()? + SEARCH);
         let mut at = from + 1;
         while at < to {
             let bytes = self.window.get(&self.segments, at, READ)?;

@@ -285,6 +285,30 @@ fn damage_to_a_confirmed_log_is_reported_at_every_byte() {
     }
 }
 
+/// A record can be longer than all that is usually searched for what tells of its sync.
+#[test]
+fn damage_to_a_long_record_that_was_durable_is_reported() {
+    let os = SimulatedOs::new(4);
+    os.create_dir(&dir()).unwrap();
+    let options = LogOptions {
+        segment_bytes: 64 << 20,
+        background: false,
+        ..options()
+    };
+    let log = Log::create(Arc::new(os.clone()), &dir(), options).unwrap();
+    let begin = log.end();
+    let long = vec![7; 17 << 20];
+    for payload in [&long[..], b"short"] {
+        let end = log.append(1, &[payload]).unwrap();
+        log.durable(end, Durability::SyncAtCommit).unwrap();
+    }
+    drop(log);
+    let middle = 4096 + begin.0 as usize + long.len() / 2;
+    os.damage(&dir().join("00000000"), |bytes| bytes[middle] ^= 0x10);
+    let opened = open(&os, Lsn(0)).map(drop);
+    assert!(matches!(opened, Err(Error::Corrupt { .. })), "{opened:?}");
+}
+
 #[test]
 fn a_full_disk_keeps_nothing_from_being_durable() {
     let os = SimulatedOs::new(5);
