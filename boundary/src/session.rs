@@ -23,7 +23,7 @@ pub struct Session {
     mark: Option<Savepoint>,
     /// Back to where could not be undone, for the disk was full.
     half_undone: Option<Savepoint>,
-    savepoints: Vec<(u64, Savepoint)>,
+    savepoints: Vec<Named>,
     next_savepoint: u64,
     generation: u64,
     /// The server's number for it.
@@ -32,6 +32,15 @@ pub struct Session {
     refused: Option<Failure>,
     /// Interrupts the transaction; shared with whoever kills.
     kill: Arc<Mutex<Option<KillHandle>>>,
+}
+
+/// A savepoint as the server knows it.
+struct Named {
+    number: u64,
+    savepoint: Savepoint,
+    /// Whether the statement in which it was set, by a function that it calls, had changed something
+    /// before: then a rollback to the savepoint leaves the statement's beginning where it is.
+    behind_mark: bool,
 }
 
 /// What the server holds. The session itself belongs to the connection's thread; the handle to
@@ -133,6 +142,8 @@ impl Session {
             self.half_undone = Some(savepoint);
             return Err(error.into());
         }
+        // What could not be undone was later than this.
+        self.half_undone = None;
         Ok(())
     }
 
@@ -212,7 +223,7 @@ impl Session {
     fn find(&self, number: u64) -> Outcome<usize> {
         self.savepoints
             .iter()
-            .position(|(n, _)| *n == number)
+            .position(|named| named.number == number)
             .ok_or_else(|| Failure::new(Code::Invalid, "no such savepoint"))
     }
 }
@@ -418,7 +429,11 @@ pub unsafe extern "C" fn peregrine_savepoint_set(pointer: *mut SessionBox, out: 
             let savepoint = session.transaction()?.savepoint();
             session.next_savepoint += 1;
             *out = session.next_savepoint;
-            session.savepoints.push((*out, savepoint));
+            session.savepoints.push(Named {
+                number: *out,
+                savepoint,
+                behind_mark: session.mark.is_some(),
+            });
             Ok(true)
         })
     }
@@ -439,9 +454,12 @@ pub unsafe extern "C" fn peregrine_savepoint_rollback(
             session.engine.check()?;
             let at = session.find(number)?;
             session.undo_rest()?;
-            session.mark = None;
             session.savepoints.truncate(at + 1);
-            let savepoint = session.savepoints[at].1.clone();
+            let named = &session.savepoints[at];
+            let savepoint = named.savepoint.clone();
+            if !named.behind_mark {
+                session.mark = None;
+            }
             session.roll_back_to(savepoint)?;
             Ok(true)
         })
@@ -541,3 +559,6 @@ pub unsafe extern "C" fn peregrine_session_kill(pointer: *mut SessionBox) {
         Ok(true)
     });
 }
+
+#[cfg(test)]
+mod tests;
