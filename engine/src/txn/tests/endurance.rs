@@ -6,7 +6,7 @@
 //!     sums_stay_constant -- --nocapture
 //! ```
 //!
-//! With the feature `broken` and `PEREGRINE_PLANTED=PurgeJoinedEnd` it fails, usually within a minute.
+//! With the feature `broken` and `PEREGRINE_PLANTED=PurgeJoinedEnd` it fails, most often within a minute, on two busy cores.
 //!
 //! The schedule is the machine's; the seed chooses what is written. In the end one line says what came
 //! of it. Two writers move amounts between rows, and rows between two trees; they commit, roll back, and
