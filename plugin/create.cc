@@ -55,13 +55,15 @@ int RowHandler::create(const char *name, TABLE *form, HA_CREATE_INFO *info) {
   return report_error(code, thd, name);
 }
 
-static int drop(const char *name) {
-  std::string engine_name = table_name(name);
-  return peregrine_table_drop(engine, engine_name.data(), engine_name.size());
+int drop_table(THD *thd, const char *path) {
+  std::string name = table_name(path);
+  Connection *connection = thd ? existing_connection(thd) : nullptr;
+  peregrine_session *session = connection ? connection->session : nullptr;
+  return report_error(peregrine_table_drop(engine, session, name.data(), name.size()), thd, path);
 }
 
 int RowHandler::delete_table(const char *name) {
-  return report_error(drop(name), current_thd, name);
+  return peregrine::drop_table(current_thd, name);
 }
 
 /* Whether the server calls a table so that it has just filled with another's rows, to take its

@@ -51,6 +51,10 @@ extern ha_create_table_option table_options[];
  */
 bool read_locking(const ha_table_option_struct *options, uint32_t *locking);
 
+/* create.cc: drops a table, also where the transaction of the thread has used it: a temporary one,
+   or one that could not be filled. */
+int drop_table(THD *thd, const char *path);
+
 /* plugin.cc */
 extern st_mysql_sys_var *system_variables[];
 

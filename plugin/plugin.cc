@@ -188,8 +188,7 @@ static void drop_database(handlerton *, char *path) {
 }
 
 static int drop_table(handlerton *, const char *path) {
-  std::string name = table_name(path);
-  return report_error(peregrine_table_drop(engine, name.data(), name.size()), current_thd, path);
+  return drop_table(current_thd, path);
 }
 
 /* A write beyond the limit on the size of files shall be an error, and not the end of the server.

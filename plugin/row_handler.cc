@@ -98,7 +98,7 @@ int RowHandler::reset() {
   has_range_end_ = false;
   has_condition_ = false;
   has_asked_ = narrowed_ = false;
-  checks_ = false;
+  checks_ = fills_ = false;
   bulk_insert_ = false;
   return 0;
 }
@@ -113,10 +113,26 @@ int RowHandler::extra(ha_extra_function operation) {
     case HA_EXTRA_NO_KEYREAD:
       has_asked_ = narrowed_ = false;
       break;
+    case HA_EXTRA_BEGIN_COPY:
+      return fill(true);
+    case HA_EXTRA_END_COPY:
+    case HA_EXTRA_ABORT_COPY:
+      return fill(false);
     default:
       break;
   }
   return 0;
+}
+
+/* CREATE TEMPORARY TABLE … SELECT: the rows are part of what is created, and a ROLLBACK leaves them
+   there; not with IGNORE or REPLACE, as in InnoDB. */
+int RowHandler::fill(bool begins) {
+  if (begins == fills_ || table->s->tmp_table == NO_TMP_TABLE) return 0;
+  peregrine_session *session;
+  if (int error = this->session(&session)) return error;
+  fills_ = begins;
+  return finish(
+      begins ? peregrine_begin_fill(handle_, session) : peregrine_end_fill(handle_, session), 0);
 }
 
 int RowHandler::session(peregrine_session **out) {

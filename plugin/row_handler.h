@@ -140,6 +140,7 @@ class RowHandler final : public handler {
   int prepare_rows(const KeyRange &range);
   static int check_condition(void *handler);
   int search(uchar *record, const uchar *key, key_part_map parts, peregrine_seek seek, int end);
+  int fill(bool begins);
   bool has_server_checks() const;
   bool is_server_check(const uchar *record) const;
   int search_for_check(uchar *record, const uchar *image, key_part_map parts, peregrine_seek seek,
@@ -191,6 +192,8 @@ class RowHandler final : public handler {
   bool has_condition_ = false;
   /* Whether the scan that is open looks for rows that a rule of the server's keeps out. */
   bool checks_ = false;
+  /* Whether rows are put in that are part of the table's creation. */
+  bool fills_ = false;
   /* Whether the next rnd_next is the first of its scan. */
   bool scan_begins_ = false;
   /* Whether the engine keeps index entries aside. */

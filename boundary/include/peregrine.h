@@ -207,7 +207,10 @@ typedef enum peregrine_locking {
 int peregrine_table_create(peregrine_engine *engine, const char *name, size_t name_length,
                            const peregrine_definition *definition, uint64_t auto_increment,
                            uint32_t locking, uint32_t of_one_session);
-int peregrine_table_drop(peregrine_engine *engine, const char *name, size_t name_length);
+
+/* `session`: whose transaction may have used the table, and goes on without it; or NULL. */
+int peregrine_table_drop(peregrine_engine *engine, peregrine_session *session, const char *name,
+                         size_t name_length);
 
 /* `as_new`: the table is a copy that takes the place of another one; snapshots older than now are
    not of it. */
@@ -479,6 +482,11 @@ int peregrine_begin_bulk_insert(peregrine_handle *handle, peregrine_session *ses
 
 /* Ends the transaction's bulk inserts. Fails as peregrine_insert does, but for duplicates. */
 int peregrine_end_bulk_insert(peregrine_handle *handle, peregrine_session *session);
+
+/* From here on rows that are inserted are part of a table that is just being made, and that one session
+   has for itself: a rollback leaves them there. Until peregrine_end_fill. */
+int peregrine_begin_fill(peregrine_handle *handle, peregrine_session *session);
+int peregrine_end_fill(peregrine_handle *handle, peregrine_session *session);
 
 /* About how many rows lie between two key images; NULL is open. `*_inclusive`: rows that start
    with the image are inside. */

@@ -436,6 +436,38 @@ pub unsafe extern "C" fn peregrine_delete(pointer: *mut Handle, session: *mut Se
 /// # Safety
 /// The handle and session must be this thread's.
 #[no_mangle]
+pub unsafe extern "C" fn peregrine_begin_fill(
+    pointer: *mut Handle,
+    session: *mut SessionBox,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, session, |handle, session| {
+            handle.begin_fill(session.changing()?).map(|()| true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// The handle and session must be this thread's.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_end_fill(pointer: *mut Handle, session: *mut SessionBox) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, session, |_, session| {
+            session.transaction()?.end_fill();
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// The handle and session must be this thread's.
+#[no_mangle]
 pub unsafe extern "C" fn peregrine_begin_bulk_insert(
     pointer: *mut Handle,
     session: *mut SessionBox,

@@ -75,6 +75,14 @@ impl Session {
         }
     }
 
+    /// The open transaction, where there is one that goes on.
+    pub fn open_transaction(&mut self) -> Option<&mut Transaction> {
+        let active = self.active;
+        self.transaction
+            .as_mut()
+            .filter(|transaction| active && !transaction.is_prepared())
+    }
+
     fn start(&mut self, level: Isolation, lock_wait_seconds: u32, now_us: u64) -> Outcome {
         self.engine.check()?;
         self.undo_rest()?;

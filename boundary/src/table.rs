@@ -12,6 +12,7 @@ use crate::engine::{engine, SharedEngine};
 use crate::failure::{keep, Failure, Outcome};
 use crate::guard;
 use crate::layout::{same_schema, Layout};
+use crate::session::{session as session_of, SessionBox};
 
 /// Bytes of the length at the end of a position.
 pub const POSITION_LENGTH_BYTES: usize = 2;
@@ -152,17 +153,26 @@ pub unsafe extern "C" fn peregrine_table_create(
 /// See the header.
 ///
 /// # Safety
-/// All pointers must be valid.
+/// All pointers must be valid; `session` may be null, and is of this thread.
 #[no_mangle]
 pub unsafe extern "C" fn peregrine_table_drop(
     shared: *mut SharedEngine,
+    session: *mut SessionBox,
     name: *const c_char,
     name_length: usize,
 ) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
         with_engine(shared, |engine| {
-            engine.database.drop_table(name_of(name, name_length)?)?;
+            let name = name_of(name, name_length)?;
+            let user = match session.is_null() {
+                true => None,
+                false => session_of(session)?.open_transaction(),
+            };
+            match user {
+                Some(transaction) => engine.database.drop_table_used_by(transaction, name)?,
+                None => engine.database.drop_table(name)?,
+            }
             Ok(true)
         })
     }

@@ -13,6 +13,7 @@ use self::checkpoint_source::Source;
 pub use self::inspection::{Deadlock, Inspection, Lock, NamedRow, MOST_LOCKS};
 use crate::checkpoint::{self, Checkpointer};
 use crate::error::{Error, Result};
+use crate::planted::{is_planted, PlantedFault};
 use crate::row::TableSchema;
 use crate::settings::{Durability, Isolation, Locking, TableOptions};
 use crate::table::ddl::Tables;
@@ -218,7 +219,24 @@ impl Database {
     /// # Errors
     /// [`Error::NotFound`]; [`Error::Busy`] when open transactions have used it.
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        self.tables.remove_table(&self.shared, name)
+        self.tables.remove_table(&self.shared, name, 0)
+    }
+
+    /// As [`Database::drop_table`], also where `txn`, and no other transaction, has used the table: what
+    /// it did there is gone with it, and is neither committed nor undone. The table does not come back
+    /// when `txn` is rolled back.
+    ///
+    /// # Errors
+    /// As [`Database::drop_table`]; those of writing the log.
+    pub fn drop_table_used_by(&self, txn: &mut Transaction, name: &str) -> Result<()> {
+        let id = self.shared.registry.id_of(name)?;
+        let own = match is_planted(PlantedFault::OwnUseIsBusy) {
+            true => 0,
+            false => txn.before_drop(id)?,
+        };
+        self.tables.remove_table(&self.shared, name, own)?;
+        txn.forget_table(id);
+        Ok(())
     }
 
     /// Renames a table, atomically.

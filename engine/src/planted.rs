@@ -59,6 +59,12 @@ pub enum PlantedFault {
     UnguardedCheck,
     /// Who checks what must hold of all rows reads its snapshot, and waits for nobody.
     SnapshotCheck,
+    /// A table can't be dropped where the transaction that drops it has used it.
+    OwnUseIsBusy,
+    /// The rows with which a table of one session is filled while it is made are undone by a rollback.
+    FillIsUndone,
+    /// Replay takes changes of tables that their own transaction dropped for damage.
+    DroppedIsDamage,
     /// Roots of trees that are in memory stay there.
     PinnedRoots,
     /// Tables that were opened stay open.
@@ -124,7 +130,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 31] = [
+        pub const MENDED: [PlantedFault; 34] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -138,6 +144,9 @@ mod planting {
             PlantedFault::CountOutsideGate,
             PlantedFault::UnguardedCheck,
             PlantedFault::SnapshotCheck,
+            PlantedFault::OwnUseIsBusy,
+            PlantedFault::FillIsUndone,
+            PlantedFault::DroppedIsDamage,
             PlantedFault::PinnedRoots,
             PlantedFault::TablesStayOpen,
             PlantedFault::NoRoomKept,

@@ -25,6 +25,11 @@ impl Handle {
         checked(self.layout(), result)
     }
 
+    /// Rows that are inserted from here on are part of the table: [`Transaction::begin_fill`].
+    pub fn begin_fill(&self, transaction: &mut Transaction) -> Outcome {
+        Ok(transaction.begin_fill(&self.table)?)
+    }
+
     /// Begins a bulk insert.
     pub fn begin_bulk_insert(&self, transaction: &mut Transaction) {
         transaction.begin_bulk_insert(&self.table);

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use crate::catalog::{DdlRecord, KIND_DDL};
 use crate::error::Result;
-use crate::ids::{Lsn, TxId};
+use crate::ids::{Lsn, TableId, TxId};
 use crate::log::LogRecord;
 use crate::txn::{
     decode_rolled_back, ChangeReader, PreparedRecord, KIND_CHANGES, KIND_COMMIT, KIND_PREPARED,
@@ -22,6 +23,9 @@ pub(crate) struct Ends {
     pub prepared: BTreeMap<TxId, PreparedRecord>,
     /// The highest number seen.
     pub highest: TxId,
+    /// Tables that were dropped, before or after the checkpoint: by the transaction that used them, it may
+    /// be, so that the log has changes of them that nobody needs.
+    pub dropped: HashSet<TableId>,
 }
 
 impl Ends {
@@ -50,6 +54,11 @@ impl Ends {
             }
             KIND_ROLLED_BACK => {
                 self.prepared.remove(&decode_rolled_back(&record.payload)?);
+            }
+            KIND_DDL => {
+                if let DdlRecord::Drop(id) = DdlRecord::decode(&record.payload)? {
+                    self.dropped.insert(id);
+                }
             }
             _ => {}
         }

@@ -78,6 +78,7 @@ pub(crate) fn recover(
         last_commit,
         prepared,
         highest,
+        dropped,
     } = ends;
     let mut replayed = Replayed {
         transactions: committed.len() as u64,
@@ -87,13 +88,22 @@ pub(crate) fn recover(
     if is_planted(PlantedFault::DropLastCommit) {
         committed.remove(&last_commit);
     }
-    replay_all(tables, log, meta, &committed, &mut asides, &mut replayed)?;
+    let what = Wanted { committed, dropped };
+    replay_all(tables, log, meta, &what, &mut asides, &mut replayed)?;
     if is_planted(PlantedFault::ReplayTwice) {
-        replay_all(tables, log, meta, &committed, &mut asides, &mut replayed)?;
+        replay_all(tables, log, meta, &what, &mut asides, &mut replayed)?;
     }
     system.raise_txid(highest);
     asides.finish()?;
     Ok(replayed)
+}
+
+/// Which changes of the log are wanted.
+struct Wanted {
+    /// Those of these transactions.
+    committed: HashSet<TxId>,
+    /// But not those of these tables, where they are gone.
+    dropped: HashSet<TableId>,
 }
 
 /// Applies the changes of committed transactions, and those of definitions, in the log's order.
@@ -101,7 +111,7 @@ fn replay_all(
     tables: &Tables,
     log: &Log,
     meta: &Meta,
-    committed: &HashSet<TxId>,
+    wanted: &Wanted,
     asides: &mut Asides,
     replayed: &mut Replayed,
 ) -> Result<()> {
@@ -111,7 +121,7 @@ fn replay_all(
         match record.kind {
             KIND_CHANGES | KIND_COMMIT => {
                 let (txid, changes) = ChangeReader::new(&record.payload)?;
-                if !committed.contains(&txid) {
+                if !wanted.committed.contains(&txid) {
                     continue;
                 }
                 for change in changes {
@@ -120,7 +130,7 @@ fn replay_all(
                     if asides.keep(change.table, change.key, change.change)? {
                         continue;
                     }
-                    match apply(tables, &mut last, &change) {
+                    match apply(tables, &wanted.dropped, &mut last, &change) {
                         Err(error @ Error::Corrupt { .. }) => {
                             last = None;
                             asides.set_aside(change.table, &error);
@@ -148,21 +158,31 @@ fn replay_all(
     Ok(())
 }
 
-fn apply(tables: &Tables, last: &mut Option<Arc<Table>>, change: &ChangeRecord<'_>) -> Result<()> {
+fn apply(
+    tables: &Tables,
+    dropped: &HashSet<TableId>,
+    last: &mut Option<Arc<Table>>,
+    change: &ChangeRecord<'_>,
+) -> Result<()> {
     let table = match last {
         Some(table) if table.id() == change.table => table,
-        _ => last.insert(table_of(tables, change.table)?),
+        _ => match tables.registry.table_of(change.table)? {
+            Some(table) => last.insert(table),
+            None if dropped.contains(&change.table)
+                && !is_planted(PlantedFault::DroppedIsDamage) =>
+            {
+                return Ok(())
+            }
+            None => {
+                return Err(Error::Internal(format!(
+                    "the log has changes of table {}, which does not exist",
+                    change.table
+                )))
+            }
+        },
     };
     match change.change {
         Change::Put(row) => replay::apply_put(table, change.key, row),
         Change::Delete => replay::apply_delete(table, change.key),
     }
-}
-
-fn table_of(tables: &Tables, id: TableId) -> Result<Arc<Table>> {
-    tables.registry.table_of(id)?.ok_or_else(|| {
-        Error::Internal(format!(
-            "the log has changes of table {id}, which does not exist"
-        ))
-    })
 }

@@ -49,7 +49,7 @@ pub(crate) fn revive(shared: &Arc<Shared>, from: Lsn, records: Vec<PreparedRecor
                 Some(table) if table.id() == change.table => table,
                 _ => match shared.registry.table_of(change.table)? {
                     Some(table) => last.insert(table),
-                    // Dropped on opening (`Options::drop_on_open`); no other table can have been.
+                    // Dropped on opening (`Options::drop_on_open`), or by the transaction itself.
                     None => continue,
                 },
             };

@@ -185,12 +185,12 @@ impl Tables {
         durable(&shared.log, lsn)
     }
 
-    /// Drops a table.
-    pub fn remove_table(&self, shared: &Shared, name: &str) -> Result<()> {
+    /// Drops a table. Of the transactions that use it the caller answers for `own`.
+    pub fn remove_table(&self, shared: &Shared, name: &str, own: u64) -> Result<()> {
         let _numbers = self.numbers.lock();
         let id = self.registry.id_of(name)?;
         let definition = self.registry.definition(id)?;
-        self.close(id, name)?;
+        self.close(id, name, own)?;
         let lsn = {
             let _closed = shared.system.gate().close();
             match append(&shared.log, &DdlRecord::Drop(id)) {
@@ -243,7 +243,7 @@ impl Tables {
         for tree in definition.trees.iter_mut().chain(&mut definition.large) {
             tree.id = numbers.take_tree();
         }
-        self.close(id, name)?;
+        self.close(id, name, 0)?;
         let result = (|| {
             let _closed = shared.system.gate().close();
             let lsn = append(&shared.log, &DdlRecord::Truncate(definition.clone()))?;
@@ -318,9 +318,9 @@ impl Tables {
     }
 
     /// Keeps transactions out of a table that none uses.
-    fn close(&self, id: TableId, name: &str) -> Result<()> {
+    fn close(&self, id: TableId, name: &str, own: u64) -> Result<()> {
         match self.registry.state(id) {
-            Some(state) if state.close() => Ok(()),
+            Some(state) if state.close(own) => Ok(()),
             Some(_) => Err(Error::Busy(name.into())),
             None => Ok(()),
         }

@@ -9,6 +9,7 @@ mod fetch;
 mod filter;
 mod guard;
 pub(crate) mod large;
+mod leave;
 mod multi_get;
 mod narrow;
 mod open_table;

@@ -23,7 +23,8 @@ struct Old {
     references: Vec<LargeRef>,
 }
 
-fn read_live(tree: &Tree, key: &[u8]) -> Result<Option<Vec<u8>>> {
+/// The payload of a record that is settled, or of the transaction that asks.
+pub(crate) fn read_live(tree: &Tree, key: &[u8]) -> Result<Option<Vec<u8>>> {
     tree.read(key, |value, _| -> Result<Option<Vec<u8>>> {
         Ok(value
             .map(live_payload)

@@ -53,6 +53,11 @@ impl TableState {
         self.of_one_session.store(true, Ordering::Relaxed);
     }
 
+    /// Whether one session has the table for itself.
+    pub fn is_of_one_session(&self) -> bool {
+        self.of_one_session.load(Ordering::Relaxed)
+    }
+
     /// The table has come to be, or got other rows, at this place in the order of commits.
     pub fn set_since(&self, csn: Csn) {
         self.since.store(csn.0, Ordering::Release);
@@ -60,8 +65,7 @@ impl TableState {
 
     /// Whether a snapshot was taken of the table as it is.
     pub fn is_in(&self, snapshot: Csn) -> bool {
-        snapshot.0 >= self.since.load(Ordering::Acquire)
-            || self.of_one_session.load(Ordering::Relaxed)
+        snapshot.0 >= self.since.load(Ordering::Acquire) || self.is_of_one_session()
     }
 
     pub fn rows(&self) -> i64 {
@@ -187,14 +191,15 @@ impl TableState {
         self.prepared.load(Ordering::SeqCst) != 0
     }
 
-    /// Keeps transactions out; false, changing nothing, when some are in.
-    pub fn close(&self) -> bool {
+    /// Keeps transactions out; false, changing nothing, when more are in than those that the caller
+    /// answers for.
+    pub fn close(&self, own: u64) -> bool {
         if self.closed.swap(true, Ordering::SeqCst) {
             return false;
         }
         // Who enters counts first and looks at `closed` then; here it is the other way round: so
         // one of the two sees the other.
-        if self.users.any() {
+        if self.users.count() > own {
             self.closed.store(false, Ordering::SeqCst);
             return false;
         }

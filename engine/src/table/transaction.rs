@@ -40,6 +40,16 @@ impl Used {
     pub fn is_entered(&self) -> bool {
         !matches!(self.entered, Entered::No)
     }
+
+    /// The transaction no longer uses the table, and has done nothing there that counts.
+    pub fn forget(&mut self) {
+        match std::mem::replace(&mut self.entered, Entered::No) {
+            Entered::Yes(seat) | Entered::Unseen(seat) => self.state.leave(seat),
+            Entered::No => {}
+        }
+        self.rows = 0;
+        self.written = false;
+    }
 }
 
 /// How a transaction uses a table.
@@ -77,6 +87,8 @@ pub struct Transaction {
     pub(super) deferred: Vec<Deferred>,
     /// See [`Transaction::guard`].
     pub(super) guards: SmallVec<[KeyLock; 2]>,
+    /// The table that is being filled, see [`Transaction::begin_fill`]; 0: none.
+    pub(super) filling: TableId,
     pub(super) read_buffer: Vec<u8>,
     pub(super) counts: RowCounts,
     /// It went back to a savepoint at which what was kept aside could not be put in: rows from before it
@@ -107,6 +119,7 @@ impl Transaction {
             scratch: Scratch::default(),
             deferred: Vec::new(),
             guards: SmallVec::new(),
+            filling: TableId(0),
             read_buffer: Vec::new(),
             counts: RowCounts::default(),
             lacks_entries: false,
@@ -438,14 +451,7 @@ impl Transaction {
     }
 
     fn release(&mut self) {
-        for used in &mut self.used {
-            match std::mem::replace(&mut used.entered, Entered::No) {
-                Entered::Yes(seat) | Entered::Unseen(seat) => used.state.leave(seat),
-                Entered::No => {}
-            }
-            used.rows = 0;
-            used.written = false;
-        }
+        self.used.iter_mut().for_each(Used::forget);
         if self.used.len() > REMEMBERED {
             self.used.clear();
         }
@@ -455,6 +461,7 @@ impl Transaction {
         self.forget_deferred();
         self.deferred.clear();
         self.guards.clear();
+        self.end_fill();
         self.lacks_entries = false;
     }
 }

@@ -81,16 +81,17 @@ impl Users {
         }
     }
 
-    /// Whether there are any. Who is counted apart has found `apart` set before: so whoever asks after
+    /// How many there are. Who is counted apart has found `apart` set before: so whoever asks after
     /// that looks there, too.
-    pub fn any(&self) -> bool {
-        let some = |n: &AtomicU64| n.load(Ordering::SeqCst) != 0;
-        some(&self.together)
-            || self.apart.load(Ordering::SeqCst)
-                && self
-                    .stripes
-                    .get()
-                    .is_some_and(|stripes| stripes.iter().any(|n| some(n)))
+    pub fn count(&self) -> u64 {
+        let together = self.together.load(Ordering::SeqCst);
+        let apart = match self.stripes.get() {
+            Some(stripes) if self.apart.load(Ordering::SeqCst) => {
+                stripes.iter().map(|n| n.load(Ordering::SeqCst)).sum()
+            }
+            _ => 0,
+        };
+        together + apart
     }
 }
 
@@ -101,15 +102,15 @@ mod tests {
     #[test]
     fn users_are_counted_wherever_they_sit() {
         let users = Users::default();
-        assert!(!users.any());
+        assert_eq!(users.count(), 0);
         let seats: Vec<Seat> = (0..100).map(|_| users.enter()).collect();
         assert!(matches!(seats[0], Seat::Together));
         assert!(matches!(seats[99], Seat::Apart(_)));
-        for seat in seats {
-            assert!(users.any());
+        for (seat, left) in seats.into_iter().zip((1..=100).rev()) {
+            assert_eq!(users.count(), left);
             users.leave(seat);
         }
-        assert!(!users.any());
+        assert_eq!(users.count(), 0);
     }
 
     #[test]

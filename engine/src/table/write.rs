@@ -6,6 +6,7 @@
 //! a bulk insert keeps aside (`deferred.rs`) are operations of their own.
 
 mod deferred;
+mod fill;
 mod operation;
 
 use smallvec::SmallVec;
@@ -113,6 +114,12 @@ impl Transaction {
     fn insert_as(&mut self, table: &Table, key: Option<&[u8]>, row: &[Value<'_>]) -> Result<()> {
         let used = self.enter_table_blind(table)?;
         let mut scratch = std::mem::take(&mut self.scratch);
+        if self.filling == table.id() {
+            let result = self.fill(table, key, row, &mut scratch);
+            self.scratch = scratch;
+            self.wrote(table, used, result.is_ok());
+            return result;
+        }
         let result = self.operate(table, &[], &mut scratch, |txn, s| {
             txn.insert_row(table, key, row, s)
         });
@@ -139,7 +146,7 @@ impl Transaction {
         clustered_key: &[u8],
         new_row: &[Value<'_>],
     ) -> Result<()> {
-        let used = self.enter_table(table)?;
+        let used = self.enter_to_change(table)?;
         let mut scratch = std::mem::take(&mut self.scratch);
         let result = self.operate(table, clustered_key, &mut scratch, |txn, s| {
             txn.update_row(table, clustered_key, new_row, s)
@@ -160,7 +167,7 @@ impl Transaction {
     /// # Errors
     /// [`Error::NotFound`] when there is no such row; the errors of waiting for locks.
     pub fn delete(&mut self, table: &Table, clustered_key: &[u8]) -> Result<()> {
-        let used = self.enter_table(table)?;
+        let used = self.enter_to_change(table)?;
         let mut scratch = std::mem::take(&mut self.scratch);
         let trees = table.trees.load();
         let result = self.operate(table, clustered_key, &mut scratch, |txn, s| {
@@ -185,6 +192,15 @@ impl Transaction {
     /// After [`Error::Duplicate`]: the clustered key of the row that was in the way.
     pub fn duplicate_key(&self) -> &[u8] {
         &self.scratch.found
+    }
+
+    /// Rows that are there are changed with versions: those that follow have them, too.
+    #[inline]
+    fn enter_to_change(&mut self, table: &Table) -> Result<usize> {
+        if self.filling == table.id() {
+            self.end_fill();
+        }
+        self.enter_table(table)
     }
 
     fn wrote(&mut self, table: &Table, used: usize, ok: bool) {

@@ -65,7 +65,7 @@ impl Transaction {
     }
 
     /// The log gets what has been collected.
-    pub(super) fn append_part(&mut self, _inside: &GateGuard<'_>) -> Result<()> {
+    pub fn append_part(&mut self, _inside: &GateGuard<'_>) -> Result<()> {
         let txid = self.begin_writing();
         let system = self.system.clone();
         if self.redo_parts == 0 {

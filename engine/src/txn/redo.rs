@@ -91,6 +91,11 @@ impl RedoBuffer {
         &self.bytes
     }
 
+    /// Whether nothing has been collected.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }

@@ -19,6 +19,7 @@ mod model;
 mod narrow_copies;
 mod newer_tables;
 mod optimistic;
+mod own_tables;
 mod prepared;
 mod read_ahead;
 mod recovery_reads;

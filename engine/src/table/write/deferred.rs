@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use super::operation::Entries;
 use super::{EntryBytes, Scratch};
 use crate::error::{Error, Result};
-use crate::ids::PAGE_SIZE;
+use crate::ids::{TableId, PAGE_SIZE};
 use crate::room;
 use crate::row::Value;
 use crate::table::open_table::{IndexId, Table, TableTrees};
@@ -269,6 +269,15 @@ impl Transaction {
         for deferred in &mut self.deferred {
             deferred.forget(&self.shared);
         }
+    }
+
+    /// As [`Transaction::forget_deferred`], for a table that is gone.
+    pub(in crate::table) fn forget_deferred_of(&mut self, table: TableId) {
+        for deferred in self.deferred.iter_mut().filter(|d| d.table.id() == table) {
+            deferred.forget(&self.shared);
+        }
+        self.deferred
+            .retain(|deferred| deferred.table.id() != table);
     }
 
     fn put_in(&mut self, deferred: &mut Deferred) -> Result<()> {

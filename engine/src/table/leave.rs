@@ -1,0 +1,34 @@
+//! A transaction and a table that it drops, or whose creation fails, before it ends.
+
+use super::transaction::Transaction;
+use crate::error::Result;
+use crate::ids::TableId;
+
+impl Transaction {
+    /// The transaction is about to drop a table: how often it counts among those that use it.
+    ///
+    /// What the log is still to get of it goes there first, before the table's end: replay then meets
+    /// changes of a table that is there, or the end of one that is not.
+    pub(crate) fn before_drop(&mut self, id: TableId) -> Result<u64> {
+        let uses = |used: &super::transaction::Used| used.id == id && used.is_entered();
+        if !self.used.iter().any(uses) {
+            return Ok(0);
+        }
+        if !self.inner.redo().is_empty() {
+            let system = self.shared.system.clone();
+            let inside = system.gate().enter();
+            self.inner.append_part(&inside)?;
+        }
+        Ok(1)
+    }
+
+    /// A table is gone, and what this transaction did there.
+    pub(crate) fn forget_table(&mut self, id: TableId) {
+        for used in self.used.iter_mut().filter(|used| used.id == id) {
+            used.forget();
+        }
+        self.forget_deferred_of(id);
+        self.writes += 1;
+        self.last_table = TableId(0);
+    }
+}

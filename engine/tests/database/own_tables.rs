@@ -1,0 +1,156 @@
+//! Tables that a transaction drops after it has used them, and tables filled while they are made.
+
+use std::sync::Arc;
+
+use peregrine::check::Report;
+use peregrine::os::simulated::SimulatedOs;
+use peregrine::{
+    Cursor, CursorOptions, Database, Error, Isolation, Options, Seek, Table, TableOptions,
+    Transaction, Value,
+};
+
+use crate::schemas::{grouped, noise};
+
+fn options() -> Options {
+    Options {
+        pool_bytes: 4 << 20,
+        background: false,
+        ..Options::default()
+    }
+}
+
+fn open(os: &SimulatedOs) -> Database {
+    Database::open_on(Arc::new(os.clone()), "/db", options()).unwrap()
+}
+
+fn insert(txn: &mut Transaction, table: &Table, ids: std::ops::Range<u32>, length: usize) {
+    for id in ids {
+        let body = noise(id, length);
+        let row = [Value::from(id), Value::from(1u32), Value::from(&body[..])];
+        txn.insert(table, &row).unwrap();
+    }
+}
+
+fn rows_in(txn: &mut Transaction, table: &Arc<Table>) -> u32 {
+    let mut cursor = Cursor::new(table, 0, CursorOptions::default());
+    let mut rows = 0;
+    let mut found = cursor.seek(txn, &[], Seek::First).unwrap();
+    while found {
+        rows += 1;
+        found = cursor.next(txn).unwrap();
+    }
+    rows
+}
+
+fn rows(db: &Database, name: &str) -> u32 {
+    let table = db.table(name).unwrap();
+    let mut report = Report::default();
+    db.check_table(name, &|| false, &mut report).unwrap();
+    assert_eq!(report.problems, Vec::<String>::new());
+    rows_in(&mut db.begin(Isolation::RepeatableRead), &table)
+}
+
+/// A short transaction has all of its changes in memory when it drops the table, a long one has some in
+/// the log.
+const LENGTHS: [u32; 2] = [20, 2_000];
+
+#[test]
+fn a_transaction_drops_a_table_that_it_has_used_and_goes_on() {
+    for length in LENGTHS {
+        let db = open(&SimulatedOs::new(1));
+        let kept = db.create_table("kept", &grouped()).unwrap();
+        let gone = db.create_table("gone", &grouped()).unwrap();
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        insert(&mut txn, &kept, 0..10, 100);
+        let savepoint = txn.savepoint();
+        insert(&mut txn, &gone, 0..length, 300);
+        insert(&mut txn, &kept, 10..20, 100);
+        db.drop_table_used_by(&mut txn, "gone").unwrap();
+        assert!(matches!(db.table("gone"), Err(Error::NotFound { .. })));
+        insert(&mut txn, &kept, 20..30, 100);
+        txn.rollback_to(&savepoint).unwrap();
+        insert(&mut txn, &kept, 30..35, 100);
+        txn.commit().unwrap();
+        assert_eq!(rows(&db, "kept"), 15);
+    }
+}
+
+#[test]
+fn a_table_that_another_transaction_uses_is_not_dropped() {
+    let db = open(&SimulatedOs::new(1));
+    let table = db.create_table("t", &grouped()).unwrap();
+    let mut other = db.begin(Isolation::ReadCommitted);
+    insert(&mut other, &table, 0..1, 100);
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    insert(&mut txn, &table, 1..2, 100);
+    let refused = db.drop_table_used_by(&mut txn, "t");
+    assert!(matches!(refused, Err(Error::Busy(_))), "{refused:?}");
+    txn.commit().unwrap();
+    other.commit().unwrap();
+    assert_eq!(rows(&db, "t"), 2);
+    db.drop_table_used_by(&mut txn, "t").unwrap();
+}
+
+#[test]
+fn replay_passes_over_changes_of_a_table_that_their_transaction_dropped() {
+    for length in LENGTHS {
+        for checkpoint_at in 0..4 {
+            let os = SimulatedOs::new(1);
+            let db = open(&os);
+            let kept = db.create_table("kept", &grouped()).unwrap();
+            let gone = db.create_table("gone", &grouped()).unwrap();
+            let checkpoint = |now| {
+                if now == checkpoint_at {
+                    db.checkpoint().unwrap();
+                }
+            };
+            let mut txn = db.begin(Isolation::ReadCommitted);
+            insert(&mut txn, &kept, 0..10, 100);
+            insert(&mut txn, &gone, 0..length, 300);
+            checkpoint(0);
+            db.drop_table_used_by(&mut txn, "gone").unwrap();
+            checkpoint(1);
+            insert(&mut txn, &kept, 10..20, 100);
+            txn.commit().unwrap();
+            checkpoint(2);
+            let db = open(&os.crash(7));
+            assert_eq!(rows(&db, "kept"), 20, "checkpoint {checkpoint_at}");
+            assert!(matches!(db.table("gone"), Err(Error::NotFound { .. })));
+        }
+    }
+}
+
+#[test]
+fn the_rows_of_a_table_filled_while_it_is_made_stay_at_a_rollback() {
+    let db = open(&SimulatedOs::new(1));
+    let kept = db.create_table("kept", &grouped()).unwrap();
+    let own = TableOptions {
+        of_one_session: true,
+        ..TableOptions::default()
+    };
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    txn.take_snapshot();
+    insert(&mut txn, &kept, 0..10, 100);
+    let savepoint = txn.savepoint();
+    let filled = db.create_table_with("own", &grouped(), &own).unwrap();
+    txn.begin_fill(&filled).unwrap();
+    insert(&mut txn, &filled, 0..500, 100);
+    insert(&mut txn, &filled, 500..510, 20_000);
+    let twice = txn.insert(&filled, &[3u32.into(), 1u32.into(), Value::from(&b"x"[..])]);
+    assert!(
+        matches!(twice, Err(Error::Duplicate { index: 0 })),
+        "{twice:?}"
+    );
+    txn.end_fill();
+    assert_eq!(rows_in(&mut txn, &filled), 510);
+    insert(&mut txn, &filled, 510..520, 100);
+    let key = filled.encode_key(0, &[3u32.into()]).unwrap();
+    txn.delete(&filled, &key).unwrap();
+    assert_eq!(rows_in(&mut txn, &filled), 519);
+    txn.rollback_to(&savepoint).unwrap();
+    assert_eq!(rows_in(&mut txn, &filled), 510);
+    txn.rollback().unwrap();
+    assert_eq!(rows(&db, "own"), 510);
+    assert_eq!(rows(&db, "kept"), 0);
+    assert!(matches!(txn.begin_fill(&kept), Err(Error::Invalid(_))));
+}
