@@ -101,6 +101,8 @@ pub enum PlantedFault {
     LateImages,
     /// Behind a bad record of the log, only so many bytes are searched for a mark as a short write has.
     ShortSearch,
+    /// A look-up by a unique index does not look again where its entry has changed and nobody was waited for.
+    PointReadOnce,
 }
 
 #[cfg(feature = "broken")]
@@ -130,7 +132,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 34] = [
+        pub const MENDED: [PlantedFault; 35] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -165,6 +167,7 @@ mod planting {
             PlantedFault::TruncatedStaysAside,
             PlantedFault::LateImages,
             PlantedFault::ShortSearch,
+            PlantedFault::PointReadOnce,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

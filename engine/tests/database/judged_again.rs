@@ -2,6 +2,7 @@
 //! come to stand further on meanwhile are found.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -232,4 +233,43 @@ fn a_unique_key_leads_to_its_new_row() {
         });
         assert_eq!(found, new_id);
     }
+}
+
+/// Two rows change places in a unique index, again and again, while a locking read looks for the one that has the
+/// number at that time: there always is one, also where it need not wait for it.
+#[test]
+fn a_number_that_passes_from_row_to_row_is_always_found() {
+    const NUMBER: u32 = 7;
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    let table = table(&db, &Rows::from([(1, (NUMBER, 0)), (2, (1_000, 0))]));
+    let by_number = table.encode_key(1, &[NUMBER.into()]).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0..100_000_u32 {
+                let (from, to) = if n % 2 == 0 { (1, 2) } else { (2, 1) };
+                let mut txn = db.begin(Isolation::ReadCommitted);
+                for (id, number) in [(from, 1_001 + n), (to, NUMBER)] {
+                    let row = [id.into(), number.into(), n.into()];
+                    txn.update(&table, &key(&table, id), &row).unwrap();
+                }
+                txn.commit().unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        let mut looks = 0;
+        while !done.load(Ordering::Relaxed) {
+            let mut txn = db.begin(Isolation::ReadCommitted);
+            let mut cursor = Cursor::new(&table, 1, EXCLUSIVE);
+            looks += 1;
+            match cursor.seek(&mut txn, &by_number, Seek::Exact) {
+                Ok(true) => assert_eq!(u32_of(cursor.row().unwrap().get(1).unwrap()), NUMBER),
+                Ok(false) => panic!("look {looks} found no row"),
+                Err(peregrine::Error::Deadlock) => {}
+                Err(error) => panic!("{error}"),
+            }
+            txn.rollback().unwrap();
+        }
+    });
 }

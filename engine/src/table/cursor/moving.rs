@@ -3,6 +3,7 @@
 use super::place::Gap;
 use super::{successor, Ahead, At, Cursor};
 use crate::error::Result;
+use crate::planted::{is_planted, PlantedFault};
 use crate::row::entry::{self, EntryRef};
 use crate::row::key_bytes::KeyBytes;
 use crate::settings::Isolation;
@@ -80,10 +81,14 @@ impl Cursor {
                 self.at = At::Point;
                 return Ok(true);
             }
-            if txn.inner.waits() == waits {
+            if txn.inner.waits() == waits
+                && (lock.is_none()
+                    || is_planted(PlantedFault::PointReadOnce)
+                    || self.still_leads(txn, trees, key, &self.point_clustered)?)
+            {
                 return Ok(false);
             }
-            // The entry may lead to another row now.
+            // The entry may lead to another row now, also where nobody was waited for.
         }
     }
 
