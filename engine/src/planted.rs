@@ -103,6 +103,8 @@ pub enum PlantedFault {
     ShortSearch,
     /// A look-up by a unique index does not look again where its entry has changed and nobody was waited for.
     PointReadOnce,
+    /// A version between others of its writer is seen where that one commits while the chain is followed.
+    SeenOnTheWay,
 }
 
 #[cfg(feature = "broken")]
@@ -132,7 +134,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 35] = [
+        pub const MENDED: [PlantedFault; 36] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -168,6 +170,7 @@ mod planting {
             PlantedFault::LateImages,
             PlantedFault::ShortSearch,
             PlantedFault::PointReadOnce,
+            PlantedFault::SeenOnTheWay,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -6,14 +6,16 @@ use super::undo::{self, Kind};
 use super::version::{live_payload, Header, UndoPtr};
 use super::{System, Transaction};
 use crate::error::{Error, Result};
+use crate::ids::TxId;
 use crate::page::{LeafShape, Pool, ValueCopy};
+use crate::planted::{is_planted, PlantedFault};
 use crate::tree::{LeafHint, Tree};
 
 /// What a look at the newest version gave.
 enum Newest<R> {
     Seen(Option<R>),
     /// Not seen: the version before stands there.
-    Older(UndoPtr),
+    Older(Unseen),
 }
 
 impl Transaction {
@@ -156,7 +158,10 @@ impl Transaction {
                 return Ok(Newest::Seen(f.map(|f| f(payload))));
             }
             Ok(match header.older() {
-                Some(older) => Newest::Older(older),
+                Some(older) => Newest::Older(Unseen {
+                    older,
+                    writer: header.txid(),
+                }),
                 None => Newest::Seen(None),
             })
         };
@@ -245,13 +250,16 @@ impl Versions<'_> {
                 return Ok(Newest::Seen(Some(0)));
             }
             Ok(match header.older() {
-                Some(older) => Newest::Older(older),
+                Some(older) => Newest::Older(Unseen {
+                    older,
+                    writer: header.txid(),
+                }),
                 None => Newest::Seen(None),
             })
         })??;
         match newest {
             Newest::Seen(seen) => Ok(seen.map(|start| &buf[start..])),
-            Newest::Older(ptr) => older_version(system, view, ptr, buf),
+            Newest::Older(unseen) => older_version(system, view, unseen, buf),
         }
     }
 
@@ -290,7 +298,9 @@ impl Versions<'_> {
         {
             let _walking = self.slot.walk(&system.pruning.grace);
             if self.before_copy() == copied {
-                return older_version(system, view, ptr, buf);
+                let writer = header.txid();
+                let unseen = Unseen { older: ptr, writer };
+                return older_version(system, view, unseen, buf);
             }
         }
         let mut at = Vec::new();
@@ -311,13 +321,28 @@ fn sees(order: &CommitOrder, view: &ReadView, header: &Header) -> Result<bool> {
     }
 }
 
+/// A version that a view does not see.
+#[derive(Clone, Copy)]
+struct Unseen {
+    /// Where the one before it is.
+    older: UndoPtr,
+    writer: Option<TxId>,
+}
+
 /// Follows undo pointers from a version that `view` does not see to the one that it does.
+///
+/// A view of the newest state asks whether a writer has committed at each version anew. One that commits meanwhile
+/// had not when its last version was judged: those that it wrote before were never anybody's to see.
 fn older_version<'a>(
     system: &System,
     view: &ReadView,
-    mut ptr: UndoPtr,
+    unseen: Unseen,
     buf: &'a mut Vec<u8>,
 ) -> Result<Option<&'a [u8]>> {
+    let Unseen {
+        older: mut ptr,
+        mut writer,
+    } = unseen;
     // In damaged undo the way may lead back to where it has been: it is compared with a place that is
     // noted anew each time twice as far on (Brent 1980).
     let (mut noted, mut steps, mut renewed) = (ptr, 0u64, 1u64);
@@ -326,7 +351,9 @@ fn older_version<'a>(
             return Ok(None);
         }
         let (header, payload) = Header::decode(buf)?;
-        if sees(system.order(), view, &header)? {
+        let by_same = header.txid().is_some() && header.txid() == writer;
+        let passed_over = by_same && !is_planted(PlantedFault::SeenOnTheWay);
+        if !passed_over && sees(system.order(), view, &header)? {
             if header.deleted {
                 return Ok(None);
             }
@@ -338,6 +365,7 @@ fn older_version<'a>(
             Some(older) => ptr = older,
             None => return Ok(None),
         }
+        writer = header.txid();
         steps += 1;
         if steps == renewed {
             (noted, renewed) = (ptr, 2 * renewed);
