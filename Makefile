@@ -91,6 +91,9 @@ corruption: library ## every bit of sampled pages, headers and log blocks flippe
 fuzz: library ## hostile input for every decoder and for whole files (OPTIONS="--duration SECONDS")
 	target/release/peregrine bench fuzz $(OPTIONS)
 
+verify-answers: build ## what answers and rows promise, a line a point: held or not, with its figure
+	@verify/answers
+
 verify-durability: build ## what durability promises, a line a point: held or not, with its figure
 	@verify/durability
 
@@ -116,4 +119,4 @@ clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken target/sanitizers
 
-.PHONY: help bench build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz
+.PHONY: help bench build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz
