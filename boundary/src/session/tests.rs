@@ -39,10 +39,8 @@ impl Open {
     fn savepoint(&self) -> u64 {
         let mut number = 0;
         // SAFETY: the session is this thread's.
-        assert_eq!(
-            unsafe { peregrine_savepoint_set(self.session, &mut number) },
-            OK
-        );
+        let code = unsafe { peregrine_savepoint_set(self.session, &mut number) };
+        assert_eq!(code, OK);
         number
     }
 

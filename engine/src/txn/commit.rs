@@ -146,7 +146,7 @@ impl Transaction {
 
     /// A transaction without logical changes (all rolled back to a savepoint) leaves no record.
     fn append_commit(&mut self) -> Result<Option<Lsn>> {
-        if self.redo.len() == 0 && self.redo_parts == 0 {
+        if self.redo.is_empty() && self.redo_parts == 0 {
             return Ok(None);
         }
         let owner = encode_owner(self.txid);

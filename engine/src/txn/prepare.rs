@@ -58,7 +58,7 @@ impl Transaction {
             self.begin_writing();
         }
         let mut logged = None;
-        if self.redo.len() != 0 || self.redo_parts != 0 || replaces.is_some() {
+        if !self.redo.is_empty() || self.redo_parts != 0 || replaces.is_some() {
             let system = self.system.clone();
             // A checkpoint knows where the changes begin in the log, or comes before them.
             let inside = system.gate().enter();
