@@ -84,6 +84,13 @@ int RowHandler::start_stmt(THD *thd, thr_lock_type type) {
   return 0;
 }
 
+/* The row last read does not match. */
+void RowHandler::unlock_row() {
+  if (lock_ == PEREGRINE_LOCK_NONE || unlikely(!connection_)) return;
+  int code = peregrine_unlock_row(handle_, connection_->session);
+  if (unlikely(code != PEREGRINE_OK)) report_error(code, ha_thd(), table_share->path.str);
+}
+
 void RowHandler::use_lock(peregrine_lock lock) {
   lock_ = lock;
   if (skip_locked_ && lock != PEREGRINE_LOCK_NONE) lock_ |= PEREGRINE_SKIP_LOCKED;

@@ -64,6 +64,7 @@ class RowHandler final : public handler {
   THR_LOCK_DATA **store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type type) override;
   int external_lock(THD *thd, int type) override;
   int start_stmt(THD *thd, thr_lock_type type) override;
+  void unlock_row() override;
 
   /* Reading: read.cc. */
   int rnd_init(bool scan) override;

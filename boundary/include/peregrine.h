@@ -452,6 +452,10 @@ int peregrine_multi_get(peregrine_handle *handle, peregrine_session *session, co
                         size_t key_length, size_t count, peregrine_target target, size_t stride,
                         uint8_t *wanted);
 
+/* The row last read is not what was looked for: under READ COMMITTED its lock is given back, unless
+   the transaction held the row before that read, or has locked or written anything since. */
+int peregrine_unlock_row(peregrine_handle *handle, peregrine_session *session);
+
 /* Writes the position of the row last read, peregrine_table_position_length() bytes. Positions
    of a table compare by memcmp in the order of the clustered key. */
 int peregrine_position(peregrine_handle *handle, uint8_t *position);

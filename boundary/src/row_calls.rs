@@ -263,6 +263,24 @@ pub unsafe extern "C" fn peregrine_next_same(
 /// See the header.
 ///
 /// # Safety
+/// The handle and session must be this thread's.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_unlock_row(
+    pointer: *mut Handle,
+    session: *mut SessionBox,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, session, |handle, session| {
+            handle.unlock_row(session.transaction()?);
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
 /// The handle and session must be this thread's, the target fit `most` times, `rows` be writable.
 #[no_mangle]
 pub unsafe extern "C" fn peregrine_next_rows(

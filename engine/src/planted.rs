@@ -99,6 +99,8 @@ pub enum PlantedFault {
     TruncatedStaysAside,
     /// An image that is saved while a checkpoint ends becomes that checkpoint's, written or not.
     LateImages,
+    /// Rows that were locked and passed over stay locked.
+    KeepPassedRows,
     /// Behind a bad record of the log, only so many bytes are searched for a mark as a short write has.
     ShortSearch,
     /// A look-up by a unique index does not look again where its entry has changed and nobody was waited for.
@@ -134,7 +136,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 36] = [
+        pub const MENDED: [PlantedFault; 37] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -168,6 +170,7 @@ mod planting {
             PlantedFault::ForgetPlace,
             PlantedFault::TruncatedStaysAside,
             PlantedFault::LateImages,
+            PlantedFault::KeepPassedRows,
             PlantedFault::ShortSearch,
             PlantedFault::PointReadOnce,
             PlantedFault::SeenOnTheWay,

@@ -310,6 +310,18 @@ impl Handle {
         Ok(rows)
     }
 
+    /// Gives the lock of the row last read back: [`Cursor::unlock_row`].
+    pub fn unlock_row(&mut self, transaction: &mut Transaction) {
+        let cursor = match self.current {
+            Current::Scan => &mut self.cursor,
+            Current::Position => &mut self.positioned,
+            Current::None => return,
+        };
+        if let Some((_, cursor)) = cursor {
+            cursor.unlock_row(transaction);
+        }
+    }
+
     /// Reads the row that the scan's cursor stands on.
     #[inline]
     fn take(

@@ -9,6 +9,7 @@
 //! A cursor that finds no entry keeps its place among them, and goes on from there.
 
 mod moving;
+mod passing;
 mod place;
 
 use std::sync::Arc;
@@ -131,6 +132,9 @@ pub struct Cursor {
     same_prefix: bool,
     /// See [`Cursor::read_newest`].
     newest: bool,
+    /// What the transaction had asked for and written once the row was locked that the cursor
+    /// stands on: [`Cursor::unlock_row`].
+    locked: Option<(u64, u64)>,
 }
 
 impl Cursor {
@@ -161,6 +165,7 @@ impl Cursor {
             plain: false,
             same_prefix: false,
             newest: false,
+            locked: None,
         }
     }
 

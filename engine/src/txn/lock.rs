@@ -109,6 +109,15 @@ pub(super) struct LockTable {
     shards: Box<[CachePadded<Shard>]>,
 }
 
+/// How a row came to be locked, for the one who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It held nothing of the row.
+    Newly,
+    /// It had an entry already, if perhaps a weaker one.
+    Before,
+}
+
 /// What came of asking for a place in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Enqueued {
@@ -141,6 +150,17 @@ impl LockTable {
         who: &Arc<Participant>,
         mode: LockMode,
     ) -> bool {
+        self.try_take(row, name, who, mode).is_some()
+    }
+
+    /// As [`LockTable::try_lock`]; also says whether the lock is a new one.
+    pub fn try_take(
+        &self,
+        row: Row,
+        name: &RowName,
+        who: &Arc<Participant>,
+        mode: LockMode,
+    ) -> Option<Taken> {
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
         let queue = rows.entry(row).or_insert_with(|| {
@@ -149,23 +169,30 @@ impl LockTable {
         });
         if let Some(own) = queue.position(who) {
             if queue.holders[own].mode == mode || mode == LockMode::Shared {
-                return true;
+                return Some(Taken::Before);
             }
             if queue.holders.len() > 1 {
-                return false;
+                return None;
             }
             queue.holders[own].mode = mode;
-            return true;
+            return Some(Taken::Before);
         }
         if !queue.waiters.is_empty() || !queue.compatible(who, mode) {
-            return false;
+            return None;
         }
         who.add_row(row);
         queue.holders.push(Holder {
             who: who.clone(),
             mode,
         });
-        true
+        Some(Taken::Newly)
+    }
+
+    /// Whether `who` has an entry for the row.
+    pub fn holds(&self, row: Row, who: &Arc<Participant>) -> bool {
+        let rows = self.shard(row).rows.lock();
+        rows.get(&row)
+            .is_some_and(|queue| queue.position(who).is_some())
     }
 
     /// Whether no other transaction holds or awaits the row. Called by a writer with the row's
@@ -312,15 +339,28 @@ impl LockTable {
 
     /// Gives a held row back and grants it to the front of the queue.
     pub fn release(&self, row: Row, who: &Arc<Participant>) {
+        self.give_back(row, who, false);
+    }
+
+    /// As [`LockTable::release`], before `who` ends: it goes on without the row.
+    pub fn release_early(&self, row: Row, who: &Arc<Participant>) {
+        self.give_back(row, who, true);
+    }
+
+    fn give_back(&self, row: Row, who: &Arc<Participant>, goes_on: bool) {
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
         let MapEntry::Occupied(mut occupied) = rows.entry(row) else {
             return;
         };
         let queue = occupied.get_mut();
-        queue
-            .holders
-            .retain(|holder| !Arc::ptr_eq(&holder.who, who));
+        let Some(own) = queue.position(who) else {
+            return;
+        };
+        queue.holders.remove(own);
+        if goes_on {
+            who.forget_newest(row);
+        }
         let granted = queue.grant(row);
         if queue.is_empty() {
             occupied.remove();
@@ -522,78 +562,4 @@ impl Queue {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn name() -> RowName {
-        RowName::new(TreeId(1), b"k")
-    }
-
-    #[test]
-    fn an_upgrade_whose_hindrance_has_gone_does_not_queue() {
-        let locks = LockTable::default();
-        let row = Row::new(TreeId(1), b"k");
-        let [a, b, c] = [(); 3].map(|()| Participant::new(Default::default()));
-        assert!(locks.try_lock(row, &name(), &a, LockMode::Shared));
-        assert!(locks.try_lock(row, &name(), &b, LockMode::Shared));
-        let queued = locks.enqueue(row, &name(), &c, LockMode::Exclusive, None);
-        assert_eq!(queued, Enqueued::Waiting);
-        assert!(!locks.try_lock(row, &name(), &a, LockMode::Exclusive));
-        locks.release(row, &b);
-        // Nobody would wake it: it is the only holder.
-        let queued = locks.enqueue(row, &name(), &a, LockMode::Exclusive, None);
-        assert_eq!(queued, Enqueued::Retry);
-        assert!(locks.try_lock(row, &name(), &a, LockMode::Exclusive));
-        locks.release(row, &a);
-        assert_eq!(c.parker.state(), WaitState::Granted);
-    }
-
-    /// Else it would wait behind one that waits for it, and no walk over holders would find that.
-    #[test]
-    fn who_becomes_a_holder_while_it_waits_goes_first() {
-        let locks = LockTable::default();
-        let row = Row::new(TreeId(1), b"k");
-        let name = RowName::new(TreeId(1), b"k");
-        let [holder, early, ranged, late] = [(); 4].map(|()| Participant::new(Default::default()));
-        assert!(locks.try_lock(row, &name, &holder, LockMode::Exclusive));
-        for who in [&early, &ranged] {
-            locks.enqueue(row, &name, who, LockMode::Exclusive, None);
-        }
-        let in_the_way = [ranged.clone()];
-        let queued = locks.enqueue_behind(row, &name, &late, LockMode::Exclusive, &in_the_way);
-        assert_eq!(queued, Enqueued::Waiting);
-        locks.release(row, &holder);
-        assert_eq!(ranged.parker.state(), WaitState::Granted);
-        assert_eq!(early.parker.state(), WaitState::Queued(row));
-        for who in [&ranged, &early, &late] {
-            locks.release(row, who);
-        }
-        assert_eq!(locks.len(), 0);
-    }
-
-    #[test]
-    fn a_reader_does_not_pass_a_waiting_writer() {
-        let locks = LockTable::default();
-        let row = Row::new(TreeId(1), b"k");
-        let [a, b, c] = [(); 3].map(|()| Participant::new(Default::default()));
-        assert!(locks.try_lock(row, &name(), &a, LockMode::Shared));
-        locks.enqueue(row, &name(), &b, LockMode::Exclusive, None);
-        assert!(!locks.try_lock(row, &name(), &c, LockMode::Shared));
-        let queued = locks.enqueue(row, &name(), &c, LockMode::Shared, None);
-        assert_eq!(queued, Enqueued::Waiting);
-        // The writer gives up: the reader behind it is granted beside the first.
-        assert!(!locks.leave(row, &b));
-        assert_eq!(c.parker.state(), WaitState::Granted);
-    }
-
-    #[test]
-    fn who_waits_for_a_writer_that_has_ended_tries_again() {
-        let locks = LockTable::default();
-        let row = Row::new(TreeId(1), b"k");
-        let [a, b] = [(); 2].map(|()| Participant::new(Default::default()));
-        assert!(a.take_rows().is_empty());
-        let queued = locks.enqueue(row, &name(), &b, LockMode::Exclusive, Some(&a));
-        assert_eq!(queued, Enqueued::Retry);
-        assert_eq!(locks.len(), 0);
-    }
-}
+mod tests;

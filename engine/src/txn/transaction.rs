@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::broken::BrokenRule;
 #[cfg(feature = "broken")]
 use super::broken::Stale;
+use super::lock::Row;
 use super::participant::{micros_now, Parker, Participant};
 use super::prepare::Phase;
 use super::range::Holders;
@@ -119,6 +120,10 @@ pub struct Transaction {
     pub(super) blocked_by: Holders,
     /// How often something was in the way of a lock or a write.
     pub(super) waits: u64,
+    /// How often rows were asked for, to be locked.
+    pub(super) lock_requests: u64,
+    /// The row locked last of which it had held nothing before: see [`Transaction::unlock_new`].
+    pub(super) new_lock: Option<Row>,
 }
 
 impl Transaction {
@@ -152,6 +157,8 @@ impl Transaction {
             lock_wait_timeout,
             blocked_by: Holders::new(),
             waits: 0,
+            lock_requests: 0,
+            new_lock: None,
         }
     }
 

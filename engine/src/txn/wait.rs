@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::broken::BrokenRule;
 use super::deadlock::may_close_a_circle;
-use super::lock::{Enqueued, LockMode, Row};
+use super::lock::{Enqueued, LockMode, Row, Taken};
 use super::participant::{micros_now, WaitState, Wake};
 use super::row_name::RowName;
 use super::snapshot::{never_given, ReadView};
@@ -106,8 +106,39 @@ impl Transaction {
                 LockRow::Changed if skip => return Ok(false),
                 LockRow::Changed => return Err(self.system.changed_since(tree.id())),
                 LockRow::Conflict(_) if skip => return Ok(false),
-                LockRow::Conflict(conflict) => self.wait(&conflict)?,
+                LockRow::Conflict(conflict) => self.wait_for_row(&conflict)?,
             }
+        }
+    }
+
+    /// Waits for a row that is to be locked: whoever ends may make this transaction its holder.
+    fn wait_for_row(&mut self, conflict: &Conflict) -> Result<()> {
+        let (system, row) = (self.system.clone(), conflict.row);
+        let me = self.participant().clone();
+        let held = system.locks().holds(row, &me);
+        self.wait(conflict)?;
+        if !held && system.locks().holds(row, &me) {
+            self.new_lock = Some(row);
+        }
+        Ok(())
+    }
+
+    /// From here on only locks that are taken anew can be given back by [`Transaction::unlock_new`].
+    pub fn begin_locking(&mut self) {
+        self.new_lock = None;
+    }
+
+    /// How often rows were locked, or found locked, so far.
+    pub fn lock_requests(&self) -> u64 {
+        self.lock_requests
+    }
+
+    /// Gives back the row locked last, if it was locked since [`Transaction::begin_locking`] and this
+    /// transaction had held nothing of it before: those who wait for it get it. For rows that have
+    /// not been written since.
+    pub fn unlock_new(&mut self) {
+        if let (Some(row), Some(me)) = (self.new_lock.take(), &self.participant) {
+            self.system.locks().release_early(row, me);
         }
     }
 
@@ -119,7 +150,7 @@ impl Transaction {
     pub fn lock_newest(&mut self, tree: &Tree, key: &[u8], mode: LockMode) -> Result<()> {
         loop {
             match self.try_lock_seen(tree, key, mode, None)? {
-                LockRow::Conflict(conflict) => self.wait(&conflict)?,
+                LockRow::Conflict(conflict) => self.wait_for_row(&conflict)?,
                 LockRow::Done | LockRow::Changed => return Ok(()),
             }
         }
@@ -144,9 +175,11 @@ impl Transaction {
     ) -> Result<LockRow> {
         let own = self.txid;
         let system = self.system.clone();
+        self.lock_requests += 1;
+        let mut newly = false;
         let participant = self.participant();
         let row = Row::new(tree.id(), key);
-        tree.read(key, |value, _| {
+        let outcome = tree.read(key, |value, _| {
             let order = system.order();
             let writer = match value {
                 Some(value) => Header::decode(value)?.0.txid(),
@@ -178,12 +211,20 @@ impl Transaction {
             }
             // Under the leaf's latch: a writer that comes later finds this lock.
             let name = RowName::new(tree.id(), key);
-            Ok(if system.locks().try_lock(row, &name, participant, mode) {
-                LockRow::Done
-            } else {
-                LockRow::Conflict(Conflict::with_holders(tree.id(), key, mode))
-            })
-        })?
+            Ok(
+                match system.locks().try_take(row, &name, participant, mode) {
+                    Some(taken) => {
+                        newly = taken == Taken::Newly;
+                        LockRow::Done
+                    }
+                    None => LockRow::Conflict(Conflict::with_holders(tree.id(), key, mode)),
+                },
+            )
+        })?;
+        if newly {
+            self.new_lock = Some(row);
+        }
+        outcome
     }
 
     /// Locks the name of a key of which there need be no record, against others who do; waits as long

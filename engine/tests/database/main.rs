@@ -20,6 +20,7 @@ mod narrow_copies;
 mod newer_tables;
 mod optimistic;
 mod own_tables;
+mod passed_rows;
 mod prepared;
 mod read_ahead;
 mod recovery_reads;

@@ -39,6 +39,10 @@ impl Cursor {
         self.point_key.clear();
         self.point_key.extend_from_slice(key);
         let (asked, skip) = (self.options.lock, self.options.skip_locked);
+        let lock = txn.read_lock(asked);
+        if lock.is_some() {
+            self.begin_locking(txn);
+        }
         let how = RowRead {
             lock: asked,
             skip,
@@ -50,9 +54,11 @@ impl Cursor {
                 return Ok(false);
             }
             self.at = At::Point;
+            if lock.is_some() {
+                self.has_locked(txn);
+            }
             return Ok(true);
         }
-        let lock = txn.read_lock(asked);
         let tree = trees.index(self.index)?;
         if txn.isolation() == Isolation::Serializable {
             // Also where there is no such entry: none can come.
@@ -79,6 +85,9 @@ impl Cursor {
                 && (lock.is_none() || self.still_leads(txn, trees, key, &self.point_clustered)?)
             {
                 self.at = At::Point;
+                if lock.is_some() {
+                    self.has_locked(txn);
+                }
                 return Ok(true);
             }
             if txn.inner.waits() == waits
@@ -169,6 +178,9 @@ impl Cursor {
         }
         let tree = trees.index(self.index)?;
         let lock = txn.read_lock(self.options.lock);
+        if lock.is_some() {
+            self.begin_locking(txn);
+        }
         on = self.settle(txn, tree, on)?;
         loop {
             self.batch.clear();
@@ -220,6 +232,7 @@ impl Cursor {
                 let found = self.batch.advance();
                 if found && !waited && self.entry_stands(txn, tree)? {
                     self.at = At::Batch;
+                    self.has_locked(txn);
                     return Ok(true);
                 }
                 if waited || (!locks_ranges && (found || !self.options.skip_locked)) {

@@ -1,0 +1,73 @@
+use super::*;
+
+fn name() -> RowName {
+    RowName::new(TreeId(1), b"k")
+}
+
+#[test]
+fn an_upgrade_whose_hindrance_has_gone_does_not_queue() {
+    let locks = LockTable::default();
+    let row = Row::new(TreeId(1), b"k");
+    let [a, b, c] = [(); 3].map(|()| Participant::new(Default::default()));
+    assert!(locks.try_lock(row, &name(), &a, LockMode::Shared));
+    assert!(locks.try_lock(row, &name(), &b, LockMode::Shared));
+    let queued = locks.enqueue(row, &name(), &c, LockMode::Exclusive, None);
+    assert_eq!(queued, Enqueued::Waiting);
+    assert!(!locks.try_lock(row, &name(), &a, LockMode::Exclusive));
+    locks.release(row, &b);
+    // Nobody would wake it: it is the only holder.
+    let queued = locks.enqueue(row, &name(), &a, LockMode::Exclusive, None);
+    assert_eq!(queued, Enqueued::Retry);
+    assert!(locks.try_lock(row, &name(), &a, LockMode::Exclusive));
+    locks.release(row, &a);
+    assert_eq!(c.parker.state(), WaitState::Granted);
+}
+
+/// Else it would wait behind one that waits for it, and no walk over holders would find that.
+#[test]
+fn who_becomes_a_holder_while_it_waits_goes_first() {
+    let locks = LockTable::default();
+    let row = Row::new(TreeId(1), b"k");
+    let name = RowName::new(TreeId(1), b"k");
+    let [holder, early, ranged, late] = [(); 4].map(|()| Participant::new(Default::default()));
+    assert!(locks.try_lock(row, &name, &holder, LockMode::Exclusive));
+    for who in [&early, &ranged] {
+        locks.enqueue(row, &name, who, LockMode::Exclusive, None);
+    }
+    let in_the_way = [ranged.clone()];
+    let queued = locks.enqueue_behind(row, &name, &late, LockMode::Exclusive, &in_the_way);
+    assert_eq!(queued, Enqueued::Waiting);
+    locks.release(row, &holder);
+    assert_eq!(ranged.parker.state(), WaitState::Granted);
+    assert_eq!(early.parker.state(), WaitState::Queued(row));
+    for who in [&ranged, &early, &late] {
+        locks.release(row, who);
+    }
+    assert_eq!(locks.len(), 0);
+}
+
+#[test]
+fn a_reader_does_not_pass_a_waiting_writer() {
+    let locks = LockTable::default();
+    let row = Row::new(TreeId(1), b"k");
+    let [a, b, c] = [(); 3].map(|()| Participant::new(Default::default()));
+    assert!(locks.try_lock(row, &name(), &a, LockMode::Shared));
+    locks.enqueue(row, &name(), &b, LockMode::Exclusive, None);
+    assert!(!locks.try_lock(row, &name(), &c, LockMode::Shared));
+    let queued = locks.enqueue(row, &name(), &c, LockMode::Shared, None);
+    assert_eq!(queued, Enqueued::Waiting);
+    // The writer gives up: the reader behind it is granted beside the first.
+    assert!(!locks.leave(row, &b));
+    assert_eq!(c.parker.state(), WaitState::Granted);
+}
+
+#[test]
+fn who_waits_for_a_writer_that_has_ended_tries_again() {
+    let locks = LockTable::default();
+    let row = Row::new(TreeId(1), b"k");
+    let [a, b] = [(); 2].map(|()| Participant::new(Default::default()));
+    assert!(a.take_rows().is_empty());
+    let queued = locks.enqueue(row, &name(), &b, LockMode::Exclusive, Some(&a));
+    assert_eq!(queued, Enqueued::Retry);
+    assert_eq!(locks.len(), 0);
+}

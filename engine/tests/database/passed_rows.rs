@@ -1,0 +1,182 @@
+//! Rows that were locked to be looked at, and passed over: who holds them then.
+
+use std::sync::Arc;
+
+use std::time::Duration;
+
+use peregrine::{
+    Column, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, RowLock, Seek, Table,
+    TableSchema, Transaction, Value,
+};
+
+use crate::schemas::{options, INT};
+
+/// Rows 1 to 6; the second column, with an index, is ten times the first.
+fn rows(dir: &std::path::Path) -> (Database, Arc<Table>) {
+    let db = Database::open(dir.join("db"), options()).unwrap();
+    let schema = TableSchema {
+        columns: vec![Column::new("id", INT), Column::new("number", INT)],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![Index::new("number", &[1])],
+        user: vec![],
+    };
+    let table = db.create_table("rows", &schema).unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in 1..=6u32 {
+        txn.insert(&table, &[id.into(), (10 * id).into()]).unwrap();
+    }
+    txn.commit().unwrap();
+    (db, table)
+}
+
+fn locking(table: &Arc<Table>, index: usize, lock: RowLock) -> Cursor {
+    let options = CursorOptions {
+        lock,
+        ..CursorOptions::default()
+    };
+    Cursor::new(table, index, options)
+}
+
+fn id(cursor: &mut Cursor) -> u64 {
+    match cursor.row().unwrap().get(0).unwrap() {
+        Value::UInt(id) => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Looks at all rows and passes over all but `wanted`.
+fn look_for(txn: &mut Transaction, table: &Arc<Table>, index: usize, wanted: u64) {
+    let mut cursor = locking(table, index, RowLock::Exclusive);
+    let mut more = cursor.seek(txn, &[], Seek::First).unwrap();
+    while more {
+        if id(&mut cursor) != wanted {
+            cursor.unlock_row(txn);
+        }
+        more = cursor.next(txn).unwrap();
+    }
+}
+
+/// The rows that another transaction can't lock.
+fn locked(db: &Database, table: &Arc<Table>) -> Vec<u32> {
+    let mut other = db.begin(Isolation::ReadCommitted);
+    other.set_lock_wait_timeout(Duration::ZERO);
+    let is_locked = |id: &u32| {
+        let key = table.encode_key(0, &[(*id).into()]).unwrap();
+        match other.get_locked(table, &key, RowLock::Exclusive, |_| ()) {
+            Ok(found) => {
+                assert!(found.is_some());
+                false
+            }
+            Err(Error::LockNotAvailable) => true,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    (1..=6).filter(is_locked).collect()
+}
+
+#[test]
+fn rows_that_are_passed_over_are_free_under_read_committed_and_only_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, table) = rows(dir.path());
+    for index in [0, 1] {
+        let mut txn = db.begin(Isolation::ReadCommitted);
+        look_for(&mut txn, &table, index, 3);
+        assert_eq!(locked(&db, &table), [3]);
+        // Nothing is left behind for the end either.
+        look_for(&mut txn, &table, index, 5);
+        assert_eq!(locked(&db, &table), [3, 5]);
+        txn.rollback().unwrap();
+        for level in [Isolation::RepeatableRead, Isolation::Serializable] {
+            let mut txn = db.begin(level);
+            look_for(&mut txn, &table, index, 3);
+            assert_eq!(locked(&db, &table), [1, 2, 3, 4, 5, 6]);
+            txn.rollback().unwrap();
+        }
+    }
+    assert_eq!(locked(&db, &table), []);
+}
+
+#[test]
+fn a_lock_that_was_there_before_the_row_was_passed_over_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, table) = rows(dir.path());
+    let key = |id: u32| table.encode_key(0, &[id.into()]).unwrap();
+    for index in [0, 1] {
+        let mut txn = db.begin(Isolation::ReadCommitted);
+        // Written; read to be written; shared; and written, but taken back.
+        txn.update(&table, &key(1), &[1u32.into(), 11u32.into()])
+            .unwrap();
+        txn.get_locked(&table, &key(2), RowLock::Exclusive, |_| ())
+            .unwrap();
+        txn.get_locked(&table, &key(3), RowLock::Shared, |_| ())
+            .unwrap();
+        let savepoint = txn.savepoint();
+        txn.update(&table, &key(4), &[4u32.into(), 41u32.into()])
+            .unwrap();
+        txn.rollback_to(&savepoint).unwrap();
+        look_for(&mut txn, &table, index, 0);
+        assert_eq!(locked(&db, &table), [1, 2, 3, 4]);
+        txn.rollback().unwrap();
+    }
+}
+
+#[test]
+fn a_row_that_was_written_or_locked_again_since_it_was_read_stays_locked() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, table) = rows(dir.path());
+    let key = |id: u32| table.encode_key(0, &[id.into()]).unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    let mut cursor = locking(&table, 0, RowLock::Exclusive);
+    // Written, and the change taken back.
+    assert!(cursor.seek(&mut txn, &key(1), Seek::Exact).unwrap());
+    let savepoint = txn.savepoint();
+    txn.update(&table, &key(1), &[1u32.into(), 11u32.into()])
+        .unwrap();
+    txn.rollback_to(&savepoint).unwrap();
+    cursor.unlock_row(&mut txn);
+    // Read by another cursor, which stands on it.
+    assert!(cursor.seek(&mut txn, &key(2), Seek::Exact).unwrap());
+    let mut second = locking(&table, 0, RowLock::Shared);
+    assert!(second.seek(&mut txn, &key(2), Seek::Exact).unwrap());
+    cursor.unlock_row(&mut txn);
+    second.unlock_row(&mut txn);
+    // Passed over by the only one that has read it, once and again.
+    assert!(cursor.seek(&mut txn, &key(3), Seek::Exact).unwrap());
+    cursor.unlock_row(&mut txn);
+    cursor.unlock_row(&mut txn);
+    // Left without a word.
+    assert!(cursor.seek(&mut txn, &key(6), Seek::Exact).unwrap());
+    assert!(!cursor.next(&mut txn).unwrap());
+    cursor.unlock_row(&mut txn);
+    assert_eq!(locked(&db, &table), [1, 2, 6]);
+}
+
+/// Whoever waits gets the row when it is passed over, not at the end of the one who looked.
+#[test]
+fn who_waits_for_a_row_gets_it_when_it_is_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, table) = rows(dir.path());
+    let key = table.encode_key(0, &[4u32.into()]).unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    let mut cursor = locking(&table, 0, RowLock::Exclusive);
+    assert!(cursor.seek(&mut txn, &key, Seek::Exact).unwrap());
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let mut waiter = db.begin(Isolation::ReadCommitted);
+            waiter.set_lock_wait_timeout(Duration::from_secs(20));
+            // It has waited, and passes over the row in turn.
+            let mut cursor = locking(&table, 0, RowLock::Exclusive);
+            let found = cursor.seek(&mut waiter, &key, Seek::AtOrAfter);
+            cursor.unlock_row(&mut waiter);
+            (found, locked(&db, &table))
+        });
+        while db.status().lock_waits_now == 0 && !waiter.is_finished() {
+            std::thread::yield_now();
+        }
+        cursor.unlock_row(&mut txn);
+        let (found, locked) = waiter.join().unwrap();
+        assert!(found.unwrap());
+        assert_eq!(locked, []);
+    });
+    txn.commit().unwrap();
+}
