@@ -113,7 +113,7 @@ impl Transaction {
             let inside = match is_planted(PlantedFault::CountOutsideGate) {
                 true => {
                     drop(inside);
-                    std::thread::sleep(Duration::from_millis(1));
+                    std::thread::sleep(Duration::from_millis(20));
                     system.gate().enter()
                 }
                 false => inside,
