@@ -71,10 +71,14 @@ pub trait CheckpointSource: Send + Sync {
     /// Outside the gate: writes the pages that the checkpoint needs; calls `progress` now and
     /// then with the number of pages written since the last call.
     fn write_pages(&self, epoch: u64, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
-    /// Pages read and changed, to reckon what replay would have to read and what a checkpoint to write. Asked
-    /// for often.
+    /// Pages read and changed, to reckon what replay would have to read.
     fn page_counts(&self) -> PageCounts {
         PageCounts::default()
+    }
+    /// Sees to it that the next checkpoint finds room in the data file. Returns why there is not as much as
+    /// wanted.
+    fn keep_room(&self) -> Result<Option<Error>> {
+        Ok(None)
     }
     /// The checkpoint is over: complete, or given up (then no frame is needed by it any more).
     fn end_pages(&self, _epoch: u64, _complete: bool) {}
@@ -100,8 +104,6 @@ pub struct PageCounts {
     pub reads: u64,
     /// Newer in memory than in the store.
     pub dirty: u64,
-    /// That there is room for in memory.
-    pub frames: u64,
 }
 
 /// What the checkpointer has done.
@@ -332,23 +334,16 @@ impl State {
 /// Keeps room for the next checkpoint, and gives what the log has to spare for it.
 fn keep_room(log: &Log, store: &Store, source: &dyn CheckpointSource) -> Room {
     let (log_refused, store_refused) = (log.take_refused(), store.take_refused());
-    let keep = || {
-        let pages = source.page_counts();
-        store.keep_room(pages.dirty, pages.frames)
-    };
-    let mut kept = keep();
-    if store_refused || matches!(kept, Err(Error::NoSpace { .. })) {
+    let mut kept = source.keep_room();
+    if store_refused || matches!(kept, Ok(Some(_))) {
         if let Err(error) = log.give_spares_back() {
             tracing::warn!("a spare log segment could not be removed: {error}");
         }
-        kept = keep();
-    }
-    if let Err(error) = &kept {
-        tracing::debug!("no room is kept for a checkpoint: {error}");
+        kept = source.keep_room();
     }
     Room {
         refused: log_refused || store_refused,
-        short: matches!(kept, Err(Error::NoSpace { .. })),
+        short: matches!(kept, Ok(Some(_))),
     }
 }
 

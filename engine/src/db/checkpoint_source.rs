@@ -90,8 +90,11 @@ impl CheckpointSource for Source {
         PageCounts {
             reads: stats.reads,
             dirty: stats.dirty,
-            frames: stats.frames,
         }
+    }
+
+    fn keep_room(&self) -> Result<Option<Error>> {
+        self.pool.keep_room(false)
     }
 
     fn write_pages(&self, epoch: u64, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {

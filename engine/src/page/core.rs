@@ -1,6 +1,6 @@
 //! What all parts of the pool share: frames, free frames, figures.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -26,6 +26,9 @@ const WAIT: Duration = Duration::from_millis(2);
 /// for good lets a call fail. Counted in waits, not by a clock: while the machine stands still nobody can
 /// let a frame go.
 const WAITS: u64 = 5_000;
+
+/// More pages than there will ever be.
+const UNLIMITED: i64 = i64::MAX / 2;
 
 #[derive(Default)]
 pub(crate) struct Counters {
@@ -62,6 +65,8 @@ pub(crate) struct Core {
     pub counters: Counters,
     /// Pages newer than their image in the store.
     dirty: AtomicUsize,
+    /// How many more may become so: see [`super::Pool::check_room`].
+    headroom: AtomicI64,
     /// [`WAITS`].
     waits: AtomicU64,
 }
@@ -88,6 +93,7 @@ impl Core {
             passed: Passed::default(),
             counters: Counters::default(),
             dirty: AtomicUsize::new(0),
+            headroom: AtomicI64::new(UNLIMITED),
             waits: AtomicU64::new(WAITS),
         }
     }
@@ -106,10 +112,23 @@ impl Core {
         self.dirty.load(Ordering::Relaxed)
     }
 
+    /// How many more pages may become newer than their images.
+    #[inline]
+    pub fn headroom(&self) -> i64 {
+        self.headroom.load(Ordering::Relaxed)
+    }
+
+    /// Sets [`Core::headroom`]; `None`: without a limit.
+    pub fn set_headroom(&self, pages: Option<i64>) {
+        self.headroom
+            .store(pages.unwrap_or(UNLIMITED), Ordering::Relaxed);
+    }
+
     /// A page has become newer than its image. Its frame is latched exclusively.
     pub fn note_dirty(&self, state: &FrameState) {
         state.dirty.store(true, Ordering::Relaxed);
         self.dirty.fetch_add(1, Ordering::Relaxed);
+        self.headroom.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// The page's image is as it is, or it has none. Its frame is latched, perhaps by several who wrote it.

@@ -178,6 +178,44 @@ impl Pool {
         progress(written)
     }
 
+    /// For whoever is about to change rows, outside the gate: whether the next checkpoint will find room for the
+    /// pages that become newer thereby. One load, most often; else the disk is asked for more.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`] when there is none: after a checkpoint, which begins by itself, there is.
+    #[inline]
+    pub fn check_room(&self) -> Result<()> {
+        match self.core.headroom() > 0 {
+            true => Ok(()),
+            false => self.make_room(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room(&self) -> Result<()> {
+        match self.keep_room(true)? {
+            Some(error) if self.core.headroom() <= 0 => {
+                self.core.store.note_refused();
+                Err(error)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps room in the file for the next checkpoint; `many`: pages become newer quickly. Returns why there is
+    /// not as much as wanted. From the first call on [`Pool::check_room`] counts.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`].
+    pub fn keep_room(&self, many: bool) -> Result<Option<Error>> {
+        let core = &*self.core;
+        let (dirty, frames) = (core.dirty_count() as u64, core.frames.count() as u64);
+        let room = core.store.keep_room(dirty, frames, many)?;
+        core.set_headroom(room.more_pages);
+        Ok(room.short)
+    }
+
     /// Figures since the pool was made.
     pub fn stats(&self) -> PoolStats {
         let core = &*self.core;

@@ -79,6 +79,7 @@ impl Store {
             record: (record.0, units_for(record.1 as usize)),
             chunks: parts.chunks,
         };
+        self.record_units.store(new.record.1, Ordering::Relaxed);
         let old = std::mem::replace(&mut *durable, new);
         for (index, &place) in old.chunks.iter().enumerate() {
             if place != 0 && durable.chunks.get(index) != Some(&place) {

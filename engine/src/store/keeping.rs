@@ -3,45 +3,96 @@
 //! Pages are never overwritten, so a checkpoint needs room for all that it writes before it can free
 //! anything, the log that it makes dispensable included. When others have filled the disk, the log above all, it must
 //! find that room: so the file always has as much free space as the pages take that are newer in memory
-//! than on disk. A checkpoint would take it anyway; here it is only taken earlier. What pages
-//! take that are changed between two looks comes on top.
+//! than on disk. A checkpoint would take it anyway; here it is only taken earlier.
+//!
+//! The pool counts how many more pages may become newer (`Pool::check_room`): who changes rows has to wait for
+//! room, or is refused, before there would be one too many. Writing a page takes as much as it was counted for, and
+//! so changes nothing about that number.
 
 use std::sync::atomic::Ordering;
 
 use super::extents::LONGEST;
-use super::place::units_for;
+use super::place::{units_for, UNIT};
 use super::table::CHUNK;
 use super::Store;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::planted::{is_planted, PlantedFault};
 
-/// Room for pages that change between two looks: for one frame in so many, at least and at most so many
-/// units (1 MiB, 256 MiB).
-const AT_ONCE: u64 = 32;
-const LEAST: u64 = 1 << 10;
+/// Room for pages that become newer before anybody looks again: for one frame in so many, at least and at most
+/// so many units (3 MiB, 256 MiB).
+const AHEAD: u64 = 32;
+const LEAST: u64 = 3 << 10;
 const MOST: u64 = 256 << 10;
+/// This part of it is for what is not counted: operations that have begun, rollbacks, and stretches of the file
+/// that somebody is filling.
+const UNCOUNTED: u64 = 2;
+const OF: u64 = 3;
+
+/// What room there is.
+pub struct KeptRoom {
+    /// For so many more pages, than are newer in memory now, or for fewer; `None` where that is not looked after.
+    pub more_pages: Option<i64>,
+    /// Why there is not as much as wanted.
+    pub short: Option<Error>,
+}
 
 impl Store {
-    /// Sees to it that there is room for a checkpoint of `dirty` pages, and for some that become dirty soon
-    /// in a pool of `frames`.
+    /// Sees to it that there is room for a checkpoint of `dirty` pages, and for some that become so
+    /// soon in a pool of `frames`; a quarter as much again, where they become `many`.
     ///
     /// # Errors
-    /// [`crate::Error::NoSpace`] where the disk has not so much room: a checkpoint should begin while there
-    /// is as much as before.
-    pub fn keep_room(&self, dirty: u64, frames: u64) -> Result<()> {
+    /// [`Error::Stopped`]. That the disk has no room is none.
+    pub fn keep_room(&self, dirty: u64, frames: u64, many: bool) -> Result<KeptRoom> {
         if is_planted(PlantedFault::NoRoomKept) {
-            return Ok(());
+            return Ok(KeptRoom {
+                more_pages: None,
+                short: None,
+            });
         }
         self.writable()?;
-        let soon = (frames / AT_ONCE * LONGEST).clamp(LEAST, MOST);
+        // No more pages than there are frames can be newer.
+        let ahead = (frames / AHEAD * LONGEST)
+            .clamp(LEAST, MOST)
+            .min(frames * LONGEST);
         let chunks = self.table.ids().div_ceil(CHUNK as u64);
         // The record grows with the number of chunks and tables.
-        let record = 2 * self.durable.lock().record.1 + units_for(chunks as usize * 8);
-        let parts = chunks * units_for(CHUNK * 8 + super::UNIT) + record;
-        self.space.keep(dirty * LONGEST + soon + parts, &*self.file)
+        let record = 2 * self.record_units.load(Ordering::Relaxed) + units_for(chunks as usize * 8);
+        let parts = chunks * units_for(CHUNK * 8 + UNIT) + record;
+        let pages = match many {
+            true => (dirty + dirty / 4).min(frames),
+            false => dirty,
+        };
+        let kept = self
+            .space
+            .keep(pages * LONGEST + ahead + parts, &*self.file);
+        let short = match kept {
+            Ok(()) => None,
+            Err(error @ Error::NoSpace { .. }) => Some(error),
+            Err(error) => return Err(error),
+        };
+        let uncounted = parts + ahead * UNCOUNTED / OF;
+        let units = self.space.roomy_units() as i64 - uncounted as i64;
+        Ok(KeptRoom {
+            more_pages: Some(units / LONGEST as i64 - dirty as i64),
+            short,
+        })
     }
 
-    /// Whether a write has found no room on the disk since this was last asked.
+    /// Gives the room back that lies behind the last image: no checkpoint comes any more.
+    pub(super) fn give_room_back(&self) -> Result<()> {
+        match self.writable() {
+            Ok(()) => self.space.keep_none(&*self.file),
+            // It stays as it is.
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Notes that somebody was refused room.
+    pub fn note_refused(&self) {
+        self.refused.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether anybody has been refused room since this was last asked.
     pub fn take_refused(&self) -> bool {
         self.refused.swap(false, Ordering::Relaxed)
     }

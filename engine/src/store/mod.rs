@@ -80,7 +80,9 @@ pub struct Store {
     generation: AtomicU64,
     durable: Mutex<Durable>,
     counters: Counters,
-    /// A write has found no room on the disk.
+    /// Units of the last checkpoint's record.
+    record_units: AtomicU64,
+    /// Somebody has found no room on the disk.
     refused: AtomicBool,
     /// Until the store is closed.
     lock: Mutex<Option<Box<dyn DirLock>>>,
@@ -135,6 +137,9 @@ impl Store {
     pub fn close(&self) {
         // The lock goes only after the last write: writers check the flag before each.
         let _none_writes = self.writing.write();
+        if let Err(error) = self.give_room_back() {
+            tracing::warn!("{error}");
+        }
         self.stop.close();
         drop(self.lock.lock().take());
     }
@@ -193,7 +198,7 @@ impl Store {
     pub fn write_page_seen(&self, page: PageId, image: &[u8], seen: u64) -> Result<()> {
         let _writing = self.writing.read();
         let place = self.encoded(page, image, |bytes, units| {
-            let offset = self.space.take_next(units);
+            let offset = self.space.take_next(units, &*self.file);
             match self.file.write_at(bytes, offset * UNIT as u64) {
                 Ok(()) => Ok(offset),
                 Err(error) => {
@@ -264,7 +269,7 @@ impl Store {
 
     fn note(&self, error: &Error) {
         if matches!(error, Error::NoSpace { .. }) {
-            self.refused.store(true, Ordering::Relaxed);
+            self.note_refused();
         }
     }
 

@@ -318,6 +318,7 @@ fn store_of(
             chunks: record.chunks,
         }),
         counters: Counters::default(),
+        record_units: AtomicU64::new(units_for(header.record_len as usize)),
         refused: AtomicBool::new(false),
         file,
         lock: Mutex::new(Some(lock)),

@@ -92,7 +92,7 @@ impl Space {
     }
 
     /// Space for one image, next to the one given out before where possible.
-    pub fn take_next(&self, units: u64) -> u64 {
+    pub fn take_next(&self, units: u64, file: &dyn File) -> u64 {
         loop {
             let mut state = self.state.lock();
             if state.run.units < units {
@@ -115,9 +115,8 @@ impl Space {
                 return offset;
             }
             drop(state);
-            let grown = Run {
-                offset: self.grow(RUN),
-                units: RUN,
+            let Some(grown) = self.grow_by_run(file) else {
+                return self.take(units);
             };
             let mut state = self.state.lock();
             state.drop_run();
@@ -132,6 +131,14 @@ impl Space {
             if let Some(offset) = state.extents.take(units) {
                 state.note_taken();
                 return offset;
+            }
+            // What is set aside for evicted pages, rather than more of the disk for one image.
+            if state.run.units >= units {
+                state.drop_run();
+                if let Some(offset) = state.extents.take(units) {
+                    state.note_taken();
+                    return offset;
+                }
             }
         }
         self.grow(units)
@@ -152,9 +159,9 @@ impl Space {
         None
     }
 
-    /// A stretch for the caller to fill; `None` when free space is in short pieces only, and
-    /// images are better put there with [`Space::take`].
-    pub fn take_run(&self) -> Option<Run> {
+    /// A stretch for the caller to fill; `None` when free space is in short pieces only, or the disk has no
+    /// more, and images are better put there with [`Space::take`].
+    pub fn take_run(&self, file: &dyn File) -> Option<Run> {
         {
             let mut state = self.state.lock();
             if let Some(run) = state.reuse_run() {
@@ -164,10 +171,21 @@ impl Space {
                 return None;
             }
         }
-        Some(Run {
-            offset: self.grow(RUN),
-            units: RUN,
-        })
+        self.grow_by_run(file)
+    }
+
+    /// A run behind the file's end, where the disk gives it: short pieces may do where it does not.
+    fn grow_by_run(&self, file: &dyn File) -> Option<Run> {
+        let _growth = self.growth.lock();
+        let offset = self.state.lock().extents.append(RUN);
+        if let Err(error) = reserve(file, offset, RUN) {
+            tracing::debug!("the data file can't grow: {error}");
+            self.state.lock().extents.retract(offset);
+            give_back(file, offset * UNIT as u64);
+            return None;
+        }
+        self.state.lock().note_taken();
+        Some(Run { offset, units: RUN })
     }
 
     fn grow(&self, units: u64) -> u64 {
@@ -198,16 +216,7 @@ impl Space {
             let missing = missing.next_multiple_of(RUN);
             (state.extents.append(missing), missing)
         };
-        // What was given out before, and is still to be written, is made sure of, too.
-        let unit = UNIT as u64;
-        let reserve = || {
-            let from = file.len()?.min(offset * unit);
-            match (offset + missing) * unit - from {
-                0 => Ok(()),
-                more => file.allocate(from, more),
-            }
-        };
-        let reserved = reserve();
+        let reserved = reserve(file, offset, missing);
         let mut state = self.state.lock();
         match reserved {
             Ok(()) => {
@@ -217,9 +226,34 @@ impl Space {
             Err(error) => {
                 state.extents.retract(offset);
                 drop(state);
-                give_back(file, offset * unit);
+                give_back(file, offset * UNIT as u64);
                 Err(error)
             }
+        }
+    }
+
+    /// Free units in which there is room for images of any length.
+    pub fn roomy_units(&self) -> u64 {
+        self.state.lock().extents.roomy_units()
+    }
+
+    /// Keeps nothing any more, and cuts the file behind the last used unit.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn keep_none(&self, file: &dyn File) -> Result<()> {
+        let _growth = self.growth.lock();
+        let end = {
+            let mut state = self.state.lock();
+            state.drop_run();
+            state.kept = 0;
+            let all = state.extents.free_units();
+            state.extents.cut_tail(1, all);
+            state.extents.end()
+        };
+        match file.len()? > end * UNIT as u64 {
+            true => file.set_len(end * UNIT as u64),
+            false => Ok(()),
         }
     }
 
@@ -261,6 +295,17 @@ impl Space {
     }
 }
 
+/// Has the disk give the file `units` behind `offset`; and, where it is shorter than that, what was given out
+/// before and is still to be written.
+fn reserve(file: &dyn File, offset: u64, units: u64) -> Result<()> {
+    let unit = UNIT as u64;
+    let from = file.len()?.min(offset * unit);
+    match (offset + units) * unit - from {
+        0 => Ok(()),
+        more => file.allocate(from, more),
+    }
+}
+
 /// Cuts off what a reservation that failed may have left behind the file's end.
 fn give_back(file: &dyn File, end: u64) {
     let cut = file.len().and_then(|len| match len > end {
@@ -274,28 +319,35 @@ fn give_back(file: &dyn File, end: u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::os::simulated::SimulatedOs;
+    use crate::os::{OpenMode, Os};
 
     #[test]
     fn space_of_many_threads_is_never_shared() {
         let space = Space::new(Extents::new(8));
+        let os = SimulatedOs::new(1);
+        os.create_dir(Path::new("/db")).unwrap();
+        let file = os.open(Path::new("/db/data"), OpenMode::CreateNew).unwrap();
         let all: Vec<Vec<(u64, u64)>> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4u64)
                 .map(|thread| {
-                    let space = &space;
+                    let (space, file) = (&space, &*file);
                     scope.spawn(move || {
                         let mut held = Vec::new();
                         for step in 0..3000u64 {
                             let units = 1 + (step * 7 + thread) % 17;
                             match step % 3 {
                                 0 => held.push((space.take(units), units)),
-                                1 => held.push((space.take_next(units), units)),
+                                1 => held.push((space.take_next(units, file), units)),
                                 _ => {
                                     let at = (step * 31) as usize % held.len();
                                     let (offset, units) = held.swap_remove(at);
                                     space.give(offset, units);
                                     if step % 7 == 0 {
-                                        let run = space.take_run();
+                                        let run = space.take_run(file);
                                         held.extend(run.map(|run| (run.offset, run.units)));
                                     }
                                 }
@@ -315,5 +367,27 @@ mod tests {
         let (end, free) = space.units();
         let used: u64 = all.iter().map(|held| held.1).sum();
         assert_eq!(end, 8 + free + used, "nothing is lost");
+    }
+
+    /// A checkpoint on a full disk takes the last short pieces, rather than wait for the file to grow.
+    #[test]
+    fn where_the_disk_has_no_more_short_pieces_do() {
+        let space = Space::new(Extents::new(8));
+        let os = SimulatedOs::new(1);
+        os.create_dir(Path::new("/db")).unwrap();
+        let file = os.open(Path::new("/db/data"), OpenMode::CreateNew).unwrap();
+        let run = space.take_run(&*file).unwrap();
+        os.set_capacity(Some(os.used()));
+        for piece in 0..4 {
+            space.give(run.offset + piece * 40, 20);
+        }
+        assert_eq!(space.take_run(&*file), None);
+        let mut taken: Vec<u64> = (0..4).map(|_| space.take_next(17, &*file)).collect();
+        taken.sort_unstable();
+        let pieces: Vec<u64> = (0..4).map(|piece| run.offset + piece * 40).collect();
+        assert_eq!(taken, pieces);
+        assert_eq!(space.units().0, 8 + RUN, "the file has not grown");
+        os.set_capacity(None);
+        assert_eq!(space.take_next(17, &*file), 8 + RUN);
     }
 }

@@ -119,6 +119,7 @@ impl Tables {
             large: large::can_need(&layout).then(|| new_root(&mut numbers)),
             locking: options.locking,
         };
+        shared.system.pool().check_room()?;
         let lsn = {
             let _inside = shared.system.gate().enter();
             let made = self.create_trees(&mut definition)?;

@@ -123,6 +123,7 @@ pub(crate) fn write(
     }
     let mut number = 0;
     for stay in bytes.chunks(CHUNK * CHUNKS_A_STAY) {
+        system.pool().check_room()?;
         let _inside = system.gate().enter();
         for chunk in stay.chunks(CHUNK) {
             put_chunk(tree, value.id, number, chunk)?;

@@ -250,6 +250,7 @@ impl Transaction {
         mut operation: impl FnMut(&mut Op<'_>) -> Result<Step>,
     ) -> Result<()> {
         loop {
+            self.shared.system.pool().check_room()?;
             let savepoint = self.inner.savepoint();
             let step = {
                 let inside = self.shared.system.gate().enter();

@@ -115,6 +115,10 @@ impl System {
     pub fn purge_step(&self) -> Result<bool> {
         let _one_at_a_time = self.purge.step.lock();
         self.retry_abandoned();
+        // What it would change, a checkpoint may find no room for: after that, then.
+        if self.pool().check_room().is_err() {
+            return Ok(false);
+        }
         let Some(horizon) = self.snapshots().horizon(self.order()) else {
             return Ok(false);
         };

@@ -294,7 +294,7 @@ impl System {
         self.latest_deadlock.get()
     }
 
-    pub(super) fn pool(&self) -> &Arc<Pool> {
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
 

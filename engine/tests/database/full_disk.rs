@@ -85,7 +85,7 @@ fn a_disk_that_the_log_has_filled_is_made_room_on_by_a_checkpoint() {
         db.checkpoint().unwrap();
         let mut model: BTreeMap<u32, u32> = (0..ROWS).map(|id| (id, 0)).collect();
 
-        os.set_capacity(Some(os.used() + random.random_range(8 << 20..24 << 20)));
+        os.set_capacity(Some(os.used() + random.random_range(6 << 20..16 << 20)));
         let (mut refused, mut version) = (0, 0);
         while refused < 3 {
             version += 1;

@@ -258,12 +258,20 @@ impl Round {
             loop {
                 match write(db, table, &ids, version) {
                     Ok(()) => break,
-                    Err(Error::NoSpace { .. }) => {
+                    Err(error @ Error::NoSpace { .. }) => {
                         changed.refused += 1;
                         let at = *refused_at.get_or_insert_with(Instant::now);
                         if at.elapsed() >= STUCK {
                             changed.longest = at.elapsed();
-                            changed.fault = Some("nothing goes on".to_owned());
+                            let status = db.status();
+                            changed.fault = Some(format!(
+                                "nothing goes on: {error}; the data file has {} KiB, {} of them free, {} pages are \
+                                 newer in memory, {} checkpoints were completed",
+                                status.file_bytes >> 10,
+                                status.file_free_bytes >> 10,
+                                status.pool_pages_dirty,
+                                status.checkpoints,
+                            ));
                             through.store(REFUSALS, Ordering::Relaxed);
                             return changed;
                         }

@@ -59,6 +59,7 @@ impl Transaction {
         check_key(&s.key)?;
         write_payload(table, row, s)?;
         let trees = table.trees.load();
+        self.shared.system.pool().check_room()?;
         let _inside = self.shared.system.gate().enter();
         if replay::read_live(&trees.clustered, &s.key)?.is_some() {
             s.found.extend_from_slice(&s.key);
