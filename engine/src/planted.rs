@@ -97,6 +97,12 @@ pub enum PlantedFault {
     ForgetPlace,
     /// A table that was set aside counts as such after it was truncated, too.
     TruncatedStaysAside,
+    /// What a prepared transaction has changed in a table that is set aside is forgotten.
+    ForgetUndecided,
+    /// That a prepared transaction commits stands in the log alone.
+    UnnotedDecision,
+    /// Damage that is met while changes of a prepared transaction are made again keeps all tables closed.
+    DamageStopsRevival,
     /// An image that is saved while a checkpoint ends becomes that checkpoint's, written or not.
     LateImages,
     /// Rows that were locked and passed over stay locked.
@@ -136,7 +142,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 37] = [
+        pub const MENDED: [PlantedFault; 40] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -169,6 +175,9 @@ mod planting {
             PlantedFault::RowsWithoutTexts,
             PlantedFault::ForgetPlace,
             PlantedFault::TruncatedStaysAside,
+            PlantedFault::ForgetUndecided,
+            PlantedFault::UnnotedDecision,
+            PlantedFault::DamageStopsRevival,
             PlantedFault::LateImages,
             PlantedFault::KeepPassedRows,
             PlantedFault::ShortSearch,

@@ -106,6 +106,7 @@ impl Database {
         let mut log_options = LogOptions::new(store.database_id(), store.stop_flag().clone());
         log_options.background = options.background;
         let files = AsideFiles::new(os.clone(), dir, store.database_id());
+        let files = Arc::new(files);
         let log = Log::open(os, &dir.join(LOG_DIR), log_options, meta.log_from())?;
         // Nothing was changed so far: a newer version's files stay as they are.
         store.cut_lost()?;
@@ -250,7 +251,7 @@ impl Parts {
         let mut replay_pace = meta.map_or_else(ReplayPace::default, |meta| meta.replay_pace);
         let began = Instant::now();
         if let Some(state) = state {
-            let meta = state.meta;
+            let (meta, files) = (state.meta, state.files.clone());
             let replayed = recovery::recover(&shared.system, &tables, &shared.log, state)?;
             tracing::info!(
                 transactions = replayed.transactions,
@@ -258,7 +259,7 @@ impl Parts {
                 prepared = replayed.prepared.len(),
                 "recovered"
             );
-            prepared = Some((meta.log_from(), replayed.prepared));
+            prepared = Some((files, meta.log_from(), replayed.prepared));
         }
         if let Some(prefix) = &options.drop_on_open {
             for name in shared.registry.names() {
@@ -267,8 +268,8 @@ impl Parts {
                 }
             }
         }
-        if let Some((from, prepared)) = prepared {
-            recovery::revive(&shared, from, prepared)?;
+        if let Some((files, from, prepared)) = prepared {
+            recovery::revive(&shared, &files, from, &prepared)?;
         }
         let source = Arc::new(Source::new(shared.clone(), tables.clone(), pool.clone()));
         let store = pool.store();

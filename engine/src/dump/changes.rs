@@ -10,7 +10,7 @@ use crate::catalog::{DdlRecord, Definition, KIND_COUNTER, KIND_DDL};
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TableId, TxId};
 use crate::log::LogReader;
-use crate::recovery::{Aside, Ends, Meta};
+use crate::recovery::{Aside, Ends, Meta, Undecided};
 use crate::room;
 use crate::row::layout::Layout;
 use crate::row::payload::RowRef;
@@ -51,6 +51,8 @@ pub(super) struct Changes {
     lost: BTreeMap<TableId, u64>,
     /// Definitions that make no sense.
     refused: Vec<Missing>,
+    /// Changes of tables set aside whose transactions were prepared when the tables were.
+    undecided: Vec<(TableId, Undecided)>,
     /// Transactions read from the log.
     pub transactions: usize,
     /// Transactions that are prepared, and neither committed nor rolled back: they are left out.
@@ -64,6 +66,7 @@ impl Changes {
             tables: BTreeMap::new(),
             lost: BTreeMap::new(),
             refused: Vec::new(),
+            undecided: Vec::new(),
             transactions: 0,
             prepared: 0,
         };
@@ -124,7 +127,24 @@ impl Changes {
                     missing.push(Missing { what, why });
                 }
             }
+            let undecided = aside.undecided.into_iter();
+            self.undecided.extend(undecided.map(|one| (table, one)));
         }
+    }
+
+    /// Adds what transactions have changed that were prepared, and have committed since.
+    fn add_decided(&mut self, ends: &Ends) -> Result<()> {
+        for (table, undecided) in std::mem::take(&mut self.undecided) {
+            let is_prepared = ends.prepared.values().any(|record| undecided.is_of(record));
+            if is_prepared || !undecided.commits {
+                continue;
+            }
+            for (key, row) in undecided.changes {
+                let change = row.as_deref().map_or(Change::Delete, Change::Put);
+                self.row(table, &key, change)?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads the log; `open` opens it at a position.
@@ -147,6 +167,7 @@ impl Changes {
         }
         self.transactions = ends.committed.len();
         self.prepared = ends.prepared.len();
+        self.add_decided(&ends)?;
         for record in open(from)? {
             // The second reading ends where the first did.
             let Ok(record) = record else { break };
@@ -219,6 +240,12 @@ impl Changes {
     /// The tables and their changes; what of the log has no table goes to `missing`.
     pub fn into_tables(self, missing: &mut Vec<Missing>) -> Vec<(Definition, TableChanges)> {
         missing.extend(self.refused);
+        if !self.undecided.is_empty() {
+            missing.push(Missing {
+                what: "changes of tables set aside by transactions that were prepared".into(),
+                why: Error::Internal("the log does not tell whether they have committed".into()),
+            });
+        }
         for (table, changes) in self.lost {
             let why = Error::NotFound {
                 what: "definition of a table",

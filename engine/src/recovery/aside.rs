@@ -13,8 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+use super::undecided::Undecided;
 use crate::catalog::{DdlRecord, Definition};
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TableId, TreeId, TxId};
@@ -25,8 +27,10 @@ use crate::table::registry::Registry;
 use crate::txn::Change;
 
 const MAGIC: [u8; 8] = *b"PGASIDE\0";
-const FORMAT: u32 = 2;
-/// The format before, which does not say of which trees it tells.
+const FORMAT: u32 = 3;
+/// The format before, which has nothing of prepared transactions.
+const FORMAT_WITHOUT_UNDECIDED: u32 = 2;
+/// The one before that, which does not say of which trees it tells either.
 const FORMAT_WITHOUT_TREE: u32 = 1;
 /// Bytes in front of what is serialised: magic, format, checksum, database.
 const HEAD: usize = 24;
@@ -45,8 +49,10 @@ pub(crate) struct Aside {
     /// What was committed after that: clustered key, and the row as the log has it, if it is one.
     pub changes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// The table's clustered tree: a table that was truncated since has another, and nothing of this
-    /// is true of it. The last field: see [`FORMAT_WITHOUT_TREE`].
+    /// is true of it. See [`FORMAT_WITHOUT_TREE`].
     clustered: Option<TreeId>,
+    /// What prepared transactions have changed. The last field: see [`FORMAT_WITHOUT_UNDECIDED`].
+    pub undecided: Vec<Undecided>,
 }
 
 impl Aside {
@@ -73,7 +79,8 @@ impl Aside {
         }
     }
 
-    fn of(error: &Error, unfinished: Vec<TxId>, clustered: Option<TreeId>) -> Aside {
+    /// Of a table that meets with an error.
+    pub fn of(error: &Error, unfinished: Vec<TxId>, clustered: Option<TreeId>) -> Aside {
         let aside = Aside {
             unfinished,
             clustered,
@@ -142,7 +149,7 @@ impl Aside {
         if crc32c::crc32c(&bytes[16..]) != u32_at(12) {
             return Err(corrupt("the checksum is wrong"));
         }
-        let known = [FORMAT_WITHOUT_TREE, FORMAT].contains(&u32_at(8));
+        let known = [FORMAT_WITHOUT_TREE, FORMAT_WITHOUT_UNDECIDED, FORMAT].contains(&u32_at(8));
         if !known || bytes[16..HEAD] != database_id.to_le_bytes() {
             return Err(Error::Format {
                 file: path.to_owned(),
@@ -154,7 +161,8 @@ impl Aside {
             });
         }
         let mut rest = Cow::Borrowed(&bytes[HEAD..]);
-        if u32_at(8) == FORMAT_WITHOUT_TREE {
+        // What a format lacks at its end is absent, or empty: a zero each.
+        for _ in u32_at(8)..FORMAT {
             rest.to_mut().push(0);
         }
         postcard::from_bytes(&rest).map_err(|e| corrupt(&e.to_string()))
@@ -166,6 +174,8 @@ pub(crate) struct AsideFiles {
     os: Arc<dyn Os>,
     dir: PathBuf,
     database_id: u64,
+    /// Held while a file is read to be written anew.
+    updating: Mutex<()>,
 }
 
 impl AsideFiles {
@@ -175,6 +185,7 @@ impl AsideFiles {
             os,
             dir: dir.join(FOLDER),
             database_id,
+            updating: Mutex::default(),
         }
     }
 
@@ -225,6 +236,20 @@ impl AsideFiles {
         // The name appears only when the file is whole.
         self.os.rename(&new, &self.path(table))?;
         self.os.sync_dir(&self.dir)
+    }
+
+    /// Changes what is kept of a table; `None`: nothing is yet.
+    pub fn update(
+        &self,
+        table: TableId,
+        change: impl FnOnce(Option<Aside>) -> Aside,
+    ) -> Result<()> {
+        let _updating = self.updating.lock();
+        let before = match self.os.exists(&self.path(table))? {
+            true => Some(self.read(table)?),
+            false => None,
+        };
+        self.write(table, &change(before))
     }
 
     fn remove(&self, table: TableId) -> Result<()> {
@@ -370,6 +395,7 @@ mod tests {
             unfinished: Vec<u64>,
             clustered: Option<u32>,
             changes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+            undecided: Vec<(u64, bool)>,
             flip: proptest::sample::Index,
         ) {
             let aside = Aside {
@@ -377,6 +403,14 @@ mod tests {
                 unfinished: unfinished.into_iter().map(TxId).collect(),
                 changes,
                 clustered: clustered.map(TreeId),
+                undecided: undecided
+                    .into_iter()
+                    .map(|(number, commits)| Undecided {
+                        numbers: vec![TxId(number)],
+                        commits,
+                        changes: vec![(vec![1], None)],
+                    })
+                    .collect(),
                 ..Aside::default()
             };
             let path = Path::new("aside/7");
@@ -387,14 +421,19 @@ mod tests {
             bytes[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(Aside::decode(path, 77, &bytes).is_err());
 
-            // As the format before has it.
-            let aside = Aside { clustered: None, ..aside };
-            let mut bytes = aside.encode(77).unwrap();
-            bytes.pop();
-            bytes[8..12].copy_from_slice(&FORMAT_WITHOUT_TREE.to_le_bytes());
-            let checksum = crc32c::crc32c(&bytes[16..]);
-            bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
-            prop_assert_eq!(Aside::decode(path, 77, &bytes).unwrap(), aside);
+            // As the formats before have it.
+            let mut aside = Aside { undecided: Vec::new(), ..aside };
+            for format in [FORMAT_WITHOUT_UNDECIDED, FORMAT_WITHOUT_TREE] {
+                if format == FORMAT_WITHOUT_TREE {
+                    aside.clustered = None;
+                }
+                let mut bytes = aside.encode(77).unwrap();
+                bytes.truncate(bytes.len() - (FORMAT - format) as usize);
+                bytes[8..12].copy_from_slice(&format.to_le_bytes());
+                let checksum = crc32c::crc32c(&bytes[16..]);
+                bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+                prop_assert_eq!(&Aside::decode(path, 77, &bytes).unwrap(), &aside);
+            }
         }
     }
 }

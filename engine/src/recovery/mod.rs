@@ -13,6 +13,7 @@ mod aside;
 mod ends;
 mod meta;
 mod revive;
+mod undecided;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub(crate) use aside::{Aside, AsideFiles};
 pub(crate) use ends::Ends;
 pub(crate) use meta::{Counters, Meta};
 pub(crate) use revive::revive;
+pub(crate) use undecided::Undecided;
 
 use self::aside::Asides;
 use crate::catalog::{DdlRecord, KIND_COUNTER, KIND_DDL};
@@ -46,7 +48,7 @@ pub(crate) struct Replayed {
 /// What recovery begins with.
 pub(crate) struct Recoverable<'a> {
     pub meta: &'a Meta,
-    pub files: AsideFiles,
+    pub files: Arc<AsideFiles>,
     /// Tables whose definition makes no sense.
     pub damaged: BTreeMap<TableId, Error>,
 }

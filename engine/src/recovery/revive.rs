@@ -4,30 +4,106 @@
 //! It gets a new number, and its changes and its record stand in the log anew, under that number. So
 //! the log need not be kept from where they stood before, and the next recovery does the same again.
 //! A crash on the way leaves the old record or both; the new one names the old one, which is void then.
+//! Changes of tables that are set aside are not made again, but kept (`undecided.rs`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::aside::{Aside, AsideFiles};
+use super::undecided::{InFiles, Undecided};
 use crate::error::{Error, Result};
-use crate::ids::{Lsn, TxId};
+use crate::ids::{Lsn, TableId, TxId};
+use crate::planted::{is_planted, PlantedFault};
+use crate::room;
 use crate::settings::{Durability, Isolation};
 use crate::table::shared::Shared;
 use crate::table::{Table, Transaction};
-use crate::txn::{ChangeReader, PreparedRecord, KIND_CHANGES};
+use crate::txn::{Change, ChangeReader, PreparedRecord, KIND_CHANGES};
+
+/// Clustered key, and the row as the log has it, if it is one.
+type KeptChange = (Vec<u8>, Option<Vec<u8>>);
+
+/// A transaction that is being made again.
+struct Alive {
+    transaction: Transaction,
+    /// What it has changed in tables that are set aside.
+    aside: BTreeMap<TableId, Vec<KeptChange>>,
+}
+
+/// Damage that was met in a table.
+struct Damage {
+    error: Error,
+    /// Transactions of which records may stand there.
+    unfinished: Vec<TxId>,
+}
 
 /// Makes the transactions of these records, whose changes the log has from `from` on. Nothing else
 /// runs, and everything that was committed is in the trees.
-pub(crate) fn revive(shared: &Arc<Shared>, from: Lsn, records: Vec<PreparedRecord>) -> Result<()> {
-    if records.is_empty() {
-        return Ok(());
+pub(crate) fn revive(
+    shared: &Arc<Shared>,
+    files: &Arc<AsideFiles>,
+    from: Lsn,
+    records: &[PreparedRecord],
+) -> Result<()> {
+    let mut damaged = BTreeMap::new();
+    let mut alive = loop {
+        let mut alive = HashMap::new();
+        for record in records {
+            let mut transaction = Transaction::new(shared.clone(), Isolation::ReadCommitted);
+            // They had their locks all at once before, so none is in the way of another.
+            transaction.set_lock_wait_timeout(Duration::ZERO);
+            let aside = BTreeMap::new();
+            alive.insert(record.txid, Alive { transaction, aside });
+        }
+        let Some((table, error)) = repeat_all(shared, from, &mut alive)? else {
+            break alive;
+        };
+        // All go back, and are made once more without that table.
+        tracing::error!(%table, %error, "the table is damaged, and set aside");
+        let aside = Aside::of(&error, Vec::new(), None);
+        shared.registry.set_aside(table, aside.error());
+        let mut unfinished = Vec::new();
+        for Alive {
+            mut transaction, ..
+        } in alive.into_values()
+        {
+            unfinished.push(transaction.number());
+            transaction.rollback()?;
+        }
+        damaged.insert(table, Damage { error, unfinished });
+    };
+    let tables = keep_undecided(shared, files, records, &mut alive, damaged)?;
+    for record in records {
+        if let Some(Alive {
+            mut transaction, ..
+        }) = alive.remove(&record.txid)
+        {
+            let number = transaction.number();
+            transaction.prepare_as(&record.xid, Some(record.txid), Durability::SyncAtCommit)?;
+            if let Some(tables) = tables.get(&record.txid) {
+                transaction.set_changed_aside(Box::new(InFiles {
+                    files: files.clone(),
+                    tables: tables.clone(),
+                    number,
+                    commits: false,
+                }));
+            }
+            transaction.detach();
+        }
     }
-    let mut alive: HashMap<TxId, Transaction> = HashMap::new();
-    for record in &records {
-        let mut transaction = Transaction::new(shared.clone(), Isolation::ReadCommitted);
-        // They had their locks all at once before, so none is in the way of another.
-        transaction.set_lock_wait_timeout(Duration::ZERO);
-        alive.insert(record.txid, transaction);
+    Ok(())
+}
+
+/// Makes the changes again that the log has of these transactions. Ends early where it meets damage in a
+/// table.
+fn repeat_all(
+    shared: &Arc<Shared>,
+    from: Lsn,
+    alive: &mut HashMap<TxId, Alive>,
+) -> Result<Option<(TableId, Error)>> {
+    if alive.is_empty() {
+        return Ok(None);
     }
     let mut last: Option<Arc<Table>> = None;
     for record in shared.log.read_from(from)? {
@@ -36,35 +112,111 @@ pub(crate) fn revive(shared: &Arc<Shared>, from: Lsn, records: Vec<PreparedRecor
             continue;
         }
         let (txid, changes) = ChangeReader::new(&record.payload)?;
-        let Some(transaction) = alive.get_mut(&txid) else {
+        let Some(Alive { transaction, aside }) = alive.get_mut(&txid) else {
             continue;
         };
         for change in changes {
             let change = change?;
             if shared.registry.is_set_aside(change.table) {
-                // Nobody can use it, and nothing of it is changed any more.
+                // Nothing of it is changed any more: whoever dumps it needs the change.
+                if !is_planted(PlantedFault::ForgetUndecided) {
+                    let row = match change.change {
+                        Change::Put(row) => Some(room::copy(row, "a row of a table set aside")?),
+                        Change::Delete => None,
+                    };
+                    let kept = aside.entry(change.table).or_default();
+                    kept.push((change.key.to_vec(), row));
+                }
                 continue;
             }
-            let table = match &last {
-                Some(table) if table.id() == change.table => table,
-                _ => match shared.registry.table_of(change.table)? {
-                    Some(table) => last.insert(table),
-                    // Dropped on opening (`Options::drop_on_open`), or by the transaction itself.
-                    None => continue,
-                },
+            let repeated = (|| {
+                let table = match &last {
+                    Some(table) if table.id() == change.table => table,
+                    _ => match shared.registry.table_of(change.table)? {
+                        Some(table) => last.insert(table),
+                        // Dropped on opening (`Options::drop_on_open`), or by the transaction itself.
+                        None => return Ok(()),
+                    },
+                };
+                transaction.repeat(table, change.key, change.change)
+            })();
+            match repeated {
+                Err(error @ Error::Corrupt { .. })
+                    if !is_planted(PlantedFault::DamageStopsRevival) =>
+                {
+                    return Ok(Some((change.table, error)));
+                }
+                repeated => repeated.map_err(|error| in_the_way(txid, error))?,
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Puts what has been changed in tables that are set aside into their files, before the log says of the
+/// transactions' new numbers. Returns which transaction has changed which of these tables.
+fn keep_undecided(
+    shared: &Arc<Shared>,
+    files: &Arc<AsideFiles>,
+    records: &[PreparedRecord],
+    alive: &mut HashMap<TxId, Alive>,
+    mut damaged: BTreeMap<TableId, Damage>,
+) -> Result<HashMap<TxId, BTreeSet<TableId>>> {
+    let mut changed: HashMap<TxId, BTreeSet<TableId>> = HashMap::new();
+    let mut tables: BTreeSet<TableId> = damaged.keys().copied().collect();
+    tables.extend(alive.values().flat_map(|alive| alive.aside.keys()));
+    for (table, aside) in files.load()? {
+        match aside {
+            // Nothing can be added to a file that can't be read; a dump says that it is missing.
+            Err(error) => {
+                if tables.remove(&table) {
+                    tracing::error!(%table, %error, "changes of prepared transactions are lost");
+                }
+            }
+            Ok(aside) if !aside.undecided.is_empty() && shared.registry.is_set_aside(table) => {
+                tables.insert(table);
+            }
+            Ok(_) => {}
+        }
+    }
+    for table in tables {
+        let definition = shared.registry.definition(table).ok();
+        let clustered = definition.and_then(|now| Some(now.trees.first()?.id));
+        files.update(table, |before| {
+            let damage = damaged.remove(&table);
+            let mut aside = match (before, damage) {
+                (Some(aside), None) => aside,
+                (_, Some(damage)) => Aside::of(&damage.error, damage.unfinished, clustered),
+                (None, None) => Aside::default(),
             };
-            transaction
-                .repeat(table, change.key, change.change)
-                .map_err(|error| in_the_way(txid, error))?;
-        }
+            aside.take_decided(&|undecided| records.iter().any(|record| undecided.is_of(record)));
+            for record in records {
+                let Some(alive) = alive.get_mut(&record.txid) else {
+                    continue;
+                };
+                let known = aside.undecided.iter().position(|u| u.is_of(record));
+                let undecided = match (known, alive.aside.remove(&table)) {
+                    (Some(at), _) => &mut aside.undecided[at],
+                    (None, Some(changes)) => {
+                        aside.undecided.push(Undecided {
+                            changes,
+                            ..Undecided::default()
+                        });
+                        match aside.undecided.last_mut() {
+                            Some(last) => last,
+                            None => continue,
+                        }
+                    }
+                    (None, None) => continue,
+                };
+                undecided.numbers = vec![record.txid, alive.transaction.number()];
+                undecided.commits = false;
+                changed.entry(record.txid).or_default().insert(table);
+            }
+            aside
+        })?;
     }
-    for record in records {
-        if let Some(mut transaction) = alive.remove(&record.txid) {
-            transaction.prepare_as(&record.xid, Some(record.txid), Durability::SyncAtCommit)?;
-            transaction.detach();
-        }
-    }
-    Ok(())
+    Ok(changed)
 }
 
 /// Errors that say that the log contradicts itself are bugs; others pass.

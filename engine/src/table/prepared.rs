@@ -29,6 +29,17 @@ pub struct Prepared {
 pub(super) struct PreparedUse {
     xid: Xid,
     used: SmallVec<[Used; 4]>,
+    changed_aside: Option<Box<dyn ChangedAside>>,
+}
+
+/// What a prepared transaction has changed in tables that are set aside, which is kept elsewhere
+/// (`recovery/undecided.rs`).
+pub(crate) trait ChangedAside: Send + Sync {
+    /// The log is about to say that the transaction commits.
+    fn commits(&mut self) -> Result<()>;
+
+    /// The log is about to say that it rolls back.
+    fn rolls_back(&mut self) -> Result<()>;
 }
 
 impl PreparedUse {
@@ -167,6 +178,7 @@ impl Transaction {
         self.prepared = Some(Box::new(PreparedUse {
             xid: xid.clone(),
             used,
+            changed_aside: None,
         }));
         self.writes += 1;
         result
@@ -197,6 +209,28 @@ impl Transaction {
     fn disown(&mut self) {
         self.prepared = None;
         self.inner.disown();
+    }
+
+    /// The transaction's number; it gets one if it has none.
+    pub(crate) fn number(&mut self) -> TxId {
+        self.inner.begin_writing()
+    }
+
+    /// Some of what the prepared transaction has changed is kept elsewhere.
+    pub(crate) fn set_changed_aside(&mut self, changed: Box<dyn ChangedAside>) {
+        if let Some(prepared) = &mut self.prepared {
+            prepared.changed_aside = Some(changed);
+        }
+    }
+
+    /// What it has changed in tables that are set aside learns how it ends, before the log does.
+    pub(super) fn decide_aside(&mut self, commits: bool) -> Result<()> {
+        let prepared = self.prepared.as_mut();
+        match prepared.and_then(|prepared| prepared.changed_aside.as_mut()) {
+            Some(changed) if commits => changed.commits(),
+            Some(changed) => changed.rolls_back(),
+            None => Ok(()),
+        }
     }
 
     /// The transaction has ended, as far as its being prepared goes.

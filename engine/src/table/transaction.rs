@@ -206,6 +206,7 @@ impl Transaction {
     /// still is, and this can be tried again.
     pub fn commit_visibly(&mut self) -> Result<()> {
         let prepared = self.make_whole().and_then(|()| self.log_counters());
+        let prepared = prepared.and_then(|()| self.decide_aside(true));
         let result = prepared.and_then(|()| {
             let used = match &self.prepared {
                 Some(prepared) => prepared.used(),
@@ -265,6 +266,7 @@ impl Transaction {
     /// prepared transaction whose rollback can't be logged is still prepared, and this can be tried
     /// again.
     pub fn rollback(&mut self) -> Result<()> {
+        self.decide_aside(false)?;
         let result = self.inner.rollback();
         if self.is_prepared() && self.inner.is_prepared() {
             return result;

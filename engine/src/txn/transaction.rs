@@ -414,7 +414,7 @@ impl Transaction {
     }
 
     /// Gives the transaction its number where it has none.
-    pub(super) fn begin_writing(&mut self) -> TxId {
+    pub fn begin_writing(&mut self) -> TxId {
         if self.txid.0 == 0 {
             let system = self.system.clone();
             self.txid = system.order().begin(self.participant());
