@@ -14,9 +14,8 @@ use crate::room;
 
 /// Bytes read at a time.
 const READ: usize = 256 * 1024;
-/// How far behind a bad record a later mark is looked for: more than a write of short records is long.
-/// Behind long ones the search begins to count where their headers say that they end.
-const SEARCH: u64 = 16 << 20;
+/// More bytes than a write of short records has.
+const SHORT_WRITE: u64 = 16 << 20;
 
 /// A record read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,33 +163,15 @@ impl LogReader {
         }))
     }
 
-    /// Where the write ends whose record at the position is bad, as far as headers tell: at the next
-    /// mark, or where there is no record.
-    fn end_of_write(&mut self) -> Result<u64> {
-        let mut at = self.position;
-        if is_planted(PlantedFault::ShortSearch) {
-            return Ok(at);
-        }
-        loop {
-            let bytes = self.window.get(&self.segments, at, RECORD_HEADER)?;
-            let Some(bytes) = bytes.first_chunk::<RECORD_HEADER>() else {
-                return Ok(at);
-            };
-            let (header, _) = Header::decode(bytes);
-            let end = at + RECORD_HEADER as u64 + u64::from(header.len);
-            let begins_another = at != self.position && header.kind == MARK;
-            if header.start != at || end > self.segments.end() || begins_another {
-                return Ok(at);
-            }
-            at = end;
-        }
-    }
-
-    /// A mark behind the position which says that the log was durable beyond it.
+    /// A mark behind the position which says that the log was durable beyond it: up to where the files end, for
+    /// what says how long the bad record is may be what is damaged.
     fn later_mark(&mut self) -> Result<Option<u64>> {
         const WHOLE: usize = RECORD_HEADER + OPENED_PAYLOAD;
         let from = self.position;
-        let to = self.segments.end().min(self.end_of_write()? + SEARCH);
+        let to = match is_planted(PlantedFault::ShortSearch) {
+            true => self.segments.end().min(from + SHORT_WRITE),
+            false => self.segments.end(),
+        };
         let mut at = from + 1;
         while at < to {
             let bytes = self.window.get(&self.segments, at, READ)?;

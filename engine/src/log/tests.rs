@@ -285,9 +285,8 @@ fn damage_to_a_confirmed_log_is_reported_at_every_byte() {
     }
 }
 
-/// A record can be longer than all that is usually searched for what tells of its sync.
-#[test]
-fn damage_to_a_long_record_that_was_durable_is_reported() {
+/// A log with a long record that is durable, as a later mark says; with the record's position.
+fn with_long_record() -> (SimulatedOs, u64, usize) {
     let os = SimulatedOs::new(4);
     os.create_dir(&dir()).unwrap();
     let options = LogOptions {
@@ -298,15 +297,42 @@ fn damage_to_a_long_record_that_was_durable_is_reported() {
     let log = Log::create(Arc::new(os.clone()), &dir(), options).unwrap();
     let begin = log.end();
     let long = vec![7; 17 << 20];
+    let mut starts = Vec::new();
     for payload in [&long[..], b"short"] {
         let end = log.append(1, &[payload]).unwrap();
+        starts.push(end.0 - (payload.len() + 21) as u64);
         log.durable(end, Durability::SyncAtCommit).unwrap();
     }
-    drop(log);
-    let middle = 4096 + begin.0 as usize + long.len() / 2;
+    assert!(starts[0] >= begin.0);
+    (os, starts[0], long.len())
+}
+
+/// A record can be longer than what a short write is.
+#[test]
+fn damage_to_a_long_record_that_was_durable_is_reported() {
+    let (os, start, len) = with_long_record();
+    let middle = 4096 + start as usize + len / 2;
     os.damage(&dir().join("00000000"), |bytes| bytes[middle] ^= 0x10);
     let opened = open(&os, Lsn(0)).map(drop);
     assert!(matches!(opened, Err(Error::Corrupt { .. })), "{opened:?}");
+}
+
+/// Nothing then says how long the record is.
+#[test]
+fn damage_to_the_header_of_a_long_record_that_was_durable_is_reported() {
+    let (os, start, _) = with_long_record();
+    let file = dir().join("00000000");
+    for byte in 0..21 {
+        let at = 4096 + start as usize + byte;
+        os.damage(&file, |bytes| bytes[at] ^= 0x10);
+        let opened = open(&os, Lsn(0)).map(drop);
+        assert!(
+            matches!(opened, Err(Error::Corrupt { .. })),
+            "byte {byte}: {opened:?}"
+        );
+        os.damage(&file, |bytes| bytes[at] ^= 0x10);
+    }
+    open(&os, Lsn(0)).unwrap();
 }
 
 #[test]
