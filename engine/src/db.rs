@@ -274,6 +274,11 @@ impl Database {
     }
 
     #[cfg(test)]
+    pub(crate) fn system(&self) -> &crate::txn::System {
+        &self.shared.system
+    }
+
+    #[cfg(test)]
     pub(crate) fn registry(&self) -> &crate::table::registry::Registry {
         &self.shared.registry
     }

@@ -11,6 +11,8 @@
 mod moving;
 mod passing;
 mod place;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

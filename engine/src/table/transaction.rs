@@ -1,6 +1,9 @@
 //! A transaction: begin, savepoints, commit and rollback. Row operations are in `write` and
 //! `read`.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::time::Duration;
 

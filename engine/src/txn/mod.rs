@@ -76,6 +76,8 @@ pub use row_name::RowName;
 pub use settle::ForAll;
 pub use snapshot::ReadView;
 pub use system::{Replayed, System, SystemStats, Trees};
+#[cfg(test)]
+pub use tests::moments::Moment;
 pub use transaction::{KillHandle, RangeLocker, Savepoint, Transaction};
 pub use version::{encode_settled, live_payload, Header, Origin, UndoPtr, MAX_HEADER, MAX_PAYLOAD};
 pub use wait::{Conflict, KeyLock, LockRow};

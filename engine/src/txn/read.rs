@@ -2,6 +2,8 @@
 
 use super::order::CommitOrder;
 use super::snapshot::{ReadView, SnapshotSlot};
+#[cfg(test)]
+use super::tests::moments::Moment;
 use super::undo::{self, Kind};
 use super::version::{live_payload, Header, UndoPtr};
 use super::{System, Transaction};
@@ -347,6 +349,8 @@ fn older_version<'a>(
     // noted anew each time twice as far on (Brent 1980).
     let (mut noted, mut steps, mut renewed) = (ptr, 0u64, 1u64);
     loop {
+        #[cfg(test)]
+        system.moments.come_to(Moment::VersionPassed);
         if !copy_previous(system.pool(), ptr, buf)? {
             return Ok(None);
         }

@@ -161,8 +161,9 @@ pub struct System {
     pub(super) pruning: Pruning,
     pub(super) abandoned: Abandoned,
     pub(super) counters: Counters,
+    /// What tests do between steps.
     #[cfg(test)]
-    pub(super) moments: Moments,
+    pub moments: Moments,
     #[cfg(feature = "broken")]
     pub(super) stale: parking_lot::Mutex<Option<super::broken::Stale>>,
     pub(super) latest_deadlock: LatestDeadlock,

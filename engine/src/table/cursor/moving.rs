@@ -16,6 +16,8 @@ use crate::table::row_view::RowView;
 use crate::table::transaction::Transaction;
 use crate::table::walk::Direction;
 use crate::tree::{Position, Tree};
+#[cfg(test)]
+use crate::txn::Moment;
 use crate::txn::{LockMode, ReadView};
 
 impl Cursor {
@@ -80,6 +82,8 @@ impl Cursor {
             self.point_clustered.clear();
             self.point_clustered
                 .extend_from_slice(entry::clustered_key(key, &self.buffer)?);
+            #[cfg(test)]
+            txn.inner.system().moments.come_to(Moment::EntryFound);
             let waits = txn.inner.waits();
             if txn.read_row(trees, &self.point_clustered, how, &mut self.buffer)?
                 && (lock.is_none() || self.still_leads(txn, trees, key, &self.point_clustered)?)

@@ -1,4 +1,4 @@
-//! Purge, pruning and commits where they meet in one stream, and what they do when something fails.
+//! Purge, pruning, commits and readers where they meet in one stream or row, and what they do when something fails.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -324,4 +324,37 @@ fn a_transaction_that_has_ended_holds_no_snapshot() {
     assert_eq!(live(&fixture), 2);
     txn.commit().unwrap();
     assert_eq!(live(&fixture), 0);
+}
+
+/// The writer of a row's newest versions commits while a reader of the newest state goes back over them.
+/// What it had written and changed again was never anybody's to see: neither a value nor a deletion.
+#[test]
+fn versions_between_others_of_their_writer_are_not_seen_where_it_commits_meanwhile() {
+    let fixture = Fixture::new();
+    let (system, tree) = (&fixture.system, &fixture.tree);
+    fixture.load([(key(1), vec![0])]);
+    let mut last = vec![0];
+    // At which step back the writer commits, and how the row is read.
+    for (steps, by_scan) in (1..=4).flat_map(|steps| [(steps, false), (steps, true)]) {
+        let mut writer = fixture.begin(ReadCommitted);
+        put(&mut writer, tree, &key(1), &[1], PutMode::Update).unwrap();
+        put(&mut writer, tree, &key(1), &[2], PutMode::Update).unwrap();
+        delete(&mut writer, tree, &key(1)).unwrap();
+        put(&mut writer, tree, &key(1), &[3], PutMode::Insert).unwrap();
+        for _ in 1..steps {
+            system.moments.at(Moment::VersionPassed, || ());
+        }
+        system
+            .moments
+            .at(Moment::VersionPassed, move || writer.commit().unwrap());
+        let mut reader = fixture.begin(ReadCommitted);
+        let view = reader.latest_view();
+        let seen = match by_scan {
+            true => scan(&reader, tree, &view).remove(&key(1)),
+            false => reader.read(tree, &key(1), &view, <[u8]>::to_vec).unwrap(),
+        };
+        assert!(system.moments.passed());
+        assert_eq!(seen, Some(last), "step {steps}, by scan: {by_scan}");
+        last = vec![3];
+    }
 }

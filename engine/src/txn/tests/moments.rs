@@ -10,6 +10,12 @@ pub enum Moment {
     EndLookedAt,
     /// Pruning is about to read an undo page that was not in memory.
     PageMissing,
+    /// Others see a commit, and its rows are about to be counted.
+    CommitSeen,
+    /// A reader has found a version that its view does not see, and is about to look at the one before.
+    VersionPassed,
+    /// A look-up by a unique index has read its entry, and is about to read the row.
+    EntryFound,
 }
 
 type Act = Box<dyn FnOnce() + Send>;

@@ -1,0 +1,69 @@
+//! Look-ups, where something else comes between their steps.
+
+use std::sync::Arc;
+
+use crate::os::simulated::SimulatedOs;
+use crate::txn::Moment;
+use crate::{
+    Column, ColumnType, Cursor, CursorOptions, Database, Index, Isolation, Key, Options, RowLock,
+    Seek, Table, TableSchema, Value,
+};
+
+/// Rows of an id and a number, which has a unique index.
+fn table(db: &Database) -> Arc<Table> {
+    let int = ColumnType::Int {
+        bytes: 4,
+        signed: false,
+    };
+    let schema = TableSchema {
+        columns: vec![Column::new("id", int), Column::new("number", int)],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![Index::new("number", &[1]).unique()],
+        user: vec![],
+    };
+    db.create_table("t", &schema).unwrap()
+}
+
+fn row(id: u64, number: u64) -> [Value<'static>; 2] {
+    [Value::UInt(id), Value::UInt(number)]
+}
+
+/// The row of a number is found also where the number passes to another row after its entry was read, and nobody
+/// need be waited for.
+#[test]
+fn a_number_that_passes_to_another_row_when_its_entry_was_read_is_found() {
+    let options = Options {
+        background: false,
+        ..Options::default()
+    };
+    let os = Arc::new(SimulatedOs::new(1));
+    let db = Arc::new(Database::open_on(os, "/db", options).unwrap());
+    let table = table(&db);
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    txn.insert(&table, &row(1, 7)).unwrap();
+    txn.insert(&table, &row(2, 1000)).unwrap();
+    txn.commit().unwrap();
+
+    let by_number = table.encode_key(1, &[Value::UInt(7)]).unwrap();
+    for (from, to) in [(1, 2), (2, 1)] {
+        let (writing, written) = (db.clone(), table.clone());
+        db.system().moments.at(Moment::EntryFound, move || {
+            let mut txn = writing.begin(Isolation::ReadCommitted);
+            for (id, number) in [(from, 1000 + from), (to, 7)] {
+                let key = written.encode_key(0, &[Value::UInt(id)]).unwrap();
+                txn.update(&written, &key, &row(id, number)).unwrap();
+            }
+            txn.commit().unwrap();
+        });
+        let options = CursorOptions {
+            lock: RowLock::Exclusive,
+            ..CursorOptions::default()
+        };
+        let mut txn = db.begin(Isolation::ReadCommitted);
+        let mut cursor = Cursor::new(&table, 1, options);
+        assert!(cursor.seek(&mut txn, &by_number, Seek::Exact).unwrap());
+        assert!(db.system().moments.passed());
+        let found = cursor.row().unwrap().to_values().unwrap();
+        assert_eq!(found, row(to, 7).map(|value| value.to_owned()));
+    }
+}

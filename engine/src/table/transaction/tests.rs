@@ -1,0 +1,87 @@
+//! Commits, where something else comes between their steps.
+
+use std::sync::Arc;
+
+use crate::os::simulated::SimulatedOs;
+use crate::txn::Moment;
+use crate::{
+    Column, ColumnType, Cursor, CursorOptions, Database, Isolation, Key, Options, Seek, Table,
+    TableSchema, Transaction, Value, Xid,
+};
+
+fn open(os: &SimulatedOs) -> Arc<Database> {
+    let options = Options {
+        background: false,
+        ..Options::default()
+    };
+    Arc::new(Database::open_on(Arc::new(os.clone()), "/db", options).unwrap())
+}
+
+fn create(db: &Database) -> Arc<Table> {
+    let int = ColumnType::Int {
+        bytes: 4,
+        signed: false,
+    };
+    let schema = TableSchema {
+        columns: vec![Column::new("id", int)],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![],
+        user: vec![],
+    };
+    db.create_table("t", &schema).unwrap()
+}
+
+fn insert(db: &Database, table: &Table, id: u64) -> Transaction {
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    txn.insert(table, &[Value::UInt(id)]).unwrap();
+    txn
+}
+
+fn count(db: &Database, table: &Arc<Table>) -> u64 {
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    let mut cursor = Cursor::new(table, 0, CursorOptions::default());
+    let mut rows = 0;
+    let mut found = cursor.seek(&mut txn, &[], Seek::First).unwrap();
+    while found {
+        rows += 1;
+        found = cursor.next(&mut txn).unwrap();
+    }
+    rows
+}
+
+/// A checkpoint that is wanted when others see a commit already takes place then, if the gate lets it.
+fn checkpoint_amid_commit(db: &Arc<Database>) {
+    let checkpointing = db.clone();
+    db.system().moments.at(Moment::CommitSeen, move || {
+        if checkpointing.system().gate().try_close().is_some() {
+            checkpointing.checkpoint().unwrap();
+        }
+    });
+}
+
+/// What a restart finds, also after a loss of power.
+fn assert_counted(os: &SimulatedOs, rows: u64) {
+    let db = open(&os.crash(rows));
+    let table = db.table("t").unwrap();
+    assert_eq!(count(&db, &table), rows);
+    assert_eq!(table.estimate_rows(), rows);
+}
+
+/// It would have the commit, which is not replayed then, without the number of its rows.
+#[test]
+fn no_checkpoint_comes_between_a_commit_and_the_counting_of_its_rows() {
+    let os = SimulatedOs::new(1);
+    let db = open(&os);
+    let table = create(&db);
+    checkpoint_amid_commit(&db);
+    insert(&db, &table, 1).commit().unwrap();
+    assert!(db.system().moments.passed());
+    assert_counted(&os, 1);
+
+    let xid = Xid::new(1, b"prepared", b"").unwrap();
+    insert(&db, &table, 2).prepare(&xid).unwrap();
+    checkpoint_amid_commit(&db);
+    db.commit_prepared(&xid).unwrap();
+    assert!(db.system().moments.passed());
+    assert_counted(&os, 2);
+}
