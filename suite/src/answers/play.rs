@@ -1,5 +1,7 @@
 //! Playing the scripts.
 
+use std::panic::resume_unwind;
+
 use mysql::prelude::Queryable;
 use mysql::{Conn, Row, Value};
 
@@ -44,10 +46,16 @@ pub fn run(named: &[String], server: &mut Hosted, mut tell: impl FnMut(String)) 
     Ok(outcome)
 }
 
-/// The first statement with different answers, if there is one, and these.
+/// The first statement with different answers, if there is one, and these. Both engines play at once: each has
+/// tables of its own, and is mostly waited for.
 fn difference(case: &Case, server: &Hosted) -> Result<Option<String>> {
-    let wanted = play(case, server, Engine::InnoDb)?;
-    let got = play(case, server, Engine::Peregrine)?;
+    let (wanted, got) = std::thread::scope(|scope| {
+        let wanted = scope.spawn(|| play(case, server, Engine::InnoDb));
+        let got = play(case, server, Engine::Peregrine);
+        let wanted = wanted.join().unwrap_or_else(|panic| resume_unwind(panic));
+        (wanted, got)
+    });
+    let (wanted, got) = (wanted?, got?);
     let mut pairs = case.statements.iter().zip(wanted.iter().zip(&got));
     let different = pairs.find(|(_, (wanted, got))| wanted != got);
     Ok(different.map(|(statement, (wanted, got))| {
