@@ -91,6 +91,18 @@ void RowHandler::unlock_row() {
   if (unlikely(code != PEREGRINE_OK)) report_error(code, ha_thd(), table_share->path.str);
 }
 
+/* UPDATE looks at what is committed of a row that others have locked, and waits only where that
+   matches: it then reads the same row again. */
+void RowHandler::try_semi_consistent_read(bool tries) {
+  if (tries == semi_consistent_) return;
+  semi_consistent_ = tries;
+  peregrine_try_semi_consistent(handle_, tries);
+}
+
+bool RowHandler::was_semi_consistent_read() {
+  return semi_consistent_ && peregrine_was_semi_consistent(handle_);
+}
+
 void RowHandler::use_lock(peregrine_lock lock) {
   lock_ = lock;
   if (skip_locked_ && lock != PEREGRINE_LOCK_NONE) lock_ |= PEREGRINE_SKIP_LOCKED;

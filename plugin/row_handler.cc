@@ -99,7 +99,7 @@ int RowHandler::reset() {
   has_condition_ = false;
   has_asked_ = narrowed_ = false;
   checks_ = fills_ = false;
-  bulk_insert_ = false;
+  bulk_insert_ = semi_consistent_ = false;
   return 0;
 }
 

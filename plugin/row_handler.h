@@ -65,6 +65,8 @@ class RowHandler final : public handler {
   int external_lock(THD *thd, int type) override;
   int start_stmt(THD *thd, thr_lock_type type) override;
   void unlock_row() override;
+  void try_semi_consistent_read(bool tries) override;
+  bool was_semi_consistent_read() override;
 
   /* Reading: read.cc. */
   int rnd_init(bool scan) override;
@@ -181,6 +183,8 @@ class RowHandler final : public handler {
   uint32_t lock_ = PEREGRINE_LOCK_NONE;
   peregrine_lock stored_lock_ = PEREGRINE_LOCK_NONE;
   bool skip_locked_ = false;
+  /* Whether scans look at rows before they wait for them. */
+  bool semi_consistent_ = false;
   /* The columns that the statement asked for when the server decided to read a key only. */
   MY_BITMAP asked_ = {};
   bool has_asked_ = false;

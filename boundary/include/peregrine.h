@@ -456,6 +456,14 @@ int peregrine_multi_get(peregrine_handle *handle, peregrine_session *session, co
    the transaction held the row before that read, or has locked or written anything since. */
 int peregrine_unlock_row(peregrine_handle *handle, peregrine_session *session);
 
+/* From the next row on, a scan or a range of the clustered key that locks does not wait, under READ
+   COMMITTED, for a row that another transaction has locked: it gives what was committed of it last,
+   without a lock. After such a row peregrine_was_semi_consistent is 1, and the next step waits for
+   the same row, and gives the newest there is; or, after peregrine_unlock_row, goes on. 0 takes that
+   back, as peregrine_handle_reset does. */
+int peregrine_try_semi_consistent(peregrine_handle *handle, uint32_t tries);
+int peregrine_was_semi_consistent(peregrine_handle *handle);
+
 /* Writes the position of the row last read, peregrine_table_position_length() bytes. Positions
    of a table compare by memcmp in the order of the clustered key. */
 int peregrine_position(peregrine_handle *handle, uint8_t *position);

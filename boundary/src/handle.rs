@@ -71,6 +71,8 @@ pub struct Handle {
     /// The server's key in use, `u32::MAX` for the table's own order.
     key: u32,
     reading: Reading,
+    /// Scans do not wait for rows that others have locked: [`Cursor::set_semi_consistent`].
+    semi_consistent: bool,
     condition: Option<Condition>,
     conditions: u64,
     /// The cursor in use, and the one used before it: statements often take turns.
@@ -121,6 +123,7 @@ impl Handle {
                 skip_locked: false,
                 newest: false,
             },
+            semi_consistent: false,
             condition: None,
             conditions: 0,
             cursor: None,
@@ -197,6 +200,7 @@ impl Handle {
     /// Forgets the position, gives memory back, counts the rows read.
     pub fn reset(&mut self) {
         self.current = Current::None;
+        self.set_semi_consistent(false);
         self.next_end = None;
         self.condition = None;
         self.tests.clear();

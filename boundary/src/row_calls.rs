@@ -281,6 +281,34 @@ pub unsafe extern "C" fn peregrine_unlock_row(
 /// See the header.
 ///
 /// # Safety
+/// `pointer` must be a handle of this thread.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_try_semi_consistent(pointer: *mut Handle, tries: u32) -> i32 {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        unsafe { handle(pointer)? }.set_semi_consistent(tries != 0);
+        Ok(true)
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be a handle of this thread.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_was_semi_consistent(pointer: *mut Handle) -> i32 {
+    let mut was = false;
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        was = unsafe { handle(pointer)? }.was_semi_consistent();
+        Ok(true)
+    });
+    i32::from(was)
+}
+
+/// See the header.
+///
+/// # Safety
 /// The handle and session must be this thread's, the target fit `most` times, `rows` be writable.
 #[no_mangle]
 pub unsafe extern "C" fn peregrine_next_rows(

@@ -107,6 +107,8 @@ pub enum PlantedFault {
     LateImages,
     /// Rows that were locked and passed over stay locked.
     KeepPassedRows,
+    /// A semi-consistent read waits for locked rows like any other.
+    WaitForEachRow,
     /// Behind a bad record of the log, only so many bytes are searched for a mark as a short write has.
     ShortSearch,
     /// A look-up by a unique index does not look again where its entry has changed and nobody was waited for.
@@ -142,7 +144,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 40] = [
+        pub const MENDED: [PlantedFault; 41] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -180,6 +182,7 @@ mod planting {
             PlantedFault::DamageStopsRevival,
             PlantedFault::LateImages,
             PlantedFault::KeepPassedRows,
+            PlantedFault::WaitForEachRow,
             PlantedFault::ShortSearch,
             PlantedFault::PointReadOnce,
             PlantedFault::SeenOnTheWay,

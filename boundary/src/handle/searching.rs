@@ -149,6 +149,7 @@ impl Handle {
             }
         }
         if let Some((_, cursor)) = &mut self.cursor {
+            cursor.set_semi_consistent(self.semi_consistent);
             match self.next_end.take() {
                 Some(inclusive) => {
                     cursor.set_end(&self.end_key, inclusive);
@@ -308,6 +309,23 @@ impl Handle {
             }
         }
         Ok(rows)
+    }
+
+    /// Whether scans wait for rows that others have locked, from now on: [`Cursor::set_semi_consistent`].
+    pub fn set_semi_consistent(&mut self, tries: bool) {
+        self.semi_consistent = tries;
+        for (_, cursor) in self.cursor.iter_mut().chain(&mut self.spare) {
+            cursor.set_semi_consistent(tries);
+        }
+    }
+
+    /// Whether the row last read is not locked, but as it was committed last.
+    pub fn was_semi_consistent(&self) -> bool {
+        self.current == Current::Scan
+            && self
+                .cursor
+                .as_ref()
+                .is_some_and(|(_, cursor)| cursor.was_semi_consistent())
     }
 
     /// Gives the lock of the row last read back: [`Cursor::unlock_row`].

@@ -30,6 +30,7 @@ use crate::row::key_bytes::KeyBytes;
 use crate::row::narrow::ColumnSet;
 use crate::row::{NumberPlace, Text, TextPlace};
 use crate::tree::Position;
+use passing::CommittedRow;
 use place::Gap;
 
 /// How a cursor reads.
@@ -134,6 +135,12 @@ pub struct Cursor {
     same_prefix: bool,
     /// See [`Cursor::read_newest`].
     newest: bool,
+    /// See [`Cursor::set_semi_consistent`].
+    semi_consistent: bool,
+    /// The row that the cursor stands on is as it was committed last, and not locked.
+    committed: Option<CommittedRow>,
+    /// The key of the row that is read again to be locked.
+    again: Option<Vec<u8>>,
     /// What the transaction had asked for and written once the row was locked that the cursor
     /// stands on: [`Cursor::unlock_row`].
     locked: Option<(u64, u64)>,
@@ -167,6 +174,9 @@ impl Cursor {
             plain: false,
             same_prefix: false,
             newest: false,
+            semi_consistent: false,
+            committed: None,
+            again: None,
             locked: None,
         }
     }
@@ -238,6 +248,7 @@ impl Cursor {
     /// # Errors
     /// For locking reads those of waiting for locks; those of reading pages.
     pub fn seek(&mut self, txn: &mut Transaction, prefix: &[u8], to: Seek) -> Result<bool> {
+        self.committed = None;
         txn.enter_table(&self.table)?;
         self.at = At::Gap(Gap::of_seek(to));
         self.prefix.clear();

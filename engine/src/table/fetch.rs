@@ -16,7 +16,7 @@ use crate::page::LeafShape;
 use crate::room;
 use crate::row::entry;
 use crate::tree::{AwayLeaf, LeafHint, Tree};
-use crate::txn::ReadView;
+use crate::txn::{LastCommitted, LockMode, ReadView};
 use smallvec::SmallVec;
 
 /// Most rows of a batch whose leaves are in memory.
@@ -351,12 +351,42 @@ impl Batch {
                 asked: None,
             };
             if txn.read_row(trees, &self.bytes[from..to], how, buffer)? {
-                let at = self.rows.len() as u32;
-                room::reserve(&mut self.rows, buffer.len(), ROWS)?;
-                self.rows.extend_from_slice(buffer);
-                self.items[item].row = Some((at, self.rows.len() as u32));
+                self.keep_row(item, buffer)?;
             }
         }
+        Ok(())
+    }
+
+    /// As [`Batch::fetch_locked`] under READ COMMITTED, without waiting: where another transaction has the
+    /// row, what is committed of it is read, and the snapshot given that keeps it there.
+    pub fn fetch_or_committed(
+        &mut self,
+        txn: &mut Transaction,
+        trees: &TableTrees,
+        mode: LockMode,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<LastCommitted>> {
+        let Some(&Item {
+            clustered: (from, to),
+            ..
+        }) = self.items.first()
+        else {
+            return Ok(None);
+        };
+        let key = &self.bytes[from as usize..to as usize];
+        let (found, committed) = txn.read_row_or_committed(trees, key, mode, buffer)?;
+        if found {
+            self.keep_row(0, buffer)?;
+        }
+        Ok(committed)
+    }
+
+    /// Keeps the row of an entry.
+    fn keep_row(&mut self, item: usize, row: &[u8]) -> Result<()> {
+        let at = self.rows.len() as u32;
+        room::reserve(&mut self.rows, row.len(), ROWS)?;
+        self.rows.extend_from_slice(row);
+        self.items[item].row = Some((at, self.rows.len() as u32));
         Ok(())
     }
 

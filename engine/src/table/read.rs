@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::row::key_bytes::KeyBytes;
 use crate::settings::Isolation;
 use crate::tree::Tree;
-use crate::txn::{LockMode, ReadView};
+use crate::txn::{LastCommitted, LockMode, LockRow, ReadView};
 
 /// Whether reads lock the rows that they return.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -149,6 +149,45 @@ impl Transaction {
             large::bring_inside(trees, row)?;
         }
         Ok(true)
+    }
+
+    /// As [`Transaction::read_row`] with a lock under READ COMMITTED, without waiting: where another
+    /// transaction has the row, what is committed of it is read without a lock, and the snapshot given
+    /// that keeps it there.
+    pub(super) fn read_row_or_committed(
+        &mut self,
+        trees: &TableTrees,
+        key: &[u8],
+        mode: LockMode,
+        row: &mut Vec<u8>,
+    ) -> Result<(bool, Option<LastCommitted>)> {
+        let tree = &trees.clustered;
+        if !matches!(
+            self.inner.try_lock_row(tree, key, mode)?,
+            LockRow::Conflict(_)
+        ) {
+            let view = self.read_view(Some(mode));
+            return Ok((self.copy_whole(trees, key, &view, row)?, None));
+        }
+        let committed = self.inner.last_committed();
+        let found = self.copy_whole(trees, key, committed.view(), row)?;
+        Ok((found, found.then_some(committed)))
+    }
+
+    /// Reads what a view sees of a row into `row`, brought inside; false when there is none.
+    fn copy_whole(
+        &self,
+        trees: &TableTrees,
+        key: &[u8],
+        view: &ReadView,
+        row: &mut Vec<u8>,
+    ) -> Result<bool> {
+        row.clear();
+        let found = self.copy(&trees.clustered, key, view, row)?;
+        if found && trees.large.is_some() {
+            large::bring_inside(trees, row)?;
+        }
+        Ok(found)
     }
 
     /// Appends the payload that a view sees of a record; false when it sees none.

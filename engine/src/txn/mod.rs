@@ -29,6 +29,7 @@ mod deadlock;
 mod gate;
 mod grace;
 mod inspect;
+mod last_committed;
 mod latest_deadlock;
 mod lock;
 mod order;
@@ -68,6 +69,7 @@ pub use gate::{ClosedGate, Gate, GateGuard};
 pub use inspect::{
     Inspection, LockEntry, LockExtent, LockWait, TransactionEntry, TransactionState,
 };
+pub use last_committed::LastCommitted;
 pub use latest_deadlock::{DeadlockMember, DeadlockReport, Statements};
 pub use lock::LockMode;
 pub use read::{Copied, Reader, Versions};

@@ -26,6 +26,7 @@ mod read_ahead;
 mod recovery_reads;
 mod row_counts;
 mod schemas;
+mod semi_consistent;
 mod serializable;
 mod skip_locked;
 mod space_given_back;

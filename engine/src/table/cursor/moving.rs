@@ -222,18 +222,29 @@ impl Cursor {
             if self.batch.is_empty() {
                 return Ok(false);
             }
-            if lock.is_some() {
+            if let Some(mode) = lock {
                 let waits = txn.inner.waits();
-                self.batch.fetch_locked(
-                    txn,
-                    trees,
-                    &self.options,
-                    self.newest,
-                    &mut self.buffer,
-                )?;
+                let committed = if self.may_pass(txn) {
+                    self.batch
+                        .fetch_or_committed(txn, trees, mode, &mut self.buffer)?
+                } else {
+                    self.batch.fetch_locked(
+                        txn,
+                        trees,
+                        &self.options,
+                        self.newest,
+                        &mut self.buffer,
+                    )?;
+                    None
+                };
                 let locks_ranges = self.walk.locks();
                 let waited = !locks_ranges && txn.inner.waits() != waits;
                 let found = self.batch.advance();
+                if let Some(committed) = committed.filter(|_| found) {
+                    self.at = At::Batch;
+                    self.stand_on_committed(committed);
+                    return Ok(true);
+                }
                 if found && !waited && self.entry_stands(txn, tree)? {
                     self.at = At::Batch;
                     self.has_locked(txn);
@@ -411,6 +422,9 @@ impl Cursor {
         direction: Direction,
         ahead: Ahead,
     ) -> Result<bool> {
+        if self.leaves_committed() {
+            return self.read_again(txn, trees, direction, ahead);
+        }
         let lock = txn.read_lock(self.options.lock);
         let view = self.view(txn, lock);
         let mut goes_on = !matches!(self.at, At::Point | At::PointEntry | At::Gap(_))

@@ -42,6 +42,7 @@ impl Cursor {
     /// Steps off the entry that the cursor stands on, but keeps its place: the next step may be
     /// another transaction's.
     pub fn step_off(&mut self) {
+        self.committed = None;
         if !matches!(self.at, At::Gap(_)) {
             self.leave(Gap::On);
         }
