@@ -139,7 +139,7 @@ pub struct Cursor {
     semi_consistent: bool,
     /// The row that the cursor stands on is as it was committed last, and not locked.
     committed: Option<CommittedRow>,
-    /// The key of the row that is read again to be locked.
+    /// The key of a row that is waited for, since it was wanted as it was committed last.
     again: Option<Vec<u8>>,
     /// What the transaction had asked for and written once the row was locked that the cursor
     /// stands on: [`Cursor::unlock_row`].
@@ -248,8 +248,8 @@ impl Cursor {
     /// # Errors
     /// For locking reads those of waiting for locks; those of reading pages.
     pub fn seek(&mut self, txn: &mut Transaction, prefix: &[u8], to: Seek) -> Result<bool> {
-        self.committed = None;
         txn.enter_table(&self.table)?;
+        self.again = self.leaves_committed();
         self.at = At::Gap(Gap::of_seek(to));
         self.prefix.clear();
         if !matches!(to, Seek::First | Seek::Last) {
@@ -263,6 +263,7 @@ impl Cursor {
         let trees = self.take_trees();
         let result = self.seek_in(txn, &trees, prefix, to);
         self.trees = Some(trees);
+        self.again = None;
         result
     }
 

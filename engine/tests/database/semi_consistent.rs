@@ -188,6 +188,30 @@ fn the_newest_committed_version_counts() {
     other.rollback().unwrap();
 }
 
+/// Who wants the row and looks for it once more, rather than step, is not shown it without a lock again.
+#[test]
+fn a_search_for_a_row_that_is_wanted_waits() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, table) = rows(dir.path());
+    let mut other = db.begin(Isolation::ReadCommitted);
+    change(&mut other, &table, "changed");
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    txn.set_lock_wait_timeout(Duration::ZERO);
+    let mut cursor = locking(&table, 0);
+    let third = key(&table, 3);
+    let mut seek = |cursor: &mut Cursor| cursor.seek(&mut txn, &third, Seek::AtOrAfter);
+    assert!(seek(&mut cursor).unwrap());
+    assert!(cursor.was_semi_consistent());
+    let found = seek(&mut cursor);
+    assert!(matches!(found, Err(Error::LockNotAvailable)), "{found:?}");
+    assert!(seek(&mut cursor).unwrap());
+    assert!(cursor.was_semi_consistent());
+    other.commit().unwrap();
+    assert!(seek(&mut cursor).unwrap());
+    assert!(!cursor.was_semi_consistent());
+    assert_eq!(row(&mut cursor), [3, 77, 0]);
+}
+
 /// The others have row 3, wait until the scan waits for it, and end so or so.
 #[test]
 fn a_row_that_matched_is_waited_for_and_judged_again() {
@@ -424,6 +448,9 @@ fn no_change_is_lost_where_rows_that_match_are_moved() {
                     txn.start_statement();
                     let found = count_up(&mut txn, &mut cursor, way, |n| n % NUMBERS == wanted);
                     txn.end_statement();
+                    for _ in 0..rng.random_range(0..30) {
+                        std::thread::yield_now();
+                    }
                     match found {
                         Ok(rows) if rng.random_bool(0.8) => {
                             txn.commit().unwrap();
@@ -446,7 +473,9 @@ fn no_change_is_lost_where_rows_that_match_are_moved() {
                     let mut count = None;
                     let lock = RowLock::Exclusive;
                     let found = txn.get_locked(table, &id, lock, |row| {
-                        count = [0, 2].map(|n| row.get(n).ok().map(|value| value.to_owned())).into();
+                        count = [0, 2]
+                            .map(|n| row.get(n).ok().map(|value| value.to_owned()))
+                            .into();
                     });
                     let moved = found.and_then(|_| {
                         let Some([Some(id_before), Some(count)]) = &count else {

@@ -422,8 +422,8 @@ impl Cursor {
         direction: Direction,
         ahead: Ahead,
     ) -> Result<bool> {
-        if self.leaves_committed() {
-            return self.read_again(txn, trees, direction, ahead);
+        if let Some(key) = self.leaves_committed() {
+            return self.read_again(key, txn, trees, direction, ahead);
         }
         let lock = txn.read_lock(self.options.lock);
         let view = self.view(txn, lock);

@@ -15,7 +15,7 @@ use crate::txn::LastCommitted;
 pub(super) struct CommittedRow {
     /// Keeps its large values there to be read.
     _snapshot: LastCommitted,
-    /// The next step leads to the row itself.
+    /// It is wanted: the next step leads to the row itself, and waits for it.
     again: bool,
 }
 
@@ -25,7 +25,8 @@ impl Cursor {
     /// a *semi-consistent* read, of which [`Cursor::was_semi_consistent`] tells. A row that was never
     /// committed is passed over. Who does not want the row calls [`Cursor::unlock_row`] and goes on. Else the
     /// next step, in either direction, leads to the same row again, and now waits for it: it is locked then,
-    /// and the newest there is. If it is gone, the step leads to the one behind it.
+    /// and the newest there is. If it is gone, the step leads to the one behind it. So does a seek wait that comes
+    /// to the row.
     ///
     /// For whoever changes rows that match a condition. A search for the one row of a whole key waits anyway.
     pub fn set_semi_consistent(&mut self, tries: bool) {
@@ -91,10 +92,12 @@ impl Cursor {
         });
     }
 
-    /// The cursor is about to move: whether to the row itself that it stands on.
+    /// The cursor is about to move: gives the key of the row that it stands on, if that is to be waited for
+    /// now.
     #[inline]
-    pub(super) fn leaves_committed(&mut self) -> bool {
-        self.committed.take().is_some_and(|row| row.again)
+    pub(super) fn leaves_committed(&mut self) -> Option<Vec<u8>> {
+        let row = self.committed.take()?;
+        row.again.then(|| self.key().to_vec())
     }
 
     /// Goes once more to the row that the cursor stands on, and waits for it; to the one behind it where it is
@@ -102,12 +105,13 @@ impl Cursor {
     #[cold]
     pub(super) fn read_again(
         &mut self,
+        key: Vec<u8>,
         txn: &mut Transaction,
         trees: &TableTrees,
         direction: Direction,
         ahead: Ahead,
     ) -> Result<bool> {
-        self.again = Some(self.key().to_vec());
+        self.again = Some(key);
         self.leave(match direction {
             Direction::Forward => Gap::Before,
             Direction::Backward => Gap::Behind,

@@ -265,6 +265,40 @@ fn a_cursor_goes_on_from_a_leaf_copied_before_pruning() {
     }
 }
 
+/// The reader's own snapshot is older than the version, and no other sees it.
+#[test]
+fn what_was_committed_last_is_kept_for_who_looks_at_it() {
+    let fixture = Fixture::new();
+    fixture.load((0..20).map(|i| (key(i), vec![1; 100])));
+    let change = |round: u8| {
+        for i in 0..20 {
+            let mut txn = fixture.begin(ReadCommitted);
+            let new = [round; 600];
+            put(&mut txn, &fixture.tree, &key(i), &new, PutMode::Update).unwrap();
+            txn.commit().unwrap();
+        }
+    };
+    let mut reader = fixture.begin(ReadCommitted);
+    reader.latest_view();
+    change(2);
+    change(3);
+    let committed = reader.last_committed();
+    for round in 4..20 {
+        change(round);
+        fixture.system.prune_now();
+    }
+    assert!(fixture.system.stats().pruned_pages > 5);
+    let seen = scan(&reader, &fixture.tree, committed.view());
+    assert_eq!(seen.len(), 20);
+    assert!(seen.values().all(|row| row == &[3; 600]));
+    // It shows in no list, and is given up.
+    assert_eq!(fixture.system.snapshots().registered().len(), 1);
+    drop(committed);
+    fixture.system.prune_now();
+    let live = fixture.system.snapshots().live(fixture.system.order());
+    assert_eq!(live.unwrap().all().len(), 1);
+}
+
 /// Readers, writers that commit and roll back, and pruning, all at once.
 #[test]
 fn readers_see_sums_whole_while_undo_is_pruned() {
