@@ -97,6 +97,12 @@ pub enum PlantedFault {
     ForgetPlace,
     /// A table that was set aside counts as such after it was truncated, too.
     TruncatedStaysAside,
+    /// Who writes a row that it has shared, while others wait for it, goes on sharing it.
+    SharedWriter,
+    /// A cursor that could not read a row stands on it nevertheless.
+    PassUnread,
+    /// The roots of a table that goes are read once the log says that it is gone.
+    LogBeforeRoots,
     /// What a prepared transaction has changed in a table that is set aside is forgotten.
     ForgetUndecided,
     /// That a prepared transaction commits stands in the log alone.
@@ -144,7 +150,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 41] = [
+        pub const MENDED: [PlantedFault; 44] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -177,6 +183,9 @@ mod planting {
             PlantedFault::RowsWithoutTexts,
             PlantedFault::ForgetPlace,
             PlantedFault::TruncatedStaysAside,
+            PlantedFault::SharedWriter,
+            PlantedFault::PassUnread,
+            PlantedFault::LogBeforeRoots,
             PlantedFault::ForgetUndecided,
             PlantedFault::UnnotedDecision,
             PlantedFault::DamageStopsRevival,

@@ -138,6 +138,16 @@ impl Catalog {
         self.remove_from(definition.id, count)
     }
 
+    /// Brings the page into memory in which a table's definition stands, or would stand: so that what fails for a
+    /// page that can't be read fails before the log has the change.
+    pub fn bring(&self, table: TableId) -> Result<()> {
+        let key = key(table, 0);
+        let mut image = LeafImage::new();
+        self.tree
+            .copy_leaf(Position::AtOrAfter(&key), &mut image)
+            .map(drop)
+    }
+
     /// Removes a table's definition. Inside the gate.
     pub fn remove(&self, table: TableId) -> Result<()> {
         self.remove_from(table, 0)

@@ -321,7 +321,7 @@ impl Cursor {
     }
 
     /// Goes to the next entry; false at the end, and before the first seek. The cursor then stands
-    /// behind the last entry, on none. After an error it stands where it stood, on none.
+    /// behind the last entry, on none. After an error it stands on none, and what was to come is still to come.
     ///
     /// # Errors
     /// As [`Cursor::seek`].

@@ -18,10 +18,11 @@ use crate::catalog::{
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, PageId, TableId, TreeId};
 use crate::log::Log;
+use crate::planted::{is_planted, PlantedFault};
 use crate::row::layout::Layout;
 use crate::row::TableSchema;
 use crate::settings::{Durability, Locking, TableOptions};
-use crate::tree::Tree;
+use crate::tree::{cannot_be_read, Tree};
 
 /// The next numbers to give. Also the mutex of all changes of definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -77,16 +78,15 @@ fn durable(log: &Log, lsn: Lsn) -> Result<()> {
     log.durable(lsn, Durability::SyncAtCommit)
 }
 
-/// `None` where what is on disk is damaged: such a table goes too, and leaves the pages behind that
-/// can't be found.
-fn readable<T>(result: Result<T>) -> Result<Option<T>> {
-    match result {
-        Ok(found) => Ok(Some(found)),
-        Err(error @ Error::Corrupt { .. }) => {
+/// Frees the pages of a tree whose table is gone: the log says so. Those that can't be found for damage, or
+/// for a read that fails, stay behind.
+fn destroy(tree: &Tree) -> Result<()> {
+    match tree.destroy() {
+        Err(error) if cannot_be_read(&error) => {
             tracing::warn!("pages of a table that goes stay in use: {error}");
-            Ok(None)
+            Ok(())
         }
-        Err(error) => Err(error),
+        result => result,
     }
 }
 
@@ -120,6 +120,7 @@ impl Tables {
             locking: options.locking,
         };
         shared.system.pool().check_room()?;
+        self.catalog.bring(definition.id)?;
         let lsn = {
             let _inside = shared.system.gate().enter();
             let made = self.create_trees(&mut definition)?;
@@ -176,6 +177,7 @@ impl Tables {
             return Ok(());
         }
         definition.locking = locking;
+        self.catalog.bring(id)?;
         let lsn = {
             let _inside = shared.system.gate().enter();
             let lsn = append(&shared.log, &DdlRecord::Locking(id, locking))?;
@@ -192,20 +194,23 @@ impl Tables {
         let id = self.registry.id_of(name)?;
         let definition = self.registry.definition(id)?;
         self.close(id, name, own)?;
-        let lsn = {
-            let _closed = shared.system.gate().close();
-            match append(&shared.log, &DdlRecord::Drop(id)) {
-                Ok(lsn) => {
-                    self.whole(self.remove(&definition))?;
-                    lsn
-                }
-                Err(error) => {
-                    self.reopen(id);
-                    return Err(error);
-                }
+        let result = (|| {
+            let late = is_planted(PlantedFault::LogBeforeRoots);
+            if !late {
+                self.catalog.bring(id)?;
             }
-        };
-        durable(&shared.log, lsn)
+            let _closed = shared.system.gate().close();
+            // What can fail for a page that can't be read comes before the log has the change.
+            let trees = self.registry.trees_to_destroy(&definition);
+            let trees = if late { Ok(trees) } else { trees.map(Ok) }?;
+            let lsn = append(&shared.log, &DdlRecord::Drop(id))?;
+            self.whole(trees.and_then(|trees| self.remove(&definition, &trees)))?;
+            Ok(lsn)
+        })();
+        if result.is_err() {
+            self.reopen(id);
+        }
+        durable(&shared.log, result?)
     }
 
     /// Renames a table. `as_new`: it counts as made now.
@@ -223,6 +228,7 @@ impl Tables {
         }
         let mut definition = self.registry.definition(id)?;
         to.clone_into(&mut definition.name);
+        self.catalog.bring(id)?;
         let lsn = {
             let _inside = shared.system.gate().enter();
             let lsn = append(&shared.log, &DdlRecord::Rename(id, to.into()))?;
@@ -240,16 +246,29 @@ impl Tables {
     pub fn truncate(&self, shared: &Shared, name: &str) -> Result<()> {
         let mut numbers = self.numbers.lock();
         let id = self.registry.id_of(name)?;
-        let mut definition = self.registry.definition(id)?;
+        let old = self.registry.definition(id)?;
+        let mut definition = old.clone();
         for tree in definition.trees.iter_mut().chain(&mut definition.large) {
             tree.id = numbers.take_tree();
         }
         self.close(id, name, 0)?;
         let result = (|| {
+            if !is_planted(PlantedFault::LogBeforeRoots) {
+                self.catalog.bring(id)?;
+            }
             let _closed = shared.system.gate().close();
-            let lsn = append(&shared.log, &DdlRecord::Truncate(definition.clone()))?;
-            self.whole(self.replace_trees(&mut definition))?;
-            Ok(lsn)
+            let trees = self.registry.trees_to_destroy(&old)?;
+            let made = self.create_trees(&mut definition)?;
+            match append(&shared.log, &DdlRecord::Truncate(definition.clone())) {
+                Ok(lsn) => {
+                    self.whole(self.replace_trees(&definition, &trees))?;
+                    Ok(lsn)
+                }
+                Err(error) => {
+                    made.iter().try_for_each(Tree::destroy)?;
+                    Err(error)
+                }
+            }
         })();
         self.set_since_now(shared, id);
         self.reopen(id);
@@ -268,7 +287,11 @@ impl Tables {
                 self.registry
                     .add(&definition, packed, Arc::new(TableState::new(0, 1)));
             }
-            DdlRecord::Drop(id) => self.remove(&self.registry.definition(id)?)?,
+            DdlRecord::Drop(id) => {
+                let definition = self.registry.definition(id)?;
+                let trees = self.registry.trees_to_destroy(&definition)?;
+                self.remove(&definition, &trees)?;
+            }
             DdlRecord::Rename(id, name) => {
                 let mut definition = self.registry.definition(id)?;
                 definition.name = name;
@@ -277,7 +300,10 @@ impl Tables {
             }
             DdlRecord::Truncate(mut definition) => {
                 numbers.pass(&definition);
-                self.replace_trees(&mut definition)?;
+                let old = self.registry.definition(definition.id)?;
+                let trees = self.registry.trees_to_destroy(&old)?;
+                self.create_trees(&mut definition)?;
+                self.replace_trees(&definition, &trees)?;
             }
             DdlRecord::Locking(id, locking) => {
                 let mut definition = self.registry.definition(id)?;
@@ -345,32 +371,21 @@ impl Tables {
         Ok(made)
     }
 
-    /// Takes a table out of registry and catalog, and frees its pages. Nobody else is in a tree.
-    fn remove(&self, definition: &Definition) -> Result<()> {
-        let trees = self.registry.trees_to_destroy(definition)?;
+    /// Takes a table out of registry and catalog, and frees the pages of its trees. Nobody else is in one.
+    fn remove(&self, definition: &Definition, trees: &[Arc<Tree>]) -> Result<()> {
         self.registry.remove(definition);
         self.catalog.remove(definition.id)?;
-        for tree in trees {
-            readable(tree.destroy())?;
-        }
-        Ok(())
+        trees.iter().try_for_each(|tree| destroy(tree))
     }
 
-    /// Gives a table new, empty trees of the numbers in `definition`, and frees the old ones.
-    /// Nobody else is in a tree.
-    fn replace_trees(&self, definition: &mut Definition) -> Result<()> {
-        let old = self.registry.definition(definition.id)?;
-        let trees = self.registry.trees_to_destroy(&old)?;
-        self.create_trees(definition)?;
+    /// Gives a table the new, empty trees of `definition`, and frees the old ones. Nobody else is in a tree.
+    fn replace_trees(&self, definition: &Definition, old: &[Arc<Tree>]) -> Result<()> {
         self.catalog.put(definition)?;
         self.registry.replace(definition.clone())?;
         if let Some(state) = self.registry.state(definition.id) {
             state.set_rows(0);
             state.reset_auto(1);
         }
-        for tree in trees {
-            readable(tree.destroy())?;
-        }
-        Ok(())
+        old.iter().try_for_each(|tree| destroy(tree))
     }
 }

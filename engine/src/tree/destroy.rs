@@ -4,6 +4,17 @@ use super::Tree;
 use crate::error::{Error, Result};
 use crate::ids::PageId;
 use crate::page::{self, Child, ExclusiveGuard, FrameId};
+use crate::planted::{is_planted, PlantedFault};
+
+/// Whether a page can't be read: for damage, or because the read has failed. It is no reason to keep a table
+/// that is to go.
+pub fn cannot_be_read(error: &Error) -> bool {
+    match error {
+        Error::Corrupt { .. } => true,
+        Error::Io { .. } => !is_planted(PlantedFault::LogBeforeRoots),
+        _ => false,
+    }
+}
 
 impl Tree {
     /// Frees every page, but those below an inner node that can't be read. Leaves that are not in memory are not read: their parents name them.
@@ -49,7 +60,7 @@ impl Tree {
                         match self.core.pin_page(PageId(id)) {
                             Ok(child) => self.free_children(child.frame())?,
                             // What is below it can't be found: lost space.
-                            Err(error @ Error::Corrupt { .. }) => tracing::warn!("{error}"),
+                            Err(error) if cannot_be_read(&error) => tracing::warn!("{error}"),
                             Err(error) => return Err(error),
                         }
                     }

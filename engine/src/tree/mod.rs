@@ -34,6 +34,7 @@ use crate::page::{
 };
 
 pub use crate::page::{Change, LeafSettle, LeafSummary};
+pub use destroy::cannot_be_read;
 pub use leaf_image::{LeafImage, Position};
 pub use leaves::{KnownLeaf, Leaf, Leaves, Step};
 pub use narrow::{NarrowLeaf, Narrowed};

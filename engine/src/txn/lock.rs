@@ -22,6 +22,7 @@ use smallvec::SmallVec;
 use super::participant::{Parker, Participant, WaitState};
 use super::row_name::RowName;
 use crate::ids::TreeId;
+use crate::planted::{is_planted, PlantedFault};
 
 const SHARDS: usize = 256;
 
@@ -199,7 +200,7 @@ impl LockTable {
     /// leaf latched exclusively, after it saw that no other running writer's version stands there.
     ///
     /// With `give_up`, an own lock that nobody waits for goes: the row's header holds it from now
-    /// on. (A rollback to a savepoint makes the entry again: [`LockTable::hold`].)
+    /// on. Another becomes exclusive. (A rollback to a savepoint makes the entry again: [`LockTable::hold`].)
     pub fn admits_writer(
         &self,
         tree: TreeId,
@@ -214,12 +215,12 @@ impl LockTable {
             return true;
         }
         let mut rows = shard.rows.lock();
-        let Some(queue) = rows.get(&row) else {
+        let Some(queue) = rows.get_mut(&row) else {
             return true;
         };
-        if queue.position(who).is_none() {
+        let Some(own) = queue.position(who) else {
             return queue.is_empty();
-        }
+        };
         if queue.holders.len() > 1 {
             return false;
         }
@@ -227,6 +228,9 @@ impl LockTable {
             rows.remove(&row);
             shard.count.fetch_sub(1, Ordering::Relaxed);
             who.forget_newest(row);
+        } else if !is_planted(PlantedFault::SharedWriter) {
+            // Those who wait to share the row must not come to do so beside its writer.
+            queue.holders[own].mode = LockMode::Exclusive;
         }
         true
     }

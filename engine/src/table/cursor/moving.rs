@@ -175,7 +175,12 @@ impl Cursor {
             if self.index == 0 && trees.large.is_some() && self.walk.payload().first() == Some(&0) {
                 self.buffer.clear();
                 self.buffer.extend_from_slice(self.walk.payload());
-                large::bring_inside(trees, &mut self.buffer)?;
+                if let Err(error) = large::bring_inside(trees, &mut self.buffer) {
+                    if !is_planted(PlantedFault::PassUnread) {
+                        self.leave_unread();
+                    }
+                    return Err(error);
+                }
                 self.at = At::Brought;
             }
             return Ok(true);

@@ -73,6 +73,16 @@ impl Cursor {
         self.at = At::Gap(if on { Gap::Before } else { Gap::On });
     }
 
+    /// What the walk stands on could not be read: it is what comes next.
+    pub(super) fn leave_unread(&mut self) {
+        self.place.clear();
+        self.place.extend_from_slice(self.walk.key());
+        self.at = At::Gap(match self.direction {
+            Direction::Forward => Gap::Before,
+            Direction::Backward => Gap::Behind,
+        });
+    }
+
     /// Nothing comes in the cursor's direction, so what it stood on is what comes in the other.
     /// False, for those who say so.
     pub(super) fn at_end(&mut self) -> bool {

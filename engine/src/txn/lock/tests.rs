@@ -71,3 +71,27 @@ fn who_waits_for_a_writer_that_has_ended_tries_again() {
     assert_eq!(queued, Enqueued::Retry);
     assert_eq!(locks.len(), 0);
 }
+
+/// Who writes a row that it has shared so far, while others wait for it, shares it no longer: a reader
+/// behind a writer that gives up would hold the row beside it, and each wait for the other.
+#[test]
+fn nobody_comes_to_share_a_row_with_its_writer() {
+    let locks = LockTable::default();
+    let (tree, key) = (TreeId(1), b"k");
+    let row = Row::new(tree, key);
+    let [writer, early, reader] = [(); 3].map(|()| Participant::new(Default::default()));
+    assert!(locks.try_lock(row, &name(), &writer, LockMode::Shared));
+    for (who, mode) in [(&early, LockMode::Exclusive), (&reader, LockMode::Shared)] {
+        let queued = locks.enqueue(row, &name(), who, mode, None);
+        assert_eq!(queued, Enqueued::Waiting);
+    }
+    assert!(locks.admits_writer(tree, key, &writer, true));
+    assert!(!locks.leave(row, &early));
+    assert_eq!(reader.parker.state(), WaitState::Queued(row));
+    // Nor once the write has been taken back.
+    locks.hold(tree, key, &writer);
+    assert!(locks.admits_writer(tree, key, &writer, true));
+    assert_eq!(reader.parker.state(), WaitState::Queued(row));
+    locks.release(row, &writer);
+    assert_eq!(reader.parker.state(), WaitState::Granted);
+}

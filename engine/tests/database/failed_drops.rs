@@ -1,0 +1,100 @@
+//! Tables that are dropped or truncated while reads fail: they are gone, or as they were, and nothing else is
+//! touched.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use peregrine::os::simulated::{FaultOn, SimulatedOs};
+use peregrine::{Cursor, CursorOptions, Database, Error, Isolation, Options, Seek, Table, Value};
+
+use crate::schemas::{grouped, noise};
+
+/// So many rows of this length have inner nodes below the root, and do not fit the pool.
+const ROWS: u32 = 1_000;
+const BODY: usize = 3_000;
+
+fn options() -> Options {
+    Options {
+        pool_bytes: 1 << 20,
+        background: false,
+        ..Options::default()
+    }
+}
+
+fn insert(db: &Database, name: &str, ids: std::ops::Range<u32>) {
+    let table = db.table(name).unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in ids {
+        let body = noise(id, BODY);
+        let row = [Value::from(id), Value::from(id % 7), Value::from(&body[..])];
+        txn.insert(&table, &row).unwrap();
+    }
+    txn.commit().unwrap();
+}
+
+fn rows(db: &Database, table: &Arc<Table>) -> u32 {
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    let mut cursor = Cursor::new(table, 0, CursorOptions::default());
+    let mut rows = 0;
+    let mut found = cursor.seek(&mut txn, &[], Seek::First).unwrap();
+    while found {
+        rows += 1;
+        found = cursor.next(&mut txn).unwrap();
+    }
+    rows
+}
+
+fn with_failing_reads(gone: u32, change: &dyn Fn(&Database) -> Result<(), Error>) {
+    let os = SimulatedOs::new(11);
+    let db = Database::open_on(Arc::new(os.clone()), "/db", options()).unwrap();
+    for name in ["other", "goes"] {
+        db.create_table(name, &grouped()).unwrap();
+        insert(&db, name, 0..ROWS);
+    }
+    db.checkpoint().unwrap();
+    drop(db);
+
+    let mut refused = 0;
+    for read in 0.. {
+        let os = os.crash(read);
+        let db = Database::open_on(Arc::new(os.clone()), "/db", options()).unwrap();
+        // The pool has nothing of the other table then.
+        assert_eq!(rows(&db, &db.table("other").unwrap()), ROWS);
+        os.fail(FaultOn::Read, read, ErrorKind::Other);
+        let changed = change(&db);
+        let unhurt = os.struck() == 0;
+        os.heal();
+        if let Err(error) = &changed {
+            refused += 1;
+            assert!(matches!(error, Error::Io { .. }), "read {read}: {error}");
+        }
+        insert(&db, "other", ROWS..ROWS + 1);
+        let check = |db: &Database| {
+            assert_eq!(rows(db, &db.table("other").unwrap()), ROWS + 1);
+            let left = db.table("goes").map_or(u32::MAX, |table| rows(db, &table));
+            assert_eq!(
+                left,
+                if changed.is_ok() { gone } else { ROWS },
+                "read {read}"
+            );
+        };
+        check(&db);
+        let after = os.crash(read);
+        drop(db);
+        check(&Database::open_on(Arc::new(after), "/db", options()).unwrap());
+        if unhurt {
+            break;
+        }
+    }
+    assert!(refused > 0, "no read was needed");
+}
+
+#[test]
+fn a_table_whose_pages_can_not_be_read_is_dropped_or_stays_and_all_else_goes_on() {
+    with_failing_reads(u32::MAX, &|db| db.drop_table("goes"));
+}
+
+#[test]
+fn a_table_whose_pages_can_not_be_read_is_truncated_or_stays_and_all_else_goes_on() {
+    with_failing_reads(0, &|db| db.truncate_table("goes"));
+}
