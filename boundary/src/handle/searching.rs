@@ -340,9 +340,27 @@ impl Handle {
         }
     }
 
-    /// Reads the row that the scan's cursor stands on.
+    /// Reads the row that the scan's cursor stands on. After an error it is still to come.
     #[inline]
     fn take(
+        &mut self,
+        transaction: &mut Transaction,
+        found: bool,
+        wanted: &[u64],
+        record: &mut [u8],
+    ) -> Outcome<bool> {
+        let taken = self.take_found(transaction, found, wanted, record);
+        if taken.is_err() {
+            self.current = Current::None;
+            if let Some((_, cursor)) = &mut self.cursor {
+                cursor.step_back();
+            }
+        }
+        taken
+    }
+
+    #[inline]
+    fn take_found(
         &mut self,
         transaction: &mut Transaction,
         found: bool,

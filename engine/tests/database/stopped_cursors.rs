@@ -189,3 +189,48 @@ fn a_cursor_that_has_waited_in_vain_comes_to_the_row_again() {
         }
     }
 }
+
+/// As where what was found could not be used.
+#[test]
+fn a_cursor_that_steps_back_comes_to_the_same_row_again() {
+    let (_os, db, table) = database();
+    let all: Vec<u64> = (0..u64::from(ROWS)).collect();
+    for (index, lock, index_only) in [
+        (0, RowLock::None, false),
+        (0, RowLock::Exclusive, false),
+        (1, RowLock::None, false),
+        (1, RowLock::None, true),
+    ] {
+        let options = CursorOptions {
+            lock,
+            index_only,
+            ..CursorOptions::default()
+        };
+        for forward in [true, false] {
+            let mut txn = db.begin(Isolation::RepeatableRead);
+            let mut cursor = Cursor::new(&table, index, options);
+            let seek = if forward { Seek::First } else { Seek::Last };
+            let mut on = cursor.seek(&mut txn, &[], seek).unwrap();
+            let (mut found, mut again) = (Vec::new(), false);
+            while on {
+                match cursor.row().unwrap().get(0).unwrap() {
+                    Value::UInt(id) if again => assert_eq!(found.last(), Some(&id)),
+                    Value::UInt(id) => found.push(id),
+                    other => panic!("{other:?}"),
+                }
+                again = !again && found.len() % 3 == 1;
+                if again {
+                    cursor.step_back();
+                }
+                on = match forward {
+                    true => cursor.next(&mut txn).unwrap(),
+                    false => cursor.prev(&mut txn).unwrap(),
+                };
+            }
+            if !forward {
+                found.reverse();
+            }
+            assert_eq!(found, all, "{index} {options:?} {forward}");
+        }
+    }
+}

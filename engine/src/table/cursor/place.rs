@@ -48,6 +48,18 @@ impl Cursor {
         }
     }
 
+    /// Steps off the entry that the cursor stands on, to before it: the next step in the direction of the last
+    /// one leads there again. For whoever could not use what it found.
+    pub fn step_back(&mut self) {
+        self.committed = None;
+        if !matches!(self.at, At::Gap(_)) {
+            self.leave(match self.direction {
+                Direction::Forward => Gap::Before,
+                Direction::Backward => Gap::Behind,
+            });
+        }
+    }
+
     /// Steps off the entry that the cursor stands on, to a place beside it.
     pub(super) fn leave(&mut self, gap: Gap) {
         let mut place = std::mem::take(&mut self.place);
