@@ -52,9 +52,9 @@ int RowHandler::check_decided(THD *thd) {
 
 int RowHandler::external_lock(THD *thd, int type) {
   if (type == F_UNLCK) {
-    if (connection_) release_table(thd, connection_);
+    Connection *connection = connection_;
     connection_ = nullptr;
-    return 0;
+    return connection ? release_table(thd, connection) : 0;
   }
   if (int error = check_decided(thd)) return error;
   Connection *connection = connection_of(thd);

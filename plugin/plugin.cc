@@ -25,9 +25,16 @@ static uint checkpoint_interval;
 static uint recovery_target_seconds;
 static ulong flush_log_at_trx_commit;
 
+/* What became of a variable's new value. The server has no way to take it back. */
+static void look_at(int code) {
+  if (code != PEREGRINE_OK)
+    my_printf_error(ER_GET_ERRMSG, "Peregrine: %s", MYF(0), last_error_text().c_ptr_safe());
+}
+
 static void update_flush(MYSQL_THD, st_mysql_sys_var *, void *place, const void *value) {
   *static_cast<ulong *>(place) = *static_cast<const ulong *>(value);
-  if (engine) peregrine_engine_set_flush(engine, static_cast<uint32_t>(flush_log_at_trx_commit));
+  if (engine)
+    look_at(peregrine_engine_set_flush(engine, static_cast<uint32_t>(flush_log_at_trx_commit)));
 }
 
 static MYSQL_SYSVAR_ULONGLONG(buffer_pool_size, buffer_pool_size,
@@ -72,7 +79,7 @@ static uint scan_threads;
 
 static void update_scan_threads(MYSQL_THD, st_mysql_sys_var *, void *place, const void *value) {
   *static_cast<uint *>(place) = *static_cast<const uint *>(value);
-  if (engine) peregrine_engine_set_scan_threads(engine, scan_threads);
+  if (engine) look_at(peregrine_engine_set_scan_threads(engine, scan_threads));
 }
 
 static MYSQL_SYSVAR_UINT(scan_threads, scan_threads, PLUGIN_VAR_RQCMDARG,
@@ -220,7 +227,8 @@ static int start(void *p) {
     engine = nullptr;
     return 1;
   }
-  peregrine_engine_set_scan_threads(engine, scan_threads);
+  if (peregrine_engine_set_scan_threads(engine, scan_threads) != PEREGRINE_OK)
+    sql_print_error("Peregrine: %s", last_error_text().c_ptr_safe());
   static const char *no_extensions[] = {nullptr};
   hton->create = create_handler;
   hton->drop_database = drop_database;

@@ -90,7 +90,10 @@ int RowHandler::search(uchar *record, const uchar *image, key_part_map parts, pe
   if (int error = this->session(&session)) return error;
   if (int error = use_key(active_index)) return error;
   if (int error = use_condition()) return error;
-  if (!has_range_end_) peregrine_set_end(handle_, nullptr, 0, 0);
+  if (!has_range_end_) {
+    int code = peregrine_set_end(handle_, nullptr, 0, 0);
+    if (unlikely(code != PEREGRINE_OK)) return finish(code, end);
+  }
   has_range_end_ = false;
   return finish(peregrine_search(handle_, session, image, parts, seek, target(record)), end);
 }
@@ -139,7 +142,10 @@ int RowHandler::index_init(uint key, bool) {
   active_index = key;
   checks_ = false;
   /* The lock may be another one than at the last scan, and the condition. */
-  if (has_condition_) peregrine_set_condition(handle_, nullptr, nullptr, target(nullptr));
+  if (has_condition_) {
+    int code = peregrine_set_condition(handle_, nullptr, nullptr, target(nullptr));
+    if (unlikely(code != PEREGRINE_OK)) return finish(code, 0);
+  }
   has_condition_ = false;
   used_key_ = kNoKey;
   has_range_end_ = false;

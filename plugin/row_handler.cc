@@ -57,8 +57,14 @@ static int open_share(Handler_share *&place, TableShare **out, const TABLE *tabl
     }
     /* A crash may have come between the engine's change of this and the server's. */
     uint32_t locking;
-    if (read_locking(table->s->option_struct, &locking))
-      peregrine_table_set_locking(share->table, locking);
+    if (read_locking(table->s->option_struct, &locking)) {
+      code = peregrine_table_set_locking(share->table, locking);
+      if (code != PEREGRINE_OK) {
+        int error = report_error(code, thd, name);
+        delete share;
+        return error;
+      }
+    }
     place = share;
   }
   *out = share;

@@ -94,7 +94,8 @@ static st_mysql_show_var variables[array_elements(kCounters) + 2];
 static int show_counters(THD *, st_mysql_show_var *variable, void *, system_status_var *,
                          enum_var_type) {
   peregrine_counters now{};
-  peregrine_engine_counters(engine, &now);
+  /* Numbers that can't be had show as zeros. */
+  if (peregrine_engine_counters(engine, &now) != PEREGRINE_OK) now = peregrine_counters{};
   size_t n = 0;
   auto add = [&n](const char *name, ulonglong value) {
     shown[n] = value;

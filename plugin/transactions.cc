@@ -69,16 +69,15 @@ int begin_statement(THD *thd, Connection *connection) {
   return 0;
 }
 
-void release_table(THD *thd, Connection *connection) {
-  if (connection->tables && --connection->tables) return;
+int release_table(THD *thd, Connection *connection) {
+  if (connection->tables && --connection->tables) return 0;
   /* The server has ended the statement by now, unless it never thought of a transaction. */
-  if (connection->in_statement) {
-    connection->in_statement = false;
-    if (in_long_transaction(thd))
-      peregrine_statement_end(connection->session);
-    else
-      peregrine_session_commit(connection->session, 1);
-  }
+  if (!connection->in_statement) return 0;
+  connection->in_statement = false;
+  int code = in_long_transaction(thd) ? peregrine_statement_end(connection->session)
+                                      : peregrine_session_commit(connection->session, 1);
+  /* Not everybody who unlocks a table tells the client of an error. */
+  return report_session_error(code, thd, ER_ERROR_DURING_COMMIT);
 }
 
 static int commit(handlerton *, THD *thd, bool all) {

@@ -37,8 +37,9 @@ bool in_long_transaction(THD *thd);
 /* Begins the statement where it has not begun, and takes part in the server's transaction. */
 int begin_statement(THD *thd, Connection *connection);
 
-/* A table is no longer used by the statement. */
-void release_table(THD *thd, Connection *connection);
+/* A table is no longer used by the statement. The last one ends it where the server has not: the
+   client has been told of an error then. */
+int release_table(THD *thd, Connection *connection);
 
 /* Fills in what the server calls about transactions. */
 void set_transaction_calls(handlerton *hton);

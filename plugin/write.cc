@@ -93,7 +93,8 @@ void RowHandler::raise_auto_increment() {
   dbug_tmp_restore_column_map(&table->read_set, old_map);
   if (next == 0) return;
   if (next != ULONGLONG_MAX) next++;
-  peregrine_table_raise_auto_increment(share_->table, next);
+  int code = peregrine_table_raise_auto_increment(share_->table, next);
+  if (unlikely(code != PEREGRINE_OK)) report_error(code, ha_thd(), table_share->path.str);
 }
 
 /* Whether the number of rows is known from the statement's text, or one row comes at a time. */
@@ -125,8 +126,10 @@ bool RowHandler::lock_auto_increment(bool *for_a_moment) {
 }
 
 void RowHandler::unlock_auto_increment() {
-  if (locked_auto_increment_ && connection_)
-    peregrine_auto_increment_unlock(connection_->session, share_->table);
+  if (locked_auto_increment_ && connection_) {
+    int code = peregrine_auto_increment_unlock(connection_->session, share_->table);
+    if (unlikely(code != PEREGRINE_OK)) report_error(code, ha_thd(), table_share->path.str);
+  }
   locked_auto_increment_ = false;
 }
 
@@ -162,8 +165,12 @@ void RowHandler::get_auto_increment(ulonglong offset, ulonglong increment, ulong
 
 /* The statement has ended: what it reserved and did not use is free again. */
 void RowHandler::release_auto_increment() {
-  if (reserved_end_ && next_insert_id && next_insert_id < reserved_end_)
-    peregrine_table_return_auto_increment(share_->table, next_insert_id, reserved_end_);
+  if (reserved_end_ && next_insert_id && next_insert_id < reserved_end_) {
+    int code = peregrine_table_return_auto_increment(share_->table, next_insert_id, reserved_end_);
+    /* Where others have gone on from there, there is nothing to return. */
+    if (unlikely(code != PEREGRINE_OK && code != PEREGRINE_END))
+      report_error(code, ha_thd(), table_share->path.str);
+  }
   reserved_end_ = 0;
   unlock_auto_increment();
 }

@@ -22,6 +22,13 @@
 extern "C" {
 #endif
 
+/* What such a function returns is to be looked at: who drops a code drops an error. */
+#ifdef __GNUC__
+#define PEREGRINE_CODE __attribute__((warn_unused_result)) int
+#else
+#define PEREGRINE_CODE int
+#endif
+
 typedef struct peregrine_engine peregrine_engine;
 typedef struct peregrine_session peregrine_session;
 typedef struct peregrine_table peregrine_table;
@@ -125,20 +132,20 @@ typedef struct peregrine_counters {
   uint64_t transaction_status_bytes;
 } peregrine_counters;
 
-int peregrine_engine_open(const peregrine_options *options, peregrine_engine **out);
+PEREGRINE_CODE peregrine_engine_open(const peregrine_options *options, peregrine_engine **out);
 
 /* Takes a last checkpoint and closes. The engine is gone whatever is returned. */
-int peregrine_engine_close(peregrine_engine *engine);
+PEREGRINE_CODE peregrine_engine_close(peregrine_engine *engine);
 
 /* Changes when commits are durable, from the next commit on. */
-int peregrine_engine_set_flush(peregrine_engine *engine, uint32_t flush_log_at_commit);
+PEREGRINE_CODE peregrine_engine_set_flush(peregrine_engine *engine, uint32_t flush_log_at_commit);
 
 /* How many threads work on one peregrine_aggregate_range, its caller's among them, where many pages
    must be read: 1 to 64; 0, as at the beginning: one for each processor. From the next one on. */
-int peregrine_engine_set_scan_threads(peregrine_engine *engine, uint32_t threads);
+PEREGRINE_CODE peregrine_engine_set_scan_threads(peregrine_engine *engine, uint32_t threads);
 
-int peregrine_engine_checkpoint(peregrine_engine *engine);
-int peregrine_engine_counters(peregrine_engine *engine, peregrine_counters *out);
+PEREGRINE_CODE peregrine_engine_checkpoint(peregrine_engine *engine);
+PEREGRINE_CODE peregrine_engine_counters(peregrine_engine *engine, peregrine_counters *out);
 
 /* ---- Tables ----------------------------------------------------------------------------- */
 
@@ -204,33 +211,36 @@ typedef enum peregrine_locking {
 } peregrine_locking;
 
 /* `of_one_session`: the table is a session's own, which reads it whatever snapshot it has. */
-int peregrine_table_create(peregrine_engine *engine, const char *name, size_t name_length,
-                           const peregrine_definition *definition, uint64_t auto_increment,
-                           uint32_t locking, uint32_t of_one_session);
+PEREGRINE_CODE peregrine_table_create(peregrine_engine *engine, const char *name,
+                                      size_t name_length, const peregrine_definition *definition,
+                                      uint64_t auto_increment, uint32_t locking,
+                                      uint32_t of_one_session);
 
 /* `session`: whose transaction may have used the table, and goes on without it; or NULL. */
-int peregrine_table_drop(peregrine_engine *engine, peregrine_session *session, const char *name,
-                         size_t name_length);
+PEREGRINE_CODE peregrine_table_drop(peregrine_engine *engine, peregrine_session *session,
+                                    const char *name, size_t name_length);
 
 /* `as_new`: the table is a copy that takes the place of another one; snapshots older than now are
    not of it. */
-int peregrine_table_rename(peregrine_engine *engine, const char *from, size_t from_length,
-                           const char *to, size_t to_length, uint32_t as_new);
+PEREGRINE_CODE peregrine_table_rename(peregrine_engine *engine, const char *from,
+                                      size_t from_length, const char *to, size_t to_length,
+                                      uint32_t as_new);
 
 /* Drops every table whose name starts with `prefix`. */
-int peregrine_tables_drop(peregrine_engine *engine, const char *prefix, size_t prefix_length);
+PEREGRINE_CODE peregrine_tables_drop(peregrine_engine *engine, const char *prefix,
+                                     size_t prefix_length);
 
 /* Opens a table under the server's definition of it. PEREGRINE_DEFINITION when they differ. */
-int peregrine_table_open(peregrine_engine *engine, const char *name, size_t name_length,
-                         const peregrine_definition *definition, peregrine_table **out);
+PEREGRINE_CODE peregrine_table_open(peregrine_engine *engine, const char *name, size_t name_length,
+                                    const peregrine_definition *definition, peregrine_table **out);
 void peregrine_table_close(peregrine_table *table);
 
 /* Removes all rows, sets the auto-increment counter to 1. No other handle may be open. */
-int peregrine_table_truncate(peregrine_table *table);
+PEREGRINE_CODE peregrine_table_truncate(peregrine_table *table);
 
 /* PEREGRINE_BUSY where a prepared transaction that waits for its decision has used the table, or a
    partition of the table that this one is a partition of. */
-int peregrine_table_undecided(peregrine_table *table);
+PEREGRINE_CODE peregrine_table_undecided(peregrine_table *table);
 
 typedef struct peregrine_table_stats {
   uint64_t rows;
@@ -239,15 +249,15 @@ typedef struct peregrine_table_stats {
   uint64_t next_auto_increment;
 } peregrine_table_stats;
 
-int peregrine_table_statistics(peregrine_table *table, peregrine_table_stats *out);
+PEREGRINE_CODE peregrine_table_statistics(peregrine_table *table, peregrine_table_stats *out);
 
 /* About how many rows have equal values in the first n + 1 parts of a key: `out[n]`, for
    `count` values of n. */
-int peregrine_table_rows_per_key(peregrine_table *table, uint32_t key, uint64_t *out,
-                                 uint32_t count);
+PEREGRINE_CODE peregrine_table_rows_per_key(peregrine_table *table, uint32_t key, uint64_t *out,
+                                            uint32_t count);
 
 /* Samples the table's indexes anew. */
-int peregrine_table_analyze(peregrine_table *table);
+PEREGRINE_CODE peregrine_table_analyze(peregrine_table *table);
 
 /* Takes note of something that is wrong in a table: a text in UTF-8, not NUL-terminated. */
 typedef void (*peregrine_problem)(void *context, const char *text, size_t length);
@@ -255,24 +265,24 @@ typedef void (*peregrine_problem)(void *context, const char *text, size_t length
 /* Verifies a table's trees, rows and index entries as of now, while others use it. `interrupted` is
    asked at every page whether to stop (not 0: PEREGRINE_INTERRUPTED); `problem` is called for
    each problem at the end. PEREGRINE_END: there were some. */
-int peregrine_table_check(peregrine_table *table, int (*interrupted)(void *context),
-                          peregrine_problem problem, void *context);
+PEREGRINE_CODE peregrine_table_check(peregrine_table *table, int (*interrupted)(void *context),
+                                     peregrine_problem problem, void *context);
 
 /* Takes `count` values of the form offset + k * increment, none above `max`. */
-int peregrine_table_reserve_auto_increment(peregrine_table *table, uint64_t count,
-                                           uint64_t increment, uint64_t offset, uint64_t max,
-                                           uint64_t *first);
+PEREGRINE_CODE peregrine_table_reserve_auto_increment(peregrine_table *table, uint64_t count,
+                                                      uint64_t increment, uint64_t offset,
+                                                      uint64_t max, uint64_t *first);
 /* Gives back values that were reserved and not used, where nobody has reserved more since: the
    counter goes from `reserved_end` back to `next`. */
-int peregrine_table_return_auto_increment(peregrine_table *table, uint64_t next,
-                                          uint64_t reserved_end);
-int peregrine_table_raise_auto_increment(peregrine_table *table, uint64_t next);
+PEREGRINE_CODE peregrine_table_return_auto_increment(peregrine_table *table, uint64_t next,
+                                                     uint64_t reserved_end);
+PEREGRINE_CODE peregrine_table_raise_auto_increment(peregrine_table *table, uint64_t next);
 
 /* As peregrine_table_raise_auto_increment, durable when it returns. */
-int peregrine_table_set_auto_increment(peregrine_table *table, uint64_t next);
+PEREGRINE_CODE peregrine_table_set_auto_increment(peregrine_table *table, uint64_t next);
 
 /* Changes what a conflict does, from the next one on. */
-int peregrine_table_set_locking(peregrine_table *table, uint32_t locking);
+PEREGRINE_CODE peregrine_table_set_locking(peregrine_table *table, uint32_t locking);
 
 /* The greatest length of a row's position in bytes, ending length included. */
 uint32_t peregrine_table_position_length(const peregrine_table *table);
@@ -286,27 +296,28 @@ typedef enum peregrine_isolation {
 } peregrine_isolation;
 
 /* `number` is the session's in peregrine_inspect. */
-int peregrine_session_new(peregrine_engine *engine, uint64_t number, peregrine_session **out);
+PEREGRINE_CODE peregrine_session_new(peregrine_engine *engine, uint64_t number,
+                                     peregrine_session **out);
 
 /* Rolls back what is open, and frees the session. A prepared transaction goes on without it. */
 void peregrine_session_free(peregrine_session *session);
 
 /* Begins a statement, and a transaction where none is open. `now_us`: the time, in microseconds
    since 1970, for peregrine_inspect. */
-int peregrine_statement_start(peregrine_session *session, uint32_t isolation,
-                              uint32_t lock_wait_seconds, uint64_t now_us);
+PEREGRINE_CODE peregrine_statement_start(peregrine_session *session, uint32_t isolation,
+                                         uint32_t lock_wait_seconds, uint64_t now_us);
 
 /* Ends the statement; its changes stay part of the transaction. */
-int peregrine_statement_end(peregrine_session *session);
+PEREGRINE_CODE peregrine_statement_end(peregrine_session *session);
 
 /* Undoes what the statement changed. */
-int peregrine_statement_rollback(peregrine_session *session);
+PEREGRINE_CODE peregrine_statement_rollback(peregrine_session *session);
 
 /* Commits, or finishes what peregrine_session_commit_ordered has begun; then it returns, with `wait`
    0, before the commit is durable. After an error a prepared transaction may still be prepared; it goes
    on without the session. */
-int peregrine_session_commit(peregrine_session *session, uint32_t wait);
-int peregrine_session_rollback(peregrine_session *session);
+PEREGRINE_CODE peregrine_session_commit(peregrine_session *session, uint32_t wait);
+PEREGRINE_CODE peregrine_session_rollback(peregrine_session *session);
 
 /* ---- Two-phase commit ------------------------------------------------------------------- */
 
@@ -322,39 +333,41 @@ typedef struct peregrine_xid {
 /* Prepares the session's transaction: it survives whatever happens until it is committed or rolled
    back, by the session or by its name; with `sync` 0 the loss of power excepted. After an error it is
    to be rolled back. */
-int peregrine_session_prepare(peregrine_session *session, const peregrine_xid *name,
-                              uint32_t sync);
+PEREGRINE_CODE peregrine_session_prepare(peregrine_session *session, const peregrine_xid *name,
+                                         uint32_t sync);
 
 /* The first half of a commit: others see it. Waits for nothing; any thread may call it while the
    session's own does not use the session. Errors are peregrine_session_commit's. */
-int peregrine_session_commit_ordered(peregrine_session *session);
+PEREGRINE_CODE peregrine_session_commit_ordered(peregrine_session *session);
 
 /* The names of prepared transactions without a session, sorted, those behind `after` (NULL: all),
    at most `capacity`. */
-int peregrine_engine_prepared(peregrine_engine *engine, const peregrine_xid *after,
-                              peregrine_xid *out, size_t capacity, size_t *count);
+PEREGRINE_CODE peregrine_engine_prepared(peregrine_engine *engine, const peregrine_xid *after,
+                                         peregrine_xid *out, size_t capacity, size_t *count);
 
 /* Ends a prepared transaction without a session by its name. PEREGRINE_END: there is none. After an
    error it is still prepared. */
-int peregrine_engine_commit_prepared(peregrine_engine *engine, const peregrine_xid *name);
-int peregrine_engine_rollback_prepared(peregrine_engine *engine, const peregrine_xid *name);
+PEREGRINE_CODE peregrine_engine_commit_prepared(peregrine_engine *engine,
+                                                const peregrine_xid *name);
+PEREGRINE_CODE peregrine_engine_rollback_prepared(peregrine_engine *engine,
+                                                  const peregrine_xid *name);
 
 /* Returns when every commit so far is durable. */
-int peregrine_engine_sync_log(peregrine_engine *engine);
+PEREGRINE_CODE peregrine_engine_sync_log(peregrine_engine *engine);
 
 /* Savepoints, last in, first out; `*out` is the number for the other two. */
-int peregrine_savepoint_set(peregrine_session *session, uint64_t *out);
-int peregrine_savepoint_rollback(peregrine_session *session, uint64_t savepoint);
-int peregrine_savepoint_release(peregrine_session *session, uint64_t savepoint);
+PEREGRINE_CODE peregrine_savepoint_set(peregrine_session *session, uint64_t *out);
+PEREGRINE_CODE peregrine_savepoint_rollback(peregrine_session *session, uint64_t savepoint);
+PEREGRINE_CODE peregrine_savepoint_release(peregrine_session *session, uint64_t savepoint);
 
 /* Takes the transaction's snapshot now. */
-int peregrine_session_snapshot(peregrine_session *session, uint32_t isolation,
-                               uint32_t lock_wait_seconds, uint64_t now_us);
+PEREGRINE_CODE peregrine_session_snapshot(peregrine_session *session, uint32_t isolation,
+                                          uint32_t lock_wait_seconds, uint64_t now_us);
 
 /* Locks a table's auto-increment counter against other sessions that lock it, until it is unlocked
    or the transaction ends: the values reserved meanwhile then follow one another. */
-int peregrine_auto_increment_lock(peregrine_session *session, peregrine_table *table);
-int peregrine_auto_increment_unlock(peregrine_session *session, peregrine_table *table);
+PEREGRINE_CODE peregrine_auto_increment_lock(peregrine_session *session, peregrine_table *table);
+PEREGRINE_CODE peregrine_auto_increment_unlock(peregrine_session *session, peregrine_table *table);
 
 /* Interrupts the session's lock waits until its next statement. Any thread may call it. */
 void peregrine_session_kill(peregrine_session *session);
@@ -390,17 +403,17 @@ typedef struct peregrine_target {
   const uint64_t *columns;
 } peregrine_target;
 
-int peregrine_handle_open(peregrine_table *table, peregrine_handle **out);
+PEREGRINE_CODE peregrine_handle_open(peregrine_table *table, peregrine_handle **out);
 void peregrine_handle_close(peregrine_handle *handle);
 
 /* Uses the server's key `key` (UINT32_MAX: the order of the table) for the searches that follow.
    Rows are not fetched where the key has the columns wanted. */
-int peregrine_use_key(peregrine_handle *handle, uint32_t key, uint32_t lock);
+PEREGRINE_CODE peregrine_use_key(peregrine_handle *handle, uint32_t key, uint32_t lock);
 
 /* Whether entries of the server's key `key` give back the values of all its columns and of those of
    the primary key: not those of parts that are prefixes or descending, nor floating-point numbers,
    nor words of the primary key, of which an entry has the sort key. */
-int peregrine_key_gives_back(peregrine_handle *handle, uint32_t key);
+PEREGRINE_CODE peregrine_key_gives_back(peregrine_handle *handle, uint32_t key);
 
 /* Decides from the columns of a key, written to the record of a target, what is done with an index
    entry: 0 its row is fetched, 1 it is passed over, 2 the scan ends, 3 the statement was killed. */
@@ -409,37 +422,39 @@ typedef int (*peregrine_check)(void *context);
 /* Uses a condition for the searches that follow in the present key, which gives its columns back;
    `check` NULL takes it back.
    Rows are then fetched in any case, and only where the condition holds. */
-int peregrine_set_condition(peregrine_handle *handle, peregrine_check check, void *context,
-                            peregrine_target target);
+PEREGRINE_CODE peregrine_set_condition(peregrine_handle *handle, peregrine_check check,
+                                       void *context, peregrine_target target);
 
 /* Ends forward scans after the rows that start with (`inclusive`) or before those that are not
    less than a key image; `key` NULL takes the end back. */
-int peregrine_set_end(peregrine_handle *handle, const uint8_t *key, uint64_t key_parts,
-                      uint32_t inclusive);
+PEREGRINE_CODE peregrine_set_end(peregrine_handle *handle, const uint8_t *key, uint64_t key_parts,
+                                 uint32_t inclusive);
 
 /* Keeps out others who guard the same values of a key, or of its first parts, until the session's
    transaction has inserted or updated a row, or has ended. Before a search with PEREGRINE_NEWEST for
    rows that the caller's own rule keeps out. */
-int peregrine_guard(peregrine_handle *handle, peregrine_session *session, const uint8_t *key,
-                    uint64_t key_parts);
+PEREGRINE_CODE peregrine_guard(peregrine_handle *handle, peregrine_session *session,
+                               const uint8_t *key, uint64_t key_parts);
 
 /* `key_parts`: bit n set: part n is in the key image; parts from the first on. */
-int peregrine_search(peregrine_handle *handle, peregrine_session *session, const uint8_t *key,
-                     uint64_t key_parts, uint32_t seek, peregrine_target target);
-int peregrine_next(peregrine_handle *handle, peregrine_session *session, peregrine_target target);
-int peregrine_previous(peregrine_handle *handle, peregrine_session *session,
-                       peregrine_target target);
+PEREGRINE_CODE peregrine_search(peregrine_handle *handle, peregrine_session *session,
+                                const uint8_t *key, uint64_t key_parts, uint32_t seek,
+                                peregrine_target target);
+PEREGRINE_CODE peregrine_next(peregrine_handle *handle, peregrine_session *session,
+                              peregrine_target target);
+PEREGRINE_CODE peregrine_previous(peregrine_handle *handle, peregrine_session *session,
+                                  peregrine_target target);
 
 /* The next row if it starts with the key image of the last search. */
-int peregrine_next_same(peregrine_handle *handle, peregrine_session *session,
-                        peregrine_target target);
+PEREGRINE_CODE peregrine_next_same(peregrine_handle *handle, peregrine_session *session,
+                                   peregrine_target target);
 
 /* The next rows, at most `most` of them, each `stride` bytes behind the one before it, from
    target.record on; `same`: only those that start with the key image of the last search. `rows`
    tells how many there were. For targets without blobs. */
-int peregrine_next_rows(peregrine_handle *handle, peregrine_session *session,
-                        peregrine_target target, size_t stride, size_t most, uint32_t same,
-                        size_t *rows);
+PEREGRINE_CODE peregrine_next_rows(peregrine_handle *handle, peregrine_session *session,
+                                   peregrine_target target, size_t stride, size_t most,
+                                   uint32_t same, size_t *rows);
 
 /* Keys of one call of peregrine_multi_get, at most. */
 #define PEREGRINE_MOST_KEYS 512
@@ -448,13 +463,13 @@ int peregrine_next_rows(peregrine_handle *handle, peregrine_session *session,
    `count` key images of all its parts, each of `key_length` bytes. `wanted`: a byte for each; where
    it is not 0 on the way in, the row is read into the record `n * stride` bytes behind
    target.record, and 0 on the way out says that there is none. For targets without blobs. */
-int peregrine_multi_get(peregrine_handle *handle, peregrine_session *session, const uint8_t *keys,
-                        size_t key_length, size_t count, peregrine_target target, size_t stride,
-                        uint8_t *wanted);
+PEREGRINE_CODE peregrine_multi_get(peregrine_handle *handle, peregrine_session *session,
+                                   const uint8_t *keys, size_t key_length, size_t count,
+                                   peregrine_target target, size_t stride, uint8_t *wanted);
 
 /* The row last read is not what was looked for: under READ COMMITTED its lock is given back, unless
    the transaction held the row before that read, or has locked or written anything since. */
-int peregrine_unlock_row(peregrine_handle *handle, peregrine_session *session);
+PEREGRINE_CODE peregrine_unlock_row(peregrine_handle *handle, peregrine_session *session);
 
 /* From the next row on, a scan or a range of the clustered key that locks does not wait, under READ
    COMMITTED, for a row that another transaction has locked: it gives what was committed of it last,
@@ -466,45 +481,48 @@ int peregrine_was_semi_consistent(peregrine_handle *handle);
 
 /* Writes the position of the row last read, peregrine_table_position_length() bytes. Positions
    of a table compare by memcmp in the order of the clustered key. */
-int peregrine_position(peregrine_handle *handle, uint8_t *position);
+PEREGRINE_CODE peregrine_position(peregrine_handle *handle, uint8_t *position);
 
 /* Writes the position of the row that stood in the way at this session's last
    PEREGRINE_DUPLICATE. */
-int peregrine_duplicate_position(peregrine_handle *handle, peregrine_session *session,
-                                 uint8_t *position);
+PEREGRINE_CODE peregrine_duplicate_position(peregrine_handle *handle, peregrine_session *session,
+                                            uint8_t *position);
 
 /* Reads the row at a position; later updates and deletes through the handle mean that row. */
-int peregrine_read_position(peregrine_handle *handle, peregrine_session *session,
-                            const uint8_t *position, uint32_t lock, peregrine_target target);
+PEREGRINE_CODE peregrine_read_position(peregrine_handle *handle, peregrine_session *session,
+                                       const uint8_t *position, uint32_t lock,
+                                       peregrine_target target);
 
-int peregrine_insert(peregrine_handle *handle, peregrine_session *session, const uint8_t *record);
+PEREGRINE_CODE peregrine_insert(peregrine_handle *handle, peregrine_session *session,
+                                const uint8_t *record);
 
 /* Changes the row last read. Columns outside `changed` (a bitmap) whose bytes are the same in
    both records keep their value. PEREGRINE_END: the row had all the values already. */
-int peregrine_update(peregrine_handle *handle, peregrine_session *session,
-                     const uint8_t *old_record, const uint8_t *new_record,
-                     const uint64_t *changed);
+PEREGRINE_CODE peregrine_update(peregrine_handle *handle, peregrine_session *session,
+                                const uint8_t *old_record, const uint8_t *new_record,
+                                const uint64_t *changed);
 
 /* Deletes the row last read. */
-int peregrine_delete(peregrine_handle *handle, peregrine_session *session);
+PEREGRINE_CODE peregrine_delete(peregrine_handle *handle, peregrine_session *session);
 
 /* Begins a bulk insert into the handle's table: index entries are kept aside and put in in the order of
    their keys, at its end, or before whatever needs them. */
-int peregrine_begin_bulk_insert(peregrine_handle *handle, peregrine_session *session);
+PEREGRINE_CODE peregrine_begin_bulk_insert(peregrine_handle *handle, peregrine_session *session);
 
 /* Ends the transaction's bulk inserts. Fails as peregrine_insert does, but for duplicates. */
-int peregrine_end_bulk_insert(peregrine_handle *handle, peregrine_session *session);
+PEREGRINE_CODE peregrine_end_bulk_insert(peregrine_handle *handle, peregrine_session *session);
 
 /* From here on rows that are inserted are part of a table that is just being made, and that one session
    has for itself: a rollback leaves them there. Until peregrine_end_fill. */
-int peregrine_begin_fill(peregrine_handle *handle, peregrine_session *session);
-int peregrine_end_fill(peregrine_handle *handle, peregrine_session *session);
+PEREGRINE_CODE peregrine_begin_fill(peregrine_handle *handle, peregrine_session *session);
+PEREGRINE_CODE peregrine_end_fill(peregrine_handle *handle, peregrine_session *session);
 
 /* About how many rows lie between two key images; NULL is open. `*_inclusive`: rows that start
    with the image are inside. */
-int peregrine_estimate_range(peregrine_handle *handle, uint32_t key, const uint8_t *low,
-                             uint64_t low_parts, uint32_t low_inclusive, const uint8_t *high,
-                             uint64_t high_parts, uint32_t high_inclusive, uint64_t *out);
+PEREGRINE_CODE peregrine_estimate_range(peregrine_handle *handle, uint32_t key, const uint8_t *low,
+                                        uint64_t low_parts, uint32_t low_inclusive,
+                                        const uint8_t *high, uint64_t high_parts,
+                                        uint32_t high_inclusive, uint64_t *out);
 
 /* Forgets the position and gives memory for large values back. */
 void peregrine_handle_reset(peregrine_handle *handle);
@@ -527,8 +545,8 @@ typedef struct peregrine_aggregate {
 /* Whether peregrine_aggregate_range takes all of these, with the key and the lock that are in use
    (peregrine_use_key): the key has their columns, these are of the right kinds, nothing is to be
    locked, and no condition is set. PEREGRINE_END: no. */
-int peregrine_can_aggregate(peregrine_handle *handle, const peregrine_aggregate *aggregates,
-                            size_t count);
+PEREGRINE_CODE peregrine_can_aggregate(peregrine_handle *handle,
+                                       const peregrine_aggregate *aggregates, size_t count);
 
 typedef enum peregrine_operator {
   PEREGRINE_TEST_EQUAL = 0,
@@ -551,33 +569,34 @@ typedef struct peregrine_test {
 /* Lets the next peregrine_aggregate_range take in only those rows for which all tests hold, as stored
    values compare. PEREGRINE_END: they can't be decided with the key in use, for it lacks a column, or a
    comparison is of another column than PEREGRINE_AGGREGATE_MIN takes; nothing is set then. */
-int peregrine_set_tests(peregrine_handle *handle, const peregrine_test *tests, size_t count);
+PEREGRINE_CODE peregrine_set_tests(peregrine_handle *handle, const peregrine_test *tests,
+                                   size_t count);
 
 /* Lets the next peregrine_aggregate_range group rows by a column of integers of at most two bytes.
    PEREGRINE_END: the key in use lacks it, or it is of another kind; nothing is set then. */
-int peregrine_set_group(peregrine_handle *handle, uint32_t column);
+PEREGRINE_CODE peregrine_set_group(peregrine_handle *handle, uint32_t column);
 
 /* Goes to the next group of the last peregrine_aggregate_range, in ascending order, NULL first: writes its
    value into the record; the next two calls then tell of its rows. PEREGRINE_END: there is none left. */
-int peregrine_next_group(peregrine_handle *handle, uint8_t *record);
+PEREGRINE_CODE peregrine_next_group(peregrine_handle *handle, uint8_t *record);
 
 /* Works out aggregates over the rows from a key image on (`start` NULL: the first;
    `start_inclusive`: those that start with the image are within) to the end that
    peregrine_set_end has set; without one, to the last. PEREGRINE_INTERRUPTED as soon as the session is
    killed. Where rows are grouped, peregrine_next_group comes next. Forgets the row last read. */
-int peregrine_aggregate_range(peregrine_handle *handle, peregrine_session *session,
-                              const uint8_t *start, uint64_t start_parts,
-                              uint32_t start_inclusive, const peregrine_aggregate *aggregates,
-                              size_t count);
+PEREGRINE_CODE peregrine_aggregate_range(peregrine_handle *handle, peregrine_session *session,
+                                         const uint8_t *start, uint64_t start_parts,
+                                         uint32_t start_inclusive,
+                                         const peregrine_aggregate *aggregates, size_t count);
 
 /* What the aggregate number `n` of the last peregrine_aggregate_range came to. ROWS, COUNT and SUM:
    high * 2^64 + low, and of how many values that is the sum (ROWS, COUNT: the number itself). */
-int peregrine_aggregate_number(peregrine_handle *handle, size_t n, int64_t *high, uint64_t *low,
-                               uint64_t *values);
+PEREGRINE_CODE peregrine_aggregate_number(peregrine_handle *handle, size_t n, int64_t *high,
+                                          uint64_t *low, uint64_t *values);
 
 /* MIN and MAX: writes the value into its column of a record, as reading a row would. PEREGRINE_END:
    there is none; the column is NULL then, if it can be. */
-int peregrine_aggregate_value(peregrine_handle *handle, size_t n, uint8_t *record);
+PEREGRINE_CODE peregrine_aggregate_value(peregrine_handle *handle, size_t n, uint8_t *record);
 
 #ifdef __cplusplus
 }

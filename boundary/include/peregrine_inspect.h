@@ -71,8 +71,8 @@ typedef struct peregrine_lists {
 typedef struct peregrine_inspection peregrine_inspection;
 
 /* Lists running transactions, locks and waits. The lists live until peregrine_inspection_free. */
-int peregrine_inspect(peregrine_engine *engine, peregrine_inspection **out,
-                      peregrine_lists *lists);
+PEREGRINE_CODE peregrine_inspect(peregrine_engine *engine, peregrine_inspection **out,
+                                 peregrine_lists *lists);
 void peregrine_inspection_free(peregrine_inspection *inspection);
 
 /* A transaction of a deadlock: it waits for a row that the next member holds, the last one for one
@@ -100,8 +100,8 @@ typedef struct peregrine_deadlock peregrine_deadlock;
 
 /* The latest deadlock; PEREGRINE_END: there was none. The members live until
    peregrine_deadlock_free. */
-int peregrine_latest_deadlock(peregrine_engine *engine, peregrine_deadlock **out,
-                              peregrine_deadlock_info *info);
+PEREGRINE_CODE peregrine_latest_deadlock(peregrine_engine *engine, peregrine_deadlock **out,
+                                         peregrine_deadlock_info *info);
 void peregrine_deadlock_free(peregrine_deadlock *deadlock);
 
 #ifdef __cplusplus
