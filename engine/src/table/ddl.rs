@@ -253,15 +253,17 @@ impl Tables {
         }
         self.close(id, name, 0)?;
         let result = (|| {
-            if !is_planted(PlantedFault::LogBeforeRoots) {
+            let late = is_planted(PlantedFault::LogBeforeRoots);
+            if !late {
                 self.catalog.bring(id)?;
             }
             let _closed = shared.system.gate().close();
-            let trees = self.registry.trees_to_destroy(&old)?;
+            let trees = self.registry.trees_to_destroy(&old);
+            let trees = if late { Ok(trees) } else { trees.map(Ok) }?;
             let made = self.create_trees(&mut definition)?;
             match append(&shared.log, &DdlRecord::Truncate(definition.clone())) {
                 Ok(lsn) => {
-                    self.whole(self.replace_trees(&definition, &trees))?;
+                    self.whole(trees.and_then(|trees| self.replace_trees(&definition, &trees)))?;
                     Ok(lsn)
                 }
                 Err(error) => {
