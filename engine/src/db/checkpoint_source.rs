@@ -39,17 +39,17 @@ impl Source {
         *self.replay_pace.lock() = pace;
     }
 
+    /// In the order of the tables' numbers.
     fn counters(&self) -> Vec<Counters> {
-        let states = self.shared.registry.states();
-        let mut counters: Vec<Counters> = states
-            .iter()
-            .map(|(table, state)| Counters {
-                table: *table,
-                rows: state.rows(),
-                next_auto: state.next_auto(),
-            })
-            .collect();
-        counters.sort_by_key(|c| c.table);
+        let mut counters = Vec::new();
+        self.shared.registry.each_counted(|table, rows, next_auto| {
+            counters.push(Counters {
+                table,
+                rows,
+                next_auto,
+            });
+        });
+        counters.sort_unstable_by_key(|c| c.table);
         counters
     }
 }

@@ -19,9 +19,8 @@ use crate::settings::{Options, MOST_SCAN_THREADS};
 use crate::store::Store;
 use crate::table::ddl::{Numbers, Tables};
 use crate::table::prepared::PreparedTransactions;
-use crate::table::registry::Registry;
+use crate::table::registry::{Counted, Registry};
 use crate::table::shared::{RowCounters, Scans, Shared};
-use crate::table::state::TableState;
 use crate::txn::System;
 
 /// Least bytes of the buffer pool, and of the log between checkpoints.
@@ -118,8 +117,11 @@ impl Database {
                 let counters = &meta.counters[at];
                 (counters.rows, counters.next_auto)
             });
-            let state = Arc::new(TableState::new(rows, next_auto));
-            parts.shared.registry.add(&packed.unpack()?, packed, state);
+            let counted = Counted::new(rows, next_auto);
+            parts
+                .shared
+                .registry
+                .add(&packed.unpack()?, packed, counted);
         }
         let state = Recoverable {
             meta,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::large;
-use super::registry::Registry;
+use super::registry::{Counted, Registry};
 use super::shared::Shared;
 use super::state::TableState;
 use crate::catalog::{
@@ -142,7 +142,7 @@ impl Tables {
         }
         state.set_since(shared.system.pass());
         let packed = PackedDefinition::new(&definition)?;
-        self.registry.add(&definition, packed, Arc::new(state));
+        self.registry.add(&definition, packed, state.into());
         if options.auto_increment > 1 {
             return self.raise_counter(shared, id, options.auto_increment);
         }
@@ -286,8 +286,7 @@ impl Tables {
                 self.create_trees(&mut definition)?;
                 self.catalog.put(&definition)?;
                 let packed = PackedDefinition::new(&definition)?;
-                self.registry
-                    .add(&definition, packed, Arc::new(TableState::new(0, 1)));
+                self.registry.add(&definition, packed, Counted::new(0, 1));
             }
             DdlRecord::Drop(id) => {
                 let definition = self.registry.definition(id)?;

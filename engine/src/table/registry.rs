@@ -24,8 +24,11 @@ use crate::settings::Locking;
 use crate::tree::Tree;
 use crate::txn::{RedoBuffer, Replayed, Trees};
 
+mod counted;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use self::counted::Counted;
 
 /// See the module's text.
 pub(crate) struct Registry {
@@ -47,7 +50,7 @@ struct Tables {
 
 struct Entry {
     definition: PackedDefinition,
-    state: Arc<TableState>,
+    counted: Counted,
     table: Option<Arc<Table>>,
     /// The table was asked for since it was last looked at for closing.
     used: AtomicBool,
@@ -110,7 +113,7 @@ impl Registry {
     }
 
     /// Adds a table that exists on disk.
-    pub fn add(&self, definition: &Definition, packed: PackedDefinition, state: Arc<TableState>) {
+    pub fn add(&self, definition: &Definition, packed: PackedDefinition, counted: Counted) {
         let mut tables = self.tables.write();
         tables
             .by_name
@@ -122,7 +125,7 @@ impl Registry {
             definition.id,
             Entry {
                 definition: packed,
-                state,
+                counted,
                 table: None,
                 used: AtomicBool::new(false),
                 set_aside: None,
@@ -238,7 +241,8 @@ impl Registry {
     }
 
     pub fn state(&self, id: TableId) -> Option<Arc<TableState>> {
-        self.tables.read().by_id.get(&id).map(|e| e.state.clone())
+        let tables = self.tables.read();
+        tables.by_id.get(&id).map(|e| e.counted.state().clone())
     }
 
     /// What a conflict in a tree's table does.
@@ -254,14 +258,12 @@ impl Registry {
         Ok(self.definition(self.id_of(name)?)?.locking)
     }
 
-    /// Every table's number and counters.
-    pub fn states(&self) -> Vec<(TableId, Arc<TableState>)> {
-        let tables = self.tables.read();
-        tables
-            .by_id
-            .iter()
-            .map(|(&id, entry)| (id, entry.state.clone()))
-            .collect()
+    /// Calls `f` with every table's number, its rows, and its next auto-increment value, in no order.
+    pub fn each_counted(&self, mut f: impl FnMut(TableId, i64, u64)) {
+        for (&id, entry) in &self.tables.read().by_id {
+            let (rows, next_auto) = entry.counted.numbers();
+            f(id, rows, next_auto);
+        }
     }
 
     /// The table of a name.
@@ -300,7 +302,7 @@ impl Registry {
             entry.table = Some(Arc::new(Table::open(
                 &self.pool,
                 &entry.definition.unpack()?,
-                entry.state.clone(),
+                entry.counted.state().clone(),
                 self.collations.clone(),
             )?));
             tables.opened.push_back(id);
