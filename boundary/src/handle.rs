@@ -10,7 +10,7 @@ mod searching;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use peregrine::{Cursor, MultiGet, RowLock, Table};
+use peregrine::{knobs, Cursor, MultiGet, RowLock, Table};
 
 use crate::c_types::{Check, Target};
 use crate::condition::Condition;
@@ -59,9 +59,6 @@ pub enum Step {
     /// To the next row if it starts with the key of the last search.
     NextSame,
 }
-
-/// Memory for large values above this many bytes is given back at the end of a statement.
-const KEPT_MEMORY: usize = 64 << 10;
 
 /// One handler's view of a table.
 pub struct Handle {
@@ -211,7 +208,7 @@ impl Handle {
             .engine
             .count_rows_read(std::mem::take(&mut self.rows_read));
         for buffer in &mut self.memory {
-            if buffer.capacity() > KEPT_MEMORY {
+            if buffer.capacity() > knobs::kept_value_memory() {
                 *buffer = Vec::new();
             }
         }

@@ -9,6 +9,8 @@ pub mod dump;
 pub mod error;
 pub mod hostile;
 pub mod ids;
+#[doc(hidden)]
+pub mod knobs;
 pub mod log;
 pub mod os;
 pub mod page;

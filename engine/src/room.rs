@@ -2,10 +2,7 @@
 //! gives none, that is an error of the statement, and not the end of the process.
 
 use crate::error::{Error, Result};
-
-/// Bytes from which on a buffer is made just as long as it must be, and given back after use:
-/// whoever keeps buffers from row to row keeps none beyond this.
-const LARGE: usize = 64 << 10;
+use crate::knobs;
 
 /// Makes room for `more` elements behind those of `out`, for `what`.
 ///
@@ -21,7 +18,7 @@ pub(crate) fn reserve<T>(out: &mut Vec<T>, more: usize, what: &'static str) -> R
 
 fn grow<T>(out: &mut Vec<T>, more: usize, what: &'static str) -> Result<()> {
     let bytes = more.saturating_mul(size_of::<T>());
-    let grown = if bytes < LARGE {
+    let grown = if bytes < knobs::large_buffer() {
         out.try_reserve(more)
     } else {
         out.try_reserve_exact(more)
@@ -43,7 +40,7 @@ pub(crate) fn copy(bytes: &[u8], what: &'static str) -> Result<Vec<u8>> {
 /// Empties a buffer that is kept for later; one that has grown large gives its memory back.
 pub(crate) fn give_back(buffer: &mut Vec<u8>) {
     buffer.clear();
-    if buffer.capacity() > LARGE {
+    if buffer.capacity() > knobs::large_buffer() {
         *buffer = Vec::new();
     }
 }

@@ -29,24 +29,9 @@ pub use self::recovery_time::{ReplayPace, ReplayWork};
 pub use self::sequence::{checkpoint, CheckpointReport};
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
+use crate::knobs;
 use crate::log::Log;
 use crate::store::Store;
-
-/// How often the thread looks at the log's length.
-const LOOK: Duration = Duration::from_millis(100);
-/// While the data file is much longer than it need be, and little is logged, a checkpoint starts
-/// this often, until the file is short. (Who writes much will want the space again.)
-const SHRINK: Duration = Duration::from_secs(5);
-const LITTLE: u64 = 1 << 20;
-/// Each time that so much was logged, it is reckoned how long replay would take.
-const RECKONED_EVERY: u64 = 1 << 20;
-/// When a segment's worth of log or more has come together, and then little in this time, a checkpoint
-/// starts: there is time for it, recovery gets short, and the log's space can be given back.
-const QUIET: Duration = Duration::from_secs(5);
-/// While the disk is full, a checkpoint starts this often: it frees the log, and what it replaces.
-const WHILE_FULL: Duration = Duration::from_millis(500);
-/// How long it waits after a failed checkpoint before it tries again by itself.
-const RETRY: Duration = Duration::from_secs(2);
 
 /// What a checkpoint must hold besides pages.
 #[derive(Clone, Debug, Default)]
@@ -298,11 +283,18 @@ impl State {
         let logged = log.end().0.saturating_sub(self.log_end.0);
         logged >= self.triggers.log_bytes
             || self.is_long_to_replay(logged, source)
-            || (logged > 0 && self.began_at.elapsed() >= self.triggers.interval)
+            || (logged > 0
+                && self.began_at.elapsed()
+                    >= self
+                        .triggers
+                        .interval
+                        .min(knobs::longest_checkpoint_interval()))
             || ((self.room.refused || self.room.short && logged > 0)
-                && self.began_at.elapsed() >= WHILE_FULL)
+                && self.began_at.elapsed() >= knobs::checkpoint_while_full())
             || (logged >= log.segment_bytes() && quiet)
-            || (logged < LITTLE && self.began_at.elapsed() >= SHRINK && store.is_slack())
+            || (logged < knobs::little_log()
+                && self.began_at.elapsed() >= knobs::checkpoint_to_shrink()
+                && store.is_slack())
     }
 
     /// Whether replaying what was logged would take longer than asked.
@@ -310,7 +302,7 @@ impl State {
         let Some(target) = self.triggers.recovery_target else {
             return false;
         };
-        if logged < self.work.log_bytes + RECKONED_EVERY {
+        if logged < self.work.log_bytes + knobs::replay_reckoned_every() {
             return false;
         }
         let pages = source.page_counts();
@@ -323,11 +315,11 @@ impl State {
     /// Whether little has been logged for a while.
     fn is_quiet(&mut self, end: Lsn, now: Instant) -> bool {
         let (from, since) = self.quiet_from;
-        if end.0.saturating_sub(from.0) >= LITTLE {
+        if end.0.saturating_sub(from.0) >= knobs::little_log() {
             self.quiet_from = (end, now);
             return false;
         }
-        now.saturating_duration_since(since) >= QUIET
+        now.saturating_duration_since(since) >= knobs::checkpoint_when_quiet()
     }
 }
 
@@ -357,7 +349,9 @@ fn run(shared: &Shared, store: &Store, source: &dyn CheckpointSource) {
             break;
         }
         if !state.is_due(&shared.log, store, source) {
-            shared.changed.wait_for(&mut state, LOOK);
+            shared
+                .changed
+                .wait_for(&mut state, knobs::checkpoint_look());
             continue;
         }
         state.begun += 1;
@@ -393,7 +387,7 @@ fn run(shared: &Shared, store: &Store, source: &dyn CheckpointSource) {
                 tracing::error!("a checkpoint failed: {error}");
                 (state.log_end, state.began_at) = before;
                 state.room.refused = matches!(error, Error::NoSpace { .. });
-                state.not_before = Some(Instant::now() + RETRY);
+                state.not_before = Some(Instant::now() + knobs::checkpoint_retry());
                 state.stats.failed += 1;
                 state.stats.error = Some(error);
             }

@@ -5,12 +5,9 @@ use std::time::{Duration, Instant};
 use super::{Captured, CheckpointSource};
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
+use crate::knobs;
 use crate::log::{Durability, Log};
 use crate::store::Store;
-
-/// Pages written between two syncs of the data file: about 16 MiB, so that the last sync, and the
-/// log's syncs beside it, don't wait for everything at once.
-const PAGES_PER_SYNC: u64 = 2048;
 
 /// What a checkpoint did, and how long it took.
 #[derive(Clone, Debug)]
@@ -90,7 +87,7 @@ fn steps(
     source.write_pages(epoch, &mut |written| {
         pages += written;
         unsynced += written;
-        if unsynced >= PAGES_PER_SYNC {
+        if unsynced >= knobs::checkpoint_sync_pages() {
             unsynced = 0;
             store.sync()?;
         }

@@ -11,6 +11,7 @@ use super::{Database, LOG_DIR};
 use crate::catalog::{Catalog, PackedDefinition};
 use crate::checkpoint::{self, Checkpointer, ReplayPace, ReplayWork, Triggers};
 use crate::error::{Error, Result};
+use crate::knobs;
 use crate::log::{Log, LogOptions};
 use crate::os::{Os, RealOs};
 use crate::page::Pool;
@@ -172,9 +173,10 @@ fn pool_of(os: &dyn Os, mut store: Store, options: &Options) -> Result<Arc<Pool>
         ));
     }
     let store = Arc::new(store);
+    let pool_bytes = (options.pool_bytes / knobs::pool_part()).max(LEAST_BYTES as usize);
     match options.background {
-        true => Pool::new(options.pool_bytes, store),
-        false => Pool::without_thread(options.pool_bytes, store),
+        true => Pool::new(pool_bytes, store),
+        false => Pool::without_thread(pool_bytes, store),
     }
 }
 

@@ -4,14 +4,11 @@
 //! wanted within seconds: made anew they cost allocation, and syncs that take twice as long. When
 //! the load is gone they are space that others could have.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::ids::Lsn;
+use crate::knobs;
 
-/// So much of the log's future is kept in spares.
-const AHEAD: Duration = Duration::from_secs(10);
-/// The pace is forgotten by half in this time: bursts that follow one another find their spares.
-const HALF_LIFE: Duration = Duration::from_secs(2);
 /// A pace below which a segment lasts so long that a spare is not worth its space, in bytes a second.
 const SLOW: f64 = 256.0 * 1024.0;
 
@@ -39,19 +36,21 @@ impl Demand {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         if passed > 0.0 {
             let latest = end.0.saturating_sub(self.end.0) as f64 / passed;
-            let sunk = self.pace * 0.5f64.powf(passed / HALF_LIFE.as_secs_f64());
+            let sunk = self.pace * 0.5f64.powf(passed / knobs::log_pace_half_life().as_secs_f64());
             self.pace = latest.max(sunk);
             (self.end, self.at) = (end, now);
         }
         if self.pace < SLOW {
             return 0;
         }
-        (self.pace * AHEAD.as_secs_f64() / capacity as f64).ceil() as usize
+        (self.pace * knobs::spare_log_time().as_secs_f64() / capacity as f64).ceil() as usize
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use proptest::prelude::*;
 

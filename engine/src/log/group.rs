@@ -19,6 +19,7 @@ use smallvec::SmallVec;
 use super::record::{self, Header, FIRST_OWN_KIND, MARK_PAYLOAD, MAX_PAYLOAD, RECORD_HEADER};
 use super::segments::{Segments, Tail};
 use crate::error::{Error, Result};
+use crate::knobs;
 use crate::os::StopFlag;
 use crate::planted::{is_planted, PlantedFault};
 use crate::room;
@@ -26,14 +27,6 @@ use crate::room;
 /// Room for so many marks is left behind every record: on a full disk a checkpoint finds it, and so does a
 /// later opening.
 const MARKS_BEHIND: usize = 8;
-/// Buffered bytes beyond which an appender writes.
-const WRITE_AT: usize = 1 << 20;
-/// The longest that a leader waits for company, and how many syncs it does without after waiting
-/// in vain.
-const LONGEST_GATHERING: Duration = Duration::from_micros(500);
-const WITHOUT: u32 = 16;
-/// Buffered bytes beyond which an appender waits for the writer.
-const WAIT_AT: usize = 8 << 20;
 
 /// The end of the log: buffer, written, durable.
 #[derive(Debug)]
@@ -139,7 +132,7 @@ impl Group {
             stop,
             epoch,
             state: Mutex::new(State {
-                buffer: Vec::with_capacity(WRITE_AT * 2),
+                buffer: Vec::with_capacity(knobs::log_write_at() * 2),
                 spare: Vec::new(),
                 buffer_start: end,
                 written: end,
@@ -204,10 +197,10 @@ impl Group {
             state.buffer.extend_from_slice(part);
         }
         let end = state.end();
-        while state.buffer.len() >= WRITE_AT {
+        while state.buffer.len() >= knobs::log_write_at() {
             if !state.writing {
                 self.write(&mut state, false)?;
-            } else if state.buffer.len() >= WAIT_AT {
+            } else if state.buffer.len() >= knobs::log_wait_at() {
                 self.written_changed.wait(&mut state);
                 self.stop.check()?;
             } else {
@@ -416,12 +409,12 @@ impl Group {
             state.company.without -= 1;
             return;
         }
-        let limit = (state.company.sync_time / 4).min(LONGEST_GATHERING);
+        let limit = (state.company.sync_time / 4).min(knobs::longest_gathering());
         let until = Instant::now() + limit;
         state.company.gathering = true;
         while state.waiting() < state.company.expected {
             if self.gathered.wait_until(state, until).timed_out() {
-                state.company.without = WITHOUT;
+                state.company.without = knobs::syncs_without_gathering();
                 break;
             }
         }
@@ -492,7 +485,7 @@ impl Group {
             Err(error) => Err(self.stop.stop(error.to_string())),
         };
         bytes.clear();
-        if bytes.capacity() <= 2 * WAIT_AT {
+        if bytes.capacity() <= 2 * knobs::log_wait_at() {
             state.spare = bytes;
         }
         self.written_changed.notify_all();

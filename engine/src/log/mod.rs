@@ -24,7 +24,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -34,14 +34,9 @@ pub use self::reader::{LogReader, LogRecord};
 use self::segments::{Segments, Tail};
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
+use crate::knobs;
 use crate::os::{OpenMode, Os, StopFlag};
 pub use crate::settings::Durability;
-
-/// How often the background thread makes durable what nobody waits for.
-const SYNC_INTERVAL: Duration = Duration::from_secs(1);
-/// Spare segments that one look gives back to the file system: who waits for a sync is not to wait
-/// for the removal of many large files.
-const GIVEN_BACK: usize = 4;
 
 /// What a log is created or opened with.
 #[derive(Clone, Debug)]
@@ -319,14 +314,16 @@ impl Log {
     }
 }
 
-/// Syncs what has come together every [`SYNC_INTERVAL`], confirms it when nobody appends any more,
+/// Syncs what has come together every `knobs::log_sync_interval`, confirms it when nobody appends any more,
 /// makes the next segment in time, and gives spares back that the log's pace does not call for.
 fn keep_durable(group: &Group, background: &Background) {
     let mut demand = Demand::new(Lsn(group.ends().0), Instant::now());
     let mut before = 0;
     let mut closing = background.closing.lock();
     while !*closing {
-        background.wake.wait_for(&mut closing, SYNC_INTERVAL);
+        background
+            .wake
+            .wait_for(&mut closing, knobs::log_sync_interval());
         parking_lot::MutexGuard::unlocked(&mut closing, || {
             let end = group.ends().0;
             // A failure has set the stop flag, which everybody checks; there is nobody here to
@@ -345,7 +342,7 @@ fn keep_durable(group: &Group, background: &Background) {
                 tracing::warn!("the next log segment could not be made: {error}");
             }
             let keep = demand.spares(Lsn(end), Instant::now(), group.segments.capacity());
-            if let Err(error) = group.segments.trim_spares(keep, GIVEN_BACK) {
+            if let Err(error) = group.segments.trim_spares(keep, knobs::spares_given_back()) {
                 tracing::warn!("a spare log segment could not be removed: {error}");
             }
         });

@@ -9,11 +9,10 @@ use super::record::{
 use super::segments::Segments;
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
+use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::room;
 
-/// Bytes read at a time.
-const READ: usize = 256 * 1024;
 /// More bytes than a write of short records has.
 const SHORT_WRITE: u64 = 16 << 20;
 
@@ -59,7 +58,7 @@ impl Window {
     fn get(&mut self, segments: &Segments, position: u64, len: usize) -> Result<&[u8]> {
         let end = self.start + self.bytes.len() as u64;
         if position < self.start || position + len as u64 > end {
-            let wanted = len.max(READ);
+            let wanted = len.max(knobs::log_read());
             let more = wanted.saturating_sub(self.bytes.len());
             room::reserve(&mut self.bytes, more, "a log record")?;
             self.bytes.resize(wanted, 0);
@@ -174,7 +173,7 @@ impl LogReader {
         };
         let mut at = from + 1;
         while at < to {
-            let bytes = self.window.get(&self.segments, at, READ)?;
+            let bytes = self.window.get(&self.segments, at, knobs::log_read())?;
             for (i, word) in bytes.windows(8).enumerate().skip(8) {
                 // A record that begins here says so, 8 bytes on.
                 let start = at + i as u64 - 8;
@@ -200,10 +199,10 @@ impl LogReader {
                     return Ok(Some(says));
                 }
             }
-            if bytes.len() < READ {
+            if bytes.len() < knobs::log_read() {
                 break;
             }
-            at += (READ - WHOLE) as u64;
+            at += (knobs::log_read() - WHOLE) as u64;
         }
         Ok(None)
     }

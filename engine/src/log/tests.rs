@@ -356,10 +356,10 @@ fn a_log_that_rests_is_confirmed_once() {
     let (kind, payload) = record(1, 50);
     let end = log.append(kind, &[&payload]).unwrap();
     while log.end() == end {
-        std::thread::sleep(SYNC_INTERVAL / 10);
+        std::thread::sleep(crate::knobs::log_sync_interval() / 10);
     }
     let confirmed = log.end();
-    std::thread::sleep(SYNC_INTERVAL * 3);
+    std::thread::sleep(crate::knobs::log_sync_interval() * 3);
     assert_eq!(log.end(), confirmed);
 }
 

@@ -24,20 +24,9 @@ use super::load::ChildPlace;
 use super::page_table::Entry;
 use super::swip::{self, Child};
 use crate::ids::PageId;
+use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::store::ImageRun;
-
-/// Threads that read what is asked for: as many reads as small devices do at once.
-const READERS: usize = 8;
-/// Requests that wait at most; more are dropped, since nobody waits for them.
-const MOST_REQUESTS: usize = 256;
-/// The most pages that are brought ahead of one cursor at a time.
-pub(crate) const MOST_AHEAD: usize = 32;
-/// Looks at a parent that somebody has latched, before a read is given up.
-const LOOKS: usize = 64;
-
-/// Leaves after which a cursor counts as one that passes through.
-const LONG: usize = 8;
 
 /// How far a cursor has come, and will go.
 #[derive(Clone, Copy, Debug)]
@@ -58,20 +47,23 @@ impl Ahead<'_> {
     /// How many leaves are brought together for it: more, the further it has come.
     fn leaves(self) -> usize {
         match self.whole {
-            true => MOST_AHEAD,
-            false => MOST_AHEAD.min(2 << self.passed.min(8)),
+            true => knobs::read_ahead_pages(),
+            false => knobs::read_ahead_pages().min(2 << self.passed.min(8)),
         }
     }
 
     /// Whether it passes through more than a pool should keep for it.
     #[inline]
     pub fn is_long(self) -> bool {
-        self.passed >= LONG
+        self.passed >= knobs::leaves_to_pass_through()
     }
 }
 
 /// Where an inner node refers to children, and their pages.
-type Children = SmallVec<[(u16, u64); MOST_AHEAD]>;
+/// So many pages of one request stand in place.
+const WITHOUT_MEMORY: usize = 32;
+
+type Children = SmallVec<[(u16, u64); WITHOUT_MEMORY]>;
 
 /// Children of an inner node that are to be brought.
 #[derive(Debug)]
@@ -150,7 +142,7 @@ struct Claims<'a> {
     core: &'a Core,
     /// What the entries are.
     claim: Entry,
-    ids: SmallVec<[u64; MOST_AHEAD]>,
+    ids: SmallVec<[u64; WITHOUT_MEMORY]>,
 }
 
 impl Claims<'_> {
@@ -193,7 +185,7 @@ impl Core {
 
     /// The most pages that one reader may bring at a time, lest few of them fill the pool.
     pub fn most_at_once(&self) -> usize {
-        (self.frames.count() / 32).clamp(1, MOST_AHEAD)
+        (self.frames.count() / 32).clamp(1, knobs::read_ahead_pages())
     }
 
     /// Brings the child at `place`, which is not in memory, for a cursor on its way through the leaves,
@@ -377,7 +369,7 @@ impl Core {
     /// Asks for a read that nobody waits for.
     fn ask(&self, wanted: Wanted) {
         let mut queue = self.requests.queue.lock();
-        if queue.readers == 0 || queue.requests.len() >= MOST_REQUESTS {
+        if queue.readers == 0 || queue.requests.len() >= knobs::read_ahead_requests() {
             return;
         }
         queue.requests.push_back(Request { wanted, done: None });
@@ -402,7 +394,7 @@ impl Core {
             return;
         }
         let away = self.still_away(wanted);
-        let given_up: SmallVec<[u64; MOST_AHEAD]> = claims
+        let given_up: SmallVec<[u64; WITHOUT_MEMORY]> = claims
             .ids
             .iter()
             .copied()
@@ -411,8 +403,9 @@ impl Core {
         for id in given_up {
             claims.settle(id, None);
         }
-        let ids: SmallVec<[PageId; MOST_AHEAD]> = claims.ids.iter().map(|id| PageId(*id)).collect();
-        for run in self.store.runs(ids.into_iter(), MOST_AHEAD) {
+        let ids: SmallVec<[PageId; WITHOUT_MEMORY]> =
+            claims.ids.iter().map(|id| PageId(*id)).collect();
+        for run in self.store.runs(ids.into_iter(), knobs::read_ahead_pages()) {
             self.bring_run(&run, wanted, &mut claims);
         }
     }
@@ -428,9 +421,9 @@ impl Core {
     }
 
     /// Which of the wanted pages the parent refers to by their ids.
-    fn still_away(&self, wanted: &Wanted) -> SmallVec<[u64; MOST_AHEAD]> {
+    fn still_away(&self, wanted: &Wanted) -> SmallVec<[u64; WITHOUT_MEMORY]> {
         let mut away = SmallVec::new();
-        let guard = (0..LOOKS).find_map(|_| {
+        let guard = (0..knobs::read_ahead_looks()).find_map(|_| {
             let guard = SharedGuard::try_lock(self, wanted.parent);
             if guard.is_none() {
                 std::hint::spin_loop();
@@ -486,7 +479,7 @@ impl Core {
 
 /// Starts the threads that read what is asked for.
 pub(crate) fn start_readers(core: &Arc<Core>) -> std::io::Result<Vec<std::thread::JoinHandle<()>>> {
-    (0..READERS)
+    (0..knobs::read_ahead_threads())
         .map(|_| {
             let weak = Arc::downgrade(core);
             core.requests.queue.lock().readers += 1;

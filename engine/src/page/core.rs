@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -18,10 +17,9 @@ use super::summary::Summaries;
 use super::swip::{self, Child};
 use crate::error::{Error, Result};
 use crate::ids::{PageId, PAGE_SIZE};
+use crate::knobs;
 use crate::store::Store;
 
-/// A thread that finds no frame waits for this long, and tries again.
-const WAIT: Duration = Duration::from_millis(2);
 /// So many waits in which no frame became free, and it gives up: only a pool whose frames are all held
 /// for good lets a call fail. Counted in waits, not by a clock: while the machine stands still nobody can
 /// let a frame go.
@@ -174,7 +172,12 @@ impl Core {
                 )));
             }
             let mut free = self.free.lock();
-            if free.is_empty() && self.freed.wait_for(&mut free, WAIT).timed_out() {
+            if free.is_empty()
+                && self
+                    .freed
+                    .wait_for(&mut free, knobs::frame_wait())
+                    .timed_out()
+            {
                 waits_left -= 1;
             }
         }

@@ -16,12 +16,8 @@ use super::node::Node;
 use super::page_table::Entry;
 use super::swip::{self, Child};
 use crate::error::Result;
+use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
-
-/// The provider looks for itself at least this often.
-const PROVIDER_LOOK: Duration = Duration::from_millis(100);
-/// After a failed write the provider lets this long pass.
-const PROVIDER_REST: Duration = Duration::from_millis(200);
 
 impl Core {
     /// Makes up to `wanted` frames free, looking at each frame twice at most. An error is returned
@@ -199,7 +195,7 @@ fn provide(core: &Weak<Core>) {
         {
             let mut stop = core.provider.lock();
             if !*stop && core.free_count() >= core.free_target() / 2 {
-                core.wanted.wait_for(&mut stop, PROVIDER_LOOK);
+                core.wanted.wait_for(&mut stop, knobs::provider_look());
             }
             if *stop {
                 return;
@@ -221,7 +217,7 @@ fn provide(core: &Weak<Core>) {
                 Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(%error, "no page could be written to make its frame free");
-                    std::thread::sleep(PROVIDER_REST);
+                    std::thread::sleep(knobs::provider_rest());
                     break;
                 }
             }

@@ -1,9 +1,7 @@
 //! Searching among the heads of a node's keys: the first four bytes behind the prefix, as numbers in order.
 
 use super::vector::{Near, NEAR};
-
-/// With fewer heads than this halving is as fast.
-const MANY: usize = 32;
+use crate::knobs;
 
 /// Heads in a cache line.
 const IN_LINE: usize = 2 * NEAR;
@@ -30,7 +28,7 @@ pub(super) trait Heads {
 #[inline(always)]
 pub(super) fn first_not_below(n: usize, head: u32, heads: &impl Heads) -> usize {
     let (mut base, mut len) = (0, n);
-    if n >= MANY {
+    if n >= knobs::heads_to_halve() {
         let (least, most) = (heads.at(0), heads.at(n - 1));
         if head <= least {
             return 0;

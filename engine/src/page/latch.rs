@@ -7,6 +7,8 @@
 
 use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 
+use crate::knobs;
+
 const SHARED_ONE: u64 = 1;
 const SHARED: u64 = 0xffff;
 const EXCLUSIVE: u64 = 1 << 16;
@@ -16,9 +18,6 @@ const SLEEPER: u64 = 1 << 17;
 const WRITER_WAITS: u64 = 1 << 18;
 const VERSION_ONE: u64 = 1 << 19;
 const VERSION: u64 = !(VERSION_ONE - 1);
-
-/// Rounds of looking again before sleeping. Latches are held for well under a microsecond, mostly.
-const SPINS: u32 = 60;
 
 /// A latch. Not fair, not recursive; holders are not recorded.
 #[derive(Debug, Default)]
@@ -159,7 +158,7 @@ impl Latch {
     /// Waits until `free` holds of the state, and returns that state.
     #[cold]
     fn wait_until(&self, free: impl Fn(u64) -> bool, mark: u64) -> u64 {
-        for _ in 0..SPINS {
+        for _ in 0..knobs::latch_spins() {
             let state = self.state.load(Ordering::Acquire);
             if free(state) {
                 return state;

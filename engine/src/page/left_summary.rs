@@ -11,14 +11,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::summary::LeafSummary;
-
-const SHARDS: usize = 64;
-/// Entries for each frame of the pool, some 130 bytes each: so many times more leaves than it holds have one.
-const A_FRAME: usize = 8;
-/// Where there is no room, each so manieth newcomer takes the place of another. If all did, a table a little
-/// larger would push out in every scan what the next one needs first (Qureshi and others, "Adaptive Insertion
-/// Policies for High Performance Caching", 2007).
-const TURNS: usize = 16;
+use crate::knobs;
 
 /// The summaries of a leaf, by column; `None`: of the number of records alone.
 pub(crate) type OfLeaf = SmallVec<[(Option<usize>, LeafSummary); 1]>;
@@ -39,13 +32,16 @@ struct Shard {
 impl LeftSummaries {
     pub fn new(frames: usize) -> LeftSummaries {
         LeftSummaries {
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            most_a_shard: (frames * A_FRAME / SHARDS).max(1),
+            shards: (0..knobs::left_summary_shards())
+                .map(|_| Mutex::default())
+                .collect(),
+            most_a_shard: (frames * knobs::left_summaries_a_frame() / knobs::left_summary_shards())
+                .max(1),
         }
     }
 
     fn shard(&self, page: u64) -> &Mutex<Shard> {
-        &self.shards[page as usize % SHARDS]
+        &self.shards[page as usize % knobs::left_summary_shards()]
     }
 
     /// The summaries of a leaf that leaves; without any, there is no entry from now on.
@@ -58,11 +54,11 @@ impl LeftSummaries {
         }
         if entries.len() >= self.most_a_shard && !entries.contains_key(&page) {
             shard.newcomers += 1;
-            if shard.newcomers % TURNS != 0 {
+            if shard.newcomers % knobs::left_summary_turns() != 0 {
                 return;
             }
             // Each in its turn, not always the first: that may be who came last.
-            let turn = shard.newcomers / TURNS % entries.len();
+            let turn = shard.newcomers / knobs::left_summary_turns() % entries.len();
             let other = entries.keys().nth(turn).copied();
             other.map(|other| entries.remove(&other));
         }
@@ -140,7 +136,7 @@ mod tests {
     #[test]
     fn a_table_with_more_leaves_than_there_is_room_for_finds_most_again_at_each_scan() {
         let left = LeftSummaries::new(64);
-        let room = 64 * A_FRAME as u64;
+        let room = 64 * knobs::left_summaries_a_frame() as u64;
         let leaves = room * 5 / 4;
         for scan in 0..20 {
             let found = (0..leaves)

@@ -56,12 +56,10 @@ pub(crate) use latch::Version;
 pub(crate) use leaf_shape::LeafShape;
 pub(crate) use left_summary::{of_column, OfLeaf};
 pub(crate) use load::ChildPlace;
-pub(crate) use narrow::{LeafSeen, LONGEST};
+pub(crate) use narrow::LeafSeen;
 pub(crate) use node::Node;
 pub(crate) use node_build::{write_empty, Frame as NodeFrame};
-pub(crate) use node_split::{
-    lift, merge, plan_inner, plan_leaf, split, write_root, SplitPlan, MEAGRE,
-};
+pub(crate) use node_split::{lift, merge, plan_inner, plan_leaf, split, write_root, SplitPlan};
 pub(crate) use node_window::copy_window;
 pub(crate) use optimistic::LeafRead;
 pub(crate) use search_key::SearchKey;

@@ -29,16 +29,14 @@ use super::header::{get_u16, get_u64, put_u16, put_u64};
 use super::latch::Version;
 use super::load::ChildPlace;
 use crate::ids::PAGE_SIZE;
+use crate::knobs;
 
 /// Stands for the page of a frame with copies.
 pub(super) const COPIES: u64 = u64::MAX;
-const SHARDS: usize = 64;
 /// The number and the room of a frame of copies.
 const FRAME_HEADER: usize = 10;
 /// The page and the length of a copy.
 const COPY_HEADER: usize = 10;
-/// The longest copy. Of longer ones too few have room in place of a leaf.
-pub(crate) const LONGEST: usize = PAGE_SIZE / 3;
 
 /// Where a copy stands, and what it is of.
 #[derive(Clone, Copy)]
@@ -79,7 +77,9 @@ pub(crate) struct NarrowCopies {
 impl NarrowCopies {
     pub fn new() -> NarrowCopies {
         NarrowCopies {
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            shards: (0..knobs::narrow_shards())
+                .map(|_| Mutex::default())
+                .collect(),
             filling: Mutex::new(None),
             fillings: AtomicU64::new(1),
             reads: AtomicU64::new(0),
@@ -87,7 +87,7 @@ impl NarrowCopies {
     }
 
     fn shard(&self, page: u64) -> &Mutex<HashMap<u64, Kept>> {
-        &self.shards[page as usize % SHARDS]
+        &self.shards[page as usize % knobs::narrow_shards()]
     }
 
     fn find(&self, page: u64) -> Option<Kept> {

@@ -3,9 +3,7 @@
 use super::header::*;
 use super::node::{head_of, shared_prefix, Node, HEAD, INNER_ENTRY, LEAF_ENTRY};
 use crate::ids::PAGE_SIZE;
-
-/// Longest prefix kept beyond what the fences promise.
-const MAX_LOOSE_PREFIX: usize = 64;
+use crate::knobs;
 
 /// Everything of a node but its records.
 #[derive(Clone, Copy)]
@@ -166,7 +164,10 @@ impl<'a> Items<'a> {
                 shared = shared.min(shared_prefix(first, key));
             }
             let wanted = if to - from >= 2 { shared } else { 0 };
-            for candidate in [wanted.min(MAX_LOOSE_PREFIX), fallback.min(shared)] {
+            for candidate in [
+                wanted.min(knobs::longest_loose_prefix()),
+                fallback.min(shared),
+            ] {
                 let in_fence = frame.lower.starts_with(&first[..candidate]);
                 if candidate > promised
                     && self.size(frame, from, to, candidate, !in_fence) + need <= PAGE_SIZE

@@ -4,14 +4,7 @@ use super::header::*;
 use super::node::{separator, Node};
 use super::node_build::{Frame, Items};
 use crate::ids::PAGE_SIZE;
-
-/// As many inserts in a row behind one another make an append.
-const APPEND_RUN: usize = 8;
-
-/// A node is worth merging when it takes less than this.
-pub(crate) const MEAGRE: usize = PAGE_SIZE * 2 / 5;
-/// A merge must leave some room, lest the next insert splits again.
-const MERGED_MOST: usize = PAGE_SIZE * 4 / 5;
+use crate::knobs;
 
 /// How a node will be split.
 pub(crate) struct SplitPlan {
@@ -81,7 +74,7 @@ pub(crate) fn plan_leaf(node: Node<'_>, key: &[u8]) -> Option<SplitPlan> {
         })
     };
     let run = get_u16(node.page, INSERT_RUN);
-    let appends = run >= APPEND_RUN && get_u16(node.page, LAST_INSERT) + 1 == at;
+    let appends = run >= knobs::inserts_to_append() && get_u16(node.page, LAST_INSERT) + 1 == at;
     if at == n && (appends || node.upper_fence().is_none() || n == 1) {
         // Appends: the left stays full, the right begins with the new key.
         if let Some(plan) = cut(n, separator(&node.key(n - 1), key)) {
@@ -191,7 +184,7 @@ pub(crate) fn split(
 /// The node that `left` and `right`, neighbours under one parent with `between` as their
 /// separator, become; None if it would be too full. Takes `left`'s place.
 pub(crate) fn merge(left: Node<'_>, right: Node<'_>, between: &[u8]) -> Option<Box<Page>> {
-    if left.used() + right.used() > PAGE_SIZE + MERGED_MOST {
+    if left.used() + right.used() > PAGE_SIZE + knobs::most_of_merged_node() {
         return None;
     }
     let mut items = Items::of(left);
@@ -205,7 +198,7 @@ pub(crate) fn merge(left: Node<'_>, right: Node<'_>, between: &[u8]) -> Option<B
         max_txid: left.max_txid().max(right.max_txid()),
         ..Frame::of(left)
     };
-    if items.plain_size(&frame) > MERGED_MOST {
+    if items.plain_size(&frame) > knobs::most_of_merged_node() {
         return None;
     }
     let mut page: Box<Page> = Box::new([0; PAGE_SIZE]);

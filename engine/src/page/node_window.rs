@@ -6,24 +6,20 @@
 use super::header::*;
 use super::node::{Node, HEAD};
 use crate::ids::PAGE_SIZE;
+use crate::knobs;
 
-/// Most records of a window.
-const RECORDS: usize = 16;
-/// Most bytes of its records, and of either fence. Beyond, a copy of the whole leaf costs little more.
-const BYTES: usize = PAGE_SIZE / 3;
-
-/// Copies up to [`RECORDS`] records of a leaf, from record `at` on (`forward`) or those before it;
+/// Copies up to `knobs::window_records` records of a leaf, from record `at` on (`forward`) or those before it;
 /// or the whole leaf, where that is not much more. `at` has a record on its side.
 pub(crate) fn copy_window(leaf: Node<'_>, at: usize, forward: bool, page: &mut Page) {
     let n = leaf.count();
     let (from, to) = if forward {
-        (at, (at + RECORDS).min(n))
+        (at, (at + knobs::window_records()).min(n))
     } else {
-        (at.saturating_sub(RECORDS), at)
+        (at.saturating_sub(knobs::window_records()), at)
     };
     let bytes: usize = (from..to).map(|i| leaf.record_size(i)).sum();
-    let fits = |i: usize| i == n || leaf.key_len(i) <= BYTES / 4;
-    if bytes > BYTES || 2 * (to - from) > n || !fits(from) || !fits(to) {
+    let fits = |i: usize| i == n || leaf.key_len(i) <= knobs::window_bytes() / 4;
+    if bytes > knobs::window_bytes() || 2 * (to - from) > n || !fits(from) || !fits(to) {
         leaf.copy_to(page);
         return;
     }

@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::frames::FrameId;
-
-const SHARDS: usize = 64;
+use crate::knobs;
 
 /// Where a page without a parent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +40,9 @@ impl PageTable {
     pub fn new() -> PageTable {
         PageTable {
             last: AtomicU64::new(0),
-            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            shards: (0..knobs::page_table_shards())
+                .map(|_| Shard::default())
+                .collect(),
         }
     }
 
@@ -52,7 +53,7 @@ impl PageTable {
 
     pub fn shard(&self, page: u64) -> &Shard {
         // Ids are given out in a row: their low bits spread well.
-        &self.shards[page as usize % SHARDS]
+        &self.shards[page as usize % knobs::page_table_shards()]
     }
 
     pub fn lock(&self, page: u64) -> Entries<'_> {

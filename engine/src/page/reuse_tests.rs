@@ -8,9 +8,9 @@ use std::sync::Arc;
 use super::frames::{FrameId, NO_FRAME};
 use super::guard::SharedGuard;
 use super::header::*;
-use super::narrow::LONGEST;
 use super::{Core, LeafShape, Pool, MIN_FRAMES};
 use crate::ids::{TreeId, PAGE_SIZE};
+use crate::knobs;
 use crate::os::simulated::SimulatedOs;
 use crate::store::Store;
 use crate::tree::{AwayLeaf, Change, Tree};
@@ -79,11 +79,14 @@ fn children(core: &Core, kind: PageKind) -> Vec<FrameId> {
 /// A new frame full of copies, the first of which begins so that the frame looks like that of an inner node with more
 /// children than a page has room for.
 fn copies_like_a_node(core: &Core) -> FrameId {
-    let mut copy = vec![0x7f; LONGEST];
+    let mut copy = vec![0x7f; knobs::longest_narrow_copy()];
     copy[..2].copy_from_slice(&[PageKind::Inner as u8, 0]);
     let (filling, _) = core.place_copy(1, &copy).unwrap();
     // The numbers of a frame and of three copies take the rest.
-    for len in [LONGEST, PAGE_SIZE - 2 * LONGEST - 40] {
+    for len in [
+        knobs::longest_narrow_copy(),
+        PAGE_SIZE - 2 * knobs::longest_narrow_copy() - 40,
+    ] {
         let (same, _) = core.place_copy(1, &vec![0x7f; len]).unwrap();
         assert_eq!(same.frame, filling.frame);
     }

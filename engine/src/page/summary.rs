@@ -16,12 +16,11 @@ use std::sync::OnceLock;
 use super::frames::FrameId;
 use super::latch::Version;
 use super::left_summary::OfLeaf;
+use crate::knobs;
 
 /// How many columns of a leaf can have a summary at once; those whose numbers are equal modulo this
 /// take one another's place.
 const PLANES: usize = 4;
-/// Frames whose memory comes together.
-const CHUNK: usize = 256;
 /// The bits of a tag that name the column: those that no version has.
 const COLUMN: u64 = (1 << 19) - 1;
 
@@ -69,14 +68,14 @@ fn tag(version: Version, column: Option<usize>) -> Option<u64> {
 
 impl Summaries {
     pub fn new(frames: usize) -> Summaries {
-        let chunks = frames.div_ceil(CHUNK);
+        let chunks = frames.div_ceil(knobs::summary_chunk());
         Summaries {
             planes: std::array::from_fn(|_| (0..chunks).map(|_| OnceLock::new()).collect()),
         }
     }
 
     fn chunk(&self, frame: FrameId, column: Option<usize>) -> Option<&OnceLock<Chunk>> {
-        self.planes[column.unwrap_or(0) % PLANES].get(frame as usize / CHUNK)
+        self.planes[column.unwrap_or(0) % PLANES].get(frame as usize / knobs::summary_chunk())
     }
 
     /// The summary of a column of the leaf that the frame holds at this version. Without a column,
@@ -88,7 +87,7 @@ impl Summaries {
         version: Version,
         column: Option<usize>,
     ) -> Option<LeafSummary> {
-        let slot = &self.chunk(frame, column)?.get()?[frame as usize % CHUNK];
+        let slot = &self.chunk(frame, column)?.get()?[frame as usize % knobs::summary_chunk()];
         let sequence = slot.sequence.load(Ordering::Acquire);
         let found = slot.tag.load(Ordering::Relaxed);
         let fits = match column {
@@ -119,7 +118,9 @@ impl Summaries {
             let Some(slots) = self.chunk(frame, Some(plane)).and_then(OnceLock::get) else {
                 continue;
             };
-            let tag = slots[frame as usize % CHUNK].tag.load(Ordering::Relaxed);
+            let tag = slots[frame as usize % knobs::summary_chunk()]
+                .tag
+                .load(Ordering::Relaxed);
             let column = match tag & COLUMN {
                 _ if tag & !COLUMN != version.number() => continue,
                 0 => continue,
@@ -141,7 +142,9 @@ impl Summaries {
             return false;
         };
         let tag = chunk.get().map_or(0, |slots| {
-            slots[frame as usize % CHUNK].tag.load(Ordering::Relaxed)
+            slots[frame as usize % knobs::summary_chunk()]
+                .tag
+                .load(Ordering::Relaxed)
         });
         tag == 0 || tag & !COLUMN != version.number()
     }
@@ -158,8 +161,12 @@ impl Summaries {
         let (Some(chunk), Some(tag)) = (self.chunk(frame, column), tag(version, column)) else {
             return;
         };
-        let slots = chunk.get_or_init(|| (0..CHUNK).map(|_| Slot::default()).collect());
-        let slot = &slots[frame as usize % CHUNK];
+        let slots = chunk.get_or_init(|| {
+            (0..knobs::summary_chunk())
+                .map(|_| Slot::default())
+                .collect()
+        });
+        let slot = &slots[frame as usize % knobs::summary_chunk()];
         let sequence = slot.sequence.load(Ordering::Relaxed);
         let taken = sequence & 1 == 0
             && slot
@@ -216,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_summary_is_of_one_version_of_one_frame_and_column() {
-        let summaries = Summaries::new(CHUNK + 1);
+        let summaries = Summaries::new(knobs::summary_chunk() + 1);
         let mut versions = versions();
         let counted = versions.next().unwrap();
         summaries.put(3, counted, None, &summary(5));
@@ -249,10 +256,10 @@ mod tests {
         assert_eq!(summaries.all(3, first)[..], [(Some(1), summary(8))]);
         assert_eq!(summaries.get(3, first, Some(0)), None, "one place for both");
         assert_eq!(summaries.get(3, second, Some(PLANES)), Some(summary(9)));
-        let last = CHUNK as FrameId;
+        let last = knobs::summary_chunk() as FrameId;
         summaries.put(last, first, None, &summary(1));
         assert_eq!(summaries.get(last, first, None), Some(summary(1)));
-        let beyond = 2 * CHUNK as FrameId;
+        let beyond = 2 * knobs::summary_chunk() as FrameId;
         summaries.put(beyond, first, None, &summary(1));
         assert_eq!(summaries.get(beyond, first, None), None, "no such frame");
     }

@@ -6,10 +6,8 @@ use super::header::{encode_chunk, Header, Record, HEADER};
 use super::place::{units_for, Place, UNIT};
 use super::Store;
 use crate::error::Result;
+use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
-
-/// Units of table chunks that are written together.
-const CHUNK_GROUP: u64 = 256;
 
 /// What the newer header on disk leads to.
 #[derive(Debug)]
@@ -180,7 +178,7 @@ impl Store {
         let bytes = encode_chunk(index, generation, entries);
         parts.group_units += (bytes.len() / UNIT) as u64;
         parts.group.push((index, generation, bytes));
-        if parts.group_units >= CHUNK_GROUP {
+        if parts.group_units >= knobs::table_chunk_group() {
             self.write_group(parts)?;
         }
         Ok(())

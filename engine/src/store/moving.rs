@@ -1,15 +1,9 @@
 //! Moving images from the file's end into free space below, so that the file can shrink.
 
 use super::place::Place;
-use super::space::SHORTEST_TAIL;
 use super::Store;
 use crate::error::Result;
-
-/// Units moved after one checkpoint: a sixteenth of the file, but at least 8 MiB, little beside what
-/// a checkpoint writes, and at most 64 MiB.
-const MOVED: u64 = 16;
-const LEAST_UNITS: u64 = 8 << 10;
-const MOST_UNITS: u64 = 64 << 10;
+use crate::knobs;
 
 impl Store {
     /// The unit from which on the file would not be needed, if what is used were packed closely;
@@ -18,7 +12,7 @@ impl Store {
     /// again.
     pub(super) fn packed_end(&self) -> Option<u64> {
         let (end, free) = self.space.unneeded();
-        (free > end / 4 && free > SHORTEST_TAIL).then(|| end - free + free / 4)
+        (free > end / 4 && free > knobs::shortest_tail()).then(|| end - free + free / 4)
     }
 
     /// Moves some of the images that lie beyond the packed end. They are free to be cut off when
@@ -28,7 +22,7 @@ impl Store {
             return Ok(());
         };
         let (end, _) = self.space.units();
-        let mut left = (end / MOVED).clamp(LEAST_UNITS, MOST_UNITS);
+        let mut left = (end / knobs::moved_part()).clamp(knobs::least_moved(), knobs::most_moved());
         let mut image = Vec::new();
         for page in self.pages() {
             let from = self.table.current(page);

@@ -8,15 +8,8 @@ use super::place::{Place, UNIT};
 use super::{image, Store, SCRATCH};
 use crate::error::{Error, Result};
 use crate::ids::{PageId, PAGE_SIZE};
+use crate::knobs;
 use crate::os::{File, Os, DIRECT_ALIGN};
-
-/// Units between two images that are read together with them: these cost less to read than another
-/// call.
-const GAP: u64 = 24;
-/// The most units that one call reads: beyond 128 KiB devices bring hardly more a second.
-const MOST_UNITS: u64 = 128;
-/// Buffers of that size that are kept; one more is made for whoever finds none.
-const KEPT_BUFFERS: usize = 8;
 
 /// Memory that may be read into past the page cache: it begins at a multiple of [`DIRECT_ALIGN`].
 #[derive(Debug, Default)]
@@ -162,8 +155,8 @@ impl Store {
                     .last()
                     .map_or(0, |(_, last)| last.offset() + last.units());
                 if last.images.len() < most
-                    && place.offset() <= behind + GAP
-                    && end <= begin + MOST_UNITS
+                    && place.offset() <= behind + knobs::read_gap()
+                    && end <= begin + knobs::read_units()
                 {
                     last.images.push((page, place));
                     continue;
@@ -206,7 +199,7 @@ impl Store {
             });
         }
         let mut kept = self.reading.buffers.lock();
-        if kept.len() < KEPT_BUFFERS {
+        if kept.len() < knobs::read_buffers_kept() {
             kept.push(buffer);
         }
     }

@@ -5,14 +5,11 @@ use parking_lot::Mutex;
 use super::extents::Extents;
 use super::place::UNIT;
 use crate::error::Result;
+use crate::knobs;
 use crate::os::File;
 
 /// Units by which the file grows at a time: 512 KiB, so that what is written together lies together.
 pub const RUN: u64 = 512;
-/// A free extent shorter than this (64 KiB) is left to single images.
-const SHORTEST_RUN: u64 = 64;
-/// A free tail shorter than this (1 MiB) is not worth a change of the file's length.
-pub const SHORTEST_TAIL: u64 = 1024;
 
 /// A stretch of space that its holder gives out from the front.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +63,7 @@ impl State {
         let (offset, units) = self
             .extents
             .take_between(RUN / 2, RUN)
-            .or_else(|| self.extents.take_between(SHORTEST_RUN, RUN))?;
+            .or_else(|| self.extents.take_between(knobs::shortest_run(), RUN))?;
         self.note_taken();
         Some(Run { offset, units })
     }
@@ -263,7 +260,7 @@ impl Space {
         let end = {
             let mut state = self.state.lock();
             state.drop_run();
-            let least = SHORTEST_TAIL.max(state.extents.end() / 64);
+            let least = knobs::shortest_tail().max(state.extents.end() / 64);
             let most = state.extents.free_units().saturating_sub(state.kept);
             state.extents.cut_tail(least, most)
         };

@@ -12,22 +12,13 @@ use super::read::RowRead;
 use super::transaction::Transaction;
 use crate::error::Result;
 use crate::ids::PageId;
+use crate::knobs;
 use crate::page::LeafShape;
 use crate::room;
 use crate::row::entry;
 use crate::tree::{AwayLeaf, LeafHint, Tree};
 use crate::txn::{LastCommitted, LockMode, ReadView};
 use smallvec::SmallVec;
-
-/// Most rows of a batch whose leaves are in memory.
-const MOST: usize = 64;
-
-/// Most rows of a batch whose leaves must be read: more of them lie together then, and are read at
-/// once.
-pub(super) const MOST_AWAY: usize = 512;
-
-/// Rows whose leaves are found before the first of them is read.
-const LEAVES_AHEAD: usize = 16;
 
 /// What a batch keeps, for an error.
 const ROWS: &str = "rows read ahead";
@@ -86,7 +77,11 @@ impl Batch {
     /// How many entries to collect now; doubles for the next time.
     pub fn take_size(&mut self) -> usize {
         let size = self.size.max(1);
-        let most = if self.was_away { MOST_AWAY } else { MOST };
+        let most = if self.was_away {
+            knobs::batch_rows_away()
+        } else {
+            knobs::batch_rows()
+        };
         self.size = (size * 2).min(most);
         size.min(most)
     }
@@ -169,8 +164,8 @@ impl Batch {
         while begin < self.order.len() {
             // The leaves of some rows are looked for before the first is read: the waits for
             // memory then overlap.
-            let end = self.order.len().min(begin + LEAVES_AHEAD);
-            let mut hints: SmallVec<[Option<LeafHint>; LEAVES_AHEAD]> = SmallVec::new();
+            let end = self.order.len().min(begin + knobs::batch_leaves_ahead());
+            let mut hints: SmallVec<[Option<LeafHint>; 16]> = SmallVec::new();
             self.away.clear();
             for n in begin..end {
                 let hint = tree.find_leaf(self.clustered_of(n), &self.shape)?;

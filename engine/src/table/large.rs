@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use super::open_table::{Table, TableTrees};
 use crate::error::{Error, Result};
 use crate::ids::TreeId;
+use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::room;
 use crate::row::key::PrefixNeed;
@@ -22,15 +23,6 @@ use crate::txn::{encode_settled, live_payload, System, Transaction};
 
 /// Bytes of a value in one record.
 pub(crate) const CHUNK: usize = 3900;
-
-/// A row payload beyond this many bytes sends columns outside.
-pub(crate) const IN_ROW_LIMIT: usize = 3500;
-
-/// A column shorter than this stays inside: its reference would take nearly as much.
-const WORTH_MOVING: usize = 64;
-
-/// Chunks written in one stay inside the gate.
-const CHUNKS_A_STAY: usize = 64;
 
 /// The key of a chunk of a value.
 pub(crate) fn key(id: u64, chunk: u32) -> [u8; 12] {
@@ -58,7 +50,7 @@ pub(crate) fn can_need(layout: &Layout) -> bool {
     });
     // Two bytes of offset, two bits of bitmap a column.
     let head = 8 + 3 * layout.columns.len() as u64;
-    longest.saturating_add(head) > IN_ROW_LIMIT as u64
+    longest.saturating_add(head) > knobs::in_row_limit() as u64
 }
 
 /// The chunks of a value of so many bytes.
@@ -122,7 +114,7 @@ pub(crate) fn write(
         txn.note_on_rollback(&inside, &note(tree.id(), value))?;
     }
     let mut number = 0;
-    for stay in bytes.chunks(CHUNK * CHUNKS_A_STAY) {
+    for stay in bytes.chunks(CHUNK * knobs::large_chunks_a_stay()) {
         system.pool().check_room()?;
         let _inside = system.gate().enter();
         for chunk in stay.chunks(CHUNK) {
@@ -276,7 +268,7 @@ pub(crate) fn choose(
 ) -> Result<Vec<usize>> {
     let mut candidates: Vec<usize> = (0..row.len())
         .filter(|&i| {
-            matches!(row[i], Value::Bytes(v) if v.len() >= WORTH_MOVING)
+            matches!(row[i], Value::Bytes(v) if v.len() >= knobs::worth_moving())
                 && layout.columns[i].from_key.is_none()
                 && (encoder.outside[i].is_none() || is_planted(PlantedFault::MoveKeptValues))
         })
@@ -289,7 +281,7 @@ pub(crate) fn choose(
     });
     let mut moved = Vec::new();
     for i in candidates {
-        if encoder.encoded_len() <= IN_ROW_LIMIT {
+        if encoder.encoded_len() <= knobs::in_row_limit() {
             break;
         }
         encoder.outside[i] = Some(LargeRef {

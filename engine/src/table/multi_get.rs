@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::cursor::CursorOptions;
-use super::fetch::{Batch, MOST_AWAY};
+use super::fetch::Batch;
 use super::narrow::Asked;
 use super::open_table::Table;
 use super::read::RowLock;
@@ -64,7 +64,7 @@ pub struct MultiGet {
 
 impl MultiGet {
     /// Most keys of one reading.
-    pub const MOST: usize = MOST_AWAY;
+    pub const MOST: usize = 512;
 
     /// No keys of a table.
     pub fn new(table: &Arc<Table>) -> Self {

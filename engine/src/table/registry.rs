@@ -16,6 +16,7 @@ use super::state::TableState;
 use crate::catalog::{Definition, PackedDefinition};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TreeId};
+use crate::knobs;
 use crate::page::Pool;
 use crate::planted::{is_planted, PlantedFault};
 use crate::row::payload::{RowEncoder, RowRef};
@@ -58,16 +59,13 @@ struct Entry {
     set_aside: Option<Box<Error>>,
 }
 
-/// So many tables may be open that nobody has.
-const MOST_OPEN: usize = 1024;
-/// Where more are open, who opens one looks at so many whether they can be closed.
-const LOOKS: usize = 8;
-
 impl Tables {
     /// Closes tables that nobody has, and nobody has asked for lately, if many are open.
     fn close_unused(&mut self) {
-        for _ in 0..LOOKS {
-            if self.opened.len() < MOST_OPEN || is_planted(PlantedFault::TablesStayOpen) {
+        for _ in 0..knobs::tables_looked_at() {
+            if self.opened.len() < knobs::most_tables_open()
+                || is_planted(PlantedFault::TablesStayOpen)
+            {
                 return;
             }
             let Some(id) = self.opened.pop_front() else {

@@ -10,6 +10,7 @@ use super::large;
 use super::open_table::{Table, TableTrees};
 use crate::error::{Error, Result};
 use crate::ids::MAX_VALUE;
+use crate::knobs;
 use crate::row::entry;
 use crate::row::key::row_id;
 use crate::row::payload::{self, Field, LargeRef, RowEncoder, RowRef};
@@ -117,7 +118,7 @@ pub(crate) fn apply_put(table: &Table, key: &[u8], redo: &[u8]) -> Result<()> {
     encoder.begin(row.len());
     encoder.outside.copy_from_slice(&keep);
     encoder.lay_out(layout, &row)?;
-    if encoder.encoded_len() > large::IN_ROW_LIMIT {
+    if encoder.encoded_len() > knobs::in_row_limit() {
         for column in large::choose(layout, &row, &mut encoder)? {
             if let Value::Bytes(bytes) = row[column] {
                 encoder.outside[column] = Some(large::write_settled(table, &trees, bytes)?);

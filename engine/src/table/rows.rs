@@ -14,6 +14,7 @@ use super::read::RowLock;
 use super::row_view::RowView;
 use super::transaction::Transaction;
 use crate::error::{Error, Result};
+use crate::knobs;
 use crate::page::{Front, LeafShape};
 use crate::row::key_bytes::{KeyBytes, KeyInPieces};
 use crate::row::payload::{self, RowRef};
@@ -90,14 +91,15 @@ pub struct Rows<'t> {
     copies: Copies,
 }
 
-/// What a front, or a part, that does not do adds to the count, from which a front that does takes one away.
-const SHORT: u32 = 16;
-
 /// From this count on fronts are not tried any more: more than one in sixteen did not do.
-const NO_FRONT: u32 = 4 * SHORT;
+fn no_front() -> u32 {
+    4 * knobs::front_too_short()
+}
 
 /// From this count on neither are parts.
-const NO_PART: u32 = 2 * NO_FRONT;
+fn no_part() -> u32 {
+    2 * no_front()
+}
 
 /// For leaves with records that the snapshot may not see.
 #[derive(Default)]
@@ -230,7 +232,7 @@ impl Rows<'_> {
             ..
         } = self;
         let tree = &*trees.clustered;
-        if *fell_short < NO_FRONT {
+        if *fell_short < no_front() {
             let Some(front) = txn.copy_payload(tree, clustered_key, view, shape, front)? else {
                 return Ok(None);
             };
@@ -240,9 +242,9 @@ impl Rows<'_> {
                 *fell_short = fell_short.saturating_sub(1);
                 return Ok(found);
             }
-            *fell_short += SHORT;
+            *fell_short += knobs::front_too_short();
         }
-        if *fell_short < NO_PART {
+        if *fell_short < no_part() {
             let Some(part) = txn.copy_more(tree, clustered_key, view, shape, part)? else {
                 return Ok(None);
             };
@@ -250,7 +252,7 @@ impl Rows<'_> {
             if found.is_some() {
                 return Ok(found);
             }
-            *fell_short += SHORT;
+            *fell_short += knobs::front_too_short();
         }
         let Some(payload) = txn.copy_more(tree, clustered_key, view, shape, copy)? else {
             return Ok(None);

@@ -5,24 +5,17 @@
 //! reading on. So an index with few different values is counted exactly, and one with many from
 //! several pieces spread over the key space, scaled by the number of entries.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::cursor::successor;
 use super::open_table::{IndexId, Table, TableTrees};
 use crate::error::Result;
 use crate::ids::PAGE_SIZE;
+use crate::knobs;
 use crate::row::entry;
 use crate::row::payload::RowRef;
 use crate::tree::{LeafImage, Position, Tree};
 use crate::txn::live_payload;
-
-/// Leaves read from the beginning of an index, per key prefix.
-const FIRST_LEAVES: usize = 256;
-/// Pieces sampled when that did not reach the end, and leaves in each.
-const PIECES: usize = 8;
-const PIECE_LEAVES: usize = 8;
-/// A table's sizes are counted anew after this long.
-const SIZES_LAST: Duration = Duration::from_secs(10);
 
 /// What is known of a table, until it is found out anew.
 #[derive(Default)]
@@ -113,7 +106,7 @@ impl Table {
     /// Those of reading pages.
     pub fn size_bytes(&self) -> Result<(u64, u64)> {
         if let Some((when, sizes)) = self.statistics.lock().sizes {
-            if when.elapsed() < SIZES_LAST {
+            if when.elapsed() < knobs::sizes_last() {
                 return Ok(sizes);
             }
         }
@@ -169,7 +162,7 @@ impl<'a> Sample<'a> {
 
     /// About how many different prefixes of `parts` parts there are among `total` entries.
     fn distinct(&mut self, parts: usize, total: u64) -> Result<u64> {
-        let first = self.piece(Position::First, parts, FIRST_LEAVES)?;
+        let first = self.piece(Position::First, parts, knobs::statistics_first_leaves())?;
         let Some(stopped) = first.stopped else {
             return Ok(first.distinct);
         };
@@ -178,9 +171,13 @@ impl<'a> Sample<'a> {
         if self.tree.copy_leaf(Position::Last, &mut self.image)? && self.image.count() > 0 {
             let mut greatest = Vec::new();
             self.image.key(self.image.count() - 1, &mut greatest);
-            for n in 1..PIECES {
-                let from = between(&stopped, &greatest, n, PIECES);
-                let piece = self.piece(Position::AtOrAfter(&from), parts, PIECE_LEAVES)?;
+            for n in 1..knobs::statistics_pieces() {
+                let from = between(&stopped, &greatest, n, knobs::statistics_pieces());
+                let piece = self.piece(
+                    Position::AtOrAfter(&from),
+                    parts,
+                    knobs::statistics_piece_leaves(),
+                )?;
                 distinct += piece.distinct;
                 let to = piece.stopped.as_deref();
                 entries += self.tree.estimate_range(Some(&from), to)?;

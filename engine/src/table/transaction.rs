@@ -18,13 +18,11 @@ use super::write::{Deferred, Scratch};
 use crate::catalog::{DdlRecord, KIND_COUNTER};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};
+use crate::knobs;
 use crate::settings::Isolation;
 use crate::txn::{self, Committed, KeyLock, ReadView};
 
 pub use crate::txn::KillHandle;
-
-/// Tables whose states a transaction object keeps at hand from one transaction to the next.
-const REMEMBERED: usize = 16;
 
 /// A table that a transaction uses, or one before it in the same object has used: what threads
 /// share of a table is touched as little as possible.
@@ -457,7 +455,7 @@ impl Transaction {
 
     fn release(&mut self) {
         self.used.iter_mut().for_each(Used::forget);
-        if self.used.len() > REMEMBERED {
+        if self.used.len() > knobs::states_remembered() {
             self.used.clear();
         }
         self.writes += 1;

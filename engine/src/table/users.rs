@@ -8,12 +8,10 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
+use crate::knobs;
 use crossbeam_utils::CachePadded;
 
 const STRIPES: usize = 16;
-
-/// After so many meetings of two they are counted apart.
-const MEETINGS: u32 = 32;
 
 /// Where a user of a table was counted.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +58,7 @@ impl Users {
             }
         }
         if self.together.fetch_add(1, Ordering::SeqCst) > 0
-            && self.met.fetch_add(1, Ordering::Relaxed) >= MEETINGS
+            && self.met.fetch_add(1, Ordering::Relaxed) >= knobs::users_meetings()
         {
             self.stripes.get_or_init(Box::default);
             self.apart.store(true, Ordering::SeqCst);

@@ -18,6 +18,7 @@ use super::large;
 use super::open_table::{check_key, Table, TableTrees};
 use super::transaction::Transaction;
 use crate::error::{Error, Result};
+use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::room;
 use crate::row::entry;
@@ -297,7 +298,7 @@ impl Transaction {
         if !late {
             self.make_room_aside(table)?;
         }
-        if s.encoder.encoded_len() <= large::IN_ROW_LIMIT {
+        if s.encoder.encoded_len() <= knobs::in_row_limit() {
             write_payload(table, row, s)?;
             return self.insert_encoded(table, &trees, row, s);
         }
@@ -460,7 +461,7 @@ impl Transaction {
             s.encoder.outside.copy_from_slice(keep);
             s.encoder.lay_out(layout, row)?;
         }
-        if s.encoder.encoded_len() > large::IN_ROW_LIMIT {
+        if s.encoder.encoded_len() > knobs::in_row_limit() {
             for column in large::choose(layout, row, &mut s.encoder)? {
                 if let Value::Bytes(bytes) = row[column] {
                     let at =

@@ -3,10 +3,8 @@
 use super::descend::{Located, Route};
 use super::Tree;
 use crate::error::Result;
+use crate::knobs;
 use crate::page::{Node, SharedGuard};
-
-/// In how many places the density of a tree, or of a part of it, is looked at.
-const SAMPLES: usize = 5;
 
 /// One way down.
 struct Path {
@@ -73,7 +71,7 @@ impl Tree {
     /// takes the key, from a few of the children. Exact for as few children just above the leaves.
     fn records_between(&self, key: &[u8], level: u8, first: usize, last: usize) -> Result<f64> {
         let count = last - first;
-        let samples = count.min(SAMPLES);
+        let samples = count.min(knobs::density_samples());
         let mut sum = 0.0;
         for sample in 0..samples {
             let child = first + (2 * sample + 1) * count / (2 * samples);
@@ -94,11 +92,11 @@ impl Tree {
     /// About how many records there are, from a few ways down spread over the tree.
     pub fn estimate_records(&self) -> Result<u64> {
         let mut sum = 0.0;
-        for sample in 0..SAMPLES {
-            let fraction = (2 * sample + 1) as f64 / (2 * SAMPLES) as f64;
+        for sample in 0..knobs::density_samples() {
+            let fraction = (2 * sample + 1) as f64 / (2 * knobs::density_samples()) as f64;
             sum += self.records_below(Vec::new(), self.root_level()?, fraction)?;
         }
-        Ok((sum / SAMPLES as f64) as u64)
+        Ok((sum / knobs::density_samples() as f64) as u64)
     }
 
     /// About how many records lie below the node of `level` that takes the key, from the way that

@@ -4,7 +4,8 @@ use super::descend::{Located, Route};
 use super::split::{adopt, Family};
 use super::Tree;
 use crate::error::Result;
-use crate::page::{self, Child, ExclusiveGuard, SharedGuard, MEAGRE};
+use crate::knobs;
+use crate::page::{self, Child, ExclusiveGuard, SharedGuard};
 
 impl Tree {
     /// Joins the node of `level` that takes the key with a neighbour, if one of them is meagre and
@@ -48,7 +49,9 @@ impl Tree {
             let Some(neighbour) = ExclusiveGuard::try_lock(&self.core, frame) else {
                 continue;
             };
-            if child.node().used() >= MEAGRE && neighbour.node().used() >= MEAGRE {
+            if child.node().used() >= knobs::meagre_node()
+                && neighbour.node().used() >= knobs::meagre_node()
+            {
                 continue;
             }
             let left_at = at.min(neighbour_at);
@@ -76,7 +79,7 @@ impl Tree {
             parent.mark_dirty();
             // Nothing refers to it any more, and its image is saved.
             self.core.free_latched(right)?;
-            return Ok(parent.node().used() < MEAGRE);
+            return Ok(parent.node().used() < knobs::meagre_node());
         }
         Ok(false)
     }

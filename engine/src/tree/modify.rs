@@ -5,11 +5,8 @@ use std::cell::RefCell;
 use super::descend::Route;
 use super::{check_sizes, Tree};
 use crate::error::{Error, Result};
-use crate::page::{Change, ExclusiveGuard, MEAGRE};
-
-/// Settling a full leaf must free this much to stand in for a split; else the leaf would be settled
-/// again and again for a few bytes each time.
-const SETTLED_ENOUGH: usize = 64;
+use crate::knobs;
+use crate::page::{Change, ExclusiveGuard};
 
 thread_local! {
     /// The new value on its way into the leaf.
@@ -92,7 +89,7 @@ impl Tree {
                     node.touch(txid);
                     let node = guard.node();
                     // Not at every removal: the neighbours may be too full for a merge.
-                    meagre = node.used() < MEAGRE && node.count() % 4 == 0;
+                    meagre = node.used() < knobs::meagre_node() && node.count() % 4 == 0;
                 }
             }
         }
@@ -145,6 +142,6 @@ impl Tree {
                 Change::Keep | Change::Put => {}
             }
         }
-        Ok(guard.node().used() + SETTLED_ENOUGH <= before)
+        Ok(guard.node().used() + knobs::settled_enough() <= before)
     }
 }

@@ -12,7 +12,8 @@ use std::ops::Range;
 use super::descend::Route;
 use super::{AwayLeaf, Tree};
 use crate::error::Result;
-use crate::page::{LeafSeen, LeafShape, Node, SharedGuard, LONGEST};
+use crate::knobs;
+use crate::page::{LeafSeen, LeafShape, Node, SharedGuard};
 
 /// Bytes a record has in front.
 const SLOT: usize = 4;
@@ -114,12 +115,12 @@ fn build(
             Narrowed::Gone => records.truncate(begin),
             Narrowed::Unclear => return None,
         }
-        if records.len() > LONGEST {
+        if records.len() > knobs::longest_narrow_copy() {
             return None;
         }
     }
     let base = 4 + front.len() + SLOT * slots.len();
-    if base + records.len() > LONGEST {
+    if base + records.len() > knobs::longest_narrow_copy() {
         return None;
     }
     out.clear();

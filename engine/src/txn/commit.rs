@@ -14,10 +14,8 @@ use super::version::UndoPtr;
 use super::Transaction;
 use crate::error::Result;
 use crate::ids::{Lsn, TableId, TxId};
+use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
-
-/// Redo that a transaction keeps to itself before it goes to the log in part, in bytes.
-const REDO_PART: usize = 256 * 1024;
 
 /// A commit that others see, and that may not be durable yet.
 #[must_use]
@@ -59,7 +57,7 @@ impl Transaction {
 
     #[inline]
     pub(super) fn append_full_part(&mut self, inside: &GateGuard<'_>) -> Result<()> {
-        if self.redo.len() < REDO_PART {
+        if self.redo.len() < knobs::redo_part() {
             return Ok(());
         }
         self.append_part(inside)

@@ -10,10 +10,9 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::knobs;
 use crossbeam_utils::CachePadded;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-
-const STRIPES: usize = 64;
 
 /// See the module's text.
 pub struct Gate {
@@ -33,7 +32,9 @@ pub struct ClosedGate<'a> {
 impl Default for Gate {
     fn default() -> Self {
         Gate {
-            stripes: (0..STRIPES).map(|_| CachePadded::default()).collect(),
+            stripes: (0..knobs::gate_stripes())
+                .map(|_| CachePadded::default())
+                .collect(),
         }
     }
 }
@@ -43,7 +44,7 @@ impl Gate {
     #[inline]
     pub fn enter(&self) -> GateGuard<'_> {
         GateGuard {
-            _stripe: self.stripes[thread_number() % STRIPES].read(),
+            _stripe: self.stripes[thread_number() % knobs::gate_stripes()].read(),
         }
     }
 

@@ -22,9 +22,8 @@ use smallvec::SmallVec;
 use super::participant::{Parker, Participant, WaitState};
 use super::row_name::RowName;
 use crate::ids::TreeId;
+use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
-
-const SHARDS: usize = 256;
 
 /// Strength of a row lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +130,9 @@ pub(super) enum Enqueued {
 impl Default for LockTable {
     fn default() -> Self {
         LockTable {
-            shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
+            shards: (0..knobs::lock_shards())
+                .map(|_| CachePadded::default())
+                .collect(),
         }
     }
 }
@@ -139,7 +140,7 @@ impl Default for LockTable {
 impl LockTable {
     fn shard(&self, row: Row) -> &Shard {
         // Bits that neither the map's buckets (the low ones) nor its tags (the high ones) use.
-        &self.shards[(row.0 >> 32) as usize % SHARDS]
+        &self.shards[(row.0 >> 32) as usize % knobs::lock_shards()]
     }
 
     /// Locks a row where nothing is in the way. Called with the row's leaf latched shared, after

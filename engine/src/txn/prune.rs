@@ -31,19 +31,8 @@ use super::version::UndoPtr;
 use super::System;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, PageId, TxId};
+use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
-
-/// Pages that a committing transaction empties, of its own stream; and when that has many.
-const OWN_PAGES: usize = 2;
-const OWN_PAGES_BEHIND: usize = 6;
-const BEHIND: u64 = 128;
-/// Pages that a step of purge empties, of each stream.
-const STEP_PAGES: usize = 8;
-/// Undo records looked at for what purge has to do, by a committing transaction and by purge.
-const OWN_MARKS: usize = 64;
-const STEP_MARKS: usize = 4096;
-/// How often a visit is tried again when undo pages had to be read, or records were moved.
-const TRIES: usize = 256;
 
 /// When pruning is worth its while.
 #[derive(Clone, Copy)]
@@ -186,10 +175,10 @@ impl System {
 
     /// After a commit that filled an undo page: empties older ones of the same stream.
     pub(super) fn prune_own(&self, stream: &Stream) {
-        let pages = if stream.counts().0 > BEHIND {
-            OWN_PAGES_BEHIND
+        let pages = if stream.counts().0 > knobs::prune_behind() {
+            knobs::prune_own_pages_behind()
         } else {
-            OWN_PAGES
+            knobs::prune_own_pages()
         };
         if let Err(error) = self.prune_stream(stream, pages, false) {
             tracing::warn!(%error, "pruning failed; it will be tried again");
@@ -203,7 +192,7 @@ impl System {
             let streams = self.streams().all().into_iter();
             for stream in streams.filter(|stream| !stream.apart.load(Ordering::Acquire)) {
                 // What fails in one stream keeps no other from it.
-                let pruned = self.prune_stream(&stream, STEP_PAGES, true);
+                let pruned = self.prune_stream(&stream, knobs::prune_step_pages(), true);
                 more = more.and_then(|before| Ok(pruned? || before));
             }
         }
@@ -296,7 +285,7 @@ impl System {
         if is_planted(PlantedFault::EndlessSecondLook) {
             pass.end = stream.end();
         }
-        for _ in 0..STEP_PAGES {
+        for _ in 0..knobs::prune_step_pages() {
             let page = stream.full_page(&mut pass.next, passed, below);
             let Some(page) = page.filter(|page| page.number < pass.end) else {
                 pruning.again = None;
@@ -322,7 +311,11 @@ impl System {
         thorough: bool,
     ) -> Result<bool> {
         let mut copy = UndoCopy::default();
-        let mut left = if thorough { STEP_MARKS } else { OWN_MARKS };
+        let mut left = if thorough {
+            knobs::prune_step_marks()
+        } else {
+            knobs::prune_own_marks()
+        };
         while let Some(mut end) = stream.end_to_look_at(page.number) {
             while !end.head.is_none() {
                 if left == 0 {
@@ -373,7 +366,7 @@ impl System {
                     survivors.unpin();
                     return Err(error);
                 }
-                Ok(Some(Visit::Missing(page))) if tries < TRIES => {
+                Ok(Some(Visit::Missing(page))) if tries < knobs::prune_tries() => {
                     survivors.unpin();
                     drop(inside);
                     if past_damage(self.bring(page))?.is_none() {
@@ -483,7 +476,7 @@ impl System {
         let Some(tree) = self.trees()?.tree(record.tree)? else {
             return Ok(Emptied::Yes);
         };
-        for _ in 0..TRIES {
+        for _ in 0..knobs::prune_tries() {
             let inside = self.gate().enter();
             survivors.reserve(self.pool(), MAX_RECORD)?;
             let mut pruner = self.pruner(page, live, survivors);

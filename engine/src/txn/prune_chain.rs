@@ -17,11 +17,9 @@ use super::undo_stream::StreamWriter;
 use super::version::{Header, Origin, UndoPtr};
 use crate::error::{Error, Result};
 use crate::ids::{Csn, PageId, TxId};
+use crate::knobs;
 use crate::page::{Change, Pool};
 use crate::tree::Tree;
-
-/// A chain longer than this is left as it is.
-const LONGEST: usize = 1 << 16;
 
 /// What a visit came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +129,7 @@ impl Pruner<'_> {
         let mut from = leaf.header.older();
         let mut owner = leaf.header.txid();
         let mut next = from;
-        for _ in 0..LONGEST {
+        for _ in 0..knobs::longest_pruned_chain() {
             // Behind a version that everybody sees nobody looks, and undo may be gone.
             let record = next.filter(|_| owner.is_some_and(|txid| !self.order.settled(txid)));
             let (Some(ptr), Some(by)) = (record, owner) else {

@@ -21,17 +21,9 @@ use super::version::{Header, UndoPtr};
 use super::System;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, TxId};
+use crate::knobs;
 use crate::page::{Change, Pool};
 use crate::planted::{is_planted, PlantedFault};
-
-/// Undo records looked at in one step.
-const STEP: usize = 256;
-/// Transactions ended since the last time that make summarising their ends worth a look.
-const SUMMARISE: u64 = 16 * 1024;
-/// Pause between looks while a snapshot holds the horizon back.
-const HELD_BACK: Duration = Duration::from_millis(20);
-/// Pause when there is nothing to do, unless a transaction ends meanwhile; also after an error.
-const IDLE: Duration = Duration::from_secs(1);
 
 /// The thread that purges.
 #[derive(Default)]
@@ -131,7 +123,7 @@ impl System {
         };
         self.summarise_ends(horizon.low);
         self.aim_pruning(horizon);
-        let mut budget = STEP;
+        let mut budget = knobs::purge_step();
         let mut purged = Ok(());
         for stream in self.streams().all() {
             match self.purge_stream(&stream, horizon.csn, &mut budget) {
@@ -183,7 +175,7 @@ impl System {
     fn summarise_ends(&self, low: TxId) {
         let next = self.order().next_txid().0;
         let before = self.purge.summarised.load(Ordering::Relaxed);
-        if next - before.max(low.0) < SUMMARISE {
+        if next - before.max(low.0) < knobs::purge_summarise() {
             return;
         }
         if let Some(live) = self.snapshots().live(self.order()) {
@@ -290,7 +282,7 @@ fn run(system: &Weak<System>) {
             // While transactions keep ending they need not wake anybody.
             Ok(false) if before != passed || system.stats().unpurged > 0 => {
                 trimmed = false;
-                HELD_BACK
+                knobs::purge_held_back()
             }
             Ok(false) => {
                 if !std::mem::replace(&mut trimmed, true) {
@@ -298,14 +290,14 @@ fn run(system: &Weak<System>) {
                         tracing::warn!(%error, "giving undo pages back failed");
                     }
                 }
-                IDLE
+                knobs::purge_idle()
             }
             Err(error) => {
                 tracing::warn!(%error, "purge failed; it will be tried again");
-                IDLE
+                knobs::purge_idle()
             }
         };
-        if pause == IDLE {
+        if pause == knobs::purge_idle() {
             system.purge.idle.store(true, Ordering::Release);
         }
         if !system.purge.pause(pause) {

@@ -20,8 +20,7 @@ use smallvec::SmallVec;
 
 use super::participant::Participant;
 use crate::ids::TreeId;
-
-const SHARDS: usize = 64;
+use crate::knobs;
 
 /// The ranges of one transaction in one tree: beginning → end, which is not within; `None`: the
 /// range has no end. They neither overlap nor touch.
@@ -102,7 +101,9 @@ pub(super) struct RangeTable {
 impl Default for RangeTable {
     fn default() -> Self {
         RangeTable {
-            shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
+            shards: (0..knobs::range_shards())
+                .map(|_| CachePadded::default())
+                .collect(),
         }
     }
 }
@@ -112,7 +113,7 @@ pub(super) type Holders = SmallVec<[Arc<Participant>; 4]>;
 
 impl RangeTable {
     fn shard(&self, tree: TreeId) -> &Shard {
-        &self.shards[tree.0 as usize % SHARDS]
+        &self.shards[tree.0 as usize % knobs::range_shards()]
     }
 
     /// Enters the keys from `from` up to, not including, `to` (`None`: all behind). Called with no
@@ -249,7 +250,7 @@ mod tests {
     fn only_others_are_in_the_way_and_only_while_they_hold() {
         let table = RangeTable::default();
         let [a, b] = [(); 2].map(|()| Participant::new(Default::default()));
-        let (tree, other) = (TreeId(1), TreeId(1 + SHARDS as u32));
+        let (tree, other) = (TreeId(1), TreeId(1 + knobs::range_shards() as u32));
         let blocks = |tree, key: &[u8], who| !table.holders(tree, key, who).is_empty();
         table.add(tree, &a, b"b", Some(b"d"));
         table.add(tree, &a, b"d", None);

@@ -13,11 +13,10 @@ use arc_swap::ArcSwap;
 
 use super::snapshot::LiveSnapshots;
 use crate::ids::{Csn, TxId};
+use crate::knobs;
 
 const CHUNK: u64 = 8192;
 const ABORTED: u64 = 1 << 63;
-/// A chunk with more aborted transactions than this stays as it is.
-const MOST_ABORTED: usize = 1024;
 
 /// How a transaction stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,7 +205,7 @@ impl Chunk {
                 0 => return None,
                 word if word & ABORTED != 0 => {
                     aborted.push(at as u16);
-                    if aborted.len() > MOST_ABORTED {
+                    if aborted.len() > knobs::most_aborted_in_chunk() {
                         return None;
                     }
                     newest = newest.max(word & !ABORTED);

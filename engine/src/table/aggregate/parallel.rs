@@ -10,15 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::plan::Totals;
 use super::scan::{Scan, Source};
 use crate::error::{Error, Result};
+use crate::knobs;
 use crate::table::shared::Scans;
 use crate::txn::{Reader, Transaction};
-
-/// Leaves that are read before helpers come: some 0.1 to 0.3 ms of work, more than it takes to start a
-/// thread.
-const LEAVES_ALONE: usize = 128;
-/// Parts for each thread, so that all end at about the same time, also where one is kept waiting for
-/// its processor. A part costs one more descent.
-const PARTS: usize = 32;
 
 /// Takes in the range from `from` up to, not including, `to`.
 pub(super) fn run(
@@ -31,7 +25,14 @@ pub(super) fn run(
     let mut scan = Scan::new(source, txn.versions(), Some(txn));
     let mut leaves = source.leaves(from, to.clone());
     let alone = scans.most() == 1;
-    if scan.run(&mut leaves, if alone { usize::MAX } else { LEAVES_ALONE })? {
+    if scan.run(
+        &mut leaves,
+        if alone {
+            usize::MAX
+        } else {
+            knobs::leaves_alone()
+        },
+    )? {
         return Ok(scan.totals);
     }
     // The last leaf that was read may have been the range's last.
@@ -40,7 +41,7 @@ pub(super) fn run(
     };
     let cuts = source
         .tree
-        .cuts(&from, to.as_deref(), PARTS * scans.most())?;
+        .cuts(&from, to.as_deref(), knobs::parts_a_thread() * scans.most())?;
     let helpers = scans.helpers(cuts.len());
     if helpers.count() == 0 {
         scan.run(&mut leaves, usize::MAX)?;

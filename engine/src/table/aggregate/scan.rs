@@ -8,18 +8,13 @@ use super::condition::Passes;
 use super::plan::{Plan, Totals};
 use super::slow::Rows;
 use crate::error::{Error, Result};
+use crate::knobs;
 use crate::row::narrow::ColumnSet;
 use crate::row::scalar::{Found, ScalarPlace};
 use crate::table::narrow::Asked;
 use crate::table::open_table::{Table, TableTrees};
 use crate::tree::{KnownLeaf, Leaf, LeafSummary, Leaves, NarrowLeaf, Step, Tree};
 use crate::txn::{live_payload, KillHandle, ReadView, Transaction, Versions};
-
-/// Leaves between two looks at whether to stop.
-const LEAVES_A_LOOK: u32 = 64;
-/// The most leaves that a scan leaves narrow copies of. It is for ranges of a few leaves that are asked for
-/// again and again; a longer scan would push others' copies out.
-const MOST_KEPT: usize = 8;
 
 /// What is read, by all threads that do it.
 pub(super) struct Source<'a> {
@@ -112,7 +107,7 @@ impl<'a> Scan<'a> {
             source,
             versions,
             keeper,
-            to_keep: MOST_KEPT,
+            to_keep: knobs::narrow_leaves_kept(),
             is_known: plan.group.is_none() && plan.places().all(ScalarPlace::is_known),
             totals: plan.nothing(),
             leaf: plan.nothing(),
@@ -127,7 +122,7 @@ impl<'a> Scan<'a> {
             if count == 0 {
                 self.source.stop.check()?;
             }
-            count = (count + 1) % LEAVES_A_LOOK;
+            count = (count + 1) % knobs::leaves_a_look();
             match self.take_next(leaves)? {
                 Step::Known => {}
                 Step::Read(()) => read -= 1,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::plan::{Plan, Totals};
 use super::IndexRange;
 use crate::error::Result;
+use crate::knobs;
 use crate::row::entry::{EntryBuffer, EntryRef};
 use crate::row::key_bytes::KeyBytes;
 use crate::row::scalar::{Found, ScalarPlace};
@@ -17,9 +18,6 @@ use crate::table::row_view::RowView;
 use crate::table::transaction::Transaction;
 use crate::tree::{Leaf, LeafImage, Tree};
 use crate::txn::{live_payload, Copied, ReadView, Versions};
-
-/// Rows between two looks at whether the transaction has been killed.
-const ROWS_A_LOOK: u32 = 256;
 
 /// The rows of a copied leaf.
 pub(super) struct Rows<'a> {
@@ -182,7 +180,7 @@ pub(super) fn by_cursor(
         if count == 0 {
             txn.inner.check_killed()?;
         }
-        count = (count + 1) % ROWS_A_LOOK;
+        count = (count + 1) % knobs::rows_a_look();
         let row = cursor.row()?;
         add(plan, &mut totals, |place| {
             Ok(place.form.bits(row.get(place.column)?))

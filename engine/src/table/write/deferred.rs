@@ -19,22 +19,12 @@ use super::operation::Entries;
 use super::{EntryBytes, Scratch};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, PAGE_SIZE};
+use crate::knobs;
 use crate::room;
 use crate::row::Value;
 use crate::table::open_table::{IndexId, Table, TableTrees};
 use crate::table::shared::Shared;
 use crate::table::transaction::Transaction;
-
-/// Entries that all transactions keep aside take up to one part in so many of the pool's size, in memory of
-/// their own.
-const PART_OF_POOL: usize = 8;
-/// But at least so many bytes, and at most so many.
-const LEAST_BYTES: usize = 1 << 20;
-const MOST_BYTES: usize = 1 << 30;
-/// Those of a transaction and table are counted with those of all in steps of so many bytes.
-const STEP_BYTES: usize = 64 << 10;
-/// Entries between two looks at whether the transaction was killed.
-const ENTRIES_A_LOOK: usize = 256;
 
 /// What a transaction keeps aside of one table.
 pub(in crate::table) struct Deferred {
@@ -150,11 +140,13 @@ impl Deferred {
         if used <= self.counted {
             return false;
         }
-        let more = (used - self.counted).next_multiple_of(STEP_BYTES);
+        let more = (used - self.counted).next_multiple_of(knobs::deferred_step());
         self.counted += more;
         let before = shared.deferred_bytes.fetch_add(more, Ordering::Relaxed);
         let pool = shared.registry.pool().core().frames.count() * PAGE_SIZE;
-        before + more > (pool / PART_OF_POOL).clamp(LEAST_BYTES, MOST_BYTES)
+        before + more
+            > (pool / knobs::deferred_part_of_pool())
+                .clamp(knobs::deferred_least(), knobs::deferred_most())
     }
 
     /// Forgets what is kept aside: it is in the indexes now, or the rows are undone.
@@ -287,7 +279,7 @@ impl Transaction {
             run.sort();
             let mut done = 0;
             let result = run.entries.iter().try_for_each(|&entry| {
-                if done % ENTRIES_A_LOOK == 0 {
+                if done % knobs::entries_a_look() == 0 {
                     self.inner.check_killed()?;
                 }
                 self.attempt(table, &trees, |op| {

@@ -1,0 +1,80 @@
+//! Values of knobs from a seed.
+
+use super::Knob;
+
+/// The values of all knobs of `table` for a seed.
+pub fn values(table: &[Knob], seed: u64) -> Vec<u64> {
+    table.iter().map(|knob| value(knob, seed)).collect()
+}
+
+/// A quarter of all knobs have their default, three eighths their least, and the others anything, small numbers
+/// as often as large ones. Each knob's value depends on its name: a new knob changes no other.
+fn value(knob: &Knob, seed: u64) -> u64 {
+    let mut dice = Dice(seed);
+    for byte in knob.name.bytes() {
+        dice.0 = (dice.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    match dice.roll() % 8 {
+        0 | 1 => knob.default,
+        2..=4 => knob.least,
+        _ => {
+            let span = knob.most - knob.least;
+            let bits = 64 - u64::from(span.leading_zeros());
+            let mask = u64::MAX >> (64 - (1 + dice.roll() % bits.max(1)));
+            knob.least + (dice.roll() & mask).min(span)
+        }
+    }
+}
+
+/// Splitmix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+/// What `PEREGRINE_SHAKEN` says: a seed, and values of single knobs.
+pub fn asked(text: &str) -> Result<(Option<u64>, Vec<(&str, u64)>), String> {
+    let mut parts = text.split(',').map(str::trim);
+    let seed = match parts.next().unwrap_or_default() {
+        "" => None,
+        seed => Some(seed.parse().map_err(|_| format!("{seed} is no seed"))?),
+    };
+    let single = parts.map(|part| {
+        let pair = part.split_once('=');
+        let pair = pair.and_then(|(name, value)| Some((name, value.parse().ok()?)));
+        pair.ok_or_else(|| format!("{part} is no knob with its value"))
+    });
+    Ok((seed, single.collect::<Result<_, _>>()?))
+}
+
+/// The values for what `PEREGRINE_SHAKEN` says.
+///
+/// # Panics
+/// Where it says something that can't be done: a build for tests does not run with other values than asked for.
+#[cfg(feature = "shaken")]
+pub fn drawn(table: &[Knob]) -> Vec<u64> {
+    use std::io::Write;
+
+    let text = std::env::var("PEREGRINE_SHAKEN").unwrap_or_default();
+    let (seed, single) = asked(&text).unwrap_or_else(|error| panic!("PEREGRINE_SHAKEN: {error}"));
+    let seed = seed.unwrap_or_else(|| {
+        let since = std::time::SystemTime::UNIX_EPOCH.elapsed();
+        since.map_or(0, |since| since.as_nanos() as u64) ^ u64::from(std::process::id())
+    });
+    let mut values = values(table, seed);
+    for (name, value) in single {
+        let at = table.iter().position(|knob| knob.name == name);
+        let at = at.unwrap_or_else(|| panic!("PEREGRINE_SHAKEN: {name} is no knob"));
+        values[at] = value;
+    }
+    // Not by a macro, whose output tests would keep to themselves.
+    let _ = writeln!(std::io::stderr(), "shaken: PEREGRINE_SHAKEN={seed}");
+    values
+}
