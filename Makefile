@@ -92,6 +92,12 @@ corruption: library ## every bit of sampled pages, headers and log blocks flippe
 fuzz: library ## hostile input for every decoder and for whole files (OPTIONS="--duration SECONDS")
 	target/release/peregrine bench fuzz $(OPTIONS)
 
+knobs: ## write docs/knobs.md anew, from the table of tuning constants
+	PEREGRINE_WRITE_DOCUMENTS=1 cargo test -q -p peregrine --lib knobs::tests::the_document_says_what_the_table_says
+
+shaken: ## the engine's tests with every tuning constant drawn from its range (PEREGRINE_SHAKEN=SEED, without one a fresh seed)
+	cargo test -p peregrine --lib --test database --features shaken --target-dir target/shaken
+
 verify-answers: build ## what answers and rows promise, a line a point: held or not, with its figure
 	@verify/answers
 
@@ -118,6 +124,6 @@ catch-planted: ## builds with a fault of durability: each must be caught by powe
 
 clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
-	rm -rf target/plugin target/mtr target/broken target/sanitizers
+	rm -rf target/plugin target/mtr target/broken target/shaken target/sanitizers
 
-.PHONY: help bench build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz
+.PHONY: help bench knobs shaken build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz

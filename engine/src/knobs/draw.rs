@@ -40,7 +40,17 @@ impl Dice {
 }
 
 /// What `PEREGRINE_SHAKEN` says: a seed, and values of single knobs.
-pub fn asked(text: &str) -> Result<(Option<u64>, Vec<(&str, u64)>), String> {
+#[derive(Debug, PartialEq, Eq)]
+pub struct Asked<'a> {
+    pub seed: Option<u64>,
+    pub single: Vec<(&'a str, u64)>,
+}
+
+/// Reads what `PEREGRINE_SHAKEN` says.
+///
+/// # Errors
+/// What of it can't be read.
+pub fn asked(text: &str) -> Result<Asked<'_>, String> {
     let mut parts = text.split(',').map(str::trim);
     let seed = match parts.next().unwrap_or_default() {
         "" => None,
@@ -51,7 +61,10 @@ pub fn asked(text: &str) -> Result<(Option<u64>, Vec<(&str, u64)>), String> {
         let pair = pair.and_then(|(name, value)| Some((name, value.parse().ok()?)));
         pair.ok_or_else(|| format!("{part} is no knob with its value"))
     });
-    Ok((seed, single.collect::<Result<_, _>>()?))
+    Ok(Asked {
+        seed,
+        single: single.collect::<Result<_, _>>()?,
+    })
 }
 
 /// The values for what `PEREGRINE_SHAKEN` says.
@@ -63,13 +76,13 @@ pub fn drawn(table: &[Knob]) -> Vec<u64> {
     use std::io::Write;
 
     let text = std::env::var("PEREGRINE_SHAKEN").unwrap_or_default();
-    let (seed, single) = asked(&text).unwrap_or_else(|error| panic!("PEREGRINE_SHAKEN: {error}"));
-    let seed = seed.unwrap_or_else(|| {
+    let asked = asked(&text).unwrap_or_else(|error| panic!("PEREGRINE_SHAKEN: {error}"));
+    let seed = asked.seed.unwrap_or_else(|| {
         let since = std::time::SystemTime::UNIX_EPOCH.elapsed();
         since.map_or(0, |since| since.as_nanos() as u64) ^ u64::from(std::process::id())
     });
     let mut values = values(table, seed);
-    for (name, value) in single {
+    for (name, value) in asked.single {
         let at = table.iter().position(|knob| knob.name == name);
         let at = at.unwrap_or_else(|| panic!("PEREGRINE_SHAKEN: {name} is no knob"));
         values[at] = value;

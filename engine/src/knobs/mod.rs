@@ -22,6 +22,9 @@ mod tests;
 
 pub use self::table::*;
 
+/// Whether knobs are drawn at random: then a test can't count on what production's numbers make of something.
+pub const SHAKEN: bool = cfg!(feature = "shaken");
+
 /// What is known of a knob. Times are in microseconds.
 #[cfg(any(test, feature = "shaken"))]
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::draw::{asked, values};
+use super::draw::{asked, values, Asked};
 use super::table::TABLE;
 
 #[test]
@@ -36,13 +36,14 @@ fn drawn_values_are_in_their_ranges_and_the_same_for_a_seed() {
 
 #[test]
 fn a_seed_and_single_knobs_can_be_asked_for() {
-    assert_eq!(asked(""), Ok((None, vec![])));
-    assert_eq!(asked("7"), Ok((Some(7), vec![])));
+    let is = |seed, single| Ok(Asked { seed, single });
+    assert_eq!(asked(""), is(None, vec![]));
+    assert_eq!(asked("7"), is(Some(7), vec![]));
     assert_eq!(
         asked("7, purge_step=1"),
-        Ok((Some(7), vec![("purge_step", 1)]))
+        is(Some(7), vec![("purge_step", 1)])
     );
-    assert_eq!(asked(",purge_step=1"), Ok((None, vec![("purge_step", 1)])));
+    assert_eq!(asked(",purge_step=1"), is(None, vec![("purge_step", 1)]));
     assert!(asked("x").is_err() && asked("7,purge_step").is_err() && asked("7,a=b").is_err());
 }
 

