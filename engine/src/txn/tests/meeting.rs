@@ -174,6 +174,10 @@ fn looking_through_survivors_again_comes_to_an_end() {
 /// Rows of two trees in one undo page, of which the second tree can't be opened.
 #[test]
 fn what_has_moved_stays_when_the_rest_of_its_page_can_not_be_reached() {
+    if crate::knobs::SHAKEN {
+        // It counts what production's numbers make of it.
+        return;
+    }
     let fixture = Fixture::new();
     let (system, tree, other) = (&fixture.system, &fixture.tree, &fixture.other);
     write(system, tree, 0..10, &[1; 600]);
