@@ -25,14 +25,11 @@ pub(super) fn run(
     let mut scan = Scan::new(source, txn.versions(), Some(txn));
     let mut leaves = source.leaves(from, to.clone());
     let alone = scans.most() == 1;
-    if scan.run(
-        &mut leaves,
-        if alone {
-            usize::MAX
-        } else {
-            knobs::leaves_alone()
-        },
-    )? {
+    let at_first = match alone {
+        true => usize::MAX,
+        false => knobs::leaves_alone(),
+    };
+    if scan.run(&mut leaves, at_first)? {
         return Ok(scan.totals);
     }
     // The last leaf that was read may have been the range's last.

@@ -25,8 +25,8 @@ impl Cursor {
     /// a *semi-consistent* read, of which [`Cursor::was_semi_consistent`] tells. A row that was never
     /// committed is passed over. Who does not want the row calls [`Cursor::unlock_row`] and goes on. Else the
     /// next step, in either direction, leads to the same row again, and now waits for it: it is locked then,
-    /// and the newest there is. If it is gone, the step leads to the one behind it. So does a seek wait that comes
-    /// to the row.
+    /// and the newest there is. If it is gone, the step leads to the one behind it. A seek that comes to the row
+    /// waits for it, too.
     ///
     /// For whoever changes rows that match a condition. A search for the one row of a whole key waits anyway.
     pub fn set_semi_consistent(&mut self, tries: bool) {
@@ -112,10 +112,7 @@ impl Cursor {
         ahead: Ahead,
     ) -> Result<bool> {
         self.again = Some(key);
-        self.leave(match direction {
-            Direction::Forward => Gap::Before,
-            Direction::Backward => Gap::Behind,
-        });
+        self.leave(Gap::facing(direction));
         let found = self.restart(txn, trees, direction, ahead);
         self.again = None;
         found

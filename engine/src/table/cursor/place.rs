@@ -28,6 +28,14 @@ pub(super) enum Gap {
 }
 
 impl Gap {
+    /// From where a step in `direction` leads to the entry at `place`.
+    pub(super) fn facing(direction: Direction) -> Gap {
+        match direction {
+            Direction::Forward => Gap::Before,
+            Direction::Backward => Gap::Behind,
+        }
+    }
+
     /// Where a seek leads that finds nothing.
     pub(super) fn of_seek(to: Seek) -> Gap {
         match to {
@@ -53,10 +61,7 @@ impl Cursor {
     pub fn step_back(&mut self) {
         self.committed = None;
         if !matches!(self.at, At::Gap(_)) {
-            self.leave(match self.direction {
-                Direction::Forward => Gap::Before,
-                Direction::Backward => Gap::Behind,
-            });
+            self.leave(Gap::facing(self.direction));
         }
     }
 
@@ -89,10 +94,7 @@ impl Cursor {
     pub(super) fn leave_unread(&mut self) {
         self.place.clear();
         self.place.extend_from_slice(self.walk.key());
-        self.at = At::Gap(match self.direction {
-            Direction::Forward => Gap::Before,
-            Direction::Backward => Gap::Behind,
-        });
+        self.at = At::Gap(Gap::facing(self.direction));
     }
 
     /// Nothing comes in the cursor's direction, so what it stood on is what comes in the other.

@@ -38,8 +38,10 @@ impl Counted {
 
 impl From<TableState> for Counted {
     fn from(state: TableState) -> Counted {
-        let counted = Counted::new(0, 0);
-        counted.state.get_or_init(|| Arc::new(state));
-        counted
+        Counted {
+            rows: state.rows(),
+            next_auto: state.next_auto(),
+            state: OnceLock::from(Arc::new(state)),
+        }
     }
 }
