@@ -6,7 +6,6 @@ mod inspection;
 mod opening;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use self::checkpoint_source::Source;
@@ -16,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::planted::{is_planted, PlantedFault};
 use crate::row::TableSchema;
 use crate::settings::{Durability, Isolation, Locking, TableOptions};
+use crate::sync::atomic::Ordering;
 use crate::table::ddl::Tables;
 use crate::table::shared::Shared;
 use crate::table::{Prepared, Table, Transaction};

@@ -20,6 +20,8 @@ mod room;
 pub mod row;
 pub mod settings;
 pub mod store;
+#[doc(hidden)]
+pub mod sync;
 pub mod table;
 pub mod tree;
 pub mod txn;

@@ -86,7 +86,7 @@ pub const MOST_SCAN_THREADS: usize = 64;
 
 /// One for each processor that the process may use.
 fn processors() -> usize {
-    let count = std::thread::available_parallelism().map_or(1, |count| count.get());
+    let count = crate::sync::thread::available_parallelism().map_or(1, |count| count.get());
     count.min(MOST_SCAN_THREADS)
 }
 

@@ -25,6 +25,8 @@ pub mod pushdown;
 pub mod report;
 pub mod results;
 pub mod runner;
+#[cfg(feature = "shaken")]
+pub mod schedules;
 pub mod server;
 pub mod simulated;
 pub mod stores;

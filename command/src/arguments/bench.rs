@@ -11,6 +11,8 @@ use super::measuring::{
     BarsArguments, EmbeddedArguments, LargerThanMemoryArguments, NullArguments, ReportArguments,
     RunArguments, WorkloadArguments,
 };
+#[cfg(feature = "shaken")]
+use super::schedules::{SchedulesArguments, SchedulesHereArguments};
 use super::strain::{
     CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
     LargeTransactionArguments, ManyTablesArguments, MemoryArguments, RecoveryTimeArguments,
@@ -50,6 +52,14 @@ pub enum BenchAction {
     /// Loses power after every I/O of many small workloads on a simulated disk, in six ways, and again
     /// during the recoveries: every acknowledged change must be found, and nothing else.
     PowerLoss(PowerLossArguments),
+    /// Plays schedules: sessions and the engine's own threads on a simulated disk, with knobs drawn at random, in an
+    /// order that a seed decides. Only in builds for tests (feature `shaken`). One line; exit status 1 when one failed.
+    #[cfg(feature = "shaken")]
+    Schedules(SchedulesArguments),
+    /// The processes of `bench schedules`.
+    #[cfg(feature = "shaken")]
+    #[command(hide = true)]
+    SchedulesHere(SchedulesHereArguments),
     /// Gives hostile input to every decoder of the formats, and whole damaged files to the engine:
     /// errors are allowed, panics and endless loops are not.
     Fuzz(FuzzArguments),

@@ -2,6 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `schedules.rs` | orders of threads, in shaken builds |
 //! | `server.rs` | the private server |
 //! | `bench.rs` | the actions of `peregrine bench`, and what those with a server share |
 //! | `measuring.rs` | engines side by side |
@@ -16,6 +17,8 @@ mod cross_check;
 mod durability;
 mod host;
 mod measuring;
+#[cfg(feature = "shaken")]
+mod schedules;
 mod server;
 mod strain;
 mod transactions;
@@ -37,6 +40,8 @@ pub use self::measuring::{
     BarsArguments, EmbeddedArguments, LargerThanMemoryArguments, NullArguments, ReportArguments,
     RunArguments, WorkloadArguments,
 };
+#[cfg(feature = "shaken")]
+pub use self::schedules::{SchedulesArguments, SchedulesHereArguments};
 pub use self::server::{ServerAction, ServerPlace, SqlArguments, StartArguments};
 pub use self::strain::{
     CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,

@@ -22,6 +22,8 @@ mod pushdown;
 mod report;
 mod run;
 mod scan_threads;
+#[cfg(feature = "shaken")]
+mod schedules;
 mod simulated;
 mod strain;
 
@@ -61,6 +63,10 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::ScanThreads(arguments) => scan_threads::run(arguments),
         BenchAction::Crash(arguments) => crash::run(arguments),
         BenchAction::CrashWriter(arguments) => crash::write(arguments),
+        #[cfg(feature = "shaken")]
+        BenchAction::Schedules(arguments) => schedules::run(arguments),
+        #[cfg(feature = "shaken")]
+        BenchAction::SchedulesHere(arguments) => Ok(schedules::run_here(arguments)),
         BenchAction::Fuzz(arguments) => fuzz::run(arguments),
         BenchAction::Corruption(arguments) => corruption::run(arguments),
         BenchAction::PowerLoss(arguments) => simulated::power_loss(arguments),

@@ -20,10 +20,7 @@ mod tests;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-use parking_lot::{Condvar, Mutex, MutexGuard};
 
 pub use self::recovery_time::{ReplayPace, ReplayWork};
 pub use self::sequence::{checkpoint, CheckpointReport};
@@ -32,6 +29,8 @@ use crate::ids::Lsn;
 use crate::knobs;
 use crate::log::Log;
 use crate::store::Store;
+use crate::sync::thread::JoinHandle;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// What a checkpoint must hold besides pages.
 #[derive(Clone, Debug, Default)]
@@ -173,18 +172,18 @@ impl Checkpointer {
                 closing: false,
                 stats: CheckpointStats::default(),
                 log_end: log.end(),
-                began_at: Instant::now(),
+                began_at: crate::sync::now(),
                 not_before: None,
                 work: ReplayWork::default(),
                 meanwhile: ReplayWork::default(),
                 reads: 0,
-                quiet_from: (log.end(), Instant::now()),
+                quiet_from: (log.end(), crate::sync::now()),
                 room: Room::default(),
             }),
             changed: Condvar::new(),
             log,
         });
-        let thread = std::thread::Builder::new()
+        let thread = crate::sync::thread::Builder::new()
             .name("peregrine-ckpt".into())
             .spawn({
                 let shared = Arc::clone(&shared);
@@ -270,13 +269,13 @@ impl Drop for Checkpointer {
 
 impl State {
     fn is_due(&mut self, log: &Log, store: &Store, source: &dyn CheckpointSource) -> bool {
-        let quiet = self.is_quiet(log.end(), Instant::now());
+        let quiet = self.is_quiet(log.end(), crate::sync::now());
         if self.wanted > self.begun {
             return true;
         }
         if self
             .not_before
-            .is_some_and(|moment| Instant::now() < moment)
+            .is_some_and(|moment| crate::sync::now() < moment)
         {
             return false;
         }
@@ -284,16 +283,16 @@ impl State {
         logged >= self.triggers.log_bytes
             || self.is_long_to_replay(logged, source)
             || (logged > 0
-                && self.began_at.elapsed()
+                && crate::sync::since(self.began_at)
                     >= self
                         .triggers
                         .interval
                         .min(knobs::longest_checkpoint_interval()))
             || ((self.room.refused || self.room.short && logged > 0)
-                && self.began_at.elapsed() >= knobs::checkpoint_while_full())
+                && crate::sync::since(self.began_at) >= knobs::checkpoint_while_full())
             || (logged >= log.segment_bytes() && quiet)
             || (logged < knobs::little_log()
-                && self.began_at.elapsed() >= knobs::checkpoint_to_shrink()
+                && crate::sync::since(self.began_at) >= knobs::checkpoint_to_shrink()
                 && store.is_slack())
     }
 
@@ -360,7 +359,7 @@ fn run(shared: &Shared, store: &Store, source: &dyn CheckpointSource) {
         state.work = ReplayWork::default();
         let reads = source.page_counts().reads;
         let before = (state.log_end, state.began_at);
-        (state.log_end, state.began_at) = (shared.log.end(), Instant::now());
+        (state.log_end, state.began_at) = (shared.log.end(), crate::sync::now());
         let outcome = MutexGuard::unlocked(&mut state, || {
             let steps = || checkpoint(store, &shared.log, source);
             std::panic::catch_unwind(AssertUnwindSafe(steps)).unwrap_or_else(|_| {
@@ -387,7 +386,7 @@ fn run(shared: &Shared, store: &Store, source: &dyn CheckpointSource) {
                 tracing::error!("a checkpoint failed: {error}");
                 (state.log_end, state.began_at) = before;
                 state.room.refused = matches!(error, Error::NoSpace { .. });
-                state.not_before = Some(Instant::now() + knobs::checkpoint_retry());
+                state.not_before = Some(crate::sync::now() + knobs::checkpoint_retry());
                 state.stats.failed += 1;
                 state.stats.error = Some(error);
             }

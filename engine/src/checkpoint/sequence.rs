@@ -1,6 +1,6 @@
 //! One checkpoint, step by step.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Captured, CheckpointSource};
 use crate::error::{Error, Result};
@@ -38,7 +38,7 @@ pub fn checkpoint(
     source: &dyn CheckpointSource,
 ) -> Result<CheckpointReport> {
     store.stop_flag().check()?;
-    let began = Instant::now();
+    let began = crate::sync::now();
     let mut begun = None;
     let outcome = steps(store, log, source, &mut begun);
     let Some(epoch) = begun else {
@@ -51,7 +51,7 @@ pub fn checkpoint(
     }
     source.end_pages(epoch, outcome.is_ok());
     outcome.map(|report| CheckpointReport {
-        total: began.elapsed(),
+        total: crate::sync::since(began),
         ..report
     })
 }
@@ -66,14 +66,14 @@ fn steps(
     let mut gate = Duration::ZERO;
     let mut taken: Option<(u64, Lsn, Lsn, Captured)> = None;
     source.with_gate_closed(&mut || {
-        let closed = Instant::now();
+        let closed = crate::sync::now();
         let epoch = store.begin_checkpoint();
         *begun = Some(epoch);
         source.begin_pages(epoch);
         let redo_from = log.mark()?;
         let captured = source.capture(redo_from)?;
         taken = Some((epoch, redo_from, log.end(), captured));
-        gate = closed.elapsed();
+        gate = crate::sync::since(closed);
         Ok(())
     })?;
     // … to here.

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use crate::checkpoint::{Captured, CheckpointSource, PageCounts, ReplayPace};
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
 use crate::page::Pool;
 use crate::recovery::{Counters, Meta};
+use crate::sync::Mutex;
 use crate::table::ddl::{Numbers, Tables};
 use crate::table::shared::Shared;
 use crate::txn;

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::AtomicUsize;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::checkpoint_source::Source;
 use super::{Database, LOG_DIR};
@@ -18,6 +17,7 @@ use crate::page::Pool;
 use crate::recovery::{self, AsideFiles, Meta, Recoverable};
 use crate::settings::{Options, MOST_SCAN_THREADS};
 use crate::store::Store;
+use crate::sync::atomic::AtomicUsize;
 use crate::table::ddl::{Numbers, Tables};
 use crate::table::prepared::PreparedTransactions;
 use crate::table::registry::{Counted, Registry};
@@ -253,7 +253,7 @@ impl Parts {
         let mut prepared = None;
         let meta = state.as_ref().map(|state| state.meta);
         let mut replay_pace = meta.map_or_else(ReplayPace::default, |meta| meta.replay_pace);
-        let began = Instant::now();
+        let began = crate::sync::now();
         if let Some(state) = state {
             let (meta, files) = (state.meta, state.files.clone());
             let replayed = recovery::recover(&shared.system, &tables, &shared.log, state)?;
@@ -286,7 +286,7 @@ impl Parts {
         if let Some(meta) = meta {
             let bytes = shared.log.end().0.saturating_sub(meta.log_from().0);
             let work = ReplayWork::since(bytes, pool.stats().reads, 0);
-            replay_pace = replay_pace.measured(work, began.elapsed());
+            replay_pace = replay_pace.measured(work, crate::sync::since(began));
         }
         source.set_replay_pace(replay_pace);
         if !options.background {

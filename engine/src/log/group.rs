@@ -8,12 +8,9 @@
 //! Who waits for a sync sleeps on its own, and leaves without the mutex when it is woken: else the
 //! many that one sync releases would go through the mutex one after another, and each wake the next.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
-use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use super::record::{self, Header, FIRST_OWN_KIND, MARK_PAYLOAD, MAX_PAYLOAD, RECORD_HEADER};
@@ -23,6 +20,9 @@ use crate::knobs;
 use crate::os::StopFlag;
 use crate::planted::{is_planted, PlantedFault};
 use crate::room;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::thread::Thread;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Room for so many marks is left behind every record: on a full disk a checkpoint finds it, and so does a
 /// later opening.
@@ -333,7 +333,7 @@ impl Group {
 
     /// Sleeps until a sync has made `upto` durable or failed, or this thread is to lead the next.
     fn sleep(&self, mut state: MutexGuard<'_, State>, upto: u64) {
-        let thread = std::thread::current();
+        let thread = crate::sync::thread::current();
         let me = thread.id();
         state.sleepers.push(Sleeper { upto, thread });
         if state.company.gathering && state.waiting() >= state.company.expected {
@@ -341,7 +341,7 @@ impl Group {
         }
         drop(state);
         loop {
-            std::thread::park();
+            crate::sync::thread::park();
             // Whoever wakes a sleeper has taken it off the list; a park can also end by itself.
             if self.durable() >= upto {
                 return;
@@ -410,7 +410,7 @@ impl Group {
             return;
         }
         let limit = (state.company.sync_time / 4).min(knobs::longest_gathering());
-        let until = Instant::now() + limit;
+        let until = crate::sync::now() + limit;
         state.company.gathering = true;
         while state.waiting() < state.company.expected {
             if self.gathered.wait_until(state, until).timed_out() {
@@ -435,7 +435,7 @@ impl Group {
         self.write(state, true)?;
         let (from, to) = (self.durable(), state.written);
         self.syncs.fetch_add(1, Ordering::Relaxed);
-        let began = Instant::now();
+        let began = crate::sync::now();
         let outcome = MutexGuard::unlocked(state, || {
             // The other of store and log may have failed meanwhile.
             self.stop.check()?;
@@ -448,7 +448,7 @@ impl Group {
             Ok(()) => {
                 self.durable.store(to, Ordering::Release);
                 let waited = state.waiting();
-                state.company.ended(waited, began.elapsed());
+                state.company.ended(waited, crate::sync::since(began));
                 Ok(())
             }
             Err(error) => Err(self.stop.stop(error.to_string())),

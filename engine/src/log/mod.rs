@@ -21,12 +21,7 @@ mod segments;
 mod tests;
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::Instant;
-
-use parking_lot::{Condvar, Mutex};
 
 use self::demand::Demand;
 use self::group::Group;
@@ -37,6 +32,9 @@ use crate::ids::Lsn;
 use crate::knobs;
 use crate::os::{OpenMode, Os, StopFlag};
 pub use crate::settings::Durability;
+use crate::sync::atomic::Ordering;
+use crate::sync::thread::JoinHandle;
+use crate::sync::{Condvar, Mutex};
 
 /// What a log is created or opened with.
 #[derive(Clone, Debug)]
@@ -203,7 +201,7 @@ impl Log {
         ));
         let background = Arc::new(Background::default());
         let start = || {
-            let thread = std::thread::Builder::new().name("peregrine-log".into());
+            let thread = crate::sync::thread::Builder::new().name("peregrine-log".into());
             let (group, background) = (Arc::clone(&group), Arc::clone(&background));
             thread.spawn(move || keep_durable(&group, &background))
         };
@@ -317,14 +315,14 @@ impl Log {
 /// Syncs what has come together every `knobs::log_sync_interval`, confirms it when nobody appends any more,
 /// makes the next segment in time, and gives spares back that the log's pace does not call for.
 fn keep_durable(group: &Group, background: &Background) {
-    let mut demand = Demand::new(Lsn(group.ends().0), Instant::now());
+    let mut demand = Demand::new(Lsn(group.ends().0), crate::sync::now());
     let mut before = 0;
     let mut closing = background.closing.lock();
     while !*closing {
         background
             .wake
             .wait_for(&mut closing, knobs::log_sync_interval());
-        parking_lot::MutexGuard::unlocked(&mut closing, || {
+        crate::sync::MutexGuard::unlocked(&mut closing, || {
             let end = group.ends().0;
             // A failure has set the stop flag, which everybody checks; there is nobody here to
             // tell.
@@ -341,7 +339,7 @@ fn keep_durable(group: &Group, background: &Background) {
                 // Appenders will try again when they get there, and tell whoever wants to append.
                 tracing::warn!("the next log segment could not be made: {error}");
             }
-            let keep = demand.spares(Lsn(end), Instant::now(), group.segments.capacity());
+            let keep = demand.spares(Lsn(end), crate::sync::now(), group.segments.capacity());
             if let Err(error) = group.segments.trim_spares(keep, knobs::spares_given_back()) {
                 tracing::warn!("a spare log segment could not be removed: {error}");
             }

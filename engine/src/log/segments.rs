@@ -8,11 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use crate::error::{Error, Result};
 use crate::os::{File, OpenMode, Os};
 use crate::planted::{is_planted, PlantedFault};
+use crate::sync::Mutex;
 
 /// Bytes of a segment's header, and what a write begins and ends at.
 pub const BLOCK: u64 = 4096;

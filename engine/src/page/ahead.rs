@@ -10,10 +10,8 @@
 
 use std::collections::hash_map::Entry as Slot;
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 
 use super::core::Core;
@@ -27,6 +25,8 @@ use crate::ids::PageId;
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::store::ImageRun;
+use crate::sync::atomic::Ordering;
+use crate::sync::{Condvar, Mutex};
 
 /// How far a cursor has come, and will go.
 #[derive(Clone, Copy, Debug)]
@@ -426,7 +426,7 @@ impl Core {
         let guard = (0..knobs::read_ahead_looks()).find_map(|_| {
             let guard = SharedGuard::try_lock(self, wanted.parent);
             if guard.is_none() {
-                std::hint::spin_loop();
+                crate::sync::spin_loop();
             }
             guard
         });
@@ -478,12 +478,14 @@ impl Core {
 }
 
 /// Starts the threads that read what is asked for.
-pub(crate) fn start_readers(core: &Arc<Core>) -> std::io::Result<Vec<std::thread::JoinHandle<()>>> {
+pub(crate) fn start_readers(
+    core: &Arc<Core>,
+) -> std::io::Result<Vec<crate::sync::thread::JoinHandle<()>>> {
     (0..knobs::read_ahead_threads())
         .map(|_| {
             let weak = Arc::downgrade(core);
             core.requests.queue.lock().readers += 1;
-            std::thread::Builder::new()
+            crate::sync::thread::Builder::new()
                 .name("peregrine-read".into())
                 .spawn(move || read(&weak))
                 .inspect_err(|_| core.requests.queue.lock().readers -= 1)

@@ -1,9 +1,6 @@
 //! What all parts of the pool share: frames, free frames, figures.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-
-use parking_lot::{Condvar, Mutex};
 
 use super::ahead::{Passed, Requests};
 use super::frames::{FrameId, FrameState, Frames, NO_FRAME};
@@ -19,6 +16,8 @@ use crate::error::{Error, Result};
 use crate::ids::{PageId, PAGE_SIZE};
 use crate::knobs;
 use crate::store::Store;
+use crate::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Condvar, Mutex};
 
 /// So many waits in which no frame became free, and it gives up: only a pool whose frames are all held
 /// for good lets a call fail. Counted in waits, not by a clock: while the machine stands still nobody can

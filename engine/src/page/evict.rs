@@ -3,7 +3,6 @@
 //! A background thread, the provider, keeps some frames free, so that loading rarely has to wait
 //! for a write. All latches are only tried: eviction waits for nobody, and so may run anywhere.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use super::swip::{self, Child};
 use crate::error::Result;
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::Ordering;
 
 impl Core {
     /// Makes up to `wanted` frames free, looking at each frame twice at most. An error is returned
@@ -183,9 +183,11 @@ fn has_resident_children(page: &Page) -> bool {
 }
 
 /// Runs the provider until the pool ends.
-pub(crate) fn start_provider(core: &Arc<Core>) -> std::io::Result<std::thread::JoinHandle<()>> {
+pub(crate) fn start_provider(
+    core: &Arc<Core>,
+) -> std::io::Result<crate::sync::thread::JoinHandle<()>> {
     let weak = Arc::downgrade(core);
-    std::thread::Builder::new()
+    crate::sync::thread::Builder::new()
         .name("peregrine-frames".into())
         .spawn(move || provide(&weak))
 }
@@ -211,13 +213,13 @@ fn provide(core: &Weak<Core>) {
             match core.evict_some(wanted) {
                 Ok(0) => {
                     // All in use: the takers try for themselves meanwhile.
-                    std::thread::sleep(Duration::from_millis(1));
+                    crate::sync::thread::sleep(Duration::from_millis(1));
                     break;
                 }
                 Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(%error, "no page could be written to make its frame free");
-                    std::thread::sleep(knobs::provider_rest());
+                    crate::sync::thread::sleep(knobs::provider_rest());
                     break;
                 }
             }

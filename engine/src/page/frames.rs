@@ -1,7 +1,6 @@
 //! The memory of the pool: one region of page-sized frames, and what is known about each.
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use rustix::mm::{madvise, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
 
@@ -13,6 +12,7 @@ use super::optimistic::OptimisticNode;
 use super::prefetch::prefetch;
 use crate::error::{Error, Result};
 use crate::ids::PAGE_SIZE;
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The number of a frame.
 pub(crate) type FrameId = u32;

@@ -1,6 +1,5 @@
 //! Latched pages.
 
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::core::Core;
@@ -11,6 +10,7 @@ use super::node::Node;
 use super::node_edit::NodeMut;
 use crate::error::{Error, Result};
 use crate::ids::PageId;
+use crate::sync::atomic::Ordering;
 
 /// A page latched for reading.
 pub struct SharedGuard<'a> {

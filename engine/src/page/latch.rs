@@ -5,9 +5,8 @@
 //! holders keep changes out; the *exclusive* holder keeps everybody out and raises the version when
 //! it leaves. Who must wait spins for a moment, then sleeps on a futex.
 
-use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
-
 use crate::knobs;
+use crate::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 
 const SHARED_ONE: u64 = 1;
 const SHARED: u64 = 0xffff;
@@ -152,7 +151,7 @@ impl Latch {
         self.state
             .fetch_and(!(SLEEPER | WRITER_WAITS), Ordering::Relaxed);
         self.event.fetch_add(1, Ordering::Release);
-        atomic_wait::wake_all(&self.event);
+        crate::sync::futex::wake_all(&self.event);
     }
 
     /// Waits until `free` holds of the state, and returns that state.
@@ -163,7 +162,7 @@ impl Latch {
             if free(state) {
                 return state;
             }
-            std::hint::spin_loop();
+            crate::sync::spin_loop();
         }
         loop {
             // Read before the mark is set: whoever clears the mark changes the event afterwards,
@@ -179,7 +178,7 @@ impl Latch {
                 if state & WRITER_WAITS != 0 {
                     self.wake();
                 }
-                std::hint::spin_loop();
+                crate::sync::spin_loop();
                 continue;
             }
             if marked == state
@@ -188,7 +187,7 @@ impl Latch {
                     .compare_exchange(state, marked, Ordering::Relaxed, Ordering::Relaxed)
                     .is_ok()
             {
-                atomic_wait::wait(&self.event, event);
+                crate::sync::futex::wait(&self.event, event);
             }
         }
     }

@@ -7,11 +7,11 @@
 
 use std::collections::HashMap;
 
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::summary::LeafSummary;
 use crate::knobs;
+use crate::sync::Mutex;
 
 /// The summaries of a leaf, by column; `None`: of the number of records alone.
 pub(crate) type OfLeaf = SmallVec<[(Option<usize>, LeafSummary); 1]>;

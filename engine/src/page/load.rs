@@ -1,6 +1,5 @@
 //! Bringing pages into memory. No latch of another page is held while the store reads.
 
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::core::Core;
@@ -14,6 +13,7 @@ use super::page_table::Entry;
 use super::swip::{self, Child};
 use crate::error::Result;
 use crate::ids::PageId;
+use crate::sync::atomic::Ordering;
 
 /// Where an inner node refers to a child, seen at a version of its latch.
 #[derive(Clone, Copy, Debug)]

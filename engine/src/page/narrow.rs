@@ -18,9 +18,6 @@
 //! the leaf by its number, and the parent's version holding afterwards, has read what the leaf's own bytes say.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use parking_lot::Mutex;
 
 use super::core::Core;
 use super::frames::FrameId;
@@ -30,6 +27,8 @@ use super::latch::Version;
 use super::load::ChildPlace;
 use crate::ids::PAGE_SIZE;
 use crate::knobs;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::Mutex;
 
 /// Stands for the page of a frame with copies.
 pub(super) const COPIES: u64 = u64::MAX;

@@ -4,12 +4,11 @@
 //! An entry is the right to load: while a page has one, nobody else reads it from the store.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::frames::FrameId;
 use crate::knobs;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Where a page without a parent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

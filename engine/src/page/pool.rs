@@ -1,6 +1,5 @@
 //! The pool as the layers above see it.
 
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::ahead::start_readers;
@@ -14,11 +13,12 @@ use crate::error::{Error, Result};
 use crate::ids::{PageId, PAGE_SIZE};
 use crate::planted::{is_planted, PlantedFault};
 use crate::store::Store;
+use crate::sync::atomic::Ordering;
 
 /// Pages in memory within one budget.
 pub struct Pool {
     core: Arc<Core>,
-    threads: Vec<std::thread::JoinHandle<()>>,
+    threads: Vec<crate::sync::thread::JoinHandle<()>>,
 }
 
 /// Figures of the pool since it was made.

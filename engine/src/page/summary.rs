@@ -10,13 +10,13 @@
 //! Along with Programming Language Memory Models?", 2012). Memory comes in chunks, when the first
 //! summary of 256 neighbouring frames is kept, and goes with the pool.
 
-use std::sync::atomic::{fence, AtomicU64, Ordering};
 use std::sync::OnceLock;
 
 use super::frames::FrameId;
 use super::latch::Version;
 use super::left_summary::OfLeaf;
 use crate::knobs;
+use crate::sync::atomic::{fence, AtomicU64, Ordering};
 
 /// How many columns of a leaf can have a summary at once; those whose numbers are equal modulo this
 /// take one another's place.

@@ -13,7 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::undecided::Undecided;
@@ -23,6 +22,7 @@ use crate::ids::{PageId, TableId, TreeId, TxId};
 use crate::os::{OpenMode, Os};
 use crate::planted::{is_planted, PlantedFault};
 use crate::room;
+use crate::sync::Mutex;
 use crate::table::registry::Registry;
 use crate::txn::Change;
 

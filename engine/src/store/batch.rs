@@ -3,15 +3,14 @@
 //! A gathered image counts as written: its place is in the table, and [`Batch::read`] finds it
 //! until it is in the file. A write that fails keeps its images in memory, to be tried again.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
-
-use parking_lot::{Condvar, Mutex};
 
 use super::place::{Place, UNIT};
 use super::space::{Run, Space};
 use crate::error::Result;
 use crate::os::File;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Condvar, Mutex};
 
 /// Bytes gathered before they are written: half a mebibyte, which a run of space just takes.
 const FULL: usize = 512 * 1024 - 17 * UNIT;

@@ -1,13 +1,12 @@
 //! The end of a checkpoint: from pending to durable, or given up.
 
-use std::sync::atomic::Ordering;
-
 use super::header::{encode_chunk, Header, Record, HEADER};
 use super::place::{units_for, Place, UNIT};
 use super::Store;
 use crate::error::Result;
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::Ordering;
 
 /// What the newer header on disk leads to.
 #[derive(Debug)]

@@ -9,14 +9,13 @@
 //! room, or is refused, before there would be one too many. Writing a page takes as much as it was counted for, and
 //! so changes nothing about that number.
 
-use std::sync::atomic::Ordering;
-
 use super::extents::LONGEST;
 use super::place::{units_for, UNIT};
 use super::table::CHUNK;
 use super::Store;
 use crate::error::{Error, Result};
 use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::Ordering;
 
 /// Room for pages that become newer before anybody looks again: for one frame in so many, at least and at most
 /// so many units (3 MiB, 256 MiB).

@@ -41,14 +41,13 @@ mod tests;
 
 use std::cell::RefCell;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
-
-use parking_lot::{Mutex, RwLock};
 
 pub use self::header::FORMAT;
 pub use self::parts::{Part, PartKind};
 pub use self::reading::{ImageRun, Unpack};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Mutex, RwLock};
 
 use self::batch::Batch;
 use self::completing::Durable;

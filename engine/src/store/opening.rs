@@ -1,10 +1,7 @@
 //! Creating and opening a data file.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::Arc;
-
-use parking_lot::{Mutex, RwLock};
 
 use super::completing::Durable;
 use super::extents::Extents;
@@ -18,6 +15,8 @@ use super::{Batch, Counters, Store};
 use crate::error::{Error, Result};
 use crate::ids::PageId;
 use crate::os::{DirLock, File, LockMode, OpenMode, Os, StopFlag};
+use crate::sync::atomic::{AtomicBool, AtomicU64};
+use crate::sync::{Mutex, RwLock};
 
 /// Name of the data file in the database directory.
 const DATA: &str = "data";

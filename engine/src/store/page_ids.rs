@@ -1,8 +1,7 @@
 //! Which page ids are free.
 
-use parking_lot::Mutex;
-
 use crate::ids::PageId;
+use crate::sync::Mutex;
 
 /// Free page ids, lowest first after an open; the newest freed first later.
 #[derive(Debug)]

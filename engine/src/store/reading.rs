@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use super::place::{Place, UNIT};
 use super::{image, Store, SCRATCH};
 use crate::error::{Error, Result};
 use crate::ids::{PageId, PAGE_SIZE};
 use crate::knobs;
 use crate::os::{File, Os, DIRECT_ALIGN};
+use crate::sync::Mutex;
 
 /// Memory that may be read into past the page cache: it begins at a multiple of [`DIRECT_ALIGN`].
 #[derive(Debug, Default)]

@@ -1,12 +1,11 @@
 //! Giving out the data file's space to many threads, and cutting the file's free tail off.
 
-use parking_lot::Mutex;
-
 use super::extents::Extents;
 use super::place::UNIT;
 use crate::error::Result;
 use crate::knobs;
 use crate::os::File;
+use crate::sync::Mutex;
 
 /// Units by which the file grows at a time: 512 KiB, so that what is written together lies together.
 pub const RUN: u64 = 512;

@@ -5,13 +5,12 @@
 //! chunk that nothing changed; copies are made at a chunk's first change. A place is free again
 //! when none of the three names it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-
-use parking_lot::{Mutex, RwLock};
 
 use super::place::Place;
 use crate::ids::PageId;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, RwLock};
 
 /// Entries of a chunk, which is written as a whole.
 pub const CHUNK: usize = 1024;

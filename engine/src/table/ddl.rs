@@ -6,8 +6,6 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use super::large;
 use super::registry::{Counted, Registry};
 use super::shared::Shared;
@@ -22,6 +20,7 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::row::layout::Layout;
 use crate::row::TableSchema;
 use crate::settings::{Durability, Locking, TableOptions};
+use crate::sync::Mutex;
 use crate::tree::{cannot_be_read, Tree};
 
 /// The next numbers to give. Also the mutex of all changes of definitions.

@@ -6,8 +6,6 @@
 //! it is rolled back, or when no snapshot sees the last version that refers to it any more. The
 //! transaction layer keeps a note for each of the two and calls [`free`] then.
 
-use std::sync::atomic::Ordering;
-
 use super::open_table::{Table, TableTrees};
 use crate::error::{Error, Result};
 use crate::ids::TreeId;
@@ -18,6 +16,7 @@ use crate::row::key::PrefixNeed;
 use crate::row::layout::Layout;
 use crate::row::payload::{self, Field, LargeRef, RowEncoder, RowRef};
 use crate::row::Value;
+use crate::sync::atomic::Ordering;
 use crate::tree::{Change, Tree};
 use crate::txn::{encode_settled, live_payload, System, Transaction};
 

@@ -1,10 +1,8 @@
 //! An open table.
 
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use parking_lot::{Mutex, RwLock};
 
 use super::state::TableState;
 use super::statistics::Statistics;
@@ -15,6 +13,8 @@ use crate::page::Pool;
 use crate::row::key::{put_row_id, row_id};
 use crate::row::layout::{KeyLayout, Layout, PartForm};
 use crate::row::{Collations, NumberPlace, TableSchema, TextPlace, Value};
+use crate::sync::atomic::Ordering;
+use crate::sync::{Mutex, RwLock};
 use crate::tree::{LeafImage, Position, Tree};
 
 /// The number of an index of a table: 0 is the clustered one, n is `schema.indexes[n - 1]`.

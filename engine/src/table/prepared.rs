@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::transaction::{Transaction, Used};
 use crate::error::{Error, Result};
 use crate::ids::TxId;
 use crate::settings::Durability;
+use crate::sync::Mutex;
 use crate::txn::Xid;
 
 /// A prepared transaction, as listed.

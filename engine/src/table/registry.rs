@@ -5,10 +5,7 @@
 //! trees here.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-
-use parking_lot::{Mutex, RwLock};
 
 use super::large;
 use super::open_table::{Table, TableTrees};
@@ -22,6 +19,8 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::row::payload::{RowEncoder, RowRef};
 use crate::row::{Collations, TableSchema};
 use crate::settings::Locking;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Mutex, RwLock};
 use crate::tree::Tree;
 use crate::txn::{RedoBuffer, Replayed, Trees};
 

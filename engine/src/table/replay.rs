@@ -75,7 +75,7 @@ pub(crate) fn apply_put(table: &Table, key: &[u8], redo: &[u8]) -> Result<()> {
     if layout.hidden {
         if let Some(id) = row_id(key) {
             let next = &table.state.next_row_id;
-            next.fetch_max(id + 1, std::sync::atomic::Ordering::Relaxed);
+            next.fetch_max(id + 1, crate::sync::atomic::Ordering::Relaxed);
         }
     }
     let old = old_row(table, &trees, key)?;

@@ -1,14 +1,13 @@
 //! Making the changes of a prepared transaction again on recovery: as those of a running one, so that
 //! its rows are locked, and it can still be committed or rolled back.
 
-use std::sync::atomic::Ordering;
-
 use super::open_table::Table;
 use super::transaction::Transaction;
 use crate::error::Result;
 use crate::row::key::row_id;
 use crate::row::payload::{Field, RowRef};
 use crate::row::Value;
+use crate::sync::atomic::Ordering;
 use crate::txn::Change;
 
 impl Transaction {

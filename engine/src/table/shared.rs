@@ -1,6 +1,5 @@
 //! What all tables and transactions of an open database share.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
@@ -8,6 +7,7 @@ use crossbeam_utils::CachePadded;
 use super::prepared::PreparedTransactions;
 use super::registry::Registry;
 use crate::log::Log;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::txn::System;
 
 /// See the module's text.

@@ -1,10 +1,9 @@
 //! What a table has besides its pages: counters, and who is using it.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-
 use super::users::{Seat, Users};
 use crate::error::{Error, Result};
 use crate::ids::Csn;
+use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use crate::txn::GateGuard;
 
 /// A table's counters. Those of a checkpoint are written with it; see `recovery/`.

@@ -106,7 +106,7 @@ impl Table {
     /// Those of reading pages.
     pub fn size_bytes(&self) -> Result<(u64, u64)> {
         if let Some((when, sizes)) = self.statistics.lock().sizes {
-            if when.elapsed() < knobs::sizes_last() {
+            if crate::sync::since(when) < knobs::sizes_last() {
                 return Ok(sizes);
             }
         }
@@ -123,7 +123,7 @@ impl Table {
         for tree in &trees.indexes {
             indexes += bytes(tree)?;
         }
-        self.statistics.lock().sizes = Some((Instant::now(), (rows, indexes)));
+        self.statistics.lock().sizes = Some((crate::sync::now(), (rows, indexes)));
         Ok((rows, indexes))
     }
 }

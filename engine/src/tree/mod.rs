@@ -25,13 +25,12 @@ mod verify;
 use std::ops::Range;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TreeId, MAX_KEY, MAX_VALUE};
 use crate::page::{
     self, ChildPlace, Core, LeafRead, LeafShape, NodeFrame, PageKind, Pool, SharedGuard, ValueCopy,
 };
+use crate::sync::Mutex;
 
 pub use crate::page::{Change, LeafSettle, LeafSummary};
 pub use destroy::cannot_be_read;

@@ -5,14 +5,13 @@
 //! asked for again afterwards. Where that is another page, the root is looked for through the page table,
 //! and loaded if need be. So however many trees are open, they keep nothing in memory.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use super::descend::Latched;
 use super::Tree;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TreeId};
 use crate::page::{self, Core, FrameId, FrameState, PageKind, SharedGuard, Version};
 use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::{AtomicU32, Ordering};
 
 /// The frame in which the root was last.
 pub(super) struct LastFrame(AtomicU32);

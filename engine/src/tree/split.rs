@@ -1,11 +1,10 @@
 //! Splitting full nodes, from the leaf upwards as far as needed.
 
-use std::sync::atomic::Ordering;
-
 use super::descend::{Located, Route};
 use super::Tree;
 use crate::error::{Error, Result};
 use crate::page::{self, Child, Core, ExclusiveGuard, FrameId, Node, SplitPlan};
+use crate::sync::atomic::Ordering;
 
 /// What a node must get room for.
 #[derive(Clone, Copy)]
@@ -81,7 +80,7 @@ impl Tree {
             match attempt {
                 Attempt::Done => return Ok(()),
                 Attempt::Split => {}
-                Attempt::Again => std::hint::spin_loop(),
+                Attempt::Again => crate::sync::spin_loop(),
                 Attempt::ParentFull(separator) => {
                     self.split(key, level + 1, Need::Separator(&separator))?;
                 }

@@ -3,10 +3,9 @@
 //! They keep their locks, for what they wrote still stands in the trees. Purge tries them again
 //! until they are through; a restart would roll them back as well.
 
-use parking_lot::Mutex;
-
 use super::system::System;
 use super::transaction::Transaction;
+use crate::sync::Mutex;
 
 /// See the module's text.
 #[derive(Default)]

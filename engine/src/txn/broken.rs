@@ -48,8 +48,8 @@ impl Broken {
 
 #[cfg(feature = "broken")]
 mod breaking {
+    use crate::sync::atomic::{AtomicU8, Ordering};
     use std::str::FromStr;
-    use std::sync::atomic::{AtomicU8, Ordering};
 
     use super::BrokenRule;
     use crate::error::Error;

@@ -1,6 +1,5 @@
 //! Commit, and what every end of a transaction does.
 
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::gate::GateGuard;
@@ -16,6 +15,7 @@ use crate::error::Result;
 use crate::ids::{Lsn, TableId, TxId};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::Ordering;
 
 /// A commit that others see, and that may not be durable yet.
 #[must_use]

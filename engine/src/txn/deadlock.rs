@@ -8,7 +8,6 @@
 //! matter.
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -16,6 +15,7 @@ use smallvec::SmallVec;
 use super::lock::LockTable;
 use super::participant::{Participant, WaitState};
 use super::system::System;
+use crate::sync::atomic::Ordering;
 
 /// A circle of waiters.
 pub(super) struct Circle {

@@ -8,11 +8,11 @@
 //! Nobody waits for a row lock, for a sync or for another gate entry while inside.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::knobs;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crossbeam_utils::CachePadded;
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// See the module's text.
 pub struct Gate {

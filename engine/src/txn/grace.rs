@@ -7,14 +7,13 @@
 //! made: where it has changed, the copy's pointers may be stale, and it looks at the leaf again.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{fence, AtomicU64, Ordering};
-
-use parking_lot::Mutex;
 
 use crate::error::Result;
 use crate::ids::PageId;
 use crate::page::Pool;
 use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::{fence, AtomicU64, Ordering};
+use crate::sync::Mutex;
 
 /// See the module's text.
 #[derive(Default)]

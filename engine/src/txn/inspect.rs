@@ -8,7 +8,6 @@
 //! locks are of this kind, and only the page knows them.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::lock::{LockMode, Row};
@@ -16,6 +15,7 @@ use super::participant::{Participant, WaitState};
 use super::row_name::RowName;
 use super::System;
 use crate::settings::Isolation;
+use crate::sync::atomic::Ordering;
 
 /// Numbers of transactions that have none, because they have not written, begin here: a number of
 /// the place that they have among the running ones.

@@ -3,10 +3,7 @@
 //! It is written down by the waiter that closed the circle, before the victim is woken: until then
 //! everybody in the circle stands still, and what each was doing can be asked.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
-
-use parking_lot::Mutex;
 
 use super::deadlock::Circle;
 use super::inspect::shown_id;
@@ -14,6 +11,8 @@ use super::lock::{LockMode, LockTable};
 use super::participant::{micros_now, Participant, WaitState};
 use super::row_name::RowName;
 use super::snapshot::SnapshotRegistry;
+use crate::sync::atomic::Ordering;
+use crate::sync::Mutex;
 
 /// How many of a circle are written down.
 const MOST_MEMBERS: usize = 16;

@@ -12,11 +12,9 @@
 use std::collections::hash_map::{DefaultHasher, Entry as MapEntry};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::participant::{Parker, Participant, WaitState};
@@ -24,6 +22,8 @@ use super::row_name::RowName;
 use crate::ids::TreeId;
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::Mutex;
 
 /// Strength of a row lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,11 +6,9 @@
 //! writer sees every end that made it the oldest.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
-use parking_lot::Mutex;
 
 use super::broken::Broken;
 use super::participant::Participant;
@@ -18,6 +16,8 @@ use super::snapshot::{Horizon, LiveSnapshots};
 use super::status::{Status, StatusDirectory};
 use crate::ids::{Csn, TxId};
 use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::Mutex;
 
 /// How a writer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

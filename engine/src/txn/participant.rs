@@ -1,16 +1,16 @@
 //! What other threads may see and do to a running transaction: its place in wait queues, its
 //! undo head; kill it, grant it a lock, choose it as a deadlock's victim.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 
 use super::lock::Row;
 use super::version::UndoPtr;
 use crate::ids::{Lsn, TreeId};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex};
 
 /// How a wait stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

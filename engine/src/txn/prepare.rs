@@ -11,8 +11,6 @@
 //! is undone: as soon as a row is restored others can change it, and the next opening must not make
 //! the transaction's changes over theirs.
 
-use std::sync::atomic::Ordering;
-
 use super::gate::GateGuard;
 use super::redo::encode_owner;
 use super::xid::{PreparedRecord, Xid, KIND_PREPARED, KIND_ROLLED_BACK};
@@ -20,6 +18,7 @@ use super::Transaction;
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TxId};
 use crate::settings::Durability;
+use crate::sync::atomic::Ordering;
 
 /// Where a transaction stands in two-phase commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -13,11 +13,8 @@
 //! thread does the rest.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use parking_lot::{Mutex, RwLock};
 
 use super::grace::Grace;
 use super::prune_chain::{Pruner, Visit};
@@ -33,6 +30,8 @@ use crate::error::{Error, Result};
 use crate::ids::{Csn, PageId, TxId};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, RwLock};
 
 /// When pruning is worth its while.
 #[derive(Clone, Copy)]
@@ -131,9 +130,9 @@ impl System {
             };
             let Pace { old, .. } = *self.pruning.pace.lock();
             let mut aim = self.pruning.aim.lock();
-            if aim.noted.is_none_or(|then| then.elapsed() >= old) {
+            if aim.noted.is_none_or(|then| crate::sync::since(then) >= old) {
                 aim.before = std::mem::replace(&mut aim.last, live.all().to_vec());
-                aim.noted = Some(Instant::now());
+                aim.noted = Some(crate::sync::now());
             }
             let (old, young): (Vec<u64>, Vec<u64>) = live
                 .all()
@@ -269,14 +268,16 @@ impl System {
         if pruning.again.is_none() {
             let Pace { again, few, .. } = *self.pruning.pace.lock();
             let gone = |csn: &u64| old.binary_search(csn).is_err();
-            let due = pruning.looked.is_none_or(|then| then.elapsed() >= again);
+            let due = pruning
+                .looked
+                .is_none_or(|then| crate::sync::since(then) >= again);
             if due && pruning.kept_for.iter().any(gone) && stream.counts().0 > few {
                 let end = survivors.seal();
                 pruning.again = Some(Pass { next: 0, end });
             }
             if due {
                 pruning.kept_for = old.to_vec();
-                pruning.looked = Some(Instant::now());
+                pruning.looked = Some(crate::sync::now());
             }
         }
         let Some(pass) = &mut pruning.again else {

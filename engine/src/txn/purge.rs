@@ -5,12 +5,8 @@
 //! told to the layer above, and its undo pages are freed. A transaction that deleted nothing and
 //! noted nothing costs purge nothing but the count.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
 use std::time::Duration;
-
-use parking_lot::{Condvar, Mutex};
 
 use super::system::Trees;
 #[cfg(test)]
@@ -24,6 +20,9 @@ use crate::ids::{Csn, TxId};
 use crate::knobs;
 use crate::page::{Change, Pool};
 use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::thread::JoinHandle;
+use crate::sync::{Condvar, Mutex};
 
 /// The thread that purges.
 #[derive(Default)]
@@ -58,7 +57,7 @@ impl PurgeThread {
         let handle = self.handle.lock().take();
         if let Some(handle) = handle {
             // The last owner of the system may be the thread itself.
-            if handle.thread().id() != std::thread::current().id() {
+            if handle.thread().id() != crate::sync::thread::current().id() {
                 let _panicked = handle.join();
             }
         }
@@ -85,7 +84,7 @@ impl System {
             return Ok(());
         }
         let system = Arc::downgrade(self);
-        let thread = std::thread::Builder::new()
+        let thread = crate::sync::thread::Builder::new()
             .name("peregrine-purge".into())
             .spawn(move || run(&system))
             .map_err(|error| Error::Internal(format!("the purge thread: {error}")))?;

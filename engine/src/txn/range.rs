@@ -11,16 +11,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::participant::Participant;
 use crate::ids::TreeId;
 use crate::knobs;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::Mutex;
 
 /// The ranges of one transaction in one tree: beginning → end, which is not within; `None`: the
 /// range has no end. They neither overlap nor touch.

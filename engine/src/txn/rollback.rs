@@ -1,6 +1,5 @@
 //! Rollback: the undo chain, walked from its newest record to where it shall end.
 
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::broken::BrokenRule;
@@ -15,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::ids::TxId;
 use crate::page::{Change, PinnedPage};
 use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::Ordering;
 
 /// How much is undone.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,6 @@
 //! scan missed the mark, the reader's load comes after the scanner's and gives a commit that is at
 //! least as new as the horizon. If the scan sees the mark, the horizon stays where it was.
 
-use std::sync::atomic::{fence, AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crossbeam_utils::CachePadded;
@@ -21,6 +20,7 @@ use super::order::CommitOrder;
 use super::status::Status;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, TxId};
+use crate::sync::atomic::{fence, AtomicBool, AtomicU64, AtomicU8, Ordering};
 
 const SLOTS_PER_CHUNK: usize = 64;
 const CHUNKS: usize = 16 * 1024;
@@ -94,7 +94,7 @@ pub(super) struct Owner {
 fn registered(word: &AtomicU64) -> u64 {
     for _ in 0..50 {
         match word.load(Ordering::Acquire) {
-            REGISTERING => std::thread::yield_now(),
+            REGISTERING => crate::sync::thread::yield_now(),
             csn => return csn,
         }
     }
@@ -138,7 +138,7 @@ impl SnapshotRegistry {
             if let Some(slot) = self.try_claim() {
                 return slot;
             }
-            std::thread::yield_now();
+            crate::sync::thread::yield_now();
         }
     }
 

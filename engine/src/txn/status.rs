@@ -6,7 +6,6 @@
 //! old snapshot or a long transaction keeps that span wide, a chunk of ended transactions between
 //! whose ends no snapshot stands is kept as one number: nobody can tell them apart.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -14,6 +13,7 @@ use arc_swap::ArcSwap;
 use super::snapshot::LiveSnapshots;
 use crate::ids::{Csn, TxId};
 use crate::knobs;
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 const CHUNK: u64 = 8192;
 const ABORTED: u64 = 1 << 63;

@@ -1,10 +1,7 @@
 //! What all transactions of a database share.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-
-use parking_lot::RwLock;
 
 use super::abandoned::Abandoned;
 use super::gate::Gate;
@@ -26,6 +23,8 @@ use crate::ids::{Csn, TreeId, TxId};
 use crate::log::Log;
 use crate::page::{LeafSettle, Pool};
 use crate::settings::{Durability, Isolation};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::RwLock;
 use crate::tree::Tree;
 
 /// How rollback and purge find trees, and tell the layer above what they finished.
@@ -165,7 +164,7 @@ pub struct System {
     #[cfg(test)]
     pub moments: Moments,
     #[cfg(feature = "broken")]
-    pub(super) stale: parking_lot::Mutex<Option<super::broken::Stale>>,
+    pub(super) stale: crate::sync::Mutex<Option<super::broken::Stale>>,
     pub(super) latest_deadlock: LatestDeadlock,
 }
 
@@ -206,7 +205,7 @@ impl System {
             #[cfg(test)]
             moments: Moments::default(),
             #[cfg(feature = "broken")]
-            stale: parking_lot::Mutex::new(None),
+            stale: crate::sync::Mutex::new(None),
             latest_deadlock: LatestDeadlock::default(),
         })
     }

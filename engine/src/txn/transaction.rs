@@ -1,6 +1,5 @@
 //! One transaction: its snapshot, its number, its savepoints.
 
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::ids::{Csn, TxId};
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Isolation;
+use crate::sync::atomic::Ordering;
 use crate::tree::Tree;
 
 /// Interrupts a transaction's lock waits from another thread.

@@ -7,10 +7,7 @@
 //! been passed starts over on the page it has: short transactions need no new pages at all.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-
-use parking_lot::Mutex;
 
 use super::grace::Grace;
 use super::prune::StreamPruning;
@@ -20,6 +17,8 @@ use crate::error::{Error, Result};
 use crate::ids::{Csn, PageId, TxId};
 use crate::page::{PageKind, PinnedPage, Pool, BODY_SIZE};
 use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::Mutex;
 
 /// An ended transaction whose undo may still be needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -1,6 +1,5 @@
 //! Locking rows, and waiting for them.
 
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::broken::BrokenRule;
@@ -15,6 +14,7 @@ use super::version::Header;
 use super::Transaction;
 use crate::error::{Error, Result};
 use crate::ids::{TreeId, TxId};
+use crate::sync::atomic::Ordering;
 use crate::tree::Tree;
 
 /// What was in the way of a write or a lock: give it to [`Transaction::wait`].
@@ -349,7 +349,7 @@ impl Transaction {
                 system.break_circles(start);
             }
         }
-        let began = Instant::now();
+        let began = crate::sync::now();
         system.counters.wait_begins();
         me.shown.lock_waits.fetch_add(1, Ordering::Relaxed);
         let since = micros_now();
@@ -381,7 +381,7 @@ impl Counters {
     }
 
     fn wait_ends(&self, began: Instant) {
-        let took = began.elapsed().as_micros() as u64;
+        let took = crate::sync::since(began).as_micros() as u64;
         self.lock_waits_now.fetch_sub(1, Ordering::Relaxed);
         self.lock_wait_us.fetch_add(took, Ordering::Relaxed);
         self.longest_lock_wait_us.fetch_max(took, Ordering::Relaxed);

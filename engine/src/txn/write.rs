@@ -1,7 +1,5 @@
 //! Writing a record: the checks under the leaf's latch, the undo record, the new version.
 
-use std::sync::atomic::Ordering;
-
 use super::broken::BrokenRule;
 use super::gate::GateGuard;
 use super::lock::LockMode;
@@ -15,6 +13,7 @@ use super::{System, Transaction};
 use crate::error::{Error, Result};
 use crate::ids::{TreeId, TxId, MAX_KEY, MAX_VALUE};
 use crate::page::Change;
+use crate::sync::atomic::Ordering;
 use crate::tree::Tree;
 
 /// What a put expects to find.

@@ -32,8 +32,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
-
 use self::content::Change;
 use self::disk::Disk;
 use self::fault::Fault;
@@ -43,6 +41,7 @@ use self::names::{FileId, NameChange};
 pub use self::recording::{Event, Moment};
 use super::{DirLock, File, LockMode, OpenMode, Os};
 use crate::error::{Error, Result};
+use crate::sync::{Condvar, Mutex};
 
 /// An operating system whose disk is in memory. Clones share it.
 #[derive(Clone, Debug)]
@@ -443,7 +442,7 @@ impl Os for SimulatedOs {
     }
 
     fn now(&self) -> Duration {
-        self.origin.elapsed()
+        crate::sync::since(self.origin)
     }
 
     fn random(&self) -> u64 {

@@ -3,7 +3,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::disk::Disk;
 use super::loss::Loss;
@@ -66,7 +65,7 @@ impl SimulatedOs {
         SimulatedOs {
             machine: Arc::new(machine.into()),
             gate: Arc::default(),
-            origin: Instant::now(),
+            origin: crate::sync::now(),
         }
     }
 

@@ -5,12 +5,11 @@
 //! and helpers take these in turn with the caller. The caller's transaction is borrowed meanwhile, and
 //! holds the snapshot for all.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use super::plan::Totals;
 use super::scan::{Scan, Source};
 use crate::error::{Error, Result};
 use crate::knobs;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::table::shared::Scans;
 use crate::txn::{Reader, Transaction};
 
@@ -51,11 +50,11 @@ pub(super) fn run(
         next: AtomicUsize::new(0),
     };
     let readers: Vec<Reader<'_>> = (0..helpers.count()).map(|_| txn.reader()).collect();
-    std::thread::scope(|scope| {
+    crate::sync::thread::scope(|scope| {
         let parts = &parts;
         let mut running = Vec::with_capacity(readers.len());
         for reader in readers {
-            let name = std::thread::Builder::new().name("peregrine-scan".into());
+            let name = crate::sync::thread::Builder::new().name("peregrine-scan".into());
             let helper = name.spawn_scoped(scope, move || {
                 let mut scan = Scan::new(source, reader.versions(), None);
                 parts.take(&mut scan, source).map(|()| scan.totals)

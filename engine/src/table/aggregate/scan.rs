@@ -1,7 +1,5 @@
 //! The leaves of a range, taken in one after the other.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use smallvec::SmallVec;
 
 use super::condition::Passes;
@@ -11,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::knobs;
 use crate::row::narrow::ColumnSet;
 use crate::row::scalar::{Found, ScalarPlace};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::table::narrow::Asked;
 use crate::table::open_table::{Table, TableTrees};
 use crate::tree::{KnownLeaf, Leaf, LeafSummary, Leaves, NarrowLeaf, Step, Tree};

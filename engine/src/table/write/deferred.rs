@@ -10,7 +10,6 @@
 //! entries in first, and so does whatever of the transaction reads the table. Entries of unique indexes are
 //! not kept aside: a row must be refused when it comes.
 
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -22,6 +21,7 @@ use crate::ids::{TableId, PAGE_SIZE};
 use crate::knobs;
 use crate::room;
 use crate::row::Value;
+use crate::sync::atomic::Ordering;
 use crate::table::open_table::{IndexId, Table, TableTrees};
 use crate::table::shared::Shared;
 use crate::table::transaction::Transaction;

@@ -1,0 +1,62 @@
+//! `peregrine bench schedules`: the whole engine in orders of threads that seeds decide.
+
+use std::process::ExitCode;
+
+use peregrine_suite::error::{Result, SuiteError};
+use peregrine_suite::runner::interrupt;
+use peregrine_suite::schedules::work::{here, run as run_all, stay_on, Request};
+
+use crate::arguments::{SchedulesArguments, SchedulesHereArguments};
+
+/// Plays schedules in processes; exit status 1 when one failed.
+///
+/// # Errors
+/// What the suite says; the caller prints it.
+pub fn run(arguments: &SchedulesArguments) -> Result<ExitCode> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let request = Request {
+        seed: arguments.seed.unwrap_or_else(fresh_seed),
+        schedules: arguments.schedules,
+        duration: std::time::Duration::from_secs_f64(arguments.duration),
+        in_process: arguments.in_process,
+        crash_of: arguments.crash_of,
+        processes: arguments
+            .processes
+            .unwrap_or(u32::try_from(cores).unwrap_or(1)),
+        stop_when_found: arguments.stop_when_found,
+    };
+    let outcome = match run_all(&request, |line| eprintln!("{line}")) {
+        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        other => other?,
+    };
+    println!("{outcome}");
+    for failure in &outcome.failures {
+        println!("  {failure}");
+    }
+    Ok(match outcome.held() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+/// Plays schedules in this process; exit status 1 when one failed.
+pub fn run_here(arguments: &SchedulesHereArguments) -> ExitCode {
+    if let Some(processor) = arguments.processor {
+        stay_on(processor);
+    }
+    let told = |line: &str| println!("{line}");
+    match here(
+        arguments.first,
+        arguments.schedules,
+        arguments.crash_of,
+        told,
+    ) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+fn fresh_seed() -> u64 {
+    let since = std::time::SystemTime::UNIX_EPOCH.elapsed();
+    since.map_or(1, |since| since.as_secs())
+}

@@ -1,0 +1,27 @@
+//! The one seam to threads: locks, atomics, waiting, and the clock.
+//!
+//! In ordinary builds these are the standard library's and `parking_lot`'s own types. In a build with the feature
+//! `shaken` each call is a *point* besides, at which a thread may lose the processor: now and then, by chance; or,
+//! in a thread of a [`schedule`], where its seed says so, and nowhere else. Then one thread runs at a time, time is
+//! counted and not measured, and the same seed gives the same run (FoundationDB's simulation; Burckhardt et al., "A
+//! Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", 2010, for the choice of who runs).
+//!
+//! | file | holds |
+//! |---|---|
+//! | `shaken/schedule.rs` | whose turn it is: threads that run one at a time |
+//! | `shaken/strategy.rs` | who is chosen |
+//! | `shaken/lock.rs`, `condvar.rs`, `futex.rs`, `atomic.rs`, `thread.rs` | the types, with their points |
+#![forbid(unsafe_code)]
+
+#[cfg(not(feature = "shaken"))]
+mod plain;
+#[cfg(feature = "shaken")]
+mod shaken;
+
+#[cfg(not(feature = "shaken"))]
+pub(crate) use self::plain::*;
+#[cfg(feature = "shaken")]
+pub(crate) use self::shaken::*;
+
+#[cfg(feature = "shaken")]
+pub use self::shaken::{schedule, thread};

@@ -1,0 +1,15 @@
+//! Shaken builds: the same types with points, and schedules.
+
+pub(crate) mod atomic;
+mod condvar;
+pub(crate) mod futex;
+mod lock;
+pub mod schedule;
+mod strategy;
+#[cfg(test)]
+mod tests;
+pub mod thread;
+
+pub(crate) use self::condvar::Condvar;
+pub(crate) use self::lock::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub(crate) use self::schedule::{now, since, spin_loop};

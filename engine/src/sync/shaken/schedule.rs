@@ -1,0 +1,546 @@
+//! Threads that run one at a time, in an order that a seed decides.
+//!
+//! Each is a thread of the system, and at most one of them has the *turn*; the others wait for it. The turn is passed
+//! at points, where a thread waits, and where it ends. What a thread waits for is an address: that of a lock, of a
+//! condition, of a word; or a moment. Time is counted in points, and leaps where everybody waits.
+//!
+//! Nothing here knows what the threads do. A run that panics or in which everybody waits for ever has failed; its
+//! threads then stay where they are, for ever, since nobody can tell them to leave.
+
+use std::cell::{Cell, RefCell};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::strategy::Choices;
+pub use super::strategy::{Dice, Strategy};
+
+/// What a point costs of the counted time.
+const POINT: Duration = Duration::from_micros(1);
+/// More points than any run has that ends.
+const MOST_POINTS: u64 = 200_000_000;
+/// Where somebody waits for a moment, time leaps there once in so many choices, though others can run.
+const LEAPS: u64 = 128;
+/// So many times in a row a thread that only looks again may have the turn, before time leaps.
+const MOST_LOOKS: u32 = 1_000;
+
+/// A run that went through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// Points that were passed.
+    pub points: u64,
+    /// How often the turn went to another thread.
+    pub turns: u64,
+    /// A number made of all choices: two runs with the same number were the same.
+    pub trace: u64,
+}
+
+/// Runs `body`, and all threads that it starts, by a strategy and a seed.
+///
+/// # Errors
+/// The message of the first panic; or who waited for what, when everybody waited for ever.
+pub fn run(
+    strategy: Strategy,
+    seed: u64,
+    body: impl FnOnce() + Send + 'static,
+) -> Result<Passed, String> {
+    let schedule = Arc::new(Schedule {
+        state: Mutex::new(State::new(strategy, seed)),
+        ended: Condvar::new(),
+    });
+    let first = schedule.begin("first");
+    let inside = first.clone();
+    // Not joined where the run fails: it may be one of those that stay.
+    let thread = std::thread::Builder::new()
+        .name("first".into())
+        .spawn(move || inside.live(body));
+    let thread = thread.map_err(|error| format!("no thread: {error}"))?;
+    {
+        let mut state = schedule.state.lock();
+        state.running = first.index;
+        state.threads[first.index].turn.give();
+        while state.failure.is_none() && state.threads.iter().any(|t| t.able != Able::Ended) {
+            schedule.ended.wait(&mut state);
+        }
+        if let Some(failure) = &state.failure {
+            return Err(failure.clone());
+        }
+    }
+    let _ = thread.join();
+    let state = schedule.state.lock();
+    Ok(Passed {
+        points: state.points,
+        turns: state.turns,
+        trace: state.trace,
+    })
+}
+
+/// Whether this thread belongs to a schedule.
+pub fn is_scheduled() -> bool {
+    with_me(|_| ()).is_some()
+}
+
+thread_local! {
+    static ME: RefCell<Option<Me>> = const { RefCell::new(None) };
+    /// Of threads outside schedules: points until the next at which they let others go first.
+    static UNTIL: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A thread of a schedule.
+#[derive(Clone)]
+pub(super) struct Me {
+    schedule: Arc<Schedule>,
+    pub(super) index: usize,
+}
+
+impl std::fmt::Debug for Me {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "thread {} of a schedule", self.index)
+    }
+}
+
+pub(super) struct Schedule {
+    state: Mutex<State>,
+    /// The run has ended or failed.
+    ended: Condvar,
+}
+
+/// Why a wait has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Woken {
+    Signal,
+    Time,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Able {
+    Yes,
+    /// Waits for an address, until a moment if there is one.
+    Waits(Waiting),
+    Ended,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Waiting {
+    on: usize,
+    what: &'static str,
+    until: Option<Duration>,
+}
+
+struct Thread {
+    name: String,
+    able: Able,
+    woken: Woken,
+    /// Somebody has unparked it.
+    token: bool,
+    turn: Arc<Turn>,
+}
+
+struct State {
+    threads: Vec<Thread>,
+    running: usize,
+    now: Duration,
+    points: u64,
+    turns: u64,
+    trace: u64,
+    choices: Choices,
+    /// Somebody has become able to run since the last choice.
+    has_woken: bool,
+    /// Looks in a row without anything else happening.
+    looks: u32,
+    failure: Option<String>,
+}
+
+/// The right to run, as a thread waits for it.
+#[derive(Default)]
+struct Turn {
+    given: AtomicBool,
+    /// Who waits, once it does.
+    thread: OnceLock<std::thread::Thread>,
+}
+
+impl Turn {
+    fn give(&self) {
+        self.given.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    fn take(&self) {
+        self.thread.get_or_init(std::thread::current);
+        while !self.given.swap(false, Ordering::SeqCst) {
+            std::thread::park();
+        }
+    }
+}
+
+impl State {
+    fn new(strategy: Strategy, seed: u64) -> Self {
+        State {
+            threads: Vec::new(),
+            running: 0,
+            now: Duration::ZERO,
+            points: 0,
+            turns: 0,
+            trace: 0,
+            choices: Choices::new(strategy, seed),
+            has_woken: false,
+            looks: 0,
+            failure: None,
+        }
+    }
+
+    /// Makes those able to run whose moment has come.
+    fn wake_by_time(&mut self) {
+        for thread in &mut self.threads {
+            if let Able::Waits(Waiting {
+                until: Some(until), ..
+            }) = thread.able
+            {
+                if until <= self.now {
+                    (thread.able, thread.woken) = (Able::Yes, Woken::Time);
+                    self.has_woken = true;
+                }
+            }
+        }
+    }
+
+    /// The first moment that somebody waits for.
+    fn next_moment(&self) -> Option<Duration> {
+        let moments = self.threads.iter().filter_map(|thread| match thread.able {
+            Able::Waits(waiting) => waiting.until,
+            _ => None,
+        });
+        moments.min()
+    }
+
+    fn able(&self) -> Vec<usize> {
+        let able = |n: &usize| self.threads[*n].able == Able::Yes;
+        (0..self.threads.len()).filter(able).collect()
+    }
+
+    /// Who runs next; `None` when nobody ever can.
+    fn choose(&mut self) -> Option<usize> {
+        self.wake_by_time();
+        let may_leap = self.next_moment().is_some();
+        if may_leap && (self.looks > MOST_LOOKS || self.choices.one_of(LEAPS)) {
+            self.leap();
+        }
+        let mut able = self.able();
+        if able.is_empty() {
+            self.leap();
+            able = self.able();
+        }
+        if able.is_empty() {
+            return None;
+        }
+        self.has_woken = false;
+        Some(self.choices.choose(&able))
+    }
+
+    /// The turn, which goes to another thread.
+    fn pass_to(&mut self, next: usize) -> Arc<Turn> {
+        self.turns += 1;
+        self.trace = (self.trace ^ next as u64 ^ self.points << 8).wrapping_mul(0x0100_0000_01b3);
+        self.running = next;
+        Arc::clone(&self.threads[next].turn)
+    }
+
+    /// Time leaps to the next moment that somebody waits for.
+    fn leap(&mut self) {
+        if let Some(moment) = self.next_moment() {
+            self.now = self.now.max(moment);
+            self.looks = 0;
+            self.wake_by_time();
+        }
+    }
+
+    /// Everybody that waits for the address, or one of them, can run.
+    fn wake(&mut self, on: usize, one: bool) {
+        let waits =
+            |thread: &Thread| matches!(thread.able, Able::Waits(waiting) if waiting.on == on);
+        let mut waiting: Vec<usize> = (0..self.threads.len())
+            .filter(|&n| waits(&self.threads[n]))
+            .collect();
+        if one && waiting.len() > 1 {
+            let n = self.choices.choose(&waiting);
+            waiting = vec![n];
+        }
+        for n in waiting {
+            (self.threads[n].able, self.threads[n].woken) = (Able::Yes, Woken::Signal);
+            self.has_woken = true;
+            self.looks = 0;
+        }
+    }
+
+    fn who_waits(&self) -> String {
+        let mut text = String::from("everybody waits for ever:");
+        for thread in &self.threads {
+            if let Able::Waits(waiting) = thread.able {
+                text += &format!(" {} for {},", thread.name, waiting.what);
+            }
+        }
+        text.pop();
+        text
+    }
+}
+
+impl Schedule {
+    /// A new thread of the schedule, able to run.
+    fn begin(self: &Arc<Self>, name: &str) -> Me {
+        let mut state = self.state.lock();
+        let index = state.threads.len();
+        state.threads.push(Thread {
+            name: format!("{name} {index}"),
+            able: Able::Yes,
+            woken: Woken::Signal,
+            token: false,
+            turn: Arc::default(),
+        });
+        state.choices.thread_begins();
+        state.has_woken = true;
+        Me {
+            schedule: Arc::clone(self),
+            index,
+        }
+    }
+
+    fn fail(&self, state: &mut State, failure: String) {
+        state.failure.get_or_insert(failure);
+        self.ended.notify_all();
+    }
+}
+
+impl Me {
+    /// Runs a thread's work inside the schedule, from its first turn to its end.
+    pub(super) fn live<T>(self, work: impl FnOnce() -> T) -> T {
+        let turn = Arc::clone(&self.schedule.state.lock().threads[self.index].turn);
+        turn.take();
+        ME.set(Some(self.clone()));
+        let outcome = std::panic::catch_unwind(AssertUnwindSafe(work));
+        ME.set(None);
+        let mut state = self.schedule.state.lock();
+        match outcome {
+            Ok(outcome) => {
+                state.threads[self.index].able = Able::Ended;
+                state.wake(self.ends_at(), false);
+                if state.able().is_empty() && state.next_moment().is_none() {
+                    let waits = |thread: &Thread| matches!(thread.able, Able::Waits(_));
+                    if state.threads.iter().any(waits) {
+                        let failure = state.who_waits();
+                        self.schedule.fail(&mut state, failure);
+                    }
+                    self.schedule.ended.notify_all();
+                } else if let Some(next) = state.choose() {
+                    let turn = state.pass_to(next);
+                    drop(state);
+                    turn.give();
+                }
+                outcome
+            }
+            Err(panic) => {
+                let name = state.threads[self.index].name.clone();
+                let message = message(&*panic);
+                self.schedule.fail(&mut state, format!("{name}: {message}"));
+                drop(state);
+                std::panic::resume_unwind(panic)
+            }
+        }
+    }
+
+    /// A new thread of the same schedule.
+    pub(super) fn begin(&self, name: &str) -> Me {
+        self.schedule.begin(name)
+    }
+
+    /// What those wait for who wait for the thread's end.
+    fn ends_at(&self) -> usize {
+        self.address(0)
+    }
+
+    fn parks_at(&self) -> usize {
+        self.address(1)
+    }
+
+    /// Addresses that nothing in memory has.
+    fn address(&self, which: usize) -> usize {
+        self.index * 2 + which
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.schedule.state.lock().threads[self.index].able == Able::Ended
+    }
+
+    /// Waits, in the turn of `me`, until this thread has ended.
+    pub(super) fn wait_for_end(&self, me: &Me) {
+        while !self.has_ended() {
+            me.wait(self.ends_at(), "a thread's end", None);
+        }
+    }
+
+    pub(super) fn park(&self) {
+        loop {
+            let mut state = self.schedule.state.lock();
+            if std::mem::take(&mut state.threads[self.index].token) {
+                return;
+            }
+            drop(state);
+            self.wait(self.parks_at(), "being unparked", None);
+        }
+    }
+
+    pub(super) fn unpark(&self) {
+        let mut state = self.schedule.state.lock();
+        state.threads[self.index].token = true;
+        let at = self.parks_at();
+        state.wake(at, false);
+    }
+
+    /// Passes the turn on until somebody wakes those that wait for the address, or until a moment.
+    pub(super) fn wait(&self, on: usize, what: &'static str, until: Option<Instant>) -> Woken {
+        let mut state = self.schedule.state.lock();
+        if state.failure.is_some() {
+            stay(state);
+        }
+        let until = until.map(|until| until.saturating_duration_since(origin()));
+        state.threads[self.index].able = Able::Waits(Waiting { on, what, until });
+        match state.choose() {
+            Some(next) => self.turn_to(&mut state, next),
+            None => {
+                let failure = state.who_waits();
+                self.schedule.fail(&mut state, failure);
+                stay(state);
+            }
+        }
+        state.threads[self.index].woken
+    }
+
+    fn point(&self, looks_again: bool) {
+        let mut state = self.schedule.state.lock();
+        if state.failure.is_some() {
+            // Who unwinds goes on to its end; nobody else does.
+            if std::thread::panicking() {
+                return;
+            }
+            stay(state);
+        }
+        state.points += 1;
+        state.now += POINT;
+        if state.points > MOST_POINTS {
+            self.schedule
+                .fail(&mut state, format!("no end after {MOST_POINTS} points"));
+            stay(state);
+        }
+        let (points, woken) = (state.points, state.has_woken);
+        match looks_again {
+            true => {
+                state.looks += 1;
+                state.choices.lower(self.index);
+            }
+            false if !state.choices.is_due(points, self.index, woken) => return,
+            false => {}
+        }
+        // It can run itself, so there is somebody.
+        let next = state.choose().unwrap_or(self.index);
+        self.turn_to(&mut state, next);
+    }
+
+    /// Gives the turn to `next`, and waits for the next one of this thread.
+    fn turn_to(&self, state: &mut parking_lot::MutexGuard<'_, State>, next: usize) {
+        if next == self.index {
+            return;
+        }
+        let own = Arc::clone(&state.threads[self.index].turn);
+        let turn = state.pass_to(next);
+        parking_lot::MutexGuard::unlocked(state, || {
+            turn.give();
+            own.take();
+        });
+    }
+
+    pub(super) fn wake(&self, on: usize, one: bool) {
+        self.schedule.state.lock().wake(on, one);
+    }
+
+    fn now(&self) -> Instant {
+        origin() + self.schedule.state.lock().now
+    }
+}
+
+/// What a thread of a failed run does.
+fn stay(state: parking_lot::MutexGuard<'_, State>) -> ! {
+    drop(state);
+    loop {
+        std::thread::park();
+    }
+}
+
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a panic").to_owned()
+}
+
+/// The moment from which schedules count their time.
+fn origin() -> Instant {
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    *ORIGIN.get_or_init(Instant::now)
+}
+
+/// Does something with what this thread is in its schedule; `None` outside schedules, and where the thread ends.
+pub(super) fn with_me<T>(work: impl FnOnce(&Me) -> T) -> Option<T> {
+    let work = |me: &RefCell<Option<Me>>| me.borrow().as_ref().map(work);
+    ME.try_with(work).ok().flatten()
+}
+
+/// This thread in its schedule.
+pub(super) fn me() -> Option<Me> {
+    with_me(Me::clone)
+}
+
+/// A place where the thread may lose the processor.
+pub(crate) fn point() {
+    if with_me(|me| me.point(false)).is_none() {
+        now_and_then();
+    }
+}
+
+/// Outside schedules: once in some hundreds of points others go first.
+fn now_and_then() {
+    let left = UNTIL.try_with(|until| {
+        let left = until.get();
+        until.set(left.wrapping_sub(1));
+        left
+    });
+    if left == Ok(0) {
+        std::thread::yield_now();
+        let mut dice = Dice(origin().elapsed().as_nanos() as u64);
+        let _ = UNTIL.try_with(|until| until.set(dice.below(1_000) as u32));
+    }
+}
+
+/// A point of the program that uses the engine.
+pub fn pass() {
+    point();
+}
+
+/// Looks again at what another thread changes.
+pub(crate) fn spin_loop() {
+    if with_me(|me| me.point(true)).is_none() {
+        std::hint::spin_loop();
+    }
+}
+
+/// The time: the clock's, or that of the schedule.
+pub(crate) fn now() -> Instant {
+    with_me(Me::now).unwrap_or_else(Instant::now)
+}
+
+/// The time since a moment.
+pub(crate) fn since(then: Instant) -> Duration {
+    now().saturating_duration_since(then)
+}

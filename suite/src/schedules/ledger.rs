@@ -1,0 +1,71 @@
+//! What sessions have committed, as far as they know, for whoever looks at a disk after a crash.
+
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
+
+use super::reading::Read;
+use crate::simulated::model::Row;
+
+/// Rows of one session by their keys.
+pub type Rows = BTreeMap<u64, Row>;
+
+/// What one session has committed. No point of a schedule lies within its calls, so it is never in use twice.
+#[derive(Debug, Default)]
+pub struct Ledger(Mutex<Entries>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    /// After each commit that was begun, the first being the rows at first.
+    states: Vec<Rows>,
+    /// The newest of them that was acknowledged.
+    acknowledged: usize,
+}
+
+impl Ledger {
+    /// A commit begins that leaves these rows.
+    pub fn begins(&self, rows: &Rows) {
+        self.0.lock().states.push(rows.clone());
+    }
+
+    /// The commit that was begun last has been refused.
+    pub fn withdraw(&self) {
+        self.0.lock().states.pop();
+    }
+
+    /// The commit that was begun last is acknowledged.
+    pub fn acknowledge(&self) {
+        let mut entries = self.0.lock();
+        entries.acknowledged = entries.states.len().saturating_sub(1);
+    }
+
+    /// How many commits were begun, and which was acknowledged last.
+    pub fn position(&self) -> (usize, usize) {
+        let entries = self.0.lock();
+        (entries.states.len(), entries.acknowledged)
+    }
+
+    /// Whether the rows that were found, all of this session, are those after a commit within the range.
+    pub fn was(&self, found: &[Read], range: std::ops::Range<usize>) -> bool {
+        let entries = self.0.lock();
+        let mut states = entries.states.get(range).into_iter().flatten();
+        states.any(|rows| are(found, rows))
+    }
+
+    /// The rows after the newest commit that was acknowledged.
+    pub fn newest(&self) -> Rows {
+        let entries = self.0.lock();
+        let newest = entries.states.get(entries.acknowledged);
+        newest.cloned().unwrap_or_default()
+    }
+}
+
+/// Whether the rows found, in any order, are these.
+#[must_use]
+pub fn are(found: &[Read], rows: &Rows) -> bool {
+    found.len() == rows.len()
+        && found.iter().all(|read| {
+            rows.get(&read.id)
+                .is_some_and(|row| row.print == read.print)
+        })
+}

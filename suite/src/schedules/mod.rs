@@ -1,0 +1,18 @@
+//! Schedules of the whole engine: sessions, purge, pruning, checkpoints, eviction, reading ahead, commits in groups,
+//! crashes and recovery, on a simulated disk, in an order of threads that a seed decides. The same seed, with the
+//! same knobs, does the same again.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `plan.rs` | what a seed makes |
+//! | `session.rs` | a session, and the model of what it must see |
+//! | `reading.rs`, `ledger.rs` | rows as they are read; what was committed |
+//! | `play.rs` | one schedule, and what must hold at its end |
+//! | `work.rs` | many of them, in processes with different knobs |
+
+pub mod ledger;
+pub mod plan;
+pub mod play;
+pub mod reading;
+pub mod session;
+pub mod work;

@@ -1,0 +1,108 @@
+//! What a schedule's seed makes: how many sessions do what, and on which database.
+
+use std::time::Duration;
+
+use peregrine::{Durability, Isolation, Options};
+
+use crate::dice::Dice;
+use crate::simulated::model::Kind;
+
+/// Sessions that there are at most. The key of a row, divided by [`OWNERS`], leaves the number of its owner.
+pub const MOST_SESSIONS: u64 = 4;
+/// See [`MOST_SESSIONS`].
+pub const OWNERS: u64 = 8;
+
+/// What is played.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The seed of all of it.
+    pub seed: u64,
+    /// Sessions beside each other.
+    pub sessions: u64,
+    /// Transactions of each.
+    pub transactions: u32,
+    /// Statements of a transaction, at most.
+    pub statements: u32,
+    /// Steps of the thread that does what no session does.
+    pub upkeep: u32,
+    /// What the sessions' table has.
+    pub kind: Kind,
+    /// Rows that each session has at first.
+    pub filled: u64,
+    /// Keys of each session.
+    pub keys: u64,
+    /// Bytes in a row, at most.
+    pub most_pad: u32,
+    /// Bytes of a large value, at most.
+    pub most_large: u32,
+    /// Rows among which amounts are moved.
+    pub accounts: u64,
+    /// Isolation of all, or each transaction has its own.
+    pub isolation: Option<Isolation>,
+    /// When commits are durable.
+    pub durability: Durability,
+    /// Whether power is lost on the way.
+    pub crashes: bool,
+    scan_threads: usize,
+    log_segment_bytes: u64,
+    lock_wait_timeout: Duration,
+}
+
+impl Plan {
+    /// The plan of a seed; whether power is lost in it is said by who asks.
+    #[must_use]
+    pub fn new(seed: u64, crashes: bool) -> Plan {
+        let mut dice = Dice::new(seed, 0);
+        let any = |dice: &mut Dice, bound: u32| dice.below(bound);
+        let isolations = [
+            None,
+            None,
+            Some(Isolation::ReadCommitted),
+            Some(Isolation::RepeatableRead),
+            Some(Isolation::RepeatableRead),
+            Some(Isolation::Serializable),
+        ];
+        let durabilities = [
+            Durability::SyncAtCommit,
+            Durability::SyncAtCommit,
+            Durability::WriteAtCommit,
+            Durability::Later,
+        ];
+        Plan {
+            seed,
+            sessions: 1 + u64::from(any(&mut dice, MOST_SESSIONS as u32)),
+            transactions: 1 + any(&mut dice, 5),
+            statements: 1 + any(&mut dice, 8),
+            upkeep: any(&mut dice, 8),
+            kind: Kind {
+                large: any(&mut dice, 2) == 0,
+                indexes: any(&mut dice, 3) > 0,
+            },
+            filled: [0, 3, 20, 60][any(&mut dice, 4) as usize],
+            keys: [4, 16, 100][any(&mut dice, 3) as usize],
+            most_pad: [20, 300, 900, 3_700][any(&mut dice, 4) as usize],
+            most_large: [200, 5_000, 40_000][any(&mut dice, 3) as usize],
+            accounts: 2 + u64::from(any(&mut dice, 6)),
+            isolation: isolations[any(&mut dice, 6) as usize],
+            durability: durabilities[any(&mut dice, 4) as usize],
+            crashes,
+            scan_threads: 1 + any(&mut dice, 3) as usize,
+            log_segment_bytes: [16 << 10, 32 << 10, 256 << 10][any(&mut dice, 3) as usize],
+            lock_wait_timeout: Duration::from_millis([1, 50, 50_000][any(&mut dice, 3) as usize]),
+        }
+    }
+
+    /// How its database is opened: with all its threads, and the smallest pool.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        Options {
+            pool_bytes: 1 << 20,
+            log_bytes: 1 << 20,
+            log_segment_bytes: Some(self.log_segment_bytes),
+            lock_wait_timeout: self.lock_wait_timeout,
+            durability: self.durability,
+            scan_threads: self.scan_threads,
+            ..Options::default()
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! One schedule: a database on a simulated disk, its sessions and its own threads, all in the order that the seed
+//! decides; then what must hold of what is left.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use peregrine::check::{check_on, Report};
+use peregrine::os::simulated::{Loss, SimulatedOs};
+use peregrine::os::Os;
+use peregrine::sync::schedule::{self, Passed, Strategy};
+use peregrine::sync::thread;
+use peregrine::{Database, Durability, Error, Isolation, Table};
+
+use super::ledger::Ledger;
+use super::plan::{Plan, OWNERS};
+use super::reading::{in_order, rows, Read};
+use super::session::{account, Session, ACCOUNTS, ACCOUNTS_KIND, AMOUNT, OWN};
+use crate::dice::Dice;
+use crate::simulated::model::{Kind, Row};
+
+const DIR: &str = "/db";
+/// A table that comes and goes.
+const PASSING: &str = "passing";
+
+/// Plays the schedule of a seed.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn play(seed: u64, crashes: bool) -> Result<Passed, String> {
+    let outcome = Arc::new(Mutex::new(Err("no outcome".to_owned())));
+    let inside = Arc::clone(&outcome);
+    let passed = schedule::run(Strategy::drawn(seed), seed, move || {
+        let plan = Arc::new(Plan::new(seed, crashes));
+        *inside.lock() = Play::new(plan).and_then(|play| play.all());
+    })?;
+    let outcome = outcome.lock().clone();
+    outcome.map(|()| passed)
+}
+
+/// What the threads of a schedule share.
+struct Play {
+    plan: Arc<Plan>,
+    os: SimulatedOs,
+    ledgers: Arc<Vec<Ledger>>,
+    db: Arc<Database>,
+}
+
+/// A disk after a crash, and what must be found on it: of each session the rows after one of these commits.
+struct Crash {
+    disk: SimulatedOs,
+    commits: Vec<std::ops::Range<usize>>,
+}
+
+fn engine(when: &'static str) -> impl Fn(Error) -> String {
+    move |error| format!("{when}: {error}")
+}
+
+impl Play {
+    /// Makes the database, and its rows at first.
+    fn new(plan: Arc<Plan>) -> Result<Play, String> {
+        let os = SimulatedOs::new(plan.seed);
+        let db = Database::open_on(Arc::new(os.clone()), DIR, plan.options());
+        let db = db.map_err(engine("creating"))?;
+        let ledgers: Vec<Ledger> = (0..plan.sessions).map(|_| Ledger::default()).collect();
+        let play = Play {
+            plan,
+            os,
+            ledgers: Arc::new(ledgers),
+            db: Arc::new(db),
+        };
+        play.fill().map_err(engine("filling"))?;
+        Ok(play)
+    }
+
+    fn fill(&self) -> peregrine::Result<()> {
+        let (plan, db) = (&self.plan, &self.db);
+        let own = db.create_table(OWN, &plan.kind.schema())?;
+        let accounts = db.create_table(ACCOUNTS, &ACCOUNTS_KIND.schema())?;
+        let mut txn = db.begin(Isolation::ReadCommitted);
+        for id in 0..plan.accounts {
+            account(id, AMOUNT).with_values(ACCOUNTS_KIND, id, false, |values| {
+                txn.insert(&accounts, values)
+            })?;
+        }
+        txn.commit()?;
+        let mut dice = Dice::new(plan.seed, OWNERS * 3);
+        for (session, ledger) in self.ledgers.iter().enumerate() {
+            let mut filled = super::ledger::Rows::new();
+            for n in 0..plan.filled.min(plan.keys) {
+                let id = n * OWNERS + session as u64;
+                let pad = dice.below(plan.most_pad + 1);
+                let row = Row::new(plan.kind, id, dice.below(5), u64::MAX - id, pad, None);
+                row.with_values(plan.kind, id, false, |values| txn.insert(&own, values))?;
+                filled.insert(id, row);
+            }
+            txn.commit()?;
+            ledger.begins(&filled);
+            ledger.acknowledge();
+        }
+        db.sync_log()
+    }
+
+    /// Sessions and upkeep; then everything that must hold.
+    fn all(self) -> Result<(), String> {
+        let crash = self.run(0, self.plan.transactions)?;
+        self.compare(&self.db, None)?;
+        let Play {
+            plan,
+            os,
+            ledgers,
+            db,
+        } = self;
+        let db = Arc::into_inner(db).ok_or("somebody still has the database")?;
+        db.close().map_err(engine("closing"))?;
+        check(&os)?;
+        if let Some(crash) = crash {
+            return Play::after(plan, ledgers, crash);
+        }
+        let play = Play::opened(plan, os, ledgers)?;
+        play.compare(&play.db, None)?;
+        Ok(())
+    }
+
+    fn opened(plan: Arc<Plan>, os: SimulatedOs, ledgers: Arc<Vec<Ledger>>) -> Result<Play, String> {
+        let db = Database::open_on(Arc::new(os.clone()), DIR, plan.options());
+        let db = Arc::new(db.map_err(engine("opening"))?);
+        Ok(Play {
+            plan,
+            os,
+            ledgers,
+            db,
+        })
+    }
+
+    /// What is found after a crash; then work goes on.
+    fn after(plan: Arc<Plan>, ledgers: Arc<Vec<Ledger>>, crash: Crash) -> Result<(), String> {
+        check(&crash.disk)?;
+        let mut play = Play::opened(plan, crash.disk, ledgers)?;
+        for prepared in play.db.prepared() {
+            play.db
+                .rollback_prepared(&prepared.xid)
+                .map_err(engine("rolling back what was prepared"))?;
+        }
+        play.compare(&play.db, Some(&crash.commits))?;
+        // From here on what was found is what there is.
+        play.ledgers = Arc::new(play.found()?);
+        play.run(1, 1)?;
+        play.compare(&play.db, None)?;
+        check_open(play)
+    }
+
+    /// Ledgers of what the sessions' rows are now.
+    fn found(&self) -> Result<Vec<Ledger>, String> {
+        let (table, mut txn) = self.reader(&self.db, OWN)?;
+        let found = rows(&mut txn, &table, 0, false).map_err(engine("reading"))?;
+        let ledgers = (0..self.plan.sessions).map(|session| {
+            let ledger = Ledger::default();
+            let own = found.iter().filter(|read| read.id % OWNERS == session);
+            let rows = own.map(|read| {
+                let group = u32::try_from(read.group).unwrap_or(0);
+                let mut row = Row::new(self.plan.kind, read.id, group, read.code, 0, None);
+                row.print = read.print;
+                (read.id, row)
+            });
+            ledger.begins(&rows.collect());
+            ledger.acknowledge();
+            ledger
+        });
+        Ok(ledgers.collect())
+    }
+
+    /// Runs all sessions, and the upkeep beside them; gives the crash, if there was to be one.
+    fn run(&self, life: u64, transactions: u32) -> Result<Option<Crash>, String> {
+        let mut threads = Vec::new();
+        for number in 0..self.plan.sessions {
+            let (plan, db) = (Arc::clone(&self.plan), Arc::clone(&self.db));
+            let ledgers = Arc::clone(&self.ledgers);
+            let session = move || {
+                let ledger = &ledgers[number as usize];
+                let session = Session::new(&plan, number, life, &db, ledger);
+                session.map_err(engine("opening tables"))?.run(transactions)
+            };
+            let thread = thread::Builder::new().name("session".into()).spawn(session);
+            threads.push(thread.map_err(|error| error.to_string())?);
+        }
+        let crash = self.upkeep(life)?;
+        for thread in threads {
+            thread
+                .join()
+                .map_err(|_| "a session panicked".to_owned())??;
+        }
+        Ok(crash)
+    }
+
+    /// What no session does; and at one of its steps, where asked for, the power goes.
+    fn upkeep(&self, life: u64) -> Result<Option<Crash>, String> {
+        let mut dice = Dice::new(self.plan.seed, OWNERS * 2 + life);
+        let steps = 1 + self.plan.upkeep;
+        let crashes_at = (self.plan.crashes && life == 0).then(|| dice.below(steps));
+        let mut crash = None;
+        for step in 0..steps {
+            // Others do some of their work before each step.
+            for _ in 0..dice.below(400) {
+                schedule::pass();
+            }
+            match crashes_at == Some(step) {
+                true => crash = Some(self.crash(&mut dice)),
+                false => self.keep_up(&mut dice)?,
+            }
+        }
+        Ok(crash)
+    }
+
+    /// The disk as it is found when the power goes now.
+    fn crash(&self, dice: &mut Dice) -> Crash {
+        let loss = Loss::ALL[dice.below(Loss::ALL.len() as u32) as usize];
+        let before: Vec<_> = self.ledgers.iter().map(Ledger::position).collect();
+        let disk = self.os.crash_with(loss, dice.bits());
+        let after: Vec<_> = self.ledgers.iter().map(Ledger::position).collect();
+        let synced = self.plan.durability == Durability::SyncAtCommit;
+        let commits = before.iter().zip(&after).map(|(before, after)| {
+            let least = if synced { before.1 } else { 0 };
+            least..after.0
+        });
+        Crash {
+            disk,
+            commits: commits.collect(),
+        }
+    }
+
+    fn keep_up(&self, dice: &mut Dice) -> Result<(), String> {
+        let db = &self.db;
+        let outcome = match dice.below(9) {
+            0 | 1 => db.checkpoint(),
+            2 => db.purge(),
+            3 => db.sync_log(),
+            4 => {
+                let _ = db.status();
+                Ok(())
+            }
+            5 => self.statistics(),
+            6 => {
+                let kind = Kind {
+                    large: dice.below(2) == 0,
+                    indexes: dice.below(2) == 0,
+                };
+                match db.create_table(PASSING, &kind.schema()) {
+                    Err(Error::Exists(_)) => db.truncate_table(PASSING),
+                    other => other.map(drop),
+                }
+            }
+            7 => match db.drop_table(PASSING) {
+                Err(Error::NotFound { .. }) => Ok(()),
+                other => other,
+            },
+            _ => self.fill_passing(dice),
+        };
+        outcome.map_err(engine("upkeep"))
+    }
+
+    fn statistics(&self) -> peregrine::Result<()> {
+        let table = self.db.table(OWN)?;
+        table.estimate_rows();
+        table.cardinality(0)?;
+        table.size_bytes()?;
+        table.analyze()
+    }
+
+    fn fill_passing(&self, dice: &mut Dice) -> peregrine::Result<()> {
+        let table = match self.db.table(PASSING) {
+            Err(Error::NotFound { .. }) => return Ok(()),
+            other => other?,
+        };
+        let kinds = [(false, false), (false, true), (true, false), (true, true)];
+        let kinds = kinds.map(|(large, indexes)| Kind { large, indexes });
+        let kind = kinds.into_iter().find(|k| k.schema() == *table.schema());
+        let mut txn = self.db.begin(Isolation::ReadCommitted);
+        for _ in 0..dice.below(30) {
+            let (id, code) = (dice.bits() >> 8, dice.bits());
+            let row = Row::new(self.plan.kind, id, 1, code, dice.below(1_000), None);
+            row.with_values(kind.unwrap_or(ACCOUNTS_KIND), id, false, |values| {
+                txn.insert(&table, values)
+            })?;
+        }
+        match dice.below(3) {
+            0 => txn.rollback(),
+            _ => txn.commit(),
+        }
+    }
+
+    fn reader(
+        &self,
+        db: &Database,
+        name: &str,
+    ) -> Result<(Arc<Table>, peregrine::Transaction), String> {
+        let table = db.table(name).map_err(engine("opening a table"))?;
+        Ok((table, db.begin(Isolation::RepeatableRead)))
+    }
+
+    /// All rows, through all indexes, are those of the ledgers; amounts come to what they were.
+    fn compare(
+        &self,
+        db: &Database,
+        commits: Option<&[std::ops::Range<usize>]>,
+    ) -> Result<(), String> {
+        let (table, mut txn) = self.reader(db, OWN)?;
+        let found = every_index(&mut txn, &table)?;
+        for (session, ledger) in (0_u64..).zip(self.ledgers.iter()) {
+            let own = found.iter().filter(|read| read.id % OWNERS == session);
+            let own: Vec<Read> = own.copied().collect();
+            let (_, acknowledged) = ledger.position();
+            let range = match commits {
+                None => acknowledged..acknowledged + 1,
+                Some(commits) => commits[session as usize].clone(),
+            };
+            if !ledger.was(&own, range.clone()) {
+                let ids: Vec<u64> = own.iter().map(|read| read.id).collect();
+                return Err(format!(
+                    "rows of session {session} are {ids:?}, and not those after one of the commits {range:?}; the \
+                     newest has {:?}",
+                    ledger.newest().keys().collect::<Vec<_>>()
+                ));
+            }
+        }
+        let (table, mut txn) = self.reader(db, ACCOUNTS)?;
+        let found = every_index(&mut txn, &table)?;
+        let amounts: u64 = found.iter().map(|read| read.group).sum();
+        match amounts == AMOUNT * self.plan.accounts {
+            true => Ok(()),
+            false => Err(format!("in the end amounts come to {amounts}")),
+        }
+    }
+}
+
+/// All rows; each index must have the same.
+fn every_index(txn: &mut peregrine::Transaction, table: &Arc<Table>) -> Result<Vec<Read>, String> {
+    let first = rows(txn, table, 0, false).map_err(engine("reading"))?;
+    for index in 0..=table.schema().indexes.len() {
+        for backwards in [false, true] {
+            let found = rows(txn, table, index, backwards).map_err(engine("reading"))?;
+            if !in_order(&found, index) {
+                return Err(format!("index {index}: rows twice, or out of order"));
+            }
+            let mut sorted = found;
+            sorted.sort_unstable_by_key(|read| read.id);
+            if sorted != first {
+                return Err(format!("index {index} has other rows than the table"));
+            }
+        }
+    }
+    Ok(first)
+}
+
+fn check_open(play: Play) -> Result<(), String> {
+    let Play { os, db, .. } = play;
+    let db = Arc::into_inner(db).ok_or("somebody still has the database")?;
+    db.close().map_err(engine("closing"))?;
+    check(&os)
+}
+
+/// The structural check of a database that nobody has open.
+fn check(os: &SimulatedOs) -> Result<(), String> {
+    let os: Arc<dyn Os> = Arc::new(os.clone());
+    let mut report = Report::default();
+    check_on(os, DIR, &mut report).map_err(engine("checking"))?;
+    match report.problems.first() {
+        None => Ok(()),
+        Some(problem) => Err(format!("the check found: {problem}")),
+    }
+}

@@ -1,0 +1,84 @@
+//! A table's rows, read through one of its indexes.
+
+use std::sync::Arc;
+
+use peregrine::{Cursor, CursorOptions, Error, Result, RowView, Seek, Table, Transaction, Value};
+
+use crate::simulated::model::{print, CODE, GROUP, ID, LARGE, PAD};
+
+/// A row as it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// Its key.
+    pub id: u64,
+    /// See `Row::group`.
+    pub group: u64,
+    /// See `Row::code`.
+    pub code: u64,
+    /// What `print` gives for it.
+    pub print: u64,
+}
+
+fn number(value: Value<'_>) -> Result<u64> {
+    match value {
+        Value::UInt(number) => Ok(number),
+        other => Err(Error::Internal(format!("{other:?} where a number stood"))),
+    }
+}
+
+/// What a row holds.
+///
+/// # Errors
+/// The engine's, of reading large values.
+pub fn read(row: &RowView<'_>, has_large: bool) -> Result<Read> {
+    let (mut pad, mut large) = (Vec::new(), Vec::new());
+    let id = number(row.get(ID)?)?;
+    row.get_large(PAD, &mut pad)?;
+    let has = has_large && row.get_large(LARGE, &mut large)?;
+    let (group, code) = (number(row.get(GROUP)?)?, number(row.get(CODE)?)?);
+    Ok(Read {
+        id,
+        group,
+        code,
+        print: print(id, group, code, &pad, has.then_some(&large[..])),
+    })
+}
+
+/// All rows that the transaction sees, in the order of an index, or backwards.
+///
+/// # Errors
+/// The engine's.
+pub fn rows(
+    txn: &mut Transaction,
+    table: &Arc<Table>,
+    index: usize,
+    backwards: bool,
+) -> Result<Vec<Read>> {
+    let has_large = table.schema().columns.len() > LARGE;
+    let mut cursor = Cursor::new(table, index, CursorOptions::default());
+    let mut rows = Vec::new();
+    let first = if backwards { Seek::Last } else { Seek::First };
+    let mut more = cursor.seek(txn, &[], first)?;
+    while more {
+        rows.push(read(&cursor.row()?, has_large)?);
+        more = match backwards {
+            true => cursor.prev(txn)?,
+            false => cursor.next(txn)?,
+        };
+    }
+    if backwards {
+        rows.reverse();
+    }
+    Ok(rows)
+}
+
+/// Whether the rows stand in the index's order, none of them twice.
+#[must_use]
+pub fn in_order(rows: &[Read], index: usize) -> bool {
+    let key = |row: &Read| match index {
+        0 => (row.id, 0),
+        1 => (row.group, row.id),
+        _ => (row.code, row.id),
+    };
+    rows.windows(2).all(|pair| key(&pair[0]) < key(&pair[1]))
+}
