@@ -121,6 +121,8 @@ pub enum PlantedFault {
     PointReadOnce,
     /// A version between others of its writer is seen where that one commits while the chain is followed.
     SeenOnTheWay,
+    /// A walk that locks goes on where the range that it has locked ends, also where the leaf was split meanwhile.
+    ReachBeyondLeaf,
 }
 
 #[cfg(feature = "broken")]
@@ -150,7 +152,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 44] = [
+        pub const MENDED: [PlantedFault; 45] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -195,6 +197,7 @@ mod planting {
             PlantedFault::ShortSearch,
             PlantedFault::PointReadOnce,
             PlantedFault::SeenOnTheWay,
+            PlantedFault::ReachBeyondLeaf,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
@@ -218,13 +221,15 @@ mod planting {
         let name = std::env::var(VARIABLE)
             .ok()
             .filter(|name| !name.is_empty())?;
-        let found = PlantedFault::MENDED
+        let mut faults = PlantedFault::MENDED
             .into_iter()
-            .find(|fault| format!("{fault:?}") == name);
+            .chain(PlantedFault::DURABILITY);
+        let found = faults.find(|fault| format!("{fault:?}") == name);
         assert!(
             found.is_some(),
-            "{VARIABLE}={name}: no fault of that name; the faults are {:?}",
-            PlantedFault::MENDED
+            "{VARIABLE}={name}: no fault of that name; the faults are {:?} and {:?}",
+            PlantedFault::MENDED,
+            PlantedFault::DURABILITY
         );
         found
     }

@@ -52,8 +52,8 @@ pub(super) struct Walk {
     /// Whether the records of running writers are not judged, but left to
     /// [`Transaction::settled_payload`], which waits for them.
     settles: bool,
-    /// With `locker`, going forward: the range is locked up to here, and records from here on are
-    /// as if they stood in the next leaf. `None`: to the end of the tree.
+    /// With `locker`, going forward: what was copied is locked up to here, and records from here on
+    /// are as if they stood in the next leaf. `None`: to the end of the tree.
     reach: Option<Vec<u8>>,
     /// Whether the record that the walk stands on may be of a running writer.
     unsure: bool,
@@ -345,7 +345,13 @@ impl Walk {
                         (Some(_), None) => false,
                     });
                     if enough {
-                        self.reach = locked.flatten();
+                        // The leaf may have been split since its range was locked: then what is locked
+                        // reaches further than what was copied.
+                        let copied = end.map(<[u8]>::to_vec);
+                        self.reach = match is_planted(PlantedFault::ReachBeyondLeaf) {
+                            true => locked.flatten(),
+                            false => copied,
+                        };
                         return Ok(found);
                     }
                     locker.lock(tree, &side, end);

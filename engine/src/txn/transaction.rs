@@ -15,6 +15,8 @@ use super::redo::RedoBuffer;
 use super::snapshot::Horizon;
 use super::snapshot::{ReadView, SnapshotSlot};
 use super::system::System;
+#[cfg(test)]
+use super::tests::moments::Moment;
 use super::undo_stream::StreamWriter;
 use super::version::UndoPtr;
 use crate::error::{Error, Result};
@@ -60,6 +62,8 @@ impl RangeLocker {
     /// latch held, and before the leaf that holds the range is copied. A record of a running writer
     /// may stand there already: [`Transaction::settled_payload`] waits for it.
     pub fn lock(&self, tree: &Tree, from: &[u8], to: Option<&[u8]>) {
+        #[cfg(test)]
+        self.system.moments.come_to(Moment::RangeSeen);
         if !self.system.breaks(BrokenRule::SkipRangeLock) {
             self.system.ranges().add(tree.id(), &self.who, from, to);
         }

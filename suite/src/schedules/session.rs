@@ -81,6 +81,8 @@ struct Work {
     /// The session's rows, as the transaction sees them.
     rows: Rows,
     savepoints: Vec<(Savepoint, Rows)>,
+    /// What it has done, for whoever looks for what went wrong.
+    trail: String,
     /// Rows of others, when they were first looked at, where they must stay the same.
     others: Option<Vec<Read>>,
 }
@@ -127,6 +129,7 @@ impl<'a> Session<'a> {
                 txn: self.db.begin(isolation),
                 rows: self.ledger.newest(),
                 savepoints: Vec::new(),
+                trail: String::new(),
                 others: None,
             };
             match self.transaction(&mut work) {
@@ -136,7 +139,10 @@ impl<'a> Session<'a> {
                     .rollback()
                     .map_err(|error| format!("rolling back: {error}"))?,
                 Err(End::Wrong(what)) => {
-                    return Err(format!("session {}, {isolation:?}: {what}", self.number))
+                    return Err(format!(
+                        "session {}, {isolation:?}: {what}; it did:{}",
+                        self.number, work.trail
+                    ))
                 }
             }
         }
@@ -146,6 +152,7 @@ impl<'a> Session<'a> {
     fn transaction(&mut self, work: &mut Work) -> Step {
         if self.dice.below(6) == 0 {
             work.txn.begin_bulk_insert(&self.own);
+            work.trail += " bulk;";
         }
         for _ in 0..1 + self.dice.below(self.plan.statements) {
             work.txn.start_statement();
@@ -160,6 +167,7 @@ impl<'a> Session<'a> {
     }
 
     fn commit(&mut self, work: &mut Work) -> Step {
+        work.trail += " commit;";
         self.ledger.begins(&work.rows);
         match work.txn.commit().map_err(End::from) {
             Ok(()) => {
@@ -179,6 +187,7 @@ impl<'a> Session<'a> {
     fn in_two_phases(&mut self, work: &mut Work) -> Step {
         self.next_code += 1;
         let xid = Xid::new(1, &self.next_code.to_le_bytes(), b"")?;
+        work.trail += " prepare;";
         work.txn.prepare(&xid)?;
         match self.dice.below(3) {
             0 => Ok(work.txn.rollback()?),
@@ -198,6 +207,7 @@ impl<'a> Session<'a> {
             18..=20 => self.transfer(work),
             21 => self.sum(work),
             22 => {
+                work.trail += &format!(" savepoint {};", work.savepoints.len());
                 work.savepoints
                     .push((work.txn.savepoint(), work.rows.clone()));
                 Ok(())
@@ -205,6 +215,7 @@ impl<'a> Session<'a> {
             _ => {
                 let n = self.dice.below(work.savepoints.len() as u32) as usize;
                 if let Some((savepoint, rows)) = work.savepoints.get(n) {
+                    work.trail += &format!(" back to savepoint {n};");
                     work.txn.rollback_to(savepoint)?;
                     work.rows.clone_from(rows);
                     work.savepoints.truncate(n + 1);
@@ -246,6 +257,7 @@ impl<'a> Session<'a> {
                 continue;
             }
             let row = self.new_row(id);
+            work.trail += &format!(" insert {id}, {} bytes;", row.pad);
             row.with_values(self.plan.kind, id, false, |values| {
                 work.txn.insert(&self.own, values)
             })?;
@@ -265,6 +277,7 @@ impl<'a> Session<'a> {
             false => id,
         };
         let row = self.new_row(to);
+        work.trail += &format!(" update {id} to {to}, {} bytes;", row.pad);
         let key = self.encoded(id)?;
         row.with_values(self.plan.kind, to, false, |values| {
             work.txn.update(&self.own, &key, values)
@@ -277,6 +290,7 @@ impl<'a> Session<'a> {
     fn delete(&mut self, work: &mut Work) -> Step {
         for _ in 0..1 + self.dice.below(4) {
             if let Some(id) = self.existing(&work.rows) {
+                work.trail += &format!(" delete {id};");
                 let key = self.encoded(id)?;
                 work.txn.delete(&self.own, &key)?;
                 work.rows.remove(&id);
@@ -302,6 +316,7 @@ impl<'a> Session<'a> {
         if by_code {
             row = Row::new(self.plan.kind, at, 0, work.rows[&id].code, row.pad, None);
         }
+        work.trail += &format!(" insert {at}, a duplicate of {id} in index {index};");
         let outcome = row.with_values(self.plan.kind, at, false, |values| {
             work.txn.insert(&self.own, values)
         });
@@ -317,6 +332,7 @@ impl<'a> Session<'a> {
         let key = self.encoded(id)?;
         let locks = [RowLock::None, RowLock::Shared, RowLock::Exclusive];
         let lock = locks[self.dice.below(3) as usize];
+        work.trail += &format!(" get {id} with lock {lock:?};");
         let has_large = self.plan.kind.large;
         let found = work
             .txn
@@ -333,6 +349,7 @@ impl<'a> Session<'a> {
         let indexes = 1 + self.own.schema().indexes.len() as u32;
         let index = self.dice.below(indexes) as usize;
         let backwards = self.dice.below(3) == 0;
+        work.trail += &format!(" scan index {index};");
         let found = rows(&mut work.txn, &self.own, index, backwards)?;
         let how = || {
             format!(
@@ -406,6 +423,7 @@ impl<'a> Session<'a> {
         if from == to {
             return Ok(());
         }
+        work.trail += &format!(" transfer from {from} to {to};");
         let (from_key, from_amount) = self.amount(work, from)?;
         let (to_key, to_amount) = self.amount(work, to)?;
         let moved = from_amount.min(u64::from(self.dice.below(100)));

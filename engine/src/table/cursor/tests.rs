@@ -67,3 +67,39 @@ fn a_number_that_passes_to_another_row_when_its_entry_was_read_is_found() {
         assert_eq!(found, row(to, 7).map(|value| value.to_owned()));
     }
 }
+
+/// At SERIALIZABLE a scan locks the range of a leaf that it has seen, and reads the leaf then. If it was split before, the
+/// half that has gone to another leaf is read there.
+#[test]
+fn a_scan_that_locks_misses_no_row_of_a_leaf_that_is_split_before_it_is_locked() {
+    let options = Options {
+        background: false,
+        ..Options::default()
+    };
+    let os = Arc::new(SimulatedOs::new(1));
+    let db = Arc::new(Database::open_on(os, "/db", options).unwrap());
+    let table = table(&db);
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in 0..50 {
+        txn.insert(&table, &row(id * 1000, id)).unwrap();
+    }
+    txn.commit().unwrap();
+    let (writing, written) = (db.clone(), table.clone());
+    db.system().moments.at(Moment::RangeSeen, move || {
+        let mut txn = writing.begin(Isolation::ReadCommitted);
+        for id in 1..1000 {
+            txn.insert(&written, &row(id, 1000 + id)).unwrap();
+        }
+        txn.commit().unwrap();
+    });
+    let mut txn = db.begin(Isolation::Serializable);
+    let mut cursor = Cursor::new(&table, 0, CursorOptions::default());
+    let mut found = Vec::new();
+    let mut more = cursor.seek(&mut txn, &[], Seek::First).unwrap();
+    while more {
+        found.push(cursor.row().unwrap().to_values().unwrap());
+        more = cursor.next(&mut txn).unwrap();
+    }
+    assert!(db.system().moments.passed());
+    assert_eq!(found.len(), 50 + 999);
+}

@@ -16,6 +16,8 @@ pub enum Moment {
     VersionPassed,
     /// A look-up by a unique index has read its entry, and is about to read the row.
     EntryFound,
+    /// A walk knows where a leaf ends, and is about to lock the range of keys up to there.
+    RangeSeen,
 }
 
 type Act = Box<dyn FnOnce() + Send>;
