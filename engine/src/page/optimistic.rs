@@ -67,6 +67,8 @@ impl<'a> OptimisticNode<'a> {
     /// `'a`.
     #[inline]
     pub unsafe fn new(start: *const u8) -> OptimisticNode<'a> {
+        // What is read from here on may be of any moment after the version was noted.
+        crate::sync::point();
         OptimisticNode {
             start,
             frames: PhantomData,

@@ -128,8 +128,11 @@ impl System {
             match self.purge_stream(&stream, horizon.csn, &mut budget) {
                 Ok(true) => {}
                 Ok(false) => return Ok(true),
-                // What fails in one stream keeps no other from it.
-                Err(error) => purged = Err(error),
+                // What fails in one stream keeps no other from it, however little may be done in a step.
+                Err(error) => {
+                    purged = Err(error);
+                    budget = budget.max(1);
+                }
             }
         }
         let more = self.prune_step()?;

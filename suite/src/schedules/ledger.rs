@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
+use super::links::{Link, Links};
 use super::reading::Read;
 use crate::simulated::model::Row;
 
@@ -20,17 +21,27 @@ struct Entries {
     states: Vec<Rows>,
     /// The newest of them that was acknowledged.
     acknowledged: usize,
+    /// Changes of rows that all sessions change, with the commit that made them.
+    links: Vec<(usize, Link)>,
 }
 
 impl Ledger {
-    /// A commit begins that leaves these rows.
-    pub fn begins(&self, rows: &Rows) {
-        self.0.lock().states.push(rows.clone());
+    /// A commit begins that leaves these rows, and has made these changes.
+    pub fn begins(&self, rows: &Rows, links: &[Link]) {
+        let mut entries = self.0.lock();
+        let commit = entries.states.len();
+        entries.states.push(rows.clone());
+        entries
+            .links
+            .extend(links.iter().map(|link| (commit, *link)));
     }
 
     /// The commit that was begun last has been refused.
     pub fn withdraw(&self) {
-        self.0.lock().states.pop();
+        let mut entries = self.0.lock();
+        entries.states.pop();
+        let commit = entries.states.len();
+        entries.links.retain(|(of, _)| *of < commit);
     }
 
     /// The commit that was begun last is acknowledged.
@@ -43,6 +54,18 @@ impl Ledger {
     pub fn position(&self) -> (usize, usize) {
         let entries = self.0.lock();
         (entries.states.len(), entries.acknowledged)
+    }
+
+    /// Adds the changes of rows that all sessions change: those of commits before the range, and of its first, count
+    /// as acknowledged, the others of the range as begun.
+    pub fn add_links(&self, range: &std::ops::Range<usize>, to: &mut Links) {
+        for (commit, link) in &self.0.lock().links {
+            match *commit {
+                commit if commit <= range.start => to.acknowledged.push(*link),
+                commit if commit < range.end => to.begun.push(*link),
+                _ => {}
+            }
+        }
     }
 
     /// Whether the rows that were found, all of this session, are those after a commit within the range.

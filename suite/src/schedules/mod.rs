@@ -7,10 +7,12 @@
 //! | `plan.rs` | what a seed makes |
 //! | `session.rs` | a session, and the model of what it must see |
 //! | `reading.rs`, `ledger.rs` | rows as they are read; what was committed |
+//! | `links.rs` | rows that all sessions change |
 //! | `play.rs` | one schedule, and what must hold at its end |
 //! | `work.rs` | many of them, in processes with different knobs |
 
 pub mod ledger;
+pub mod links;
 pub mod plan;
 pub mod play;
 pub mod reading;

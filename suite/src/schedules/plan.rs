@@ -12,6 +12,17 @@ pub const MOST_SESSIONS: u64 = 4;
 /// See [`MOST_SESSIONS`].
 pub const OWNERS: u64 = 8;
 
+/// How a schedule ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The database is closed.
+    Closed,
+    /// Power is lost on the way.
+    PowerLost,
+    /// A call to the operating system fails, once or from then on; in the end power is lost.
+    CallFails,
+}
+
 /// What is played.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -41,17 +52,17 @@ pub struct Plan {
     pub isolation: Option<Isolation>,
     /// When commits are durable.
     pub durability: Durability,
-    /// Whether power is lost on the way.
-    pub crashes: bool,
+    /// How it ends.
+    pub ending: Ending,
     scan_threads: usize,
     log_segment_bytes: u64,
     lock_wait_timeout: Duration,
 }
 
 impl Plan {
-    /// The plan of a seed; whether power is lost in it is said by who asks.
+    /// The plan of a seed.
     #[must_use]
-    pub fn new(seed: u64, crashes: bool) -> Plan {
+    pub fn new(seed: u64, ending: Ending) -> Plan {
         let mut dice = Dice::new(seed, 0);
         let any = |dice: &mut Dice, bound: u32| dice.below(bound);
         let isolations = [
@@ -85,7 +96,7 @@ impl Plan {
             accounts: 2 + u64::from(any(&mut dice, 6)),
             isolation: isolations[any(&mut dice, 6) as usize],
             durability: durabilities[any(&mut dice, 4) as usize],
-            crashes,
+            ending,
             scan_threads: 1 + any(&mut dice, 3) as usize,
             log_segment_bytes: [16 << 10, 32 << 10, 256 << 10][any(&mut dice, 3) as usize],
             lock_wait_timeout: Duration::from_millis([1, 50, 50_000][any(&mut dice, 3) as usize]),

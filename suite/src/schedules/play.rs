@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use peregrine::check::{check_on, Report};
-use peregrine::os::simulated::{Loss, SimulatedOs};
+use peregrine::os::simulated::{FaultOn, Loss, SimulatedOs};
 use peregrine::os::Os;
 use peregrine::sync::schedule::{self, Passed, Strategy};
 use peregrine::sync::thread;
 use peregrine::{Database, Durability, Error, Isolation, Table};
 
 use super::ledger::Ledger;
-use super::plan::{Plan, OWNERS};
+use super::links::{Link, Links};
+use super::plan::{Ending, Plan, OWNERS};
 use super::reading::{in_order, rows, Read};
-use super::session::{account, Session, ACCOUNTS, ACCOUNTS_KIND, AMOUNT, OWN};
+use super::session::{account, Session, ACCOUNTS, ACCOUNTS_KIND, AMOUNT, OWN, SHARED, SHARED_KIND};
 use crate::dice::Dice;
 use crate::simulated::model::{Kind, Row};
 
@@ -26,11 +27,11 @@ const PASSING: &str = "passing";
 ///
 /// # Errors
 /// What is wrong, in words.
-pub fn play(seed: u64, crashes: bool) -> Result<Passed, String> {
+pub fn play(seed: u64, ending: Ending) -> Result<Passed, String> {
     let outcome = Arc::new(Mutex::new(Err("no outcome".to_owned())));
     let inside = Arc::clone(&outcome);
     let passed = schedule::run(Strategy::drawn(seed), seed, move || {
-        let plan = Arc::new(Plan::new(seed, crashes));
+        let plan = Arc::new(Plan::new(seed, ending));
         *inside.lock() = Play::new(plan).and_then(|play| play.all());
     })?;
     let outcome = outcome.lock().clone();
@@ -76,6 +77,7 @@ impl Play {
         let (plan, db) = (&self.plan, &self.db);
         let own = db.create_table(OWN, &plan.kind.schema())?;
         let accounts = db.create_table(ACCOUNTS, &ACCOUNTS_KIND.schema())?;
+        db.create_table(SHARED, &SHARED_KIND.schema())?;
         let mut txn = db.begin(Isolation::ReadCommitted);
         for id in 0..plan.accounts {
             account(id, AMOUNT).with_values(ACCOUNTS_KIND, id, false, |values| {
@@ -94,7 +96,7 @@ impl Play {
                 filled.insert(id, row);
             }
             txn.commit()?;
-            ledger.begins(&filled);
+            ledger.begins(&filled, &[]);
             ledger.acknowledge();
         }
         db.sync_log()
@@ -103,6 +105,9 @@ impl Play {
     /// Sessions and upkeep; then everything that must hold.
     fn all(self) -> Result<(), String> {
         let crash = self.run(0, self.plan.transactions)?;
+        if self.plan.ending == Ending::CallFails {
+            return self.after_failures();
+        }
         self.compare(&self.db, None)?;
         let Play {
             plan,
@@ -119,6 +124,25 @@ impl Play {
         let play = Play::opened(plan, os, ledgers)?;
         play.compare(&play.db, None)?;
         Ok(())
+    }
+
+    /// A call has failed, or will not any more: power is lost now, in the midst of everything or when the database
+    /// is closed.
+    fn after_failures(self) -> Result<(), String> {
+        let mut dice = Dice::new(self.plan.seed, OWNERS * 5);
+        self.os.heal();
+        let open = (dice.below(2) == 0).then(|| self.crash(&mut dice));
+        let Play {
+            plan,
+            os,
+            ledgers,
+            db,
+        } = self;
+        let db = Arc::into_inner(db).ok_or("somebody still has the database")?;
+        // It may have stopped.
+        let _ = db.close();
+        let crash = open.unwrap_or_else(|| crash(&plan, &os, &ledgers, &mut dice));
+        Play::after(plan, ledgers, crash)
     }
 
     fn opened(plan: Arc<Plan>, os: SimulatedOs, ledgers: Arc<Vec<Ledger>>) -> Result<Play, String> {
@@ -153,6 +177,14 @@ impl Play {
     fn found(&self) -> Result<Vec<Ledger>, String> {
         let (table, mut txn) = self.reader(&self.db, OWN)?;
         let found = rows(&mut txn, &table, 0, false).map_err(engine("reading"))?;
+        let (shared, mut txn) = self.reader(&self.db, SHARED)?;
+        let shared = rows(&mut txn, &shared, 0, false).map_err(engine("reading"))?;
+        let links = shared.iter().map(|read| Link {
+            key: read.id,
+            from: None,
+            to: Some(read.print),
+        });
+        let links: Vec<Link> = links.collect();
         let ledgers = (0..self.plan.sessions).map(|session| {
             let ledger = Ledger::default();
             let own = found.iter().filter(|read| read.id % OWNERS == session);
@@ -162,7 +194,7 @@ impl Play {
                 row.print = read.print;
                 (read.id, row)
             });
-            ledger.begins(&rows.collect());
+            ledger.begins(&rows.collect(), if session == 0 { &links } else { &[] });
             ledger.acknowledge();
             ledger
         });
@@ -196,7 +228,12 @@ impl Play {
     fn upkeep(&self, life: u64) -> Result<Option<Crash>, String> {
         let mut dice = Dice::new(self.plan.seed, OWNERS * 2 + life);
         let steps = 1 + self.plan.upkeep;
-        let crashes_at = (self.plan.crashes && life == 0).then(|| dice.below(steps));
+        let ending = self.plan.ending;
+        let crashes = ending == Ending::PowerLost && life == 0;
+        let crashes_at = crashes.then(|| dice.below(steps));
+        if ending == Ending::CallFails && life == 0 {
+            self.let_fail(&mut dice);
+        }
         let mut crash = None;
         for step in 0..steps {
             // Others do some of their work before each step.
@@ -211,20 +248,29 @@ impl Play {
         Ok(crash)
     }
 
-    /// The disk as it is found when the power goes now.
     fn crash(&self, dice: &mut Dice) -> Crash {
-        let loss = Loss::ALL[dice.below(Loss::ALL.len() as u32) as usize];
-        let before: Vec<_> = self.ledgers.iter().map(Ledger::position).collect();
-        let disk = self.os.crash_with(loss, dice.bits());
-        let after: Vec<_> = self.ledgers.iter().map(Ledger::position).collect();
-        let synced = self.plan.durability == Durability::SyncAtCommit;
-        let commits = before.iter().zip(&after).map(|(before, after)| {
-            let least = if synced { before.1 } else { 0 };
-            least..after.0
-        });
-        Crash {
-            disk,
-            commits: commits.collect(),
+        crash(&self.plan, &self.os, &self.ledgers, dice)
+    }
+
+    /// Lets a call fail that is to come.
+    fn let_fail(&self, dice: &mut Dice) {
+        let calls = [
+            FaultOn::Write,
+            FaultOn::Sync,
+            FaultOn::Read,
+            FaultOn::Any,
+            FaultOn::Growth,
+        ];
+        let on = calls[dice.below(5) as usize];
+        let kind = match dice.below(2) {
+            0 => std::io::ErrorKind::Other,
+            _ => std::io::ErrorKind::StorageFull,
+        };
+        let most = 1 << dice.below(7);
+        let after = u64::from(dice.below(most));
+        match dice.below(2) {
+            0 => self.os.fail(on, after, kind),
+            _ => self.os.fail_once(on, after, kind),
         }
     }
 
@@ -255,7 +301,14 @@ impl Play {
             },
             _ => self.fill_passing(dice),
         };
-        outcome.map_err(engine("upkeep"))
+        match outcome {
+            Err(Error::Io { .. } | Error::NoSpace { .. } | Error::Stopped(_))
+                if self.plan.ending == Ending::CallFails =>
+            {
+                Ok(())
+            }
+            other => other.map_err(engine("upkeep")),
+        }
     }
 
     fn statistics(&self) -> peregrine::Result<()> {
@@ -305,6 +358,7 @@ impl Play {
     ) -> Result<(), String> {
         let (table, mut txn) = self.reader(db, OWN)?;
         let found = every_index(&mut txn, &table)?;
+        let mut links = Links::default();
         for (session, ledger) in (0_u64..).zip(self.ledgers.iter()) {
             let own = found.iter().filter(|read| read.id % OWNERS == session);
             let own: Vec<Read> = own.copied().collect();
@@ -313,6 +367,7 @@ impl Play {
                 None => acknowledged..acknowledged + 1,
                 Some(commits) => commits[session as usize].clone(),
             };
+            ledger.add_links(&range, &mut links);
             if !ledger.was(&own, range.clone()) {
                 let ids: Vec<u64> = own.iter().map(|read| read.id).collect();
                 return Err(format!(
@@ -321,6 +376,15 @@ impl Play {
                     ledger.newest().keys().collect::<Vec<_>>()
                 ));
             }
+        }
+        let (table, mut txn) = self.reader(db, SHARED)?;
+        let found = every_index(&mut txn, &table)?;
+        links.lead_to(&found)?;
+        let mut codes: Vec<u64> = found.iter().map(|read| read.code).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        if codes.len() < found.len() {
+            return Err("a unique value is there twice".into());
         }
         let (table, mut txn) = self.reader(db, ACCOUNTS)?;
         let found = every_index(&mut txn, &table)?;
@@ -349,6 +413,23 @@ fn every_index(txn: &mut peregrine::Transaction, table: &Arc<Table>) -> Result<V
         }
     }
     Ok(first)
+}
+
+/// The disk as it is found when the power goes now.
+fn crash(plan: &Plan, os: &SimulatedOs, ledgers: &[Ledger], dice: &mut Dice) -> Crash {
+    let loss = Loss::ALL[dice.below(Loss::ALL.len() as u32) as usize];
+    let before: Vec<_> = ledgers.iter().map(Ledger::position).collect();
+    let disk = os.crash_with(loss, dice.bits());
+    let after: Vec<_> = ledgers.iter().map(Ledger::position).collect();
+    let synced = plan.durability == Durability::SyncAtCommit;
+    let commits = before.iter().zip(&after).map(|(before, after)| {
+        let least = if synced { before.1 } else { 0 };
+        least..after.0
+    });
+    Crash {
+        disk,
+        commits: commits.collect(),
+    }
 }
 
 fn check_open(play: Play) -> Result<(), String> {

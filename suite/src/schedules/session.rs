@@ -9,7 +9,8 @@ use peregrine::{
 };
 
 use super::ledger::{are, Ledger, Rows};
-use super::plan::{Plan, OWNERS};
+use super::links::Link;
+use super::plan::{Ending, Plan, OWNERS};
 use super::reading::{in_order, read, rows, Read};
 use crate::dice::Dice;
 use crate::simulated::model::{Kind, Row, GROUP};
@@ -18,6 +19,10 @@ use crate::simulated::model::{Kind, Row, GROUP};
 pub const OWN: &str = "own";
 /// The table among whose rows amounts are moved.
 pub const ACCOUNTS: &str = "accounts";
+/// The table whose rows all sessions make, change and delete.
+pub const SHARED: &str = "shared";
+/// Keys of that table.
+const SHARED_KEYS: u32 = 6;
 /// What an account has at first.
 pub const AMOUNT: u64 = 1_000;
 
@@ -26,6 +31,9 @@ pub const ACCOUNTS_KIND: Kind = Kind {
     large: false,
     indexes: true,
 };
+
+/// The definition of the table of rows that all change.
+pub const SHARED_KIND: Kind = ACCOUNTS_KIND;
 
 /// The row of an account.
 #[must_use]
@@ -38,6 +46,8 @@ pub fn account(id: u64, amount: u64) -> Row {
 pub enum End {
     /// Another one was in the way: rolled back, and nothing is wrong.
     Conflict,
+    /// A call to the operating system failed; of a commit: whether it is there is unknown.
+    Failed(String),
     /// Something is wrong.
     Wrong(String),
 }
@@ -51,6 +61,9 @@ impl From<Error> for End {
             | Error::RowChanged
             | Error::Interrupted
             | Error::TableNewerThanSnapshot(_) => End::Conflict,
+            Error::Io { .. } | Error::NoSpace { .. } | Error::Stopped(_) => {
+                End::Failed(error.to_string())
+            }
             other => End::Wrong(format!("fails: {other}")),
         }
     }
@@ -70,6 +83,7 @@ pub struct Session<'a> {
     ledger: &'a Ledger,
     own: Arc<Table>,
     accounts: Arc<Table>,
+    shared: Arc<Table>,
     db: &'a Database,
     /// Codes are never used twice.
     next_code: u64,
@@ -80,7 +94,11 @@ struct Work {
     txn: Transaction,
     /// The session's rows, as the transaction sees them.
     rows: Rows,
-    savepoints: Vec<(Savepoint, Rows)>,
+    savepoints: Vec<(Savepoint, Rows, usize)>,
+    /// Its changes of rows that all sessions change.
+    links: Vec<Link>,
+    /// Its commit has begun.
+    commits: bool,
     /// What it has done, for whoever looks for what went wrong.
     trail: String,
     /// Rows of others, when they were first looked at, where they must stay the same.
@@ -106,8 +124,9 @@ impl<'a> Session<'a> {
             ledger,
             own: db.table(OWN)?,
             accounts: db.table(ACCOUNTS)?,
+            shared: db.table(SHARED)?,
             db,
-            next_code: 1 + (number + life * OWNERS << 32),
+            next_code: 1 + (number + life * OWNERS << 32) + (life << 20),
         })
     }
 
@@ -129,21 +148,38 @@ impl<'a> Session<'a> {
                 txn: self.db.begin(isolation),
                 rows: self.ledger.newest(),
                 savepoints: Vec::new(),
+                links: Vec::new(),
+                commits: false,
                 trail: String::new(),
                 others: None,
             };
-            match self.transaction(&mut work) {
+            let outcome = self.transaction(&mut work);
+            let wrong = |what: &str, work: &Work| {
+                let did = &work.trail;
+                Err(format!(
+                    "session {}, {isolation:?}: {what}; it did:{did}",
+                    self.number
+                ))
+            };
+            match outcome {
                 Ok(()) => {}
-                Err(End::Conflict) => work
-                    .txn
-                    .rollback()
-                    .map_err(|error| format!("rolling back: {error}"))?,
-                Err(End::Wrong(what)) => {
-                    return Err(format!(
-                        "session {}, {isolation:?}: {what}; it did:{}",
-                        self.number, work.trail
-                    ))
+                Err(End::Conflict) => {
+                    if let Err(error) = work.txn.rollback() {
+                        if self.plan.ending != Ending::CallFails {
+                            return wrong(&format!("rolling back: {error}"), &work);
+                        }
+                    }
                 }
+                Err(End::Failed(what)) if self.plan.ending != Ending::CallFails => {
+                    return wrong(&what, &work)
+                }
+                Err(End::Failed(_)) => {
+                    // What is committed is unknown, or nothing can be done any more.
+                    if work.commits || work.txn.rollback().is_err() {
+                        return Ok(());
+                    }
+                }
+                Err(End::Wrong(what)) => return wrong(&what, &work),
             }
         }
         Ok(())
@@ -168,7 +204,8 @@ impl<'a> Session<'a> {
 
     fn commit(&mut self, work: &mut Work) -> Step {
         work.trail += " commit;";
-        self.ledger.begins(&work.rows);
+        work.commits = true;
+        self.ledger.begins(&work.rows, &work.links);
         match work.txn.commit().map_err(End::from) {
             Ok(()) => {
                 self.ledger.acknowledge();
@@ -179,7 +216,7 @@ impl<'a> Session<'a> {
                 self.ledger.withdraw();
                 Err(End::Conflict)
             }
-            // Whether it is committed is unknown, and nothing here lets a commit fail so.
+            Err(End::Failed(what)) => Err(End::Failed(format!("commit: {what}"))),
             Err(End::Wrong(what)) => wrong(format!("commit: {what}")),
         }
     }
@@ -196,7 +233,7 @@ impl<'a> Session<'a> {
     }
 
     fn statement(&mut self, work: &mut Work) -> Step {
-        match self.dice.below(24) {
+        match self.dice.below(30) {
             0..=4 => self.insert(work),
             5..=8 => self.update(work),
             9..=11 => self.delete(work),
@@ -206,18 +243,21 @@ impl<'a> Session<'a> {
             17 => self.count(work),
             18..=20 => self.transfer(work),
             21 => self.sum(work),
-            22 => {
+            22..=26 => self.change_shared(work),
+            27 | 28 => {
                 work.trail += &format!(" savepoint {};", work.savepoints.len());
+                let savepoint = work.txn.savepoint();
                 work.savepoints
-                    .push((work.txn.savepoint(), work.rows.clone()));
+                    .push((savepoint, work.rows.clone(), work.links.len()));
                 Ok(())
             }
             _ => {
                 let n = self.dice.below(work.savepoints.len() as u32) as usize;
-                if let Some((savepoint, rows)) = work.savepoints.get(n) {
+                if let Some((savepoint, rows, links)) = work.savepoints.get(n) {
                     work.trail += &format!(" back to savepoint {n};");
                     work.txn.rollback_to(savepoint)?;
                     work.rows.clone_from(rows);
+                    work.links.truncate(*links);
                     work.savepoints.truncate(n + 1);
                 }
                 Ok(())
@@ -401,6 +441,52 @@ impl<'a> Session<'a> {
         match counted[..] {
             [Aggregated::Count(counted)] if counted == found => Ok(()),
             _ => wrong(format!("{found} rows, counted as {counted:?}")),
+        }
+    }
+
+    /// Makes, changes or deletes a row that others change, too.
+    fn change_shared(&mut self, work: &mut Work) -> Step {
+        let id = u64::from(self.dice.below(SHARED_KEYS));
+        let key = self.shared.encode_key(0, &[Value::UInt(id)])?;
+        let lock = RowLock::Exclusive;
+        let found = work
+            .txn
+            .get_locked(&self.shared, &key, lock, |row| read(&row, false))?;
+        let from = found.transpose()?.map(|read| read.print);
+        if from.is_some() && self.dice.below(3) == 0 {
+            work.trail += &format!(" delete shared {id};");
+            work.txn.delete(&self.shared, &key)?;
+            work.links.push(Link {
+                key: id,
+                from,
+                to: None,
+            });
+            return Ok(());
+        }
+        // The group makes the content one of its own; a code may be that of another row, and is refused then.
+        self.next_code += 1;
+        let group = (self.number << 24 | self.next_code & 0xff_ffff) as u32;
+        let code = u64::from(self.dice.below(2 * SHARED_KEYS));
+        let pad = self.dice.below(self.plan.most_pad + 1);
+        let row = Row::new(SHARED_KIND, id, group, code, pad, None);
+        work.trail += &format!(" put shared {id}, code {code}, {pad} bytes;");
+        let outcome = row.with_values(SHARED_KIND, id, false, |values| match from {
+            None => work.txn.insert(&self.shared, values),
+            Some(_) => work.txn.update(&self.shared, &key, values),
+        });
+        match outcome {
+            Ok(()) => {
+                work.links.push(Link {
+                    key: id,
+                    from,
+                    to: Some(row.print),
+                });
+                Ok(())
+            }
+            // The code is that of another row; or nothing was there that could be locked, and another one was faster.
+            Err(Error::Duplicate { index: 2 }) => Ok(()),
+            Err(Error::Duplicate { index: 0 }) if from.is_none() => Err(End::Conflict),
+            Err(error) => Err(error.into()),
         }
     }
 

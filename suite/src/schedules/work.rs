@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::plan::Ending;
 use super::play::play;
 use crate::error::{PathContext, Result, SuiteError};
 use crate::runner::interrupt;
@@ -29,7 +30,7 @@ pub struct Request {
     pub duration: Duration,
     /// Schedules of one process.
     pub in_process: u64,
-    /// In one of so many schedules power is lost.
+    /// In one of so many schedules power is lost, in every second of these after a call has failed.
     pub crash_of: u64,
     /// Processes beside each other.
     pub processes: u32,
@@ -197,7 +198,7 @@ fn one_process(
             Some(b'0'..=b'9') => {
                 current = number().unwrap_or(current);
                 all.schedules += 1;
-                all.crashes += u64::from(crashes(current, request.crash_of));
+                all.crashes += u64::from(ending(current, request.crash_of) != Ending::Closed);
             }
             Some(b' ') => {
                 let _ = number();
@@ -218,9 +219,13 @@ fn one_process(
     Ok(())
 }
 
-/// Whether power is lost in the schedule of a seed.
-fn crashes(seed: u64, crash_of: u64) -> bool {
-    crash_of > 0 && seed % crash_of == 0
+/// How the schedule of a seed ends.
+fn ending(seed: u64, crash_of: u64) -> Ending {
+    match seed.checked_rem(crash_of) {
+        Some(0) if seed / crash_of % 2 == 0 => Ending::PowerLost,
+        Some(0) => Ending::CallFails,
+        _ => Ending::Closed,
+    }
 }
 
 /// Keeps this process on one processor, where there are so many: who passes the turn then need not wake another one.
@@ -236,7 +241,7 @@ pub fn stay_on(processor: u32) {
 pub fn here(first: u64, schedules: u64, crash_of: u64, mut told: impl FnMut(&str)) -> bool {
     for seed in first..first.saturating_add(schedules) {
         told(&seed.to_string());
-        match play(seed, crashes(seed, crash_of)) {
+        match play(seed, ending(seed, crash_of)) {
             Ok(passed) => told(&format!(
                 " {} {} {:016x}",
                 passed.points, passed.turns, passed.trace

@@ -12,4 +12,4 @@ pub mod thread;
 
 pub(crate) use self::condvar::Condvar;
 pub(crate) use self::lock::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-pub(crate) use self::schedule::{now, since, spin_loop};
+pub(crate) use self::schedule::{now, point, since, spin_loop};
