@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `plan.rs` | what a seed makes |
 //! | `session.rs` | a session, and the model of what it must see |
+//! | `queries.rs` | its reads by parts of indexes, many keys at once, groups |
 //! | `reading.rs`, `ledger.rs` | rows as they are read; what was committed |
 //! | `links.rs` | rows that all sessions change |
 //! | `play.rs` | one schedule, and what must hold at its end |
@@ -15,6 +16,7 @@ pub mod ledger;
 pub mod links;
 pub mod plan;
 pub mod play;
+mod queries;
 pub mod reading;
 pub mod session;
 pub mod work;

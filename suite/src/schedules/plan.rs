@@ -23,6 +23,17 @@ pub enum Ending {
     CallFails,
 }
 
+/// What a session is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It does a bit of everything.
+    Mixed,
+    /// It reads, for long.
+    Reader,
+    /// It writes, in many short transactions.
+    Writer,
+}
+
 /// What is played.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -30,6 +41,8 @@ pub struct Plan {
     pub seed: u64,
     /// Sessions beside each other.
     pub sessions: u64,
+    /// What each is there for.
+    pub roles: Vec<Role>,
     /// Transactions of each.
     pub transactions: u32,
     /// Statements of a transaction, at most.
@@ -82,6 +95,12 @@ impl Plan {
         Plan {
             seed,
             sessions: 1 + u64::from(any(&mut dice, MOST_SESSIONS as u32)),
+            roles: (0..MOST_SESSIONS)
+                .map(|_| {
+                    let roles = [Role::Mixed, Role::Mixed, Role::Reader, Role::Writer];
+                    roles[any(&mut dice, 4) as usize]
+                })
+                .collect(),
             transactions: 1 + any(&mut dice, 5),
             statements: 1 + any(&mut dice, 8),
             upkeep: any(&mut dice, 8),
@@ -90,7 +109,7 @@ impl Plan {
                 indexes: any(&mut dice, 3) > 0,
             },
             filled: [0, 3, 20, 60][any(&mut dice, 4) as usize],
-            keys: [4, 16, 100][any(&mut dice, 3) as usize],
+            keys: [2, 8, 30, 100][any(&mut dice, 4) as usize],
             most_pad: [20, 300, 900, 3_700][any(&mut dice, 4) as usize],
             most_large: [200, 5_000, 40_000][any(&mut dice, 3) as usize],
             accounts: 2 + u64::from(any(&mut dice, 6)),

@@ -10,7 +10,7 @@ use peregrine::{
 
 use super::ledger::{are, Ledger, Rows};
 use super::links::Link;
-use super::plan::{Ending, Plan, OWNERS};
+use super::plan::{Ending, Plan, Role, OWNERS};
 use super::reading::{in_order, read, rows, Read};
 use crate::dice::Dice;
 use crate::simulated::model::{Kind, Row, GROUP};
@@ -42,6 +42,69 @@ pub fn account(id: u64, amount: u64) -> Row {
     Row::new(ACCOUNTS_KIND, id, amount, id, 10, None)
 }
 
+/// A statement.
+#[derive(Clone, Copy, Debug)]
+enum Statement {
+    Insert,
+    Update,
+    Delete,
+    Duplicate,
+    ChangeShared,
+    Transfer,
+    Get,
+    Scan,
+    Count,
+    Sum,
+    Range,
+    Many,
+    Groups,
+    Savepoint,
+    BackToSavepoint,
+}
+
+impl Role {
+    /// What a session does, and how often beside the others.
+    fn weights(self) -> &'static [(Statement, u32)] {
+        match self {
+            Role::Mixed => &[
+                (Statement::Insert, 5),
+                (Statement::Update, 4),
+                (Statement::Delete, 3),
+                (Statement::Duplicate, 1),
+                (Statement::ChangeShared, 5),
+                (Statement::Transfer, 3),
+                (Statement::Get, 1),
+                (Statement::Scan, 3),
+                (Statement::Count, 1),
+                (Statement::Sum, 1),
+                (Statement::Range, 3),
+                (Statement::Many, 1),
+                (Statement::Groups, 1),
+                (Statement::Savepoint, 2),
+                (Statement::BackToSavepoint, 2),
+            ],
+            Role::Reader => &[
+                (Statement::Get, 1),
+                (Statement::Scan, 4),
+                (Statement::Count, 1),
+                (Statement::Sum, 3),
+                (Statement::Range, 2),
+                (Statement::Many, 1),
+                (Statement::Groups, 1),
+            ],
+            Role::Writer => &[
+                (Statement::Insert, 3),
+                (Statement::Update, 4),
+                (Statement::Delete, 3),
+                (Statement::ChangeShared, 6),
+                (Statement::Transfer, 4),
+                (Statement::Savepoint, 2),
+                (Statement::BackToSavepoint, 2),
+            ],
+        }
+    }
+}
+
 /// Why a transaction does not go on.
 pub enum End {
     /// Another one was in the way: rolled back, and nothing is wrong.
@@ -69,38 +132,39 @@ impl From<Error> for End {
     }
 }
 
-fn wrong<T>(what: String) -> std::result::Result<T, End> {
+pub(super) fn wrong<T>(what: String) -> std::result::Result<T, End> {
     Err(End::Wrong(what))
 }
 
-type Step = std::result::Result<(), End>;
+pub(super) type Step = std::result::Result<(), End>;
 
 /// A session.
 pub struct Session<'a> {
-    plan: &'a Plan,
-    number: u64,
-    dice: Dice,
+    pub(super) plan: &'a Plan,
+    pub(super) number: u64,
+    pub(super) dice: Dice,
     ledger: &'a Ledger,
-    own: Arc<Table>,
+    pub(super) own: Arc<Table>,
     accounts: Arc<Table>,
     shared: Arc<Table>,
     db: &'a Database,
+    role: Role,
     /// Codes are never used twice.
-    next_code: u64,
+    pub(super) next_code: u64,
 }
 
 /// A transaction of it.
-struct Work {
-    txn: Transaction,
+pub(super) struct Work {
+    pub(super) txn: Transaction,
     /// The session's rows, as the transaction sees them.
-    rows: Rows,
+    pub(super) rows: Rows,
     savepoints: Vec<(Savepoint, Rows, usize)>,
     /// Its changes of rows that all sessions change.
     links: Vec<Link>,
     /// Its commit has begun.
     commits: bool,
     /// What it has done, for whoever looks for what went wrong.
-    trail: String,
+    pub(super) trail: String,
     /// Rows of others, when they were first looked at, where they must stay the same.
     others: Option<Vec<Read>>,
 }
@@ -126,6 +190,7 @@ impl<'a> Session<'a> {
             accounts: db.table(ACCOUNTS)?,
             shared: db.table(SHARED)?,
             db,
+            role: plan.roles[number as usize % plan.roles.len()],
             next_code: 1 + (number + life * OWNERS << 32) + (life << 20),
         })
     }
@@ -135,7 +200,12 @@ impl<'a> Session<'a> {
     /// # Errors
     /// What is wrong.
     pub fn run(&mut self, transactions: u32) -> std::result::Result<(), String> {
-        for _ in 0..transactions {
+        let times = match self.role {
+            Role::Mixed => transactions,
+            Role::Reader => transactions.min(2),
+            Role::Writer => 3 * transactions,
+        };
+        for _ in 0..times {
             let isolation = self.plan.isolation.unwrap_or_else(|| {
                 let all = [
                     Isolation::ReadCommitted,
@@ -190,7 +260,12 @@ impl<'a> Session<'a> {
             work.txn.begin_bulk_insert(&self.own);
             work.trail += " bulk;";
         }
-        for _ in 0..1 + self.dice.below(self.plan.statements) {
+        let most = match self.role {
+            Role::Mixed => self.plan.statements,
+            Role::Reader => 4 * self.plan.statements,
+            Role::Writer => self.plan.statements.min(4),
+        };
+        for _ in 0..1 + self.dice.below(most) {
             work.txn.start_statement();
             self.statement(work)?;
             work.txn.end_statement();
@@ -233,25 +308,28 @@ impl<'a> Session<'a> {
     }
 
     fn statement(&mut self, work: &mut Work) -> Step {
-        match self.dice.below(30) {
-            0..=4 => self.insert(work),
-            5..=8 => self.update(work),
-            9..=11 => self.delete(work),
-            12 => self.duplicate(work),
-            13 => self.get(work),
-            14..=16 => self.scan(work),
-            17 => self.count(work),
-            18..=20 => self.transfer(work),
-            21 => self.sum(work),
-            22..=26 => self.change_shared(work),
-            27 | 28 => {
+        match self.choose() {
+            Statement::Insert => self.insert(work),
+            Statement::Update => self.update(work),
+            Statement::Delete => self.delete(work),
+            Statement::Duplicate => self.duplicate(work),
+            Statement::ChangeShared => self.change_shared(work),
+            Statement::Transfer => self.transfer(work),
+            Statement::Get => self.get(work),
+            Statement::Scan => self.scan(work),
+            Statement::Count => self.count(work),
+            Statement::Sum => self.sum(work),
+            Statement::Range => self.range(work),
+            Statement::Many => self.many(work),
+            Statement::Groups => self.groups(work),
+            Statement::Savepoint => {
                 work.trail += &format!(" savepoint {};", work.savepoints.len());
                 let savepoint = work.txn.savepoint();
                 work.savepoints
                     .push((savepoint, work.rows.clone(), work.links.len()));
                 Ok(())
             }
-            _ => {
+            Statement::BackToSavepoint => {
                 let n = self.dice.below(work.savepoints.len() as u32) as usize;
                 if let Some((savepoint, rows, links)) = work.savepoints.get(n) {
                     work.trail += &format!(" back to savepoint {n};");
@@ -265,7 +343,21 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn key(&mut self) -> u64 {
+    fn choose(&mut self) -> Statement {
+        let weights = self.role.weights();
+        let mut left = self
+            .dice
+            .below(weights.iter().map(|(_, weight)| weight).sum());
+        for (statement, weight) in weights {
+            if left < *weight {
+                return *statement;
+            }
+            left -= weight;
+        }
+        Statement::Scan
+    }
+
+    pub(super) fn key(&mut self) -> u64 {
         let n = u64::from(self.dice.below(self.plan.keys as u32));
         n * OWNERS + self.number
     }
@@ -281,12 +373,12 @@ impl<'a> Session<'a> {
         Row::new(self.plan.kind, id, group, self.next_code, pad, large)
     }
 
-    fn existing(&mut self, rows: &Rows) -> Option<u64> {
+    pub(super) fn existing(&mut self, rows: &Rows) -> Option<u64> {
         let n = self.dice.below(rows.len() as u32) as usize;
         rows.keys().nth(n).copied()
     }
 
-    fn encoded(&self, id: u64) -> Result<Vec<u8>> {
+    pub(super) fn encoded(&self, id: u64) -> Result<Vec<u8>> {
         self.own.encode_key(0, &[Value::UInt(id)])
     }
 

@@ -1,0 +1,227 @@
+//! Reads of a session by parts of indexes, many keys at once, and aggregates with conditions and groups.
+
+use std::cmp::Ordering;
+
+use peregrine::{
+    Aggregate, Aggregated, Comparison, Condition, Cursor, CursorOptions, IndexRange, Isolation,
+    MultiGet, OwnedValue, RowLock, Seek, Value,
+};
+
+use super::plan::OWNERS;
+use super::reading::{read, rows, Read};
+use super::session::{wrong, Session, Step, Work};
+use crate::simulated::model::{CODE, GROUP, ID};
+
+/// Which of the entries a seek is for, by how they compare with its prefix, and whether it goes forward.
+const SEEKS: [(Seek, &[Ordering], bool); 8] = {
+    use Ordering::{Equal, Greater, Less};
+    [
+        (Seek::Exact, &[Equal], true),
+        (Seek::ExactLast, &[Equal], false),
+        (Seek::AtOrAfter, &[Equal, Greater], true),
+        (Seek::After, &[Greater], true),
+        (Seek::AtOrBefore, &[Equal, Less], false),
+        (Seek::Before, &[Less], false),
+        (Seek::First, &[Less, Equal, Greater], true),
+        (Seek::Last, &[Less, Equal, Greater], false),
+    ]
+};
+
+const COMPARISONS: [Comparison; 6] = [
+    Comparison::Equal,
+    Comparison::NotEqual,
+    Comparison::Less,
+    Comparison::LessOrEqual,
+    Comparison::Greater,
+    Comparison::GreaterOrEqual,
+];
+
+fn holds(comparison: Comparison, value: u64, with: u64) -> bool {
+    match comparison {
+        Comparison::Equal => value == with,
+        Comparison::NotEqual => value != with,
+        Comparison::Less => value < with,
+        Comparison::LessOrEqual => value <= with,
+        Comparison::Greater => value > with,
+        Comparison::GreaterOrEqual => value >= with,
+    }
+}
+
+impl Session<'_> {
+    /// Walks through a part of an index, as far as it likes, with a lock or without.
+    pub(super) fn range(&mut self, work: &mut Work) -> Step {
+        let indexes = 1 + self.own.schema().indexes.len() as u32;
+        let index = self.dice.below(indexes) as usize;
+        let value = match index {
+            0 => self.key(),
+            1 => u64::from(self.dice.below(6)),
+            _ => {
+                let id = self.existing(&work.rows).unwrap_or(0);
+                work.rows.get(&id).map_or(0, |row| row.code)
+            }
+        };
+        let (seek, wanted, forward) = SEEKS[self.dice.below(8) as usize];
+        let locks = [RowLock::None, RowLock::Shared, RowLock::Exclusive];
+        let options = CursorOptions {
+            lock: locks[self.dice.below(5) as usize % 3],
+            skip_locked: self.dice.below(6) == 0,
+            index_only: false,
+        };
+        let most = match self.dice.below(2) {
+            0 => usize::MAX,
+            _ => 1 + self.dice.below(12) as usize,
+        };
+        work.trail += &format!(" {seek:?} {value} in index {index}, {options:?};");
+        let locks =
+            options.lock != RowLock::None || work.txn.isolation() == Isolation::Serializable;
+        let skips = options.skip_locked && locks;
+        let mut cursor = Cursor::new(&self.own, index, options);
+        let prefix = self.own.encode_key(index, &[Value::UInt(value)])?;
+        let mut found = Vec::new();
+        let mut more = cursor.seek(&mut work.txn, &prefix, seek)?;
+        while more && found.len() < most {
+            found.push(read(&cursor.row()?, self.plan.kind.large)?);
+            more = match wanted {
+                [Ordering::Equal] if forward => cursor.next_same_prefix(&mut work.txn)?,
+                _ if forward => cursor.next(&mut work.txn)?,
+                _ => cursor.prev(&mut work.txn)?,
+            };
+            if wanted == [Ordering::Equal] && !forward && more {
+                // Backwards nothing ends it but what it stands on.
+                let here = read(&cursor.row()?, self.plan.kind.large)?;
+                more = key_of(&here, index).0 == value;
+            }
+        }
+        drop(cursor);
+        let own = found.iter().filter(|read| read.id % OWNERS == self.number);
+        let own: Vec<u64> = own.map(|read| read.id).collect();
+        let mut expected: Vec<Read> = work
+            .rows
+            .iter()
+            .map(|(id, row)| Read {
+                id: *id,
+                group: u64::from(row.group),
+                code: row.code,
+                print: row.print,
+            })
+            .filter(|row| wanted.contains(&key_of(row, index).0.cmp(&value)))
+            .collect();
+        expected.sort_unstable_by_key(|row| key_of(row, index));
+        if !forward {
+            expected.reverse();
+        }
+        let wrong_content = found.iter().any(|read| {
+            read.id % OWNERS == self.number
+                && work.rows.get(&read.id).map(|row| row.print) != Some(read.print)
+        });
+        let ids: Vec<u64> = expected.iter().map(|row| row.id).collect();
+        let right = match (skips, more) {
+            // Others may have locked rows of this session.
+            (true, _) => is_among(&own, &ids),
+            (false, true) => ids.starts_with(&own),
+            (false, false) => ids == own,
+        };
+        match right && !wrong_content {
+            true => Ok(()),
+            false => wrong(format!(
+                "{seek:?} {value} in index {index}, {options:?}, at most {most}: own rows {own:?} where {ids:?} were"
+            )),
+        }
+    }
+
+    /// Reads rows of many keys at once.
+    pub(super) fn many(&mut self, work: &mut Work) -> Step {
+        let mut many = MultiGet::new(&self.own);
+        let mut ids = Vec::new();
+        for _ in 0..1 + self.dice.below(20) {
+            let id = u64::from(self.dice.below(self.plan.keys as u32 * OWNERS as u32));
+            many.add(&self.encoded(id)?)?;
+            ids.push(id);
+        }
+        work.trail += &format!(" many {ids:?};");
+        work.txn.multi_get(&mut many)?;
+        for (n, id) in ids.iter().enumerate() {
+            let found = many.row(n)?;
+            let found = found.map(|row| read(&row, self.plan.kind.large));
+            let found = found.transpose()?.map(|read| read.print);
+            let expected = work.rows.get(id).map(|row| row.print);
+            if id % OWNERS == self.number && found != expected {
+                return wrong(format!("row {id} of many is not as it was written"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Aggregates over the rows for which a condition holds are those of the rows that a scan finds.
+    pub(super) fn groups(&mut self, work: &mut Work) -> Step {
+        if work.txn.isolation() == Isolation::ReadCommitted {
+            return Ok(());
+        }
+        let column = [ID, GROUP, CODE][self.dice.below(3) as usize];
+        let comparison = COMPARISONS[self.dice.below(6) as usize];
+        let with = match column {
+            ID => u64::from(self.dice.below(self.plan.keys as u32 * OWNERS as u32)),
+            GROUP => u64::from(self.dice.below(6)),
+            _ => self.next_code / 2,
+        };
+        work.trail += &format!(" groups where column {column} {comparison:?} {with};");
+        let conditions = [Condition::Compare(column, comparison, Value::UInt(with))];
+        let asked = [
+            Aggregate::Rows,
+            Aggregate::Sum(GROUP),
+            Aggregate::Min(ID),
+            Aggregate::Max(ID),
+        ];
+        let whole = IndexRange::whole(0);
+        let groups = work
+            .txn
+            .aggregate_groups(&self.own, &whole, &conditions, GROUP, &asked)?;
+        let found = rows(&mut work.txn, &self.own, 0, false)?;
+        let value = |read: &Read| match column {
+            ID => read.id,
+            GROUP => read.group,
+            _ => read.code,
+        };
+        let mut kept: Vec<Read> = found;
+        kept.retain(|read| holds(comparison, value(read), with));
+        kept.sort_unstable_by_key(|read| (read.group, read.id));
+        let expected: Vec<_> = kept
+            .chunk_by(|a, b| a.group == b.group)
+            .map(|rows| {
+                let number = |id: u64| Aggregated::Value(Some(OwnedValue::UInt(id)));
+                let (first, last) = (rows[0], rows[rows.len() - 1]);
+                peregrine::Group {
+                    value: Some(OwnedValue::UInt(first.group)),
+                    answers: vec![
+                        Aggregated::Count(rows.len() as u64),
+                        Aggregated::Sum {
+                            sum: rows.iter().map(|read| i128::from(read.group)).sum(),
+                            values: rows.len() as u64,
+                        },
+                        number(first.id),
+                        number(last.id),
+                    ],
+                }
+            })
+            .collect();
+        match groups == expected {
+            true => Ok(()),
+            false => wrong(format!("groups {groups:?} where {expected:?} were")),
+        }
+    }
+}
+
+/// The key of a row in an index.
+fn key_of(row: &Read, index: usize) -> (u64, u64) {
+    match index {
+        0 => (row.id, 0),
+        1 => (row.group, row.id),
+        _ => (row.code, row.id),
+    }
+}
+
+/// Whether all of `some` are among `all`, in the same order.
+fn is_among(some: &[u64], all: &[u64]) -> bool {
+    let mut all = all.iter();
+    some.iter().all(|id| all.any(|other| other == id))
+}
