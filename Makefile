@@ -28,7 +28,7 @@ plugin: library mariadb ## compile the plug-in into target/plugin
 	@if [ -e target/mariadb/current/env ]; then $(MAKE) -f setup/plugin.mk; \
 	else echo "No MariaDB here: going on without the plug-in, with the embedded engine."; fi
 
-test: unit mtr compare sessions workloads ## every test: library, plug-in, comparison with InnoDB, sessions that meet, workloads
+test: unit mtr compare sessions workloads orders ## every test: library, plug-in, comparison with InnoDB, sessions that meet, workloads, orders of threads
 
 unit: mariadb
 	cargo test --workspace
@@ -64,7 +64,7 @@ engines-funcs: plugin ## MariaDB's suite engines/funcs with Peregrine as the def
 lint: ## formats and lints of Rust, C++ and shell
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	cargo clippy -p peregrine-suite --features broken -- -D warnings
+	cargo clippy -p peregrine -p peregrine-command --features broken,shaken --all-targets -- -D warnings
 	@setup/check-style
 
 format: ## put Rust and C++ into the project's format
@@ -98,6 +98,17 @@ knobs: ## write docs/knobs.md anew, from the table of tuning constants
 shaken: ## the engine's tests with every tuning constant drawn from its range (PEREGRINE_SHAKEN=SEED, without one a fresh seed)
 	cargo test -p peregrine --lib --test database --features shaken --target-dir target/shaken
 
+schedules: ## the whole engine in orders of threads that a seed decides, knobs drawn at random (OPTIONS="--seed N --duration SECONDS")
+	cargo build -q -p peregrine-command --features shaken,broken --target-dir target/shaken
+	target/shaken/debug/peregrine bench schedules $(OPTIONS)
+
+# A fresh seed each time; the line tells it.
+orders:
+	@$(MAKE) schedules OPTIONS="--duration 600 --schedules 1000000000"
+
+verify-shaken: ## what shaking shows, a line a point: held or not, with its figure
+	@verify/shaken
+
 verify-answers: build ## what answers and rows promise, a line a point: held or not, with its figure
 	@verify/answers
 
@@ -126,4 +137,4 @@ clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken target/shaken target/sanitizers
 
-.PHONY: help bench knobs shaken build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz
+.PHONY: help bench knobs shaken schedules orders build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz

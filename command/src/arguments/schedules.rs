@@ -17,11 +17,8 @@ pub struct SchedulesArguments {
     #[arg(long, value_name = "SECONDS", default_value = "86400", value_parser = seconds)]
     pub duration: f64,
     /// Schedules with the same knobs.
-    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 40)]
     pub in_process: u64,
-    /// Power is lost in one of so many; 0: in none.
-    #[arg(long, value_name = "NUMBER", default_value_t = 8)]
-    pub crash_of: u64,
     /// Processes beside each other [default: one a core].
     #[arg(long)]
     pub processes: Option<u32>,
@@ -39,9 +36,6 @@ pub struct SchedulesHereArguments {
     /// How many.
     #[arg(long, default_value_t = 1)]
     pub schedules: u64,
-    /// As of `bench schedules`.
-    #[arg(long, default_value_t = 8)]
-    pub crash_of: u64,
     /// Stays on this processor.
     #[arg(long)]
     pub processor: Option<u32>,

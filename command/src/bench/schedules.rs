@@ -19,7 +19,6 @@ pub fn run(arguments: &SchedulesArguments) -> Result<ExitCode> {
         schedules: arguments.schedules,
         duration: std::time::Duration::from_secs_f64(arguments.duration),
         in_process: arguments.in_process,
-        crash_of: arguments.crash_of,
         processes: arguments
             .processes
             .unwrap_or(u32::try_from(cores).unwrap_or(1)),
@@ -45,12 +44,7 @@ pub fn run_here(arguments: &SchedulesHereArguments) -> ExitCode {
         stay_on(processor);
     }
     let told = |line: &str| println!("{line}");
-    match here(
-        arguments.first,
-        arguments.schedules,
-        arguments.crash_of,
-        told,
-    ) {
+    match here(arguments.first, arguments.schedules, told) {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }

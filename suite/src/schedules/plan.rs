@@ -17,10 +17,25 @@ pub const OWNERS: u64 = 8;
 pub enum Ending {
     /// The database is closed.
     Closed,
+    /// Power is lost when all is done.
+    PowerLostAtEnd,
     /// Power is lost on the way.
     PowerLost,
     /// A call to the operating system fails, once or from then on; in the end power is lost.
     CallFails,
+}
+
+impl Ending {
+    /// The ending of the schedule of a seed.
+    #[must_use]
+    pub fn of(seed: u64) -> Ending {
+        match seed % 8 {
+            0 | 1 => Ending::PowerLost,
+            2 => Ending::CallFails,
+            3..=5 => Ending::PowerLostAtEnd,
+            _ => Ending::Closed,
+        }
+    }
 }
 
 /// What a session is there for.
@@ -49,6 +64,8 @@ pub struct Plan {
     pub statements: u32,
     /// Steps of the thread that does what no session does.
     pub upkeep: u32,
+    /// Whether that thread does little but purge, again and again.
+    pub tidies: bool,
     /// What the sessions' table has.
     pub kind: Kind,
     /// Rows that each session has at first.
@@ -75,7 +92,7 @@ pub struct Plan {
 impl Plan {
     /// The plan of a seed.
     #[must_use]
-    pub fn new(seed: u64, ending: Ending) -> Plan {
+    pub fn new(seed: u64) -> Plan {
         let mut dice = Dice::new(seed, 0);
         let any = |dice: &mut Dice, bound: u32| dice.below(bound);
         let isolations = [
@@ -103,7 +120,8 @@ impl Plan {
                 .collect(),
             transactions: 1 + any(&mut dice, 5),
             statements: 1 + any(&mut dice, 8),
-            upkeep: any(&mut dice, 8),
+            upkeep: [0, 2, 7, 40][any(&mut dice, 4) as usize],
+            tidies: any(&mut dice, 3) == 0,
             kind: Kind {
                 large: any(&mut dice, 2) == 0,
                 indexes: any(&mut dice, 3) > 0,
@@ -115,7 +133,7 @@ impl Plan {
             accounts: 2 + u64::from(any(&mut dice, 6)),
             isolation: isolations[any(&mut dice, 6) as usize],
             durability: durabilities[any(&mut dice, 4) as usize],
-            ending,
+            ending: Ending::of(seed),
             scan_threads: 1 + any(&mut dice, 3) as usize,
             log_segment_bytes: [16 << 10, 32 << 10, 256 << 10][any(&mut dice, 3) as usize],
             lock_wait_timeout: Duration::from_millis([1, 50, 50_000][any(&mut dice, 3) as usize]),

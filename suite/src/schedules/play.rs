@@ -27,11 +27,11 @@ const PASSING: &str = "passing";
 ///
 /// # Errors
 /// What is wrong, in words.
-pub fn play(seed: u64, ending: Ending) -> Result<Passed, String> {
+pub fn play(seed: u64) -> Result<Passed, String> {
     let outcome = Arc::new(Mutex::new(Err("no outcome".to_owned())));
     let inside = Arc::clone(&outcome);
     let passed = schedule::run(Strategy::drawn(seed), seed, move || {
-        let plan = Arc::new(Plan::new(seed, ending));
+        let plan = Arc::new(Plan::new(seed));
         *inside.lock() = Play::new(plan).and_then(|play| play.all());
     })?;
     let outcome = outcome.lock().clone();
@@ -104,11 +104,14 @@ impl Play {
 
     /// Sessions and upkeep; then everything that must hold.
     fn all(self) -> Result<(), String> {
-        let crash = self.run(0, self.plan.transactions)?;
+        let mut crash = self.run(0, self.plan.transactions)?;
         if self.plan.ending == Ending::CallFails {
             return self.after_failures();
         }
         self.compare(&self.db, None)?;
+        if self.plan.ending == Ending::PowerLostAtEnd {
+            crash = Some(self.crash(&mut Dice::new(self.plan.seed, OWNERS * 5)));
+        }
         let Play {
             plan,
             os,
@@ -237,7 +240,8 @@ impl Play {
         let mut crash = None;
         for step in 0..steps {
             // Others do some of their work before each step.
-            for _ in 0..dice.below(400) {
+            let most = if self.plan.tidies { 40 } else { 400 };
+            for _ in 0..dice.below(most) {
                 schedule::pass();
             }
             match crashes_at == Some(step) {
@@ -276,7 +280,11 @@ impl Play {
 
     fn keep_up(&self, dice: &mut Dice) -> Result<(), String> {
         let db = &self.db;
-        let outcome = match dice.below(9) {
+        let chosen = match self.plan.tidies {
+            true => [0, 2, 2, 2, 2, 2, 3, 4][dice.below(8) as usize],
+            false => dice.below(9),
+        };
+        let outcome = match chosen {
             0 | 1 => db.checkpoint(),
             2 => db.purge(),
             3 => db.sync_log(),

@@ -30,8 +30,6 @@ pub struct Request {
     pub duration: Duration,
     /// Schedules of one process.
     pub in_process: u64,
-    /// In one of so many schedules power is lost, in every second of these after a call has failed.
-    pub crash_of: u64,
     /// Processes beside each other.
     pub processes: u32,
     /// Ends with the first failure.
@@ -45,7 +43,7 @@ pub struct Outcome {
     pub seed: u64,
     /// Schedules that went through or failed.
     pub schedules: u64,
-    /// Those in which power was lost.
+    /// Those in which power was lost, after a call had failed or without.
     pub crashes: u64,
     /// Points that they passed.
     pub points: u64,
@@ -156,7 +154,6 @@ fn start(request: &Request, knobs: u64, first: u64, processor: u32) -> Result<Ch
         .args(["bench", "schedules-here"])
         .args(["--first", &first.to_string()])
         .args(["--schedules", &request.in_process.to_string()])
-        .args(["--crash-of", &request.crash_of.to_string()])
         .args(["--processor", &processor.to_string()])
         .env("PEREGRINE_SHAKEN", knobs.to_string())
         .stdin(Stdio::null())
@@ -177,10 +174,7 @@ fn one_process(
     let mut child = start(request, knobs, first, processor)?;
     let mut current = first;
     let again = |seed: u64| {
-        format!(
-            "PEREGRINE_SHAKEN={knobs} peregrine bench schedules-here --first {seed} --schedules 1 --crash-of {}",
-            request.crash_of
-        )
+        format!("PEREGRINE_SHAKEN={knobs} peregrine bench schedules-here --first {seed}")
     };
     let lines = child.stdout.take().map(BufReader::new);
     for line in lines
@@ -198,7 +192,7 @@ fn one_process(
             Some(b'0'..=b'9') => {
                 current = number().unwrap_or(current);
                 all.schedules += 1;
-                all.crashes += u64::from(ending(current, request.crash_of) != Ending::Closed);
+                all.crashes += u64::from(Ending::of(current) != Ending::Closed);
             }
             Some(b' ') => {
                 let _ = number();
@@ -219,15 +213,6 @@ fn one_process(
     Ok(())
 }
 
-/// How the schedule of a seed ends.
-fn ending(seed: u64, crash_of: u64) -> Ending {
-    match seed.checked_rem(crash_of) {
-        Some(0) if seed / crash_of % 2 == 0 => Ending::PowerLost,
-        Some(0) => Ending::CallFails,
-        _ => Ending::Closed,
-    }
-}
-
 /// Keeps this process on one processor, where there are so many: who passes the turn then need not wake another one.
 pub fn stay_on(processor: u32) {
     let mut only = rustix::thread::CpuSet::new();
@@ -238,10 +223,10 @@ pub fn stay_on(processor: u32) {
 
 /// Plays schedules in this process, and tells of each: its seed before, points and turns after, or what is wrong.
 /// Whether all went through; the first that does not ends it.
-pub fn here(first: u64, schedules: u64, crash_of: u64, mut told: impl FnMut(&str)) -> bool {
+pub fn here(first: u64, schedules: u64, mut told: impl FnMut(&str)) -> bool {
     for seed in first..first.saturating_add(schedules) {
         told(&seed.to_string());
-        match play(seed, ending(seed, crash_of)) {
+        match play(seed) {
             Ok(passed) => told(&format!(
                 " {} {} {:016x}",
                 passed.points, passed.turns, passed.trace

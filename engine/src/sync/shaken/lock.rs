@@ -23,10 +23,6 @@ impl<T> Mutex<T> {
             inner: parking_lot::Mutex::new(value),
         }
     }
-
-    pub fn into_inner(self) -> T {
-        self.inner.into_inner()
-    }
 }
 
 impl<T: ?Sized> Mutex<T> {
@@ -45,10 +41,6 @@ impl<T: ?Sized> Mutex<T> {
             mutex: self,
             held: Some(held),
         })
-    }
-
-    pub fn get_mut(&mut self) -> &mut T {
-        self.inner.get_mut()
     }
 
     pub(super) fn take(&self) -> parking_lot::MutexGuard<'_, T> {
@@ -188,6 +180,7 @@ impl<T: ?Sized> RwLock<T> {
         })
     }
 
+    #[cfg(test)]
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
         point();
         let held = self.inner.try_write()?;
