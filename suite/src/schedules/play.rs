@@ -109,6 +109,7 @@ impl Play {
             return self.after_failures();
         }
         self.compare(&self.db, None)?;
+        self.nothing_is_left()?;
         if self.plan.ending == Ending::PowerLostAtEnd {
             crash = Some(self.crash(&mut Dice::new(self.plan.seed, OWNERS * 5)));
         }
@@ -316,6 +317,23 @@ impl Play {
                 Ok(())
             }
             other => other.map_err(engine("upkeep")),
+        }
+    }
+
+    /// When all transactions have ended no lock is left, and nothing that purge has not seen.
+    fn nothing_is_left(&self) -> Result<(), String> {
+        self.db.purge().map_err(engine("purging"))?;
+        let status = self.db.status();
+        let left = (
+            status.locked_rows,
+            status.lock_waits_now,
+            status.purge_backlog,
+        );
+        match left {
+            (0, 0, 0) => Ok(()),
+            _ => Err(format!(
+                "locked rows, waits, and ends to be purged are left: {left:?}"
+            )),
         }
     }
 

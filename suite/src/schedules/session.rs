@@ -60,6 +60,7 @@ enum Statement {
     Groups,
     Savepoint,
     BackToSavepoint,
+    TakenBack,
 }
 
 impl Role {
@@ -82,6 +83,7 @@ impl Role {
                 (Statement::Groups, 1),
                 (Statement::Savepoint, 2),
                 (Statement::BackToSavepoint, 2),
+                (Statement::TakenBack, 2),
             ],
             Role::Reader => &[
                 (Statement::Get, 1),
@@ -100,6 +102,7 @@ impl Role {
                 (Statement::Transfer, 4),
                 (Statement::Savepoint, 2),
                 (Statement::BackToSavepoint, 2),
+                (Statement::TakenBack, 3),
             ],
         }
     }
@@ -323,24 +326,44 @@ impl<'a> Session<'a> {
             Statement::Many => self.many(work),
             Statement::Groups => self.groups(work),
             Statement::Savepoint => {
-                work.trail += &format!(" savepoint {};", work.savepoints.len());
-                let savepoint = work.txn.savepoint();
-                work.savepoints
-                    .push((savepoint, work.rows.clone(), work.links.len()));
+                self.set_savepoint(work);
                 Ok(())
             }
             Statement::BackToSavepoint => {
                 let n = self.dice.below(work.savepoints.len() as u32) as usize;
-                if let Some((savepoint, rows, links)) = work.savepoints.get(n) {
-                    work.trail += &format!(" back to savepoint {n};");
-                    work.txn.rollback_to(savepoint)?;
-                    work.rows.clone_from(rows);
-                    work.links.truncate(*links);
-                    work.savepoints.truncate(n + 1);
+                self.back_to(work, n)
+            }
+            Statement::TakenBack => {
+                self.set_savepoint(work);
+                for _ in 0..1 + self.dice.below(3) {
+                    match self.dice.below(4) {
+                        0 => self.insert(work)?,
+                        1 => self.update(work)?,
+                        2 => self.delete(work)?,
+                        _ => self.change_shared(work)?,
+                    }
                 }
-                Ok(())
+                self.back_to(work, work.savepoints.len() - 1)
             }
         }
+    }
+
+    fn set_savepoint(&mut self, work: &mut Work) {
+        work.trail += &format!(" savepoint {};", work.savepoints.len());
+        let savepoint = work.txn.savepoint();
+        let (rows, links) = (work.rows.clone(), work.links.len());
+        work.savepoints.push((savepoint, rows, links));
+    }
+
+    fn back_to(&mut self, work: &mut Work, n: usize) -> Step {
+        if let Some((savepoint, rows, links)) = work.savepoints.get(n) {
+            work.trail += &format!(" back to savepoint {n};");
+            work.txn.rollback_to(savepoint)?;
+            work.rows.clone_from(rows);
+            work.links.truncate(*links);
+            work.savepoints.truncate(n + 1);
+        }
+        Ok(())
     }
 
     fn choose(&mut self) -> Statement {

@@ -21,7 +21,7 @@ pub use super::strategy::{Dice, Strategy};
 /// What a point costs of the counted time.
 const POINT: Duration = Duration::from_micros(1);
 /// More points than any run has that ends.
-const MOST_POINTS: u64 = 200_000_000;
+const MOST_POINTS: u64 = 50_000_000;
 /// Where somebody waits for a moment, time leaps there once in so many choices, though others can run.
 const LEAPS: u64 = 128;
 /// So many times in a row a thread that only looks again may have the turn, before time leaps.
