@@ -5,8 +5,9 @@
 //! leave one step out. Without the feature, as in every build that is shipped, [`is_planted`] is the
 //! constant `false`, and nothing of this remains.
 //!
-//! The faults of durability are found by the proofs on a simulated disk (`make catch-planted`). Each of
-//! the others is a fault that the engine once had: a test of its own goes red with it (`verify/answers`).
+//! The faults of durability are found by the proofs on a simulated disk (`make catch-planted`), those of `SHAKEN`
+//! by schedules of the whole engine; `UNFOUND` are for these to find. Each of the others is a fault that the engine
+//! once had: a test of its own goes red with it (`verify/answers`).
 
 /// A step that can be left out, or done wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +124,26 @@ pub enum PlantedFault {
     SeenOnTheWay,
     /// A walk that locks goes on where the range that it has locked ends, also where the leaf was split meanwhile.
     ReachBeyondLeaf,
+    /// Who has waited for a node's latch does not look whether its parent still has it there.
+    UncheckedChild,
+    /// A page that was changed between its write and its eviction goes nevertheless.
+    EvictChanged,
+    /// Pages are read ahead without a look at their parent once their entries are taken.
+    BringUnseen,
+    /// A leaf that leaves without summaries keeps those with which it left before.
+    KeepOldSummaries,
+    /// What was written while the log was being synced counts as durable.
+    SyncedMeanwhile,
+    /// Who comes to wait for a writer that has ended meanwhile waits nevertheless.
+    WaitForEnded,
+    /// Whether the log has redo since a savepoint is told by the length of what it has not.
+    SavepointByLength,
+    /// Replay begins at the checkpoint, also where transactions that ran then had logged changes before.
+    ReplayFromCheckpoint,
+    /// The parent of a node that is split is not saved for a checkpoint that runs.
+    UnsavedParent,
+    /// Changes of definitions are written to the log, and not synced.
+    DefinitionsLater,
 }
 
 #[cfg(feature = "broken")]
@@ -214,6 +235,24 @@ mod planting {
             PlantedFault::DropLastCommit,
             PlantedFault::KeepLosers,
         ];
+
+        /// Faults that schedules of the whole engine find (`peregrine bench schedules`).
+        pub const SHAKEN: [PlantedFault; 4] = [
+            PlantedFault::UncheckedChild,
+            PlantedFault::WaitForEnded,
+            PlantedFault::ReplayFromCheckpoint,
+            PlantedFault::UnsavedParent,
+        ];
+
+        /// Faults that those schedules have not been seen to find.
+        pub const UNFOUND: [PlantedFault; 6] = [
+            PlantedFault::EvictChanged,
+            PlantedFault::BringUnseen,
+            PlantedFault::KeepOldSummaries,
+            PlantedFault::SyncedMeanwhile,
+            PlantedFault::SavepointByLength,
+            PlantedFault::DefinitionsLater,
+        ];
     }
 
     /// The fault that the environment names; a name that is none is a mistake of who runs the tests.
@@ -223,13 +262,17 @@ mod planting {
             .filter(|name| !name.is_empty())?;
         let mut faults = PlantedFault::MENDED
             .into_iter()
-            .chain(PlantedFault::DURABILITY);
+            .chain(PlantedFault::DURABILITY)
+            .chain(PlantedFault::SHAKEN)
+            .chain(PlantedFault::UNFOUND);
         let found = faults.find(|fault| format!("{fault:?}") == name);
         assert!(
             found.is_some(),
-            "{VARIABLE}={name}: no fault of that name; the faults are {:?} and {:?}",
+            "{VARIABLE}={name}: no fault of that name; the faults are {:?}, {:?}, {:?} and {:?}",
             PlantedFault::MENDED,
-            PlantedFault::DURABILITY
+            PlantedFault::DURABILITY,
+            PlantedFault::SHAKEN,
+            PlantedFault::UNFOUND
         );
         found
     }

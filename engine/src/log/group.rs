@@ -446,6 +446,10 @@ impl Group {
         });
         match outcome {
             Ok(()) => {
+                let to = match is_planted(PlantedFault::SyncedMeanwhile) {
+                    false => to,
+                    true => state.written,
+                };
                 self.durable.store(to, Ordering::Release);
                 let waited = state.waiting();
                 state.company.ended(waited, crate::sync::since(began));

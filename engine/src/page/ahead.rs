@@ -423,6 +423,10 @@ impl Core {
     /// Which of the wanted pages the parent refers to by their ids.
     fn still_away(&self, wanted: &Wanted) -> SmallVec<[u64; WITHOUT_MEMORY]> {
         let mut away = SmallVec::new();
+        if is_planted(PlantedFault::BringUnseen) {
+            away.extend(wanted.children.iter().map(|(_, id)| *id));
+            return away;
+        }
         let guard = (0..knobs::read_ahead_looks()).find_map(|_| {
             let guard = SharedGuard::try_lock(self, wanted.parent);
             if guard.is_none() {

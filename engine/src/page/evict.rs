@@ -102,7 +102,7 @@ impl Core {
             return Ok(false);
         };
         if !is_still_there()
-            || state.dirty.load(Ordering::Relaxed)
+            || state.dirty.load(Ordering::Relaxed) && !is_planted(PlantedFault::EvictChanged)
             || state.pins.load(Ordering::Relaxed) > 0
             || has_resident_children(victim.bytes())
         {

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::summary::LeafSummary;
 use crate::knobs;
+use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
 
 /// The summaries of a leaf, by column; `None`: of the number of records alone.
@@ -49,7 +50,9 @@ impl LeftSummaries {
         let shard = &mut *self.shard(page).lock();
         let entries = &mut shard.entries;
         if summaries.is_empty() {
-            entries.remove(&page);
+            if !is_planted(PlantedFault::KeepOldSummaries) {
+                entries.remove(&page);
+            }
             return;
         }
         if entries.len() >= self.most_a_shard && !entries.contains_key(&page) {

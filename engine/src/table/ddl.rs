@@ -74,7 +74,11 @@ fn append(log: &Log, record: &DdlRecord) -> Result<Lsn> {
 
 /// Definitions are durable at once, whatever commits are.
 fn durable(log: &Log, lsn: Lsn) -> Result<()> {
-    log.durable(lsn, Durability::SyncAtCommit)
+    let when = match is_planted(PlantedFault::DefinitionsLater) {
+        false => Durability::SyncAtCommit,
+        true => Durability::WriteAtCommit,
+    };
+    log.durable(lsn, when)
 }
 
 /// Frees the pages of a tree whose table is gone: the log says so. Those that can't be found for damage, or

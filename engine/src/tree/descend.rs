@@ -7,6 +7,7 @@ use crate::page::{
 };
 
 use super::Tree;
+use crate::planted::{is_planted, PlantedFault};
 
 /// Where a descent goes.
 #[derive(Clone, Copy, Debug)]
@@ -279,6 +280,7 @@ impl Tree {
                         .state(place.parent)
                         .latch
                         .still(place.version)
+                        || is_planted(PlantedFault::UncheckedChild)
                     {
                         match route.ahead().filter(|_| level == 0) {
                             Some(ahead) => self.core.note_pass(frame, ahead),

@@ -4,6 +4,7 @@ use super::descend::{Located, Route};
 use super::Tree;
 use crate::error::{Error, Result};
 use crate::page::{self, Child, Core, ExclusiveGuard, FrameId, Node, SplitPlan};
+use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 
 /// What a node must get room for.
@@ -71,7 +72,9 @@ impl Tree {
                 }
                 Located::Child { place, frame } => {
                     // A checkpoint's images of the two, before they are latched exclusively.
-                    self.core.save_early(place.parent)?;
+                    if !is_planted(PlantedFault::UnsavedParent) {
+                        self.core.save_early(place.parent)?;
+                    }
                     self.core.save_early(frame)?;
                     let right = self.core.new_page()?;
                     self.split_child(key, level, need, right)?
@@ -125,7 +128,9 @@ impl Tree {
         if !parent.node().fits_separator(&plan.separator) {
             return Ok(Attempt::ParentFull(plan.separator));
         }
-        parent.prepare()?;
+        if !is_planted(PlantedFault::UnsavedParent) {
+            parent.prepare()?;
+        }
         child.prepare()?;
         let copy = *child.bytes();
         let (left_id, right_id) = (child.page().0, right.page().0);

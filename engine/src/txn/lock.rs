@@ -507,7 +507,9 @@ impl Queue {
                 Some(held) => self.holders[held].mode = LockMode::Exclusive,
                 None => {
                     // Fails when the writer has ended: then there is nothing to wait for.
-                    if !self.enter(row, writer, LockMode::Exclusive) {
+                    if !self.enter(row, writer, LockMode::Exclusive)
+                        && !is_planted(PlantedFault::WaitForEnded)
+                    {
                         return Enqueued::Retry;
                     }
                 }

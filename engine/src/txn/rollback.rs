@@ -66,7 +66,10 @@ impl Transaction {
 
     fn take_part_back(&mut self, savepoint: &Savepoint) -> Result<()> {
         // What is still in the buffer is simply dropped; what the log has must be taken back there.
-        let logged = savepoint.redo_parts != self.redo_parts;
+        let logged = match is_planted(PlantedFault::SavepointByLength) {
+            false => savepoint.redo_parts != self.redo_parts,
+            true => savepoint.redo_len > self.redo.len(),
+        };
         if let Err(error) = self.undo_to(savepoint.undo, Extent::Part { logged }) {
             self.half_undone = Some(savepoint.clone());
             return Err(error);

@@ -109,7 +109,7 @@ impl Plan {
             Durability::WriteAtCommit,
             Durability::Later,
         ];
-        Plan {
+        let plan = Plan {
             seed,
             sessions: 1 + u64::from(any(&mut dice, MOST_SESSIONS as u32)),
             roles: (0..MOST_SESSIONS)
@@ -136,7 +136,26 @@ impl Plan {
             ending: Ending::of(seed),
             scan_threads: 1 + any(&mut dice, 3) as usize,
             log_segment_bytes: [16 << 10, 32 << 10, 256 << 10][any(&mut dice, 3) as usize],
-            lock_wait_timeout: Duration::from_millis([1, 50, 50_000][any(&mut dice, 3) as usize]),
+            // Without a limit, a wait that nobody ends is seen: the schedule has no end.
+            lock_wait_timeout: [
+                Duration::from_millis(1),
+                Duration::from_millis(50),
+                Duration::from_secs(50),
+                Duration::MAX,
+            ][any(&mut dice, 4) as usize],
+        };
+        plan.with_limits_where_calls_fail()
+    }
+
+    /// After a failed call a transaction can keep its locks until the database is opened again.
+    fn with_limits_where_calls_fail(self) -> Plan {
+        let longest = match self.ending {
+            Ending::CallFails => Duration::from_secs(50),
+            _ => Duration::MAX,
+        };
+        Plan {
+            lock_wait_timeout: self.lock_wait_timeout.min(longest),
+            ..self
         }
     }
 
