@@ -92,7 +92,12 @@ fn pages_without_parents_come_back_as_they_were() {
         pool.free(id).unwrap();
     }
     assert_eq!(pool.store().pages().count(), 0);
-    assert_eq!(pool.stats().free, MIN_FRAMES as u64);
+    // The pool's thread may be about to give one back.
+    let given_back = (0..10_000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        pool.stats().free == MIN_FRAMES as u64
+    });
+    assert!(given_back, "{:?}", pool.stats());
 }
 
 #[test]
