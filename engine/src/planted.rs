@@ -237,21 +237,21 @@ mod planting {
         ];
 
         /// Faults that schedules of the whole engine find (`peregrine bench schedules`).
-        pub const SHAKEN: [PlantedFault; 4] = [
+        pub const SHAKEN: [PlantedFault; 5] = [
             PlantedFault::UncheckedChild,
             PlantedFault::WaitForEnded,
             PlantedFault::ReplayFromCheckpoint,
             PlantedFault::UnsavedParent,
+            PlantedFault::DefinitionsLater,
         ];
 
         /// Faults that those schedules have not been seen to find.
-        pub const UNFOUND: [PlantedFault; 6] = [
+        pub const UNFOUND: [PlantedFault; 5] = [
             PlantedFault::EvictChanged,
             PlantedFault::BringUnseen,
             PlantedFault::KeepOldSummaries,
             PlantedFault::SyncedMeanwhile,
             PlantedFault::SavepointByLength,
-            PlantedFault::DefinitionsLater,
         ];
     }
 

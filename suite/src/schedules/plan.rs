@@ -144,7 +144,22 @@ impl Plan {
                 Duration::MAX,
             ][any(&mut dice, 4) as usize],
         };
-        plan.with_limits_where_calls_fail()
+        let plan = plan.with_limits_where_calls_fail();
+        match any(&mut dice, 6) {
+            0 => plan.larger_than_the_pool(),
+            _ => plan,
+        }
+    }
+
+    /// With so many rows that pages come and go all the time.
+    fn larger_than_the_pool(self) -> Plan {
+        let rows = 1_200 / self.sessions;
+        Plan {
+            filled: rows,
+            keys: rows,
+            most_pad: 3_700,
+            ..self
+        }
     }
 
     /// After a failed call a transaction can keep its locks until the database is opened again.

@@ -44,12 +44,16 @@ struct Play {
     os: SimulatedOs,
     ledgers: Arc<Vec<Ledger>>,
     db: Arc<Database>,
+    /// Whether [`PASSING`] is there; `None`: a change of that has failed.
+    passing: Mutex<Option<bool>>,
 }
 
 /// A disk after a crash, and what must be found on it: of each session the rows after one of these commits.
 struct Crash {
     disk: SimulatedOs,
     commits: Vec<std::ops::Range<usize>>,
+    /// See [`Play::passing`].
+    passing: Option<bool>,
 }
 
 fn engine(when: &'static str) -> impl Fn(Error) -> String {
@@ -68,6 +72,7 @@ impl Play {
             os,
             ledgers: Arc::new(ledgers),
             db: Arc::new(db),
+            passing: Mutex::new(Some(false)),
         };
         play.fill().map_err(engine("filling"))?;
         Ok(play)
@@ -118,6 +123,7 @@ impl Play {
             os,
             ledgers,
             db,
+            ..
         } = self;
         let db = Arc::into_inner(db).ok_or("somebody still has the database")?;
         db.close().map_err(engine("closing"))?;
@@ -141,11 +147,16 @@ impl Play {
             os,
             ledgers,
             db,
+            passing,
         } = self;
         let db = Arc::into_inner(db).ok_or("somebody still has the database")?;
         // It may have stopped.
         let _ = db.close();
-        let crash = open.unwrap_or_else(|| crash(&plan, &os, &ledgers, &mut dice));
+        let closed = || Crash {
+            passing: passing.into_inner(),
+            ..crash(&plan, &os, &ledgers, &mut dice)
+        };
+        let crash = open.unwrap_or_else(closed);
         Play::after(plan, ledgers, crash)
     }
 
@@ -157,6 +168,7 @@ impl Play {
             os,
             ledgers,
             db,
+            passing: Mutex::new(None),
         })
     }
 
@@ -170,6 +182,7 @@ impl Play {
                 .map_err(engine("rolling back what was prepared"))?;
         }
         play.compare(&play.db, Some(&crash.commits))?;
+        play.compare_definitions(crash.passing)?;
         // From here on what was found is what there is.
         play.ledgers = Arc::new(play.found()?);
         play.run(1, 1)?;
@@ -254,7 +267,33 @@ impl Play {
     }
 
     fn crash(&self, dice: &mut Dice) -> Crash {
-        crash(&self.plan, &self.os, &self.ledgers, dice)
+        Crash {
+            passing: *self.passing.lock(),
+            ..crash(&self.plan, &self.os, &self.ledgers, dice)
+        }
+    }
+
+    /// A change of definitions was acknowledged, after which [`PASSING`] is there or not; or it has failed.
+    fn defined(&self, outcome: peregrine::Result<()>, is_there: bool) -> peregrine::Result<()> {
+        *self.passing.lock() = outcome.is_ok().then_some(is_there);
+        outcome
+    }
+
+    /// Definitions are durable once they are acknowledged, whatever commits are.
+    fn compare_definitions(&self, passing: Option<bool>) -> Result<(), String> {
+        let found = match self.db.table(PASSING) {
+            Ok(_) => true,
+            Err(Error::NotFound { .. }) => false,
+            Err(error) => return Err(format!("opening a table: {error}")),
+        };
+        match passing {
+            Some(was) if was != found => Err(format!(
+                "a table that {} before the crash {} after it",
+                if was { "was there" } else { "was dropped" },
+                if found { "is there" } else { "is missing" }
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Lets a call fail that is to come.
@@ -299,15 +338,19 @@ impl Play {
                     large: dice.below(2) == 0,
                     indexes: dice.below(2) == 0,
                 };
-                match db.create_table(PASSING, &kind.schema()) {
+                let outcome = match db.create_table(PASSING, &kind.schema()) {
                     Err(Error::Exists(_)) => db.truncate_table(PASSING),
                     other => other.map(drop),
-                }
+                };
+                self.defined(outcome, true)
             }
-            7 => match db.drop_table(PASSING) {
-                Err(Error::NotFound { .. }) => Ok(()),
-                other => other,
-            },
+            7 => {
+                let outcome = match db.drop_table(PASSING) {
+                    Err(Error::NotFound { .. }) => Ok(()),
+                    other => other,
+                };
+                self.defined(outcome, false)
+            }
             _ => self.fill_passing(dice),
         };
         match outcome {
@@ -455,6 +498,7 @@ fn crash(plan: &Plan, os: &SimulatedOs, ledgers: &[Ledger], dice: &mut Dice) -> 
     Crash {
         disk,
         commits: commits.collect(),
+        passing: None,
     }
 }
 
