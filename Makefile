@@ -104,7 +104,7 @@ schedules: ## the whole engine in orders of threads that a seed decides, knobs d
 
 # A fresh seed each time; the line tells it.
 orders:
-	@$(MAKE) schedules OPTIONS="--duration 600 --schedules 1000000000"
+	@$(MAKE) schedules OPTIONS="--duration 120 --schedules 1000000000"
 
 verify-shaken: ## what shaking shows, a line a point: held or not, with its figure
 	@verify/shaken
