@@ -15,6 +15,7 @@ pub mod log;
 pub mod os;
 pub mod page;
 mod planted;
+mod random;
 mod recovery;
 mod room;
 pub mod row;

@@ -1,6 +1,7 @@
 //! Values of knobs from a seed.
 
 use super::Knob;
+use crate::random::next;
 
 /// The values of all knobs of `table` for a seed.
 pub fn values(table: &[Knob], seed: u64) -> Vec<u64> {
@@ -10,32 +11,19 @@ pub fn values(table: &[Knob], seed: u64) -> Vec<u64> {
 /// A quarter of all knobs have their default, three eighths their least, and the others anything, small numbers
 /// as often as large ones. Each knob's value depends on its name: a new knob changes no other.
 fn value(knob: &Knob, seed: u64) -> u64 {
-    let mut dice = Dice(seed);
+    let mut state = seed;
     for byte in knob.name.bytes() {
-        dice.0 = (dice.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        state = (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    match dice.roll() % 8 {
+    match next(&mut state) % 8 {
         0 | 1 => knob.default,
         2..=4 => knob.least,
         _ => {
             let span = knob.most - knob.least;
             let bits = 64 - u64::from(span.leading_zeros());
-            let mask = u64::MAX >> (64 - (1 + dice.roll() % bits.max(1)));
-            knob.least + (dice.roll() & mask).min(span)
+            let mask = u64::MAX >> (64 - (1 + next(&mut state) % bits.max(1)));
+            knob.least + (next(&mut state) & mask).min(span)
         }
-    }
-}
-
-/// Splitmix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 }
 

@@ -191,8 +191,9 @@ impl Transaction {
     /// The transaction is empty afterwards and can be used again.
     ///
     /// # Errors
-    /// `Error::Stopped` or an I/O error: whether the commit will be found after a restart is
-    /// then unknown.
+    /// Those of [`Transaction::insert`], where index entries that a bulk insert had put off are in the
+    /// way of others: the transaction has been rolled back. `Error::Stopped` or an I/O error: whether
+    /// the commit will be found after a restart is then unknown.
     pub fn commit(&mut self) -> Result<()> {
         self.commit_visibly()?;
         self.finish_commit(true)

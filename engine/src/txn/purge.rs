@@ -128,11 +128,8 @@ impl System {
             match self.purge_stream(&stream, horizon.csn, &mut budget) {
                 Ok(true) => {}
                 Ok(false) => return Ok(true),
-                // What fails in one stream keeps no other from it, however little may be done in a step.
-                Err(error) => {
-                    purged = Err(error);
-                    budget = budget.max(1);
-                }
+                // What fails in one stream keeps no other from it.
+                Err(error) => purged = Err(error),
             }
         }
         let more = self.prune_step()?;
@@ -140,7 +137,12 @@ impl System {
     }
 
     /// Purges what the horizon has passed in a stream; false when the budget ended first.
-    fn purge_stream(&self, stream: &Stream, horizon: Csn, budget: &mut usize) -> Result<bool> {
+    pub(super) fn purge_stream(
+        &self,
+        stream: &Stream,
+        horizon: Csn,
+        budget: &mut usize,
+    ) -> Result<bool> {
         if stream.oldest_passed(horizon).is_none() {
             return Ok(true);
         }
@@ -198,12 +200,13 @@ impl System {
             if *budget == 0 {
                 return Ok(false);
             }
-            *budget -= 1;
             let Some(record) = read_past_damage(self.pool(), end.txid, end.head, copy)? else {
                 break;
             };
             let _inside = self.gate().enter();
             purge_past_damage(self.trees()?, end.txid, &record)?;
+            // What fails takes nothing of it: in a step that may do little it would take all, each time anew.
+            *budget -= 1;
             if !stream.set_head(end, record.previous) {
                 return Ok(*budget > 0);
             }

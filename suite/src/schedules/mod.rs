@@ -6,12 +6,14 @@
 //! |---|---|
 //! | `plan.rs` | what a seed makes |
 //! | `session.rs` | a session, and the model of what it must see |
-//! | `queries.rs` | its reads by parts of indexes, many keys at once, groups |
+//! | `changes.rs`, `queries.rs` | its statements |
+//! | `tables.rs` | what is in the database |
 //! | `reading.rs`, `ledger.rs` | rows as they are read; what was committed |
 //! | `links.rs` | rows that all sessions change |
 //! | `play.rs` | one schedule, and what must hold at its end |
 //! | `work.rs` | many of them, in processes with different knobs |
 
+mod changes;
 pub mod ledger;
 pub mod links;
 pub mod plan;
@@ -19,4 +21,5 @@ pub mod play;
 mod queries;
 pub mod reading;
 pub mod session;
+pub mod tables;
 pub mod work;

@@ -94,7 +94,6 @@ impl Plan {
     #[must_use]
     pub fn new(seed: u64) -> Plan {
         let mut dice = Dice::new(seed, 0);
-        let any = |dice: &mut Dice, bound: u32| dice.below(bound);
         let isolations = [
             None,
             None,
@@ -111,41 +110,41 @@ impl Plan {
         ];
         let plan = Plan {
             seed,
-            sessions: 1 + u64::from(any(&mut dice, MOST_SESSIONS as u32)),
+            sessions: 1 + u64::from(dice.below(MOST_SESSIONS as u32)),
             roles: (0..MOST_SESSIONS)
                 .map(|_| {
                     let roles = [Role::Mixed, Role::Mixed, Role::Reader, Role::Writer];
-                    roles[any(&mut dice, 4) as usize]
+                    roles[dice.below(4) as usize]
                 })
                 .collect(),
-            transactions: 1 + any(&mut dice, 5),
-            statements: 1 + any(&mut dice, 8),
-            upkeep: [0, 2, 7, 40][any(&mut dice, 4) as usize],
-            tidies: any(&mut dice, 3) == 0,
+            transactions: 1 + dice.below(5),
+            statements: 1 + dice.below(8),
+            upkeep: [0, 2, 7, 40][dice.below(4) as usize],
+            tidies: dice.below(3) == 0,
             kind: Kind {
-                large: any(&mut dice, 2) == 0,
-                indexes: any(&mut dice, 3) > 0,
+                large: dice.below(2) == 0,
+                indexes: dice.below(3) > 0,
             },
-            filled: [0, 3, 20, 60][any(&mut dice, 4) as usize],
-            keys: [2, 8, 30, 100][any(&mut dice, 4) as usize],
-            most_pad: [20, 300, 900, 3_700][any(&mut dice, 4) as usize],
-            most_large: [200, 5_000, 40_000][any(&mut dice, 3) as usize],
-            accounts: 2 + u64::from(any(&mut dice, 6)),
-            isolation: isolations[any(&mut dice, 6) as usize],
-            durability: durabilities[any(&mut dice, 4) as usize],
+            filled: [0, 3, 20, 60][dice.below(4) as usize],
+            keys: [2, 8, 30, 100][dice.below(4) as usize],
+            most_pad: [20, 300, 900, 3_700][dice.below(4) as usize],
+            most_large: [200, 5_000, 40_000][dice.below(3) as usize],
+            accounts: 2 + u64::from(dice.below(6)),
+            isolation: isolations[dice.below(6) as usize],
+            durability: durabilities[dice.below(4) as usize],
             ending: Ending::of(seed),
-            scan_threads: 1 + any(&mut dice, 3) as usize,
-            log_segment_bytes: [16 << 10, 32 << 10, 256 << 10][any(&mut dice, 3) as usize],
+            scan_threads: 1 + dice.below(3) as usize,
+            log_segment_bytes: [16 << 10, 32 << 10, 256 << 10][dice.below(3) as usize],
             // Without a limit, a wait that nobody ends is seen: the schedule has no end.
             lock_wait_timeout: [
                 Duration::from_millis(1),
                 Duration::from_millis(50),
                 Duration::from_secs(50),
                 Duration::MAX,
-            ][any(&mut dice, 4) as usize],
+            ][dice.below(4) as usize],
         };
         let plan = plan.with_limits_where_calls_fail();
-        match any(&mut dice, 6) {
+        match dice.below(6) {
             0 => plan.larger_than_the_pool(),
             _ => plan,
         }

@@ -15,7 +15,8 @@ use super::ledger::Ledger;
 use super::links::{Link, Links};
 use super::plan::{Ending, Plan, OWNERS};
 use super::reading::{in_order, rows, Read};
-use super::session::{account, Session, ACCOUNTS, ACCOUNTS_KIND, AMOUNT, OWN, SHARED, SHARED_KIND};
+use super::session::Session;
+use super::tables::{account, ACCOUNTS, ACCOUNTS_KIND, AMOUNT, OWN, SHARED, SHARED_KIND};
 use crate::dice::Dice;
 use crate::simulated::model::{Kind, Row};
 
@@ -256,7 +257,7 @@ impl Play {
             // Others do some of their work before each step.
             let most = if self.plan.tidies { 40 } else { 400 };
             for _ in 0..dice.below(most) {
-                schedule::pass();
+                schedule::point();
             }
             match crashes_at == Some(step) {
                 true => crash = Some(self.crash(&mut dice)),

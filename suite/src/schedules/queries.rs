@@ -1,4 +1,4 @@
-//! Reads of a session by parts of indexes, many keys at once, and aggregates with conditions and groups.
+//! Reads of a session: rows, scans, parts of indexes, many keys at once, aggregates with conditions and groups.
 
 use std::cmp::Ordering;
 
@@ -7,9 +7,11 @@ use peregrine::{
     MultiGet, OwnedValue, RowLock, Seek, Value,
 };
 
+use super::ledger::are;
 use super::plan::OWNERS;
-use super::reading::{read, rows, Read};
+use super::reading::{in_order, key_of, read, rows, Read};
 use super::session::{wrong, Session, Step, Work};
+use super::tables::AMOUNT;
 use crate::simulated::model::{CODE, GROUP, ID};
 
 /// Which of the entries a seek is for, by how they compare with its prefix, and whether it goes forward.
@@ -48,6 +50,110 @@ fn holds(comparison: Comparison, value: u64, with: u64) -> bool {
 }
 
 impl Session<'_> {
+    pub(super) fn get(&mut self, work: &mut Work) -> Step {
+        let id = self.key();
+        let key = self.encoded(id)?;
+        let locks = [RowLock::None, RowLock::Shared, RowLock::Exclusive];
+        let lock = locks[self.dice.below(3) as usize];
+        work.trail += &format!(" get {id} with lock {lock:?};");
+        let has_large = self.plan.kind.large;
+        let found = work
+            .txn
+            .get_locked(&self.own, &key, lock, |row| read(&row, has_large))?;
+        let found = found.transpose()?.map(|read| read.print);
+        let expected = work.rows.get(&id).map(|row| row.print);
+        match found == expected {
+            true => Ok(()),
+            false => wrong(format!("row {id}: {found:?} where {expected:?} was")),
+        }
+    }
+
+    pub(super) fn scan(&mut self, work: &mut Work) -> Step {
+        let indexes = 1 + self.own.schema().indexes.len() as u32;
+        let index = self.dice.below(indexes) as usize;
+        let backwards = self.dice.below(3) == 0;
+        work.trail += &format!(" scan index {index};");
+        let found = rows(&mut work.txn, &self.own, index, backwards)?;
+        let how = || {
+            format!(
+                "index {index}{}",
+                if backwards { ", backwards" } else { "" }
+            )
+        };
+        if !in_order(&found, index) {
+            return wrong(format!("{}: rows twice, or out of order", how()));
+        }
+        let (own, mut others): (Vec<Read>, Vec<Read>) = found
+            .into_iter()
+            .partition(|read| read.id % OWNERS == self.number);
+        if !are(&own, &work.rows) {
+            let ids: Vec<u64> = own.iter().map(|read| read.id).collect();
+            return wrong(format!(
+                "{}: own rows {ids:?} where {:?} were, or others' content",
+                how(),
+                work.rows.keys().collect::<Vec<_>>()
+            ));
+        }
+        if work.txn.isolation() != Isolation::ReadCommitted {
+            others.sort_unstable_by_key(|read| read.id);
+            match &work.others {
+                Some(before) if *before != others => {
+                    return wrong(format!(
+                        "{}: others' rows have changed in a snapshot",
+                        how()
+                    ))
+                }
+                Some(_) => {}
+                None => work.others = Some(others),
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of rows by an aggregate is that of a scan.
+    pub(super) fn count(&mut self, work: &mut Work) -> Step {
+        if work.txn.isolation() == Isolation::ReadCommitted {
+            return Ok(());
+        }
+        let index = self.dice.below(2) as usize % (1 + self.own.schema().indexes.len());
+        let range = IndexRange::whole(index);
+        let counted = work
+            .txn
+            .aggregate(&self.own, &range, &[], &[Aggregate::Rows])?;
+        let found = rows(&mut work.txn, &self.own, 0, false)?.len() as u64;
+        match counted[..] {
+            [Aggregated::Count(counted)] if counted == found => Ok(()),
+            _ => wrong(format!("{found} rows, counted as {counted:?}")),
+        }
+    }
+
+    /// Nothing is lost or made where amounts are moved.
+    pub(super) fn sum(&mut self, work: &mut Work) -> Step {
+        let expected = AMOUNT * self.plan.accounts;
+        let sum = match self.dice.below(2) {
+            0 => {
+                let index = self.dice.below(2) as usize;
+                let range = IndexRange::whole(index);
+                let sum =
+                    work.txn
+                        .aggregate(&self.accounts, &range, &[], &[Aggregate::Sum(GROUP)])?;
+                match sum[..] {
+                    [Aggregated::Sum { sum, .. }] => sum as u64,
+                    _ => return wrong(format!("the sum of amounts is {sum:?}")),
+                }
+            }
+            _ => {
+                let index = self.dice.below(3) as usize;
+                let found = rows(&mut work.txn, &self.accounts, index, false)?;
+                found.iter().map(|read| read.group).sum()
+            }
+        };
+        match sum == expected {
+            true => Ok(()),
+            false => wrong(format!("amounts come to {sum}, not to {expected}")),
+        }
+    }
+
     /// Walks through a part of an index, as far as it likes, with a lock or without.
     pub(super) fn range(&mut self, work: &mut Work) -> Step {
         let indexes = 1 + self.own.schema().indexes.len() as u32;
@@ -208,15 +314,6 @@ impl Session<'_> {
             true => Ok(()),
             false => wrong(format!("groups {groups:?} where {expected:?} were")),
         }
-    }
-}
-
-/// The key of a row in an index.
-fn key_of(row: &Read, index: usize) -> (u64, u64) {
-    match index {
-        0 => (row.id, 0),
-        1 => (row.group, row.id),
-        _ => (row.code, row.id),
     }
 }
 

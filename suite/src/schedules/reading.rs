@@ -72,13 +72,19 @@ pub fn rows(
     Ok(rows)
 }
 
-/// Whether the rows stand in the index's order, none of them twice.
+/// The key of a row in an index.
 #[must_use]
-pub fn in_order(rows: &[Read], index: usize) -> bool {
-    let key = |row: &Read| match index {
+pub fn key_of(row: &Read, index: usize) -> (u64, u64) {
+    match index {
         0 => (row.id, 0),
         1 => (row.group, row.id),
         _ => (row.code, row.id),
-    };
-    rows.windows(2).all(|pair| key(&pair[0]) < key(&pair[1]))
+    }
+}
+
+/// Whether the rows stand in the index's order, none of them twice.
+#[must_use]
+pub fn in_order(rows: &[Read], index: usize) -> bool {
+    rows.windows(2)
+        .all(|pair| key_of(&pair[0], index) < key_of(&pair[1], index))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::random;
+use crate::random;
 
 /// Bytes of a block, which copies of a disk share until one of them writes to it.
 const BLOCK: usize = 4096;

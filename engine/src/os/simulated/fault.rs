@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::random::{below, next};
+use crate::random::{below, next};
 
 /// A call to the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

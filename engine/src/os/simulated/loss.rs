@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::content::{Change, Content};
 use super::disk::Disk;
 use super::names::NameChange;
-use super::random::{below, next, one_of};
+use crate::random::{below, next, one_of};
 
 /// What a device writes whole or not at all: a sector of old disks, and of new ones.
 const SECTOR: usize = 512;

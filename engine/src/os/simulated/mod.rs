@@ -11,7 +11,6 @@
 //! | `fault.rs` | calls that fail |
 //! | `damage.rs` | what a device does to bytes that it said it had |
 //! | `recording.rs` | the disk at every moment of a run |
-//! | `random.rs` | numbers by seed |
 //!
 //! What happens on it is decided by seeds alone: the same calls give the same disk.
 
@@ -21,7 +20,6 @@ mod disk;
 mod fault;
 mod loss;
 mod names;
-mod random;
 mod recording;
 #[cfg(test)]
 mod tests;
@@ -41,6 +39,7 @@ use self::names::{FileId, NameChange};
 pub use self::recording::{Event, Moment};
 use super::{DirLock, File, LockMode, OpenMode, Os};
 use crate::error::{Error, Result};
+use crate::random;
 use crate::sync::{Condvar, Mutex};
 
 /// An operating system whose disk is in memory. Clones share it.

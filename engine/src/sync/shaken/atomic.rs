@@ -6,6 +6,18 @@ use super::schedule::point;
 
 pub(crate) use std::sync::atomic::{fence, Ordering};
 
+/// Methods of an atomic, each after a point.
+macro_rules! after_a_point {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)+) => {
+        $(
+            pub fn $name(&self, $($argument: $type),*) -> $result {
+                point();
+                self.0.$name($($argument),*)
+            }
+        )+
+    };
+}
+
 macro_rules! atomics {
     ($($name:ident: $value:ty;)+) => {
         $(
@@ -24,71 +36,21 @@ macro_rules! atomics {
                     self.0.get_mut()
                 }
 
-                pub fn into_inner(self) -> $value {
-                    self.0.into_inner()
-                }
-
-                pub fn load(&self, order: Ordering) -> $value {
-                    point();
-                    self.0.load(order)
-                }
-
-                pub fn store(&self, value: $value, order: Ordering) {
-                    point();
-                    self.0.store(value, order);
-                }
-
-                pub fn swap(&self, value: $value, order: Ordering) -> $value {
-                    point();
-                    self.0.swap(value, order)
-                }
-
-                pub fn compare_exchange(
-                    &self,
-                    from: $value,
-                    to: $value,
-                    done: Ordering,
-                    failed: Ordering,
-                ) -> Result<$value, $value> {
-                    point();
-                    self.0.compare_exchange(from, to, done, failed)
-                }
-
-                /// May fail without a reason; here it does not.
-                pub fn compare_exchange_weak(
-                    &self,
-                    from: $value,
-                    to: $value,
-                    done: Ordering,
-                    failed: Ordering,
-                ) -> Result<$value, $value> {
-                    self.compare_exchange(from, to, done, failed)
-                }
-
-                pub fn fetch_update(
-                    &self,
-                    done: Ordering,
-                    failed: Ordering,
-                    change: impl FnMut($value) -> Option<$value>,
-                ) -> Result<$value, $value> {
-                    point();
-                    self.0.fetch_update(done, failed, change)
-                }
-
-                pub fn fetch_and(&self, value: $value, order: Ordering) -> $value {
-                    point();
-                    self.0.fetch_and(value, order)
-                }
-
-                pub fn fetch_or(&self, value: $value, order: Ordering) -> $value {
-                    point();
-                    self.0.fetch_or(value, order)
-                }
-            }
-
-            impl From<$value> for $name {
-                fn from(value: $value) -> Self {
-                    $name::new(value)
+                after_a_point! {
+                    fn load(order: Ordering) -> $value;
+                    fn store(value: $value, order: Ordering) -> ();
+                    fn swap(value: $value, order: Ordering) -> $value;
+                    fn compare_exchange(from: $value, to: $value, done: Ordering, failed: Ordering)
+                        -> Result<$value, $value>;
+                    fn compare_exchange_weak(from: $value, to: $value, done: Ordering, failed: Ordering)
+                        -> Result<$value, $value>;
+                    fn fetch_update(
+                        done: Ordering,
+                        failed: Ordering,
+                        change: impl FnMut($value) -> Option<$value>
+                    ) -> Result<$value, $value>;
+                    fn fetch_and(value: $value, order: Ordering) -> $value;
+                    fn fetch_or(value: $value, order: Ordering) -> $value;
                 }
             }
         )+
@@ -100,24 +62,11 @@ macro_rules! numbers {
         $(
             #[allow(dead_code)]
             impl $name {
-                pub fn fetch_add(&self, value: $value, order: Ordering) -> $value {
-                    point();
-                    self.0.fetch_add(value, order)
-                }
-
-                pub fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
-                    point();
-                    self.0.fetch_sub(value, order)
-                }
-
-                pub fn fetch_max(&self, value: $value, order: Ordering) -> $value {
-                    point();
-                    self.0.fetch_max(value, order)
-                }
-
-                pub fn fetch_min(&self, value: $value, order: Ordering) -> $value {
-                    point();
-                    self.0.fetch_min(value, order)
+                after_a_point! {
+                    fn fetch_add(value: $value, order: Ordering) -> $value;
+                    fn fetch_sub(value: $value, order: Ordering) -> $value;
+                    fn fetch_max(value: $value, order: Ordering) -> $value;
+                    fn fetch_min(value: $value, order: Ordering) -> $value;
                 }
             }
         )+

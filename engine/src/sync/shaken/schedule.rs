@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::strategy::Choices;
-pub use super::strategy::{Dice, Strategy};
+pub use super::strategy::Strategy;
+use crate::random::below;
 
 /// What a point costs of the counted time.
 const POINT: Duration = Duration::from_micros(1);
@@ -60,7 +61,6 @@ pub fn run(
     let thread = thread.map_err(|error| format!("no thread: {error}"))?;
     {
         let mut state = schedule.state.lock();
-        state.running = first.index;
         state.threads[first.index].turn.give();
         while state.failure.is_none() && state.threads.iter().any(|t| t.able != Able::Ended) {
             schedule.ended.wait(&mut state);
@@ -78,11 +78,6 @@ pub fn run(
     })
 }
 
-/// Whether this thread belongs to a schedule.
-pub fn is_scheduled() -> bool {
-    with_me(|_| ()).is_some()
-}
-
 thread_local! {
     static ME: RefCell<Option<Me>> = const { RefCell::new(None) };
     /// Of threads outside schedules: points until the next at which they let others go first.
@@ -93,7 +88,7 @@ thread_local! {
 #[derive(Clone)]
 pub(super) struct Me {
     schedule: Arc<Schedule>,
-    pub(super) index: usize,
+    index: usize,
 }
 
 impl std::fmt::Debug for Me {
@@ -141,7 +136,6 @@ struct Thread {
 
 struct State {
     threads: Vec<Thread>,
-    running: usize,
     now: Duration,
     points: u64,
     turns: u64,
@@ -182,7 +176,6 @@ impl State {
     fn new(strategy: Strategy, seed: u64) -> Self {
         State {
             threads: Vec::new(),
-            running: 0,
             now: Duration::ZERO,
             points: 0,
             turns: 0,
@@ -246,7 +239,6 @@ impl State {
     fn pass_to(&mut self, next: usize) -> Arc<Turn> {
         self.turns += 1;
         self.trace = (self.trace ^ next as u64 ^ self.points << 8).wrapping_mul(0x0100_0000_01b3);
-        self.running = next;
         Arc::clone(&self.threads[next].turn)
     }
 
@@ -503,7 +495,7 @@ pub(super) fn me() -> Option<Me> {
 }
 
 /// A place where the thread may lose the processor.
-pub(crate) fn point() {
+pub fn point() {
     if with_me(|me| me.point(false)).is_none() {
         now_and_then();
     }
@@ -518,14 +510,9 @@ fn now_and_then() {
     });
     if left == Ok(0) {
         std::thread::yield_now();
-        let mut dice = Dice(origin().elapsed().as_nanos() as u64);
-        let _ = UNTIL.try_with(|until| until.set(dice.below(1_000) as u32));
+        let mut state = origin().elapsed().as_nanos() as u64;
+        let _ = UNTIL.try_with(|until| until.set(below(&mut state, 1_000) as u32));
     }
-}
-
-/// A point of the program that uses the engine.
-pub fn pass() {
-    point();
 }
 
 /// Looks again at what another thread changes.

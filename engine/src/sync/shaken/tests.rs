@@ -55,7 +55,7 @@ fn a_mutex_keeps_others_out() {
                 start(move || {
                     let mut number = number.lock();
                     let read = *number;
-                    super::schedule::pass();
+                    super::schedule::point();
                     *number = read + 1;
                 })
             })

@@ -9,6 +9,15 @@ use crate::{
     Seek, Table, TableSchema, Value,
 };
 
+fn database() -> Arc<Database> {
+    let options = Options {
+        background: false,
+        ..Options::default()
+    };
+    let os = Arc::new(SimulatedOs::new(1));
+    Arc::new(Database::open_on(os, "/db", options).unwrap())
+}
+
 /// Rows of an id and a number, which has a unique index.
 fn table(db: &Database) -> Arc<Table> {
     let int = ColumnType::Int {
@@ -32,12 +41,7 @@ fn row(id: u64, number: u64) -> [Value<'static>; 2] {
 /// need be waited for.
 #[test]
 fn a_number_that_passes_to_another_row_when_its_entry_was_read_is_found() {
-    let options = Options {
-        background: false,
-        ..Options::default()
-    };
-    let os = Arc::new(SimulatedOs::new(1));
-    let db = Arc::new(Database::open_on(os, "/db", options).unwrap());
+    let db = database();
     let table = table(&db);
     let mut txn = db.begin(Isolation::ReadCommitted);
     txn.insert(&table, &row(1, 7)).unwrap();
@@ -72,12 +76,7 @@ fn a_number_that_passes_to_another_row_when_its_entry_was_read_is_found() {
 /// half that has gone to another leaf is read there.
 #[test]
 fn a_scan_that_locks_misses_no_row_of_a_leaf_that_is_split_before_it_is_locked() {
-    let options = Options {
-        background: false,
-        ..Options::default()
-    };
-    let os = Arc::new(SimulatedOs::new(1));
-    let db = Arc::new(Database::open_on(os, "/db", options).unwrap());
+    let db = database();
     let table = table(&db);
     let mut txn = db.begin(Isolation::ReadCommitted);
     for id in 0..50 {

@@ -245,6 +245,30 @@ fn a_tree_that_can_not_be_opened_is_purged_when_it_can() {
     assert_eq!(system.stats().undo_pages, 0);
 }
 
+/// What fails in a stream leaves what may be done in a step to the others.
+#[test]
+fn purge_that_fails_takes_no_turn_of_others() {
+    let fixture = Fixture::new();
+    let (system, tree) = (&fixture.system, &fixture.tree);
+    write(system, tree, 0..1, &[1; 100]);
+    system.purge_all().unwrap();
+    let mut txn = fixture.begin(ReadCommitted);
+    delete(&mut txn, tree, &key(0)).unwrap();
+    txn.commit().unwrap();
+    *fixture.trees.unopened.lock() = Some(TREE);
+    let horizon = system.snapshots().horizon(system.order()).unwrap();
+    for stream in system.streams().all() {
+        let passed = stream.oldest_passed(horizon.csn).is_some();
+        let mut budget = 1;
+        let purged = system.purge_stream(&stream, horizon.csn, &mut budget);
+        assert_eq!((purged.is_err(), budget), (passed, 1));
+    }
+    assert!(system.purge_all().is_err());
+    *fixture.trees.unopened.lock() = None;
+    system.purge_all().unwrap();
+    assert_eq!(fixture.records(tree).len(), 0);
+}
+
 /// Two streams are pruned at once, and a row's chain goes through both. The page that one finds
 /// missing is emptied by the other.
 #[test]

@@ -1,0 +1,30 @@
+//! The tables of a schedule.
+
+use crate::simulated::model::{Kind, Row};
+
+/// The table in which every session has rows of its own.
+pub const OWN: &str = "own";
+/// The table among whose rows amounts are moved.
+pub const ACCOUNTS: &str = "accounts";
+/// The table whose rows all sessions make, change and delete.
+pub const SHARED: &str = "shared";
+/// Keys of that table.
+pub const SHARED_KEYS: u32 = 6;
+/// What an account has at first.
+pub const AMOUNT: u64 = 1_000;
+
+/// The definition of the table of accounts; an account's amount is its group.
+pub const ACCOUNTS_KIND: Kind = Kind {
+    large: false,
+    indexes: true,
+};
+
+/// The definition of the table of rows that all change.
+pub const SHARED_KIND: Kind = ACCOUNTS_KIND;
+
+/// The row of an account.
+#[must_use]
+pub fn account(id: u64, amount: u64) -> Row {
+    let amount = u32::try_from(amount).unwrap_or(u32::MAX);
+    Row::new(ACCOUNTS_KIND, id, amount, id, 10, None)
+}
