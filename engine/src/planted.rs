@@ -237,21 +237,21 @@ mod planting {
         ];
 
         /// Faults that schedules of the whole engine find (`peregrine bench schedules`).
-        pub const SHAKEN: [PlantedFault; 5] = [
+        pub const SHAKEN: [PlantedFault; 6] = [
             PlantedFault::UncheckedChild,
             PlantedFault::WaitForEnded,
             PlantedFault::ReplayFromCheckpoint,
             PlantedFault::UnsavedParent,
             PlantedFault::DefinitionsLater,
+            PlantedFault::SavepointByLength,
         ];
 
         /// Faults that those schedules have not been seen to find.
-        pub const UNFOUND: [PlantedFault; 5] = [
+        pub const UNFOUND: [PlantedFault; 4] = [
             PlantedFault::EvictChanged,
             PlantedFault::BringUnseen,
             PlantedFault::KeepOldSummaries,
             PlantedFault::SyncedMeanwhile,
-            PlantedFault::SavepointByLength,
         ];
     }
 
