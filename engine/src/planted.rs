@@ -6,7 +6,8 @@
 //! constant `false`, and nothing of this remains.
 //!
 //! The faults of durability are found by the proofs on a simulated disk (`make catch-planted`), those of `SHAKEN`
-//! by schedules of the whole engine; `UNFOUND` are for these to find. Each of the others is a fault that the engine
+//! by schedules of the whole engine; `UNFOUND` are for these to find. Those of `MODELLED` are found by models of a
+//! few threads (the package `peregrine-loom`). Each of the others is a fault that the engine
 //! once had: a test of its own goes red with it (`verify/answers`).
 
 /// A step that can be left out, or done wrong.
@@ -144,6 +145,22 @@ pub enum PlantedFault {
     UnsavedParent,
     /// Changes of definitions are written to the log, and not synced.
     DefinitionsLater,
+    /// Who has read by a latch's version looks at the version without a fence.
+    UnfencedRead,
+    /// Who has taken a latch exclusively changes what it guards without a fence.
+    UnfencedChange,
+    /// Who sleep for a latch are woken before the word changes by which they sleep.
+    WakeBeforeEvent,
+    /// That a snapshot is being taken is told without a fence.
+    UnfencedSnapshot,
+    /// The horizon looks at the snapshots without a fence.
+    UnfencedHorizon,
+    /// A walk along undo pointers is told without a fence.
+    UnfencedWalk,
+    /// The oldest running writer is published before the ends that made it the oldest.
+    OldestBeforeEnd,
+    /// A kill wakes without the mutex under which the sleeper looks for it.
+    UnguardedKill,
 }
 
 #[cfg(feature = "broken")]
@@ -246,6 +263,18 @@ mod planting {
             PlantedFault::SavepointByLength,
         ];
 
+        /// Faults of a few threads and of memory's order, which models find under loom.
+        pub const MODELLED: [PlantedFault; 8] = [
+            PlantedFault::UnfencedRead,
+            PlantedFault::UnfencedChange,
+            PlantedFault::WakeBeforeEvent,
+            PlantedFault::UnfencedSnapshot,
+            PlantedFault::UnfencedHorizon,
+            PlantedFault::UnfencedWalk,
+            PlantedFault::OldestBeforeEnd,
+            PlantedFault::UnguardedKill,
+        ];
+
         /// Faults that those schedules have not been seen to find.
         pub const UNFOUND: [PlantedFault; 4] = [
             PlantedFault::EvictChanged,
@@ -264,14 +293,16 @@ mod planting {
             .into_iter()
             .chain(PlantedFault::DURABILITY)
             .chain(PlantedFault::SHAKEN)
+            .chain(PlantedFault::MODELLED)
             .chain(PlantedFault::UNFOUND);
         let found = faults.find(|fault| format!("{fault:?}") == name);
         assert!(
             found.is_some(),
-            "{VARIABLE}={name}: no fault of that name; the faults are {:?}, {:?}, {:?} and {:?}",
+            "{VARIABLE}={name}: no fault of that name; the faults are {:?}, {:?}, {:?}, {:?} and {:?}",
             PlantedFault::MENDED,
             PlantedFault::DURABILITY,
             PlantedFault::SHAKEN,
+            PlantedFault::MODELLED,
             PlantedFault::UNFOUND
         );
         found

@@ -62,6 +62,10 @@ pub struct TableReport {
     pub rows: u64,
     /// Per secondary index: its name and entries.
     pub indexes: Vec<(String, u64)>,
+    /// Rows and entries that are marked as deleted: purge takes them once no snapshot needs them.
+    pub deleted: u64,
+    /// Records of large values to which no row's newest version refers: the same.
+    pub unused_chunks: u64,
 }
 
 impl Report {

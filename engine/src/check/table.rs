@@ -35,6 +35,9 @@ struct Check<'a> {
     table: Table,
     running: &'a HashSet<TxId>,
     report: &'a mut Report,
+    deleted: u64,
+    /// Records of large values to which live rows refer.
+    used_chunks: u64,
 }
 
 /// Checks a table; returns how many pages its trees have.
@@ -52,15 +55,25 @@ pub(super) fn check(
     };
     let trees = table.trees.load_full();
     let mut pages = 0;
+    let mut chunks = 0;
     for tree in trees.all() {
         let counts = tree.verify(&mut |_, value| Header::decode(value).map(|_| ()))?;
         pages += counts.inner_pages + counts.leaf_pages;
+        if trees
+            .large
+            .as_ref()
+            .is_some_and(|large| large.id() == tree.id())
+        {
+            chunks = counts.records;
+        }
     }
     let in_flight = report.in_flight;
     let mut check = Check {
         table,
         running,
         report,
+        deleted: 0,
+        used_chunks: 0,
     };
     found.rows = check.rows(&trees.clustered)?;
     for (n, index) in definition.schema.indexes.iter().enumerate() {
@@ -73,6 +86,8 @@ pub(super) fn check(
             ));
         }
     }
+    found.deleted = check.deleted;
+    found.unused_chunks = chunks.saturating_sub(check.used_chunks);
     report.tables.push(found);
     Ok(pages)
 }
@@ -105,11 +120,13 @@ impl Check<'_> {
                 match self.newest(image.value(i)) {
                     Ok(Newest::Live(payload)) => {
                         rows += 1;
-                        if let Err(error) = check_row(&self.table, &key, payload) {
+                        let outcome = check_row(&self.table, &key, payload)
+                            .and_then(|()| self.count_chunks(&key, payload));
+                        if let Err(error) = outcome {
                             self.problem(&key, &error.to_string());
                         }
                     }
-                    Ok(Newest::Deleted) => {}
+                    Ok(Newest::Deleted) => self.deleted += 1,
                     Ok(Newest::InFlight) => self.report.in_flight += 1,
                     Err(error) => self.problem(&key, &error.to_string()),
                 }
@@ -117,6 +134,17 @@ impl Check<'_> {
             more = tree.copy_next_leaf(&mut image)?;
         }
         Ok(rows)
+    }
+
+    /// Adds the records of the large values to which a row refers.
+    fn count_chunks(&mut self, key: &[u8], payload: &[u8]) -> Result<()> {
+        let mut values = Vec::new();
+        let trees = self.table.trees.load();
+        large::references(&self.table.layout, &trees, key, payload, &mut values)?;
+        for value in values {
+            self.used_chunks += u64::from(large::chunks(value.len)?);
+        }
+        Ok(())
     }
 
     /// Checks every live entry of an index against its row.
@@ -136,7 +164,10 @@ impl Check<'_> {
                         entries += 1;
                         self.entry(index, &key, payload, &mut buffer)
                     }
-                    Ok(Newest::Deleted) => Ok(()),
+                    Ok(Newest::Deleted) => {
+                        self.deleted += 1;
+                        Ok(())
+                    }
                     Ok(Newest::InFlight) => {
                         self.report.in_flight += 1;
                         Ok(())

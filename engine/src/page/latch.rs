@@ -6,6 +6,7 @@
 //! it leaves. Who must wait spins for a moment, then sleeps on a futex.
 
 use crate::knobs;
+use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 
 const SHARED_ONE: u64 = 1;
@@ -58,7 +59,9 @@ impl Latch {
     #[inline]
     pub fn still(&self, version: Version) -> bool {
         // Orders the reads made so far before the load of the state.
-        fence(Ordering::Acquire);
+        if !is_planted(PlantedFault::UnfencedRead) {
+            fence(Ordering::Acquire);
+        }
         self.state.load(Ordering::Relaxed) & (VERSION | EXCLUSIVE) == version.0
     }
 
@@ -130,7 +133,9 @@ impl Latch {
             .is_ok();
         // Orders the taking before the changes that follow: an optimistic reader that sees one of
         // them sees the latch taken, too.
-        fence(Ordering::Release);
+        if !is_planted(PlantedFault::UnfencedChange) {
+            fence(Ordering::Release);
+        }
         taken
     }
 
@@ -150,6 +155,11 @@ impl Latch {
     fn wake(&self) {
         self.state
             .fetch_and(!(SLEEPER | WRITER_WAITS), Ordering::Relaxed);
+        if is_planted(PlantedFault::WakeBeforeEvent) {
+            crate::sync::futex::wake_all(&self.event);
+            self.event.fetch_add(1, Ordering::Release);
+            return;
+        }
         self.event.fetch_add(1, Ordering::Release);
         crate::sync::futex::wake_all(&self.event);
     }

@@ -85,7 +85,6 @@ impl CommitOrder {
                 End::Abort | End::Unused => Status::Aborted(csn),
             },
         );
-        self.last_csn.store(csn.0, Ordering::Release);
         let running = &mut writers.running;
         if let Ok(at) = running.binary_search_by_key(&txid, |(number, _)| *number) {
             running.remove(at);
@@ -93,6 +92,10 @@ impl CommitOrder {
         let oldest = running
             .front()
             .map_or(self.statuses.next(), |(number, _)| *number);
+        if is_planted(PlantedFault::OldestBeforeEnd) {
+            self.oldest.store(oldest.0, Ordering::Release);
+        }
+        self.last_csn.store(csn.0, Ordering::Release);
         self.oldest.store(oldest.0, Ordering::Release);
         csn
     }

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::lock::Row;
 use super::version::UndoPtr;
 use crate::ids::{Lsn, TreeId};
+use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
 
@@ -66,7 +67,8 @@ impl Parker {
     pub fn kill(&self) {
         self.killed.store(true, Ordering::Release);
         // Under the mutex: a sleeper is either before its check of the flag or in the wait.
-        let _state = self.state.lock();
+        let guarded = !is_planted(PlantedFault::UnguardedKill);
+        let _state = guarded.then(|| self.state.lock());
         self.woken.notify_all();
     }
 

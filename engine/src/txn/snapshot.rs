@@ -20,9 +20,10 @@ use super::order::CommitOrder;
 use super::status::Status;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, TxId};
+use crate::knobs;
+use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{fence, AtomicBool, AtomicU64, AtomicU8, Ordering};
 
-const SLOTS_PER_CHUNK: usize = 64;
 const CHUNKS: usize = 16 * 1024;
 
 const REGISTERING: u64 = 0;
@@ -101,6 +102,14 @@ fn registered(word: &AtomicU64) -> u64 {
     REGISTERING
 }
 
+/// Orders what a slot says against what its owner, or who looks at all slots, loads next.
+#[inline(always)]
+fn fence_unless(fault: PlantedFault) {
+    if !is_planted(fault) {
+        fence(Ordering::SeqCst);
+    }
+}
+
 type Chunk = Box<[CachePadded<Slot>]>;
 
 /// All slots.
@@ -143,11 +152,11 @@ impl SnapshotRegistry {
     }
 
     fn try_claim(self: &Arc<Self>) -> Option<SnapshotSlot> {
-        let hint = thread_number() % SLOTS_PER_CHUNK;
+        let hint = thread_number() % knobs::snapshot_places();
         for (number, chunk) in self.chunks.iter().enumerate() {
             let slots = chunk.get_or_init(new_chunk);
-            for step in 0..SLOTS_PER_CHUNK {
-                let index = (hint + step) % SLOTS_PER_CHUNK;
+            for step in 0..knobs::snapshot_places() {
+                let index = (hint + step) % knobs::snapshot_places();
                 let taken = &slots[index].taken;
                 if !taken.load(Ordering::Relaxed) && !taken.swap(true, Ordering::AcqRel) {
                     return Some(SnapshotSlot {
@@ -163,8 +172,11 @@ impl SnapshotRegistry {
 
     /// The owner of the slot of this number; it may have changed.
     pub fn owner(&self, number: u32) -> Option<&Owner> {
-        let chunk = self.chunks.get(number as usize / SLOTS_PER_CHUNK)?.get()?;
-        Some(&chunk[number as usize % SLOTS_PER_CHUNK].owner)
+        let chunk = self
+            .chunks
+            .get(number as usize / knobs::snapshot_places())?
+            .get()?;
+        Some(&chunk[number as usize % knobs::snapshot_places()].owner)
     }
 
     /// The registered snapshots, by the numbers of their slots.
@@ -184,7 +196,7 @@ impl SnapshotRegistry {
     /// end with it.
     pub fn horizon(&self, order: &CommitOrder) -> Option<Horizon> {
         let mut horizon = order.newest();
-        fence(Ordering::SeqCst);
+        fence_unless(PlantedFault::UnfencedHorizon);
         for chunk in &self.chunks {
             let Some(slots) = chunk.get() else { break };
             for slot in slots {
@@ -290,7 +302,7 @@ impl LiveSnapshots {
 }
 
 fn new_chunk() -> Chunk {
-    (0..SLOTS_PER_CHUNK)
+    (0..knobs::snapshot_places())
         .map(|_| {
             CachePadded::new(Slot {
                 taken: AtomicBool::new(false),
@@ -311,7 +323,7 @@ impl SnapshotSlot {
 
     /// The slot's number: no two running transactions have the same.
     pub fn number(&self) -> u32 {
-        (self.chunk * SLOTS_PER_CHUNK + self.index) as u32
+        (self.chunk * knobs::snapshot_places() + self.index) as u32
     }
 
     /// Whose transaction it is.
@@ -323,7 +335,7 @@ impl SnapshotSlot {
     pub fn take(&self, order: &CommitOrder) -> Horizon {
         let slot = self.slot();
         slot.csn.store(REGISTERING, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        fence_unless(PlantedFault::UnfencedSnapshot);
         let newest = order.newest();
         slot.low.store(newest.low.0, Ordering::Release);
         slot.csn.store(newest.csn.0, Ordering::Release);
@@ -342,7 +354,7 @@ impl SnapshotSlot {
     pub fn walk(&self, grace: &Grace) -> Walking<'_> {
         let slot = self.slot();
         slot.walking.store(grace.retired(), Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        fence_unless(PlantedFault::UnfencedWalk);
         Walking { slot }
     }
 

@@ -15,7 +15,6 @@ use crate::ids::{Csn, TxId};
 use crate::knobs;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-const CHUNK: u64 = 8192;
 const ABORTED: u64 = 1 << 63;
 
 /// How a transaction stands.
@@ -78,7 +77,7 @@ impl StatusDirectory {
     pub fn begin(&self) -> TxId {
         let txid = self.next.load(Ordering::Relaxed);
         let window = self.window.load();
-        if txid - window.first == window.chunks.len() as u64 * CHUNK {
+        if txid - window.first == window.chunks.len() as u64 * knobs::status_chunk() {
             let mut chunks = window.chunks.clone();
             chunks.push(Arc::new(Chunk::new()));
             self.window.store(Arc::new(Window {
@@ -165,11 +164,11 @@ impl StatusDirectory {
     /// Drops chunks of transactions that all end below `settled`: every snapshot sees them.
     pub fn trim(&self, settled: TxId) {
         let window = self.window.load();
-        let passed = settled.0.saturating_sub(window.first) / CHUNK;
+        let passed = settled.0.saturating_sub(window.first) / knobs::status_chunk();
         let passed = passed.min(window.chunks.len() as u64);
         if passed > 0 {
             self.window.store(Arc::new(Window {
-                first: window.first + passed * CHUNK,
+                first: window.first + passed * knobs::status_chunk(),
                 chunks: window.chunks[passed as usize..].to_vec(),
             }));
         }
@@ -183,7 +182,11 @@ impl StatusDirectory {
 
 impl Chunk {
     fn new() -> Chunk {
-        Chunk::Each((0..CHUNK).map(|_| AtomicU64::new(0)).collect())
+        Chunk::Each(
+            (0..knobs::status_chunk())
+                .map(|_| AtomicU64::new(0))
+                .collect(),
+        )
     }
 
     fn bytes(&self) -> usize {
@@ -229,8 +232,8 @@ impl Window {
     /// The chunk of a transaction, and its place there.
     fn place(&self, txid: TxId) -> Option<(&Chunk, usize)> {
         let index = txid.0.checked_sub(self.first)?;
-        let chunk = self.chunks.get((index / CHUNK) as usize)?;
-        Some((chunk, (index % CHUNK) as usize))
+        let chunk = self.chunks.get((index / knobs::status_chunk()) as usize)?;
+        Some((chunk, (index % knobs::status_chunk()) as usize))
     }
 }
 
@@ -240,10 +243,11 @@ mod tests {
 
     #[test]
     fn each_transaction_has_its_own_end() {
+        let chunk = knobs::status_chunk();
         let directory = StatusDirectory::new(TxId(100));
         assert_eq!(directory.get(TxId(99)), Status::Committed(Csn(0)));
         assert_eq!(directory.get(TxId(100)), Status::Unknown);
-        let count = 3 * CHUNK;
+        let count = 3 * chunk;
         for i in 0..count {
             let txid = directory.begin();
             assert_eq!(txid, TxId(100 + i));
@@ -267,28 +271,30 @@ mod tests {
 
     #[test]
     fn trimmed_transactions_are_settled_and_cost_no_memory() {
+        let chunk = knobs::status_chunk();
         let directory = StatusDirectory::new(TxId(1));
-        for _ in 0..5 * CHUNK {
+        for _ in 0..5 * chunk {
             let txid = directory.begin();
             directory.finish(txid, Status::Committed(Csn(txid.0)));
         }
         let before = directory.bytes();
-        directory.trim(TxId(2 * CHUNK + 1));
+        directory.trim(TxId(2 * chunk + 1));
         assert_eq!(directory.bytes(), before / 5 * 3);
-        assert_eq!(directory.get(TxId(2 * CHUNK)), Status::Committed(Csn(0)));
-        let kept = TxId(2 * CHUNK + 1);
+        assert_eq!(directory.get(TxId(2 * chunk)), Status::Committed(Csn(0)));
+        let kept = TxId(2 * chunk + 1);
         assert_eq!(directory.get(kept), Status::Committed(Csn(kept.0)));
         directory.trim(directory.next());
         assert_eq!(directory.bytes(), 0);
-        assert_eq!(directory.begin(), TxId(5 * CHUNK + 1));
-        assert_eq!(directory.get(TxId(5 * CHUNK + 1)), Status::Active);
+        assert_eq!(directory.begin(), TxId(5 * chunk + 1));
+        assert_eq!(directory.get(TxId(5 * chunk + 1)), Status::Active);
     }
 
     #[test]
     fn nobody_can_tell_a_summary_from_what_it_stands_for() {
+        let chunk = knobs::status_chunk();
         let directory = StatusDirectory::new(TxId(1));
-        let running = TxId(5 * CHUNK + 7);
-        for i in 0..8 * CHUNK {
+        let running = TxId(5 * chunk + 7);
+        for i in 0..8 * chunk {
             let txid = directory.begin();
             match txid {
                 _ if txid == running => {}
@@ -296,10 +302,10 @@ mod tests {
                 _ => directory.finish(txid, Status::Committed(Csn(i + 2))),
             }
         }
-        let all = (1..=8 * CHUNK).map(TxId);
+        let all = (1..=8 * chunk).map(TxId);
         let before: Vec<Status> = all.clone().map(|txid| directory.get(txid)).collect();
-        let (full, snapshot) = (directory.bytes(), 2 * CHUNK + 100);
-        let live = LiveSnapshots::of(Csn(7 * CHUNK + 1), vec![snapshot]);
+        let (full, snapshot) = (directory.bytes(), 2 * chunk + 100);
+        let live = LiveSnapshots::of(Csn(7 * chunk + 1), vec![snapshot]);
         directory.summarise(&live);
         // Left as they were: that of the snapshot, of the running one, of the newest.
         assert!(crate::knobs::SHAKEN || directory.bytes() < full / 8 * 4);
@@ -308,7 +314,7 @@ mod tests {
             let now = directory.get(txid);
             match (before, now) {
                 (Status::Committed(was), Status::Committed(is)) => {
-                    for view in [snapshot, 7 * CHUNK + 1, u64::MAX] {
+                    for view in [snapshot, 7 * chunk + 1, u64::MAX] {
                         assert_eq!(was.0 <= view, is.0 <= view, "{txid}");
                     }
                 }
@@ -316,8 +322,8 @@ mod tests {
                 _ => assert_eq!(before, now, "{txid}"),
             }
         }
-        directory.finish(running, Status::Committed(Csn(9 * CHUNK)));
-        directory.summarise(&LiveSnapshots::of(Csn(9 * CHUNK), vec![]));
+        directory.finish(running, Status::Committed(Csn(9 * chunk)));
+        directory.summarise(&LiveSnapshots::of(Csn(9 * chunk), vec![]));
         assert!(directory.bytes() < full / 8 * 2);
         directory.trim(directory.next());
         assert_eq!(directory.bytes(), 0);

@@ -10,6 +10,7 @@
 //! | `tables.rs` | what is in the database |
 //! | `reading.rs`, `ledger.rs` | rows as they are read; what was committed |
 //! | `links.rs` | rows that all sessions change |
+//! | `power.rs` | power that is lost, and what must be found then |
 //! | `play.rs` | one schedule, and what must hold at its end |
 //! | `work.rs` | many of them, in processes with different knobs |
 
@@ -18,6 +19,7 @@ pub mod ledger;
 pub mod links;
 pub mod plan;
 pub mod play;
+pub mod power;
 mod queries;
 pub mod reading;
 pub mod session;

@@ -144,7 +144,7 @@ impl Plan {
             ][dice.below(4) as usize],
         };
         let plan = plan.with_limits_where_calls_fail();
-        match dice.below(6) {
+        match dice.below(24) {
             0 => plan.larger_than_the_pool(),
             _ => plan,
         }

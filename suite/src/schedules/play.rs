@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use peregrine::check::{check_on, Report};
-use peregrine::os::simulated::{FaultOn, Loss, SimulatedOs};
+use peregrine::os::simulated::{FaultOn, SimulatedOs};
 use peregrine::os::Os;
 use peregrine::sync::schedule::{self, Passed, Strategy};
 use peregrine::sync::thread;
-use peregrine::{Database, Durability, Error, Isolation, Table};
+use peregrine::{Database, Error, Isolation, Table};
 
 use super::ledger::Ledger;
 use super::links::{Link, Links};
 use super::plan::{Ending, Plan, OWNERS};
+use super::power::{Crash, Power};
 use super::reading::{in_order, rows, Read};
 use super::session::Session;
 use super::tables::{account, ACCOUNTS, ACCOUNTS_KIND, AMOUNT, OWN, SHARED, SHARED_KIND};
@@ -44,17 +45,8 @@ struct Play {
     plan: Arc<Plan>,
     os: SimulatedOs,
     ledgers: Arc<Vec<Ledger>>,
+    power: Arc<Power>,
     db: Arc<Database>,
-    /// Whether [`PASSING`] is there; `None`: a change of that has failed.
-    passing: Mutex<Option<bool>>,
-}
-
-/// A disk after a crash, and what must be found on it: of each session the rows after one of these commits.
-struct Crash {
-    disk: SimulatedOs,
-    commits: Vec<std::ops::Range<usize>>,
-    /// See [`Play::passing`].
-    passing: Option<bool>,
 }
 
 fn engine(when: &'static str) -> impl Fn(Error) -> String {
@@ -68,12 +60,13 @@ impl Play {
         let db = Database::open_on(Arc::new(os.clone()), DIR, plan.options());
         let db = db.map_err(engine("creating"))?;
         let ledgers: Vec<Ledger> = (0..plan.sessions).map(|_| Ledger::default()).collect();
+        let ledgers = Arc::new(ledgers);
         let play = Play {
+            power: Arc::new(Power::new(&plan, 0, &os, &ledgers)),
             plan,
             os,
-            ledgers: Arc::new(ledgers),
+            ledgers,
             db: Arc::new(db),
-            passing: Mutex::new(Some(false)),
         };
         play.fill().map_err(engine("filling"))?;
         Ok(play)
@@ -110,54 +103,51 @@ impl Play {
 
     /// Sessions and upkeep; then everything that must hold.
     fn all(self) -> Result<(), String> {
-        let mut crash = self.run(0, self.plan.transactions)?;
+        self.run(0, self.plan.transactions)?;
         if self.plan.ending == Ending::CallFails {
             return self.after_failures();
         }
+        let mut crash = self.power.crash();
         self.compare(&self.db, None)?;
         self.nothing_is_left()?;
-        if self.plan.ending == Ending::PowerLostAtEnd {
-            crash = Some(self.crash(&mut Dice::new(self.plan.seed, OWNERS * 5)));
+        if crash.is_none() && self.plan.ending != Ending::Closed {
+            self.power.lose();
+            crash = self.power.crash();
         }
-        let Play {
-            plan,
-            os,
-            ledgers,
-            db,
-            ..
-        } = self;
-        let db = Arc::into_inner(db).ok_or("somebody still has the database")?;
-        db.close().map_err(engine("closing"))?;
-        check(&os)?;
-        if let Some(crash) = crash {
-            return Play::after(plan, ledgers, crash);
+        let (plan, os, ledgers) = (self.plan.clone(), self.os.clone(), self.ledgers.clone());
+        self.close()?;
+        match crash {
+            Some(crash) => Play::after(plan, ledgers, crash),
+            None => {
+                let play = Play::opened(plan, os, ledgers)?;
+                play.compare(&play.db, None)
+            }
         }
-        let play = Play::opened(plan, os, ledgers)?;
-        play.compare(&play.db, None)?;
-        Ok(())
     }
 
     /// A call has failed, or will not any more: power is lost now, in the midst of everything or when the database
     /// is closed.
     fn after_failures(self) -> Result<(), String> {
-        let mut dice = Dice::new(self.plan.seed, OWNERS * 5);
+        let mut dice = Dice::new(self.plan.seed, OWNERS * 4);
         self.os.heal();
-        let open = (dice.below(2) == 0).then(|| self.crash(&mut dice));
+        let is_open = dice.below(2) == 0;
+        if is_open {
+            self.power.lose();
+        }
         let Play {
             plan,
-            os,
             ledgers,
+            power,
             db,
-            passing,
+            ..
         } = self;
         let db = Arc::into_inner(db).ok_or("somebody still has the database")?;
         // It may have stopped.
         let _ = db.close();
-        let closed = || Crash {
-            passing: passing.into_inner(),
-            ..crash(&plan, &os, &ledgers, &mut dice)
-        };
-        let crash = open.unwrap_or_else(closed);
+        if !is_open {
+            power.lose();
+        }
+        let crash = power.crash().ok_or("no power was lost")?;
         Play::after(plan, ledgers, crash)
     }
 
@@ -165,11 +155,11 @@ impl Play {
         let db = Database::open_on(Arc::new(os.clone()), DIR, plan.options());
         let db = Arc::new(db.map_err(engine("opening"))?);
         Ok(Play {
+            power: Arc::new(Power::new(&plan, 1, &os, &ledgers)),
             plan,
             os,
             ledgers,
             db,
-            passing: Mutex::new(None),
         })
     }
 
@@ -188,7 +178,8 @@ impl Play {
         play.ledgers = Arc::new(play.found()?);
         play.run(1, 1)?;
         play.compare(&play.db, None)?;
-        check_open(play)
+        play.nothing_is_left()?;
+        play.close()
     }
 
     /// Ledgers of what the sessions' rows are now.
@@ -219,65 +210,58 @@ impl Play {
         Ok(ledgers.collect())
     }
 
-    /// Runs all sessions, and the upkeep beside them; gives the crash, if there was to be one.
-    fn run(&self, life: u64, transactions: u32) -> Result<Option<Crash>, String> {
+    /// Runs all sessions, and the upkeep beside them.
+    fn run(&self, life: u64, transactions: u32) -> Result<(), String> {
         let mut threads = Vec::new();
         for number in 0..self.plan.sessions {
             let (plan, db) = (Arc::clone(&self.plan), Arc::clone(&self.db));
-            let ledgers = Arc::clone(&self.ledgers);
+            let (ledgers, power) = (Arc::clone(&self.ledgers), Arc::clone(&self.power));
             let session = move || {
                 let ledger = &ledgers[number as usize];
-                let session = Session::new(&plan, number, life, &db, ledger);
+                let session = Session::new(&plan, number, life, &db, ledger, &power);
                 session.map_err(engine("opening tables"))?.run(transactions)
             };
             let thread = thread::Builder::new().name("session".into()).spawn(session);
             threads.push(thread.map_err(|error| error.to_string())?);
         }
-        let crash = self.upkeep(life)?;
+        self.upkeep(life)?;
         for thread in threads {
             thread
                 .join()
                 .map_err(|_| "a session panicked".to_owned())??;
         }
-        Ok(crash)
+        Ok(())
     }
 
-    /// What no session does; and at one of its steps, where asked for, the power goes.
-    fn upkeep(&self, life: u64) -> Result<Option<Crash>, String> {
+    /// What no session does.
+    fn upkeep(&self, life: u64) -> Result<(), String> {
         let mut dice = Dice::new(self.plan.seed, OWNERS * 2 + life);
-        let steps = 1 + self.plan.upkeep;
-        let ending = self.plan.ending;
-        let crashes = ending == Ending::PowerLost && life == 0;
-        let crashes_at = crashes.then(|| dice.below(steps));
-        if ending == Ending::CallFails && life == 0 {
+        if self.plan.ending == Ending::CallFails && life == 0 {
             self.let_fail(&mut dice);
         }
-        let mut crash = None;
-        for step in 0..steps {
+        for step in 0..=self.plan.upkeep {
             // Others do some of their work before each step.
             let most = if self.plan.tidies { 40 } else { 400 };
             for _ in 0..dice.below(most) {
                 schedule::point();
             }
-            match crashes_at == Some(step) {
-                true => crash = Some(self.crash(&mut dice)),
-                false => self.keep_up(&mut dice)?,
-            }
+            self.power.step(step);
+            self.keep_up(&mut dice)?;
         }
-        Ok(crash)
+        Ok(())
     }
 
-    fn crash(&self, dice: &mut Dice) -> Crash {
-        Crash {
-            passing: *self.passing.lock(),
-            ..crash(&self.plan, &self.os, &self.ledgers, dice)
-        }
-    }
-
-    /// A change of definitions was acknowledged, after which [`PASSING`] is there or not; or it has failed.
-    fn defined(&self, outcome: peregrine::Result<()>, is_there: bool) -> peregrine::Result<()> {
-        *self.passing.lock() = outcome.is_ok().then_some(is_there);
-        outcome
+    /// A change of definitions, after which [`PASSING`] is there or not. While it goes on, and once it has failed, that
+    /// is unknown.
+    fn define(
+        &self,
+        is_there: bool,
+        change: impl FnOnce() -> peregrine::Result<()>,
+    ) -> peregrine::Result<()> {
+        self.power.set_passing(None);
+        change()?;
+        self.power.set_passing(Some(is_there));
+        Ok(())
     }
 
     /// Definitions are durable once they are acknowledged, whatever commits are.
@@ -339,17 +323,20 @@ impl Play {
                     large: dice.below(2) == 0,
                     indexes: dice.below(2) == 0,
                 };
-                let outcome = match db.create_table(PASSING, &kind.schema()) {
+                self.define(true, || match db.create_table(PASSING, &kind.schema()) {
                     Err(Error::Exists(_)) => db.truncate_table(PASSING),
                     other => other.map(drop),
-                };
-                self.defined(outcome, true)
+                })
             }
             7 => {
-                match db.drop_table(PASSING) {
+                let before = self.power.passing();
+                match self.define(false, || db.drop_table(PASSING)) {
                     // Whether it is there after a crash stays as it was: unknown where its creation has failed.
-                    Err(Error::NotFound { .. }) => Ok(()),
-                    other => self.defined(other, false),
+                    Err(Error::NotFound { .. }) => {
+                        self.power.set_passing(before);
+                        Ok(())
+                    }
+                    other => other,
                 }
             }
             _ => self.fill_passing(dice),
@@ -362,6 +349,14 @@ impl Play {
             }
             other => other.map_err(engine("upkeep")),
         }
+    }
+
+    /// Closes the database, all of which is purged, and checks it.
+    fn close(self) -> Result<(), String> {
+        let Play { os, db, .. } = self;
+        let db = Arc::into_inner(db).ok_or("somebody still has the database")?;
+        db.close().map_err(engine("closing"))?;
+        check_purged(&os)
     }
 
     /// When all transactions have ended no lock is left, and nothing that purge has not seen.
@@ -485,38 +480,27 @@ fn every_index(txn: &mut peregrine::Transaction, table: &Arc<Table>) -> Result<V
     Ok(first)
 }
 
-/// The disk as it is found when the power goes now.
-fn crash(plan: &Plan, os: &SimulatedOs, ledgers: &[Ledger], dice: &mut Dice) -> Crash {
-    let loss = Loss::ALL[dice.below(Loss::ALL.len() as u32) as usize];
-    let before: Vec<_> = ledgers.iter().map(Ledger::position).collect();
-    let disk = os.crash_with(loss, dice.bits());
-    let after: Vec<_> = ledgers.iter().map(Ledger::position).collect();
-    let synced = plan.durability == Durability::SyncAtCommit;
-    let commits = before.iter().zip(&after).map(|(before, after)| {
-        let least = if synced { before.1 } else { 0 };
-        least..after.0
-    });
-    Crash {
-        disk,
-        commits: commits.collect(),
-        passing: None,
-    }
-}
-
-fn check_open(play: Play) -> Result<(), String> {
-    let Play { os, db, .. } = play;
-    let db = Arc::into_inner(db).ok_or("somebody still has the database")?;
-    db.close().map_err(engine("closing"))?;
-    check(&os)
-}
-
 /// The structural check of a database that nobody has open.
-fn check(os: &SimulatedOs) -> Result<(), String> {
+fn check(os: &SimulatedOs) -> Result<Report, String> {
     let os: Arc<dyn Os> = Arc::new(os.clone());
     let mut report = Report::default();
     check_on(os, DIR, &mut report).map_err(engine("checking"))?;
     match report.problems.first() {
-        None => Ok(()),
+        None => Ok(report),
         Some(problem) => Err(format!("the check found: {problem}")),
     }
+}
+
+/// The same, of a database that was closed when all was purged: nothing stands there that nobody can see any more.
+fn check_purged(os: &SimulatedOs) -> Result<(), String> {
+    for table in check(os)?.tables {
+        if (table.deleted, table.unused_chunks) != (0, 0) {
+            return Err(format!(
+                "table {}: {} rows and entries that are marked as deleted, and {} records of large values that no row \
+                 has, are left",
+                table.name, table.deleted, table.unused_chunks
+            ));
+        }
+    }
+    Ok(())
 }

@@ -8,6 +8,7 @@ use peregrine::{Database, Error, Isolation, Result, Savepoint, Table, Transactio
 use super::ledger::{Ledger, Rows};
 use super::links::Link;
 use super::plan::{Ending, Plan, Role, OWNERS};
+use super::power::Power;
 use super::reading::Read;
 use super::tables::{ACCOUNTS, OWN, SHARED};
 use crate::dice::Dice;
@@ -117,6 +118,7 @@ pub struct Session<'a> {
     pub(super) number: u64,
     pub(super) dice: Dice,
     ledger: &'a Ledger,
+    power: &'a Power,
     pub(super) own: Arc<Table>,
     pub(super) accounts: Arc<Table>,
     pub(super) shared: Arc<Table>,
@@ -153,12 +155,14 @@ impl<'a> Session<'a> {
         life: u64,
         db: &'a Database,
         ledger: &'a Ledger,
+        power: &'a Power,
     ) -> Result<Self> {
         Ok(Session {
             plan,
             number,
             dice: Dice::new(plan.seed, 1 + number + life * OWNERS),
             ledger,
+            power,
             own: db.table(OWN)?,
             accounts: db.table(ACCOUNTS)?,
             shared: db.table(SHARED)?,
@@ -249,6 +253,7 @@ impl<'a> Session<'a> {
         match work.txn.commit().map_err(End::from) {
             Ok(()) => {
                 self.ledger.acknowledge();
+                self.power.acknowledged();
                 Ok(())
             }
             // Entries that a bulk insert had put off were in the way of others: nothing is committed.

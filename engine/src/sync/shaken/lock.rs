@@ -44,14 +44,17 @@ impl<T: ?Sized> Mutex<T> {
     }
 
     pub(super) fn take(&self) -> parking_lot::MutexGuard<'_, T> {
+        if let Some(held) = self.inner.try_lock() {
+            return held;
+        }
         let Some(me) = me() else {
             return self.inner.lock();
         };
         loop {
-            match self.inner.try_lock() {
-                Some(held) => return held,
-                None => me.wait(address(self), "a mutex", None),
-            };
+            me.wait(address(self), "a mutex", None);
+            if let Some(held) = self.inner.try_lock() {
+                return held;
+            }
         }
     }
 
@@ -139,35 +142,47 @@ impl<T> RwLock<T> {
 impl<T: ?Sized> RwLock<T> {
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         point();
-        let held = match me() {
-            None => self.inner.read(),
-            Some(me) => loop {
-                match self.inner.try_read() {
-                    Some(held) => break held,
-                    None => me.wait(address(self), "a lock, to read", None),
-                };
-            },
-        };
         RwLockReadGuard {
             lock: self,
-            held: Some(held),
+            held: Some(self.take_to_read()),
+        }
+    }
+
+    fn take_to_read(&self) -> parking_lot::RwLockReadGuard<'_, T> {
+        if let Some(held) = self.inner.try_read() {
+            return held;
+        }
+        let Some(me) = me() else {
+            return self.inner.read();
+        };
+        loop {
+            me.wait(address(self), "a lock, to read", None);
+            if let Some(held) = self.inner.try_read() {
+                return held;
+            }
         }
     }
 
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         point();
-        let held = match me() {
-            None => self.inner.write(),
-            Some(me) => loop {
-                match self.inner.try_write() {
-                    Some(held) => break held,
-                    None => me.wait(address(self), "a lock, to write", None),
-                };
-            },
-        };
         RwLockWriteGuard {
             lock: self,
-            held: Some(held),
+            held: Some(self.take_to_write()),
+        }
+    }
+
+    fn take_to_write(&self) -> parking_lot::RwLockWriteGuard<'_, T> {
+        if let Some(held) = self.inner.try_write() {
+            return held;
+        }
+        let Some(me) = me() else {
+            return self.inner.write();
+        };
+        loop {
+            me.wait(address(self), "a lock, to write", None);
+            if let Some(held) = self.inner.try_write() {
+                return held;
+            }
         }
     }
 

@@ -9,7 +9,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,8 @@ use crate::random::below;
 
 /// What a point costs of the counted time.
 const POINT: Duration = Duration::from_micros(1);
+/// Later moments are as good as this one: nanoseconds up to it can be counted.
+const FAR: Duration = Duration::from_secs(1 << 33);
 /// More points than any run has that ends.
 const MOST_POINTS: u64 = 50_000_000;
 /// Where somebody waits for a moment, time leaps there once in so many choices, though others can run.
@@ -48,8 +50,10 @@ pub fn run(
     seed: u64,
     body: impl FnOnce() + Send + 'static,
 ) -> Result<Passed, String> {
+    let clock = Arc::new(Clock::default());
     let schedule = Arc::new(Schedule {
-        state: Mutex::new(State::new(strategy, seed)),
+        state: Mutex::new(State::new(Arc::clone(&clock), strategy, seed)),
+        clock,
         ended: Condvar::new(),
     });
     let first = schedule.begin("first");
@@ -72,7 +76,7 @@ pub fn run(
     let _ = thread.join();
     let state = schedule.state.lock();
     Ok(Passed {
-        points: state.points,
+        points: state.clock.points(),
         turns: state.turns,
         trace: state.trace,
     })
@@ -99,8 +103,49 @@ impl std::fmt::Debug for Me {
 
 pub(super) struct Schedule {
     state: Mutex<State>,
+    clock: Arc<Clock>,
     /// The run has ended or failed.
     ended: Condvar,
+}
+
+/// The points so far and the time, for who has the turn: nobody else changes them, so that a point at which nothing
+/// is to be chosen takes no mutex.
+#[derive(Debug, Default)]
+struct Clock {
+    points: AtomicU64,
+    /// The point at which there is something to be chosen, or to be told.
+    due: AtomicU64,
+    /// Nanoseconds by which time has leapt.
+    leapt: AtomicU64,
+}
+
+impl Clock {
+    fn points(&self) -> u64 {
+        self.points.load(Ordering::Relaxed)
+    }
+
+    /// One more point; whether it is one that is due.
+    fn tick(&self) -> bool {
+        let points = self.points() + 1;
+        self.points.store(points, Ordering::Relaxed);
+        points >= self.due.load(Ordering::Relaxed)
+    }
+
+    fn set_due(&self, point: u64) {
+        self.due.store(point, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> Duration {
+        let leapt = Duration::from_nanos(self.leapt.load(Ordering::Relaxed));
+        leapt + Duration::from_nanos(self.points() * POINT.as_nanos() as u64)
+    }
+
+    /// Time leaps to a moment, unless it has passed.
+    fn leap(&self, moment: Duration) {
+        let by = moment.saturating_sub(self.now()).as_nanos() as u64;
+        let leapt = self.leapt.load(Ordering::Relaxed);
+        self.leapt.store(leapt + by, Ordering::Relaxed);
+    }
 }
 
 /// Why a wait has ended.
@@ -136,8 +181,7 @@ struct Thread {
 
 struct State {
     threads: Vec<Thread>,
-    now: Duration,
-    points: u64,
+    clock: Arc<Clock>,
     turns: u64,
     trace: u64,
     choices: Choices,
@@ -173,11 +217,10 @@ impl Turn {
 }
 
 impl State {
-    fn new(strategy: Strategy, seed: u64) -> Self {
+    fn new(clock: Arc<Clock>, strategy: Strategy, seed: u64) -> Self {
         State {
             threads: Vec::new(),
-            now: Duration::ZERO,
-            points: 0,
+            clock,
             turns: 0,
             trace: 0,
             choices: Choices::new(strategy, seed),
@@ -189,12 +232,13 @@ impl State {
 
     /// Makes those able to run whose moment has come.
     fn wake_by_time(&mut self) {
+        let now = self.clock.now();
         for thread in &mut self.threads {
             if let Able::Waits(Waiting {
                 until: Some(until), ..
             }) = thread.able
             {
-                if until <= self.now {
+                if until <= now {
                     (thread.able, thread.woken) = (Able::Yes, Woken::Time);
                     self.has_woken = true;
                 }
@@ -232,20 +276,30 @@ impl State {
             return None;
         }
         self.has_woken = false;
+        self.clock.set_due(self.choices.next().min(MOST_POINTS + 1));
         Some(self.choices.choose(&able))
+    }
+
+    /// Somebody has become able to run.
+    fn has_woken(&mut self) {
+        self.has_woken = true;
+        if self.choices.looks_at_woken() {
+            self.clock.set_due(0);
+        }
     }
 
     /// The turn, which goes to another thread.
     fn pass_to(&mut self, next: usize) -> Arc<Turn> {
         self.turns += 1;
-        self.trace = (self.trace ^ next as u64 ^ self.points << 8).wrapping_mul(0x0100_0000_01b3);
+        self.trace =
+            (self.trace ^ next as u64 ^ self.clock.points() << 8).wrapping_mul(0x0100_0000_01b3);
         Arc::clone(&self.threads[next].turn)
     }
 
     /// Time leaps to the next moment that somebody waits for.
     fn leap(&mut self) {
         if let Some(moment) = self.next_moment() {
-            self.now = self.now.max(moment);
+            self.clock.leap(moment);
             self.looks = 0;
             self.wake_by_time();
         }
@@ -255,16 +309,15 @@ impl State {
     fn wake(&mut self, on: usize, one: bool) {
         let waits =
             |thread: &Thread| matches!(thread.able, Able::Waits(waiting) if waiting.on == on);
-        let mut waiting: Vec<usize> = (0..self.threads.len())
-            .filter(|&n| waits(&self.threads[n]))
-            .collect();
+        let waits = |&n: &usize| waits(&self.threads[n]);
+        let mut waiting: Vec<usize> = (0..self.threads.len()).filter(waits).collect();
         if one && waiting.len() > 1 {
             let n = self.choices.choose(&waiting);
             waiting = vec![n];
         }
         for n in waiting {
             (self.threads[n].able, self.threads[n].woken) = (Able::Yes, Woken::Signal);
-            self.has_woken = true;
+            self.has_woken();
             self.looks = 0;
         }
     }
@@ -294,7 +347,7 @@ impl Schedule {
             turn: Arc::default(),
         });
         state.choices.thread_begins();
-        state.has_woken = true;
+        state.has_woken();
         Me {
             schedule: Arc::clone(self),
             index,
@@ -303,6 +356,7 @@ impl Schedule {
 
     fn fail(&self, state: &mut State, failure: String) {
         state.failure.get_or_insert(failure);
+        self.clock.set_due(0);
         self.ended.notify_all();
     }
 }
@@ -398,7 +452,7 @@ impl Me {
         if state.failure.is_some() {
             stay(state);
         }
-        let until = until.map(|until| until.saturating_duration_since(origin()));
+        let until = until.map(|until| until.saturating_duration_since(origin()).min(FAR));
         state.threads[self.index].able = Able::Waits(Waiting { on, what, until });
         match state.choose() {
             Some(next) => self.turn_to(&mut state, next),
@@ -412,6 +466,9 @@ impl Me {
     }
 
     fn point(&self, looks_again: bool) {
+        if !self.schedule.clock.tick() && !looks_again {
+            return;
+        }
         let mut state = self.schedule.state.lock();
         if state.failure.is_some() {
             // Who unwinds goes on to its end; nobody else does.
@@ -420,14 +477,13 @@ impl Me {
             }
             stay(state);
         }
-        state.points += 1;
-        state.now += POINT;
-        if state.points > MOST_POINTS {
+        let points = state.clock.points();
+        if points > MOST_POINTS {
             self.schedule
                 .fail(&mut state, format!("no end after {MOST_POINTS} points"));
             stay(state);
         }
-        let (points, woken) = (state.points, state.has_woken);
+        let woken = state.has_woken;
         match looks_again {
             true => {
                 state.looks += 1;
@@ -459,7 +515,7 @@ impl Me {
     }
 
     fn now(&self) -> Instant {
-        origin() + self.schedule.state.lock().now
+        origin() + self.schedule.clock.now()
     }
 }
 

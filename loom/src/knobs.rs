@@ -1,0 +1,21 @@
+//! The smallest constants: what is many steps in the engine is few here.
+
+pub const fn latch_spins() -> u32 {
+    0
+}
+
+pub const fn lock_shards() -> usize {
+    1
+}
+
+pub const fn status_chunk() -> u64 {
+    2
+}
+
+pub const fn most_aborted_in_chunk() -> usize {
+    1
+}
+
+pub const fn snapshot_places() -> usize {
+    2
+}

@@ -1,0 +1,39 @@
+//! Snapshots, the order of commits, row locks.
+
+#[path = "../../../engine/src/txn/broken.rs"]
+mod broken;
+pub mod commits;
+#[path = "../../../engine/src/txn/grace.rs"]
+mod grace;
+#[path = "../../../engine/src/txn/lock.rs"]
+mod lock;
+pub mod locks;
+#[path = "../../../engine/src/txn/order.rs"]
+mod order;
+#[path = "../../../engine/src/txn/participant.rs"]
+mod participant;
+#[path = "../../../engine/src/txn/row_name.rs"]
+mod row_name;
+#[path = "../../../engine/src/txn/snapshot.rs"]
+mod snapshot;
+pub mod snapshots;
+#[path = "../../../engine/src/txn/status.rs"]
+mod status;
+#[path = "../../../engine/src/txn/version.rs"]
+mod version;
+
+mod gate {
+    /// All threads want the same place first.
+    pub fn thread_number() -> usize {
+        0
+    }
+}
+
+use std::sync::Arc;
+
+use self::participant::Participant;
+
+/// A transaction, as others see it.
+fn participant() -> Arc<Participant> {
+    Participant::new(Arc::default())
+}

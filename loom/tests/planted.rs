@@ -1,0 +1,46 @@
+//! Faults that are planted are found.
+
+use std::panic::catch_unwind;
+use std::sync::Mutex;
+
+use peregrine_loom::page::latches;
+use peregrine_loom::planted::{plant, PlantedFault};
+use peregrine_loom::txn::{commits, locks, snapshots};
+
+/// Plays a model with a fault, and wants it to fail. One at a time: all threads of the process have the fault.
+fn found(fault: PlantedFault, model: fn()) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _alone = ONE_AT_A_TIME.lock();
+    plant(Some(fault));
+    let outcome = catch_unwind(model);
+    plant(None);
+    assert!(outcome.is_err(), "{fault:?} was not found");
+}
+
+#[test]
+fn a_latch_without_its_fences() {
+    found(PlantedFault::UnfencedRead, latches::optimistic);
+    found(PlantedFault::UnfencedChange, latches::optimistic);
+}
+
+#[test]
+fn a_latch_that_wakes_too_early() {
+    found(PlantedFault::WakeBeforeEvent, latches::asleep);
+}
+
+#[test]
+fn snapshots_without_their_fences() {
+    found(PlantedFault::UnfencedSnapshot, snapshots::horizon);
+    found(PlantedFault::UnfencedHorizon, snapshots::horizon);
+    found(PlantedFault::UnfencedWalk, snapshots::walk);
+}
+
+#[test]
+fn ends_published_in_the_wrong_order() {
+    found(PlantedFault::OldestBeforeEnd, commits::seen_in_order);
+}
+
+#[test]
+fn a_kill_that_is_not_seen() {
+    found(PlantedFault::UnguardedKill, locks::killed);
+}

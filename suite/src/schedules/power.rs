@@ -1,0 +1,141 @@
+//! Power that is lost: when, and what must be found on the disk then.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use peregrine::os::simulated::{Loss, SimulatedOs};
+use peregrine::Durability;
+
+use super::ledger::Ledger;
+use super::plan::{Ending, Plan, OWNERS};
+use crate::dice::Dice;
+
+/// A disk after a crash, and what must be found on it.
+pub struct Crash {
+    /// The disk.
+    pub disk: SimulatedOs,
+    /// Of each session the rows after one of these commits.
+    pub commits: Vec<Range<usize>>,
+    /// See [`Power::passing`].
+    pub passing: Option<bool>,
+}
+
+/// When the power goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Goes {
+    /// When it is asked for, or never.
+    Asked,
+    /// Before this step of what no session does.
+    AtStep(u32),
+    /// Right after so many commits were acknowledged: nothing later makes them durable.
+    AfterCommits(u32),
+}
+
+struct State {
+    goes: Goes,
+    dice: Dice,
+    crash: Option<Crash>,
+    /// See [`Power::passing`].
+    passing: Option<bool>,
+    /// How often that was set.
+    set: u64,
+}
+
+/// The power of one disk.
+pub struct Power {
+    os: SimulatedOs,
+    synced: bool,
+    ledgers: Arc<Vec<Ledger>>,
+    /// Never held over a point of a schedule: others would wait for it without being seen.
+    state: Mutex<State>,
+}
+
+impl Power {
+    /// Power that goes as planned, or, in a later life, stays.
+    #[must_use]
+    pub fn new(plan: &Plan, life: u64, os: &SimulatedOs, ledgers: &Arc<Vec<Ledger>>) -> Self {
+        let mut dice = Dice::new(plan.seed, OWNERS * 5);
+        let goes = match (plan.ending, life, dice.below(2)) {
+            (Ending::PowerLost, 0, 0) => Goes::AtStep(dice.below(plan.upkeep + 1)),
+            (Ending::PowerLost, 0, _) => {
+                let most = 2 * plan.sessions as u32 * plan.transactions;
+                Goes::AfterCommits(1 + dice.below(most))
+            }
+            _ => Goes::Asked,
+        };
+        Power {
+            os: os.clone(),
+            synced: plan.durability == Durability::SyncAtCommit,
+            ledgers: Arc::clone(ledgers),
+            state: Mutex::new(State {
+                goes,
+                dice,
+                crash: None,
+                passing: (life == 0).then_some(false),
+                set: 0,
+            }),
+        }
+    }
+
+    /// What no session does comes to a step.
+    pub fn step(&self, step: u32) {
+        if self.state.lock().goes == Goes::AtStep(step) {
+            self.lose();
+        }
+    }
+
+    /// A commit was acknowledged.
+    pub fn acknowledged(&self) {
+        let mut state = self.state.lock();
+        if let Goes::AfterCommits(left) = &mut state.goes {
+            *left -= 1;
+            if *left == 0 {
+                state.goes = Goes::Asked;
+                drop(state);
+                self.lose();
+            }
+        }
+    }
+
+    /// The power goes: from here on the disk of the crash is another one. Others may go on until it has gone.
+    pub fn lose(&self) {
+        let (loss, bits, passing, set) = {
+            let state = &mut *self.state.lock();
+            let loss = Loss::ALL[state.dice.below(Loss::ALL.len() as u32) as usize];
+            (loss, state.dice.bits(), state.passing, state.set)
+        };
+        let positions = || self.ledgers.iter().map(Ledger::position);
+        let before: Vec<_> = positions().collect();
+        let disk = self.os.crash_with(loss, bits);
+        let commits = before.iter().zip(positions()).map(|(before, after)| {
+            let least = if self.synced { before.1 } else { 0 };
+            least..after.0
+        });
+        let commits = commits.collect();
+        let mut state = self.state.lock();
+        let passing = passing.filter(|_| state.set == set);
+        state.crash = Some(Crash {
+            disk,
+            commits,
+            passing,
+        });
+    }
+
+    /// The crash, if there was one.
+    pub fn crash(&self) -> Option<Crash> {
+        self.state.lock().crash.take()
+    }
+
+    /// Whether the table that comes and goes is there; `None`: that is being changed, or a change has failed.
+    pub fn passing(&self) -> Option<bool> {
+        self.state.lock().passing
+    }
+
+    /// See [`Power::passing`].
+    pub fn set_passing(&self, is_there: Option<bool>) {
+        let mut state = self.state.lock();
+        state.passing = is_there;
+        state.set += 1;
+    }
+}
