@@ -254,13 +254,15 @@ mod planting {
         ];
 
         /// Faults that schedules of the whole engine find (`peregrine bench schedules`).
-        pub const SHAKEN: [PlantedFault; 6] = [
+        pub const SHAKEN: [PlantedFault; 8] = [
             PlantedFault::UncheckedChild,
             PlantedFault::WaitForEnded,
             PlantedFault::ReplayFromCheckpoint,
             PlantedFault::UnsavedParent,
             PlantedFault::DefinitionsLater,
             PlantedFault::SavepointByLength,
+            PlantedFault::KeepOldSummaries,
+            PlantedFault::SyncedMeanwhile,
         ];
 
         /// Faults of a few threads and of memory's order, which models find under loom.
@@ -276,11 +278,9 @@ mod planting {
         ];
 
         /// Faults that those schedules have not been seen to find.
-        pub const UNFOUND: [PlantedFault; 4] = [
+        pub const UNFOUND: [PlantedFault; 2] = [
             PlantedFault::EvictChanged,
             PlantedFault::BringUnseen,
-            PlantedFault::KeepOldSummaries,
-            PlantedFault::SyncedMeanwhile,
         ];
     }
 
