@@ -278,10 +278,8 @@ mod planting {
         ];
 
         /// Faults that those schedules have not been seen to find.
-        pub const UNFOUND: [PlantedFault; 2] = [
-            PlantedFault::EvictChanged,
-            PlantedFault::BringUnseen,
-        ];
+        pub const UNFOUND: [PlantedFault; 2] =
+            [PlantedFault::EvictChanged, PlantedFault::BringUnseen];
     }
 
     /// The fault that the environment names; a name that is none is a mistake of who runs the tests.
