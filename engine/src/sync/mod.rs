@@ -8,16 +8,19 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `number.rs` | numbers of threads |
 //! | `shaken/schedule.rs` | whose turn it is: threads that run one at a time |
 //! | `shaken/strategy.rs` | who is chosen |
 //! | `shaken/lock.rs`, `condvar.rs`, `futex.rs`, `atomic.rs`, `thread.rs` | the types, with their points |
 #![forbid(unsafe_code)]
 
+mod number;
 #[cfg(not(feature = "shaken"))]
 mod plain;
 #[cfg(feature = "shaken")]
 mod shaken;
 
+pub(crate) use self::number::thread_number;
 #[cfg(not(feature = "shaken"))]
 pub(crate) use self::plain::*;
 #[cfg(feature = "shaken")]

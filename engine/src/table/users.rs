@@ -4,11 +4,11 @@
 //! lines of the cache of their own; but most of many tables are never used by two at once, and need
 //! one number.
 
-use std::cell::Cell;
 use std::sync::OnceLock;
 
 use crate::knobs;
-use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::sync::thread_number;
 use crossbeam_utils::CachePadded;
 
 const STRIPES: usize = 16;
@@ -32,27 +32,13 @@ pub(super) struct Users {
     stripes: OnceLock<Box<[CachePadded<AtomicU64>; STRIPES]>>,
 }
 
-fn stripe_of_thread() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static MINE: Cell<Option<usize>> = const { Cell::new(None) };
-    }
-    MINE.with(|mine| {
-        mine.get().unwrap_or_else(|| {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES;
-            mine.set(Some(number));
-            number
-        })
-    })
-}
-
 impl Users {
     /// Counts one more.
     #[inline]
     pub fn enter(&self) -> Seat {
         if self.apart.load(Ordering::SeqCst) {
             if let Some(stripes) = self.stripes.get() {
-                let stripe = stripe_of_thread();
+                let stripe = thread_number() % STRIPES;
                 stripes[stripe].fetch_add(1, Ordering::SeqCst);
                 return Seat::Apart(stripe);
             }

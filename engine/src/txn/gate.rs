@@ -7,11 +7,8 @@
 //!
 //! Nobody waits for a row lock, for a sync or for another gate entry while inside.
 
-use std::cell::Cell;
-
 use crate::knobs;
-use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::sync::{thread_number, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crossbeam_utils::CachePadded;
 
 /// See the module's text.
@@ -65,24 +62,10 @@ impl Gate {
     }
 }
 
-/// A small number for this thread, so that threads spread evenly over stripes and slots.
-pub(super) fn thread_number() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
-    }
-    NUMBER.with(|number| {
-        if number.get() == usize::MAX {
-            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
-        }
-        number.get()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
     fn a_closed_gate_sees_every_operation_whole() {

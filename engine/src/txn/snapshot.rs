@@ -14,7 +14,6 @@ use std::sync::{Arc, OnceLock};
 use crossbeam_utils::CachePadded;
 
 use super::broken::BrokenRule;
-use super::gate::thread_number;
 use super::grace::Grace;
 use super::order::CommitOrder;
 use super::status::Status;
@@ -23,6 +22,7 @@ use crate::ids::{Csn, TxId};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{fence, AtomicBool, AtomicU64, AtomicU8, Ordering};
+use crate::sync::thread_number;
 
 const CHUNKS: usize = 16 * 1024;
 

@@ -22,13 +22,6 @@ mod status;
 #[path = "../../../engine/src/txn/version.rs"]
 mod version;
 
-mod gate {
-    /// All threads want the same place first.
-    pub fn thread_number() -> usize {
-        0
-    }
-}
-
 use std::sync::Arc;
 
 use self::participant::Participant;

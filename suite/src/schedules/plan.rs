@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use peregrine::{Durability, Isolation, Options};
+use peregrine::{Durability, Error, Isolation, Options};
 
 use crate::dice::Dice;
 use crate::simulated::model::Kind;
@@ -172,6 +172,16 @@ impl Plan {
             lock_wait_timeout: self.lock_wait_timeout.min(longest),
             ..self
         }
+    }
+
+    /// Whether an error is one of a call that this schedule lets fail.
+    #[must_use]
+    pub fn expects(&self, error: &Error) -> bool {
+        let of_call = matches!(
+            error,
+            Error::Io { .. } | Error::NoSpace { .. } | Error::Stopped(_)
+        );
+        of_call && self.ending == Ending::CallFails
     }
 
     /// How its database is opened: with all its threads, and the smallest pool.

@@ -218,8 +218,10 @@ impl Play {
             let (ledgers, power) = (Arc::clone(&self.ledgers), Arc::clone(&self.power));
             let session = move || {
                 let ledger = &ledgers[number as usize];
-                let session = Session::new(&plan, number, life, &db, ledger, &power);
-                session.map_err(engine("opening tables"))?.run(transactions)
+                match Session::new(&plan, number, life, &db, ledger, &power) {
+                    Err(error) if plan.expects(&error) => Ok(()),
+                    session => session.map_err(engine("opening tables"))?.run(transactions),
+                }
             };
             let thread = thread::Builder::new().name("session".into()).spawn(session);
             threads.push(thread.map_err(|error| error.to_string())?);
@@ -342,11 +344,7 @@ impl Play {
             _ => self.fill_passing(dice),
         };
         match outcome {
-            Err(Error::Io { .. } | Error::NoSpace { .. } | Error::Stopped(_))
-                if self.plan.ending == Ending::CallFails =>
-            {
-                Ok(())
-            }
+            Err(error) if self.plan.expects(&error) => Ok(()),
             other => other.map_err(engine("upkeep")),
         }
     }

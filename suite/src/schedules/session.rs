@@ -101,6 +101,8 @@ impl From<Error> for End {
             Error::Io { .. } | Error::NoSpace { .. } | Error::Stopped(_) => {
                 End::Failed(error.to_string())
             }
+            // An earlier call has failed, of which nobody could be told.
+            Error::Invalid(what) if what.contains("can only be rolled back") => End::Failed(what),
             other => End::Wrong(format!("fails: {other}")),
         }
     }

@@ -550,6 +550,11 @@ pub(super) fn me() -> Option<Me> {
     with_me(Me::clone)
 }
 
+/// This thread's number in its schedule.
+pub(crate) fn number() -> Option<usize> {
+    with_me(|me| me.index)
+}
+
 /// A place where the thread may lose the processor.
 pub fn point() {
     if with_me(|me| me.point(false)).is_none() {
