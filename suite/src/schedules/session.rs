@@ -101,6 +101,10 @@ impl From<Error> for End {
             Error::Io { .. } | Error::NoSpace { .. } | Error::Stopped(_) => {
                 End::Failed(error.to_string())
             }
+            // A savepoint could not write entries that a bulk insert had put off: others were in their way.
+            Error::Invalid(what) if what.starts_with("index entries of a bulk insert") => {
+                End::Conflict
+            }
             // An earlier call has failed, of which nobody could be told.
             Error::Invalid(what) if what.contains("can only be rolled back") => End::Failed(what),
             other => End::Wrong(format!("fails: {other}")),
