@@ -5,6 +5,7 @@
 #ifndef PEREGRINE_KEY_RANGE_H
 #define PEREGRINE_KEY_RANGE_H
 
+#include "../boundary/include/peregrine_aggregate.h"
 #include "engine.h"
 
 namespace peregrine {

@@ -1,4 +1,4 @@
-//! The structs and numbers of `include/peregrine.h` and `include/peregrine_inspect.h`, as Rust sees them.
+//! The structs and numbers of the headers in `include/`, as Rust sees them.
 //!
 //! The sizes are asserted on both sides, so that a change of one file alone does not compile.
 

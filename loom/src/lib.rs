@@ -2,8 +2,8 @@
 //!
 //! These are the engine's own files, compiled against loom's threads, locks and atomics in the place of its own
 //! seam ([`sync`]). Loom tries each order of a model's threads with at most two or three changes of thread that no
-//! wait forces, and each value that a load may have by the memory model of C11, also those that no processor at hand gives (Norris and Demsky, "CDSChecker",
-//! 2013; its fences and orderings are what schedules of the whole engine, of one thread at a time, cannot try).
+//! wait forces, and each value that a load may have by the memory model of C11, also those that no processor at hand gives
+//! (Norris and Demsky, "CDSChecker", 2013; its fences and orderings are what schedules of the whole engine, of one thread at a time, cannot try).
 //!
 //! A model has two or three threads of a few steps each. It fails where an assertion does, and where all threads
 //! wait.

@@ -92,17 +92,17 @@ pub struct Transaction {
     pub(super) filling: TableId,
     pub(super) read_buffer: Vec<u8>,
     pub(super) counts: RowCounts,
-    /// It went back to a savepoint at which what was kept aside could not be put in: rows from before it
-    /// may lack entries.
-    lacks_entries: bool,
+    /// It went back to a savepoint at which what was kept aside could not be put in, and why: rows from before
+    /// it may lack entries.
+    lacks_entries: Option<Error>,
 }
 
 /// A place in a transaction to roll back to.
 #[derive(Clone, Debug)]
 pub struct Savepoint {
     inner: txn::Savepoint,
-    /// What was kept aside could not be put in.
-    lacks_entries: bool,
+    /// Why what was kept aside could not be put in.
+    lacks_entries: Option<Error>,
     rows: SmallVec<[i64; 4]>,
     counts: RowCounts,
 }
@@ -123,7 +123,7 @@ impl Transaction {
             filling: TableId(0),
             read_buffer: Vec::new(),
             counts: RowCounts::default(),
-            lacks_entries: false,
+            lacks_entries: None,
         }
     }
 
@@ -155,10 +155,14 @@ impl Transaction {
         self.inner.end_statement();
     }
 
-    /// Remembers the present state for [`Transaction::rollback_to`].
+    /// Remembers the present state for [`Transaction::rollback_to`]. Puts in what bulk inserts have kept aside.
+    /// Where that fails it is tried again by whatever needs the entries. Once the transaction has gone back here
+    /// it cannot be: whatever needs them fails with the same error, and the transaction can only be rolled back.
     pub fn savepoint(&mut self) -> Savepoint {
-        // Where that fails it is tried again by whatever needs the entries, unless the way leads back here.
-        let lacks_entries = !self.deferred.is_empty() && self.put_deferred(None).is_err();
+        let lacks_entries = match self.deferred.is_empty() {
+            true => None,
+            false => self.put_deferred(None).err(),
+        };
         Savepoint {
             inner: self.inner.savepoint(),
             lacks_entries,
@@ -178,7 +182,9 @@ impl Transaction {
         self.last_table = TableId(0);
         self.inner.rollback_to(&savepoint.inner)?;
         self.forget_deferred();
-        self.lacks_entries |= savepoint.lacks_entries;
+        if let Some(error) = &savepoint.lacks_entries {
+            self.lacks_entries = Some(error.clone());
+        }
         for (n, used) in self.used.iter_mut().enumerate() {
             used.rows = savepoint.rows.get(n).copied().unwrap_or(0);
         }
@@ -299,13 +305,9 @@ impl Transaction {
 
     /// Whether rows of a bulk insert have all entries, or those that they lack are kept aside.
     pub(super) fn check_entries(&self) -> Result<()> {
-        match self.lacks_entries {
-            false => Ok(()),
-            true => Err(Error::Invalid(
-                "index entries of a bulk insert could not be written: the transaction can only be \
-                 rolled back"
-                    .into(),
-            )),
+        match &self.lacks_entries {
+            None => Ok(()),
+            Some(error) => Err(error.clone()),
         }
     }
 
@@ -466,7 +468,7 @@ impl Transaction {
         self.deferred.clear();
         self.guards.clear();
         self.end_fill();
-        self.lacks_entries = false;
+        self.lacks_entries = None;
     }
 }
 

@@ -177,11 +177,7 @@ impl Plan {
     /// Whether an error is one of a call that this schedule lets fail.
     #[must_use]
     pub fn expects(&self, error: &Error) -> bool {
-        let of_call = matches!(
-            error,
-            Error::Io { .. } | Error::NoSpace { .. } | Error::Stopped(_)
-        );
-        of_call && self.ending == Ending::CallFails
+        is_of_call(error) && self.ending == Ending::CallFails
     }
 
     /// How its database is opened: with all its threads, and the smallest pool.
@@ -197,4 +193,12 @@ impl Plan {
             ..Options::default()
         }
     }
+}
+
+/// Whether a call to the operating system failed, now or before.
+pub(super) fn is_of_call(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Io { .. } | Error::NoSpace { .. } | Error::Stopped(_)
+    )
 }

@@ -7,7 +7,7 @@ use peregrine::{Database, Error, Isolation, Result, Savepoint, Table, Transactio
 
 use super::ledger::{Ledger, Rows};
 use super::links::Link;
-use super::plan::{Ending, Plan, Role, OWNERS};
+use super::plan::{is_of_call, Ending, Plan, Role, OWNERS};
 use super::power::Power;
 use super::reading::Read;
 use super::tables::{ACCOUNTS, OWN, SHARED};
@@ -98,15 +98,7 @@ impl From<Error> for End {
             | Error::RowChanged
             | Error::Interrupted
             | Error::TableNewerThanSnapshot(_) => End::Conflict,
-            Error::Io { .. } | Error::NoSpace { .. } | Error::Stopped(_) => {
-                End::Failed(error.to_string())
-            }
-            // A savepoint could not write entries that a bulk insert had put off: others were in their way.
-            Error::Invalid(what) if what.starts_with("index entries of a bulk insert") => {
-                End::Conflict
-            }
-            // An earlier call has failed, of which nobody could be told.
-            Error::Invalid(what) if what.contains("can only be rolled back") => End::Failed(what),
+            error if is_of_call(&error) => End::Failed(error.to_string()),
             other => End::Wrong(format!("fails: {other}")),
         }
     }

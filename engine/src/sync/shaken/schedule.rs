@@ -21,8 +21,7 @@ use crate::random::below;
 
 /// What a point costs of the counted time.
 const POINT: Duration = Duration::from_micros(1);
-/// Later moments never come: nanoseconds up to this one can be counted. Did time leap there, no wait would last any
-/// more.
+/// Nanoseconds up to this moment can be counted. Later ones never come.
 const FAR: Duration = Duration::from_secs(1 << 33);
 /// More points than any run has that ends.
 const MOST_POINTS: u64 = 50_000_000;
@@ -453,8 +452,9 @@ impl Me {
         if state.failure.is_some() {
             stay(state);
         }
-        let until = until.map(|until| until.saturating_duration_since(origin()));
-        let until = until.filter(|until| *until < FAR);
+        let until = until
+            .map(|until| until.saturating_duration_since(origin()))
+            .filter(|until| *until < FAR);
         state.threads[self.index].able = Able::Waits(Waiting { on, what, until });
         match state.choose() {
             Some(next) => self.turn_to(&mut state, next),

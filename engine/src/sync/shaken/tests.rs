@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::schedule::{run, Passed, Strategy};
 use super::{futex, now, since, thread, Condvar, Mutex, RwLock};
+use crate::sync::thread_number;
 
 fn start(work: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
     thread::Builder::new().spawn(work).unwrap()
@@ -123,6 +124,40 @@ fn time_passes_where_everybody_waits() {
         assert!(nobody.wait_for(&mut told.lock(), hour).timed_out());
         thread::sleep(hour);
         assert!(since(began) >= 2 * hour);
+    });
+    assert!(outcomes.all(|outcome| outcome.is_ok()));
+}
+
+/// A wait after such a leap would end at once, for ever.
+#[test]
+fn time_does_not_leap_to_where_it_cannot_be_counted() {
+    let mut outcomes = with_seeds(|| {
+        let state = Arc::new((Mutex::new(false), Condvar::new()));
+        let other = Arc::clone(&state);
+        let thread = start(move || {
+            let mut told = other.0.lock();
+            if !*told {
+                other.1.wait_for(&mut told, Duration::from_secs(1 << 34));
+            }
+        });
+        // Who looks again so often wants time to leap.
+        (0..3_000).for_each(|_| super::spin_loop());
+        let (began, pause) = (now(), Duration::from_millis(1));
+        thread::sleep(pause);
+        assert!(since(began) >= pause);
+        *state.0.lock() = true;
+        state.1.notify_one();
+        thread.join().unwrap();
+    });
+    assert!(outcomes.all(|outcome| outcome.is_ok()));
+}
+
+/// What a schedule does must not depend on those before it in the same process.
+#[test]
+fn threads_are_numbered_anew_in_each_schedule() {
+    let mut outcomes = with_seeds(|| {
+        assert_eq!(thread_number(), 0);
+        start(|| assert_eq!(thread_number(), 1)).join().unwrap();
     });
     assert!(outcomes.all(|outcome| outcome.is_ok()));
 }

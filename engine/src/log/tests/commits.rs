@@ -1,0 +1,149 @@
+//! What those who commit are promised: beside each other, where a call fails or the disk is full, and at the end.
+
+use super::*;
+
+#[test]
+fn one_sync_serves_all_that_wait() {
+    let os = SimulatedOs::new(6);
+    let log = create_without_threads(&os);
+    let before = log.stats().syncs;
+    os.pause_syncs(true);
+    std::thread::scope(|scope| {
+        for seed in 0..16 {
+            let log = &log;
+            scope.spawn(move || {
+                let (kind, payload) = record(seed, 100);
+                let end = log.append(kind, &[&payload]).unwrap();
+                log.durable(end, Durability::SyncAtCommit).unwrap();
+            });
+        }
+        // All have appended, and the first of them is syncing.
+        let all = Lsn(16 * 121 + 33);
+        while log.end() < all {
+            std::thread::yield_now();
+        }
+        os.pause_syncs(false);
+    });
+    let syncs = log.stats().syncs - before;
+    assert!(syncs <= 2, "{syncs} syncs for 16 commits");
+    let after = open(&os.crash(1), Lsn(0)).unwrap();
+    assert_eq!(records(&after, Lsn(0)).len(), 16);
+}
+
+#[test]
+fn what_threads_were_promised_is_there_after_a_crash() {
+    let os = SimulatedOs::new(7);
+    let log = create(&os);
+    let promised: Vec<Vec<u32>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..6u32)
+            .map(|thread| {
+                let log = &log;
+                scope.spawn(move || {
+                    let commit = |step: u32| {
+                        let number = thread << 16 | step;
+                        let end = log.append(1, &[&number.to_le_bytes()]).unwrap();
+                        let durability = match step % 4 {
+                            0 => Durability::SyncAtCommit,
+                            1 => Durability::WriteAtCommit,
+                            _ => Durability::Later,
+                        };
+                        log.durable(end, durability).unwrap();
+                        (step % 4 == 0).then_some(number)
+                    };
+                    (0..400).filter_map(commit).collect()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    let after = open(&os.crash(2), Lsn(0)).unwrap();
+    let found: std::collections::BTreeSet<u32> = records(&after, Lsn(0))
+        .into_iter()
+        .map(|(_, payload)| u32::from_le_bytes(payload.try_into().unwrap()))
+        .collect();
+    for number in promised.into_iter().flatten() {
+        assert!(found.contains(&number), "{number:x} is lost");
+    }
+}
+
+#[test]
+fn a_failed_sync_or_write_is_final() {
+    if crate::knobs::SHAKEN {
+        // It counts what production's numbers make of it.
+        return;
+    }
+    for on in [FaultOn::Sync, FaultOn::Write] {
+        let os = SimulatedOs::new(8);
+        let log = create(&os);
+        let end = log.append(1, &[b"a"]).unwrap();
+        os.fail(on, 0, ErrorKind::Other);
+        let failed = log.durable(end, Durability::SyncAtCommit);
+        assert!(matches!(failed, Err(Error::Stopped(_))), "{failed:?}");
+        os.heal();
+        let again = log.durable(end, Durability::SyncAtCommit);
+        assert!(matches!(again, Err(Error::Stopped(_))), "{again:?}");
+        assert!(matches!(log.append(1, &[b"b"]), Err(Error::Stopped(_))));
+        assert!(matches!(log.mark(), Err(Error::Stopped(_))));
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_appends_and_ends() {
+    let os = SimulatedOs::new(9);
+    let log = create(&os);
+    os.set_capacity(Some(os.used() + SMALL));
+    let (kind, payload) = record(1, 1000);
+    let mut appended = Vec::new();
+    let full = loop {
+        match log.append(kind, &[&payload]) {
+            Ok(_) => appended.push((kind, payload.clone())),
+            Err(error) => break error,
+        }
+        assert!(appended.len() < 100, "{} {:?}", os.used(), os.list(&dir()));
+    };
+    assert!(matches!(full, Error::NoSpace { .. }), "{full}");
+    log.durable(log.end(), Durability::SyncAtCommit).unwrap();
+    os.set_capacity(None);
+    log.append(kind, &[&payload]).unwrap();
+    appended.push((kind, payload));
+    drop(log);
+    let log = open(&os, Lsn(0)).unwrap();
+    assert_eq!(records(&log, Lsn(0)), appended);
+}
+
+#[test]
+fn nothing_is_written_after_closing() {
+    let os = SimulatedOs::new(11);
+    let log = create(&os);
+    let done = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut done = 0u64;
+                    loop {
+                        let Ok(end) = log.append(1, &[b"record"]) else {
+                            return done;
+                        };
+                        if log.durable(end, Durability::SyncAtCommit).is_err() {
+                            return done;
+                        }
+                        done += 1;
+                    }
+                })
+            })
+            .collect();
+        while log.stats().syncs < 50 {
+            std::thread::yield_now();
+        }
+        log.close();
+        // What a closed log left in the files is what they will always have.
+        let files = Log::read_only(Arc::new(os.clone()), &dir(), 77, Lsn(0)).unwrap();
+        let found = files.map(Result::unwrap).count();
+        let done: u64 = threads.into_iter().map(|t| t.join().unwrap()).sum();
+        assert!(found as u64 >= done);
+        found
+    });
+    drop(log);
+    let log = open(&os, Lsn(0)).unwrap();
+    assert_eq!(records(&log, Lsn(0)).len(), done);
+}
