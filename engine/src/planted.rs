@@ -125,6 +125,11 @@ pub enum PlantedFault {
     SeenOnTheWay,
     /// A walk that locks goes on where the range that it has locked ends, also where the leaf was split meanwhile.
     ReachBeyondLeaf,
+    /// What lies below the end of a prefix counts as starting with it, also where a cursor has since gone back, or
+    /// searched for a whole key.
+    TrustOldPrefix,
+    /// Whether a step locks what it comes to is told by the transaction in which the walk began.
+    LockedAsBegun,
     /// Who has waited for a node's latch does not look whether its parent still has it there.
     UncheckedChild,
     /// A page that was changed between its write and its eviction goes nevertheless.
@@ -190,7 +195,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 45] = [
+        pub const MENDED: [PlantedFault; 47] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -236,6 +241,8 @@ mod planting {
             PlantedFault::PointReadOnce,
             PlantedFault::SeenOnTheWay,
             PlantedFault::ReachBeyondLeaf,
+            PlantedFault::TrustOldPrefix,
+            PlantedFault::LockedAsBegun,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

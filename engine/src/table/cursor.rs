@@ -131,7 +131,8 @@ pub struct Cursor {
     writes: u64,
     /// Entries come from the walk, without locks.
     plain: bool,
-    /// The last seek was for entries that start with its prefix.
+    /// The last seek was for entries that start with its prefix, and the cursor has not gone back since: what
+    /// follows, below the walk's stop, starts with the prefix.
     same_prefix: bool,
     /// See [`Cursor::read_newest`].
     newest: bool,
@@ -260,6 +261,9 @@ impl Cursor {
             Seek::ExactLast | Seek::AtOrBefore | Seek::Before | Seek::Last => Direction::Backward,
             _ => Direction::Forward,
         };
+        if !is_planted(PlantedFault::TrustOldPrefix) {
+            self.leave_prefix();
+        }
         let trees = self.take_trees();
         let result = self.seek_in(txn, &trees, prefix, to);
         self.trees = Some(trees);

@@ -27,6 +27,7 @@ mod read_ahead;
 mod recovery_reads;
 mod row_counts;
 mod schemas;
+mod searched_again;
 mod semi_consistent;
 mod serializable;
 mod skip_locked;

@@ -147,8 +147,7 @@ impl Cursor {
         self.writes = txn.writes;
         self.lacks = false;
         self.plain = !self.batched(txn);
-        let locks_range = txn.isolation() == Isolation::Serializable;
-        let locker = locks_range.then(|| txn.inner.range_locker());
+        let locker = locks_ranges(txn).then(|| txn.inner.range_locker());
         self.walk.set_locker(locker, self.newest);
         let tree = trees.index(self.index)?;
         let on = self
@@ -411,6 +410,15 @@ impl Cursor {
         self.walk.set_stop(stop);
     }
 
+    /// The prefix of the last seek is no longer what the cursor stays within.
+    #[inline]
+    pub(super) fn leave_prefix(&mut self) {
+        if self.same_prefix {
+            self.same_prefix = false;
+            self.set_stop();
+        }
+    }
+
     /// The walk has stepped onto a row that stands outside.
     #[cold]
     pub(super) fn arrive_again(&mut self, txn: &mut Transaction) -> Result<bool> {
@@ -437,10 +445,16 @@ impl Cursor {
             && direction == self.direction
             && (lock.is_some() || view.csn == self.walk.view.csn)
             && self.knows_writes(txn);
-        if self.same_prefix && ahead == Ahead::End && self.walk.locks() {
+        // The walk may have begun in another transaction, which locked nothing.
+        let locks = match is_planted(PlantedFault::LockedAsBegun) {
+            true => self.walk.locks(),
+            false => locks_ranges(txn),
+        };
+        let goes_back =
+            direction == Direction::Backward && !is_planted(PlantedFault::TrustOldPrefix);
+        if self.same_prefix && ahead == Ahead::End && (locks || goes_back) {
             // The cursor goes beyond what the last seek was for, and the lock with it.
-            self.same_prefix = false;
-            self.set_stop();
+            self.leave_prefix();
             // The walk may have come to its end where the lock did.
             goes_on = false;
         }
@@ -490,4 +504,9 @@ impl Cursor {
                 && txn.last_table == self.table.id()
                 && txn.last_key() == self.clustered_key())
     }
+}
+
+/// Whether a walk locks the ranges that it reads.
+fn locks_ranges(txn: &Transaction) -> bool {
+    txn.isolation() == Isolation::Serializable
 }
