@@ -14,19 +14,6 @@ std::string table_name(const char *path) {
   return schema;
 }
 
-/* Whether a key takes only a prefix of a column. */
-static bool has_prefix_key(const TABLE *table, const Field *field) {
-  for (uint k = 0; k < table->s->keys; k++) {
-    const KEY &key = table->key_info[k];
-    for (uint p = 0; p < key.user_defined_key_parts; p++) {
-      const KEY_PART_INFO &part = key.key_part[p];
-      if (part.fieldnr == field->field_index + 1u && (part.key_part_flag & HA_PART_KEY_SEG))
-        return true;
-    }
-  }
-  return false;
-}
-
 /* Whether a column's values are ordered by a collation other than that of bytes. */
 static bool is_text(const Field *field) {
   switch (field->key_type()) {
@@ -107,14 +94,14 @@ void TableLayout::add_column(const TABLE *table, Field *field) {
         break;
       }
       case MYSQL_TYPE_STRING:
-        if (is_text(field) || has_prefix_key(table, field)) {
+        if (is_text(field)) {
           column.kind = PEREGRINE_PADDED;
           column.pad_length = charset->mbminlen;
           column.pad = pad_character(charset);
-          if (is_text(field))
-            column.collation = engine_collation(charset, column.length / charset->mbmaxlen, true);
+          column.collation = engine_collation(charset, column.length / charset->mbmaxlen, true);
         } else {
-          /* BINARY, UUID, INET4, INET6 */
+          /* BINARY, UUID, INET4, INET6. The zeros at the end of a BINARY count in the prefix that a
+             key takes. */
           column.kind = PEREGRINE_FIXED;
         }
         break;

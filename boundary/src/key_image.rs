@@ -63,6 +63,8 @@ fn value<'a>(column: &ColumnLayout, length: usize, mut place: &'a [u8]) -> Outco
             Value::Bytes(&place[2..2 + n])
         }
         Kind::Padded => Value::Bytes(record::trim(column, place)),
+        // The engine cuts what a row has to the part's length.
+        Kind::Fixed if length < column.length => Value::Bytes(&place[..length]),
         _ if place.len() < column.length => {
             return Err(Failure::argument("a prefix of a number in a key"))
         }
@@ -75,6 +77,7 @@ fn value<'a>(column: &ColumnLayout, length: usize, mut place: &'a [u8]) -> Outco
 mod tests {
     use super::*;
     use crate::layout::KeyPartLayout;
+    use peregrine::{ColumnType, Database, Index, KeyPart, Options, TableSchema};
 
     fn column(kind: Kind, length: usize, null_bit: u8) -> ColumnLayout {
         ColumnLayout {
@@ -149,6 +152,41 @@ mod tests {
         unsafe { values(&layout, &key, std::ptr::null(), 0, &mut Values::new()).unwrap() };
         // SAFETY: null is refused.
         assert!(unsafe { values(&layout, &key, std::ptr::null(), 1, &mut Values::new()) }.is_err());
+    }
+
+    /// What a row has in a binary column is cut to what its image has, zeros at the end of the prefix included.
+    #[test]
+    fn a_prefix_of_a_binary_value_is_what_a_row_with_it_has_in_the_key() {
+        let (mut layout, mut key) = table();
+        layout.columns[2] = column(Kind::Fixed, 5, 2);
+        key.parts[2].length = 3;
+        let schema = TableSchema {
+            columns: vec![peregrine::Column::new("b", ColumnType::Bytes { len: 5 }).nullable()],
+            primary: None,
+            indexes: vec![Index {
+                name: "k".into(),
+                parts: vec![KeyPart {
+                    column: 0,
+                    prefix: Some(3),
+                    descending: false,
+                }],
+                unique: true,
+            }],
+            user: vec![],
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let db = Database::open(dir.path(), Options::default()).unwrap();
+        let engine = db.create_table("t", &schema).unwrap();
+        for row in [b"a\0\0\0b", b"a\0\0\0\0", b"abcde", b"\0\0\0\0\0"] {
+            let mut image = vec![1, 9, 9, 0, 0, 0, 0, 0, 0, 0, 0];
+            image.extend_from_slice(&row[..3]);
+            let mut out = Values::new();
+            // SAFETY: the image has all parts.
+            unsafe { values(&layout, &key, image.as_ptr(), 0b111, &mut out).unwrap() };
+            let sought = engine.encode_key(1, &out[2..]).unwrap();
+            let stored = engine.encode_key(1, &[Value::Bytes(row)]).unwrap();
+            assert_eq!(sought, stored, "{row:?}");
+        }
     }
 
     #[test]
