@@ -130,6 +130,8 @@ pub enum PlantedFault {
     TrustOldPrefix,
     /// Whether a step locks what it comes to is told by the transaction in which the walk began.
     LockedAsBegun,
+    /// A search for what is longer than any key fails, instead of finding nothing.
+    RefuseLongSearch,
     /// Who has waited for a node's latch does not look whether its parent still has it there.
     UncheckedChild,
     /// A page that was changed between its write and its eviction goes nevertheless.
@@ -195,7 +197,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 47] = [
+        pub const MENDED: [PlantedFault; 48] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -243,6 +245,7 @@ mod planting {
             PlantedFault::ReachBeyondLeaf,
             PlantedFault::TrustOldPrefix,
             PlantedFault::LockedAsBegun,
+            PlantedFault::RefuseLongSearch,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -155,13 +155,9 @@ impl PartLayout {
             }
             (PartForm::Var, Value::Bytes(v)) => {
                 let cut = self.prefix.map_or(v.len(), |p| v.len().min(p as usize));
-                // Longer than any key: nothing of its length is put together first.
-                if cut > MAX_KEY {
-                    return Err(Error::TooLarge(format!(
-                        "an encoded key has at most {MAX_KEY} bytes, and a part of it {cut}"
-                    )));
-                }
-                put_var(&v[..cut], out);
+                // One byte more than any key has tells it from all keys: nothing of the length of a
+                // long value is put together.
+                put_var(&v[..cut.min(MAX_KEY + 1)], out);
             }
             (PartForm::Collated { collation }, Value::Bytes(v)) => {
                 let Some(collations) = collations else {

@@ -10,6 +10,7 @@ use crate::catalog::{Definition, TreeRoot};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, MAX_KEY};
 use crate::page::Pool;
+use crate::planted::{is_planted, PlantedFault};
 use crate::row::key::{put_row_id, row_id};
 use crate::row::layout::{KeyLayout, Layout, PartForm};
 use crate::row::{Collations, NumberPlace, TableSchema, TextPlace, Value};
@@ -164,9 +165,12 @@ impl Table {
     /// A prefix part takes the whole value and cuts it. The clustered key of a table without a
     /// primary key is one [`Value::UInt`], the row id.
     ///
+    /// What is longer than any key comes cut behind that length: no key is found by it, and all
+    /// keys compare with it as with the whole.
+    ///
     /// # Errors
     /// `Error::NotFound` for an unknown index; `Error::Invalid` for too many values, or a value
-    /// that does not fit its column's type; `Error::TooLarge`.
+    /// that does not fit its column's type.
     pub fn encode_key(&self, index: IndexId, values: &[Value<'_>]) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         self.encode_key_into(index, values, &mut out)?;
@@ -212,7 +216,11 @@ impl Table {
         }
         self.key_layout(index)?
             .encode_prefix(values, self.collations(), out)?;
-        check_key(out)
+        if is_planted(PlantedFault::RefuseLongSearch) {
+            return check_key(out);
+        }
+        out.truncate(MAX_KEY + 1);
+        Ok(())
     }
 
     /// Appends a new row's clustered key: its primary key, or a new row id.
@@ -335,16 +343,16 @@ impl std::fmt::Debug for Table {
 #[inline]
 pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     if key.len() > MAX_KEY {
-        return Err(too_long(key.len()));
+        return Err(too_long());
     }
     Ok(())
 }
 
 #[cold]
 #[inline(never)]
-fn too_long(len: usize) -> Error {
+fn too_long() -> Error {
     Error::TooLarge(format!(
-        "an encoded key has at most {MAX_KEY} bytes, not {len}"
+        "an encoded key has at most {MAX_KEY} bytes, and this one has more"
     ))
 }
 

@@ -121,6 +121,11 @@ impl Transaction {
         mut old: Option<&mut Vec<u8>>,
     ) -> Result<Put> {
         if key.len() > MAX_KEY {
+            let puts = matches!(wish, Wish::Put { mode, .. } if *mode != PutMode::Update);
+            if !puts {
+                // Nothing has such a key.
+                return Ok(Put::Missing);
+            }
             return Err(Error::TooLarge(format!(
                 "a key of {} bytes; at most {MAX_KEY}",
                 key.len()

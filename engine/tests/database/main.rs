@@ -15,6 +15,7 @@ mod inspection;
 mod interleaved;
 mod judged_again;
 mod larger_than_memory;
+mod long_searches;
 mod many_tables;
 mod model;
 mod narrow_copies;
