@@ -171,6 +171,16 @@ impl Session<'_> {
             return Ok(());
         }
         work.trail += &format!(" transfer from {from} to {to};");
+        // The transaction may go on after an error: then nothing is moved, and not half of it.
+        let before = work.txn.savepoint();
+        let moved = self.move_amount(work, from, to);
+        if let Err(End::NotDone | End::Failed(_)) = moved {
+            work.txn.rollback_to(&before)?;
+        }
+        moved
+    }
+
+    fn move_amount(&mut self, work: &mut Work, from: u64, to: u64) -> Step {
         let (from_key, from_amount) = self.amount(work, from)?;
         let (to_key, to_amount) = self.amount(work, to)?;
         let moved = from_amount.min(u64::from(self.dice.below(100)));

@@ -13,10 +13,10 @@ use peregrine::{Database, Error, Isolation, Table};
 
 use super::ledger::Ledger;
 use super::links::{Link, Links};
-use super::plan::{Ending, Plan, OWNERS};
+use super::plan::{is_of_call, Ending, Plan, OWNERS};
 use super::power::{Crash, Power};
 use super::reading::{in_order, rows, Read};
-use super::session::Session;
+use super::session::{Now, Session};
 use super::tables::{account, ACCOUNTS, ACCOUNTS_KIND, AMOUNT, OWN, SHARED, SHARED_KIND};
 use crate::dice::Dice;
 use crate::simulated::model::{Kind, Row};
@@ -46,6 +46,8 @@ struct Play {
     os: SimulatedOs,
     ledgers: Arc<Vec<Ledger>>,
     power: Arc<Power>,
+    /// What each session is at.
+    now: Arc<Vec<Now>>,
     db: Arc<Database>,
 }
 
@@ -63,6 +65,7 @@ impl Play {
         let ledgers = Arc::new(ledgers);
         let play = Play {
             power: Arc::new(Power::new(&plan, 0, &os, &ledgers)),
+            now: Arc::new(nothing(&plan)),
             plan,
             os,
             ledgers,
@@ -156,6 +159,7 @@ impl Play {
         let db = Arc::new(db.map_err(engine("opening"))?);
         Ok(Play {
             power: Arc::new(Power::new(&plan, 1, &os, &ledgers)),
+            now: Arc::new(nothing(&plan)),
             plan,
             os,
             ledgers,
@@ -163,10 +167,30 @@ impl Play {
         })
     }
 
+    /// As [`Play::opened`]; now and then after a first recovery in which a call fails.
+    fn recovered(
+        plan: Arc<Plan>,
+        os: SimulatedOs,
+        ledgers: Arc<Vec<Ledger>>,
+    ) -> Result<Play, String> {
+        let mut dice = Dice::new(plan.seed, OWNERS * 6);
+        if dice.below(3) == 0 {
+            let_fail(&os, &mut dice);
+            match Database::open_on(Arc::new(os.clone()), DIR, plan.options()) {
+                // It may have stopped.
+                Ok(db) => drop(db.close()),
+                Err(error) if is_of_call(&error) => {}
+                Err(error) => return Err(format!("recovery where a call fails: {error}")),
+            }
+            os.heal();
+        }
+        Play::opened(plan, os, ledgers)
+    }
+
     /// What is found after a crash; then work goes on.
     fn after(plan: Arc<Plan>, ledgers: Arc<Vec<Ledger>>, crash: Crash) -> Result<(), String> {
         check(&crash.disk)?;
-        let mut play = Play::opened(plan, crash.disk, ledgers)?;
+        let mut play = Play::recovered(plan, crash.disk, ledgers)?;
         for prepared in play.db.prepared() {
             play.db
                 .rollback_prepared(&prepared.xid)
@@ -216,9 +240,11 @@ impl Play {
         for number in 0..self.plan.sessions {
             let (plan, db) = (Arc::clone(&self.plan), Arc::clone(&self.db));
             let (ledgers, power) = (Arc::clone(&self.ledgers), Arc::clone(&self.power));
+            let now = Arc::clone(&self.now);
             let session = move || {
                 let ledger = &ledgers[number as usize];
-                match Session::new(&plan, number, life, &db, ledger, &power) {
+                let now = &now[number as usize];
+                match Session::new(&plan, number, life, &db, ledger, &power, now) {
                     Err(error) if plan.expects(&error) => Ok(()),
                     session => session.map_err(engine("opening tables"))?.run(transactions),
                 }
@@ -239,7 +265,7 @@ impl Play {
     fn upkeep(&self, life: u64) -> Result<(), String> {
         let mut dice = Dice::new(self.plan.seed, OWNERS * 2 + life);
         if self.plan.ending == Ending::CallFails && life == 0 {
-            self.let_fail(&mut dice);
+            let_fail(&self.os, &mut dice);
         }
         for step in 0..=self.plan.upkeep {
             // Others do some of their work before each step.
@@ -283,38 +309,21 @@ impl Play {
         }
     }
 
-    /// Lets a call fail that is to come.
-    fn let_fail(&self, dice: &mut Dice) {
-        let calls = [
-            FaultOn::Write,
-            FaultOn::Sync,
-            FaultOn::Read,
-            FaultOn::Any,
-            FaultOn::Growth,
-        ];
-        let on = calls[dice.below(5) as usize];
-        let kind = match dice.below(2) {
-            0 => std::io::ErrorKind::Other,
-            _ => std::io::ErrorKind::StorageFull,
-        };
-        let most = 1 << dice.below(7);
-        let after = u64::from(dice.below(most));
-        match dice.below(2) {
-            0 => self.os.fail(on, after, kind),
-            _ => self.os.fail_once(on, after, kind),
-        }
-    }
-
     fn keep_up(&self, dice: &mut Dice) -> Result<(), String> {
         let db = &self.db;
         let chosen = match self.plan.tidies {
             true => [0, 2, 2, 2, 2, 2, 3, 4][dice.below(8) as usize],
-            false => dice.below(9),
+            false => dice.below(11),
         };
         let outcome = match chosen {
             0 | 1 => db.checkpoint(),
             2 => db.purge(),
             3 => db.sync_log(),
+            9 | 10 => {
+                let session = dice.below(self.now.len() as u32);
+                self.now[session as usize].kill();
+                Ok(())
+            }
             4 => {
                 let _ = db.status();
                 Ok(())
@@ -456,6 +465,33 @@ impl Play {
             true => Ok(()),
             false => Err(format!("in the end amounts come to {amounts}")),
         }
+    }
+}
+
+/// No session is at anything.
+fn nothing(plan: &Plan) -> Vec<Now> {
+    (0..plan.sessions).map(|_| Now::default()).collect()
+}
+
+/// Lets a call fail that is to come.
+fn let_fail(os: &SimulatedOs, dice: &mut Dice) {
+    let calls = [
+        FaultOn::Write,
+        FaultOn::Sync,
+        FaultOn::Read,
+        FaultOn::Any,
+        FaultOn::Growth,
+    ];
+    let on = calls[dice.below(5) as usize];
+    let kind = match dice.below(2) {
+        0 => std::io::ErrorKind::Other,
+        _ => std::io::ErrorKind::StorageFull,
+    };
+    let most = 1 << dice.below(7);
+    let after = u64::from(dice.below(most));
+    match dice.below(2) {
+        0 => os.fail(on, after, kind),
+        _ => os.fail_once(on, after, kind),
     }
 }
 

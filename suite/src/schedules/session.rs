@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use peregrine::{Database, Error, Isolation, Result, Savepoint, Table, Transaction, Value, Xid};
+use parking_lot::Mutex;
+use peregrine::{
+    Database, Error, Isolation, KillHandle, Result, Savepoint, Table, Transaction, Value, Xid,
+};
 
 use super::ledger::{Ledger, Rows};
 use super::links::Link;
@@ -83,8 +86,12 @@ impl Role {
 pub enum End {
     /// Another one was in the way: rolled back, and nothing is wrong.
     Conflict,
+    /// A wait came to no end, or was interrupted: what the statement was at is not done, and nothing is wrong.
+    NotDone,
     /// A call to the operating system failed; of a commit: whether it is there is unknown.
     Failed(String),
+    /// The transaction takes this no more: fine where a call has failed in it.
+    Refused(String),
     /// Something is wrong.
     Wrong(String),
 }
@@ -92,13 +99,13 @@ pub enum End {
 impl From<Error> for End {
     fn from(error: Error) -> End {
         match error {
+            Error::LockWaitTimeout | Error::Interrupted => End::NotDone,
             Error::Deadlock
-            | Error::LockWaitTimeout
             | Error::WriteConflict
             | Error::RowChanged
-            | Error::Interrupted
             | Error::TableNewerThanSnapshot(_) => End::Conflict,
             error if is_of_call(&error) => End::Failed(error.to_string()),
+            Error::Invalid(what) => End::Refused(format!("fails: {what}")),
             other => End::Wrong(format!("fails: {other}")),
         }
     }
@@ -110,6 +117,25 @@ pub(super) fn wrong<T>(what: String) -> std::result::Result<T, End> {
 
 pub(super) type Step = std::result::Result<(), End>;
 
+/// The transaction that a session has now, for whoever interrupts it.
+#[derive(Default)]
+pub struct Now(Mutex<Option<KillHandle>>);
+
+impl Now {
+    fn is(&self, handle: KillHandle) {
+        *self.0.lock() = Some(handle);
+    }
+
+    /// Interrupts its waits.
+    pub fn kill(&self) {
+        // Not under the mutex, which must not be held over a point of a schedule.
+        let handle = self.0.lock().clone();
+        if let Some(handle) = handle {
+            handle.kill();
+        }
+    }
+}
+
 /// A session.
 pub struct Session<'a> {
     pub(super) plan: &'a Plan,
@@ -117,6 +143,7 @@ pub struct Session<'a> {
     pub(super) dice: Dice,
     ledger: &'a Ledger,
     power: &'a Power,
+    now: &'a Now,
     pub(super) own: Arc<Table>,
     pub(super) accounts: Arc<Table>,
     pub(super) shared: Arc<Table>,
@@ -136,6 +163,8 @@ pub(super) struct Work {
     pub(super) links: Vec<Link>,
     /// Its commit has begun.
     commits: bool,
+    /// A call to the operating system failed in one of its statements.
+    has_failed: bool,
     /// What it has done, for whoever looks for what went wrong.
     pub(super) trail: String,
     /// Rows of others, when they were first looked at, where they must stay the same.
@@ -154,6 +183,7 @@ impl<'a> Session<'a> {
         db: &'a Database,
         ledger: &'a Ledger,
         power: &'a Power,
+        now: &'a Now,
     ) -> Result<Self> {
         Ok(Session {
             plan,
@@ -161,6 +191,7 @@ impl<'a> Session<'a> {
             dice: Dice::new(plan.seed, 1 + number + life * OWNERS),
             ledger,
             power,
+            now,
             own: db.table(OWN)?,
             accounts: db.table(ACCOUNTS)?,
             shared: db.table(SHARED)?,
@@ -195,21 +226,26 @@ impl<'a> Session<'a> {
                 savepoints: Vec::new(),
                 links: Vec::new(),
                 commits: false,
+                has_failed: false,
                 trail: String::new(),
                 others: None,
             };
+            self.now.is(work.txn.kill_handle());
             let fails = self.plan.ending == Ending::CallFails;
             let outcome = match self.transaction(&mut work) {
                 Ok(()) => Ok(()),
                 // What is committed is unknown.
                 Err(End::Failed(_)) if fails && work.commits => return Ok(()),
                 Err(End::Failed(what)) if !fails => Err(what),
+                Err(End::Refused(what)) if !work.has_failed => Err(what),
                 Err(End::Wrong(what)) => Err(what),
-                Err(End::Conflict | End::Failed(_)) => match work.txn.rollback() {
-                    // Nothing can be done any more.
-                    Err(_) if fails => return Ok(()),
-                    outcome => outcome.map_err(|error| format!("rolling back: {error}")),
-                },
+                Err(End::Conflict | End::NotDone | End::Failed(_) | End::Refused(_)) => {
+                    match work.txn.rollback() {
+                        // Nothing can be done any more.
+                        Err(_) if fails => return Ok(()),
+                        outcome => outcome.map_err(|error| format!("rolling back: {error}")),
+                    }
+                }
             };
             outcome.map_err(|what| {
                 let did = &work.trail;
@@ -234,13 +270,45 @@ impl<'a> Session<'a> {
         };
         for _ in 0..1 + self.dice.below(most) {
             work.txn.start_statement();
-            self.statement(work)?;
+            match self.statement(work) {
+                Err(End::Failed(what)) => self.after_failed_call(work, what)?,
+                Err(End::NotDone) => self.after_wait(work)?,
+                other => other?,
+            }
             work.txn.end_statement();
         }
         match self.dice.below(10) {
             0 => Ok(work.txn.rollback()?),
             1 => self.in_two_phases(work),
             _ => self.commit(work),
+        }
+    }
+
+    /// A call failed in a statement, of which nothing is done then: the transaction ends, goes on as if nothing had
+    /// been, or goes back. Where the statement could not be taken back as a whole, it must refuse to go on.
+    fn after_failed_call(&mut self, work: &mut Work, what: String) -> Step {
+        work.has_failed = true;
+        work.trail += " failed;";
+        if self.plan.ending != Ending::CallFails {
+            return Err(End::Failed(what));
+        }
+        match self.dice.below(3) {
+            0 => Err(End::Failed(what)),
+            1 => Ok(()),
+            _ => {
+                let n = self.dice.below(work.savepoints.len() as u32) as usize;
+                self.back_to(work, n)
+            }
+        }
+    }
+
+    /// A wait came to no end, or was interrupted: the transaction ends, or goes on without what it waited for.
+    fn after_wait(&mut self, work: &mut Work) -> Step {
+        work.trail += " not done;";
+        work.txn.kill_handle().clear();
+        match self.dice.below(2) {
+            0 => Err(End::NotDone),
+            _ => Ok(()),
         }
     }
 
@@ -255,9 +323,13 @@ impl<'a> Session<'a> {
                 Ok(())
             }
             // Entries that a bulk insert had put off were in the way of others: nothing is committed.
-            Err(End::Conflict) => {
+            Err(end @ (End::Conflict | End::NotDone)) => {
                 self.ledger.withdraw();
-                Err(End::Conflict)
+                Err(end)
+            }
+            Err(End::Refused(what)) => {
+                self.ledger.withdraw();
+                Err(End::Refused(format!("commit: {what}")))
             }
             Err(End::Failed(what)) => Err(End::Failed(format!("commit: {what}"))),
             Err(End::Wrong(what)) => wrong(format!("commit: {what}")),
