@@ -107,7 +107,16 @@ schedules: ## the whole engine in orders of threads that a seed decides, knobs d
 orders:
 	@$(MAKE) schedules OPTIONS="--duration 120 --schedules 1000000000"
 
-verify-shaken: ## what shaking shows, a line a point: held or not, with its figure
+shaken-plugin: mariadb ## the plug-in with every tuning constant drawn from its range, in target/shaken/plugin
+	CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true cargo build -q --release -p peregrine-boundary --features shaken \
+		--target-dir target/shaken
+	$(MAKE) --no-print-directory -f setup/plugin.mk out=target/shaken/plugin \
+		engine=target/shaken/release/libperegrine_boundary.a
+
+statements: library shaken-plugin ## random statements and plans on servers with that plug-in (OPTIONS="--seed N --duration SECONDS")
+	target/release/peregrine bench statements --plugin target/shaken/plugin/ha_peregrine.so $(OPTIONS)
+
+verify-shaken: library ## what shaking shows, a line a point: held or not, with its figure
 	@verify/shaken
 
 verify-answers: build ## what answers and rows promise, a line a point: held or not, with its figure
@@ -138,4 +147,4 @@ clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken target/shaken target/sanitizers
 
-.PHONY: help bench knobs shaken schedules orders build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz
+.PHONY: help bench knobs shaken shaken-plugin statements schedules orders build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz

@@ -1,7 +1,7 @@
 //! The measuring suite behind `peregrine bench`: a private server, workloads with their right
 //! answers, a load generator, results, and the report.
 //!
-//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`pushdown`], [`answers`], [`strain`], [`corruption`], [`fuzz`], [`full_disk`], [`embedded`],
+//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`statements`], [`pushdown`], [`answers`], [`strain`], [`corruption`], [`fuzz`], [`full_disk`], [`embedded`],
 //! [`cross_check`] and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`workload`] and [`stores`] →
 //! [`normal`] → [`server`] and [`target`] → [`error`] and [`dice`].
 // LMDB's memory map can only be opened by an unsafe call (stores/lmdb.rs); nothing else may have one.
@@ -29,6 +29,7 @@ pub mod runner;
 pub mod schedules;
 pub mod server;
 pub mod simulated;
+pub mod statements;
 pub mod stores;
 pub mod strain;
 pub mod target;

@@ -20,6 +20,7 @@ use super::strain::{
 };
 use super::transactions::{
     AnswersArguments, BankArguments, BehaviourArguments, HistoriesArguments, PushdownArguments,
+    StatementsArguments,
 };
 
 /// What the benchmark can do.
@@ -92,6 +93,10 @@ pub enum BenchAction {
     /// Asks generated SELECTs of InnoDB, and of Peregrine with the engine and with the server running
     /// them: the answers must be the same. One line; exit status 1 when some differ.
     Pushdown(PushdownArguments),
+    /// Random statements of several sessions on servers with random settings, one after the other: each query has one
+    /// answer in a snapshot, whatever its plan, and in the end all tables are sound. One line; exit status 1 when
+    /// something is wrong.
+    Statements(StatementsArguments),
     /// Plays scripts of statements that Peregrine once answered wrongly, or lost rows by, on InnoDB and on
     /// Peregrine: the answers must be the same. A line a script; exit status 1 when some differ.
     Answers(AnswersArguments),

@@ -35,7 +35,7 @@ pub use self::durability::{
     CorruptionArguments, CrashArguments, CrashTarget, CrashWriterArguments, DamageArguments,
     FullDiskArguments, FullDiskKind, FuzzArguments, IoErrorsArguments, PowerLossArguments,
 };
-pub use self::host::HostArguments;
+pub use self::host::{HostArguments, MariadbdArguments};
 pub use self::measuring::{
     BarsArguments, EmbeddedArguments, LargerThanMemoryArguments, NullArguments, ReportArguments,
     RunArguments, WorkloadArguments,
@@ -50,6 +50,7 @@ pub use self::strain::{
 };
 pub use self::transactions::{
     AnswersArguments, BankArguments, BehaviourArguments, HistoriesArguments, PushdownArguments,
+    StatementsArguments,
 };
 pub use self::values::WarmUp;
 

@@ -1,4 +1,5 @@
-//! `peregrine bench behaviour`, `histories`, `bank`, `pushdown` and `answers`: what sessions see of each other.
+//! `peregrine bench behaviour`, `histories`, `bank`, `pushdown`, `statements` and `answers`: what sessions see
+//! of each other.
 
 use std::path::PathBuf;
 
@@ -106,6 +107,32 @@ pub struct PushdownArguments {
     /// The server.
     #[command(flatten)]
     pub host: HostArguments,
+}
+
+/// Options of `peregrine bench statements`.
+#[derive(Debug, Args)]
+pub struct StatementsArguments {
+    /// Statements, in all.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub statements: u64,
+    /// Seconds after which no further server is started.
+    #[arg(long, default_value = "86400", value_parser = seconds)]
+    pub duration: f64,
+    /// Statements after which a server is stopped, and another is started with other settings.
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub statements_a_life: u64,
+    /// Sessions: every other one writes, and the others ask.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(2..=64))]
+    pub sessions: u32,
+    /// The engine of the tables.
+    #[arg(long, default_value = "peregrine")]
+    pub engine: String,
+    /// Seed of the first server's settings and statements.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The servers' plug-in and options.
+    #[command(flatten)]
+    pub mariadbd: MariadbdArguments,
 }
 
 /// Options of `peregrine bench answers`.

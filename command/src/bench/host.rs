@@ -11,7 +11,10 @@ use peregrine_suite::target::settings::Settings;
 use peregrine_suite::target::Engine;
 
 use super::run::new_directory;
-use crate::arguments::HostArguments;
+use crate::arguments::{HostArguments, MariadbdArguments};
+
+/// Bytes of each engine's cache where nothing else is asked for.
+const CACHE_BYTES: u64 = 128 << 20;
 
 /// Starts a server for the engines in a new directory named by its purpose.
 ///
@@ -44,27 +47,42 @@ pub fn start_within(
     engines: &[Engine],
     most_threads: u32,
     purpose: &str,
-    mut server_options: Vec<String>,
+    server_options: Vec<String>,
 ) -> Result<Hosted> {
+    let mut place = place(&arguments.mariadbd, engines, most_threads, purpose)?;
+    place.settings.cache_bytes = arguments.cache;
+    place.server_options.splice(0..0, server_options);
+    place.memory_limit = memory_limit;
+    Hosted::start(place)
+}
+
+/// Where a server for the engines is to run, in a new directory named by its purpose, with the default's cache.
+///
+/// # Errors
+/// When there is no MariaDB or plug-in.
+pub fn place(
+    mariadbd: &MariadbdArguments,
+    engines: &[Engine],
+    most_threads: u32,
+    purpose: &str,
+) -> Result<Place> {
     let target = target_directory();
-    let plugin = if engines.contains(&Engine::Peregrine) {
-        Some(find_plugin(&target, arguments.mariadbd.plugin.as_deref())?)
-    } else {
-        None
+    let plugin = match engines.contains(&Engine::Peregrine) {
+        true => Some(find_plugin(&target, mariadbd.plugin.as_deref())?),
+        false => None,
     };
-    server_options.extend(arguments.mariadbd.options.iter().cloned());
-    Hosted::start(Place {
+    Ok(Place {
         installation: Installation::find(&target)?,
         plugin,
         settings: Settings {
             engines: engines.to_vec(),
-            cache_bytes: arguments.cache,
+            cache_bytes: CACHE_BYTES,
             most_threads,
             charset: "latin1".to_owned(),
         },
         dir: new_directory(None::<&Path>, &target.join("bench"), purpose)?,
-        server_options,
+        server_options: mariadbd.options.clone(),
         environment: Vec::new(),
-        memory_limit,
+        memory_limit: None,
     })
 }

@@ -25,6 +25,7 @@ mod scan_threads;
 #[cfg(feature = "shaken")]
 mod schedules;
 mod simulated;
+mod statements;
 mod strain;
 
 use std::process::ExitCode;
@@ -51,6 +52,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Bank(arguments) => bank::run(arguments),
         BenchAction::Embedded(arguments) => embedded::run(arguments),
         BenchAction::Pushdown(arguments) => pushdown::run(arguments),
+        BenchAction::Statements(arguments) => statements::run(arguments),
         BenchAction::Answers(arguments) => answers::run(arguments),
         BenchAction::Contention(arguments) => strain::contention(arguments),
         BenchAction::LargeTransaction(arguments) => strain::large_transaction(arguments),

@@ -18,9 +18,9 @@ pub struct Query {
 }
 
 /// A condition with `?` for its constants, and these.
-pub(super) type Condition = (String, Vec<String>);
+pub(crate) type Condition = (String, Vec<String>);
 
-pub(super) fn any_column(dice: &mut Dice) -> Column {
+pub(crate) fn any_column(dice: &mut Dice) -> Column {
     COLUMNS[dice.below(COLUMNS.len() as u32) as usize]
 }
 
@@ -39,7 +39,7 @@ fn constant(dice: &mut Dice, column: Column) -> String {
 }
 
 /// The columns in front of a key, for conditions that a key can serve.
-pub(super) fn columns_of_a_key(dice: &mut Dice, keys: &str) -> Vec<Column> {
+pub(crate) fn columns_of_a_key(dice: &mut Dice, keys: &str) -> Vec<Column> {
     let lists: Vec<&str> = keys
         .split('(')
         .skip(1)
@@ -59,7 +59,7 @@ pub(super) fn columns_of_a_key(dice: &mut Dice, keys: &str) -> Vec<Column> {
 }
 
 /// A condition on one column of the table that `of` names.
-pub(super) fn comparison(dice: &mut Dice, of: &str, column: Column, equal: bool) -> Condition {
+pub(crate) fn comparison(dice: &mut Dice, of: &str, column: Column, equal: bool) -> Condition {
     let name = format!("{of}{}", column.name);
     let value = |dice: &mut Dice| constant(dice, column);
     let operator = ["<", "<=", ">", ">=", "=", "<>", "<=>"][dice.below(7) as usize];
@@ -136,7 +136,7 @@ fn aggregate(dice: &mut Dice) -> String {
 }
 
 /// Columns to order by: those of a key, of which no two values are equal that differ.
-pub(super) fn order(dice: &mut Dice, keys: &str) -> Vec<String> {
+pub(crate) fn order(dice: &mut Dice, keys: &str) -> Vec<String> {
     let columns = columns_of_a_key(dice, keys);
     let skipped = dice.below(columns.len() as u32) as usize;
     columns
@@ -148,7 +148,7 @@ pub(super) fn order(dice: &mut Dice, keys: &str) -> Vec<String> {
 }
 
 /// An item of a select list, about the table that `of` names.
-pub(super) fn expression(dice: &mut Dice, of: &str) -> String {
+pub(crate) fn expression(dice: &mut Dice, of: &str) -> String {
     let name = format!("{of}{}", any_column(dice).name);
     match dice.below(10) {
         0 => format!("CONCAT({name}, '!')"),
@@ -229,7 +229,7 @@ pub fn query(dice: &mut Dice) -> Query {
 
 impl Query {
     /// A statement with `?` for its constants, without LIMIT, in the order of its first `ordered` columns.
-    pub(super) fn new(sql: String, constants: Vec<String>, ordered: usize) -> Self {
+    pub(crate) fn new(sql: String, constants: Vec<String>, ordered: usize) -> Self {
         Query {
             text: put(&sql, &constants),
             prepared: (sql, constants),
@@ -239,7 +239,7 @@ impl Query {
     }
 
     /// Limits it to some of its rows.
-    pub(super) fn limit(&mut self, limit: &str) {
+    pub(crate) fn limit(&mut self, limit: &str) {
         let whole = (self.text.clone(), self.prepared.0.clone());
         *self = self.clone().with(&format!(" LIMIT {limit}"));
         self.whole = Some(whole);

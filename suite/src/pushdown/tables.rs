@@ -155,7 +155,9 @@ pub fn value(dice: &mut Dice, kind: Kind) -> String {
     }
 }
 
-fn row(dice: &mut Dice) -> String {
+/// A row, as SQL has it.
+#[must_use]
+pub fn row(dice: &mut Dice) -> String {
     let values: Vec<String> = COLUMNS
         .iter()
         .map(|column| {

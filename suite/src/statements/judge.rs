@@ -1,0 +1,199 @@
+//! Who asks the same by many plans: in one snapshot all answers must be the same.
+
+use mysql::prelude::Queryable;
+use mysql::Conn;
+
+use super::life::Shared;
+use super::plan::{names, Plan};
+use super::query::Asked;
+use crate::dice::Dice;
+use crate::error::{Result, StatementContext};
+use crate::pushdown::answer::{self, agree, brief, Answer};
+use crate::pushdown::queries::Query;
+use crate::pushdown::tables::TABLES;
+use crate::target::Engine;
+
+/// Errors by which a judge loses its snapshot: lock wait timeout (of definitions), deadlock, a table that was defined
+/// anew.
+const SNAPSHOT_IS_LOST: [u16; 3] = [1205, 1213, 1412];
+
+/// A judge.
+pub struct Judge<'a> {
+    pub connection: Conn,
+    pub dice: Dice,
+    pub engine: Engine,
+    pub shared: &'a Shared,
+}
+
+/// How a query is sent: whatever its plan, in the same way.
+#[derive(Clone, Copy)]
+enum Sent {
+    Text,
+    Prepared,
+}
+
+impl Judge<'_> {
+    /// Judges until the life is over.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn work(&mut self) -> Result<()> {
+        while self.shared.goes_on() {
+            self.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
+            self.snapshot()?;
+            self.run("COMMIT")?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, statement: &str) -> Result<()> {
+        self.shared.count(1);
+        self.connection.query_drop(statement).running(statement)
+    }
+
+    /// Queries in one snapshot; in the end the first once more.
+    fn snapshot(&mut self) -> Result<()> {
+        let first = Asked::some(&mut self.dice);
+        let Some((before, all)) = self.ask(&first)? else {
+            return Ok(());
+        };
+        for _ in 0..1 + self.dice.below(6) {
+            let done = match self.dice.below(10) {
+                0 => self.ask_handler()?,
+                _ => {
+                    let asked = Asked::some(&mut self.dice);
+                    self.ask(&asked)?.is_some()
+                }
+            };
+            if !done {
+                return Ok(());
+            }
+        }
+        let query = first.with("");
+        let reference = Plan::of_the_server(self.engine);
+        let after = self.answer(&query, &reference, Sent::Text)?;
+        if !is_lost(&after) && !agree(&query, &before, &after, all.as_ref()) {
+            self.differs(
+                &query,
+                &reference,
+                "later in the same snapshot",
+                &before,
+                &after,
+            );
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, query: &Query, plan: &Plan, sent: Sent) -> Result<Answer> {
+        let setting = plan.setting();
+        self.connection.query_drop(&setting).running(&setting)?;
+        self.shared.count(1);
+        let (sql, constants) = &query.prepared;
+        match sent {
+            Sent::Text => answer::text(&mut self.connection, &query.text, query.ordered),
+            Sent::Prepared => answer::prepared(&mut self.connection, sql, constants, query.ordered),
+        }
+    }
+
+    /// Asks by the server's own plan, and by some others. The answer as text, and that without LIMIT; `None`: the
+    /// snapshot is lost.
+    fn ask(&mut self, asked: &Asked) -> Result<Option<(Answer, Option<Answer>)>> {
+        let reference = Plan::of_the_server(self.engine);
+        let query = asked.with("");
+        let wanted = self.answer(&query, &reference, Sent::Text)?;
+        let prepared = self.answer(&query, &reference, Sent::Prepared)?;
+        let whole = query.whole.as_ref().map(|(text, sql)| Query {
+            text: text.clone(),
+            prepared: (sql.clone(), query.prepared.1.clone()),
+            whole: None,
+            ordered: 0,
+        });
+        let (mut all, mut all_prepared) = (None, None);
+        if let Some(whole) = &whole {
+            all = Some(self.answer(whole, &reference, Sent::Text)?);
+            all_prepared = Some(self.answer(whole, &reference, Sent::Prepared)?);
+        }
+        let answers = [
+            Some(&wanted),
+            Some(&prepared),
+            all.as_ref(),
+            all_prepared.as_ref(),
+        ];
+        if answers.into_iter().flatten().any(is_lost) {
+            return Ok(None);
+        }
+        for _ in 0..1 + self.dice.below(4) {
+            let plan = Plan::some(&mut self.dice, self.engine, asked.keys);
+            let (sent, wanted, all) = match self.dice.below(2) {
+                0 => (Sent::Text, &wanted, &all),
+                _ => (Sent::Prepared, &prepared, &all_prepared),
+            };
+            let query = asked.with(&plan.hint);
+            let got = self.answer(&query, &plan, sent)?;
+            if is_lost(&got) {
+                return Ok(None);
+            }
+            self.shared.judged();
+            if !agree(&query, &got, wanted, all.as_ref()) {
+                self.differs(&query, &plan, "by another plan", wanted, &got);
+            }
+        }
+        Ok(Some((wanted, all)))
+    }
+
+    /// HANDLER goes through an index, and finds what SELECT does; false: the snapshot is lost.
+    fn ask_handler(&mut self) -> Result<bool> {
+        let (name, keys) = TABLES[self.dice.below(TABLES.len() as u32) as usize];
+        let names = names(keys);
+        let key = names[self.dice.below(names.len() as u32) as usize];
+        let (first, next) = [("FIRST", "NEXT"), ("LAST", "PREV")][self.dice.below(2) as usize];
+        let wanted = answer::text(&mut self.connection, &format!("SELECT * FROM {name}"), 0)?;
+        self.run(&format!("HANDLER {name} OPEN"))?;
+        let mut found = Vec::new();
+        let mut read = format!("HANDLER {name} READ `{key}` {first}");
+        let outcome = loop {
+            let limit = 1 + self.dice.below(700);
+            self.shared.count(1);
+            match answer::text(&mut self.connection, &format!("{read} LIMIT {limit}"), 0)? {
+                Answer::Rows(rows, _) if rows.is_empty() => break Answer::Rows(found, Vec::new()),
+                Answer::Rows(rows, _) => found.extend(rows),
+                error @ Answer::Error(_) => break error,
+            }
+            read = format!("HANDLER {name} READ `{key}` {next}");
+        };
+        self.run(&format!("HANDLER {name} CLOSE"))?;
+        if is_lost(&wanted) || is_lost(&outcome) {
+            return Ok(false);
+        }
+        let outcome = match outcome {
+            Answer::Rows(mut rows, order) => {
+                rows.sort_unstable();
+                Answer::Rows(rows, order)
+            }
+            error => error,
+        };
+        self.shared.judged();
+        if outcome != wanted {
+            self.shared.wrong(format!(
+                "HANDLER {name} READ {key} {first}: {}, SELECT {}",
+                brief(&outcome),
+                brief(&wanted)
+            ));
+        }
+        Ok(true)
+    }
+
+    fn differs(&self, query: &Query, plan: &Plan, how: &str, wanted: &Answer, got: &Answer) {
+        self.shared.wrong(format!(
+            "{}; {how}: {}, not {}; {}",
+            query.text,
+            brief(got),
+            brief(wanted),
+            plan.setting()
+        ));
+    }
+}
+
+fn is_lost(answer: &Answer) -> bool {
+    matches!(answer, Answer::Error(code) if SNAPSHOT_IS_LOST.contains(code))
+}

@@ -1,0 +1,235 @@
+//! One server's life: what it is started with, its sessions, and what must hold at its end.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::Mutex;
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, Row};
+
+use super::judge::Judge;
+use super::plan::names;
+use super::run::Request;
+use super::writer::Writer;
+use crate::dice::Dice;
+use crate::error::{Result, StatementContext};
+use crate::pushdown::tables::{self, TABLES};
+use crate::runner::interrupt;
+use crate::target::hosted::{self, Hosted};
+use crate::target::Engine;
+
+/// The schema of all tables.
+const SCHEMA: &str = "statements";
+/// Faults after which a life ends.
+const MOST_FAULTS: usize = 5;
+
+/// How a server is started, and how its life ends.
+#[derive(Debug, Clone)]
+pub struct Life {
+    /// Of all that happens in it; a shaken plug-in draws its knobs from it, too.
+    pub seed: u64,
+    /// Bytes of the engine's cache.
+    pub cache: u64,
+    /// More options of the server.
+    pub options: Vec<String>,
+    /// Whether it is killed in the end, and started again.
+    is_killed: bool,
+}
+
+impl Life {
+    /// The life of a seed.
+    #[must_use]
+    pub fn of(seed: u64, engine: Engine) -> Life {
+        let mut dice = Dice::new(seed, 0);
+        let cache = [4, 4, 8, 32, 128][dice.below(5) as usize] << 20;
+        let mut options = vec![format!(
+            "--table-open-cache={}",
+            [10, 400][dice.below(2) as usize]
+        )];
+        let threads = 1 + dice.below(4);
+        let log = [1, 1, 16][dice.below(3) as usize];
+        let checkpoint = [1, 1, 300][dice.below(3) as usize];
+        let flush = dice.below(3);
+        if engine == Engine::Peregrine {
+            options.extend([
+                format!("--peregrine-scan-threads={threads}"),
+                format!("--peregrine-log-size={log}M"),
+                format!("--peregrine-checkpoint-interval={checkpoint}"),
+                format!("--peregrine-flush-log-at-trx-commit={flush}"),
+            ]);
+        }
+        Life {
+            seed,
+            cache,
+            options,
+            is_killed: dice.below(2) == 0,
+        }
+    }
+
+    /// Plays it, on a server that has just been started with what it says.
+    ///
+    /// # Errors
+    /// When tables can't be made.
+    pub(super) fn play(&self, request: &Request, server: &mut Hosted) -> Result<Shared> {
+        let shared = Shared::new(request.statements_a_life);
+        let mut dice = Dice::new(self.seed, 1);
+        let mut connection = server.connect(None)?;
+        let database = [format!("CREATE DATABASE {SCHEMA}"), format!("USE {SCHEMA}")];
+        hosted::run_all(&mut connection, &database)?;
+        hosted::run_all(
+            &mut connection,
+            &tables::definitions(request.engine.sql_name()),
+        )?;
+        hosted::run_all(&mut connection, &tables::filling(&mut dice))?;
+        if let Err(error) = self.sessions(request, server, &shared) {
+            shared.wrong(format!("a session: {error}"));
+        }
+        drop(connection);
+        if let Err(error) = self.end(server, &shared) {
+            shared.wrong(format!("in the end: {error}"));
+        }
+        Ok(shared)
+    }
+
+    fn sessions(&self, request: &Request, server: &Hosted, shared: &Shared) -> Result<()> {
+        let connect = || -> Result<Conn> {
+            let mut connection = server.connect(Some(SCHEMA))?;
+            let mut settings = vec!["SET SESSION lock_wait_timeout = 2, sql_mode = ''".to_owned()];
+            settings.push(match request.engine {
+                Engine::Peregrine => "SET SESSION peregrine_lock_wait_timeout = 1".to_owned(),
+                _ => "SET SESSION innodb_lock_wait_timeout = 1".to_owned(),
+            });
+            hosted::run_all(&mut connection, &settings)?;
+            Ok(connection)
+        };
+        let connections: Vec<Conn> = (0..request.sessions)
+            .map(|_| connect())
+            .collect::<Result<_>>()?;
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (2_u64..)
+                .zip(connections)
+                .map(|(stream, connection)| {
+                    let dice = Dice::new(self.seed, stream);
+                    let engine = request.engine;
+                    scope.spawn(move || {
+                        let outcome = match stream % 2 {
+                            0 => Writer {
+                                connection,
+                                dice,
+                                engine,
+                                shared,
+                            }
+                            .work(),
+                            _ => Judge {
+                                connection,
+                                dice,
+                                engine,
+                                shared,
+                            }
+                            .work(),
+                        };
+                        // The others need not go on.
+                        if outcome.is_err() {
+                            shared.over.store(true, Ordering::Relaxed);
+                        }
+                        outcome
+                    })
+                })
+                .collect();
+            let mut outcome = Ok(());
+            for thread in threads {
+                let ended = thread.join();
+                outcome = outcome.and(ended.unwrap_or_else(|_| {
+                    shared.wrong("a session panicked".to_owned());
+                    Ok(())
+                }));
+            }
+            outcome
+        })
+    }
+
+    /// The end: killed or not, all tables are sound, and each index has all rows.
+    fn end(&self, server: &mut Hosted, shared: &Shared) -> Result<()> {
+        if self.is_killed {
+            server.kill()?;
+            server.start_again()?;
+        }
+        let mut connection = server.connect(Some(SCHEMA))?;
+        for (name, keys) in TABLES {
+            let check = format!("CHECK TABLE {name} EXTENDED");
+            let rows: Vec<Row> = connection.query(&check).running(&check)?;
+            for row in rows {
+                let told: Option<String> = row.get("Msg_text");
+                if told.as_deref() != Some("OK") {
+                    shared.wrong(format!("{check}: {}", told.unwrap_or_default()));
+                }
+            }
+            let mut counts = Vec::new();
+            for key in names(keys) {
+                let count = format!("SELECT COUNT(*) FROM {name} FORCE INDEX ({key})");
+                counts.push(connection.query_first::<u64, _>(&count).running(&count)?);
+            }
+            counts.dedup();
+            if counts.len() != 1 {
+                shared.wrong(format!("the indexes of {name} have {counts:?} rows"));
+            }
+        }
+        drop(connection);
+        server.stop()
+    }
+}
+
+/// What the sessions of a life share.
+#[derive(Debug)]
+pub struct Shared {
+    over: AtomicBool,
+    /// Statements that are still to be run.
+    left: AtomicI64,
+    /// Statements that were run.
+    pub statements: AtomicU64,
+    /// Answers that were compared with another plan's.
+    pub judged: AtomicU64,
+    /// Statements that others were in the way of, or that had nothing to work on.
+    pub refused: AtomicU64,
+    /// What is wrong.
+    pub faults: Mutex<Vec<String>>,
+}
+
+impl Shared {
+    fn new(statements: u64) -> Self {
+        Shared {
+            over: AtomicBool::new(false),
+            left: AtomicI64::new(statements as i64),
+            statements: AtomicU64::new(0),
+            judged: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            faults: Mutex::default(),
+        }
+    }
+
+    pub fn goes_on(&self) -> bool {
+        let over = self.over.load(Ordering::Relaxed) || interrupt::requested();
+        !over && self.left.load(Ordering::Relaxed) > 0
+    }
+
+    pub fn count(&self, statements: u64) {
+        self.statements.fetch_add(statements, Ordering::Relaxed);
+        self.left.fetch_sub(statements as i64, Ordering::Relaxed);
+    }
+
+    pub fn judged(&self) {
+        self.judged.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn wrong(&self, what: String) {
+        if let Ok(mut faults) = self.faults.lock() {
+            faults.push(what);
+            if faults.len() >= MOST_FAULTS {
+                self.over.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+}
