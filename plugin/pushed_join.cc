@@ -61,7 +61,7 @@ int PushedJoin::init_scan() {
   outer_columns_.add(plan_.outer_conditions);
   add_key_values(&outer_columns_);
 
-  const ha_rows rows = plan_.range.unique ? 2 : kMost;
+  const ha_rows rows = plan_.range.unique ? 2 : peregrine_join_batch_rows();
   outer_rows_.prepare(thd, plan_.outer, rows);
   inner_rows_.prepare(thd, plan_.inner, rows);
   most_ = std::min(outer_rows_.most(), inner_rows_.most());

@@ -34,10 +34,6 @@ class PushedJoin final : public PushedSelect {
   /* By which rows of the inner table are looked up. */
   const KEY &key() const { return plan_.inner->key_info[plan_.inner->s->primary_key]; }
 
-  /* Rows that are looked up together, at most. */
-  static constexpr uint kMost = 256;
-  static_assert(kMost <= PEREGRINE_MOST_KEYS, "the engine takes as many");
-
   JoinPlan plan_;
   RowHandler *const inner_;
   bool begun_ = false;

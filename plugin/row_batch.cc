@@ -2,12 +2,14 @@
 
 #include "row_batch.h"
 
+#include "../boundary/include/peregrine.h"
+
 #include <algorithm>
 
 namespace peregrine {
 
 bool RowBatch::has_room_for(const TABLE *table) {
-  if (2 * table->s->reclength > kMostBytes) return false;
+  if (2 * table->s->reclength > peregrine_row_batch_bytes()) return false;
   for (Field **field = table->field; *field; field++)
     if (bitmap_is_set(table->read_set, (*field)->field_index) && (*field)->flags & BLOB_FLAG)
       return false;
@@ -17,7 +19,8 @@ bool RowBatch::has_room_for(const TABLE *table) {
 void RowBatch::prepare(THD *thd, TABLE *table, ha_rows rows) {
   table_ = table;
   length_ = table->s->reclength;
-  const uint most = static_cast<uint>(std::min<ha_rows>(rows, kMostBytes / length_));
+  const ha_rows room = peregrine_row_batch_bytes() / length_;
+  const uint most = static_cast<uint>(std::min(rows, room));
   if (most < 2 || !has_room_for(table)) return;
   const uint columns = bitmap_bits_set(table->read_set);
   fields_ = static_cast<Field **>(thd->alloc((columns + 1) * sizeof(Field *)));

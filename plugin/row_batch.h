@@ -40,9 +40,6 @@ class RowBatch {
  private:
   void move(my_ptrdiff_t by);
 
-  /* More bytes than these would leave the processor's first cache. */
-  static constexpr uint kMostBytes = 16384;
-
   TABLE *table_ = nullptr;
   uchar *records_ = nullptr;
   /* The columns that are read, and a null behind them. */

@@ -133,8 +133,6 @@ class RowHandler final : public handler {
   static constexpr uint kMaxKeyLength = 3072;
   /* Bytes of a position that none is: its length is beyond any. */
   static constexpr uchar kNoPosition = 0xFF;
-  /* Rows of a statement from which on it pays to keep index entries aside. */
-  static constexpr ha_rows kBulkRows = 100;
 
   void use_lock(peregrine_lock lock);
   int check_decided(THD *thd);

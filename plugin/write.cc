@@ -59,7 +59,7 @@ void RowHandler::start_bulk_insert(ha_rows rows, uint) {
   /* Each row is looked for before the next is written: nothing would stay aside. */
   if (has_server_checks()) return;
   peregrine_session *session;
-  if ((rows && rows < kBulkRows) || this->session(&session)) return;
+  if ((rows && rows < peregrine_bulk_insert_rows()) || this->session(&session)) return;
   bulk_insert_ = peregrine_begin_bulk_insert(handle_, session) == PEREGRINE_OK;
 }
 

@@ -456,6 +456,13 @@ PEREGRINE_CODE peregrine_next_rows(peregrine_handle *handle, peregrine_session *
                                    peregrine_target target, size_t stride, size_t most,
                                    uint32_t same, size_t *rows);
 
+/* Tuning constants of the plug-in, which stand with the engine's (docs/knobs.md): bytes of the records that are
+   filled in one call, rows of a join's outer table that are read before those of the inner one (at most
+   PEREGRINE_MOST_KEYS), and rows of an INSERT from which on entries are kept aside. */
+size_t peregrine_row_batch_bytes(void);
+size_t peregrine_join_batch_rows(void);
+uint64_t peregrine_bulk_insert_rows(void);
+
 /* Keys of one call of peregrine_multi_get, at most. */
 #define PEREGRINE_MOST_KEYS 512
 

@@ -20,6 +20,7 @@ pub mod handle;
 pub mod inspect;
 pub mod key_image;
 pub mod layout;
+pub mod plugin_knobs;
 pub mod prepared;
 pub mod record;
 pub mod row_calls;

@@ -19,6 +19,12 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode> {
         for (index, entries) in &table.indexes {
             println!("  index {index}: {entries} entries");
         }
+        if (table.deleted, table.unused_chunks) != (0, 0) {
+            println!(
+                "  for purge to take: {} rows and entries marked as deleted, {} parts of large values of no row",
+                table.deleted, table.unused_chunks
+            );
+        }
     }
     println!(
         "{} tables, {} pages, {} of them unused, {} log records since the last checkpoint, {} entries in flight at it",

@@ -132,6 +132,8 @@ pub enum PlantedFault {
     LockedAsBegun,
     /// A search for what is longer than any key fails, instead of finding nothing.
     RefuseLongSearch,
+    /// A data file that could not be made shorter goes on asking for checkpoints.
+    SlackForGood,
     /// Who has waited for a node's latch does not look whether its parent still has it there.
     UncheckedChild,
     /// A page that was changed between its write and its eviction goes nevertheless.
@@ -197,7 +199,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 48] = [
+        pub const MENDED: [PlantedFault; 49] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -246,6 +248,7 @@ mod planting {
             PlantedFault::TrustOldPrefix,
             PlantedFault::LockedAsBegun,
             PlantedFault::RefuseLongSearch,
+            PlantedFault::SlackForGood,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -75,6 +75,8 @@ knobs! {
     read_ahead_looks: usize = 64, looks, 1 => 64;
     /// Leaves after which a cursor counts as one that passes through.
     leaves_to_pass_through: usize = 8, leaves, 1 => 8;
+    /// One frame in so many is kept free. (All: what is not in use leaves memory at once.)
+    free_frames_part: usize = 32, frames, 1 => 32;
     /// A thread that finds no frame waits for this long, and tries again.
     frame_wait: Duration = 2_000, microseconds, 100 => 2_000;
     /// The thread that provides free frames looks for itself at least this often.
@@ -123,6 +125,13 @@ knobs! {
 
     /// So much of the log's future is kept in spare segments.
     spare_log_time: Duration = 10_000_000, microseconds, 0 => 10_000_000;
+    /// A pace of the log in bytes a second below which a segment lasts so long that a spare is not worth its space.
+    log_slow_pace: f64 = 256 * 1024, bytes, 0 => 256 * 1024;
+    /// Blocks (4 KiB) written ahead with zeros where a log segment was never written: a sync then finds the blocks
+    /// allocated and their state on disk unchanged, which on ext4 halves its time.
+    log_blocks_ahead: u64 = 256, blocks, 1 => 256;
+    /// Most blocks of one write of the log: so much the writer's own buffer takes.
+    log_write_blocks: usize = 512, blocks, 1 => 512;
     /// The log's pace is forgotten by half in this time: bursts that follow one another find their spares.
     log_pace_half_life: Duration = 2_000_000, microseconds, 10_000 => 2_000_000;
     /// Buffered bytes of log beyond which an appender writes.
@@ -151,6 +160,15 @@ knobs! {
     lock_shards: usize = 256, shards, 1 => 256;
     /// Parts of the table of locked ranges, each with a mutex.
     range_shards: usize = 64, shards, 1 => 64;
+    /// An undo page takes no more once so many bytes of it are used.
+    undo_page_full: usize = PAGE_SIZE, bytes, 1 => PAGE_SIZE;
+    /// A snapshot that has stood for this long (and at most twice this) is old. What the others see is not pruned
+    /// yet: they will soon be gone, and their versions would be moved for nothing.
+    prune_old: Duration = 500_000, microseconds, 1 => 500_000;
+    /// Survivors are looked through again at most this often.
+    prune_again: Duration = 1_000_000, microseconds, 1 => 1_000_000;
+    /// Survivors in so few undo pages are not looked through again.
+    prune_few: u64 = 16, pages, 0 => 16;
     /// Undo pages of its own stream that a committing transaction empties.
     prune_own_pages: usize = 2, pages, 0 => 2;
     /// The same, where its stream has many.
@@ -194,6 +212,8 @@ knobs! {
 
     /// Units (KiB) of the page table's chunks that are written together.
     table_chunk_group: u64 = 256, units, 1 => 256;
+    /// After so many checkpoints that could not make the data file shorter none begins for that alone.
+    packing_attempts: u32 = 2, attempts, 1 => 2;
     /// One part in so many of the data file is moved after a checkpoint, to make the file shorter.
     moved_part: u64 = 16, parts, 1 => 16;
     /// But at least so many units (KiB), little beside what a checkpoint writes.
@@ -207,6 +227,8 @@ knobs! {
     read_units: u64 = 128, units, 17 => 128;
     /// Buffers for such reads that are kept; one more is made for whoever finds none.
     read_buffers_kept: usize = 8, buffers, 0 => 8;
+    /// The data file grows by so much at a time (in KiB), so that what is written together lies together.
+    space_run: u64 = 512, units, 64 => 512;
     /// A free extent of the data file shorter than this (in KiB) is left to single images.
     shortest_run: u64 = 64, units, 17 => 64;
     /// A free tail of the data file shorter than this (in KiB) is not worth a change of the file's length.
@@ -268,8 +290,17 @@ knobs! {
     sizes_last: Duration = 10_000_000, microseconds, 1_000 => 10_000_000;
     /// Tables whose states a transaction object keeps at hand from one transaction to the next.
     states_remembered: usize = 16, tables, 0 => 16;
+    /// The server's records that are filled in one call take so many bytes: more would leave the processor's first
+    /// cache.
+    row_batch_bytes: usize = 16 * 1024, bytes, 1 => 16 * 1024;
+    /// Rows of a join's outer table that are read before those of the inner one are looked up.
+    join_batch_rows: usize = 256, rows, 2 => 256;
+    /// An INSERT of so many rows, or of nobody knows how many, keeps index entries aside.
+    bulk_insert_rows: u64 = 100, rows, 1 => 100;
     /// After so many meetings of two a table's users are counted apart.
     users_meetings: u32 = 32, meetings, 0 => 32;
+    /// Places at which a table's users are counted apart, each a line of the cache.
+    users_stripes: usize = 16, places, 1 => 16;
     /// Leaves that one thread reads before helpers come: some 0.1 to 0.3 ms of work, more than it takes to
     /// start a thread.
     leaves_alone: usize = 128, leaves, 1 => 128;

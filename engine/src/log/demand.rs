@@ -9,9 +9,6 @@ use std::time::Instant;
 use crate::ids::Lsn;
 use crate::knobs;
 
-/// A pace below which a segment lasts so long that a spare is not worth its space, in bytes a second.
-const SLOW: f64 = 256.0 * 1024.0;
-
 /// The pace of the log.
 #[derive(Debug)]
 pub struct Demand {
@@ -40,7 +37,7 @@ impl Demand {
             self.pace = latest.max(sunk);
             (self.end, self.at) = (end, now);
         }
-        if self.pace < SLOW {
+        if self.pace < knobs::log_slow_pace() {
             return 0;
         }
         (self.pace * knobs::spare_log_time().as_secs_f64() / capacity as f64).ceil() as usize

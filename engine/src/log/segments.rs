@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::knobs;
 use crate::os::{File, OpenMode, Os};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
@@ -22,11 +23,6 @@ const MOST_SEGMENTS: u64 = 1 << 30;
 const LARGEST_SEGMENT: u64 = 1 << 32;
 /// Prefix of the names of spares, which tell nothing else.
 const SPARE: &str = "spare-";
-/// Bytes written ahead with zeros where a segment was never written: a sync then finds the blocks
-/// allocated and their state on disk unchanged, which on ext4 halves its time.
-const AHEAD: u64 = 1 << 20;
-/// Most bytes of one write, whole blocks: so much the writer's own buffer takes.
-const PIECE: usize = 2 << 20;
 
 /// The segment files of a log's directory.
 #[derive(Debug)]
@@ -473,19 +469,21 @@ impl Tail {
                 self.written_before = segment_end;
             }
             let room = (segment_end - self.position) as usize;
-            let (now, later) = rest.split_at(rest.len().min(room).min(PIECE - self.block.len()));
+            let piece = knobs::log_write_blocks() * BLOCK as usize - self.block.len();
+            let (now, later) = rest.split_at(rest.len().min(room).min(piece));
             let start = self.position - self.block.len() as u64;
             let end = self.position + now.len() as u64;
 
             self.out.clear();
             self.out.extend_from_slice(&self.block);
             self.out.extend_from_slice(now);
+            let zeros = knobs::log_blocks_ahead() * BLOCK;
             let mut padded = self.out.len().next_multiple_of(BLOCK as usize);
             if ahead
-                && (now.len() as u64) < AHEAD / 4
+                && (now.len() as u64) < zeros / 4
                 && start + padded as u64 > self.written_before
             {
-                let target = (start % capacity + padded as u64).next_multiple_of(AHEAD);
+                let target = (start % capacity + padded as u64).next_multiple_of(zeros);
                 padded = (target.min(capacity) - start % capacity) as usize;
             }
             self.out.resize(padded, 0);

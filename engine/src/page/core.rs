@@ -137,7 +137,7 @@ impl Core {
 
     /// How many free frames the provider keeps at hand.
     pub fn free_target(&self) -> usize {
-        (self.frames.count() / 32).clamp(4, 2048)
+        (self.frames.count() / knobs::free_frames_part()).clamp(4, 2048)
     }
 
     fn pop_free(&self) -> Option<FrameId> {

@@ -5,15 +5,19 @@
 
 use std::sync::Arc;
 
+use super::extents::LONGEST;
 use super::place::{Place, UNIT};
 use super::space::{Run, Space};
 use crate::error::Result;
+use crate::knobs;
 use crate::os::File;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex};
 
-/// Bytes gathered before they are written: half a mebibyte, which a run of space just takes.
-const FULL: usize = 512 * 1024 - 17 * UNIT;
+/// Bytes gathered before they are written: what a run of space just takes, whatever the length of the last image.
+fn full() -> usize {
+    (knobs::space_run() - LONGEST) as usize * UNIT
+}
 
 /// The buffers of gathered images.
 #[derive(Debug, Default)]
@@ -71,7 +75,7 @@ impl Batch {
                         // Nobody else holds the bytes: they are shared only when full.
                         let bytes = Arc::make_mut(&mut last.bytes);
                         bytes.extend_from_slice(image);
-                        last.full = bytes.len() >= FULL;
+                        last.full = bytes.len() >= full();
                         last.rest.offset += units;
                         last.rest.units -= units;
                         return Ok(offset);
@@ -101,7 +105,7 @@ impl Batch {
             state.buffers.push(Buffer {
                 id,
                 offset: run.offset,
-                bytes: Arc::new(Vec::with_capacity(FULL + 17 * UNIT)),
+                bytes: Arc::new(Vec::with_capacity(run.units as usize * UNIT)),
                 rest: run,
                 full: false,
                 writing: false,

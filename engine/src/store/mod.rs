@@ -52,6 +52,7 @@ use crate::sync::{Mutex, RwLock};
 use self::batch::Batch;
 use self::completing::Durable;
 use self::image::Scratch;
+use self::moving::Packing;
 use self::page_ids::PageIds;
 use self::place::{Place, UNIT};
 use self::reading::Reading;
@@ -72,6 +73,7 @@ pub struct Store {
     ids: PageIds,
     space: Space,
     batch: Batch,
+    packing: Mutex<Packing>,
     reading: Reading,
     /// Held shared while a page is written and its place put into the table, so that the end of
     /// a checkpoint can wait for the writes that began before it.

@@ -4,6 +4,34 @@ use super::place::Place;
 use super::Store;
 use crate::error::Result;
 use crate::knobs;
+use crate::planted::{is_planted, PlantedFault};
+
+/// What attempts to make the file shorter have come to.
+#[derive(Debug, Default)]
+pub struct Packing {
+    /// Units of the file, and how many were free, when there was something to gain last.
+    units: (u64, u64),
+    /// Attempts since then.
+    in_vain: u32,
+}
+
+impl Packing {
+    /// An attempt has moved so many images, and the file is like this now. What a checkpoint itself takes and gives
+    /// back, up to a run of space, is nothing to gain.
+    fn note(&mut self, moved: u64, units: (u64, u64)) {
+        let (end, free) = self.units;
+        if moved > 0 || units.0 < end || units.1 > free + knobs::space_run() {
+            *self = Packing { units, in_vain: 0 };
+        } else {
+            self.in_vain += 1;
+        }
+    }
+
+    /// Whether further attempts would come to nothing.
+    fn is_stuck(&self) -> bool {
+        self.in_vain >= knobs::packing_attempts()
+    }
+}
 
 impl Store {
     /// The unit from which on the file would not be needed, if what is used were packed closely;
@@ -18,10 +46,18 @@ impl Store {
     /// Moves some of the images that lie beyond the packed end. They are free to be cut off when
     /// the next checkpoint has taken their new places.
     pub(super) fn move_down(&self) -> Result<()> {
-        let Some(limit) = self.packed_end() else {
-            return Ok(());
+        let moved = match self.packed_end() {
+            Some(limit) => self.move_below(limit)?,
+            None => 0,
         };
+        self.packing.lock().note(moved, self.space.units());
+        Ok(())
+    }
+
+    /// Moves images below `limit`; returns how many.
+    fn move_below(&self, limit: u64) -> Result<u64> {
         let (end, _) = self.space.units();
+        let mut moved = 0;
         let mut left = (end / knobs::moved_part()).clamp(knobs::least_moved(), knobs::most_moved());
         let mut image = Vec::new();
         for page in self.pages() {
@@ -39,25 +75,30 @@ impl Store {
             image.resize(from.byte_len(), 0);
             let _writing = self.writing.read();
             self.file.read_exact_at(&mut image, from.byte_offset())?;
+            // Where it finds no room, a shorter one may.
             let Some(offset) = self.space.take_below(from.units(), limit) else {
-                break;
+                continue;
             };
             let to = from.moved_to(offset);
             let written = self.file.write_at(&image, to.byte_offset());
             match written {
-                Ok(()) => self.release(&self.table.move_current(page, from, to)),
+                Ok(()) => {
+                    self.release(&self.table.move_current(page, from, to));
+                    moved += 1;
+                }
                 Err(error) => {
                     self.space.give(offset, from.units());
                     return Err(error);
                 }
             }
         }
-        Ok(())
+        Ok(moved)
     }
 
-    /// Whether the file is much longer than it need be: each checkpoint makes it somewhat shorter.
+    /// Whether the file is much longer than it need be, and a checkpoint may make it somewhat shorter.
     pub fn is_slack(&self) -> bool {
-        self.packed_end().is_some()
+        let is_stuck = self.packing.lock().is_stuck() && !is_planted(PlantedFault::SlackForGood);
+        !is_stuck && self.packed_end().is_some()
     }
 
     /// Whether a chunk of the place table lies where the file should end.

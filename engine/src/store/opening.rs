@@ -307,6 +307,7 @@ fn store_of(
         ids,
         space: Space::new(extents),
         batch: Batch::default(),
+        packing: Mutex::default(),
         reading: Reading::default(),
         writing: RwLock::default(),
         // Images written after the checkpoint and lost with it may have had any of the next.

@@ -7,9 +7,6 @@ use crate::knobs;
 use crate::os::File;
 use crate::sync::Mutex;
 
-/// Units by which the file grows at a time: 512 KiB, so that what is written together lies together.
-pub const RUN: u64 = 512;
-
 /// A stretch of space that its holder gives out from the front.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Run {
@@ -61,15 +58,18 @@ impl State {
     fn reuse_run(&mut self) -> Option<Run> {
         let (offset, units) = self
             .extents
-            .take_between(RUN / 2, RUN)
-            .or_else(|| self.extents.take_between(knobs::shortest_run(), RUN))?;
+            .take_between(knobs::space_run() / 2, knobs::space_run())
+            .or_else(|| {
+                self.extents
+                    .take_between(knobs::shortest_run(), knobs::space_run())
+            })?;
         self.note_taken();
         Some(Run { offset, units })
     }
 
     /// Whether so much is free in short pieces that the file should not grow for a long one.
     fn is_loose(&self) -> bool {
-        self.extents.free_units() > (self.extents.end() / 4).max(2 * RUN)
+        self.extents.free_units() > (self.extents.end() / 4).max(2 * knobs::space_run())
     }
 }
 
@@ -173,15 +173,16 @@ impl Space {
     /// A run behind the file's end, where the disk gives it: short pieces may do where it does not.
     fn grow_by_run(&self, file: &dyn File) -> Option<Run> {
         let _growth = self.growth.lock();
-        let offset = self.state.lock().extents.append(RUN);
-        if let Err(error) = reserve(file, offset, RUN) {
+        let offset = self.state.lock().extents.append(knobs::space_run());
+        if let Err(error) = reserve(file, offset, knobs::space_run()) {
             tracing::debug!("the data file can't grow: {error}");
             self.state.lock().extents.retract(offset);
             give_back(file, offset * UNIT as u64);
             return None;
         }
         self.state.lock().note_taken();
-        Some(Run { offset, units: RUN })
+        let units = knobs::space_run();
+        Some(Run { offset, units })
     }
 
     fn grow(&self, units: u64) -> u64 {
@@ -209,7 +210,7 @@ impl Space {
             let mut state = self.state.lock();
             state.kept = units;
             let missing = units.saturating_sub(state.extents.roomy_units());
-            let missing = missing.next_multiple_of(RUN);
+            let missing = missing.next_multiple_of(knobs::space_run());
             (state.extents.append(missing), missing)
         };
         let reserved = reserve(file, offset, missing);
@@ -386,8 +387,12 @@ mod tests {
         taken.sort_unstable();
         let pieces: Vec<u64> = (0..4).map(|piece| run.offset + piece * 40).collect();
         assert_eq!(taken, pieces);
-        assert_eq!(space.units().0, 8 + RUN, "the file has not grown");
+        assert_eq!(
+            space.units().0,
+            8 + knobs::space_run(),
+            "the file has not grown"
+        );
         os.set_capacity(None);
-        assert_eq!(space.take_next(17, &*file), 8 + RUN);
+        assert_eq!(space.take_next(17, &*file), 8 + knobs::space_run());
     }
 }

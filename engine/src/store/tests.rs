@@ -262,6 +262,52 @@ fn the_file_shrinks_when_little_of_it_is_used() {
     }
 }
 
+/// A page with so many bytes that can't be compressed.
+fn noisy_page(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut page = vec![0; PAGE_SIZE];
+    let mut state = seed;
+    for byte in &mut page[26..26 + bytes] {
+        *byte = crate::random::next(&mut state) as u8;
+    }
+    page[0..8].copy_from_slice(&seed.to_le_bytes());
+    page[22..24].copy_from_slice(&(26 + bytes as u16).to_le_bytes());
+    page[24..26].copy_from_slice(&(PAGE_SIZE as u16).to_le_bytes());
+    page
+}
+
+/// Free space lies in holes in which no image fits that lies behind them: no checkpoint makes the file shorter.
+#[test]
+fn a_file_that_can_not_be_made_shorter_asks_for_no_more_checkpoints() {
+    let os = SimulatedOs::new(6);
+    let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
+    let checkpoints = || {
+        let mut count = 0;
+        while count == 0 || store.is_slack() {
+            store.begin_checkpoint();
+            store.complete_checkpoint(b"").unwrap();
+            count += 1;
+            assert!(count < 100, "each of {count} checkpoints asks for the next");
+        }
+    };
+    let (mut small, mut large) = (Vec::new(), Vec::new());
+    for seed in 0..400 {
+        for (pages, bytes) in [(&mut small, 11_000), (&mut large, PAGE_SIZE - 26)] {
+            let page = store.allocate_page();
+            store.write_page(page, &noisy_page(seed, bytes)).unwrap();
+            pages.push(page);
+        }
+    }
+    checkpoints();
+    small.into_iter().for_each(|page| store.free_page(page));
+    checkpoints();
+    let full = os.used();
+    for page in large.drain(..390) {
+        store.free_page(page);
+    }
+    checkpoints();
+    assert!(os.used() * 5 < full, "{} of {full} bytes left", os.used());
+}
+
 #[test]
 fn one_process_writes_many_read() {
     let os: Arc<dyn Os> = Arc::new(SimulatedOs::new(7));

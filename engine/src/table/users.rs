@@ -11,6 +11,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::sync::thread_number;
 use crossbeam_utils::CachePadded;
 
+/// The most places at which users are counted apart.
 const STRIPES: usize = 16;
 
 /// Where a user of a table was counted.
@@ -38,7 +39,7 @@ impl Users {
     pub fn enter(&self) -> Seat {
         if self.apart.load(Ordering::SeqCst) {
             if let Some(stripes) = self.stripes.get() {
-                let stripe = thread_number() % STRIPES;
+                let stripe = thread_number() % knobs::users_stripes();
                 stripes[stripe].fetch_add(1, Ordering::SeqCst);
                 return Seat::Apart(stripe);
             }

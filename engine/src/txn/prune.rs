@@ -36,21 +36,20 @@ use crate::sync::{Mutex, RwLock};
 /// When pruning is worth its while.
 #[derive(Clone, Copy)]
 pub(super) struct Pace {
-    /// A snapshot that has stood for this long (and at most twice this) is *old*. What the others see
-    /// is not pruned yet: they will soon be gone, and their versions would be moved for nothing.
+    /// A snapshot that has stood for this long (and at most twice this) is *old*: [`knobs::prune_old`].
     pub old: Duration,
-    /// Survivors are looked through again at most this often.
+    /// [`knobs::prune_again`].
     pub again: Duration,
-    /// Survivors fewer than these, in pages, are not looked through again.
+    /// [`knobs::prune_few`].
     pub few: u64,
 }
 
 impl Default for Pace {
     fn default() -> Self {
         Pace {
-            old: Duration::from_millis(500),
-            again: Duration::from_secs(1),
-            few: 16,
+            old: knobs::prune_old(),
+            again: knobs::prune_again(),
+            few: knobs::prune_few(),
         }
     }
 }

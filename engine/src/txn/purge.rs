@@ -150,7 +150,7 @@ impl System {
             (!is_planted(PlantedFault::PurgeReplacedEnd)).then(|| stream.pruning.lock());
         let mut copy = UndoCopy::default();
         while let Some(mut end) = stream.oldest_passed(horizon) {
-            if !self.purge_end(stream, &mut end, budget, &mut copy)? {
+            if !self.purge_end(stream, &mut end, horizon, budget, &mut copy)? {
                 return Ok(false);
             }
             *budget = budget.saturating_sub(1);
@@ -193,6 +193,7 @@ impl System {
         &self,
         stream: &Stream,
         end: &mut Finished,
+        horizon: Csn,
         budget: &mut usize,
         copy: &mut UndoCopy,
     ) -> Result<bool> {
@@ -214,7 +215,7 @@ impl System {
         #[cfg(test)]
         self.moments.come_to(Moment::EndLookedAt);
         let _inside = self.gate().enter();
-        if stream.drop_oldest(self.pool(), &self.pruning.grace, end)? {
+        if stream.drop_oldest(self.pool(), &self.pruning.grace, end, horizon)? {
             self.purge.passed.fetch_add(1, Ordering::Relaxed);
         }
         Ok(*budget > 0)

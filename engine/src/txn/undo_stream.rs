@@ -15,6 +15,7 @@ use super::undo::{UndoRecord, MAX_RECORD};
 use super::version::UndoPtr;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, PageId, TxId};
+use crate::knobs;
 use crate::page::{PageKind, PinnedPage, Pool, BODY_SIZE};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -234,7 +235,7 @@ impl StreamWriter {
         // can fail here, and not any more in `append`.
         page.exclusive().body_mut()?;
         let mut spare = None;
-        if cursor.used + len > BODY_SIZE {
+        if is_full(cursor.used, len) {
             let id = match cursor.spare {
                 Some(id) => id,
                 None => *cursor.spare.insert(self.stream.add_page(pool)?),
@@ -251,7 +252,7 @@ impl StreamWriter {
         let (Some(cursor), Some(pinned)) = (&mut self.cursor, &mut self.pinned) else {
             return Err(not_reserved());
         };
-        if cursor.used + record.len(cursor.page) > BODY_SIZE {
+        if is_full(cursor.used, record.len(cursor.page)) {
             cursor.page = cursor.spare.take().ok_or_else(not_reserved)?;
             cursor.used = 0;
             self.filled_page = true;
@@ -345,6 +346,11 @@ impl StreamWriter {
     }
 }
 
+/// Whether a page of which so many bytes are used takes no record of this length.
+fn is_full(used: usize, len: usize) -> bool {
+    used + len > BODY_SIZE || used >= knobs::undo_page_full()
+}
+
 #[cold]
 fn not_reserved() -> Error {
     Error::Internal("an undo record was appended without room reserved".into())
@@ -368,8 +374,14 @@ impl Stream {
     }
 
     /// Drops the oldest end, and frees the pages before it, if it is still `end`: whoever ends in the
-    /// same page joins it, and is not passed yet. Whether it was.
-    pub fn drop_oldest(&self, pool: &Pool, grace: &Grace, end: &Finished) -> Result<bool> {
+    /// same page joins it, and is not passed yet. Whether it was. Nothing that `horizon` has not passed may go.
+    pub fn drop_oldest(
+        &self,
+        pool: &Pool,
+        grace: &Grace,
+        end: &Finished,
+        horizon: Csn,
+    ) -> Result<bool> {
         let mut freed = Vec::new();
         {
             let mut pages = self.pages.lock();
@@ -381,6 +393,10 @@ impl Stream {
             let Some(ends) = pages.finished.front().copied().filter(is_it) else {
                 return Ok(false);
             };
+            debug_assert!(
+                ends.last.csn <= horizon,
+                "undo that a snapshot may ask for is dropped"
+            );
             pages.finished.pop_front();
             while pages.first < ends.last.last_page {
                 let Some(id) = pages.ids.pop_front() else {

@@ -44,18 +44,13 @@ impl<T: ?Sized> Mutex<T> {
     }
 
     pub(super) fn take(&self) -> parking_lot::MutexGuard<'_, T> {
-        if let Some(held) = self.inner.try_lock() {
-            return held;
-        }
-        let Some(me) = me() else {
-            return self.inner.lock();
-        };
-        loop {
-            me.wait(address(self), "a mutex", None);
-            if let Some(held) = self.inner.try_lock() {
-                return held;
-            }
-        }
+        let inner = &self.inner;
+        take(
+            address(self),
+            "a mutex",
+            || inner.try_lock(),
+            || inner.lock(),
+        )
     }
 
     /// Somebody has let go of it.
@@ -142,47 +137,31 @@ impl<T> RwLock<T> {
 impl<T: ?Sized> RwLock<T> {
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         point();
+        let inner = &self.inner;
+        let held = take(
+            address(self),
+            "a lock, to read",
+            || inner.try_read(),
+            || inner.read(),
+        );
         RwLockReadGuard {
             lock: self,
-            held: Some(self.take_to_read()),
-        }
-    }
-
-    fn take_to_read(&self) -> parking_lot::RwLockReadGuard<'_, T> {
-        if let Some(held) = self.inner.try_read() {
-            return held;
-        }
-        let Some(me) = me() else {
-            return self.inner.read();
-        };
-        loop {
-            me.wait(address(self), "a lock, to read", None);
-            if let Some(held) = self.inner.try_read() {
-                return held;
-            }
+            held: Some(held),
         }
     }
 
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         point();
+        let inner = &self.inner;
+        let held = take(
+            address(self),
+            "a lock, to write",
+            || inner.try_write(),
+            || inner.write(),
+        );
         RwLockWriteGuard {
             lock: self,
-            held: Some(self.take_to_write()),
-        }
-    }
-
-    fn take_to_write(&self) -> parking_lot::RwLockWriteGuard<'_, T> {
-        if let Some(held) = self.inner.try_write() {
-            return held;
-        }
-        let Some(me) = me() else {
-            return self.inner.write();
-        };
-        loop {
-            me.wait(address(self), "a lock, to write", None);
-            if let Some(held) = self.inner.try_write() {
-                return held;
-            }
+            held: Some(held),
         }
     }
 
@@ -263,6 +242,28 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockReadGuard<'_, T> {
 impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockWriteGuard<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
+    }
+}
+
+/// What `attempt` gives once it can. Between attempts the thread waits for `address`; one that is in no schedule waits
+/// as `wait` does.
+fn take<G>(
+    address: usize,
+    what: &'static str,
+    attempt: impl Fn() -> Option<G>,
+    wait: impl FnOnce() -> G,
+) -> G {
+    if let Some(held) = attempt() {
+        return held;
+    }
+    let Some(me) = me() else {
+        return wait();
+    };
+    loop {
+        me.wait(address, what, None);
+        if let Some(held) = attempt() {
+            return held;
+        }
     }
 }
 
