@@ -105,7 +105,7 @@ int RowHandler::reset() {
   has_condition_ = false;
   has_asked_ = narrowed_ = false;
   checks_ = fills_ = false;
-  bulk_insert_ = semi_consistent_ = false;
+  bulk_insert_ = semi_consistent_ = changes_duplicates_ = false;
   return 0;
 }
 
@@ -118,6 +118,14 @@ int RowHandler::extra(ha_extra_function operation) {
       break;
     case HA_EXTRA_NO_KEYREAD:
       has_asked_ = narrowed_ = false;
+      break;
+    case HA_EXTRA_INSERT_WITH_UPDATE:
+    case HA_EXTRA_WRITE_CAN_REPLACE:
+      changes_duplicates_ = true;
+      break;
+    case HA_EXTRA_NO_IGNORE_DUP_KEY:
+    case HA_EXTRA_WRITE_CANNOT_REPLACE:
+      changes_duplicates_ = false;
       break;
     case HA_EXTRA_BEGIN_COPY:
       return fill(true);

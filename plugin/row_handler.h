@@ -148,6 +148,7 @@ class RowHandler final : public handler {
                        int end);
   int finish(int code, int end);
   int finish_change(int code);
+  peregrine_lock duplicate_lock() const;
   int session(peregrine_session **out);
   /* Rows that are locked to be changed are read whole, as InnoDB reads them: of their columns the
      server relies on more than it says, for history, triggers, partitions and binary logs. So are
@@ -199,6 +200,8 @@ class RowHandler final : public handler {
   bool fills_ = false;
   /* Whether the next rnd_next is the first of its scan. */
   bool scan_begins_ = false;
+  /* Whether the statement changes rows that are in the way of its own. */
+  bool changes_duplicates_ = false;
   /* Whether the engine keeps index entries aside. */
   bool bulk_insert_ = false;
   /* Where the automatic values that the statement has reserved end; 0 when none are. */

@@ -20,6 +20,15 @@ int RowHandler::finish_change(int code) {
   return server_error(code, ha_thd(), HA_ERR_KEY_NOT_FOUND);
 }
 
+/* How a row in the way is locked. Who changes it instead, or takes it away, reads it first, and it
+   must still be there then, and in the way. */
+peregrine_lock RowHandler::duplicate_lock() const {
+  /* Of REPLACE the server says nothing where triggers see rows go. */
+  const bool changes =
+      changes_duplicates_ || (table->triggers && ha_thd()->lex->duplicates == DUP_REPLACE);
+  return changes ? PEREGRINE_LOCK_EXCLUSIVE : PEREGRINE_LOCK_NONE;
+}
+
 int RowHandler::write_row(const uchar *record) {
   peregrine_session *session;
   if (int error = this->session(&session)) return error;
@@ -29,7 +38,8 @@ int RowHandler::write_row(const uchar *record) {
     if (int error = update_auto_increment())
       return auto_increment_error_ ? auto_increment_error_ : error;
   }
-  if (int error = finish_change(peregrine_insert(handle_, session, record))) return error;
+  int code = peregrine_insert(handle_, session, record, duplicate_lock());
+  if (int error = finish_change(code)) return error;
   /* Values that were not reserved: the user's, or those of SET INSERT_ID. */
   if (may_count && (!insert_id_for_cur_row || insert_id_for_cur_row >= reserved_end_))
     raise_auto_increment();

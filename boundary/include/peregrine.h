@@ -500,8 +500,10 @@ PEREGRINE_CODE peregrine_read_position(peregrine_handle *handle, peregrine_sessi
                                        const uint8_t *position, uint32_t lock,
                                        peregrine_target target);
 
+/* Inserts a row. `lock`, a peregrine_lock: how a row in the way is locked before PEREGRINE_DUPLICATE
+   is given, for who is about to change it instead. */
 PEREGRINE_CODE peregrine_insert(peregrine_handle *handle, peregrine_session *session,
-                                const uint8_t *record);
+                                const uint8_t *record, uint32_t lock);
 
 /* Changes the row last read. Columns outside `changed` (a bitmap) whose bytes are the same in
    both records keep their value. PEREGRINE_END: the row had all the values already. */

@@ -158,7 +158,7 @@ impl Open {
     /// Inserts a row.
     pub fn insert(&self, row: Record) {
         // SAFETY: a record of the table.
-        let code = unsafe { peregrine_insert(self.handle, self.session, row.as_ptr()) };
+        let code = unsafe { peregrine_insert(self.handle, self.session, row.as_ptr(), 0) };
         assert_eq!(code, OK);
     }
 }

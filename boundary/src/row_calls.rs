@@ -432,11 +432,15 @@ pub unsafe extern "C" fn peregrine_insert(
     pointer: *mut Handle,
     session: *mut SessionBox,
     record: *const u8,
+    lock: u32,
 ) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
         with(pointer, session, |handle, session| {
-            handle.insert(session.changing()?, record).map(|()| true)
+            let lock = reading(lock)?.lock;
+            handle
+                .insert(session.changing()?, record, lock)
+                .map(|()| true)
         })
     }
 }

@@ -154,6 +154,8 @@ pub enum PlantedFault {
     UnsavedParent,
     /// Changes of definitions are written to the log, and not synced.
     DefinitionsLater,
+    /// Who changes the row in the way of an insert is told of it before it is locked.
+    UnlockedDuplicate,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -199,7 +201,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 49] = [
+        pub const MENDED: [PlantedFault; 56] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -249,6 +251,13 @@ mod planting {
             PlantedFault::LockedAsBegun,
             PlantedFault::RefuseLongSearch,
             PlantedFault::SlackForGood,
+            PlantedFault::TrustSegmentNames,
+            PlantedFault::TrustHeader,
+            PlantedFault::TrustUnsyncedLog,
+            PlantedFault::OpenedSaysAll,
+            PlantedFault::TrustAsideNames,
+            PlantedFault::TakeCutSegments,
+            PlantedFault::UnlockedDuplicate,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

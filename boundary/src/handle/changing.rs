@@ -11,17 +11,22 @@ use crate::layout::Layout;
 use crate::record::{self, has, Values};
 
 impl Handle {
-    /// Inserts a record.
+    /// Inserts a record, or locks the row in the way.
     ///
     /// # Safety
     /// `record` must be a record of the table, its blobs valid.
-    pub unsafe fn insert(&mut self, transaction: &mut Transaction, record: *const u8) -> Outcome {
+    pub unsafe fn insert(
+        &mut self,
+        transaction: &mut Transaction,
+        record: *const u8,
+        lock: RowLock,
+    ) -> Outcome {
         // SAFETY: by the caller's promise.
         let record = unsafe { self.shared.record(record)? };
         let mut values = Values::new();
         // SAFETY: by the caller's promise.
         unsafe { record::values(self.layout(), record, &mut values)? };
-        let result = transaction.insert(&self.table, &values);
+        let result = transaction.insert_or_lock(&self.table, &values, lock);
         checked(self.layout(), result)
     }
 

@@ -16,6 +16,7 @@ use self::operation::{Op, Step};
 
 use super::large;
 use super::open_table::{check_key, Table, TableTrees};
+use super::read::RowLock;
 use super::transaction::Transaction;
 use crate::error::{Error, Result};
 use crate::knobs;
@@ -25,7 +26,6 @@ use crate::row::entry;
 use crate::row::layout::KeyLayout;
 use crate::row::payload::{self, Field, LargeRef, RowEncoder, RowRef};
 use crate::row::Value;
-use crate::settings::Isolation;
 use crate::txn::{LockMode, MAX_PAYLOAD};
 
 /// Buffers that a transaction keeps from row to row.
@@ -103,16 +103,38 @@ impl Transaction {
     /// has the row in the way); [`Error::Invalid`] a value that does not fit its column;
     /// [`Error::TooLarge`] a key or row beyond the limits; the errors of waiting for locks.
     pub fn insert(&mut self, table: &Table, row: &[Value<'_>]) -> Result<()> {
-        self.insert_as(table, None, row)
+        self.insert_as(table, None, row, RowLock::None)
+    }
+
+    /// As [`Transaction::insert`]; a row in the way is locked before [`Error::Duplicate`] is given. For
+    /// whoever is about to change it instead: it is there, and in the way, until the transaction ends.
+    /// Where it is no longer in the way after the wait for it, the new row is inserted.
+    ///
+    /// # Errors
+    /// As [`Transaction::insert`]; [`Error::WriteConflict`] when the row in the way was changed after
+    /// the transaction's snapshot.
+    pub fn insert_or_lock(
+        &mut self,
+        table: &Table,
+        row: &[Value<'_>],
+        lock: RowLock,
+    ) -> Result<()> {
+        self.insert_as(table, None, row, lock)
     }
 
     /// As [`Transaction::insert`], under a clustered key that is known already.
     pub(super) fn insert_at(&mut self, table: &Table, key: &[u8], row: &[Value<'_>]) -> Result<()> {
-        self.insert_as(table, Some(key), row)
+        self.insert_as(table, Some(key), row, RowLock::None)
     }
 
     #[inline]
-    fn insert_as(&mut self, table: &Table, key: Option<&[u8]>, row: &[Value<'_>]) -> Result<()> {
+    fn insert_as(
+        &mut self,
+        table: &Table,
+        key: Option<&[u8]>,
+        row: &[Value<'_>],
+        lock: RowLock,
+    ) -> Result<()> {
         let used = self.enter_table_blind(table)?;
         let mut scratch = std::mem::take(&mut self.scratch);
         if self.filling == table.id() {
@@ -121,7 +143,11 @@ impl Transaction {
             self.wrote(table, used, result.is_ok());
             return result;
         }
-        let result = self.operate(table, &[], &mut scratch, |txn, s| {
+        let lock = match is_planted(PlantedFault::UnlockedDuplicate) {
+            true => RowLock::None,
+            false => lock,
+        };
+        let result = self.operate(table, &[], lock, &mut scratch, |txn, s| {
             txn.insert_row(table, key, row, s)
         });
         self.scratch = scratch;
@@ -149,9 +175,13 @@ impl Transaction {
     ) -> Result<()> {
         let used = self.enter_to_change(table)?;
         let mut scratch = std::mem::take(&mut self.scratch);
-        let result = self.operate(table, clustered_key, &mut scratch, |txn, s| {
-            txn.update_row(table, clustered_key, new_row, s)
-        });
+        let result = self.operate(
+            table,
+            clustered_key,
+            RowLock::None,
+            &mut scratch,
+            |txn, s| txn.update_row(table, clustered_key, new_row, s),
+        );
         self.scratch = scratch;
         self.wrote(table, used, result.is_ok());
         result?;
@@ -171,9 +201,13 @@ impl Transaction {
         let used = self.enter_to_change(table)?;
         let mut scratch = std::mem::take(&mut self.scratch);
         let trees = table.trees.load();
-        let result = self.operate(table, clustered_key, &mut scratch, |txn, s| {
-            txn.attempt(table, &trees, |op| op.delete(clustered_key, s))
-        });
+        let result = self.operate(
+            table,
+            clustered_key,
+            RowLock::None,
+            &mut scratch,
+            |txn, s| txn.attempt(table, &trees, |op| op.delete(clustered_key, s)),
+        );
         scratch.key.clear();
         scratch.key.extend_from_slice(clustered_key);
         self.scratch = scratch;
@@ -211,20 +245,22 @@ impl Transaction {
     }
 
     /// Runs an operation. What it is refused for, a row in the way or none where one should be,
-    /// the transaction has read by that: at SERIALIZABLE it is locked before the error is given.
+    /// the transaction has read by that: it is locked as `lock` says before the error is given. At
+    /// SERIALIZABLE all reads lock.
     #[inline]
     fn operate(
         &mut self,
         table: &Table,
         key: &[u8],
+        lock: RowLock,
         s: &mut Scratch,
         mut operation: impl FnMut(&mut Self, &mut Scratch) -> Result<()>,
     ) -> Result<()> {
         let result = operation(self, s);
-        match result {
-            Err(_) if self.isolation() == Isolation::Serializable => {}
-            result => return result,
-        }
+        let mode = match (&result, self.read_lock(lock)) {
+            (Err(_), Some(mode)) => mode,
+            _ => return result,
+        };
         let mut result = result;
         let mut locked: Option<Vec<u8>> = None;
         loop {
@@ -237,10 +273,33 @@ impl Transaction {
                 return result;
             }
             let clustered = &table.trees.load().clustered;
-            self.inner.lock_row(clustered, read, LockMode::Shared)?;
+            self.inner.lock_row(clustered, read, mode)?;
             locked = Some(read.to_vec());
+            if let Err(Error::Duplicate { index }) = result {
+                if self.is_still_in_the_way(table, index, s)? {
+                    return result;
+                }
+            }
             result = operation(self, s);
         }
+    }
+
+    /// Whether the row of `s.found`, which was in the way in an index and is locked now, still is. Its
+    /// entries are its writer's alone, so that nobody takes them away from here on.
+    fn is_still_in_the_way(&mut self, table: &Table, index: usize, s: &Scratch) -> Result<bool> {
+        let trees = table.trees.load();
+        let view = self.inner.latest_view();
+        if index == 0 {
+            let row = self.inner.read(&trees.clustered, &s.found, &view, |_| ())?;
+            return Ok(row.is_some());
+        }
+        let entry_key = &s.entry.key;
+        let leads = self
+            .inner
+            .read(&trees.indexes[index - 1], entry_key, &view, |payload| {
+                entry::clustered_key(entry_key, payload).map(|row| row == s.found)
+            })?;
+        leads.unwrap_or(Ok(false))
     }
 
     /// Runs an operation until it is done or fails; nothing of a failed one remains.

@@ -27,6 +27,7 @@ mod prepared;
 mod read_ahead;
 mod recovery_reads;
 mod row_counts;
+mod row_in_the_way;
 mod schemas;
 mod searched_again;
 mod semi_consistent;
