@@ -67,6 +67,17 @@ int RowHandler::external_lock(THD *thd, int type) {
   return 0;
 }
 
+/* Scans of several keys that are merged have a handler each, which the server does not tell of
+   locks: they lock what this one would, lest rows come together that are gone by then. */
+handler *RowHandler::clone(const char *name, MEM_ROOT *root) {
+  auto copy = static_cast<RowHandler *>(handler::clone(name, root));
+  if (!copy) return nullptr;
+  const uint32_t skips = PEREGRINE_SKIP_LOCKED;
+  copy->stored_lock_ = static_cast<peregrine_lock>(lock_ & ~skips);
+  copy->skip_locked_ = skip_locked_;
+  return copy;
+}
+
 /* A statement under LOCK TABLES, where external_lock was called once for all. */
 int RowHandler::start_stmt(THD *thd, thr_lock_type type) {
   if (int error = check_decided(thd)) return error;

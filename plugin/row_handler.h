@@ -63,6 +63,7 @@ class RowHandler final : public handler {
   uint lock_count() const override { return 0; }
   THR_LOCK_DATA **store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type type) override;
   int external_lock(THD *thd, int type) override;
+  handler *clone(const char *name, MEM_ROOT *root) override;
   int start_stmt(THD *thd, thr_lock_type type) override;
   void unlock_row() override;
   void try_semi_consistent_read(bool tries) override;
