@@ -83,7 +83,9 @@ int RowHandler::start_stmt(THD *thd, thr_lock_type type) {
   if (int error = check_decided(thd)) return error;
   Connection *connection = connection_of(thd);
   if (!connection) return HA_ERR_OUT_OF_MEM;
+  const bool begins = !connection->in_statement;
   if (int error = begin_statement(thd, connection)) return error;
+  if (begins) connection->server_ends = true;
   connection_ = connection;
   skip_locked_ = skips_locked(type);
   if (type >= TL_FIRST_WRITE)

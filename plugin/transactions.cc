@@ -61,6 +61,7 @@ int begin_statement(THD *thd, Connection *connection) {
                                        lock_wait_seconds(thd), statement_began(thd));
   if (unlikely(code != PEREGRINE_OK)) return report_session_error(code, thd, ER_GET_ERRMSG);
   connection->in_statement = true;
+  connection->server_ends = false;
   /* A statement that was killed before this begins with its session interrupted already. */
   if (unlikely(thd_kill_level(thd) != THD_IS_NOT_KILLED))
     peregrine_session_kill(connection->session);
@@ -72,7 +73,7 @@ int begin_statement(THD *thd, Connection *connection) {
 int release_table(THD *thd, Connection *connection) {
   if (connection->tables && --connection->tables) return 0;
   /* The server has ended the statement by now, unless it never thought of a transaction. */
-  if (!connection->in_statement) return 0;
+  if (!connection->in_statement || connection->server_ends) return 0;
   connection->in_statement = false;
   int code = in_long_transaction(thd) ? peregrine_statement_end(connection->session)
                                       : peregrine_session_commit(connection->session, 1);
