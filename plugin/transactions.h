@@ -16,8 +16,8 @@ struct Connection {
   uint tables = 0;
   /* Whether the engine has been told of the present statement. */
   bool in_statement = false;
-  /* Whether only the server ends it: it began under LOCK TABLES, and may use a temporary table, which is
-     not counted then. */
+  /* Whether only the server ends it: it began under LOCK TABLES, and a temporary table that it uses
+     is not counted. */
   bool server_ends = false;
   /* Whether others see the transaction's commit already, which is not over. */
   bool committed_in_order = false;
