@@ -5,6 +5,7 @@ use std::ptr::{null, null_mut};
 use crate::c_types::{
     Code, ColumnDefinition, EngineOptions, KeyDefinition, KeyPartDefinition, TableDefinition,
 };
+use crate::change_calls::peregrine_insert;
 use crate::engine::{peregrine_engine_close, peregrine_engine_open, SharedEngine};
 use crate::handle::Handle;
 use crate::row_calls::*;

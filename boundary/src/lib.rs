@@ -9,6 +9,7 @@
 mod aggregate_calls;
 mod buffers;
 pub mod c_types;
+pub mod change_calls;
 pub mod collation;
 pub mod condition;
 pub mod engine;

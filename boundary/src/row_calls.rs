@@ -1,4 +1,4 @@
-//! The entries of the header that read and change rows.
+//! The entries of the header that read rows. Those that change them are in `change_calls.rs`.
 
 use std::ffi::c_void;
 
@@ -16,7 +16,8 @@ const SKIP_LOCKED: u32 = 4;
 /// `PEREGRINE_NEWEST`.
 const NEWEST: u32 = 8;
 
-fn reading(lock: u32) -> Outcome<Reading> {
+/// How rows are read, by what the server says of it.
+pub(crate) fn reading(lock: u32) -> Outcome<Reading> {
     let skip_locked = lock & SKIP_LOCKED != 0;
     let newest = lock & NEWEST != 0;
     let lock = match lock & !(SKIP_LOCKED | NEWEST) {
@@ -419,133 +420,6 @@ pub unsafe extern "C" fn peregrine_read_position(
     unsafe {
         with(pointer, session, |handle, session| {
             handle.read_position(session.transaction()?, position, reading(lock)?, target)
-        })
-    }
-}
-
-/// See the header.
-///
-/// # Safety
-/// The handle and session must be this thread's, `record` a record, its blobs valid.
-#[no_mangle]
-pub unsafe extern "C" fn peregrine_insert(
-    pointer: *mut Handle,
-    session: *mut SessionBox,
-    record: *const u8,
-    lock: u32,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        with(pointer, session, |handle, session| {
-            let lock = reading(lock)?.lock;
-            handle
-                .insert(session.changing()?, record, lock)
-                .map(|()| true)
-        })
-    }
-}
-
-/// See the header.
-///
-/// # Safety
-/// The handle and session must be this thread's, the records valid with their blobs, `changed` a
-/// bitmap of the columns.
-#[no_mangle]
-pub unsafe extern "C" fn peregrine_update(
-    pointer: *mut Handle,
-    session: *mut SessionBox,
-    old_record: *const u8,
-    new_record: *const u8,
-    changed: *const u64,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        with(pointer, session, |handle, session| {
-            let transaction = session.changing()?;
-            handle.update(transaction, old_record, new_record, changed)
-        })
-    }
-}
-
-/// See the header.
-///
-/// # Safety
-/// The handle and session must be this thread's.
-#[no_mangle]
-pub unsafe extern "C" fn peregrine_delete(pointer: *mut Handle, session: *mut SessionBox) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        with(pointer, session, |handle, session| {
-            handle.delete(session.changing()?).map(|()| true)
-        })
-    }
-}
-
-/// See the header.
-///
-/// # Safety
-/// The handle and session must be this thread's.
-#[no_mangle]
-pub unsafe extern "C" fn peregrine_begin_fill(
-    pointer: *mut Handle,
-    session: *mut SessionBox,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        with(pointer, session, |handle, session| {
-            handle.begin_fill(session.changing()?).map(|()| true)
-        })
-    }
-}
-
-/// See the header.
-///
-/// # Safety
-/// The handle and session must be this thread's.
-#[no_mangle]
-pub unsafe extern "C" fn peregrine_end_fill(pointer: *mut Handle, session: *mut SessionBox) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        with(pointer, session, |_, session| {
-            session.transaction()?.end_fill();
-            Ok(true)
-        })
-    }
-}
-
-/// See the header.
-///
-/// # Safety
-/// The handle and session must be this thread's.
-#[no_mangle]
-pub unsafe extern "C" fn peregrine_begin_bulk_insert(
-    pointer: *mut Handle,
-    session: *mut SessionBox,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        with(pointer, session, |handle, session| {
-            handle.begin_bulk_insert(session.changing()?);
-            Ok(true)
-        })
-    }
-}
-
-/// See the header.
-///
-/// # Safety
-/// The handle and session must be this thread's.
-#[no_mangle]
-pub unsafe extern "C" fn peregrine_end_bulk_insert(
-    pointer: *mut Handle,
-    session: *mut SessionBox,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        with(pointer, session, |handle, session| {
-            handle
-                .end_bulk_insert(session.transaction()?)
-                .map(|()| true)
         })
     }
 }

@@ -256,12 +256,13 @@ impl Transaction {
         s: &mut Scratch,
         mut operation: impl FnMut(&mut Self, &mut Scratch) -> Result<()>,
     ) -> Result<()> {
-        let result = operation(self, s);
-        let mode = match (&result, self.read_lock(lock)) {
-            (Err(_), Some(mode)) => mode,
-            _ => return result,
+        let mut result = operation(self, s);
+        if result.is_ok() {
+            return result;
+        }
+        let Some(mode) = self.read_lock(lock) else {
+            return result;
         };
-        let mut result = result;
         let mut locked: Option<Vec<u8>> = None;
         loop {
             let read = match &result {

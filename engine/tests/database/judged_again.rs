@@ -7,28 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use peregrine::{
-    Column, Cursor, CursorOptions, Database, Index, Isolation, Key, RowLock, Seek, Table,
-    TableSchema, Transaction, Value,
+    Cursor, CursorOptions, Database, Isolation, RowLock, Seek, Table, Transaction, Value,
 };
 use proptest::prelude::*;
 
-use crate::schemas::{options, INT};
+use crate::schemas::{numbered, options};
 
 /// By id: (number, content). The number has a unique index.
 type Rows = BTreeMap<u32, (u32, u32)>;
 
 fn table(db: &Database, rows: &Rows) -> Arc<Table> {
-    let schema = TableSchema {
-        columns: vec![
-            Column::new("id", INT),
-            Column::new("number", INT),
-            Column::new("content", INT),
-        ],
-        primary: Some(Key::new(&[0])),
-        indexes: vec![Index::new("number", &[1]).unique()],
-        user: vec![],
-    };
-    let table = db.create_table("t", &schema).unwrap();
+    let table = db.create_table("t", &numbered()).unwrap();
     let mut txn = db.begin(Isolation::ReadCommitted);
     for (&id, &(number, content)) in rows {
         let row = [id.into(), number.into(), content.into()];

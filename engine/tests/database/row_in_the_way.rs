@@ -6,27 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use peregrine::{
-    Column, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, RowLock, Seek, Table,
-    TableSchema, Transaction, Value,
+    Cursor, CursorOptions, Database, Error, Isolation, RowLock, Seek, Table, Transaction, Value,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::schemas::{options, INT};
+use crate::schemas::{numbered, options};
 
-/// Rows (id, number, content); the number has a unique index.
+/// A table with these rows: id, number, content.
 fn table(db: &Database, rows: &[[u32; 3]]) -> Arc<Table> {
-    let schema = TableSchema {
-        columns: vec![
-            Column::new("id", INT),
-            Column::new("number", INT),
-            Column::new("content", INT),
-        ],
-        primary: Some(Key::new(&[0])),
-        indexes: vec![Index::new("number", &[1]).unique()],
-        user: vec![],
-    };
-    let table = db.create_table("t", &schema).unwrap();
+    let table = db.create_table("t", &numbered()).unwrap();
     let mut txn = db.begin(Isolation::ReadCommitted);
     for row in rows {
         txn.insert(&table, &values(*row)).unwrap();

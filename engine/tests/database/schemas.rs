@@ -40,6 +40,18 @@ pub fn noise(seed: u32, len: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
+/// Rows (id, number, content); the number has a unique index.
+pub fn numbered() -> TableSchema {
+    TableSchema {
+        columns: ["id", "number", "content"]
+            .map(|name| Column::new(name, INT))
+            .into(),
+        primary: Some(Key::new(&[0])),
+        indexes: vec![Index::new("number", &[1]).unique()],
+        user: vec![],
+    }
+}
+
 /// Rows of which few fit into a page, with an index over few values.
 pub fn grouped() -> TableSchema {
     TableSchema {

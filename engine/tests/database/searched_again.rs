@@ -69,17 +69,22 @@ fn each(mut attempt: impl FnMut(&mut Cursor, &mut Transaction)) {
     }
 }
 
+/// Nothing that follows is of the prefix that was sought last, but it is there.
+fn goes_on_from_5_1(cursor: &mut Cursor, txn: &mut Transaction) {
+    assert!(cursor.next(txn).unwrap());
+    assert_eq!(row(cursor), (5, 2));
+    assert!(!cursor.next_same_prefix(txn).unwrap());
+    assert!(cursor.next(txn).unwrap());
+    assert_eq!(row(cursor), (5, 3));
+}
+
 /// Behind a whole key nothing is of the same prefix, whatever prefix was sought before.
 #[test]
 fn entries_behind_a_whole_key_have_another_prefix() {
     each(|cursor, txn| {
         assert!(seek(cursor, txn, &[9]));
         assert!(seek(cursor, txn, &[5, 1]));
-        assert!(cursor.next(txn).unwrap());
-        assert_eq!(row(cursor), (5, 2));
-        assert!(!cursor.next_same_prefix(txn).unwrap());
-        assert!(cursor.next(txn).unwrap());
-        assert_eq!(row(cursor), (5, 3));
+        goes_on_from_5_1(cursor, txn);
     });
 }
 
@@ -92,11 +97,7 @@ fn entries_before_a_prefix_have_another() {
             assert!(cursor.prev(txn).unwrap());
             assert_eq!(row(cursor), expected);
         }
-        assert!(cursor.next(txn).unwrap());
-        assert_eq!(row(cursor), (5, 2));
-        assert!(!cursor.next_same_prefix(txn).unwrap());
-        assert!(cursor.next(txn).unwrap());
-        assert_eq!(row(cursor), (5, 3));
+        goes_on_from_5_1(cursor, txn);
     });
 }
 

@@ -159,7 +159,8 @@ pub(crate) fn expression(dice: &mut Dice, of: &str) -> String {
     }
 }
 
-fn put(sql: &str, constants: &[String]) -> String {
+/// A text with `?` for its constants, with these in their places.
+pub(crate) fn put(sql: &str, constants: &[String]) -> String {
     let mut text = String::new();
     let mut values = constants.iter();
     for part in sql.split_inclusive('?') {

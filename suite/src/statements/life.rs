@@ -157,12 +157,7 @@ impl Life {
         for (name, keys) in TABLES {
             let check = format!("CHECK TABLE {name} EXTENDED");
             let rows: Vec<Row> = connection.query(&check).running(&check)?;
-            for row in rows {
-                let told: Option<String> = row.get("Msg_text");
-                if told.as_deref() != Some("OK") {
-                    shared.wrong(format!("{check}: {}", told.unwrap_or_default()));
-                }
-            }
+            shared.checked(&check, rows);
             let mut counts = Vec::new();
             for key in names(keys) {
                 let count = format!("SELECT COUNT(*) FROM {name} FORCE INDEX ({key})");
@@ -222,6 +217,16 @@ impl Shared {
 
     pub fn refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What CHECK TABLE says.
+    pub fn checked(&self, statement: &str, rows: Vec<Row>) {
+        for row in rows {
+            let told: Option<String> = row.get("Msg_text");
+            if told.as_deref() != Some("OK") {
+                self.wrong(format!("{statement}: {}", told.unwrap_or_default()));
+            }
+        }
     }
 
     pub fn wrong(&self, what: String) {

@@ -66,7 +66,7 @@ impl Asked {
 }
 
 /// A table, and its keys.
-fn table(dice: &mut Dice) -> (&'static str, &'static str) {
+pub(super) fn table(dice: &mut Dice) -> (&'static str, &'static str) {
     TABLES[dice.below(TABLES.len() as u32) as usize]
 }
 
@@ -95,14 +95,19 @@ fn one_of_the_engine(dice: &mut Dice) -> Asked {
 
 /// Ids, so many at most that an answer stays short.
 fn some_ids(dice: &mut Dice, of: &str) -> Condition {
+    let width = [20, 200, 2_000][dice.below(3) as usize];
+    ids(dice, of, width)
+}
+
+/// So many ids.
+pub(super) fn ids(dice: &mut Dice, of: &str, width: i64) -> Condition {
     let from = dice.between(LEAST, MOST);
-    let width = i64::from([20, 200, 2_000][dice.below(3) as usize]);
     let bounds = vec![from.to_string(), (from + width).to_string()];
     (format!("{of}id BETWEEN ? AND ?"), bounds)
 }
 
 /// Conditions on some key's first columns.
-fn by_a_key(dice: &mut Dice, of: &str, keys: &str, equal: bool) -> Condition {
+pub(super) fn by_a_key(dice: &mut Dice, of: &str, keys: &str, equal: bool) -> Condition {
     let columns = columns_of_a_key(dice, keys);
     let last = columns.len().saturating_sub(1);
     let parts: Vec<Condition> = columns

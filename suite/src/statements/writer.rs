@@ -5,10 +5,11 @@ use mysql::{Conn, Row};
 
 use super::life::Shared;
 use super::plan::Plan;
+use super::query::{by_a_key, ids, table};
 use crate::dice::Dice;
 use crate::error::{Result, StatementContext};
-use crate::pushdown::queries::{columns_of_a_key, comparison};
-use crate::pushdown::tables::{self, COLUMNS, LEAST, MOST, TABLES};
+use crate::pushdown::queries::put;
+use crate::pushdown::tables::{self, COLUMNS};
 use crate::target::Engine;
 
 /// Errors that changes may end with: row changed since the snapshot, duplicates (of keys' names, of rows), no such
@@ -97,23 +98,22 @@ fn bounds(dice: &mut Dice) -> &'static str {
     ALL[dice.below(ALL.len() as u32) as usize]
 }
 
-fn table(dice: &mut Dice) -> (&'static str, &'static str) {
-    TABLES[dice.below(TABLES.len() as u32) as usize]
-}
-
 /// Rows, by a condition on a key or a few ids.
 fn rows_of(dice: &mut Dice, of: &str, keys: &str) -> String {
-    if dice.below(2) == 0 {
-        let column = columns_of_a_key(dice, keys)[0];
-        let equal = dice.below(2) == 0;
-        let (sql, constants) = comparison(dice, of, column, equal);
-        return constants
-            .iter()
-            .fold(sql, |sql, constant| sql.replacen('?', constant, 1));
-    }
-    let from = dice.between(LEAST, MOST);
-    let to = from + dice.between(0, 40);
-    format!("{of}id BETWEEN {from} AND {to}")
+    let (sql, constants) = match dice.below(2) {
+        0 => {
+            let equal = dice.below(2) == 0;
+            by_a_key(dice, of, keys, equal)
+        }
+        _ => ids(dice, of, 40),
+    };
+    put(&sql, &constants)
+}
+
+/// So many rows, by their ids.
+fn few(dice: &mut Dice, of: &str, width: i64) -> String {
+    let (sql, constants) = ids(dice, of, width);
+    put(&sql, &constants)
 }
 
 fn change(dice: &mut Dice) -> String {
@@ -127,28 +127,40 @@ fn change(dice: &mut Dice) -> String {
             tables::row(dice),
             column.name
         ),
-        1 => format!("REPLACE INTO {name} VALUES {}, {}", tables::row(dice), tables::row(dice)),
-        2 => format!("UPDATE {name} SET {} = {value} WHERE {rows} LIMIT 30", column.name),
+        1 => format!(
+            "REPLACE INTO {name} VALUES {}, {}",
+            tables::row(dice),
+            tables::row(dice)
+        ),
+        2 => format!(
+            "UPDATE {name} SET {} = {value} WHERE {rows} LIMIT 30",
+            column.name
+        ),
         // Keys move, over each other, too.
-        3 => format!("UPDATE IGNORE {name} SET id = id + {} WHERE {rows} LIMIT 30", dice.below(9)),
-        4 => format!("UPDATE {name} SET a = {}, b = b WHERE {rows} LIMIT 30", dice.below(20)),
+        3 => format!(
+            "UPDATE IGNORE {name} SET id = id + {} WHERE {rows} LIMIT 30",
+            dice.below(9)
+        ),
+        4 => format!(
+            "UPDATE {name} SET a = {}, b = b WHERE {rows} LIMIT 30",
+            dice.below(20)
+        ),
         5 => format!("DELETE FROM {name} WHERE {rows} LIMIT 20"),
         6 => format!(
-            "INSERT IGNORE INTO {name} SELECT * FROM {other} WHERE id BETWEEN {0} AND {0} + 40",
-            dice.between(LEAST, MOST)
+            "INSERT IGNORE INTO {name} SELECT * FROM {other} WHERE {}",
+            few(dice, "", 40)
         ),
         7 => {
             let some = rows_of(dice, "o.", keys);
             format!(
-                "UPDATE {name} AS o JOIN {other} AS i ON i.id = o.r SET o.{} = {value} WHERE {some} \
-                 AND o.id BETWEEN {1} AND {1} + 200",
+                "UPDATE {name} AS o JOIN {other} AS i ON i.id = o.r SET o.{} = {value} WHERE {some} AND {}",
                 column.name,
-                dice.between(LEAST, MOST)
+                few(dice, "o.", 200)
             )
         }
         _ => format!(
-            "DELETE o FROM {name} AS o JOIN {other} AS i ON i.id = o.id WHERE o.id BETWEEN {0} AND {0} + 20",
-            dice.between(LEAST, MOST)
+            "DELETE o FROM {name} AS o JOIN {other} AS i ON i.id = o.id WHERE {}",
+            few(dice, "o.", 20)
         ),
     }
 }
