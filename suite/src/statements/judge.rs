@@ -6,6 +6,7 @@ use mysql::Conn;
 use super::life::Shared;
 use super::plan::{names, Plan};
 use super::query::Asked;
+use super::second_opinion::{copies, gone, only_in};
 use crate::dice::Dice;
 use crate::error::{Result, StatementContext};
 use crate::pushdown::answer::{self, agree, brief, Answer};
@@ -23,6 +24,8 @@ pub struct Judge<'a> {
     pub dice: Dice,
     pub engine: Engine,
     pub shared: &'a Shared,
+    /// The schema of the copies that it makes of the tables, and how often it made some.
+    pub copies: (String, u32),
 }
 
 /// How a query is sent: whatever its plan, in the same way.
@@ -73,13 +76,11 @@ impl Judge<'_> {
         let reference = Plan::of_the_server(self.engine);
         let after = self.answer(&query, &reference, Sent::Text)?;
         if !is_lost(&after) && !agree(&query, &before, &after, all.as_ref()) {
-            self.differs(
-                &query,
-                &reference,
-                "later in the same snapshot",
-                &before,
-                &after,
-            );
+            let told = difference(&before, &after);
+            self.shared.wrong(format!(
+                "{}; later in the same snapshot: {told}",
+                query.text
+            ));
         }
         Ok(())
     }
@@ -102,17 +103,8 @@ impl Judge<'_> {
         let query = asked.with("");
         let wanted = self.answer(&query, &reference, Sent::Text)?;
         let prepared = self.answer(&query, &reference, Sent::Prepared)?;
-        let whole = query.whole.as_ref().map(|(text, sql)| Query {
-            text: text.clone(),
-            prepared: (sql.clone(), query.prepared.1.clone()),
-            whole: None,
-            ordered: 0,
-        });
-        let (mut all, mut all_prepared) = (None, None);
-        if let Some(whole) = &whole {
-            all = Some(self.answer(whole, &reference, Sent::Text)?);
-            all_prepared = Some(self.answer(whole, &reference, Sent::Prepared)?);
-        }
+        let all = self.answer_without_limit(&query, &reference, Sent::Text)?;
+        let all_prepared = self.answer_without_limit(&query, &reference, Sent::Prepared)?;
         let answers = [
             Some(&wanted),
             Some(&prepared),
@@ -135,7 +127,8 @@ impl Judge<'_> {
             }
             self.shared.judged();
             if !agree(&query, &got, wanted, all.as_ref()) {
-                self.differs(&query, &plan, "by another plan", wanted, &got);
+                self.differs(asked, &plan, sent, difference(wanted, &got))?;
+                return Ok(None);
             }
         }
         Ok(Some((wanted, all)))
@@ -183,15 +176,63 @@ impl Judge<'_> {
         Ok(true)
     }
 
-    fn differs(&self, query: &Query, plan: &Plan, how: &str, wanted: &Answer, got: &Answer) {
-        self.shared.wrong(format!(
-            "{}; {how}: {}, not {}; {}",
-            query.text,
-            brief(got),
-            brief(wanted),
-            plan.setting()
-        ));
+    /// The answer to a query that has a LIMIT, without it.
+    fn answer_without_limit(
+        &mut self,
+        query: &Query,
+        plan: &Plan,
+        sent: Sent,
+    ) -> Result<Option<Answer>> {
+        let Some((text, sql)) = &query.whole else {
+            return Ok(None);
+        };
+        let whole = Query {
+            text: text.clone(),
+            prepared: (sql.clone(), query.prepared.1.clone()),
+            whole: None,
+            ordered: 0,
+        };
+        self.answer(&whole, plan, sent).map(Some)
     }
+
+    /// A plan makes a difference: a fault, unless it makes one on InnoDB with the same rows, too. The snapshot is
+    /// over then.
+    fn differs(&mut self, asked: &Asked, plan: &Plan, sent: Sent, told: String) -> Result<()> {
+        let (name, made) = &mut self.copies;
+        *made += 1;
+        let schema = format!("{name}_{made}");
+        copies(&mut self.connection, &schema)?;
+        let reference = Plan::of_the_server(self.engine);
+        let (query, hinted) = (asked.with(""), asked.with(&plan.hint));
+        let wanted = self.answer(&query, &reference, sent)?;
+        let all = self.answer_without_limit(&query, &reference, sent)?;
+        let got = self.answer(&hinted, plan, sent)?;
+        if agree(&hinted, &got, &wanted, all.as_ref()) {
+            let (text, setting) = (&hinted.text, plan.setting());
+            let answer = brief(&wanted);
+            self.shared.wrong(format!(
+                "{text}; by another plan {told}; on InnoDB there is no difference: {answer}; {setting}"
+            ));
+        } else {
+            self.shared.servers_own();
+        }
+        gone(&mut self.connection, &schema)
+    }
+}
+
+/// What one answer has, and the other has not.
+fn difference(wanted: &Answer, got: &Answer) -> String {
+    let (Answer::Rows(some, _), Answer::Rows(others, _)) = (wanted, got) else {
+        return format!("{}, not {}", brief(got), brief(wanted));
+    };
+    let more = Answer::Rows(only_in(others, some), Vec::new());
+    let less = Answer::Rows(only_in(some, others), Vec::new());
+    let (more, less) = (brief(&more), brief(&less));
+    format!(
+        "{} rows, not {}: {more} too many, {less} are missing",
+        others.len(),
+        some.len()
+    )
 }
 
 fn is_lost(answer: &Answer) -> bool {

@@ -18,7 +18,7 @@ use crate::target::hosted::{self, Hosted};
 use crate::target::Engine;
 
 /// The schema of all tables.
-const SCHEMA: &str = "statements";
+pub(super) const SCHEMA: &str = "statements";
 /// Faults after which a life ends.
 const MOST_FAULTS: usize = 5;
 
@@ -31,6 +31,8 @@ pub struct Life {
     pub cache: u64,
     /// More options of the server.
     pub options: Vec<String>,
+    /// When commits become durable, `peregrine_flush_log_at_trx_commit`.
+    flush: u32,
     /// Whether it is killed in the end, and started again.
     is_killed: bool,
 }
@@ -54,13 +56,13 @@ impl Life {
                 format!("--peregrine-scan-threads={threads}"),
                 format!("--peregrine-log-size={log}M"),
                 format!("--peregrine-checkpoint-interval={checkpoint}"),
-                format!("--peregrine-flush-log-at-trx-commit={flush}"),
             ]);
         }
         Life {
             seed,
             cache,
             options,
+            flush,
             is_killed: dice.below(2) == 0,
         }
     }
@@ -80,6 +82,11 @@ impl Life {
             &tables::definitions(request.engine.sql_name()),
         )?;
         hosted::run_all(&mut connection, &tables::filling(&mut dice))?;
+        if request.engine == Engine::Peregrine {
+            let flush = self.flush;
+            let setting = format!("SET GLOBAL peregrine_flush_log_at_trx_commit = {flush}");
+            hosted::run_all(&mut connection, &[setting])?;
+        }
         if let Err(error) = self.sessions(request, server, &shared) {
             shared.wrong(format!("a session: {error}"));
         }
@@ -124,6 +131,7 @@ impl Life {
                                 dice,
                                 engine,
                                 shared,
+                                copies: (format!("copies_{stream}"), 0),
                             }
                             .work(),
                         };
@@ -183,6 +191,8 @@ pub struct Shared {
     pub statements: AtomicU64,
     /// Answers that were compared with another plan's.
     pub judged: AtomicU64,
+    /// Of these, answers that differed with InnoDB, too.
+    pub servers_own: AtomicU64,
     /// Statements that others were in the way of, or that had nothing to work on.
     pub refused: AtomicU64,
     /// What is wrong.
@@ -196,6 +206,7 @@ impl Shared {
             left: AtomicI64::new(statements as i64),
             statements: AtomicU64::new(0),
             judged: AtomicU64::new(0),
+            servers_own: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             faults: Mutex::default(),
         }
@@ -213,6 +224,10 @@ impl Shared {
 
     pub fn judged(&self) {
         self.judged.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn servers_own(&self) {
+        self.servers_own.fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn refused(&self) {

@@ -99,6 +99,12 @@ fn some_ids(dice: &mut Dice, of: &str) -> Condition {
     ids(dice, of, width)
 }
 
+/// Ids of rows for each of which all rows of another table may be read.
+fn few_ids(dice: &mut Dice, of: &str) -> Condition {
+    let width = [5, 40, 200][dice.below(3) as usize];
+    ids(dice, of, width)
+}
+
 /// So many ids.
 pub(super) fn ids(dice: &mut Dice, of: &str, width: i64) -> Condition {
     let from = dice.between(LEAST, MOST);
@@ -173,7 +179,7 @@ fn loose(dice: &mut Dice) -> Asked {
 /// Rows for which there is another, or none.
 fn semi_join(dice: &mut Dice) -> Asked {
     let ((outer, _), (inner, inner_keys)) = (table(dice), table(dice));
-    let (outside, mut constants) = some_ids(dice, "o.");
+    let (outside, mut constants) = few_ids(dice, "o.");
     let (inside, more) = match dice.below(2) {
         0 => by_a_key(dice, "i.", inner_keys, false),
         _ => some_ids(dice, "i."),
@@ -198,7 +204,7 @@ fn semi_join(dice: &mut Dice) -> Asked {
 /// Of each row something of rows elsewhere.
 fn subquery(dice: &mut Dice) -> Asked {
     let ((outer, _), (inner, _)) = (table(dice), table(dice));
-    let (condition, constants) = some_ids(dice, "o.");
+    let (condition, constants) = few_ids(dice, "o.");
     let found = ["MAX(i.m)", "COUNT(*)", "MIN(i.t)", "SUM(i.x)"][dice.below(4) as usize];
     let by = [
         "i.id = o.r",
@@ -214,7 +220,7 @@ fn subquery(dice: &mut Dice) -> Asked {
 /// Rows of one table, each with those of another, or with none.
 fn outer_join(dice: &mut Dice) -> Asked {
     let ((outer, _), (inner, inner_keys)) = (table(dice), table(dice));
-    let (condition, constants) = some_ids(dice, "o.");
+    let (condition, constants) = few_ids(dice, "o.");
     let on = [
         "i.id = o.r",
         "i.a = o.a AND i.b = o.b",

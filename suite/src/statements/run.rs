@@ -35,6 +35,7 @@ pub struct Outcome {
     lives: u64,
     statements: u64,
     judged: u64,
+    servers_own: u64,
     refused: u64,
     seconds: f64,
     /// What was wrong, with the seed of the life; in its last one.
@@ -54,13 +55,14 @@ impl fmt::Display for Outcome {
         write!(
             f,
             "{}: statements: {} in {} lives of a server with {}, {} refused; {} answers compared with those by other \
-             plans, {} faults; seed {}, {:.0} s",
+             plans, {} differ with InnoDB, too; {} faults; seed {}, {:.0} s",
             if self.held() { "held" } else { "NOT HELD" },
             self.statements,
             self.lives,
             self.engine.map_or("no engine", Engine::sql_name),
             self.refused,
             self.judged,
+            self.servers_own,
             self.faults.len(),
             self.seed,
             self.seconds
@@ -97,6 +99,7 @@ pub fn run(
         outcome.lives += 1;
         outcome.statements += shared.statements.load(Ordering::Relaxed);
         outcome.judged += shared.judged.load(Ordering::Relaxed);
+        outcome.servers_own += shared.servers_own.load(Ordering::Relaxed);
         outcome.refused += shared.refused.load(Ordering::Relaxed);
         outcome.seconds = begun.elapsed().as_secs_f64();
         let faults = shared.faults.into_inner().unwrap_or_default();

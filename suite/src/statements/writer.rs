@@ -183,7 +183,7 @@ fn definition(dice: &mut Dice) -> String {
     let column = COLUMNS[dice.below(COLUMNS.len() as u32) as usize].name;
     match dice.below(8) {
         0 => format!("ALTER TABLE {name} FORCE"),
-        1 => format!("ALTER TABLE {name} ADD KEY extra ({column}, a)"),
+        1 if column != "a" => format!("ALTER TABLE {name} ADD KEY extra ({column}, a)"),
         2 => format!("ALTER TABLE {name} DROP KEY extra"),
         3 => format!("ANALYZE TABLE {name}"),
         4 => format!("OPTIMIZE TABLE {name}"),
