@@ -134,6 +134,8 @@ pub enum PlantedFault {
     RefuseLongSearch,
     /// A data file that could not be made shorter goes on asking for checkpoints.
     SlackForGood,
+    /// The log gets its next part also between the two halves of a change of a row's key.
+    PartWithinChange,
     /// Who has waited for a node's latch does not look whether its parent still has it there.
     UncheckedChild,
     /// A page that was changed between its write and its eviction goes nevertheless.
@@ -201,7 +203,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 50] = [
+        pub const MENDED: [PlantedFault; 51] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -252,6 +254,7 @@ mod planting {
             PlantedFault::RefuseLongSearch,
             PlantedFault::SlackForGood,
             PlantedFault::UnlockedDuplicate,
+            PlantedFault::PartWithinChange,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -198,7 +198,7 @@ impl Transaction {
                 participant.set_undo_head(self.undo_head);
             }
             if extent == (Extent::Part { logged: true }) {
-                self.append_full_part(&inside)?;
+                self.log_full_part(&inside)?;
             }
             drop(inside);
         }

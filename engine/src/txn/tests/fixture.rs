@@ -217,6 +217,7 @@ pub fn put(
             Put::Done { replaced } => {
                 let table = crate::ids::TableId(tree.id().0);
                 txn.log_put(&inside, table, key, &[payload])?;
+                txn.log_full_part(&inside)?;
                 return Ok(replaced);
             }
             Put::Duplicate => return Err(Error::Duplicate { index: 0 }),
@@ -237,7 +238,8 @@ pub fn delete(txn: &mut Transaction, tree: &Tree, key: &[u8]) -> Result<()> {
         let inside = system.gate().enter();
         match txn.try_delete(&inside, tree, key, None)? {
             Delete::Done => {
-                return txn.log_delete(&inside, crate::ids::TableId(tree.id().0), key);
+                txn.log_delete(&inside, crate::ids::TableId(tree.id().0), key)?;
+                return txn.log_full_part(&inside);
             }
             Delete::Missing => return Err(missing()),
             Delete::Changed => return Err(Error::WriteConflict),
