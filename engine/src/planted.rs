@@ -136,6 +136,8 @@ pub enum PlantedFault {
     SlackForGood,
     /// The log gets its next part also between the two halves of a change of a row's key.
     PartWithinChange,
+    /// Each step of purge begins with the first stream, also where the last one did not come beyond it.
+    PurgeFromFirst,
     /// Who has waited for a node's latch does not look whether its parent still has it there.
     UncheckedChild,
     /// A page that was changed between its write and its eviction goes nevertheless.
@@ -203,7 +205,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 51] = [
+        pub const MENDED: [PlantedFault; 52] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -255,6 +257,7 @@ mod planting {
             PlantedFault::SlackForGood,
             PlantedFault::UnlockedDuplicate,
             PlantedFault::PartWithinChange,
+            PlantedFault::PurgeFromFirst,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -98,6 +98,43 @@ fn a_delete_mark_restored_after_its_purge_does_not_stay() {
     assert_eq!(fixture.records(&fixture.tree), []);
 }
 
+/// In one stream transactions end as fast as purge passes them; another has one end.
+#[test]
+fn a_busy_stream_keeps_no_other_from_being_purged() {
+    let fixture = Fixture::new();
+    let (system, tree, other) = (&fixture.system, &fixture.tree, &fixture.other);
+    let a_step = crate::knobs::purge_step().min(4096) as u32;
+    for tree in [tree, other] {
+        let mut txn = fixture.begin(ReadCommitted);
+        for i in 0..a_step {
+            put(&mut txn, tree, &key(i), b"0", PutMode::Insert).unwrap();
+        }
+        txn.commit().unwrap();
+    }
+    system.purge_all().unwrap();
+    // At once, so that they have a stream each.
+    let mut busy = fixture.begin(ReadCommitted);
+    delete(&mut busy, tree, &key(0)).unwrap();
+    let mut quiet = fixture.begin(ReadCommitted);
+    delete(&mut quiet, other, &key(0)).unwrap();
+    busy.commit().unwrap();
+    quiet.commit().unwrap();
+    // It has the stream of the quiet one from here on.
+    let mut holder = fixture.begin(ReadCommitted);
+    put(&mut holder, other, &key(a_step), b"0", PutMode::Insert).unwrap();
+    for _ in 0..8 {
+        let mut txn = fixture.begin(ReadCommitted);
+        for i in 0..a_step {
+            put(&mut txn, tree, &key(i), b"1", PutMode::Upsert).unwrap();
+            delete(&mut txn, tree, &key(i)).unwrap();
+        }
+        txn.commit().unwrap();
+        assert!(system.purge_step().unwrap(), "there is more to do");
+    }
+    let marks = fixture.records(other).into_iter();
+    assert_eq!(marks.filter(|(_, header, _)| header.deleted).count(), 0);
+}
+
 #[test]
 fn short_transactions_need_no_new_undo_pages() {
     let fixture = Fixture::new();
