@@ -138,6 +138,8 @@ pub enum PlantedFault {
     PartWithinChange,
     /// Each step of purge begins with the first stream, also where the last one did not come beyond it.
     PurgeFromFirst,
+    /// Survivors have a new stream each time; those that had others before are left.
+    LeaveStreams,
     /// Who has waited for a node's latch does not look whether its parent still has it there.
     UncheckedChild,
     /// A page that was changed between its write and its eviction goes nevertheless.
@@ -205,7 +207,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 52] = [
+        pub const MENDED: [PlantedFault; 53] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -258,6 +260,7 @@ mod planting {
             PlantedFault::UnlockedDuplicate,
             PlantedFault::PartWithinChange,
             PlantedFault::PurgeFromFirst,
+            PlantedFault::LeaveStreams,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
