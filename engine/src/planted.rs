@@ -140,6 +140,8 @@ pub enum PlantedFault {
     PurgeFromFirst,
     /// Survivors have a new stream each time; those that had others before are left.
     LeaveStreams,
+    /// Whether a savepoint is still there is told by how much work was done.
+    SavepointByWork,
     /// Who has waited for a node's latch does not look whether its parent still has it there.
     UncheckedChild,
     /// A page that was changed between its write and its eviction goes nevertheless.
@@ -207,7 +209,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 53] = [
+        pub const MENDED: [PlantedFault; 54] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -261,6 +263,7 @@ mod planting {
             PlantedFault::PartWithinChange,
             PlantedFault::PurgeFromFirst,
             PlantedFault::LeaveStreams,
+            PlantedFault::SavepointByWork,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
