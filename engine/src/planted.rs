@@ -142,6 +142,8 @@ pub enum PlantedFault {
     LeaveStreams,
     /// Whether a savepoint is still there is told by how much work was done.
     SavepointByWork,
+    /// A commit that fails keeps the locks and the snapshot of a transaction that has no number.
+    KeepUnnumbered,
     /// Who has waited for a node's latch does not look whether its parent still has it there.
     UncheckedChild,
     /// A page that was changed between its write and its eviction goes nevertheless.
@@ -209,7 +211,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 54] = [
+        pub const MENDED: [PlantedFault; 55] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -264,6 +266,7 @@ mod planting {
             PlantedFault::PurgeFromFirst,
             PlantedFault::LeaveStreams,
             PlantedFault::SavepointByWork,
+            PlantedFault::KeepUnnumbered,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -19,6 +19,7 @@ use crate::catalog::{DdlRecord, KIND_COUNTER};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};
 use crate::knobs;
+use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Isolation;
 use crate::txn::{self, Committed, KeyLock, ReadView};
 
@@ -230,8 +231,9 @@ impl Transaction {
             Ok(committed) => self.committed = Some(committed),
             Err(error) if self.is_prepared() => return Err(error),
             Err(error) => {
-                // The commit record is not in the log: nothing of the transaction may remain.
-                if self.inner.id().is_some() {
+                // The commit record is not in the log: nothing of the transaction may remain. Where it has written
+                // nothing under a number of its own, there are still its locks and its snapshot.
+                if self.inner.id().is_some() || !is_planted(PlantedFault::KeepUnnumbered) {
                     if let Err(error) = self.inner.rollback() {
                         tracing::error!("rolling back after a failed commit: {error}");
                         self.abandon();
