@@ -144,6 +144,8 @@ pub enum PlantedFault {
     SavepointByWork,
     /// A commit that fails keeps the locks and the snapshot of a transaction that has no number.
     KeepUnnumbered,
+    /// A transaction whose rollback fails when the database is closed is kept in memory.
+    KeepAbandoned,
     /// Who has waited for a node's latch does not look whether its parent still has it there.
     UncheckedChild,
     /// A page that was changed between its write and its eviction goes nevertheless.
@@ -211,7 +213,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 55] = [
+        pub const MENDED: [PlantedFault; 56] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -267,6 +269,7 @@ mod planting {
             PlantedFault::LeaveStreams,
             PlantedFault::SavepointByWork,
             PlantedFault::KeepUnnumbered,
+            PlantedFault::KeepAbandoned,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -1,6 +1,7 @@
 //! What purge takes and what it leaves.
 
 use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 use super::fixture::{delete, get, put, scan, Fixture, TREE};
 use crate::error::Error;
@@ -252,6 +253,25 @@ fn a_failed_rollback_is_tried_again() {
         }
         reader.rollback().unwrap();
     }
+}
+
+/// What its rollback has left is the next opening's.
+#[test]
+fn a_transaction_that_outlives_its_database_is_let_go_though_its_rollback_fails() {
+    let fixture = Fixture::new();
+    let mut txn = fixture.begin(ReadCommitted);
+    put(&mut txn, &fixture.tree, b"k", b"1", PutMode::Insert).unwrap();
+    {
+        let inside = fixture.system.gate().enter();
+        txn.note_on_rollback(&inside, b"note").unwrap();
+    }
+    let refuse = &fixture.trees.refuse_rollback;
+    refuse.store(true, Ordering::Relaxed);
+    let system = Arc::downgrade(&fixture.system);
+    fixture.system.shutdown();
+    drop(txn);
+    drop(fixture);
+    assert_eq!(system.strong_count(), 0, "it is kept in memory");
 }
 
 #[test]
