@@ -146,6 +146,8 @@ pub enum PlantedFault {
     KeepUnnumbered,
     /// A transaction whose rollback fails when the database is closed is kept in memory.
     KeepAbandoned,
+    /// Damage that a note of a rollback meets at an opening counts as damage in a tree that there is not.
+    DropLostNotes,
     /// Who has waited for a node's latch does not look whether its parent still has it there.
     UncheckedChild,
     /// A page that was changed between its write and its eviction goes nevertheless.
@@ -213,7 +215,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 56] = [
+        pub const MENDED: [PlantedFault; 57] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -270,6 +272,7 @@ mod planting {
             PlantedFault::SavepointByWork,
             PlantedFault::KeepUnnumbered,
             PlantedFault::KeepAbandoned,
+            PlantedFault::DropLostNotes,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -33,6 +33,10 @@ pub struct TestTrees {
     pub rolled_back: Mutex<Vec<Vec<u8>>>,
     /// Whether notes of rollbacks are refused.
     pub refuse_rollback: AtomicBool,
+    /// Whether what notes of rollbacks are about can't be read.
+    pub notes_are_damaged: AtomicBool,
+    /// Notes that could not be followed.
+    pub lost_notes: Mutex<Vec<Vec<u8>>>,
     /// A tree that can't be opened now.
     pub unopened: Mutex<Option<TreeId>>,
 }
@@ -59,8 +63,20 @@ impl Trees for TestTrees {
                 path: "data".into(),
             });
         }
+        if self.notes_are_damaged.load(Ordering::Relaxed) {
+            return Err(Error::Corrupt {
+                file: "data".into(),
+                offset: 0,
+                page: None,
+                what: "the checksum is wrong".into(),
+            });
+        }
         self.rolled_back.lock().push(note.to_vec());
         Ok(())
+    }
+
+    fn note_is_lost(&self, note: &[u8], _error: &Error) {
+        self.lost_notes.lock().push(note.to_vec());
     }
 
     fn compensate(
