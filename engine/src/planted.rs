@@ -148,6 +148,8 @@ pub enum PlantedFault {
     KeepAbandoned,
     /// Damage that a note of a rollback meets at an opening counts as damage in a tree that there is not.
     DropLostNotes,
+    /// Rows that lack entries since a savepoint ask for another try, where a wait was in vain there.
+    RepeatCause,
     /// Who has waited for a node's latch does not look whether its parent still has it there.
     UncheckedChild,
     /// A page that was changed between its write and its eviction goes nevertheless.
@@ -215,7 +217,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 57] = [
+        pub const MENDED: [PlantedFault; 58] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -273,6 +275,7 @@ mod planting {
             PlantedFault::KeepUnnumbered,
             PlantedFault::KeepAbandoned,
             PlantedFault::DropLostNotes,
+            PlantedFault::RepeatCause,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

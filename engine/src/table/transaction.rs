@@ -158,7 +158,8 @@ impl Transaction {
 
     /// Remembers the present state for [`Transaction::rollback_to`]. Puts in what bulk inserts have kept aside.
     /// Where that fails it is tried again by whatever needs the entries. Once the transaction has gone back here
-    /// it cannot be: whatever needs them fails with the same error, and the transaction can only be rolled back.
+    /// it cannot be: whatever needs them fails with an error that names the first one, and the transaction can
+    /// only be rolled back.
     pub fn savepoint(&mut self) -> Savepoint {
         let lacks_entries = match self.deferred.is_empty() {
             true => None,
@@ -309,6 +310,16 @@ impl Transaction {
     pub(super) fn check_entries(&self) -> Result<()> {
         match &self.lacks_entries {
             None => Ok(()),
+            // Errors after which one tries again: here that would fail for ever.
+            Some(
+                error @ (Error::LockWaitTimeout
+                | Error::LockNotAvailable
+                | Error::RowChanged
+                | Error::Interrupted),
+            ) if !is_planted(PlantedFault::RepeatCause) => Err(Error::Invalid(format!(
+                "rows from before a savepoint lack index entries, so the transaction can only be rolled \
+                 back: there, {error}"
+            ))),
             Some(error) => Err(error.clone()),
         }
     }
