@@ -150,6 +150,8 @@ pub enum PlantedFault {
     DropLostNotes,
     /// Rows that lack entries since a savepoint ask for another try, where a wait was in vain there.
     RepeatCause,
+    /// A transaction that rolls back keeps its snapshot, and its place in the log, until it is through.
+    HoldRollingBack,
     /// Who has waited for a node's latch does not look whether its parent still has it there.
     UncheckedChild,
     /// A page that was changed between its write and its eviction goes nevertheless.
@@ -217,7 +219,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 58] = [
+        pub const MENDED: [PlantedFault; 59] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -276,6 +278,7 @@ mod planting {
             PlantedFault::KeepAbandoned,
             PlantedFault::DropLostNotes,
             PlantedFault::RepeatCause,
+            PlantedFault::HoldRollingBack,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

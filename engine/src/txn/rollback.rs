@@ -125,6 +125,9 @@ impl Transaction {
                 let shown = &participant.shown.rolling_back;
                 shown.store(true, Ordering::Relaxed);
             }
+            if !is_planted(PlantedFault::HoldRollingBack) {
+                self.let_go_of_what_only_commits_need();
+            }
             self.undo_to(UndoPtr::NONE, Extent::Whole)?;
             let system = self.system.clone();
             let inside = system.gate().enter();
@@ -137,6 +140,17 @@ impl Transaction {
         match logged {
             Some(lsn) => self.system.log().durable(lsn, self.system.durability()),
             None => Ok(()),
+        }
+    }
+
+    /// It reads nothing more, and never commits. Its rollback may last for long, or stand still at a damaged page:
+    /// meanwhile it keeps no old versions from purge, and nothing of the log.
+    fn let_go_of_what_only_commits_need(&mut self) {
+        self.drop_view();
+        if let Some(participant) = &self.participant {
+            // A checkpoint has it with its redo, or one after that without.
+            let _inside = self.system.gate().enter();
+            participant.forget_redo();
         }
     }
 

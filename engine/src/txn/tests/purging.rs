@@ -255,6 +255,48 @@ fn a_failed_rollback_is_tried_again() {
     }
 }
 
+/// It keeps the locks of what it has written, and nothing else.
+#[test]
+fn a_rollback_that_stands_still_keeps_no_old_versions_and_nothing_of_the_log() {
+    let fixture = Fixture::new();
+    let (system, tree) = (&fixture.system, &fixture.tree);
+    fixture.load((0..10).map(|i| (key(i), vec![1])));
+    let mut txn = fixture.begin(RepeatableRead);
+    txn.view();
+    {
+        let inside = system.gate().enter();
+        txn.note_on_rollback(&inside, b"note").unwrap();
+    }
+    put(&mut txn, tree, &key(0), b"2", PutMode::Update).unwrap();
+    {
+        let inside = system.gate().enter();
+        txn.append_part(&inside).unwrap();
+    }
+    let refuse = &fixture.trees.refuse_rollback;
+    refuse.store(true, Ordering::Relaxed);
+    assert!(matches!(txn.rollback(), Err(Error::NoSpace { .. })));
+    drop(txn);
+    assert_eq!(system.stats().abandoned, 1);
+
+    let mut other = fixture.begin(ReadCommitted);
+    for i in 1..10 {
+        delete(&mut other, tree, &key(i)).unwrap();
+    }
+    other.commit().unwrap();
+    fixture.purge();
+    assert_eq!(deleted_marks(&fixture), 0);
+    let closed = system.gate().close();
+    let at = fixture.log.mark().unwrap();
+    assert_eq!(system.capture(&closed).redo_from(at), at);
+    drop(closed);
+
+    refuse.store(false, Ordering::Relaxed);
+    fixture.purge();
+    assert_eq!(system.stats().abandoned, 0);
+    let mut reader = fixture.begin(ReadCommitted);
+    assert_eq!(get(&mut reader, tree, &key(0)).unwrap(), [1]);
+}
+
 /// What its rollback has left is the next opening's.
 #[test]
 fn a_transaction_that_outlives_its_database_is_let_go_though_its_rollback_fails() {
