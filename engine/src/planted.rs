@@ -134,6 +134,24 @@ pub enum PlantedFault {
     RefuseLongSearch,
     /// A data file that could not be made shorter goes on asking for checkpoints.
     SlackForGood,
+    /// The log gets its next part also between the two halves of a change of a row's key.
+    PartWithinChange,
+    /// Each step of purge begins with the first stream, also where the last one did not come beyond it.
+    PurgeFromFirst,
+    /// Survivors have a new stream each time; those that had others before are left.
+    LeaveStreams,
+    /// Whether a savepoint is still there is told by how much work was done.
+    SavepointByWork,
+    /// A commit that fails keeps the locks and the snapshot of a transaction that has no number.
+    KeepUnnumbered,
+    /// A transaction whose rollback fails when the database is closed is kept in memory.
+    KeepAbandoned,
+    /// Damage that a note of a rollback meets at an opening counts as damage in a tree that there is not.
+    DropLostNotes,
+    /// Rows that lack entries since a savepoint ask for another try, where a wait was in vain there.
+    RepeatCause,
+    /// A transaction that rolls back keeps its snapshot, and its place in the log, until it is through.
+    HoldRollingBack,
     /// Who has waited for a node's latch does not look whether its parent still has it there.
     UncheckedChild,
     /// A page that was changed between its write and its eviction goes nevertheless.
@@ -201,7 +219,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 50] = [
+        pub const MENDED: [PlantedFault; 59] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -252,6 +270,15 @@ mod planting {
             PlantedFault::RefuseLongSearch,
             PlantedFault::SlackForGood,
             PlantedFault::UnlockedDuplicate,
+            PlantedFault::PartWithinChange,
+            PlantedFault::PurgeFromFirst,
+            PlantedFault::LeaveStreams,
+            PlantedFault::SavepointByWork,
+            PlantedFault::KeepUnnumbered,
+            PlantedFault::KeepAbandoned,
+            PlantedFault::DropLostNotes,
+            PlantedFault::RepeatCause,
+            PlantedFault::HoldRollingBack,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -403,6 +403,19 @@ impl Trees for Registry {
         self.note_damage(tree, error);
     }
 
+    fn note_is_lost(&self, note: &[u8], error: &Error) {
+        // No row refers to the value, so the table has the state of its last commit.
+        let tree = large::read_note(note).map(|(tree, _)| tree).ok();
+        let id = tree.and_then(|tree| self.tables.read().by_tree.get(&tree).copied());
+        let table = id.and_then(|id| self.definition(id).ok());
+        let table = table.map_or_else(String::new, |table| table.name);
+        tracing::error!(
+            %table,
+            %error,
+            "a long value of a transaction that did not commit can't be freed, and stays"
+        );
+    }
+
     fn is_optimistic(&self, tree: TreeId) -> bool {
         self.locking_of(tree) == Locking::Optimistic
     }

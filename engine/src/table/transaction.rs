@@ -19,6 +19,7 @@ use crate::catalog::{DdlRecord, KIND_COUNTER};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};
 use crate::knobs;
+use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Isolation;
 use crate::txn::{self, Committed, KeyLock, ReadView};
 
@@ -157,7 +158,8 @@ impl Transaction {
 
     /// Remembers the present state for [`Transaction::rollback_to`]. Puts in what bulk inserts have kept aside.
     /// Where that fails it is tried again by whatever needs the entries. Once the transaction has gone back here
-    /// it cannot be: whatever needs them fails with the same error, and the transaction can only be rolled back.
+    /// it cannot be: whatever needs them fails with an error that names the first one, and the transaction can
+    /// only be rolled back.
     pub fn savepoint(&mut self) -> Savepoint {
         let lacks_entries = match self.deferred.is_empty() {
             true => None,
@@ -230,8 +232,9 @@ impl Transaction {
             Ok(committed) => self.committed = Some(committed),
             Err(error) if self.is_prepared() => return Err(error),
             Err(error) => {
-                // The commit record is not in the log: nothing of the transaction may remain.
-                if self.inner.id().is_some() {
+                // The commit record is not in the log: nothing of the transaction may remain. Where it has written
+                // nothing under a number of its own, there are still its locks and its snapshot.
+                if self.inner.id().is_some() || !is_planted(PlantedFault::KeepUnnumbered) {
                     if let Err(error) = self.inner.rollback() {
                         tracing::error!("rolling back after a failed commit: {error}");
                         self.abandon();
@@ -307,6 +310,16 @@ impl Transaction {
     pub(super) fn check_entries(&self) -> Result<()> {
         match &self.lacks_entries {
             None => Ok(()),
+            // Errors after which one tries again: here that would fail for ever.
+            Some(
+                error @ (Error::LockWaitTimeout
+                | Error::LockNotAvailable
+                | Error::RowChanged
+                | Error::Interrupted),
+            ) if !is_planted(PlantedFault::RepeatCause) => Err(Error::Invalid(format!(
+                "rows from before a savepoint lack index entries, so the transaction can only be rolled \
+                 back: there, {error}"
+            ))),
             Some(error) => Err(error.clone()),
         }
     }

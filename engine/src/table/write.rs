@@ -315,12 +315,16 @@ impl Transaction {
             let savepoint = self.inner.savepoint();
             let step = {
                 let inside = self.shared.system.gate().enter();
-                operation(&mut Op {
+                let step = operation(&mut Op {
                     txn: &mut self.inner,
                     inside: &inside,
                     table,
                     trees,
-                })
+                });
+                match step {
+                    Ok(Step::Done) => self.inner.log_full_part(&inside).map(|()| Step::Done),
+                    step => step,
+                }
             };
             match step {
                 Ok(Step::Done) => return Ok(()),

@@ -1,25 +1,44 @@
 //! Transactions whose rollback failed (a full disk, …) after their owner had dropped them.
 //!
 //! They keep their locks, for what they wrote still stands in the trees. Purge tries them again
-//! until they are through; a restart would roll them back as well.
+//! until they are through; a restart would roll them back as well. Once the database is closed nobody tries
+//! any more.
 
 use super::system::System;
 use super::transaction::Transaction;
+use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
 
 /// See the module's text.
 #[derive(Default)]
 pub(super) struct Abandoned {
-    transactions: Mutex<Vec<Transaction>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    transactions: Vec<Transaction>,
+    /// The database is closed. A transaction that stood here then would keep the system in memory that has it.
+    closed: bool,
 }
 
 impl Abandoned {
-    pub fn push(&self, transaction: Transaction) {
-        self.transactions.lock().push(transaction);
+    pub fn push(&self, mut transaction: Transaction) {
+        let mut state = self.state.lock();
+        if !state.closed || is_planted(PlantedFault::KeepAbandoned) {
+            state.transactions.push(transaction);
+            return;
+        }
+        drop(state);
+        transaction.disown();
     }
 
     pub fn len(&self) -> usize {
-        self.transactions.lock().len()
+        self.state.lock().transactions.len()
+    }
+
+    fn take(&self) -> Vec<Transaction> {
+        std::mem::take(&mut self.state.lock().transactions)
     }
 }
 
@@ -29,18 +48,17 @@ impl System {
         if self.abandoned.len() == 0 {
             return;
         }
-        let waiting = std::mem::take(&mut *self.abandoned.transactions.lock());
-        for mut transaction in waiting {
+        for mut transaction in self.abandoned.take() {
             if transaction.rollback().is_err() {
                 self.abandoned.push(transaction);
             }
         }
     }
 
-    /// Lets go of what was abandoned, as it is: the next open rolls it back.
+    /// Lets go of what was abandoned, and of what will be, as it is: the next open rolls it back.
     pub(super) fn forget_abandoned(&self) {
-        let waiting = std::mem::take(&mut *self.abandoned.transactions.lock());
-        for mut transaction in waiting {
+        self.abandoned.state.lock().closed = true;
+        for mut transaction in self.abandoned.take() {
             transaction.disown();
         }
     }

@@ -3,7 +3,7 @@
 use super::gate::ClosedGate;
 use super::purge::{purge_past_damage, read_past_damage};
 use super::rollback::take_back;
-use super::undo::UndoCopy;
+use super::undo::{Kind, UndoCopy};
 use super::undo_stream::Finished;
 use super::version::{Header, UndoPtr};
 use super::System;
@@ -83,7 +83,8 @@ impl System {
     /// On open, with the pages as of the checkpoint, before replay and before any transaction:
     /// rolls back what was running (what of it committed later, replay brings), purges what had
     /// ended, frees all undo pages of the last run, and goes on with higher numbers. Pages of tables
-    /// that can't be read are told to [`Trees::damaged`](super::system::Trees::damaged).
+    /// that can't be read are told to [`Trees::damaged`](super::system::Trees::damaged), or
+    /// [`Trees::note_is_lost`](super::system::Trees::note_is_lost).
     ///
     /// # Errors
     /// I/O errors; [`Error::Internal`](crate::Error::Internal) where undo and trees disagree.
@@ -113,6 +114,13 @@ impl System {
                     &|_| Ok(()),
                 );
                 match taken {
+                    // It names no tree: only the layer above knows what it is about.
+                    Err(error @ Error::Corrupt { .. })
+                        if record.kind == Kind::RollbackNote
+                            && !is_planted(PlantedFault::DropLostNotes) =>
+                    {
+                        trees.note_is_lost(record.value, &error);
+                    }
                     Err(error @ Error::Corrupt { .. }) => trees.damaged(record.tree, &error),
                     taken => taken?,
                 }

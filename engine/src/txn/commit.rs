@@ -26,10 +26,10 @@ pub struct Committed {
 
 impl Transaction {
     /// Redo: the row of `key` is now `payload` (parts are joined; large values included). Inside
-    /// the gate, with the change itself.
+    /// the gate, with the change itself. [`Transaction::log_full_part`] is to follow when the operation is whole.
     ///
     /// # Errors
-    /// I/O errors.
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); nothing is collected then.
     pub fn log_put(
         &mut self,
         inside: &GateGuard<'_>,
@@ -38,16 +38,24 @@ impl Transaction {
         payload: &[&[u8]],
     ) -> Result<()> {
         self.redo.put(table, key, payload)?;
-        self.append_full_part(inside)
+        self.changed_within(inside)
     }
 
-    /// Redo: the row of `key` is gone. Inside the gate, with the change itself.
+    /// Redo: the row of `key` is gone. As [`Transaction::log_put`].
     ///
     /// # Errors
-    /// I/O errors.
+    /// As [`Transaction::log_put`].
     pub fn log_delete(&mut self, inside: &GateGuard<'_>, table: TableId, key: &[u8]) -> Result<()> {
         self.redo.delete(table, key);
-        self.append_full_part(inside)
+        self.changed_within(inside)
+    }
+
+    #[inline]
+    fn changed_within(&mut self, inside: &GateGuard<'_>) -> Result<()> {
+        match is_planted(PlantedFault::PartWithinChange) {
+            true => self.log_full_part(inside),
+            false => Ok(()),
+        }
     }
 
     /// The redo collected and not yet in the log, to add to in other ways than `log_put`.
@@ -55,8 +63,14 @@ impl Transaction {
         &mut self.redo
     }
 
+    /// Between one operation and the next: what has been collected goes to the log, if it is enough for a part.
+    /// Not within an operation, for it may still fail: of what is taken back then the log has nothing, or all.
+    /// Half of it could not be made again, nor taken back. Inside the gate, with the operation itself.
+    ///
+    /// # Errors
+    /// I/O errors; what has been collected is as before.
     #[inline]
-    pub(super) fn append_full_part(&mut self, inside: &GateGuard<'_>) -> Result<()> {
+    pub fn log_full_part(&mut self, inside: &GateGuard<'_>) -> Result<()> {
         if self.redo.len() < knobs::redo_part() {
             return Ok(());
         }

@@ -147,7 +147,7 @@ pub(super) fn micros_now() -> u64 {
 pub(super) struct Participant {
     /// The newest undo record; stable while the gate is closed.
     undo_head: AtomicU64,
-    /// Where its first redo part went, `u64::MAX`: none yet. Stable while the gate is closed.
+    /// Where its first redo part went, `u64::MAX`: none yet, or none that is needed. Stable while the gate is closed.
     first_redo: AtomicU64,
     /// Undo records written: what a rollback would cost.
     work: AtomicU64,
@@ -208,6 +208,11 @@ impl Participant {
 
     pub fn note_redo(&self, at: Lsn) {
         self.first_redo.fetch_min(at.0, Ordering::AcqRel);
+    }
+
+    /// Nobody will need its redo: it rolls back. Inside the gate.
+    pub fn forget_redo(&self) {
+        self.first_redo.store(u64::MAX, Ordering::Release);
     }
 
     pub fn work(&self) -> u64 {

@@ -102,6 +102,11 @@ struct Pass {
 }
 
 impl StreamPruning {
+    /// Whether it has a stream of survivors.
+    pub fn has_survivors(&self) -> bool {
+        self.survivors.is_some()
+    }
+
     /// Gives the stream of survivors back, when none is left.
     pub fn take_empty(&mut self) -> Option<StreamWriter> {
         let empty = self
@@ -203,6 +208,10 @@ impl System {
         let Some(mut pruning) = stream.pruning.try_lock() else {
             return Ok(false);
         };
+        // It may have come to take survivors since it was chosen: who prunes those prunes it.
+        if stream.apart.load(Ordering::Acquire) {
+            return Ok(false);
+        }
         let Some(_horizon_stands) = self.pruning.horizon.try_read() else {
             return Ok(false);
         };

@@ -32,8 +32,9 @@ pub(super) struct PurgeThread {
     stopping: Mutex<bool>,
     wake: Condvar,
     handle: Mutex<Option<JoinHandle<()>>>,
-    /// One step at a time.
-    step: Mutex<()>,
+    /// One step at a time. The place of the stream with which the next one begins, for a step may not come
+    /// to the last: a stream in which much ends keeps no other from its turn.
+    step: Mutex<usize>,
     /// Ended transactions purged so far.
     passed: AtomicU64,
     /// The next transaction number when ends were last summarised.
@@ -104,7 +105,7 @@ impl System {
     /// # Errors
     /// I/O errors; what was not done is done by a later step.
     pub fn purge_step(&self) -> Result<bool> {
-        let _one_at_a_time = self.purge.step.lock();
+        let mut first = self.purge.step.lock();
         self.retry_abandoned();
         // What it would change, a checkpoint may find no room for: after that, then.
         if self.pool().check_room().is_err() {
@@ -124,10 +125,18 @@ impl System {
         self.aim_pruning(horizon);
         let mut budget = knobs::purge_step();
         let mut purged = Ok(());
-        for stream in self.streams().all() {
-            match self.purge_stream(&stream, horizon.csn, &mut budget) {
+        let streams = self.streams().all();
+        if is_planted(PlantedFault::PurgeFromFirst) {
+            *first = 0;
+        }
+        for place in (*first..).take(streams.len()) {
+            let stream = &streams[place % streams.len()];
+            match self.purge_stream(stream, horizon.csn, &mut budget) {
                 Ok(true) => {}
-                Ok(false) => return Ok(true),
+                Ok(false) => {
+                    *first = (place + 1) % streams.len();
+                    return Ok(true);
+                }
                 // What fails in one stream keeps no other from it.
                 Err(error) => purged = Err(error),
             }

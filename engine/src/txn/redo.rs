@@ -2,8 +2,8 @@
 //!
 //! A transaction collects its changes in a buffer of its own and appends them at commit as one
 //! record of kind [`KIND_COMMIT`]; beyond 256 KiB, and when it is prepared, it appends parts before,
-//! of kind [`KIND_CHANGES`]. A transaction that rolls back appends nothing more, unless it was
-//! prepared (`prepare.rs`), and has no commit record.
+//! of kind [`KIND_CHANGES`]. No part ends within a row operation. A transaction that rolls back appends
+//! nothing more, unless it was prepared (`prepare.rs`), and has no commit record.
 //!
 //! ```text
 //! payload: [txid varint] then per change:

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::broken::BrokenRule;
 use super::order::End;
 use super::prepare::Phase;
+use super::savepoint::Savepoint;
 use super::system::{Replayed, Trees};
-use super::transaction::Savepoint;
 use super::undo::{Kind, UndoCopy, UndoRecord};
 use super::version::{live_payload, Header, Origin, UndoPtr};
 use super::{System, Transaction};
@@ -33,8 +33,8 @@ impl Transaction {
     /// each change.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when `savepoint` is of another transaction, or comes after one to which the
-    /// way back has failed; I/O errors: the transaction is half undone then, and all that can be
+    /// [`Error::Invalid`] when `savepoint` is of another transaction, or the transaction has gone back to an
+    /// earlier one since (nothing is undone then), or it comes after one to which the way back has failed; I/O errors: the transaction is half undone then, and all that can be
     /// done with it is to try this again, with the same savepoint or an earlier one, or to roll it back.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         if self.phase != Phase::Running {
@@ -47,7 +47,11 @@ impl Transaction {
                 "the savepoint belongs to another transaction, or to one that has ended".into(),
             ));
         }
-        if savepoint.work > self.work {
+        let gone = match is_planted(PlantedFault::SavepointByWork) {
+            false => self.returns.passed(savepoint),
+            true => savepoint.work > self.work,
+        };
+        if gone {
             return Err(Error::Invalid(
                 "the savepoint is gone: the transaction went back to an earlier one".into(),
             ));
@@ -77,6 +81,9 @@ impl Transaction {
         self.half_undone = None;
         if !logged {
             self.redo.truncate(savepoint.redo_len);
+        }
+        if self.work != savepoint.work {
+            self.returns.add(savepoint.work);
         }
         self.work = savepoint.work;
         if let Some(participant) = &self.participant {
@@ -118,6 +125,9 @@ impl Transaction {
                 let shown = &participant.shown.rolling_back;
                 shown.store(true, Ordering::Relaxed);
             }
+            if !is_planted(PlantedFault::HoldRollingBack) {
+                self.let_go_of_what_only_commits_need();
+            }
             self.undo_to(UndoPtr::NONE, Extent::Whole)?;
             let system = self.system.clone();
             let inside = system.gate().enter();
@@ -130,6 +140,17 @@ impl Transaction {
         match logged {
             Some(lsn) => self.system.log().durable(lsn, self.system.durability()),
             None => Ok(()),
+        }
+    }
+
+    /// It reads nothing more, and never commits. Its rollback may last for long, or stand still at a damaged page:
+    /// meanwhile it keeps no old versions from purge, and nothing of the log.
+    fn let_go_of_what_only_commits_need(&mut self) {
+        self.drop_view();
+        if let Some(participant) = &self.participant {
+            // A checkpoint has it with its redo, or one after that without.
+            let _inside = self.system.gate().enter();
+            participant.forget_redo();
         }
     }
 
@@ -198,7 +219,7 @@ impl Transaction {
                 participant.set_undo_head(self.undo_head);
             }
             if extent == (Extent::Part { logged: true }) {
-                self.append_full_part(&inside)?;
+                self.log_full_part(&inside)?;
             }
             drop(inside);
         }

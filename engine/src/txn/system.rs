@@ -59,6 +59,10 @@ pub trait Trees: Send + Sync {
     /// rollback goes on.
     fn damaged(&self, _tree: TreeId, _error: &Error) {}
 
+    /// A rollback at opening could not follow a note given to [`Transaction::note_on_rollback`]: a page can't be
+    /// read. The rollback goes on.
+    fn note_is_lost(&self, _note: &[u8], _error: &Error) {}
+
     /// Whether whoever meets another transaction in this tree fails instead of waiting.
     fn is_optimistic(&self, _tree: TreeId) -> bool {
         false

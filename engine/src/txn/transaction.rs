@@ -11,6 +11,7 @@ use super::participant::{micros_now, Parker, Participant};
 use super::prepare::Phase;
 use super::range::Holders;
 use super::redo::RedoBuffer;
+use super::savepoint::{Returns, Savepoint};
 #[cfg(feature = "broken")]
 use super::snapshot::Horizon;
 use super::snapshot::{ReadView, SnapshotSlot};
@@ -75,17 +76,6 @@ impl RangeLocker {
     }
 }
 
-/// A place in a transaction to roll back to.
-#[derive(Clone, Debug)]
-pub struct Savepoint {
-    /// Which use of the transaction object it belongs to.
-    pub(super) generation: u64,
-    pub(super) undo: UndoPtr,
-    pub(super) work: u64,
-    pub(super) redo_parts: u64,
-    pub(super) redo_len: usize,
-}
-
 /// One transaction. Used by one thread at a time. Dropped without a commit it rolls back; prepared,
 /// it goes on without an owner until a restart. After commit or rollback it is empty, and can be used
 /// again.
@@ -110,6 +100,8 @@ pub struct Transaction {
     pub(super) undo_head: UndoPtr,
     /// Undo records written.
     pub(super) work: u64,
+    /// The ways back to savepoints so far.
+    pub(super) returns: Returns,
     /// Whether purge has to look at its undo: it deleted something, or left a note.
     pub(super) purge_looks: bool,
     pub(super) redo: RedoBuffer,
@@ -152,6 +144,7 @@ impl Transaction {
             undo: None,
             undo_head: UndoPtr::NONE,
             work: 0,
+            returns: Returns::default(),
             purge_looks: false,
             redo: RedoBuffer::default(),
             redo_parts: 0,
@@ -439,6 +432,7 @@ impl Transaction {
             generation: self.generation,
             undo: self.undo_head,
             work: self.work,
+            returns: self.returns.count(),
             redo_parts: self.redo_parts,
             redo_len: self.redo.len(),
         }
@@ -457,6 +451,7 @@ impl Transaction {
         self.txid = TxId(0);
         self.undo_head = UndoPtr::NONE;
         self.work = 0;
+        self.returns = Returns::default();
         self.purge_looks = false;
         self.redo.clear();
         self.redo_parts = 0;

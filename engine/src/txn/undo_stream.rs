@@ -153,33 +153,21 @@ impl UndoStreams {
         let mut state = self.state.lock();
         let stream = state.idle.pop().unwrap_or_else(|| state.add(false));
         drop(state);
-        let mut cursor = stream.parked.lock().take();
-        if let Some(cursor) = &mut cursor {
-            let pages = stream.pages.lock();
-            // Everything passed by the horizon: nobody follows a pointer to here any more.
-            if pages.finished.is_empty() {
-                cursor.used = 0;
-            }
-        }
-        StreamWriter {
-            stream,
-            cursor,
-            filled_page: false,
-            pinned: None,
-            appended: 0,
-        }
+        StreamWriter::new(stream)
     }
 
-    /// A new stream for the survivors of another.
+    /// Takes an idle stream in which nothing stands, or makes one, for the survivors of another.
     pub fn acquire_apart(&self) -> StreamWriter {
-        let stream = self.state.lock().add(true);
-        StreamWriter {
-            stream,
-            cursor: None,
-            filled_page: false,
-            pinned: None,
-            appended: 0,
-        }
+        let mut state = self.state.lock();
+        let looks = !is_planted(PlantedFault::LeaveStreams);
+        let mut idle = state.idle.iter();
+        let found = idle.position(|stream| looks && stream.turn_apart());
+        let stream = match found {
+            Some(at) => state.idle.remove(at),
+            None => state.add(true),
+        };
+        drop(state);
+        StreamWriter::new(stream)
     }
 
     /// Gives a stream back. Call [`StreamWriter::finish`] before, when anything was appended.
@@ -214,6 +202,24 @@ impl UndoStreams {
 }
 
 impl StreamWriter {
+    fn new(stream: Arc<Stream>) -> StreamWriter {
+        let mut cursor = stream.parked.lock().take();
+        if let Some(cursor) = &mut cursor {
+            let pages = stream.pages.lock();
+            // Everything passed by the horizon: nobody follows a pointer to here any more.
+            if pages.finished.is_empty() {
+                cursor.used = 0;
+            }
+        }
+        StreamWriter {
+            stream,
+            cursor,
+            filled_page: false,
+            pinned: None,
+            appended: 0,
+        }
+    }
+
     /// Makes sure that a record of up to `len` bytes can be appended without any I/O or error.
     /// Called inside the gate, before a leaf is latched; [`unpin`](Self::unpin) follows.
     pub fn reserve(&mut self, pool: &Arc<Pool>, len: usize) -> Result<()> {
@@ -357,6 +363,20 @@ fn not_reserved() -> Error {
 }
 
 impl Stream {
+    /// Where nothing stands in it, neither ends nor survivors, it is to take those of another from now on.
+    /// Whether it is. Of a stream that nobody appends to.
+    fn turn_apart(&self) -> bool {
+        // Who prunes it looks whether it is apart once he has it: not before.
+        let Some(pruning) = self.pruning.try_lock() else {
+            return false;
+        };
+        let empty = !pruning.has_survivors() && self.pages.lock().finished.is_empty();
+        if empty {
+            self.apart.store(true, Ordering::Release);
+        }
+        empty
+    }
+
     fn add_page(&self, pool: &Pool) -> Result<PageId> {
         let id = pool.create_unparented(PageKind::Undo)?.0;
         self.pages.lock().ids.push_back(id);

@@ -228,6 +228,24 @@ fn rows_that_lack_entries_are_neither_read_nor_committed() {
     world.holds(0..60_000);
 }
 
+/// Who is interrupted, or waits in vain, may try again: here it would be in vain for ever.
+#[test]
+fn rows_that_lack_entries_for_a_wait_in_vain_do_not_ask_for_another_try() {
+    let world = World::new(8 << 20);
+    let mut txn = world.begin();
+    txn.begin_bulk_insert(&world.table);
+    world.insert(&mut txn, 0..1_000, b"").unwrap();
+    txn.kill_handle().kill();
+    let mark = txn.savepoint();
+    txn.kill_handle().clear();
+    txn.rollback_to(&mark).unwrap();
+    match txn.commit() {
+        Err(Error::Invalid(why)) => assert!(why.contains("rolled back"), "{why}"),
+        refused => panic!("{refused:?}"),
+    }
+    world.holds(0..0);
+}
+
 #[test]
 fn a_savepoint_at_which_entries_could_not_be_put_in_does_no_harm_unless_it_is_used() {
     let world = World::new(1 << 20);

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use peregrine::check::Report;
-use peregrine::os::simulated::SimulatedOs;
+use peregrine::os::simulated::{FaultOn, SimulatedOs};
 use peregrine::{
-    Cursor, CursorOptions, Database, Error, Isolation, Options, Seek, Table, TableOptions,
+    Cursor, CursorOptions, Database, Error, Isolation, Options, RowLock, Seek, Table, TableOptions,
     Transaction, Value,
 };
 
@@ -153,4 +153,41 @@ fn the_rows_of_a_table_filled_while_it_is_made_stay_at_a_rollback() {
     assert_eq!(rows(&db, "own"), 510);
     assert_eq!(rows(&db, "kept"), 0);
     assert!(matches!(txn.begin_fill(&kept), Err(Error::Invalid(_))));
+}
+
+/// All that the transaction has written is the rows of a table that it has filled, which have no versions: it has
+/// no number. It has a row locked, and a snapshot.
+#[test]
+fn a_commit_that_fails_gives_back_the_locks_of_a_transaction_without_a_number() {
+    let os = SimulatedOs::new(1);
+    let db = open(&os);
+    let kept = db.create_table("kept", &grouped()).unwrap();
+    let mut other = db.begin(Isolation::ReadCommitted);
+    insert(&mut other, &kept, 0..1, 100);
+    other.commit().unwrap();
+    let own = TableOptions {
+        of_one_session: true,
+        ..TableOptions::default()
+    };
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    let filled = db.create_table_with("own", &grouped(), &own).unwrap();
+    let key = kept.encode_key(0, &[0u32.into()]).unwrap();
+    txn.get_locked(&kept, &key, RowLock::Exclusive, |_| ())
+        .unwrap();
+    txn.take_snapshot();
+    txn.begin_fill(&filled).unwrap();
+    let first = filled.reserve_auto_increment(1, 1, 1, 100).unwrap() as u32;
+    insert(&mut txn, &filled, first..first + 1, 100);
+    txn.end_fill();
+    assert_eq!((txn.id(), db.status().locked_rows), (None, 1));
+
+    // The log takes nothing more, so it does not get the counter.
+    os.fail(FaultOn::Sync, 0, std::io::ErrorKind::Other);
+    insert(&mut other, &kept, 1..2, 100);
+    other.commit().unwrap_err();
+    let refused = txn.commit();
+    assert!(matches!(refused, Err(Error::Stopped(_))), "{refused:?}");
+    assert_eq!(db.status().locked_rows, 0);
+    let left = db.inspect().transactions;
+    assert!(left.is_empty(), "{left:?}");
 }

@@ -1,6 +1,7 @@
 //! Commits in the log, and restarts from a checkpoint.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use rand::rngs::StdRng;
@@ -50,6 +51,15 @@ fn checkpoint(fixture: &Fixture, while_writing: impl FnOnce()) -> (Captured, Lsn
 
 /// Ends without closing anything, opens again, restores and replays.
 fn restart(fixture: Fixture, captured: &Captured, at: Lsn) -> Fixture {
+    let from = captured.redo_from(at);
+    let fixture = open_again(fixture, from);
+    fixture.system.restore(captured).unwrap();
+    replay(&fixture, from, at);
+    fixture
+}
+
+/// Ends without closing anything, and opens again.
+fn open_again(fixture: Fixture, from: Lsn) -> Fixture {
     let (root, other_root) = (fixture.tree.root(), fixture.other.root());
     fixture
         .log
@@ -73,15 +83,33 @@ fn restart(fixture: Fixture, captured: &Captured, at: Lsn) -> Fixture {
     let (store, _) = Store::open(os.clone(), &dir.path().join("db")).unwrap();
     let store = Arc::new(store);
     let options = log_options(&store);
-    let from = captured.redo_from(at);
     let log = Log::open(os, &dir.path().join("db/log"), options, from).unwrap();
     let pool = Pool::new(8 << 20, store.clone()).unwrap();
     let tree = Arc::new(Tree::open(&pool, TREE, root).unwrap());
     let other = Arc::new(Tree::open(&pool, OTHER, other_root).unwrap());
-    let fixture = Fixture::assemble(dir, store, Arc::new(log), pool, tree, other);
-    fixture.system.restore(captured).unwrap();
-    replay(&fixture, from, at);
-    fixture
+    Fixture::assemble(dir, store, Arc::new(log), pool, tree, other)
+}
+
+/// A note of a transaction that had not ended: what it is about can't be read at the next opening.
+#[test]
+fn a_note_that_can_not_be_followed_at_an_opening_is_told_of_and_all_else_is_rolled_back() {
+    let fixture = Fixture::new();
+    let mut txn = fixture.begin(ReadCommitted);
+    put(&mut txn, &fixture.tree, &key(1), b"1", PutMode::Insert).unwrap();
+    {
+        let inside = fixture.system.gate().enter();
+        txn.note_on_rollback(&inside, b"note").unwrap();
+    }
+    put(&mut txn, &fixture.tree, &key(2), b"2", PutMode::Insert).unwrap();
+    let (captured, at) = checkpoint(&fixture, || ());
+    txn.disown();
+    drop(txn);
+    let fixture = open_again(fixture, captured.redo_from(at));
+    let damaged = &fixture.trees.notes_are_damaged;
+    damaged.store(true, Ordering::Relaxed);
+    fixture.system.restore(&captured).unwrap();
+    assert_eq!(*fixture.trees.lost_notes.lock(), [b"note"]);
+    assert!(rows(&fixture).is_empty());
 }
 
 fn replay(fixture: &Fixture, from: Lsn, checkpoint: Lsn) {

@@ -33,6 +33,10 @@ pub struct TestTrees {
     pub rolled_back: Mutex<Vec<Vec<u8>>>,
     /// Whether notes of rollbacks are refused.
     pub refuse_rollback: AtomicBool,
+    /// Whether what notes of rollbacks are about can't be read.
+    pub notes_are_damaged: AtomicBool,
+    /// Notes that could not be followed.
+    pub lost_notes: Mutex<Vec<Vec<u8>>>,
     /// A tree that can't be opened now.
     pub unopened: Mutex<Option<TreeId>>,
 }
@@ -59,8 +63,20 @@ impl Trees for TestTrees {
                 path: "data".into(),
             });
         }
+        if self.notes_are_damaged.load(Ordering::Relaxed) {
+            return Err(Error::Corrupt {
+                file: "data".into(),
+                offset: 0,
+                page: None,
+                what: "the checksum is wrong".into(),
+            });
+        }
         self.rolled_back.lock().push(note.to_vec());
         Ok(())
+    }
+
+    fn note_is_lost(&self, note: &[u8], _error: &Error) {
+        self.lost_notes.lock().push(note.to_vec());
     }
 
     fn compensate(
@@ -217,6 +233,7 @@ pub fn put(
             Put::Done { replaced } => {
                 let table = crate::ids::TableId(tree.id().0);
                 txn.log_put(&inside, table, key, &[payload])?;
+                txn.log_full_part(&inside)?;
                 return Ok(replaced);
             }
             Put::Duplicate => return Err(Error::Duplicate { index: 0 }),
@@ -237,7 +254,8 @@ pub fn delete(txn: &mut Transaction, tree: &Tree, key: &[u8]) -> Result<()> {
         let inside = system.gate().enter();
         match txn.try_delete(&inside, tree, key, None)? {
             Delete::Done => {
-                return txn.log_delete(&inside, crate::ids::TableId(tree.id().0), key);
+                txn.log_delete(&inside, crate::ids::TableId(tree.id().0), key)?;
+                return txn.log_full_part(&inside);
             }
             Delete::Missing => return Err(missing()),
             Delete::Changed => return Err(Error::WriteConflict),

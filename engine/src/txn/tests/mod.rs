@@ -8,5 +8,6 @@ mod meeting;
 pub(super) mod moments;
 mod pruning;
 mod purging;
+mod savepoints;
 mod schedule;
 mod threads;

@@ -311,6 +311,35 @@ fn what_was_committed_last_is_kept_for_who_looks_at_it() {
     assert_eq!(live.unwrap().all().len(), 1);
 }
 
+/// Old snapshots come and go: each leaves what it had of streams to the next.
+#[test]
+fn streams_of_survivors_are_taken_again() {
+    if crate::knobs::SHAKEN {
+        // It counts what production's numbers make of it.
+        return;
+    }
+    let fixture = Fixture::new();
+    let system = &fixture.system;
+    fixture.load((0..200).map(|i| (key(i), vec![0; 600])));
+    let mut streams = Vec::new();
+    for round in 1..10u8 {
+        let mut reader = fixture.begin(RepeatableRead);
+        let view = reader.view();
+        let before = scan(&reader, &fixture.tree, &view);
+        for again in 0..2 {
+            fixture.load((0..200).map(|i| (key(i), vec![round + again; 600])));
+        }
+        system.prune_now();
+        assert!(system.stats().pruned_pages > 0);
+        assert_eq!(scan(&reader, &fixture.tree, &view), before);
+        drop(reader);
+        system.purge_all().unwrap();
+        assert_eq!(system.stats().undo_pages, 0);
+        streams.push(system.streams().all().len());
+    }
+    assert!(streams.iter().all(|n| *n <= 2), "{streams:?} streams");
+}
+
 /// Readers, writers that commit and roll back, and pruning, all at once.
 #[test]
 fn readers_see_sums_whole_while_undo_is_pruned() {

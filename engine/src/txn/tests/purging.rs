@@ -1,6 +1,7 @@
 //! What purge takes and what it leaves.
 
 use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 use super::fixture::{delete, get, put, scan, Fixture, TREE};
 use crate::error::Error;
@@ -96,6 +97,43 @@ fn a_delete_mark_restored_after_its_purge_does_not_stay() {
     writer.rollback().unwrap();
     fixture.purge();
     assert_eq!(fixture.records(&fixture.tree), []);
+}
+
+/// In one stream transactions end as fast as purge passes them; another has one end.
+#[test]
+fn a_busy_stream_keeps_no_other_from_being_purged() {
+    let fixture = Fixture::new();
+    let (system, tree, other) = (&fixture.system, &fixture.tree, &fixture.other);
+    let a_step = crate::knobs::purge_step().min(4096) as u32;
+    for tree in [tree, other] {
+        let mut txn = fixture.begin(ReadCommitted);
+        for i in 0..a_step {
+            put(&mut txn, tree, &key(i), b"0", PutMode::Insert).unwrap();
+        }
+        txn.commit().unwrap();
+    }
+    system.purge_all().unwrap();
+    // At once, so that they have a stream each.
+    let mut busy = fixture.begin(ReadCommitted);
+    delete(&mut busy, tree, &key(0)).unwrap();
+    let mut quiet = fixture.begin(ReadCommitted);
+    delete(&mut quiet, other, &key(0)).unwrap();
+    busy.commit().unwrap();
+    quiet.commit().unwrap();
+    // It has the stream of the quiet one from here on.
+    let mut holder = fixture.begin(ReadCommitted);
+    put(&mut holder, other, &key(a_step), b"0", PutMode::Insert).unwrap();
+    for _ in 0..8 {
+        let mut txn = fixture.begin(ReadCommitted);
+        for i in 0..a_step {
+            put(&mut txn, tree, &key(i), b"1", PutMode::Upsert).unwrap();
+            delete(&mut txn, tree, &key(i)).unwrap();
+        }
+        txn.commit().unwrap();
+        assert!(system.purge_step().unwrap(), "there is more to do");
+    }
+    let marks = fixture.records(other).into_iter();
+    assert_eq!(marks.filter(|(_, header, _)| header.deleted).count(), 0);
 }
 
 #[test]
@@ -215,6 +253,67 @@ fn a_failed_rollback_is_tried_again() {
         }
         reader.rollback().unwrap();
     }
+}
+
+/// It keeps the locks of what it has written, and nothing else.
+#[test]
+fn a_rollback_that_stands_still_keeps_no_old_versions_and_nothing_of_the_log() {
+    let fixture = Fixture::new();
+    let (system, tree) = (&fixture.system, &fixture.tree);
+    fixture.load((0..10).map(|i| (key(i), vec![1])));
+    let mut txn = fixture.begin(RepeatableRead);
+    txn.view();
+    {
+        let inside = system.gate().enter();
+        txn.note_on_rollback(&inside, b"note").unwrap();
+    }
+    put(&mut txn, tree, &key(0), b"2", PutMode::Update).unwrap();
+    {
+        let inside = system.gate().enter();
+        txn.append_part(&inside).unwrap();
+    }
+    let refuse = &fixture.trees.refuse_rollback;
+    refuse.store(true, Ordering::Relaxed);
+    assert!(matches!(txn.rollback(), Err(Error::NoSpace { .. })));
+    drop(txn);
+    assert_eq!(system.stats().abandoned, 1);
+
+    let mut other = fixture.begin(ReadCommitted);
+    for i in 1..10 {
+        delete(&mut other, tree, &key(i)).unwrap();
+    }
+    other.commit().unwrap();
+    fixture.purge();
+    assert_eq!(deleted_marks(&fixture), 0);
+    let closed = system.gate().close();
+    let at = fixture.log.mark().unwrap();
+    assert_eq!(system.capture(&closed).redo_from(at), at);
+    drop(closed);
+
+    refuse.store(false, Ordering::Relaxed);
+    fixture.purge();
+    assert_eq!(system.stats().abandoned, 0);
+    let mut reader = fixture.begin(ReadCommitted);
+    assert_eq!(get(&mut reader, tree, &key(0)).unwrap(), [1]);
+}
+
+/// What its rollback has left is the next opening's.
+#[test]
+fn a_transaction_that_outlives_its_database_is_let_go_though_its_rollback_fails() {
+    let fixture = Fixture::new();
+    let mut txn = fixture.begin(ReadCommitted);
+    put(&mut txn, &fixture.tree, b"k", b"1", PutMode::Insert).unwrap();
+    {
+        let inside = fixture.system.gate().enter();
+        txn.note_on_rollback(&inside, b"note").unwrap();
+    }
+    let refuse = &fixture.trees.refuse_rollback;
+    refuse.store(true, Ordering::Relaxed);
+    let system = Arc::downgrade(&fixture.system);
+    fixture.system.shutdown();
+    drop(txn);
+    drop(fixture);
+    assert_eq!(system.strong_count(), 0, "it is kept in memory");
 }
 
 #[test]

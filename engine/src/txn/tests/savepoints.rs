@@ -1,0 +1,94 @@
+//! Savepoints: which lead back to where, and which are gone.
+
+use proptest::prelude::*;
+
+use super::fixture::{get, put, Fixture};
+use crate::error::Error;
+use crate::settings::Isolation::ReadCommitted;
+use crate::txn::{PutMode, Savepoint, Transaction};
+
+fn write(fixture: &Fixture, txn: &mut Transaction, key: &[u8]) {
+    put(txn, &fixture.tree, key, b"1", PutMode::Upsert).unwrap();
+}
+
+/// As much work as before is done since the transaction went back behind the savepoint: it is other work.
+#[test]
+fn a_savepoint_that_is_gone_is_an_error_and_nothing_is_undone() {
+    for since in 0..4 {
+        let fixture = Fixture::new();
+        let mut txn = fixture.begin(ReadCommitted);
+        write(&fixture, &mut txn, b"before");
+        let first = txn.savepoint();
+        write(&fixture, &mut txn, b"between");
+        let second = txn.savepoint();
+        write(&fixture, &mut txn, b"after");
+        txn.rollback_to(&first).unwrap();
+        for i in 0..since {
+            write(&fixture, &mut txn, &[i]);
+        }
+        let gone = txn.rollback_to(&second);
+        assert!(matches!(gone, Err(Error::Invalid(_))), "{gone:?}");
+        for i in 0..since {
+            assert!(get(&mut txn, &fixture.tree, &[i]).is_some());
+        }
+        txn.commit().unwrap();
+        let kept: Vec<Vec<u8>> = (0..since).map(|i| vec![i]).collect();
+        let found = fixture.records(&fixture.tree).into_iter();
+        let found: Vec<Vec<u8>> = found.map(|(key, ..)| key).collect();
+        assert_eq!(found, [kept, vec![b"before".to_vec()]].concat());
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write,
+    Mark,
+    /// Back to one of the savepoints made so far, there or gone.
+    Back(prop::sample::Index),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => Just(Step::Write),
+        2 => Just(Step::Mark),
+        1 => any::<prop::sample::Index>().prop_map(Step::Back),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
+
+    /// A savepoint is there as long as all that was done before it is.
+    #[test]
+    fn savepoints_lead_back_to_where_they_were_made(
+        steps in proptest::collection::vec(step(), 1..60),
+    ) {
+        let fixture = Fixture::new();
+        let mut txn = fixture.begin(ReadCommitted);
+        let mut written: Vec<u32> = Vec::new();
+        let mut marks: Vec<(Savepoint, Vec<u32>)> = Vec::new();
+        for (n, step) in (0u32..).zip(steps) {
+            match step {
+                Step::Write => {
+                    write(&fixture, &mut txn, &n.to_be_bytes());
+                    written.push(n);
+                }
+                Step::Mark => marks.push((txn.savepoint(), written.clone())),
+                Step::Back(_) if marks.is_empty() => {}
+                Step::Back(to) => {
+                    let (mark, then) = to.get(&marks);
+                    let back = txn.rollback_to(mark);
+                    prop_assert_eq!(back.is_ok(), written.starts_with(then), "{:?}", back);
+                    if back.is_ok() {
+                        written.truncate(then.len());
+                    }
+                }
+            }
+        }
+        txn.commit().unwrap();
+        let found = fixture.records(&fixture.tree).into_iter();
+        let found: Vec<Vec<u8>> = found.map(|(key, ..)| key).collect();
+        let kept: Vec<Vec<u8>> = written.iter().map(|n| n.to_be_bytes().to_vec()).collect();
+        prop_assert_eq!(found, kept);
+    }
+}

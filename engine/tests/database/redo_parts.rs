@@ -1,0 +1,135 @@
+//! Changes that the log gets in parts, before their transaction ends, and that are made again from there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use peregrine::os::simulated::SimulatedOs;
+use peregrine::{
+    Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Options,
+    OwnedValue, Result, Seek, Table, TableSchema, Transaction, Value, Xid,
+};
+
+use crate::schemas::INT;
+
+/// So many changes are more than the log gets in one part.
+const ROWS: u32 = 1000;
+
+/// Rows with a long name, which is their key, and a unique number.
+struct World {
+    os: SimulatedOs,
+    db: Database,
+    table: Arc<Table>,
+}
+
+fn name(n: u32) -> Vec<u8> {
+    [&n.to_be_bytes()[..], &[b'x'; 700]].concat()
+}
+
+impl World {
+    fn new() -> World {
+        let schema = TableSchema {
+            columns: vec![
+                Column::new("name", ColumnType::VarBytes { max: 800 }),
+                Column::new("code", INT),
+            ],
+            primary: Some(Key::new(&[0])),
+            indexes: vec![Index::new("code", &[1]).unique()],
+            user: vec![],
+        };
+        let os = SimulatedOs::new(1);
+        let db = Database::open_on(Arc::new(os.clone()), "/db", Options::default()).unwrap();
+        db.create_table("t", &schema).unwrap();
+        World::of(os, db)
+    }
+
+    fn of(os: SimulatedOs, db: Database) -> World {
+        let table = db.table("t").unwrap();
+        World { os, db, table }
+    }
+
+    fn begin(&self) -> Transaction {
+        let mut txn = self.db.begin(Isolation::ReadCommitted);
+        txn.set_lock_wait_timeout(Duration::ZERO);
+        txn
+    }
+
+    fn key(&self, n: u32) -> Vec<u8> {
+        let name = name(n);
+        self.table.encode_key(0, &[Value::Bytes(&name)]).unwrap()
+    }
+
+    fn insert(&self, txn: &mut Transaction, n: u32, code: u32) -> Result<()> {
+        let name = name(n);
+        txn.insert(&self.table, &[Value::Bytes(&name), code.into()])
+    }
+
+    /// Gives a row another name and number.
+    fn rename(&self, txn: &mut Transaction, n: u32, to: u32, code: u32) -> Result<()> {
+        let name = name(to);
+        let row = [Value::Bytes(&name), code.into()];
+        txn.update(&self.table, &self.key(n), &row)
+    }
+
+    fn rows(&self) -> Vec<Vec<OwnedValue>> {
+        let mut txn = self.begin();
+        let mut cursor = Cursor::new(&self.table, 0, CursorOptions::default());
+        let mut rows = Vec::new();
+        let mut found = cursor.seek(&mut txn, &[], Seek::First).unwrap();
+        while found {
+            rows.push(cursor.row().unwrap().to_values().unwrap());
+            found = cursor.next(&mut txn).unwrap();
+        }
+        rows
+    }
+
+    fn after_a_crash(&self) -> World {
+        let os = self.os.crash(3);
+        let db = Database::open_on(Arc::new(os.clone()), "/db", Options::default()).unwrap();
+        World::of(os, db)
+    }
+}
+
+/// A change of a row's key is two changes in the log. The second is refused, whenever the first is made.
+fn is_made_again(code: u32, is_refusal: impl Fn(&Error) -> bool) {
+    let world = World::new();
+    let mut txn = world.begin();
+    for n in 0..ROWS {
+        world.insert(&mut txn, n, n).unwrap();
+    }
+    txn.commit().unwrap();
+    let mut other = world.begin();
+    world.insert(&mut other, 3 * ROWS, 3 * ROWS).unwrap();
+    for commits in [false, true] {
+        let mut txn = world.begin();
+        for n in 1..ROWS {
+            let refused = world.rename(&mut txn, n, ROWS + n, code).unwrap_err();
+            assert!(is_refusal(&refused), "{refused}");
+            txn.delete(&world.table, &world.key(n)).unwrap();
+        }
+        world.insert(&mut txn, 2 * ROWS, 2 * ROWS).unwrap();
+        let xid = Xid::new(1, b"parts", b"").unwrap();
+        txn.prepare(&xid).unwrap();
+        let after = world.after_a_crash();
+        match commits {
+            false => {
+                after.db.rollback_prepared(&xid).unwrap();
+                txn.rollback().unwrap();
+            }
+            true => {
+                after.db.commit_prepared(&xid).unwrap();
+                txn.commit().unwrap();
+            }
+        }
+        assert!(after.rows() == world.rows(), "commits: {commits}");
+    }
+}
+
+#[test]
+fn a_prepared_transaction_is_made_again_where_changes_of_keys_were_refused() {
+    is_made_again(0, |error| matches!(error, Error::Duplicate { .. }));
+}
+
+#[test]
+fn a_prepared_transaction_is_made_again_where_changes_of_keys_met_a_lock() {
+    is_made_again(3 * ROWS, |error| matches!(error, Error::LockNotAvailable));
+}
