@@ -156,6 +156,8 @@ pub enum PlantedFault {
     DefinitionsLater,
     /// Who changes the row in the way of an insert is told of it before it is locked.
     UnlockedDuplicate,
+    /// Of a long definition only the beginning is brought into memory before the log has its change.
+    BringFirstChunk,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -201,7 +203,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 50] = [
+        pub const MENDED: [PlantedFault; 51] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -252,6 +254,7 @@ mod planting {
             PlantedFault::RefuseLongSearch,
             PlantedFault::SlackForGood,
             PlantedFault::UnlockedDuplicate,
+            PlantedFault::BringFirstChunk,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -68,10 +68,6 @@ pub(crate) struct Tables {
     pub numbers: Mutex<Numbers>,
 }
 
-fn append(log: &Log, record: &DdlRecord) -> Result<Lsn> {
-    log.append(KIND_DDL, &[&record.encode()?])
-}
-
 /// Definitions are durable at once, whatever commits are.
 fn durable(log: &Log, lsn: Lsn) -> Result<()> {
     let when = match is_planted(PlantedFault::DefinitionsLater) {
@@ -123,11 +119,11 @@ impl Tables {
             locking: options.locking,
         };
         shared.system.pool().check_room()?;
-        self.catalog.bring(definition.id)?;
         let lsn = {
             let _inside = shared.system.gate().enter();
             let made = self.create_trees(&mut definition)?;
-            match append(&shared.log, &DdlRecord::Create(definition.clone())) {
+            let record = DdlRecord::Create(definition.clone());
+            match self.append(shared, definition.id, &record) {
                 Ok(lsn) => {
                     self.whole(self.catalog.put(&definition))?;
                     lsn
@@ -150,6 +146,15 @@ impl Tables {
             return self.raise_counter(shared, id, options.auto_increment);
         }
         durable(&shared.log, lsn)
+    }
+
+    /// Appends a change of a table's definition to the log, when nothing of the catalog must be read any more to
+    /// make it. Inside the gate.
+    fn append(&self, shared: &Shared, id: TableId, record: &DdlRecord) -> Result<Lsn> {
+        if !is_planted(PlantedFault::LogBeforeRoots) {
+            self.catalog.bring(id)?;
+        }
+        shared.log.append(KIND_DDL, &[&record.encode()?])
     }
 
     /// Makes a table's auto-increment counter at least `value`, durably.
@@ -180,10 +185,9 @@ impl Tables {
             return Ok(());
         }
         definition.locking = locking;
-        self.catalog.bring(id)?;
         let lsn = {
             let _inside = shared.system.gate().enter();
-            let lsn = append(&shared.log, &DdlRecord::Locking(id, locking))?;
+            let lsn = self.append(shared, id, &DdlRecord::Locking(id, locking))?;
             self.whole(self.catalog.put(&definition))?;
             lsn
         };
@@ -198,15 +202,9 @@ impl Tables {
         let definition = self.registry.definition(id)?;
         self.close(id, name, own)?;
         let result = (|| {
-            let late = is_planted(PlantedFault::LogBeforeRoots);
-            if !late {
-                self.catalog.bring(id)?;
-            }
             let _closed = shared.system.gate().close();
-            // What can fail for a page that can't be read comes before the log has the change.
-            let trees = self.registry.trees_to_destroy(&definition);
-            let trees = if late { Ok(trees) } else { trees.map(Ok) }?;
-            let lsn = append(&shared.log, &DdlRecord::Drop(id))?;
+            let trees = self.trees_to_destroy(&definition)?;
+            let lsn = self.append(shared, id, &DdlRecord::Drop(id))?;
             self.whole(trees.and_then(|trees| self.remove(&definition, &trees)))?;
             Ok(lsn)
         })();
@@ -231,10 +229,9 @@ impl Tables {
         }
         let mut definition = self.registry.definition(id)?;
         to.clone_into(&mut definition.name);
-        self.catalog.bring(id)?;
         let lsn = {
             let _inside = shared.system.gate().enter();
-            let lsn = append(&shared.log, &DdlRecord::Rename(id, to.into()))?;
+            let lsn = self.append(shared, id, &DdlRecord::Rename(id, to.into()))?;
             self.whole(self.catalog.put(&definition))?;
             lsn
         };
@@ -256,15 +253,11 @@ impl Tables {
         }
         self.close(id, name, 0)?;
         let result = (|| {
-            let late = is_planted(PlantedFault::LogBeforeRoots);
-            if !late {
-                self.catalog.bring(id)?;
-            }
             let _closed = shared.system.gate().close();
-            let trees = self.registry.trees_to_destroy(&old);
-            let trees = if late { Ok(trees) } else { trees.map(Ok) }?;
+            let trees = self.trees_to_destroy(&old)?;
             let made = self.create_trees(&mut definition)?;
-            match append(&shared.log, &DdlRecord::Truncate(definition.clone())) {
+            let record = DdlRecord::Truncate(definition.clone());
+            match self.append(shared, id, &record) {
                 Ok(lsn) => {
                     self.whole(trees.and_then(|trees| self.replace_trees(&definition, &trees)))?;
                     Ok(lsn)
@@ -323,6 +316,16 @@ impl Tables {
             }
         }
         Ok(())
+    }
+
+    /// The trees of a table that is to go. What can fail for a page that can't be read is done: it
+    /// comes before the log has the change. Inside the gate, which is closed.
+    fn trees_to_destroy(&self, definition: &Definition) -> Result<Result<Vec<Arc<Tree>>>> {
+        let trees = self.registry.trees_to_destroy(definition);
+        if is_planted(PlantedFault::LogBeforeRoots) {
+            return Ok(trees);
+        }
+        trees.map(Ok)
     }
 
     /// A change that the log has must be made as a whole: where it fails on the way, the engine
