@@ -158,6 +158,8 @@ pub enum PlantedFault {
     UnlockedDuplicate,
     /// Of a long definition only the beginning is brought into memory before the log has its change.
     BringFirstChunk,
+    /// What a running checkpoint needs of a tree that goes is saved when the log says so, and what can't be is lost.
+    LateTreeImages,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -203,7 +205,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 51] = [
+        pub const MENDED: [PlantedFault; 52] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -255,6 +257,7 @@ mod planting {
             PlantedFault::SlackForGood,
             PlantedFault::UnlockedDuplicate,
             PlantedFault::BringFirstChunk,
+            PlantedFault::LateTreeImages,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -23,6 +23,9 @@ use crate::settings::{Durability, Locking, TableOptions};
 use crate::sync::Mutex;
 use crate::tree::{cannot_be_read, Tree};
 
+#[cfg(test)]
+mod tests;
+
 /// The next numbers to give. Also the mutex of all changes of definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Numbers {
@@ -318,14 +321,18 @@ impl Tables {
         Ok(())
     }
 
-    /// The trees of a table that is to go. What can fail for a page that can't be read is done: it
-    /// comes before the log has the change. Inside the gate, which is closed.
+    /// The trees of a table that is to go. What can fail for a page that can't be read, or for an image that can't
+    /// be written, is done: it comes before the log has the change. Inside the gate, which is closed.
     fn trees_to_destroy(&self, definition: &Definition) -> Result<Result<Vec<Arc<Tree>>>> {
         let trees = self.registry.trees_to_destroy(definition);
         if is_planted(PlantedFault::LogBeforeRoots) {
             return Ok(trees);
         }
-        trees.map(Ok)
+        let trees = trees?;
+        if !is_planted(PlantedFault::LateTreeImages) {
+            trees.iter().try_for_each(|tree| tree.save_images())?;
+        }
+        Ok(Ok(trees))
     }
 
     /// A change that the log has must be made as a whole: where it fails on the way, the engine
