@@ -160,6 +160,8 @@ pub enum PlantedFault {
     BringFirstChunk,
     /// What a running checkpoint needs of a tree that goes is saved when the log says so, and what can't be is lost.
     LateTreeImages,
+    /// A table's counter is set when the table is there.
+    CounterApart,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -205,7 +207,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 52] = [
+        pub const MENDED: [PlantedFault; 53] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -258,6 +260,7 @@ mod planting {
             PlantedFault::UnlockedDuplicate,
             PlantedFault::BringFirstChunk,
             PlantedFault::LateTreeImages,
+            PlantedFault::CounterApart,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

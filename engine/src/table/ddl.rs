@@ -122,10 +122,20 @@ impl Tables {
             locking: options.locking,
         };
         shared.system.pool().check_room()?;
+        let apart = is_planted(PlantedFault::CounterApart);
+        let next_auto = if apart {
+            1
+        } else {
+            options.auto_increment.max(1)
+        };
         let lsn = {
             let _inside = shared.system.gate().enter();
             let made = self.create_trees(&mut definition)?;
-            let record = DdlRecord::Create(definition.clone());
+            let record = match next_auto {
+                1 => DdlRecord::Create(definition.clone()),
+                // One record: a second that fails would leave the table without its counter.
+                next => DdlRecord::CreateCounted(definition.clone(), next),
+            };
             match self.append(shared, definition.id, &record) {
                 Ok(lsn) => {
                     self.whole(self.catalog.put(&definition))?;
@@ -137,16 +147,15 @@ impl Tables {
                 }
             }
         };
-        let id = definition.id;
-        let state = TableState::new(0, 1);
+        let state = TableState::new(0, next_auto);
         if options.of_one_session {
             state.set_of_one_session();
         }
         state.set_since(shared.system.pass());
         let packed = PackedDefinition::new(&definition)?;
         self.registry.add(&definition, packed, state.into());
-        if options.auto_increment > 1 {
-            return self.raise_counter(shared, id, options.auto_increment);
+        if apart && options.auto_increment > 1 {
+            return self.raise_counter(shared, definition.id, options.auto_increment);
         }
         durable(&shared.log, lsn)
     }
@@ -280,12 +289,9 @@ impl Tables {
     pub fn apply(&self, record: DdlRecord) -> Result<()> {
         let mut numbers = self.numbers.lock();
         match record {
-            DdlRecord::Create(mut definition) => {
-                numbers.pass(&definition);
-                self.create_trees(&mut definition)?;
-                self.catalog.put(&definition)?;
-                let packed = PackedDefinition::new(&definition)?;
-                self.registry.add(&definition, packed, Counted::new(0, 1));
+            DdlRecord::Create(definition) => self.create_again(&mut numbers, definition, 1)?,
+            DdlRecord::CreateCounted(definition, next) => {
+                self.create_again(&mut numbers, definition, next)?;
             }
             DdlRecord::Drop(id) => {
                 let definition = self.registry.definition(id)?;
@@ -318,6 +324,22 @@ impl Tables {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Makes a table from the log again.
+    fn create_again(
+        &self,
+        numbers: &mut Numbers,
+        mut definition: Definition,
+        next_auto: u64,
+    ) -> Result<()> {
+        numbers.pass(&definition);
+        self.create_trees(&mut definition)?;
+        self.catalog.put(&definition)?;
+        let packed = PackedDefinition::new(&definition)?;
+        let counted = Counted::new(0, next_auto);
+        self.registry.add(&definition, packed, counted);
         Ok(())
     }
 
