@@ -162,6 +162,8 @@ pub enum PlantedFault {
     LateTreeImages,
     /// A table's counter is set when the table is there.
     CounterApart,
+    /// A table that could not be emptied counts as emptied for older snapshots.
+    NewAnyway,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -207,7 +209,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 53] = [
+        pub const MENDED: [PlantedFault; 54] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -261,6 +263,7 @@ mod planting {
             PlantedFault::BringFirstChunk,
             PlantedFault::LateTreeImages,
             PlantedFault::CounterApart,
+            PlantedFault::NewAnyway,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -89,6 +89,8 @@ fn with_failing_reads(gone: u32, longer: usize, change: &dyn Fn(&Database) -> Re
         if let Err(error) = &changed {
             refused += 1;
             assert!(matches!(error, Error::Io { .. }), "read {read}: {error}");
+            // It is the same table for older snapshots, too.
+            assert_eq!(rows_in(&mut older, &db.table("goes").unwrap()), ROWS);
         }
         drop(older);
         insert(&db, "other", ROWS..ROWS + 1);
