@@ -95,7 +95,7 @@ int RowHandler::search(uchar *record, const uchar *image, key_part_map parts, pe
     if (unlikely(code != PEREGRINE_OK)) return finish(code, end);
   }
   has_range_end_ = false;
-  return finish(peregrine_search(handle_, session, image, parts, seek, target(record)), end);
+  return finish_read(peregrine_search(handle_, session, image, parts, seek, target(record)), end);
 }
 
 int RowHandler::rnd_init(bool scan) {
@@ -116,10 +116,11 @@ int RowHandler::rnd_next(uchar *record) {
   if (scan_begins_) {
     if (int error = use_key(MAX_KEY)) return error;
     scan_begins_ = false;
-    return finish(peregrine_search(handle_, session, nullptr, 0, PEREGRINE_FIRST, target(record)),
-                  HA_ERR_END_OF_FILE);
+    return finish_read(
+        peregrine_search(handle_, session, nullptr, 0, PEREGRINE_FIRST, target(record)),
+        HA_ERR_END_OF_FILE);
   }
-  return finish(peregrine_next(handle_, session, target(record)), HA_ERR_END_OF_FILE);
+  return finish_read(peregrine_next(handle_, session, target(record)), HA_ERR_END_OF_FILE);
 }
 
 void RowHandler::position(const uchar *) {
@@ -134,8 +135,8 @@ void RowHandler::position(const uchar *) {
 int RowHandler::rnd_pos(uchar *record, uchar *position) {
   peregrine_session *session;
   if (int error = this->session(&session)) return error;
-  return finish(peregrine_read_position(handle_, session, position, lock_, target(record)),
-                HA_ERR_KEY_NOT_FOUND);
+  return finish_read(peregrine_read_position(handle_, session, position, lock_, target(record)),
+                     HA_ERR_KEY_NOT_FOUND);
 }
 
 int RowHandler::index_init(uint key, bool) {
@@ -206,19 +207,19 @@ int RowHandler::index_last(uchar *record) {
 int RowHandler::index_next(uchar *record) {
   peregrine_session *session;
   if (int error = this->session(&session)) return error;
-  return finish(peregrine_next(handle_, session, target(record)), HA_ERR_END_OF_FILE);
+  return finish_read(peregrine_next(handle_, session, target(record)), HA_ERR_END_OF_FILE);
 }
 
 int RowHandler::index_prev(uchar *record) {
   peregrine_session *session;
   if (int error = this->session(&session)) return error;
-  return finish(peregrine_previous(handle_, session, target(record)), HA_ERR_END_OF_FILE);
+  return finish_read(peregrine_previous(handle_, session, target(record)), HA_ERR_END_OF_FILE);
 }
 
 int RowHandler::index_next_same(uchar *record, const uchar *, uint) {
   peregrine_session *session;
   if (int error = this->session(&session)) return error;
-  return finish(peregrine_next_same(handle_, session, target(record)), HA_ERR_END_OF_FILE);
+  return finish_read(peregrine_next_same(handle_, session, target(record)), HA_ERR_END_OF_FILE);
 }
 
 int RowHandler::read_range_first(const key_range *start, const key_range *end, bool equal,

@@ -164,6 +164,22 @@ int RowHandler::finish(int code, int end) {
   return likely(code == PEREGRINE_OK) ? 0 : server_error(code, ha_thd(), end);
 }
 
+/* What reading a row came to. An error goes to the client here: where the server starts scans that
+   it merges, or sorts, it drops errors, and DELETE and UPDATE end as if there were no rows. */
+int RowHandler::finish_read(int code, int end) {
+  if (likely(code == PEREGRINE_OK)) return 0;
+  const int error = server_error(code, ha_thd(), end);
+  /* Of statements that were ended from outside the server knows. */
+  if (code != PEREGRINE_END && code != PEREGRINE_INTERRUPTED) print_error(error, MYF(0));
+  return error;
+}
+
+/* The first error is the one that the client gets: what the server makes of it is no second one. */
+void RowHandler::print_error(int error, myf flags) {
+  if (!(flags & (ME_WARNING | ME_NOTE)) && ha_thd()->is_error()) return;
+  handler::print_error(error, flags);
+}
+
 bool RowHandler::get_error_message(int error, String *text) {
   /* The server's own numbers have texts of their own, to which it would append this one. */
   if (error <= kFirstOwnError) return false;

@@ -125,6 +125,7 @@ class RowHandler final : public handler {
   int optimize(THD *, HA_CHECK_OPT *) override { return HA_ADMIN_TRY_ALTER; }
 
   /* Errors: row_handler.cc. */
+  void print_error(int error, myf flags) override;
   bool get_error_message(int error, String *text) override;
 
  private:
@@ -148,6 +149,7 @@ class RowHandler final : public handler {
   int search_for_check(uchar *record, const uchar *image, key_part_map parts, peregrine_seek seek,
                        int end);
   int finish(int code, int end);
+  int finish_read(int code, int end);
   int finish_change(int code);
   peregrine_lock duplicate_lock() const;
   int session(peregrine_session **out);

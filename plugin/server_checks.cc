@@ -58,7 +58,7 @@ int RowHandler::search_for_check(uchar *record, const uchar *image, key_part_map
   if (code == PEREGRINE_OK) code = peregrine_set_end(handle_, image, map, 1);
   if (code == PEREGRINE_OK)
     code = peregrine_search(handle_, session, image, parts, seek, target(record));
-  return finish(code, end);
+  return finish_read(code, end);
 }
 
 }  // namespace peregrine

@@ -121,7 +121,11 @@ fn definition(bytes: &[u8]) -> bool {
     let definitions = [
         Definition::decode(bytes).ok(),
         match DdlRecord::decode(bytes) {
-            Ok(DdlRecord::Create(definition) | DdlRecord::Truncate(definition)) => Some(definition),
+            Ok(
+                DdlRecord::Create(definition)
+                | DdlRecord::CreateCounted(definition, _)
+                | DdlRecord::Truncate(definition),
+            ) => Some(definition),
             _ => None,
         },
     ];

@@ -174,6 +174,14 @@ pub enum PlantedFault {
     DefinitionsLater,
     /// Who changes the row in the way of an insert is told of it before it is locked.
     UnlockedDuplicate,
+    /// Of a long definition only the beginning is brought into memory before the log has its change.
+    BringFirstChunk,
+    /// What a running checkpoint needs of a tree that goes is saved when the log says so, and what can't be is lost.
+    LateTreeImages,
+    /// A table's counter is set when the table is there.
+    CounterApart,
+    /// A table that could not be emptied counts as emptied for older snapshots.
+    NewAnyway,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -219,7 +227,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 59] = [
+        pub const MENDED: [PlantedFault; 63] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -279,6 +287,10 @@ mod planting {
             PlantedFault::DropLostNotes,
             PlantedFault::RepeatCause,
             PlantedFault::HoldRollingBack,
+            PlantedFault::BringFirstChunk,
+            PlantedFault::LateTreeImages,
+            PlantedFault::CounterApart,
+            PlantedFault::NewAnyway,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -17,6 +17,8 @@ pub const KIND_COUNTER: u8 = 17;
 const VERSION: u8 = 3;
 /// The version before, whose definitions have no [`Locking`]: it was always pessimistic.
 const VERSION_WITHOUT_LOCKING: u8 = 2;
+/// First byte of log records that programs before did not know: [`DdlRecord::CreateCounted`].
+const VERSION_COUNTED: u8 = 4;
 
 /// A tree of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,17 +87,27 @@ pub enum DdlRecord {
     Counter(TableId, u64),
     /// What a conflict in a table does was changed.
     Locking(TableId, Locking),
+    /// A table was created, and its auto-increment counter is at this: both, or neither.
+    CreateCounted(Definition, u64),
 }
 
 impl DdlRecord {
     /// As bytes.
     pub fn encode(&self) -> Result<Vec<u8>> {
-        encode(self)
+        let mut bytes = encode(self)?;
+        if matches!(self, DdlRecord::CreateCounted(..)) {
+            bytes[0] = VERSION_COUNTED;
+        }
+        Ok(bytes)
     }
 
     /// From bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        decode(bytes, "log record of a table definition")
+        let what = "log record of a table definition";
+        match bytes.split_first() {
+            Some((&VERSION_COUNTED, rest)) => from_postcard(rest, what),
+            _ => decode(bytes, what),
+        }
     }
 }
 
@@ -104,17 +116,19 @@ fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>> {
         .map_err(|e| Error::Internal(format!("serialising a table definition: {e}")))
 }
 
+fn from_postcard<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
+    postcard::from_bytes(bytes).map_err(|e| Error::Internal(format!("{what} can't be read: {e}")))
+}
+
 fn decode<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
     match bytes.split_first() {
-        Some((&VERSION, rest)) => postcard::from_bytes(rest)
-            .map_err(|e| Error::Internal(format!("{what} can't be read: {e}"))),
+        Some((&VERSION, rest)) => from_postcard(rest, what),
         Some((&VERSION_WITHOUT_LOCKING, rest)) => {
             // What a definition lacks is at its end, as the definition is at a log record's; other
             // records do not look at what follows them.
             let mut whole = rest.to_vec();
             whole.push(0);
-            postcard::from_bytes(&whole)
-                .map_err(|e| Error::Internal(format!("{what} can't be read: {e}")))
+            from_postcard(&whole, what)
         }
         Some((version, _)) => Err(Error::Invalid(format!(
             "{what} has version {version}; this program knows version {VERSION}"
@@ -149,6 +163,11 @@ mod tests {
             prop_assert_eq!(&Definition::decode(&definition.encode().unwrap()).unwrap(), &definition);
             let record = DdlRecord::Create(definition.clone());
             prop_assert_eq!(DdlRecord::decode(&record.encode().unwrap()).unwrap(), record);
+            let record = DdlRecord::CreateCounted(definition.clone(), u64::from(id) << 20);
+            let bytes = record.encode().unwrap();
+            // A program that does not know it takes it for what it is: a newer version's.
+            prop_assert_eq!(bytes[0], VERSION_COUNTED);
+            prop_assert_eq!(DdlRecord::decode(&bytes).unwrap(), record);
 
             // As the version before wrote them.
             let definition = Definition { locking: Locking::Pessimistic, ..definition };
@@ -171,7 +190,7 @@ mod tests {
         #[test]
         fn never_panics(mut bytes in any::<Vec<u8>>(), versioned in any::<bool>()) {
             if versioned && !bytes.is_empty() {
-                bytes[0] = VERSION - bytes[0] % 2;
+                bytes[0] = VERSION_COUNTED - bytes[0] % 3;
             }
             let _ = Definition::decode(&bytes);
             let _ = DdlRecord::decode(&bytes);

@@ -18,6 +18,7 @@ pub use packed::PackedDefinition;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TableId, TreeId};
 use crate::page::Pool;
+use crate::planted::{is_planted, PlantedFault};
 use crate::tree::{Change, LeafImage, Position, Tree};
 use crate::txn::{encode_settled, live_payload};
 
@@ -138,14 +139,20 @@ impl Catalog {
         self.remove_from(definition.id, count)
     }
 
-    /// Brings the page into memory in which a table's definition stands, or would stand: so that what fails for a
-    /// page that can't be read fails before the log has the change.
+    /// Brings the pages into memory in which a table's definition stands, or would stand, and the one behind, at
+    /// which [`Catalog::put`] and [`Catalog::remove`] look. What a running checkpoint needs of them is saved. So what
+    /// can't be read or written fails before the log has the change. Inside the gate.
     pub fn bring(&self, table: TableId) -> Result<()> {
-        let key = key(table, 0);
-        let mut image = LeafImage::new();
-        self.tree
-            .copy_leaf(Position::AtOrAfter(&key), &mut image)
-            .map(drop)
+        for chunk in 0..=u16::MAX {
+            let key = key(table, chunk);
+            let there = self
+                .tree
+                .rewrite(&key, |old, _| (Change::Keep, old.is_some()))?;
+            if !there || is_planted(PlantedFault::BringFirstChunk) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Removes a table's definition. Inside the gate.

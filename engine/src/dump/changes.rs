@@ -216,7 +216,9 @@ impl Changes {
 
     fn definition(&mut self, record: DdlRecord) {
         match record {
-            DdlRecord::Create(definition) | DdlRecord::Truncate(definition) => {
+            DdlRecord::Create(definition)
+            | DdlRecord::CreateCounted(definition, _)
+            | DdlRecord::Truncate(definition) => {
                 let changes = TableChanges {
                     emptied: true,
                     ..TableChanges::default()

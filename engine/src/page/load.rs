@@ -109,6 +109,12 @@ impl Core {
         Ok(PinnedPage::owning_pin(self.clone(), frame))
     }
 
+    /// As [`Core::pin_page`], if it is in memory.
+    pub fn pin_resident(self: &Arc<Self>, page: PageId) -> Option<PinnedPage> {
+        let frame = self.find_resident(page)?;
+        Some(PinnedPage::owning_pin(self.clone(), frame))
+    }
+
     /// Finds the page in the table, or reads it from the store; adds `pins` to its pins. None if
     /// it would have to be read, but `wanted` no longer holds once nobody else can be reading it.
     fn find_or_load(

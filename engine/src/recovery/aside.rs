@@ -350,7 +350,9 @@ impl<'a> Asides<'a> {
     /// Whether a change of definitions is of a table whose definition makes no sense.
     pub fn is_lost(&self, record: &DdlRecord) -> bool {
         let table = match record {
-            DdlRecord::Create(definition) | DdlRecord::Truncate(definition) => definition.id,
+            DdlRecord::Create(definition)
+            | DdlRecord::CreateCounted(definition, _)
+            | DdlRecord::Truncate(definition) => definition.id,
             DdlRecord::Drop(id)
             | DdlRecord::Rename(id, _)
             | DdlRecord::Counter(id, _)

@@ -23,6 +23,9 @@ use crate::settings::{Durability, Locking, TableOptions};
 use crate::sync::Mutex;
 use crate::tree::{cannot_be_read, Tree};
 
+#[cfg(test)]
+mod tests;
+
 /// The next numbers to give. Also the mutex of all changes of definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Numbers {
@@ -66,10 +69,6 @@ pub(crate) struct Tables {
     pub catalog: Catalog,
     pub registry: Arc<Registry>,
     pub numbers: Mutex<Numbers>,
-}
-
-fn append(log: &Log, record: &DdlRecord) -> Result<Lsn> {
-    log.append(KIND_DDL, &[&record.encode()?])
 }
 
 /// Definitions are durable at once, whatever commits are.
@@ -123,11 +122,21 @@ impl Tables {
             locking: options.locking,
         };
         shared.system.pool().check_room()?;
-        self.catalog.bring(definition.id)?;
+        let apart = is_planted(PlantedFault::CounterApart);
+        let next_auto = if apart {
+            1
+        } else {
+            options.auto_increment.max(1)
+        };
         let lsn = {
             let _inside = shared.system.gate().enter();
             let made = self.create_trees(&mut definition)?;
-            match append(&shared.log, &DdlRecord::Create(definition.clone())) {
+            let record = match next_auto {
+                1 => DdlRecord::Create(definition.clone()),
+                // One record: a second that fails would leave the table without its counter.
+                next => DdlRecord::CreateCounted(definition.clone(), next),
+            };
+            match self.append(shared, definition.id, &record) {
                 Ok(lsn) => {
                     self.whole(self.catalog.put(&definition))?;
                     lsn
@@ -138,18 +147,26 @@ impl Tables {
                 }
             }
         };
-        let id = definition.id;
-        let state = TableState::new(0, 1);
+        let state = TableState::new(0, next_auto);
         if options.of_one_session {
             state.set_of_one_session();
         }
         state.set_since(shared.system.pass());
         let packed = PackedDefinition::new(&definition)?;
         self.registry.add(&definition, packed, state.into());
-        if options.auto_increment > 1 {
-            return self.raise_counter(shared, id, options.auto_increment);
+        if apart && options.auto_increment > 1 {
+            return self.raise_counter(shared, definition.id, options.auto_increment);
         }
         durable(&shared.log, lsn)
+    }
+
+    /// Appends a change of a table's definition to the log, when nothing of the catalog must be read any more to
+    /// make it. Inside the gate.
+    fn append(&self, shared: &Shared, id: TableId, record: &DdlRecord) -> Result<Lsn> {
+        if !is_planted(PlantedFault::LogBeforeRoots) {
+            self.catalog.bring(id)?;
+        }
+        shared.log.append(KIND_DDL, &[&record.encode()?])
     }
 
     /// Makes a table's auto-increment counter at least `value`, durably.
@@ -180,10 +197,9 @@ impl Tables {
             return Ok(());
         }
         definition.locking = locking;
-        self.catalog.bring(id)?;
         let lsn = {
             let _inside = shared.system.gate().enter();
-            let lsn = append(&shared.log, &DdlRecord::Locking(id, locking))?;
+            let lsn = self.append(shared, id, &DdlRecord::Locking(id, locking))?;
             self.whole(self.catalog.put(&definition))?;
             lsn
         };
@@ -198,15 +214,9 @@ impl Tables {
         let definition = self.registry.definition(id)?;
         self.close(id, name, own)?;
         let result = (|| {
-            let late = is_planted(PlantedFault::LogBeforeRoots);
-            if !late {
-                self.catalog.bring(id)?;
-            }
             let _closed = shared.system.gate().close();
-            // What can fail for a page that can't be read comes before the log has the change.
-            let trees = self.registry.trees_to_destroy(&definition);
-            let trees = if late { Ok(trees) } else { trees.map(Ok) }?;
-            let lsn = append(&shared.log, &DdlRecord::Drop(id))?;
+            let trees = self.trees_to_destroy(&definition)?;
+            let lsn = self.append(shared, id, &DdlRecord::Drop(id))?;
             self.whole(trees.and_then(|trees| self.remove(&definition, &trees)))?;
             Ok(lsn)
         })();
@@ -231,10 +241,9 @@ impl Tables {
         }
         let mut definition = self.registry.definition(id)?;
         to.clone_into(&mut definition.name);
-        self.catalog.bring(id)?;
         let lsn = {
             let _inside = shared.system.gate().enter();
-            let lsn = append(&shared.log, &DdlRecord::Rename(id, to.into()))?;
+            let lsn = self.append(shared, id, &DdlRecord::Rename(id, to.into()))?;
             self.whole(self.catalog.put(&definition))?;
             lsn
         };
@@ -256,15 +265,11 @@ impl Tables {
         }
         self.close(id, name, 0)?;
         let result = (|| {
-            let late = is_planted(PlantedFault::LogBeforeRoots);
-            if !late {
-                self.catalog.bring(id)?;
-            }
             let _closed = shared.system.gate().close();
-            let trees = self.registry.trees_to_destroy(&old);
-            let trees = if late { Ok(trees) } else { trees.map(Ok) }?;
+            let trees = self.trees_to_destroy(&old)?;
             let made = self.create_trees(&mut definition)?;
-            match append(&shared.log, &DdlRecord::Truncate(definition.clone())) {
+            let record = DdlRecord::Truncate(definition.clone());
+            match self.append(shared, id, &record) {
                 Ok(lsn) => {
                     self.whole(trees.and_then(|trees| self.replace_trees(&definition, &trees)))?;
                     Ok(lsn)
@@ -275,7 +280,10 @@ impl Tables {
                 }
             }
         })();
-        self.set_since_now(shared, id);
+        // Where nothing has happened, older snapshots are of the table as it is.
+        if result.is_ok() || is_planted(PlantedFault::NewAnyway) {
+            self.set_since_now(shared, id);
+        }
         self.reopen(id);
         durable(&shared.log, result?)
     }
@@ -284,12 +292,9 @@ impl Tables {
     pub fn apply(&self, record: DdlRecord) -> Result<()> {
         let mut numbers = self.numbers.lock();
         match record {
-            DdlRecord::Create(mut definition) => {
-                numbers.pass(&definition);
-                self.create_trees(&mut definition)?;
-                self.catalog.put(&definition)?;
-                let packed = PackedDefinition::new(&definition)?;
-                self.registry.add(&definition, packed, Counted::new(0, 1));
+            DdlRecord::Create(definition) => self.create_again(&mut numbers, definition, 1)?,
+            DdlRecord::CreateCounted(definition, next) => {
+                self.create_again(&mut numbers, definition, next)?;
             }
             DdlRecord::Drop(id) => {
                 let definition = self.registry.definition(id)?;
@@ -323,6 +328,36 @@ impl Tables {
             }
         }
         Ok(())
+    }
+
+    /// Makes a table from the log again.
+    fn create_again(
+        &self,
+        numbers: &mut Numbers,
+        mut definition: Definition,
+        next_auto: u64,
+    ) -> Result<()> {
+        numbers.pass(&definition);
+        self.create_trees(&mut definition)?;
+        self.catalog.put(&definition)?;
+        let packed = PackedDefinition::new(&definition)?;
+        let counted = Counted::new(0, next_auto);
+        self.registry.add(&definition, packed, counted);
+        Ok(())
+    }
+
+    /// The trees of a table that is to go. What can fail for a page that can't be read, or for an image that can't
+    /// be written, is done: it comes before the log has the change. Inside the gate, which is closed.
+    fn trees_to_destroy(&self, definition: &Definition) -> Result<Result<Vec<Arc<Tree>>>> {
+        let trees = self.registry.trees_to_destroy(definition);
+        if is_planted(PlantedFault::LogBeforeRoots) {
+            return Ok(trees);
+        }
+        let trees = trees?;
+        if !is_planted(PlantedFault::LateTreeImages) {
+            trees.iter().try_for_each(|tree| tree.save_images())?;
+        }
+        Ok(Ok(trees))
     }
 
     /// A change that the log has must be made as a whole: where it fails on the way, the engine

@@ -3,7 +3,7 @@
 use super::Tree;
 use crate::error::{Error, Result};
 use crate::ids::PageId;
-use crate::page::{self, Child, ExclusiveGuard, FrameId};
+use crate::page::{self, Child, ExclusiveGuard, FrameId, SharedGuard};
 use crate::planted::{is_planted, PlantedFault};
 
 /// Whether a page can't be read: for damage, or because the read has failed. It is no reason to keep a table
@@ -11,12 +11,39 @@ use crate::planted::{is_planted, PlantedFault};
 pub fn cannot_be_read(error: &Error) -> bool {
     match error {
         Error::Corrupt { .. } => true,
-        Error::Io { .. } => !is_planted(PlantedFault::LogBeforeRoots),
+        // A write that fails is another thing: what is given up for it could be found.
+        Error::Io { action, .. } => {
+            (*action == "read" || is_planted(PlantedFault::LateTreeImages))
+                && !is_planted(PlantedFault::LogBeforeRoots)
+        }
         _ => false,
     }
 }
 
 impl Tree {
+    /// Saves what a running checkpoint needs of the tree: this can fail, and [`Tree::destroy`] in the same stay in
+    /// the gate need not do it then. Nobody else may be changing the tree.
+    pub fn save_images(&self) -> Result<()> {
+        // Without its root in memory, nothing of the tree is there.
+        let root = self.core.pin_resident(self.root);
+        root.map_or(Ok(()), |root| self.save_from(root.frame()))
+    }
+
+    /// Saves the node in the frame, and those below it that are in memory.
+    fn save_from(&self, frame: FrameId) -> Result<()> {
+        self.core.save_early(frame)?;
+        // Latched, so that no child can be evicted.
+        let guard = SharedGuard::lock(&self.core, frame);
+        let node = guard.node();
+        if node.is_leaf() {
+            return Ok(());
+        }
+        (0..=node.count()).try_for_each(|i| match page::child(node.child(i)) {
+            Child::Frame(child) => self.save_from(child),
+            Child::Page(_) => Ok(()),
+        })
+    }
+
     /// Frees every page, but those below an inner node that can't be read. Leaves that are not in memory are not read: their parents name them.
     /// Nobody else may be using the tree, now or later. Inside the gate, as any change.
     pub fn destroy(&self) -> Result<()> {

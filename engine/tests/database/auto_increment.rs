@@ -2,12 +2,13 @@
 //! happens.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::sync::Arc;
 
-use peregrine::os::simulated::SimulatedOs;
+use peregrine::os::simulated::{FaultOn, SimulatedOs};
 use peregrine::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Durability, Isolation, Key, Options, Seek,
-    Table, TableOptions, TableSchema, Value,
+    Column, ColumnType, Cursor, CursorOptions, Database, Durability, Error, Isolation, Key,
+    Options, Seek, Table, TableOptions, TableSchema, Value,
 };
 use proptest::prelude::*;
 
@@ -78,6 +79,47 @@ fn simulated(durability: Durability) -> Options {
         log_bytes: 1 << 20,
         durability,
         ..Options::default()
+    }
+}
+
+/// The log's last segment fills up, and the disk has no room for another.
+#[test]
+fn a_table_is_there_with_its_counter_or_not_at_all() {
+    let with = TableOptions {
+        auto_increment: 100,
+        ..TableOptions::default()
+    };
+    for longer in 0..24 {
+        let open = |os: &SimulatedOs| {
+            let options = Options {
+                log_segment_bytes: Some(16 << 10),
+                background: false,
+                ..simulated(Durability::SyncAtCommit)
+            };
+            Database::open_on(Arc::new(os.clone()), "/db", options).unwrap()
+        };
+        let os = SimulatedOs::new(longer);
+        let db = open(&os);
+        let schema = TableSchema {
+            user: vec![1; longer as usize],
+            ..schema()
+        };
+        os.fail(FaultOn::Growth, 0, ErrorKind::StorageFull);
+        let (made, refused) = (0..)
+            .find_map(|n| {
+                let made = db.create_table_with(&format!("t{n}"), &schema, &with);
+                made.err().map(|error| (n, error))
+            })
+            .unwrap();
+        assert!(matches!(refused, Error::NoSpace { .. }), "{refused}");
+        let check = |db: &Database| {
+            assert_eq!(db.table_names().len(), made, "{longer} bytes longer");
+            for name in db.table_names() {
+                assert_eq!(db.table(&name).unwrap().next_auto_increment(), 100);
+            }
+        };
+        check(&db);
+        check(&open(&os.crash(longer)));
     }
 }
 

@@ -1,0 +1,133 @@
+//! Tables that are dropped or truncated while a checkpoint still needs their pages, and cannot be given them.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use rand::rngs::SmallRng;
+use rand::{RngCore, SeedableRng};
+
+use crate::os::simulated::{FaultOn, SimulatedOs};
+use crate::{
+    Column, ColumnType, Cursor, CursorOptions, Database, Error, Isolation, Key, Options, Result,
+    Seek, TableSchema, Value,
+};
+
+/// So many rows of this length have images that are written in several pieces.
+const ROWS: u32 = 1_000;
+const BODY: usize = 3_000;
+
+fn open(os: &SimulatedOs) -> Database {
+    let options = Options {
+        pool_bytes: 8 << 20,
+        background: false,
+        ..Options::default()
+    };
+    Database::open_on(Arc::new(os.clone()), "/db", options).unwrap()
+}
+
+fn schema() -> TableSchema {
+    let id = ColumnType::Int {
+        bytes: 4,
+        signed: false,
+    };
+    let body = ColumnType::VarBytes { max: 4_000 };
+    TableSchema {
+        columns: vec![Column::new("id", id), Column::new("body", body)],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![],
+        user: vec![],
+    }
+}
+
+fn fill(db: &Database) {
+    let table = db.create_table("goes", &schema()).unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    // Bytes that don't get smaller.
+    let mut random = SmallRng::seed_from_u64(1);
+    let mut body = vec![0; BODY];
+    for id in 0..ROWS {
+        random.fill_bytes(&mut body);
+        let row = [Value::UInt(id.into()), Value::from(&body[..])];
+        txn.insert(&table, &row).unwrap();
+    }
+    txn.commit().unwrap();
+}
+
+fn rows(db: &Database) -> Option<u32> {
+    let table = db.table("goes").ok()?;
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    let mut cursor = Cursor::new(&table, 0, CursorOptions::default());
+    let mut rows = 0;
+    let mut found = cursor.seek(&mut txn, &[], Seek::First).unwrap();
+    while found {
+        rows += 1;
+        found = cursor.next(&mut txn).unwrap();
+    }
+    Some(rows)
+}
+
+/// Pages in the data file once all that is gone has been given back.
+fn pages(db: &Database) -> usize {
+    db.purge().unwrap();
+    for _ in 0..2 {
+        db.checkpoint().unwrap();
+    }
+    db.registry().pool().store().pages().count()
+}
+
+/// Each write fails in turn: the table is there as it was, or has gone with all its pages.
+fn with_failing_writes(gone: Option<u32>, change: &dyn Fn(&Database) -> Result<()>) {
+    let mut refused = 0;
+    for write in 0.. {
+        let os = SimulatedOs::new(write);
+        let db = open(&os);
+        fill(&db);
+        db.drop_table("goes").unwrap();
+        let few = pages(&db);
+        fill(&db);
+        // A checkpoint begins, and has written nothing yet.
+        let pool = db.registry().pool().clone();
+        let epoch = pool.store().begin_checkpoint();
+        pool.begin_checkpoint(epoch);
+        os.fail_once(FaultOn::Write, write, ErrorKind::Other);
+        let changed = change(&db);
+        let unhurt = os.struck() == 0;
+        os.heal();
+        pool.store().abandon_checkpoint();
+        let db = match &changed {
+            // The log could not be written.
+            Err(Error::Stopped(_)) => {
+                drop((pool, db));
+                open(&os.crash(write))
+            }
+            Err(error) => {
+                refused += 1;
+                assert!(matches!(error, Error::Io { .. }), "write {write}: {error}");
+                assert_eq!(rows(&db), Some(ROWS), "write {write}");
+                db
+            }
+            Ok(()) => {
+                assert_eq!(rows(&db), gone, "write {write}");
+                db
+            }
+        };
+        if db.table("goes").is_ok() {
+            db.drop_table("goes").unwrap();
+        }
+        assert!(pages(&db) <= few, "write {write}: pages of nothing");
+        if unhurt {
+            break;
+        }
+    }
+    assert!(refused > 0, "no image was needed");
+}
+
+#[test]
+fn a_table_whose_pages_can_not_be_saved_is_dropped_with_all_of_them_or_stays() {
+    with_failing_writes(None, &|db| db.drop_table("goes"));
+}
+
+#[test]
+fn a_table_whose_pages_can_not_be_saved_is_truncated_with_all_of_them_or_stays() {
+    with_failing_writes(Some(0), &|db| db.truncate_table("goes"));
+}
