@@ -156,6 +156,14 @@ pub enum PlantedFault {
     DefinitionsLater,
     /// Who changes the row in the way of an insert is told of it before it is locked.
     UnlockedDuplicate,
+    /// An opening takes the names of log segments for durable because it can read them.
+    TrustSegmentNames,
+    /// An opening takes the log's end for durable because it can read it.
+    TrustUnsyncedLog,
+    /// The first record of an opening says that all before it is durable before that is synced.
+    OpenedSaysAll,
+    /// A log segment that is shorter than it should be is the log's end.
+    TakeCutSegments,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -201,7 +209,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 50] = [
+        pub const MENDED: [PlantedFault; 54] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -252,6 +260,10 @@ mod planting {
             PlantedFault::RefuseLongSearch,
             PlantedFault::SlackForGood,
             PlantedFault::UnlockedDuplicate,
+            PlantedFault::TrustSegmentNames,
+            PlantedFault::TrustUnsyncedLog,
+            PlantedFault::OpenedSaysAll,
+            PlantedFault::TakeCutSegments,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
