@@ -158,6 +158,10 @@ pub enum PlantedFault {
     UnlockedDuplicate,
     /// An opening takes the names of log segments for durable because it can read them.
     TrustSegmentNames,
+    /// An opening takes the newest header of the data file for durable because it can read it.
+    TrustHeader,
+    /// An opening takes the names of a database that is being created for durable because it can read them.
+    TrustNewNames,
     /// An opening takes the log's end for durable because it can read it.
     TrustUnsyncedLog,
     /// The first record of an opening says that all before it is durable before that is synced.
@@ -209,7 +213,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 54] = [
+        pub const MENDED: [PlantedFault; 56] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -261,6 +265,8 @@ mod planting {
             PlantedFault::SlackForGood,
             PlantedFault::UnlockedDuplicate,
             PlantedFault::TrustSegmentNames,
+            PlantedFault::TrustHeader,
+            PlantedFault::TrustNewNames,
             PlantedFault::TrustUnsyncedLog,
             PlantedFault::OpenedSaysAll,
             PlantedFault::TakeCutSegments,

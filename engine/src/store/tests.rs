@@ -1,6 +1,7 @@
 //! The store: threads beside checkpoints, misplaced and foreign files, space that is given back.
 
 mod model;
+mod reopened;
 
 use std::collections::BTreeMap;
 use std::path::Path;
