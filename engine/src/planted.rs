@@ -166,6 +166,8 @@ pub enum PlantedFault {
     TrustUnsyncedLog,
     /// The first record of an opening says that all before it is durable before that is synced.
     OpenedSaysAll,
+    /// An opening takes the names of the files of tables set aside for durable because it can read them.
+    TrustAsideNames,
     /// A log segment that is shorter than it should be is the log's end.
     TakeCutSegments,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -213,7 +215,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 56] = [
+        pub const MENDED: [PlantedFault; 57] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -269,6 +271,7 @@ mod planting {
             PlantedFault::TrustNewNames,
             PlantedFault::TrustUnsyncedLog,
             PlantedFault::OpenedSaysAll,
+            PlantedFault::TrustAsideNames,
             PlantedFault::TakeCutSegments,
         ];
 

@@ -26,6 +26,7 @@ mod passed_rows;
 mod prepared;
 mod read_ahead;
 mod recovery_reads;
+mod reopened;
 mod row_counts;
 mod row_in_the_way;
 mod schemas;
