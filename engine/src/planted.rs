@@ -170,6 +170,8 @@ pub enum PlantedFault {
     TrustAsideNames,
     /// A log segment that is shorter than it should be is the log's end.
     TakeCutSegments,
+    /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
+    FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -215,7 +217,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 57] = [
+        pub const MENDED: [PlantedFault; 58] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -273,6 +275,7 @@ mod planting {
             PlantedFault::OpenedSaysAll,
             PlantedFault::TrustAsideNames,
             PlantedFault::TakeCutSegments,
+            PlantedFault::FlushLooksOnce,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

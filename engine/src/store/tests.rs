@@ -1,5 +1,6 @@
 //! The store: threads beside checkpoints, misplaced and foreign files, space that is given back.
 
+mod flushing;
 mod model;
 mod reopened;
 
