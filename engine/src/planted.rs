@@ -182,6 +182,22 @@ pub enum PlantedFault {
     CounterApart,
     /// A table that could not be emptied counts as emptied for older snapshots.
     NewAnyway,
+    /// An opening takes the names of log segments for durable because it can read them.
+    TrustSegmentNames,
+    /// An opening takes the newest header of the data file for durable because it can read it.
+    TrustHeader,
+    /// An opening takes the names of a database that is being created for durable because it can read them.
+    TrustNewNames,
+    /// An opening takes the log's end for durable because it can read it.
+    TrustUnsyncedLog,
+    /// The first record of an opening says that all before it is durable before that is synced.
+    OpenedSaysAll,
+    /// An opening takes the names of the files of tables set aside for durable because it can read them.
+    TrustAsideNames,
+    /// A log segment that is shorter than it should be is the log's end.
+    TakeCutSegments,
+    /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
+    FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -227,7 +243,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 63] = [
+        pub const MENDED: [PlantedFault; 71] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -291,6 +307,14 @@ mod planting {
             PlantedFault::LateTreeImages,
             PlantedFault::CounterApart,
             PlantedFault::NewAnyway,
+            PlantedFault::TrustSegmentNames,
+            PlantedFault::TrustHeader,
+            PlantedFault::TrustNewNames,
+            PlantedFault::TrustUnsyncedLog,
+            PlantedFault::OpenedSaysAll,
+            PlantedFault::TrustAsideNames,
+            PlantedFault::TakeCutSegments,
+            PlantedFault::FlushLooksOnce,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

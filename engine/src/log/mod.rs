@@ -31,6 +31,7 @@ use crate::error::{Error, Result};
 use crate::ids::Lsn;
 use crate::knobs;
 use crate::os::{OpenMode, Os, StopFlag};
+use crate::planted::{is_planted, PlantedFault};
 pub use crate::settings::Durability;
 use crate::sync::atomic::Ordering;
 use crate::sync::thread::JoinHandle;
@@ -114,7 +115,7 @@ impl Log {
             options.database_id,
             options.segment_bytes,
         )?;
-        Log::start(&*os, segments, &options, 0, 0)
+        Log::start(&*os, segments, &options, &Found::default(), 0)
     }
 
     /// Opens the log and finds its valid end. `from` is the position that the last complete
@@ -133,23 +134,17 @@ impl Log {
             OpenMode::ReadWrite,
         )?;
         let segments = Arc::new(segments);
-        let mut reader = LogReader::new(Arc::clone(&segments), from.0, None);
-        let mut epoch = None;
-        while let Some(record) = reader.next_any() {
-            record?;
-            epoch = reader.epoch();
-        }
-        let end = reader.position().0;
-        let epoch = match epoch {
+        let found = Found::read(&segments, from.0)?;
+        let epoch = match found.epoch {
             Some(epoch) => epoch,
             // The very first record may have been lost with the machine; no other can be.
             None if from == Lsn(0) => 0,
-            None => return Err(reader.no_beginning()),
+            None => return Err(LogReader::new(segments, from.0, None).no_beginning()),
         };
-        drop(reader);
+        found.make_durable(&segments)?;
         let segments = Arc::into_inner(segments)
             .ok_or_else(|| Error::Internal("a reader outlived the log's opening".into()))?;
-        Log::start(&*os, segments, &options, end, epoch)
+        Log::start(&*os, segments, &options, &found, epoch)
     }
 
     /// Reads the log of `dir` without changing anything, from `from` to its valid end.
@@ -172,15 +167,16 @@ impl Log {
         })
     }
 
-    /// Writes the first record of this opening at `end`, and starts the background thread, if
+    /// Writes the first record of this opening where the log ends, and starts the background thread, if
     /// there is to be one.
     fn start(
         os: &dyn Os,
         segments: Segments,
         options: &LogOptions,
-        end: u64,
+        found: &Found,
         before: u32,
     ) -> Result<Log> {
+        let end = found.end;
         let epoch = loop {
             let epoch = os.random() as u32;
             if epoch != before && epoch != 0 {
@@ -191,7 +187,11 @@ impl Log {
         let mut tail = Tail::at(&segments, end)?;
         tail.write(&segments, &opened, true)?;
         let now = end + opened.len() as u64;
-        segments.sync(end, now)?;
+        let synced = match is_planted(PlantedFault::OpenedSaysAll) {
+            true => found.durable,
+            false => end,
+        };
+        segments.sync(synced, now)?;
         let group = Arc::new(Group::new(
             Arc::new(segments),
             Arc::clone(&options.stop),
@@ -309,6 +309,52 @@ impl Log {
             segments: self.group.segments.count() as u64,
             file_bytes: self.group.segments.file_bytes(),
         }
+    }
+}
+
+/// What reading the log has found.
+#[derive(Debug, Default)]
+struct Found {
+    /// The valid end.
+    end: u64,
+    /// The epoch of the last record.
+    epoch: Option<u32>,
+    /// Up to here the log is durable, as its marks say. What follows can be read, which says nothing: it
+    /// may be in the kernel's memory alone.
+    durable: u64,
+}
+
+impl Found {
+    fn read(segments: &Arc<Segments>, from: u64) -> Result<Found> {
+        let mut reader = LogReader::new(Arc::clone(segments), from, None);
+        let mut found = Found {
+            durable: from,
+            ..Found::default()
+        };
+        while let Some(record) = reader.next_any() {
+            let says = record?.says_durable().unwrap_or(0);
+            found.durable = found.durable.max(says);
+        }
+        found.end = reader.position().0;
+        found.epoch = reader.epoch();
+        Ok(found)
+    }
+
+    /// Makes durable what can be read, before anything says that it is, or is acknowledged behind it.
+    fn make_durable(&self, segments: &Arc<Segments>) -> Result<()> {
+        if is_planted(PlantedFault::TrustUnsyncedLog) {
+            return Ok(());
+        }
+        segments.write_again(self.durable, self.end)?;
+        // What the kernel had forgotten to write it could forget to keep, too, before it was read again.
+        let written = LogReader::new(Arc::clone(segments), self.durable, Some(self.end));
+        for record in written {
+            record?;
+        }
+        if is_planted(PlantedFault::OpenedSaysAll) {
+            return Ok(());
+        }
+        segments.sync(self.durable, self.end)
     }
 }
 

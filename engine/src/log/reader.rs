@@ -29,6 +29,16 @@ pub struct LogRecord {
     pub payload: Vec<u8>,
 }
 
+impl LogRecord {
+    /// Up to where the log was durable when this was written, if it tells.
+    pub(super) fn says_durable(&self) -> Option<u64> {
+        match self.kind {
+            MARK | OPENED => record::mark_payload(&self.payload).map(|(durable, _)| durable),
+            _ => None,
+        }
+    }
+}
+
 /// Reads records in order; ends at the valid end of the log, or after an error.
 ///
 /// A record that was being written when the machine stopped ends the log. A bad record of which
@@ -227,6 +237,11 @@ impl LogReader {
                 if let Some(limit) = self.limit {
                     let what = format!("{what}, and the log was valid up to position {limit}");
                     return Some(Err(self.corrupt(what)));
+                }
+                if !is_planted(PlantedFault::TakeCutSegments) {
+                    if let Err(error) = self.segments.check_lengths(self.position) {
+                        return Some(Err(error));
+                    }
                 }
                 match self.later_mark() {
                     Ok(None) if self.must_begin && self.epoch.is_none() => {

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::knobs;
 use crate::os::{File, OpenMode, Os};
 use crate::planted::{is_planted, PlantedFault};
+use crate::room;
 use crate::sync::Mutex;
 
 /// Bytes of a segment's header, and what a write begins and ends at.
@@ -171,6 +172,11 @@ impl Segments {
         from: u64,
         mode: OpenMode,
     ) -> Result<Self> {
+        if mode != OpenMode::ReadOnly && !is_planted(PlantedFault::TrustSegmentNames) {
+            // The process before may have been killed when it had named a segment: a name that can be
+            // read is durable only now.
+            os.sync_dir(dir)?;
+        }
         let mut numbers = Vec::new();
         let mut open = Open::default();
         for name in os.list(dir)? {
@@ -354,6 +360,64 @@ impl Segments {
             }
         }
         Ok(done)
+    }
+
+    /// Whether the file of each segment from that of `position` on is as long as its header says.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] with the first that is not: a segment gets its name when it is whole.
+    pub fn check_lengths(&self, position: u64) -> Result<()> {
+        let first = position / self.capacity();
+        let files: Vec<_> = self
+            .open
+            .lock()
+            .files
+            .range(first..)
+            .map(|(_, file)| Arc::clone(file))
+            .collect();
+        for file in files {
+            let len = file.len()?;
+            if len < self.segment_bytes {
+                return Err(Error::Corrupt {
+                    file: file.path().to_owned(),
+                    offset: len,
+                    page: None,
+                    what: format!(
+                        "the log segment has {len} bytes, expected {}",
+                        self.segment_bytes
+                    ),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes `from..to` once more, as it can be read. A process that was killed may have left it in
+    /// the kernel's memory alone; and after a sync that failed the kernel takes it for written, so
+    /// that no sync brings it to the device. As the same bytes stand at the same place, nothing is lost
+    /// when this is interrupted.
+    pub fn write_again(&self, from: u64, to: u64) -> Result<()> {
+        let capacity = self.capacity();
+        let mut bytes = Vec::new();
+        let mut at = from;
+        while at < to {
+            let number = at / capacity;
+            let file = self.existing(number).ok_or_else(|| {
+                Error::Internal(format!("log segment {number} was read and is not there"))
+            })?;
+            let start = at % capacity / BLOCK * BLOCK;
+            let rest = (to - number * capacity)
+                .next_multiple_of(BLOCK)
+                .min(capacity);
+            let piece = (rest - start).min(knobs::log_write_blocks() as u64 * BLOCK);
+            let more = (piece as usize).saturating_sub(bytes.len());
+            room::reserve(&mut bytes, more, "the log's end")?;
+            bytes.resize(piece as usize, 0);
+            file.read_exact_at(&mut bytes, BLOCK + start)?;
+            file.write_at(&bytes, BLOCK + start)?;
+            at = number * capacity + start + piece;
+        }
+        Ok(())
     }
 
     /// Syncs the segments that hold `from..to`.

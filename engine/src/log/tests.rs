@@ -1,6 +1,7 @@
 //! The log over random operations, torn ends, recycled segments and damage.
 
 mod commits;
+mod reopened;
 
 use std::io::ErrorKind;
 use std::path::PathBuf;

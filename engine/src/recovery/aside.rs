@@ -210,6 +210,22 @@ impl AsideFiles {
         Ok(asides)
     }
 
+    /// Makes the names in the folder durable, and its own: a process that was killed may have left them
+    /// in the kernel's memory alone, and what the files tell goes from the log with the next checkpoint.
+    fn make_durable(&self) -> Result<()> {
+        if is_planted(PlantedFault::TrustAsideNames) || !self.os.exists(&self.dir)? {
+            return Ok(());
+        }
+        self.sync_names()
+    }
+
+    fn sync_names(&self) -> Result<()> {
+        if let Some(above) = self.dir.parent() {
+            self.os.sync_dir(above)?;
+        }
+        self.os.sync_dir(&self.dir)
+    }
+
     fn read(&self, table: TableId) -> Result<Aside> {
         let path = self.path(table);
         let file = self.os.open(&path, OpenMode::ReadOnly)?;
@@ -223,9 +239,6 @@ impl AsideFiles {
 
     fn write(&self, table: TableId, aside: &Aside) -> Result<()> {
         self.os.create_dir(&self.dir)?;
-        if let Some(above) = self.dir.parent() {
-            self.os.sync_dir(above)?;
-        }
         let new = self.dir.join("new");
         if self.os.exists(&new)? {
             self.os.remove(&new)?;
@@ -235,7 +248,7 @@ impl AsideFiles {
         file.sync_data()?;
         // The name appears only when the file is whole.
         self.os.rename(&new, &self.path(table))?;
-        self.os.sync_dir(&self.dir)
+        self.sync_names()
     }
 
     /// Changes what is kept of a table; `None`: nothing is yet.
@@ -290,6 +303,7 @@ impl<'a> Asides<'a> {
             lost,
             now: BTreeMap::new(),
         };
+        files.make_durable()?;
         for (table, aside) in files.load()? {
             let error = match (aside, registry.definition(table)) {
                 (Ok(aside), Ok(now)) if !aside.is_of(&now) => {

@@ -11,8 +11,11 @@ use super::space::{Run, Space};
 use crate::error::Result;
 use crate::knobs;
 use crate::os::File;
+use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex};
+#[cfg(test)]
+use crate::txn::tests::moments::{Moment, Moments};
 
 /// Bytes gathered before they are written: what a run of space just takes, whatever the length of the last image.
 fn full() -> usize {
@@ -26,6 +29,8 @@ pub struct Batch {
     written: Condvar,
     /// Number of buffers, so that readers need no lock while there are none.
     buffers: AtomicUsize,
+    #[cfg(test)]
+    pub moments: Moments,
 }
 
 #[derive(Debug, Default)]
@@ -148,23 +153,35 @@ impl Batch {
         }
     }
 
-    /// Writes everything gathered so far, and waits for what other threads are writing.
+    /// Writes everything gathered so far; when this returns it is in the file, whoever has written it.
     pub fn flush(&self, file: &dyn File, space: &Space) -> Result<()> {
-        if let Some(last) = self.state.lock().buffers.last_mut() {
-            last.full = true;
-        }
-        self.write_full(file, space)?;
-        let mut state = self.state.lock();
-        while state.buffers.iter().any(|buffer| buffer.writing) {
-            self.written.wait(&mut state);
-        }
-        let failed = state.buffers.iter().any(|buffer| buffer.full);
-        drop(state);
-        if failed {
-            // Another thread's write failed; this try gives the error, or succeeds.
+        let gathered = {
+            let mut state = self.state.lock();
+            if let Some(last) = state.buffers.last_mut() {
+                last.full = true;
+            }
+            state.next_id
+        };
+        let is_ours = |buffer: &Buffer| buffer.id < gathered;
+        // Another thread's write may fail, and be tried again by this thread or by a third.
+        loop {
             self.write_full(file, space)?;
+            #[cfg(test)]
+            self.moments.come_to(Moment::FlushWaits);
+            let mut state = self.state.lock();
+            while (state.buffers.iter()).any(|buffer| is_ours(buffer) && buffer.writing) {
+                self.written.wait(&mut state);
+            }
+            if !state.buffers.iter().any(is_ours) {
+                return Ok(());
+            }
+            drop(state);
+            #[cfg(test)]
+            self.moments.come_to(Moment::FlushTriesAgain);
+            if is_planted(PlantedFault::FlushLooksOnce) {
+                return self.write_full(file, space);
+            }
         }
-        Ok(())
     }
 
     fn write_full(&self, file: &dyn File, space: &Space) -> Result<()> {

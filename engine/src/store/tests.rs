@@ -1,6 +1,8 @@
 //! The store: threads beside checkpoints, misplaced and foreign files, space that is given back.
 
+mod flushing;
 mod model;
+mod reopened;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -57,7 +57,7 @@ mod write;
 mod xid;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use broken::BrokenRule;
 #[cfg(feature = "broken")]

@@ -27,6 +27,7 @@ mod prepared;
 mod read_ahead;
 mod recovery_reads;
 mod redo_parts;
+mod reopened;
 mod row_counts;
 mod row_in_the_way;
 mod schemas;

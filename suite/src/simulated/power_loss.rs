@@ -18,7 +18,7 @@ use crate::error::Result;
 
 /// One image out of so many crashes again at every moment of its recovery.
 const AGAIN: u64 = 80;
-/// One image out of so many is worked on after its recovery.
+/// One image out of so many is worked on after its recovery, and every one that a killed process has left.
 const GO_ON: u64 = 8;
 
 /// What is to be proven, and how much of it.
@@ -146,7 +146,10 @@ fn one(plan: &Plan, request: &Request, outcome: &mut Outcome<Crashes>) -> Result
                 )
             };
             let image = moment.crash(loss, seed);
-            let depth = match (seed / AGAIN).is_multiple_of(GO_ON) || only.is_some() {
+            // Who goes on after a process was killed must not rely on what that one had not synced.
+            let unsynced = loss == Loss::Nothing && !moment.is_synced();
+            let chosen = (seed / AGAIN).is_multiple_of(GO_ON) || only.is_some();
+            let depth = match unsynced || chosen {
                 true => Depth::GoOn,
                 false => Depth::Read,
             };

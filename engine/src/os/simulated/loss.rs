@@ -19,7 +19,8 @@ const LARGE_SECTOR: usize = 4096;
 /// with a journal does it, unless the kind says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// All of it is there: the process died, the machine did not.
+    /// All of it is there: the process died, the machine did not. What was not synced still is not: the
+    /// next loss can take it.
     Nothing,
     /// All of it is gone.
     Everything,
@@ -60,8 +61,7 @@ impl Loss {
         let mut bytes = content.durable.clone();
         let changes = &content.unsynced;
         match self {
-            // What a failed sync forgot is lost with the machine, not with the process.
-            Loss::Nothing => return Content::synced(content.live.clone()),
+            Loss::Nothing => return content.clone(),
             Loss::Everything => {}
             Loss::Later => {
                 let kept = below(state, changes.len() + 1);
@@ -118,6 +118,9 @@ impl Loss {
 
     /// The disk after a crash that takes this much, chosen by `seed`.
     pub(super) fn strike(self, disk: &Disk, seed: u64) -> Disk {
+        if self == Loss::Nothing {
+            return disk.clone();
+        }
         let mut state = seed;
         let mut names = (*disk.durable).clone();
         // Of each directory so many changes stay, less one.

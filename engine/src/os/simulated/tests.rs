@@ -122,6 +122,58 @@ fn each_kind_of_loss_takes_what_it_says() {
 }
 
 #[test]
+fn what_a_killed_process_had_not_synced_is_lost_when_the_power_goes_later() {
+    let dir = Path::new(DIR);
+    let path = dir.join("a");
+    let os = half_written();
+    os.rename(&path, &dir.join("b")).unwrap();
+    os.fail_once(FaultOn::Sync, 0, io::ErrorKind::Other);
+    let forgotten = os.open(&dir.join("f"), OpenMode::CreateNew).unwrap();
+    os.sync_dir(dir).unwrap_err();
+    forgotten.write_at(&[5; 512], 0).unwrap();
+    let killed = os.crash_with(Loss::Nothing, 1);
+    assert_eq!(killed.bytes(&dir.join("b"), 0, 1), [2]);
+    let lost = killed.crash_with(Loss::Everything, 2);
+    assert_eq!(lost.list(dir).unwrap(), ["a"]);
+    assert_eq!(lost.bytes(&path, 0, 1 << 20), [1; 16384]);
+
+    // What was synced since is there, and the names of what was not are still open.
+    let file = killed.open(&dir.join("b"), OpenMode::ReadWrite).unwrap();
+    file.sync_data().unwrap();
+    let lost = killed.crash_with(Loss::Everything, 3);
+    assert_eq!(lost.bytes(&path, 0, 1), [2]);
+    killed.sync_dir(dir).unwrap();
+    let lost = killed.crash_with(Loss::Everything, 4);
+    assert_eq!(lost.list(dir).unwrap(), ["b", "f"]);
+    assert!(lost.bytes(&dir.join("f"), 0, 512).is_empty());
+}
+
+#[test]
+fn what_a_failed_sync_forgot_no_sync_of_a_later_process_brings_back() {
+    let path = Path::new(DIR).join("a");
+    let mut forgets = 0;
+    for seed in 0..40 {
+        let os = SimulatedOs::new(seed);
+        os.create_dir(Path::new(DIR)).unwrap();
+        let file = os.open(&path, OpenMode::CreateNew).unwrap();
+        os.sync_dir(Path::new(DIR)).unwrap();
+        file.write_at(&[1; 4096], 0).unwrap();
+        os.fail_once(FaultOn::Sync, 0, io::ErrorKind::Other);
+        assert!(file.sync_data().is_err());
+        let killed = os.crash_with(Loss::Nothing, seed);
+        let file = killed.open(&path, OpenMode::ReadWrite).unwrap();
+        file.sync_data().unwrap();
+        assert_eq!(killed.bytes(&path, 0, 1), [1], "the process sees it");
+        let left = |os: &SimulatedOs| os.crash_with(Loss::Everything, 0).bytes(&path, 0, 1);
+        forgets += usize::from(left(&killed).is_empty());
+        file.write_at(&[1; 4096], 0).unwrap();
+        file.sync_data().unwrap();
+        assert_eq!(left(&killed), [1], "written once more it is there");
+    }
+    assert!(forgets > 0);
+}
+
+#[test]
 fn names_are_lost_in_order_unless_reordered() {
     let dir = Path::new(DIR);
     let os = SimulatedOs::new(1);

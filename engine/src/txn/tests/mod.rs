@@ -5,7 +5,7 @@ mod endurance;
 mod fixture;
 mod locking;
 mod meeting;
-pub(super) mod moments;
+pub(crate) mod moments;
 mod pruning;
 mod purging;
 mod savepoints;

@@ -18,6 +18,10 @@ pub enum Moment {
     EntryFound,
     /// A walk knows where a leaf ends, and is about to lock the range of keys up to there.
     RangeSeen,
+    /// Who flushes what is gathered has written what nobody else is writing, and is about to wait for the rest.
+    FlushWaits,
+    /// The flush has waited, and another's write has failed: it is about to be tried again.
+    FlushTriesAgain,
 }
 
 type Act = Box<dyn FnOnce() + Send>;
@@ -26,6 +30,12 @@ type Act = Box<dyn FnOnce() + Send>;
 #[derive(Default)]
 pub struct Moments {
     left: Mutex<Vec<(Moment, Act)>>,
+}
+
+impl std::fmt::Debug for Moments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Moments").finish_non_exhaustive()
+    }
 }
 
 impl Moments {

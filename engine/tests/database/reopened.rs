@@ -1,0 +1,103 @@
+//! A process is killed, another opens the database and goes on, and then the power goes.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use peregrine::os::simulated::{Event, Loss, Moment, SimulatedOs};
+use peregrine::{Column, ColumnType, Database, Isolation, Key, Options, Table, TableSchema, Value};
+
+use crate::schemas::{noise, options, INT};
+
+const ROWS: u32 = 30;
+
+fn open(os: &SimulatedOs) -> peregrine::Result<Database> {
+    let options = Options {
+        background: false,
+        ..options()
+    };
+    Database::open_on(Arc::new(os.clone()), "/db", options)
+}
+
+fn fill(db: &Database, name: &str) {
+    let schema = TableSchema {
+        columns: vec![
+            Column::new("id", INT),
+            Column::new("body", ColumnType::VarBytes { max: 4000 }),
+        ],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![],
+        user: vec![],
+    };
+    let table = db.create_table(name, &schema).unwrap();
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    for id in 0..ROWS {
+        let body = noise(id, 2500);
+        let row = [Value::from(id), Value::from(&body[..])];
+        txn.insert(&table, &row).unwrap();
+    }
+    txn.commit().unwrap();
+}
+
+fn rows(db: &Database, table: &Arc<Table>) -> u32 {
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    let found = (0..ROWS).filter(|&id| {
+        let key = table.encode_key(0, &[id.into()]).unwrap();
+        txn.get(table, &key, |_| ()).unwrap().is_some()
+    });
+    found.count() as u32
+}
+
+/// A disk as a killed process left it: of one table recovery has to change every row.
+fn to_be_recovered() -> SimulatedOs {
+    let os = SimulatedOs::new(3);
+    let db = open(&os).unwrap();
+    fill(&db, "kept");
+    fill(&db, "damaged");
+    db.close().unwrap();
+    let db = open(&os).unwrap();
+    let table = db.table("damaged").unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in 0..ROWS {
+        let key = table.encode_key(0, &[id.into()]).unwrap();
+        txn.update(&table, &key, &[id.into(), Value::from(&b"new"[..])])
+            .unwrap();
+    }
+    txn.commit().unwrap();
+    db.sync_log().unwrap();
+    os.crash_with(Loss::Nothing, 0)
+}
+
+/// Once the log has gone, the file that its table was set aside with is all that knows of its rows.
+#[test]
+fn a_table_that_a_killed_opening_has_set_aside_stays_so_when_the_power_goes() {
+    let sound = to_be_recovered();
+    let data = Path::new("/db/data");
+    let len = sound.bytes(data, 0, 1 << 26).len();
+    let set_aside = (0..len).step_by(3 * 4096).find_map(|at| {
+        let disk = sound.crash_with(Loss::Nothing, 0);
+        disk.damage(data, |bytes| {
+            for byte in bytes.iter_mut().skip(at + 100).take(8) {
+                *byte ^= 0x5a;
+            }
+        });
+        disk.record();
+        let db = open(&disk).ok()?;
+        let moments = disk.recorded();
+        db.table("damaged").is_err().then_some(moments)
+    });
+    let moments = set_aside.expect("a table that is set aside");
+    let named = |moment: &Moment| matches!(moment.event, Event::Name(_) | Event::Sync(_));
+    for (n, moment) in moments
+        .iter()
+        .enumerate()
+        .filter(|(_, moment)| named(moment))
+    {
+        let killed = moment.crash(Loss::Nothing, 0);
+        let db = open(&killed).unwrap();
+        assert!(db.table("damaged").is_err());
+        let lost = killed.crash_with(Loss::Everything, 0);
+        let again = open(&lost).unwrap_or_else(|error| panic!("killed after moment {n}: {error}"));
+        assert!(again.table("damaged").is_err(), "killed after moment {n}");
+        assert_eq!(rows(&again, &again.table("kept").unwrap()), ROWS);
+    }
+}
