@@ -27,10 +27,12 @@ use crate::table::registry::Registry;
 use crate::txn::Change;
 
 const MAGIC: [u8; 8] = *b"PGASIDE\0";
-const FORMAT: u32 = 3;
-/// The format before, which has nothing of prepared transactions.
+const FORMAT: u32 = 4;
+/// The format before, whose checksum has nothing of the format's number.
+const FORMAT_WITH_LOOSE_NUMBER: u32 = 3;
+/// The one before that, which has nothing of prepared transactions.
 const FORMAT_WITHOUT_UNDECIDED: u32 = 2;
-/// The one before that, which does not say of which trees it tells either.
+/// The first, which does not say of which trees it tells either.
 const FORMAT_WITHOUT_TREE: u32 = 1;
 /// Bytes in front of what is serialised: magic, format, checksum, database.
 const HEAD: usize = 24;
@@ -113,7 +115,7 @@ impl Aside {
         bytes[16..HEAD].copy_from_slice(&database_id.to_le_bytes());
         let mut bytes = postcard::to_extend(self, bytes)
             .map_err(|e| Error::Internal(format!("serialising a table set aside: {e}")))?;
-        let checksum = crc32c::crc32c(&bytes[16..]);
+        let checksum = checksum(FORMAT, &bytes[16..]);
         bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
         Ok(bytes)
     }
@@ -127,7 +129,7 @@ impl Aside {
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
         bytes[16..HEAD].fill(0);
-        let checksum = crc32c::crc32c(&bytes[16..]);
+        let checksum = checksum(FORMAT, &bytes[16..]);
         bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
         Aside::decode(path, 0, &bytes).is_ok()
     }
@@ -146,26 +148,36 @@ impl Aside {
         if bytes.len() < HEAD || bytes[..8] != MAGIC {
             return Err(corrupt("expected the changes of a table set aside"));
         }
-        if crc32c::crc32c(&bytes[16..]) != u32_at(12) {
+        let format = u32_at(8);
+        if checksum(format, &bytes[16..]) != u32_at(12) {
             return Err(corrupt("the checksum is wrong"));
         }
-        let known = [FORMAT_WITHOUT_TREE, FORMAT_WITHOUT_UNDECIDED, FORMAT].contains(&u32_at(8));
+        let known = (FORMAT_WITHOUT_TREE..=FORMAT).contains(&format);
         if !known || bytes[16..HEAD] != database_id.to_le_bytes() {
             return Err(Error::Format {
                 file: path.to_owned(),
                 what: format!(
-                    "format {} of another database or version; this version reads formats up to \
-                     {FORMAT}",
-                    u32_at(8)
+                    "format {format} of another database or version; this version reads formats up \
+                     to {FORMAT}"
                 ),
             });
         }
         let mut rest = Cow::Borrowed(&bytes[HEAD..]);
         // What a format lacks at its end is absent, or empty: a zero each.
-        for _ in u32_at(8)..FORMAT {
+        for _ in format..FORMAT_WITH_LOOSE_NUMBER {
             rest.to_mut().push(0);
         }
         postcard::from_bytes(&rest).map_err(|e| corrupt(&e.to_string()))
+    }
+}
+
+/// The checksum of a file of this format, from its database on. The number is part of it: else a flipped bit could
+/// make it an older one, whose missing fields are empty.
+fn checksum(format: u32, bytes: &[u8]) -> u32 {
+    let sum = crc32c::crc32c(bytes);
+    match format < FORMAT {
+        true => sum,
+        false => crc32c::crc32c_append(sum, &format.to_le_bytes()),
     }
 }
 
@@ -433,20 +445,23 @@ mod tests {
             let mut bytes = aside.encode(77).unwrap();
             prop_assert_eq!(&Aside::decode(path, 77, &bytes).unwrap(), &aside);
             prop_assert!(Aside::decode(path, 78, &bytes).is_err());
-            let bit = flip.index(bytes.len() * 8);
-            bytes[bit / 8] ^= 1 << (bit % 8);
-            prop_assert!(Aside::decode(path, 77, &bytes).is_err());
+            // The number of the format above all: each has its own way of reading.
+            for bit in (8 * 8..12 * 8).chain([flip.index(bytes.len() * 8)]) {
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                prop_assert!(Aside::decode(path, 77, &bytes).is_err());
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
 
             // As the formats before have it.
             let mut aside = Aside { undecided: Vec::new(), ..aside };
-            for format in [FORMAT_WITHOUT_UNDECIDED, FORMAT_WITHOUT_TREE] {
+            for format in (FORMAT_WITHOUT_TREE..FORMAT).rev() {
                 if format == FORMAT_WITHOUT_TREE {
                     aside.clustered = None;
                 }
                 let mut bytes = aside.encode(77).unwrap();
-                bytes.truncate(bytes.len() - (FORMAT - format) as usize);
+                bytes.truncate(bytes.len() - (FORMAT_WITH_LOOSE_NUMBER - format) as usize);
                 bytes[8..12].copy_from_slice(&format.to_le_bytes());
-                let checksum = crc32c::crc32c(&bytes[16..]);
+                let checksum = checksum(format, &bytes[16..]);
                 bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
                 prop_assert_eq!(&Aside::decode(path, 77, &bytes).unwrap(), &aside);
             }

