@@ -134,6 +134,14 @@ pub enum PlantedFault {
     RefuseLongSearch,
     /// A data file that could not be made shorter goes on asking for checkpoints.
     SlackForGood,
+    /// An attempt to make the data file shorter that fails does not count as one in vain.
+    UncountedAttempts,
+    /// Whether rows lack entries is looked at only while entries are kept aside.
+    LookIfAside,
+    /// A transaction that goes back before rows that lack entries counts them as there.
+    LackForGood,
+    /// The file of a table set aside has no changes that were applied before damage was met.
+    KeepFromDamage,
     /// The log gets its next part also between the two halves of a change of a row's key.
     PartWithinChange,
     /// Each step of purge begins with the first stream, also where the last one did not come beyond it.
@@ -243,7 +251,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 71] = [
+        pub const MENDED: [PlantedFault; 75] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -293,6 +301,10 @@ mod planting {
             PlantedFault::LockedAsBegun,
             PlantedFault::RefuseLongSearch,
             PlantedFault::SlackForGood,
+            PlantedFault::UncountedAttempts,
+            PlantedFault::LookIfAside,
+            PlantedFault::LackForGood,
+            PlantedFault::KeepFromDamage,
             PlantedFault::UnlockedDuplicate,
             PlantedFault::PartWithinChange,
             PlantedFault::PurgeFromFirst,

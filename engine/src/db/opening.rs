@@ -255,7 +255,7 @@ impl Parts {
         let mut replay_pace = meta.map_or_else(ReplayPace::default, |meta| meta.replay_pace);
         let began = crate::sync::now();
         if let Some(state) = state {
-            let (meta, files) = (state.meta, state.files.clone());
+            let files = state.files.clone();
             let replayed = recovery::recover(&shared.system, &tables, &shared.log, state)?;
             tracing::info!(
                 transactions = replayed.transactions,
@@ -263,7 +263,7 @@ impl Parts {
                 prepared = replayed.prepared.len(),
                 "recovered"
             );
-            prepared = Some((files, meta.log_from(), replayed.prepared));
+            prepared = Some((files, replayed));
         }
         if let Some(prefix) = &options.drop_on_open {
             for name in shared.registry.names() {
@@ -272,8 +272,8 @@ impl Parts {
                 }
             }
         }
-        if let Some((files, from, prepared)) = prepared {
-            recovery::revive(&shared, &files, from, &prepared)?;
+        if let Some((files, replayed)) = prepared {
+            recovery::revive(&shared, &files, &replayed.committed, &replayed.prepared)?;
         }
         let source = Arc::new(Source::new(shared.clone(), tables.clone(), pool.clone()));
         let store = pool.store();

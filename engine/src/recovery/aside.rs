@@ -15,25 +15,25 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::kept::{Committed, KeptChange};
 use super::undecided::Undecided;
 use crate::catalog::{DdlRecord, Definition};
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TableId, TreeId, TxId};
+use crate::log::Log;
 use crate::os::{OpenMode, Os};
 use crate::planted::{is_planted, PlantedFault};
 use crate::room;
 use crate::sync::Mutex;
 use crate::table::registry::Registry;
-use crate::txn::Change;
 
 const MAGIC: [u8; 8] = *b"PGASIDE\0";
 const FORMAT: u32 = 4;
 /// The format before, whose checksum has nothing of the format's number.
 const FORMAT_WITH_LOOSE_NUMBER: u32 = 3;
-/// The one before that, which has nothing of prepared transactions.
-const FORMAT_WITHOUT_UNDECIDED: u32 = 2;
-/// The first, which does not say of which trees it tells either.
-const FORMAT_WITHOUT_TREE: u32 = 1;
+/// The first, which has nothing of prepared transactions, and does not say of which trees it tells. The second has
+/// nothing of prepared transactions either.
+const FIRST_FORMAT: u32 = 1;
 /// Bytes in front of what is serialised: magic, format, checksum, database.
 const HEAD: usize = 24;
 /// The folder within the database directory; a file is named by its table's number.
@@ -48,12 +48,12 @@ pub(crate) struct Aside {
     what: String,
     /// Transactions that did not commit, of which records may still stand in the table's trees.
     pub unfinished: Vec<TxId>,
-    /// What was committed after that: clustered key, and the row as the log has it, if it is one.
-    pub changes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// What was committed since the checkpoint at which recovery began.
+    pub changes: Vec<KeptChange>,
     /// The table's clustered tree: a table that was truncated since has another, and nothing of this
-    /// is true of it. See [`FORMAT_WITHOUT_TREE`].
+    /// is true of it. See [`FIRST_FORMAT`].
     clustered: Option<TreeId>,
-    /// What prepared transactions have changed. The last field: see [`FORMAT_WITHOUT_UNDECIDED`].
+    /// What prepared transactions have changed. The last field: see [`FIRST_FORMAT`].
     pub undecided: Vec<Undecided>,
 }
 
@@ -152,7 +152,7 @@ impl Aside {
         if checksum(format, &bytes[16..]) != u32_at(12) {
             return Err(corrupt("the checksum is wrong"));
         }
-        let known = (FORMAT_WITHOUT_TREE..=FORMAT).contains(&format);
+        let known = (FIRST_FORMAT..=FORMAT).contains(&format);
         if !known || bytes[16..HEAD] != database_id.to_le_bytes() {
             return Err(Error::Format {
                 file: path.to_owned(),
@@ -351,26 +351,16 @@ impl<'a> Asides<'a> {
         self.now.insert(table, aside);
     }
 
-    /// Keeps a committed change of a table that is set aside; false for any other table.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub fn keep(&mut self, table: TableId, key: &[u8], change: Change<'_>) -> Result<bool> {
+    /// Whether a table is set aside, so that none of its changes is applied. One whose definition makes no sense is,
+    /// from its first change on.
+    pub fn has(&mut self, table: TableId) -> bool {
         if self.before.contains_key(&table) {
-            return Ok(true);
+            return true;
         }
         if let Some(error) = self.lost.get(&table).cloned() {
             self.set_aside(table, &error);
         }
-        let Some(aside) = self.now.get_mut(&table) else {
-            return Ok(false);
-        };
-        let row = match change {
-            Change::Put(row) => Some(room::copy(row, "a row of a table set aside")?),
-            Change::Delete => None,
-        };
-        aside.changes.push((key.to_vec(), row));
-        Ok(true)
+        self.now.contains_key(&table)
     }
 
     /// Whether a change of definitions is of a table whose definition makes no sense.
@@ -397,8 +387,10 @@ impl<'a> Asides<'a> {
     }
 
     /// Writes what has to outlive the log, and removes the files of tables that need them no more.
-    pub fn finish(self) -> Result<()> {
-        for (table, aside) in &self.now {
+    pub fn finish(mut self, log: &Log, committed: &Committed) -> Result<()> {
+        let mut changes = committed.changes_of(log, self.now.keys().copied())?;
+        for (table, aside) in &mut self.now {
+            aside.changes = changes.remove(table).unwrap_or_default();
             self.files.write(*table, aside)?;
         }
         for table in self.before.into_keys().chain(self.over) {
@@ -454,8 +446,8 @@ mod tests {
 
             // As the formats before have it.
             let mut aside = Aside { undecided: Vec::new(), ..aside };
-            for format in (FORMAT_WITHOUT_TREE..FORMAT).rev() {
-                if format == FORMAT_WITHOUT_TREE {
+            for format in (FIRST_FORMAT..FORMAT).rev() {
+                if format == FIRST_FORMAT {
                     aside.clustered = None;
                 }
                 let mut bytes = aside.encode(77).unwrap();

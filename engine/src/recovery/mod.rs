@@ -11,6 +11,7 @@
 
 mod aside;
 mod ends;
+mod kept;
 mod meta;
 mod revive;
 mod undecided;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 
 pub(crate) use aside::{Aside, AsideFiles};
 pub(crate) use ends::Ends;
+pub(crate) use kept::Committed;
 pub(crate) use meta::{Counters, Meta};
 pub(crate) use revive::revive;
 pub(crate) use undecided::Undecided;
@@ -27,7 +29,7 @@ pub(crate) use undecided::Undecided;
 use self::aside::Asides;
 use crate::catalog::{DdlRecord, KIND_COUNTER, KIND_DDL};
 use crate::error::{Error, Result};
-use crate::ids::{TableId, TxId};
+use crate::ids::TableId;
 use crate::log::Log;
 use crate::planted::{is_planted, PlantedFault};
 use crate::table::ddl::Tables;
@@ -37,12 +39,14 @@ use crate::txn::{
 };
 
 /// What a replay did.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Replayed {
     pub transactions: u64,
     pub changes: u64,
     /// Transactions that are prepared, and neither committed nor rolled back: for [`revive`].
     pub prepared: Vec<PreparedRecord>,
+    /// What was replayed: for [`revive`], too.
+    pub committed: Committed,
 }
 
 /// What recovery begins with.
@@ -76,73 +80,69 @@ pub(crate) fn recover(
         ends.take(&record?, meta.checkpoint)?;
     }
     let Ends {
-        mut committed,
+        committed: mut transactions,
         last_commit,
         prepared,
         highest,
         dropped,
     } = ends;
-    let mut replayed = Replayed {
-        transactions: committed.len() as u64,
-        prepared: prepared.into_values().collect(),
-        ..Replayed::default()
-    };
     if is_planted(PlantedFault::DropLastCommit) {
-        committed.remove(&last_commit);
+        transactions.remove(&last_commit);
     }
-    let what = Wanted { committed, dropped };
-    replay_all(tables, log, meta, &what, &mut asides, &mut replayed)?;
+    let committed = Committed {
+        from,
+        checkpoint: meta.checkpoint,
+        transactions,
+    };
+    let mut replayed = Replayed {
+        transactions: committed.transactions.len() as u64,
+        changes: 0,
+        prepared: prepared.into_values().collect(),
+        committed,
+    };
+    replay_all(tables, log, &dropped, &mut asides, &mut replayed)?;
     if is_planted(PlantedFault::ReplayTwice) {
-        replay_all(tables, log, meta, &what, &mut asides, &mut replayed)?;
+        replay_all(tables, log, &dropped, &mut asides, &mut replayed)?;
     }
     system.raise_txid(highest);
-    asides.finish()?;
+    asides.finish(log, &replayed.committed)?;
     Ok(replayed)
 }
 
-/// Which changes of the log are wanted.
-struct Wanted {
-    /// Those of these transactions.
-    committed: HashSet<TxId>,
-    /// But not those of these tables, where they are gone.
-    dropped: HashSet<TableId>,
-}
-
-/// Applies the changes of committed transactions, and those of definitions, in the log's order.
+/// Applies the changes of committed transactions, and those of definitions, in the log's order. Those of tables that
+/// are `dropped` are left out where the table is gone.
 fn replay_all(
     tables: &Tables,
     log: &Log,
-    meta: &Meta,
-    wanted: &Wanted,
+    dropped: &HashSet<TableId>,
     asides: &mut Asides,
     replayed: &mut Replayed,
 ) -> Result<()> {
     let mut last: Option<Arc<Table>> = None;
-    for record in log.read_from(meta.log_from())? {
+    for record in log.read_from(replayed.committed.from)? {
         let record = record?;
         match record.kind {
             KIND_CHANGES | KIND_COMMIT => {
                 let (txid, changes) = ChangeReader::new(&record.payload)?;
-                if !wanted.committed.contains(&txid) {
+                if !replayed.committed.transactions.contains(&txid) {
                     continue;
                 }
                 for change in changes {
                     let change = change?;
                     replayed.changes += 1;
-                    if asides.keep(change.table, change.key, change.change)? {
+                    if asides.has(change.table) {
                         continue;
                     }
-                    match apply(tables, &wanted.dropped, &mut last, &change) {
+                    match apply(tables, dropped, &mut last, &change) {
                         Err(error @ Error::Corrupt { .. }) => {
                             last = None;
                             asides.set_aside(change.table, &error);
-                            asides.keep(change.table, change.key, change.change)?;
                         }
                         applied => applied?,
                     }
                 }
             }
-            KIND_DDL | KIND_COUNTER if record.start >= meta.checkpoint => {
+            KIND_DDL | KIND_COUNTER if record.start >= replayed.committed.checkpoint => {
                 last = None;
                 let record = DdlRecord::decode(&record.payload)?;
                 if let DdlRecord::Drop(id) = record {

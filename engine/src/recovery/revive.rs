@@ -11,18 +11,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::aside::{Aside, AsideFiles};
+use super::kept::{kept, Committed, KeptChange};
 use super::undecided::{InFiles, Undecided};
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TableId, TxId};
 use crate::planted::{is_planted, PlantedFault};
-use crate::room;
 use crate::settings::{Durability, Isolation};
 use crate::table::shared::Shared;
 use crate::table::{Table, Transaction};
-use crate::txn::{Change, ChangeReader, PreparedRecord, KIND_CHANGES};
-
-/// Clustered key, and the row as the log has it, if it is one.
-type KeptChange = (Vec<u8>, Option<Vec<u8>>);
+use crate::txn::{ChangeReader, PreparedRecord, KIND_CHANGES};
 
 /// A transaction that is being made again.
 struct Alive {
@@ -36,14 +33,15 @@ struct Damage {
     error: Error,
     /// Transactions of which records may stand there.
     unfinished: Vec<TxId>,
+    /// What was committed of it, and is in its trees in memory.
+    changes: Vec<KeptChange>,
 }
 
-/// Makes the transactions of these records, whose changes the log has from `from` on. Nothing else
-/// runs, and everything that was committed is in the trees.
+/// Makes the transactions of these records. Nothing else runs, and everything that was committed is in the trees.
 pub(crate) fn revive(
     shared: &Arc<Shared>,
     files: &Arc<AsideFiles>,
-    from: Lsn,
+    committed: &Committed,
     records: &[PreparedRecord],
 ) -> Result<()> {
     let mut damaged = BTreeMap::new();
@@ -56,7 +54,7 @@ pub(crate) fn revive(
             let aside = BTreeMap::new();
             alive.insert(record.txid, Alive { transaction, aside });
         }
-        let Some((table, error)) = repeat_all(shared, from, &mut alive)? else {
+        let Some((table, error)) = repeat_all(shared, committed.from, &mut alive)? else {
             break alive;
         };
         // All go back, and are made once more without that table.
@@ -71,8 +69,17 @@ pub(crate) fn revive(
             unfinished.push(transaction.number());
             transaction.rollback()?;
         }
-        damaged.insert(table, Damage { error, unfinished });
+        let damage = Damage {
+            error,
+            unfinished,
+            changes: Vec::new(),
+        };
+        damaged.insert(table, damage);
     };
+    let mut changes = committed.changes_of(&shared.log, damaged.keys().copied())?;
+    for (table, damage) in &mut damaged {
+        damage.changes = changes.remove(table).unwrap_or_default();
+    }
     let tables = keep_undecided(shared, files, records, &mut alive, damaged)?;
     for record in records {
         if let Some(Alive {
@@ -120,12 +127,8 @@ fn repeat_all(
             if shared.registry.is_set_aside(change.table) {
                 // Nothing of it is changed any more: whoever dumps it needs the change.
                 if !is_planted(PlantedFault::ForgetUndecided) {
-                    let row = match change.change {
-                        Change::Put(row) => Some(room::copy(row, "a row of a table set aside")?),
-                        Change::Delete => None,
-                    };
-                    let kept = aside.entry(change.table).or_default();
-                    kept.push((change.key.to_vec(), row));
+                    let of_table = aside.entry(change.table).or_default();
+                    of_table.push(kept(change.key, change.change)?);
                 }
                 continue;
             }
@@ -186,7 +189,11 @@ fn keep_undecided(
             let damage = damaged.remove(&table);
             let mut aside = match (before, damage) {
                 (Some(aside), None) => aside,
-                (_, Some(damage)) => Aside::of(&damage.error, damage.unfinished, clustered),
+                (_, Some(damage)) => {
+                    let mut aside = Aside::of(&damage.error, damage.unfinished, clustered);
+                    aside.changes = damage.changes;
+                    aside
+                }
                 (None, None) => Aside::default(),
             };
             aside.take_decided(&|undecided| records.iter().any(|record| undecided.is_of(record)));

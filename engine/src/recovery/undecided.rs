@@ -12,6 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::aside::{Aside, AsideFiles};
+use super::kept::KeptChange;
 use crate::error::Result;
 use crate::ids::{TableId, TxId};
 use crate::planted::{is_planted, PlantedFault};
@@ -25,8 +26,8 @@ pub(crate) struct Undecided {
     pub numbers: Vec<TxId>,
     /// If it is not prepared any more, it has committed.
     pub commits: bool,
-    /// Clustered key, and the row as the log has it, if it is one.
-    pub changes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// The changes, oldest first.
+    pub changes: Vec<KeptChange>,
 }
 
 impl Undecided {

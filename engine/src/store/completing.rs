@@ -87,7 +87,7 @@ impl Store {
         self.table.finish(true, |place| self.release_one(place));
         self.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
         let cut = self.space.cut_tail(&*self.file, UNIT as u64);
-        if let Err(error) = cut.and_then(|()| self.move_down()) {
+        if let Err(error) = cut.and(self.move_down()) {
             // The checkpoint is complete; the file is longer than it has to be.
             tracing::warn!("{error}");
         }

@@ -47,11 +47,15 @@ impl Store {
     /// the next checkpoint has taken their new places.
     pub(super) fn move_down(&self) -> Result<()> {
         let moved = match self.packed_end() {
-            Some(limit) => self.move_below(limit)?,
-            None => 0,
+            Some(limit) => self.move_below(limit),
+            None => Ok(0),
         };
-        self.packing.lock().note(moved, self.space.units());
-        Ok(())
+        // An attempt that fails is in vain like any other: the same page may fail for ever.
+        if moved.is_ok() || !is_planted(PlantedFault::UncountedAttempts) {
+            let moved = moved.as_ref().copied().unwrap_or(0);
+            self.packing.lock().note(moved, self.space.units());
+        }
+        moved.map(drop)
     }
 
     /// Moves images below `limit`; returns how many.

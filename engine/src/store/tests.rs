@@ -5,12 +5,13 @@ mod model;
 mod reopened;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use super::*;
-use crate::os::simulated::SimulatedOs;
+use crate::os::simulated::{FaultOn, SimulatedOs};
 use crate::os::{OpenMode, Os};
 
 const DIR: &str = "/db";
@@ -277,20 +278,23 @@ fn noisy_page(seed: u64, bytes: usize) -> Vec<u8> {
     page
 }
 
+/// Checkpoints for as long as the file asks for further ones; how many.
+fn checkpoints_for_slack(store: &Store) -> u32 {
+    let mut count = 0;
+    while count == 0 || store.is_slack() {
+        store.begin_checkpoint();
+        store.complete_checkpoint(b"").unwrap();
+        count += 1;
+        assert!(count < 100, "each of {count} checkpoints asks for the next");
+    }
+    count
+}
+
 /// Free space lies in holes in which no image fits that lies behind them: no checkpoint makes the file shorter.
 #[test]
 fn a_file_that_can_not_be_made_shorter_asks_for_no_more_checkpoints() {
     let os = SimulatedOs::new(6);
     let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
-    let checkpoints = || {
-        let mut count = 0;
-        while count == 0 || store.is_slack() {
-            store.begin_checkpoint();
-            store.complete_checkpoint(b"").unwrap();
-            count += 1;
-            assert!(count < 100, "each of {count} checkpoints asks for the next");
-        }
-    };
     let (mut small, mut large) = (Vec::new(), Vec::new());
     for seed in 0..400 {
         for (pages, bytes) in [(&mut small, 11_000), (&mut large, PAGE_SIZE - 26)] {
@@ -299,15 +303,37 @@ fn a_file_that_can_not_be_made_shorter_asks_for_no_more_checkpoints() {
             pages.push(page);
         }
     }
-    checkpoints();
+    checkpoints_for_slack(&store);
     small.into_iter().for_each(|page| store.free_page(page));
-    checkpoints();
+    checkpoints_for_slack(&store);
     let full = os.used();
     for page in large.drain(..390) {
         store.free_page(page);
     }
-    checkpoints();
+    checkpoints_for_slack(&store);
     assert!(os.used() * 5 < full, "{} of {full} bytes left", os.used());
+}
+
+/// What lies where the file should end can't be read: that is an attempt in vain, too.
+#[test]
+fn a_file_whose_end_can_not_be_read_asks_for_no_more_checkpoints() {
+    let os = SimulatedOs::new(6);
+    let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
+    let mut pages = Vec::new();
+    for seed in 0..400 {
+        let page = store.allocate_page();
+        store
+            .write_page(page, &noisy_page(seed, PAGE_SIZE - 26))
+            .unwrap();
+        pages.push(page);
+    }
+    checkpoints_for_slack(&store);
+    pages.drain(..390).for_each(|page| store.free_page(page));
+    os.fail(FaultOn::Read, 0, io::ErrorKind::Other);
+    assert!(checkpoints_for_slack(&store) > 1);
+    os.heal();
+    store.begin_checkpoint();
+    store.complete_checkpoint(b"").unwrap();
 }
 
 #[test]

@@ -161,13 +161,13 @@ impl Transaction {
     /// it cannot be: whatever needs them fails with an error that names the first one, and the transaction can
     /// only be rolled back.
     pub fn savepoint(&mut self) -> Savepoint {
-        let lacks_entries = match self.deferred.is_empty() {
+        let failed = match self.deferred.is_empty() {
             true => None,
             false => self.put_deferred(None).err(),
         };
         Savepoint {
             inner: self.inner.savepoint(),
-            lacks_entries,
+            lacks_entries: self.lacks_entries.clone().or(failed),
             rows: self.used.iter().map(|u| u.rows).collect(),
             counts: self.counts,
         }
@@ -184,8 +184,8 @@ impl Transaction {
         self.last_table = TableId(0);
         self.inner.rollback_to(&savepoint.inner)?;
         self.forget_deferred();
-        if let Some(error) = &savepoint.lacks_entries {
-            self.lacks_entries = Some(error.clone());
+        if savepoint.lacks_entries.is_some() || !is_planted(PlantedFault::LackForGood) {
+            self.lacks_entries = savepoint.lacks_entries.clone();
         }
         for (n, used) in self.used.iter_mut().enumerate() {
             used.rows = savepoint.rows.get(n).copied().unwrap_or(0);
@@ -300,10 +300,16 @@ impl Transaction {
     /// Makes what the transaction has done complete, so that it can be committed or prepared.
     pub(super) fn make_whole(&mut self) -> Result<()> {
         self.inner.check_whole()?;
-        match self.deferred.is_empty() {
-            true => Ok(()),
-            false => self.end_bulk_insert(),
+        match self.looks_aside() {
+            false => Ok(()),
+            true => self.end_bulk_insert(),
         }
+    }
+
+    /// Whether entries are kept aside, or are lacking for good: who needs them has to look.
+    fn looks_aside(&self) -> bool {
+        let lacks = self.lacks_entries.is_some() && !is_planted(PlantedFault::LookIfAside);
+        lacks || !self.deferred.is_empty()
     }
 
     /// Whether rows of a bulk insert have all entries, or those that they lack are kept aside.
@@ -377,7 +383,7 @@ impl Transaction {
     #[inline]
     pub(super) fn enter_table(&mut self, table: &Table) -> Result<usize> {
         self.inner.check_whole()?;
-        if !self.deferred.is_empty() {
+        if self.looks_aside() {
             self.put_deferred(Some(table))?;
         }
         match self.used.iter().rposition(|u| u.id == table.id()) {

@@ -246,6 +246,41 @@ fn rows_that_lack_entries_for_a_wait_in_vain_do_not_ask_for_another_try() {
     world.holds(0..0);
 }
 
+/// Also where the bulk insert has ended since, so that nothing is kept aside any more.
+#[test]
+fn rows_that_lack_entries_are_not_committed_once_the_bulk_insert_has_ended() {
+    let world = World::new(8 << 20);
+    let mut txn = world.begin();
+    txn.begin_bulk_insert(&world.table);
+    world.insert(&mut txn, 0..1_000, b"").unwrap();
+    txn.kill_handle().kill();
+    let mark = txn.savepoint();
+    txn.kill_handle().clear();
+    txn.end_bulk_insert().unwrap();
+    txn.rollback_to(&mark).unwrap();
+    let later = txn.savepoint();
+    txn.rollback_to(&later).unwrap();
+    assert!(matches!(txn.commit(), Err(Error::Invalid(_))));
+    world.holds(0..0);
+}
+
+#[test]
+fn a_transaction_that_goes_back_before_rows_that_lack_entries_goes_on() {
+    let world = World::new(8 << 20);
+    let mut txn = world.begin();
+    let before = txn.savepoint();
+    txn.begin_bulk_insert(&world.table);
+    world.insert(&mut txn, 0..1_000, b"").unwrap();
+    txn.kill_handle().kill();
+    let mark = txn.savepoint();
+    txn.kill_handle().clear();
+    txn.rollback_to(&mark).unwrap();
+    txn.rollback_to(&before).unwrap();
+    world.insert(&mut txn, 1_000..1_010, b"").unwrap();
+    txn.commit().unwrap();
+    world.holds(1_000..1_010);
+}
+
 #[test]
 fn a_savepoint_at_which_entries_could_not_be_put_in_does_no_harm_unless_it_is_used() {
     let world = World::new(1 << 20);

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use peregrine::dump::Dump;
 use peregrine::os::simulated::{Event, Loss, Moment, SimulatedOs};
 use peregrine::{Column, ColumnType, Database, Isolation, Key, Options, Table, TableSchema, Value};
 
@@ -67,9 +68,8 @@ fn to_be_recovered() -> SimulatedOs {
     os.crash_with(Loss::Nothing, 0)
 }
 
-/// Once the log has gone, the file that its table was set aside with is all that knows of its rows.
-#[test]
-fn a_table_that_a_killed_opening_has_set_aside_stays_so_when_the_power_goes() {
+/// A recovery that has set the table of [`to_be_recovered`] aside; and its moments.
+fn setting_aside() -> Vec<Moment> {
     let sound = to_be_recovered();
     let data = Path::new("/db/data");
     let len = sound.bytes(data, 0, 1 << 26).len();
@@ -85,7 +85,42 @@ fn a_table_that_a_killed_opening_has_set_aside_stays_so_when_the_power_goes() {
         let moments = disk.recorded();
         db.table("damaged").is_err().then_some(moments)
     });
-    let moments = set_aside.expect("a table that is set aside");
+    set_aside.expect("a table that is set aside")
+}
+
+/// Rows of the damaged table that a dump of a disk has as they were committed, and what it misses.
+fn dumped(os: &SimulatedOs) -> (u32, u32) {
+    let (mut rows, mut missing) = (0, 0);
+    let dump = Dump::open_on(Arc::new(os.clone()), "/db").unwrap();
+    dump.rows(
+        "damaged",
+        &mut |row| {
+            assert_eq!(row[1].as_value(), Value::from(&b"new"[..]), "{:?}", row[0]);
+            rows += 1;
+            Ok(())
+        },
+        &mut |_| missing += 1,
+    )
+    .unwrap();
+    (rows, missing)
+}
+
+/// What recovery had applied before it met damage was in memory alone when the process was killed.
+#[test]
+fn a_table_that_a_killed_opening_has_set_aside_keeps_all_changes() {
+    let moments = setting_aside();
+    for (n, moment) in moments.iter().enumerate() {
+        let killed = moment.crash(Loss::Nothing, 0);
+        open(&killed).unwrap().close().unwrap();
+        let (rows, _) = dumped(&killed);
+        assert_eq!(rows, ROWS, "killed after moment {n}");
+    }
+}
+
+/// Once the log has gone, the file that its table was set aside with is all that knows of its rows.
+#[test]
+fn a_table_that_a_killed_opening_has_set_aside_stays_so_when_the_power_goes() {
+    let moments = setting_aside();
     let named = |moment: &Moment| matches!(moment.event, Event::Name(_) | Event::Sync(_));
     for (n, moment) in moments
         .iter()

@@ -1,0 +1,87 @@
+//! What the log has of tables that are set aside: it goes into their files.
+//!
+//! All of it, also what was applied to the trees before damage was met: that is in memory alone, and an opening that
+//! does not come to its checkpoint loses it. The next one finds the file, and changes nothing of the table any more.
+//! A change says what a row is afterwards, so nothing is wrong where the trees have it, too.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::catalog::{DdlRecord, KIND_DDL};
+use crate::error::Result;
+use crate::ids::{Lsn, TableId, TxId};
+use crate::log::Log;
+use crate::planted::{is_planted, PlantedFault};
+use crate::room;
+use crate::txn::{Change, ChangeReader, KIND_CHANGES, KIND_COMMIT};
+
+/// Clustered key, and the row as the log has it, if it is one.
+pub(super) type KeptChange = (Vec<u8>, Option<Vec<u8>>);
+
+/// What is to be kept of a change.
+pub(super) fn kept(key: &[u8], change: Change<'_>) -> Result<KeptChange> {
+    let row = match change {
+        Change::Put(row) => Some(room::copy(row, "a row of a table set aside")?),
+        Change::Delete => None,
+    };
+    Ok((key.to_vec(), row))
+}
+
+/// What of the log has been committed.
+#[derive(Debug)]
+pub(crate) struct Committed {
+    /// The log is read from here on.
+    pub from: Lsn,
+    /// Changes of definitions count from here on.
+    pub checkpoint: Lsn,
+    /// The transactions.
+    pub transactions: HashSet<TxId>,
+}
+
+impl Committed {
+    /// The committed changes of these tables, oldest first.
+    ///
+    /// # Errors
+    /// Those of the log; [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub(super) fn changes_of(
+        &self,
+        log: &Log,
+        tables: impl IntoIterator<Item = TableId>,
+    ) -> Result<BTreeMap<TableId, Vec<KeptChange>>> {
+        let mut changes: BTreeMap<_, Vec<_>> = tables
+            .into_iter()
+            .map(|table| (table, Vec::new()))
+            .collect();
+        if changes.is_empty() {
+            return Ok(changes);
+        }
+        for record in log.read_from(self.from)? {
+            let record = record?;
+            match record.kind {
+                KIND_CHANGES | KIND_COMMIT => {
+                    let (txid, of_it) = ChangeReader::new(&record.payload)?;
+                    if !self.transactions.contains(&txid) {
+                        continue;
+                    }
+                    for change in of_it {
+                        let change = change?;
+                        if let Some(of_table) = changes.get_mut(&change.table) {
+                            of_table.push(kept(change.key, change.change)?);
+                        }
+                    }
+                }
+                KIND_DDL if record.start >= self.checkpoint => {
+                    if let DdlRecord::Truncate(definition) = DdlRecord::decode(&record.payload)? {
+                        changes.entry(definition.id).and_modify(Vec::clear);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if is_planted(PlantedFault::KeepFromDamage) {
+            changes.values_mut().for_each(|of_table| {
+                of_table.drain(..of_table.len().min(1));
+            });
+        }
+        Ok(changes)
+    }
+}
