@@ -43,6 +43,9 @@ int RowHandler::write_row(const uchar *record) {
   /* Values that were not reserved: the user's, or those of SET INSERT_ID. */
   if (may_count && (!insert_id_for_cur_row || insert_id_for_cur_row >= reserved_end_))
     raise_auto_increment();
+  /* A row that an UPDATE moves to this partition has its value already. */
+  if (!table->next_number_field && table->found_next_number_field && record == table->record[0])
+    raise_auto_increment();
   return 0;
 }
 

@@ -431,8 +431,11 @@ impl Drop for Database {
         if let Err(error) = log.durable(log.end(), Durability::SyncAtCommit) {
             tracing::error!("the end of the log could not be written: {error}");
         }
+        let store = self.shared.registry.pool().store();
+        // Before the log is closed, for they stop together.
+        store.give_room_back();
         log.close();
-        self.shared.registry.pool().store().close();
+        store.close();
     }
 }
 

@@ -142,6 +142,8 @@ pub enum PlantedFault {
     LackForGood,
     /// The file of a table set aside has no changes that were applied before damage was met.
     KeepFromDamage,
+    /// Auto-increment values that are given back take the counter below values that rows were given.
+    LowerCounter,
     /// The log gets its next part also between the two halves of a change of a row's key.
     PartWithinChange,
     /// Each step of purge begins with the first stream, also where the last one did not come beyond it.
@@ -251,7 +253,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 75] = [
+        pub const MENDED: [PlantedFault; 76] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -305,6 +307,7 @@ mod planting {
             PlantedFault::LookIfAside,
             PlantedFault::LackForGood,
             PlantedFault::KeepFromDamage,
+            PlantedFault::LowerCounter,
             PlantedFault::UnlockedDuplicate,
             PlantedFault::PartWithinChange,
             PlantedFault::PurgeFromFirst,

@@ -17,6 +17,15 @@ pub use stop::StopFlag;
 
 use crate::error::{Error, Result};
 
+/// The directory in which a file or a directory stands: that of a name alone is the current one.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(above) if above.as_os_str().is_empty() => Path::new("."),
+        Some(above) => above,
+        None => path,
+    }
+}
+
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
@@ -113,5 +122,19 @@ pub trait File: Send + Sync + std::fmt::Debug {
             self.path(),
             std::io::Error::from(std::io::ErrorKind::UnexpectedEof),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_alone_stands_in_the_current_directory() {
+        let of = |path: &'static str| directory_of(Path::new(path));
+        assert_eq!(of("db"), Path::new("."));
+        assert_eq!(of("a/db"), Path::new("a"));
+        assert_eq!(of("/db"), Path::new("/"));
+        assert_eq!(of("/"), Path::new("/"));
     }
 }

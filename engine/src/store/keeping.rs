@@ -77,12 +77,15 @@ impl Store {
         })
     }
 
-    /// Gives the room back that lies behind the last image: no checkpoint comes any more.
-    pub(super) fn give_room_back(&self) -> Result<()> {
-        match self.writable() {
-            Ok(()) => self.space.keep_none(&*self.file),
-            // It stays as it is.
-            Err(_) => Ok(()),
+    /// Gives the room back that lies behind the last image: no checkpoint comes any more. Where the engine has
+    /// stopped, the file stays as it is.
+    pub fn give_room_back(&self) {
+        let _none_writes = self.writing.write();
+        if self.writable().is_err() {
+            return;
+        }
+        if let Err(error) = self.space.keep_none(&*self.file) {
+            tracing::warn!("{error}");
         }
     }
 

@@ -138,9 +138,6 @@ impl Store {
     pub fn close(&self) {
         // The lock goes only after the last write: writers check the flag before each.
         let _none_writes = self.writing.write();
-        if let Err(error) = self.give_room_back() {
-            tracing::warn!("{error}");
-        }
         self.stop.close();
         drop(self.lock.lock().take());
     }

@@ -14,7 +14,7 @@ use super::table::Table;
 use super::{Batch, Counters, Store};
 use crate::error::{Error, Result};
 use crate::ids::PageId;
-use crate::os::{DirLock, File, LockMode, OpenMode, Os, StopFlag};
+use crate::os::{directory_of, DirLock, File, LockMode, OpenMode, Os, StopFlag};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::{Mutex, RwLock};
@@ -192,9 +192,7 @@ fn make_durable(os: &dyn Os, dir: &Path, file: &dyn File, found: &Checkpoint) ->
     if found.record.meta.is_empty() && !is_planted(PlantedFault::TrustNewNames) {
         // So may the names be of a database whose creation goes on now.
         os.sync_dir(dir)?;
-        if let Some(above) = dir.parent().filter(|above| !above.as_os_str().is_empty()) {
-            os.sync_dir(above)?;
-        }
+        os.sync_dir(directory_of(dir))?;
     }
     if is_planted(PlantedFault::TrustHeader) {
         return Ok(());

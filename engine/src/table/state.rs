@@ -3,6 +3,7 @@
 use super::users::{Seat, Users};
 use crate::error::{Error, Result};
 use crate::ids::Csn;
+use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use crate::txn::GateGuard;
 
@@ -12,6 +13,8 @@ pub(crate) struct TableState {
     rows: AtomicI64,
     /// The next auto-increment value.
     next_auto: AtomicU64,
+    /// Behind the highest value that somebody gave: what is given back does not take the counter below it.
+    given_auto: AtomicU64,
     /// The auto-increment value that the log or a checkpoint is known to hold.
     logged_auto: AtomicU64,
     /// The next hidden row id.
@@ -36,6 +39,7 @@ impl TableState {
         TableState {
             rows: AtomicI64::new(rows),
             next_auto: AtomicU64::new(next_auto),
+            given_auto: AtomicU64::new(0),
             logged_auto: AtomicU64::new(next_auto),
             next_row_id: AtomicU64::new(1),
             next_large: AtomicU64::new(1),
@@ -92,11 +96,14 @@ impl TableState {
     }
 
     pub fn raise_auto(&self, value: u64) {
-        self.next_auto.fetch_max(value, Ordering::Relaxed);
+        // Before the counter, so that who lowers that meanwhile finds it.
+        self.given_auto.fetch_max(value, Ordering::SeqCst);
+        self.next_auto.fetch_max(value, Ordering::SeqCst);
     }
 
     /// Starts anew at `value` (truncate, or an explicit wish).
     pub fn reset_auto(&self, value: u64) {
+        self.given_auto.store(0, Ordering::Relaxed);
         self.next_auto.store(value, Ordering::Relaxed);
         self.logged_auto.store(value, Ordering::Relaxed);
     }
@@ -139,12 +146,17 @@ impl TableState {
     /// Gives values back; see [`crate::Table::return_auto_increment`].
     pub fn return_auto(&self, next: u64, reserved_end: u64) {
         // Somebody else may have taken more: then these stay unused.
-        let _ = self.next_auto.compare_exchange(
+        let lowered = self.next_auto.compare_exchange(
             reserved_end,
             next.min(reserved_end),
-            Ordering::Relaxed,
-            Ordering::Relaxed,
+            Ordering::SeqCst,
+            Ordering::SeqCst,
         );
+        // Or have given one of them to a row, which the counter passes then.
+        if lowered.is_ok() && !is_planted(PlantedFault::LowerCounter) {
+            let given = self.given_auto.load(Ordering::SeqCst);
+            self.next_auto.fetch_max(given, Ordering::SeqCst);
+        }
     }
 
     /// The counter, if the log may not know it yet. Who appends it there says so afterwards

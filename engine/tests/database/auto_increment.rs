@@ -204,3 +204,21 @@ proptest! {
         }
     }
 }
+
+/// Values are taken ahead, another session gives one of them to a row, and the rest is given back.
+#[test]
+fn values_given_back_take_the_counter_below_no_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path().join("db"), options()).unwrap();
+    let table = db.create_table("t", &schema()).unwrap();
+    assert_eq!(table.reserve_auto_increment(8, 1, 1, u64::MAX).unwrap(), 1);
+    table.set_auto_increment_at_least(6);
+    table.return_auto_increment(3, 9);
+    assert_eq!(table.next_auto_increment(), 6);
+    // What is set anew counts from there.
+    db.truncate_table("t").unwrap();
+    let table = db.table("t").unwrap();
+    let first = table.reserve_auto_increment(8, 1, 1, u64::MAX).unwrap();
+    table.return_auto_increment(first + 1, first + 8);
+    assert_eq!(table.next_auto_increment(), first + 1);
+}

@@ -84,3 +84,27 @@ fn the_log_shrinks_when_the_load_is_gone() {
         assert!(txn.get(&table, &key, |_| ()).unwrap().is_some());
     }
 }
+
+#[test]
+fn a_closed_database_keeps_no_room_for_a_checkpoint() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path().join("db");
+    let db = Database::open(&dir, Options::default()).unwrap();
+    let schema = TableSchema {
+        columns: vec![
+            Column::new("id", INT),
+            Column::new("text", ColumnType::VarBytes { max: 100_000 }),
+        ],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![],
+        user: vec![],
+    };
+    db.create_table("t", &schema).unwrap();
+    write(&db, 2);
+    let data_bytes = || std::fs::metadata(dir.join("data")).unwrap().len();
+    let running = data_bytes();
+    db.close().unwrap();
+    let closed = data_bytes();
+    drop(Database::open(&dir, Options::default()).unwrap());
+    assert!(closed < running, "{closed} of {running} bytes");
+}
