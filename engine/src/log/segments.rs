@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::knobs;
-use crate::os::{File, OpenMode, Os};
+use crate::os::{directory_of, File, OpenMode, Os};
 use crate::planted::{is_planted, PlantedFault};
 use crate::room;
 use crate::sync::Mutex;
@@ -149,9 +149,7 @@ impl Segments {
             }
         }
         os.sync_dir(dir)?;
-        if let Some(above) = dir.parent() {
-            os.sync_dir(above)?;
-        }
+        os.sync_dir(directory_of(dir))?;
         let segments = Segments {
             os,
             dir: dir.to_owned(),

@@ -21,7 +21,7 @@ use crate::catalog::{DdlRecord, Definition};
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TableId, TreeId, TxId};
 use crate::log::Log;
-use crate::os::{OpenMode, Os};
+use crate::os::{directory_of, OpenMode, Os};
 use crate::planted::{is_planted, PlantedFault};
 use crate::room;
 use crate::sync::Mutex;
@@ -232,9 +232,7 @@ impl AsideFiles {
     }
 
     fn sync_names(&self) -> Result<()> {
-        if let Some(above) = self.dir.parent() {
-            self.os.sync_dir(above)?;
-        }
+        self.os.sync_dir(directory_of(&self.dir))?;
         self.os.sync_dir(&self.dir)
     }
 

@@ -4,7 +4,7 @@ mod flushing;
 mod model;
 mod reopened;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,10 +41,30 @@ fn page_of(seed: u64) -> Vec<u8> {
     page
 }
 
-/// A file beside whose next write something else happens.
+/// What happens before a write, which fails if this does.
+type Meddle = Box<dyn FnOnce() -> Result<()> + Send>;
+
+/// A file beside whose next writes something else happens.
 struct Meddled {
     file: Arc<dyn File>,
-    meddle: parking_lot::Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    meddles: parking_lot::Mutex<VecDeque<Meddle>>,
+}
+
+impl Meddled {
+    /// Puts one in the place of a store's data file.
+    fn of(store: &mut Store) -> Arc<Meddled> {
+        let file = Arc::new(Meddled {
+            file: store.file.clone(),
+            meddles: parking_lot::Mutex::default(),
+        });
+        store.file = file.clone();
+        file
+    }
+
+    /// With the first write that has nothing yet.
+    fn meddle(&self, meddle: impl FnOnce() -> Result<()> + Send + 'static) {
+        self.meddles.lock().push_back(Box::new(meddle));
+    }
 }
 
 impl std::fmt::Debug for Meddled {
@@ -61,8 +81,8 @@ impl File for Meddled {
         self.file.read_at(buf, offset)
     }
     fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
-        let meddle = self.meddle.lock().take();
-        meddle.into_iter().for_each(|meddle| meddle());
+        let meddle = self.meddles.lock().pop_front();
+        meddle.map_or(Ok(()), |meddle| meddle())?;
         self.file.write_at(data, offset)
     }
     fn sync_data(&self) -> Result<()> {
@@ -85,20 +105,14 @@ impl File for Meddled {
 fn a_page_saved_while_a_checkpoint_ends_is_not_lost_with_the_machine() {
     let os = SimulatedOs::new(5);
     let mut store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
-    let file = Arc::new(Meddled {
-        file: store.file.clone(),
-        meddle: parking_lot::Mutex::default(),
-    });
-    store.file = file.clone();
+    let file = Meddled::of(&mut store);
     let store = Arc::new(store);
     let page = store.allocate_page();
     let image = page_of(1);
     store.begin_checkpoint();
     store.write_checkpoint_page(page, &image, true).unwrap();
     let (late, bytes) = (store.clone(), image.clone());
-    *file.meddle.lock() = Some(Box::new(move || {
-        late.write_checkpoint_page(page, &bytes, true).unwrap();
-    }));
+    file.meddle(move || late.write_checkpoint_page(page, &bytes, true));
     store.complete_checkpoint(b"meta").unwrap();
     let mut buf = vec![0; PAGE_SIZE];
     store.read_page(page, &mut buf).unwrap();

@@ -329,11 +329,11 @@ impl Transaction {
             match step {
                 Ok(Step::Done) => return Ok(()),
                 Ok(Step::Wait(conflict)) => {
-                    self.inner.rollback_to(&savepoint)?;
+                    self.inner.take_operation_back(&savepoint)?;
                     self.inner.wait(&conflict)?;
                 }
                 Err(error) => {
-                    self.inner.rollback_to(&savepoint)?;
+                    self.inner.take_operation_back(&savepoint)?;
                     if matches!(error, Error::WriteConflict) {
                         let tree = trees.clustered.id();
                         return Err(self.shared.system.changed_since(tree));
@@ -376,7 +376,7 @@ impl Transaction {
             .and_then(|_| self.insert_encoded(table, &trees, row, s));
         room::give_back(&mut s.redo);
         if result.is_err() {
-            self.inner.rollback_to(&start)?;
+            self.inner.take_operation_back(&start)?;
         }
         result
     }
@@ -395,7 +395,7 @@ impl Transaction {
             let result = self.update_from_old(table, &trees, old_key, row, s);
             room::give_back(&mut s.redo);
             if result.is_err() {
-                self.inner.rollback_to(&start)?;
+                self.inner.take_operation_back(&start)?;
             }
             return result;
         }

@@ -33,10 +33,25 @@ impl Transaction {
     /// each change.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when `savepoint` is of another transaction, or the transaction has gone back to an
-    /// earlier one since (nothing is undone then), or it comes after one to which the way back has failed; I/O errors: the transaction is half undone then, and all that can be
-    /// done with it is to try this again, with the same savepoint or an earlier one, or to roll it back.
+    /// [`Error::Invalid`], and nothing is undone: `savepoint` is of another transaction; the transaction has gone
+    /// back to an earlier one since; or it comes after one to which the way back has failed. I/O errors: the
+    /// transaction is half undone then. All that can be done with it is to try this again, with the same savepoint
+    /// or an earlier one, or to roll it back.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        let work = self.work;
+        self.take_operation_back(savepoint)?;
+        if savepoint.work != work {
+            self.returns.add(savepoint.work);
+        }
+        Ok(())
+    }
+
+    /// As [`Transaction::rollback_to`], for an operation that is refused half done, with a savepoint of its own. No
+    /// other was made since, so none can be gone: nothing need be remembered of the way back.
+    ///
+    /// # Errors
+    /// As [`Transaction::rollback_to`].
+    pub fn take_operation_back(&mut self, savepoint: &Savepoint) -> Result<()> {
         if self.phase != Phase::Running {
             return Err(Error::Invalid(
                 "a prepared transaction can only be committed or rolled back".into(),
@@ -81,9 +96,6 @@ impl Transaction {
         self.half_undone = None;
         if !logged {
             self.redo.truncate(savepoint.redo_len);
-        }
-        if self.work != savepoint.work {
-            self.returns.add(savepoint.work);
         }
         self.work = savepoint.work;
         if let Some(participant) = &self.participant {

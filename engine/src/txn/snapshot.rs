@@ -88,6 +88,8 @@ pub(super) struct Owner {
     pub started_us: AtomicU64,
     /// An [`Isolation`](crate::Isolation) as a number.
     pub isolation: AtomicU8,
+    /// Transactions that have stood there so far.
+    transactions: AtomicU64,
 }
 
 /// The snapshot registered in a word. Registering takes a few instructions, so it is worth waiting
@@ -329,6 +331,15 @@ impl SnapshotSlot {
     /// Whose transaction it is.
     pub fn owner(&self) -> &Owner {
         &self.slot().owner
+    }
+
+    /// A number that no other transaction of the system has: of the next one that stands here.
+    pub fn next_generation(&self) -> u64 {
+        let before = &self.owner().transactions;
+        // Of the slot's owner alone.
+        let number = before.load(Ordering::Relaxed) + 1;
+        before.store(number, Ordering::Relaxed);
+        u64::from(self.number()) << 40 | number & ((1 << 40) - 1)
     }
 
     /// Takes a snapshot of now, giving up the one before.

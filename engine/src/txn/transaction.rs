@@ -129,6 +129,7 @@ impl Transaction {
             .isolation
             .store(isolation as u8, Ordering::Relaxed);
         let slot_number = slot.number();
+        let generation = slot.next_generation();
         Transaction {
             system,
             isolation,
@@ -150,7 +151,7 @@ impl Transaction {
             redo_parts: 0,
             phase: Phase::Running,
             half_undone: None,
-            generation: 0,
+            generation,
             lock_wait_timeout,
             blocked_by: Holders::new(),
             waits: 0,
@@ -457,7 +458,7 @@ impl Transaction {
         self.redo_parts = 0;
         self.phase = Phase::Running;
         self.half_undone = None;
-        self.generation += 1;
+        self.generation = self.slot.next_generation();
     }
 }
 

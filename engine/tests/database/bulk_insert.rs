@@ -7,7 +7,7 @@ use peregrine::check::Report;
 use peregrine::os::simulated::{FaultOn, SimulatedOs};
 use peregrine::{
     Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Options,
-    Seek, Table, TableSchema, Transaction, Value,
+    Savepoint, Seek, Table, TableSchema, Transaction, Value,
 };
 
 use crate::schemas::{grouped, noise, INT};
@@ -228,16 +228,21 @@ fn rows_that_lack_entries_are_neither_read_nor_committed() {
     world.holds(0..60_000);
 }
 
-/// Who is interrupted, or waits in vain, may try again: here it would be in vain for ever.
-#[test]
-fn rows_that_lack_entries_for_a_wait_in_vain_do_not_ask_for_another_try() {
-    let world = World::new(8 << 20);
-    let mut txn = world.begin();
+/// A transaction that is killed at a savepoint, where the entries of its rows are to go in; and the savepoint.
+fn killed(world: &World, mut txn: Transaction) -> (Transaction, Savepoint) {
     txn.begin_bulk_insert(&world.table);
     world.insert(&mut txn, 0..1_000, b"").unwrap();
     txn.kill_handle().kill();
     let mark = txn.savepoint();
     txn.kill_handle().clear();
+    (txn, mark)
+}
+
+/// Who is interrupted, or waits in vain, may try again: here it would be in vain for ever.
+#[test]
+fn rows_that_lack_entries_for_a_wait_in_vain_do_not_ask_for_another_try() {
+    let world = World::new(8 << 20);
+    let (mut txn, mark) = killed(&world, world.begin());
     txn.rollback_to(&mark).unwrap();
     match txn.commit() {
         Err(Error::Invalid(why)) => assert!(why.contains("rolled back"), "{why}"),
@@ -250,12 +255,7 @@ fn rows_that_lack_entries_for_a_wait_in_vain_do_not_ask_for_another_try() {
 #[test]
 fn rows_that_lack_entries_are_not_committed_once_the_bulk_insert_has_ended() {
     let world = World::new(8 << 20);
-    let mut txn = world.begin();
-    txn.begin_bulk_insert(&world.table);
-    world.insert(&mut txn, 0..1_000, b"").unwrap();
-    txn.kill_handle().kill();
-    let mark = txn.savepoint();
-    txn.kill_handle().clear();
+    let (mut txn, mark) = killed(&world, world.begin());
     txn.end_bulk_insert().unwrap();
     txn.rollback_to(&mark).unwrap();
     let later = txn.savepoint();
@@ -269,11 +269,7 @@ fn a_transaction_that_goes_back_before_rows_that_lack_entries_goes_on() {
     let world = World::new(8 << 20);
     let mut txn = world.begin();
     let before = txn.savepoint();
-    txn.begin_bulk_insert(&world.table);
-    world.insert(&mut txn, 0..1_000, b"").unwrap();
-    txn.kill_handle().kill();
-    let mark = txn.savepoint();
-    txn.kill_handle().clear();
+    let (mut txn, mark) = killed(&world, txn);
     txn.rollback_to(&mark).unwrap();
     txn.rollback_to(&before).unwrap();
     world.insert(&mut txn, 1_000..1_010, b"").unwrap();

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use peregrine::os::simulated::SimulatedOs;
-use peregrine::{
-    Column, ColumnType, Database, Error, Isolation, Key, Options, Table, TableSchema, Value,
-};
+use peregrine::{Database, Error, Isolation, Options, Table, Value};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::schemas::{noise, INT};
+use crate::schemas::{bodies, noise};
 
 const ROWS: u32 = 8_000;
 const DIR: &str = "/db";
@@ -66,16 +64,7 @@ fn a_disk_that_the_log_has_filled_is_made_room_on_by_a_checkpoint() {
         let mut random = StdRng::seed_from_u64(seed);
         let os = SimulatedOs::new(seed);
         let db = Database::open_on(Arc::new(os.clone()), DIR, options()).unwrap();
-        let schema = TableSchema {
-            columns: vec![
-                Column::new("id", INT),
-                Column::new("body", ColumnType::VarBytes { max: 1_000 }),
-            ],
-            primary: Some(Key::new(&[0])),
-            indexes: vec![],
-            user: vec![],
-        };
-        let table = db.create_table("t", &schema).unwrap();
+        let table = db.create_table("t", &bodies(1_000)).unwrap();
         let mut txn = db.begin(Isolation::ReadCommitted);
         for id in 0..ROWS {
             txn.insert(&table, &[Value::UInt(id.into()), Value::Bytes(&body(0))])

@@ -20,6 +20,7 @@ mod many_tables;
 mod model;
 mod narrow_copies;
 mod newer_tables;
+mod one_table;
 mod optimistic;
 mod own_tables;
 mod passed_rows;

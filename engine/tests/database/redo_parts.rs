@@ -1,24 +1,27 @@
 //! Changes that the log gets in parts, before their transaction ends, and that are made again from there.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::ops::Deref;
 
-use peregrine::os::simulated::SimulatedOs;
 use peregrine::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Options,
-    OwnedValue, Result, Seek, Table, TableSchema, Transaction, Value, Xid,
+    Column, ColumnType, Cursor, CursorOptions, Error, Index, Key, OwnedValue, Result, Seek,
+    TableSchema, Transaction, Value, Xid,
 };
 
+use crate::one_table::OneTable;
 use crate::schemas::INT;
 
 /// So many changes are more than the log gets in one part.
 const ROWS: u32 = 1000;
 
 /// Rows with a long name, which is their key, and a unique number.
-struct World {
-    os: SimulatedOs,
-    db: Database,
-    table: Arc<Table>,
+struct World(OneTable);
+
+impl Deref for World {
+    type Target = OneTable;
+
+    fn deref(&self) -> &OneTable {
+        &self.0
+    }
 }
 
 fn name(n: u32) -> Vec<u8> {
@@ -36,21 +39,7 @@ impl World {
             indexes: vec![Index::new("code", &[1]).unique()],
             user: vec![],
         };
-        let os = SimulatedOs::new(1);
-        let db = Database::open_on(Arc::new(os.clone()), "/db", Options::default()).unwrap();
-        db.create_table("t", &schema).unwrap();
-        World::of(os, db)
-    }
-
-    fn of(os: SimulatedOs, db: Database) -> World {
-        let table = db.table("t").unwrap();
-        World { os, db, table }
-    }
-
-    fn begin(&self) -> Transaction {
-        let mut txn = self.db.begin(Isolation::ReadCommitted);
-        txn.set_lock_wait_timeout(Duration::ZERO);
-        txn
+        World(OneTable::new(&schema))
     }
 
     fn key(&self, n: u32) -> Vec<u8> {
@@ -83,9 +72,7 @@ impl World {
     }
 
     fn after_a_crash(&self) -> World {
-        let os = self.os.crash(3);
-        let db = Database::open_on(Arc::new(os.clone()), "/db", Options::default()).unwrap();
-        World::of(os, db)
+        World(self.0.after_a_crash())
     }
 }
 

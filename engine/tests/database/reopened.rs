@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use peregrine::dump::Dump;
 use peregrine::os::simulated::{Event, Loss, Moment, SimulatedOs};
-use peregrine::{Column, ColumnType, Database, Isolation, Key, Options, Table, TableSchema, Value};
+use peregrine::{Database, Isolation, Options, Table, Value};
 
-use crate::schemas::{noise, options, INT};
+use crate::schemas::{bodies, noise, options};
 
 const ROWS: u32 = 30;
 
@@ -20,16 +20,7 @@ fn open(os: &SimulatedOs) -> peregrine::Result<Database> {
 }
 
 fn fill(db: &Database, name: &str) {
-    let schema = TableSchema {
-        columns: vec![
-            Column::new("id", INT),
-            Column::new("body", ColumnType::VarBytes { max: 4000 }),
-        ],
-        primary: Some(Key::new(&[0])),
-        indexes: vec![],
-        user: vec![],
-    };
-    let table = db.create_table(name, &schema).unwrap();
+    let table = db.create_table(name, &bodies(4000)).unwrap();
     let mut txn = db.begin(Isolation::RepeatableRead);
     for id in 0..ROWS {
         let body = noise(id, 2500);

@@ -52,6 +52,19 @@ pub fn numbered() -> TableSchema {
     }
 }
 
+/// Rows (id, body) with bodies of up to so many bytes.
+pub fn bodies(max: u32) -> TableSchema {
+    TableSchema {
+        columns: vec![
+            Column::new("id", INT),
+            Column::new("body", ColumnType::VarBytes { max }),
+        ],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![],
+        user: vec![],
+    }
+}
+
 /// Rows of which few fit into a page, with an index over few values.
 pub fn grouped() -> TableSchema {
     TableSchema {

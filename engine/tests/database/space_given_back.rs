@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use peregrine::{Column, ColumnType, Database, Durability, Isolation, Key, Options, TableSchema};
+use peregrine::{Database, Durability, Isolation, Options};
 
-use crate::schemas::INT;
+use crate::schemas::bodies;
 
 /// Bytes of all files in the log's folder.
 fn log_bytes(dir: &Path) -> u64 {
@@ -45,16 +45,7 @@ fn the_log_shrinks_when_the_load_is_gone() {
         ..Options::default()
     };
     let db = Database::open(&dir, options).unwrap();
-    let schema = TableSchema {
-        columns: vec![
-            Column::new("id", INT),
-            Column::new("text", ColumnType::VarBytes { max: 100_000 }),
-        ],
-        primary: Some(Key::new(&[0])),
-        indexes: vec![],
-        user: vec![],
-    };
-    db.create_table("t", &schema).unwrap();
+    db.create_table("t", &bodies(100_000)).unwrap();
     let idle = log_bytes(&dir);
     write(&db, 7);
     let loaded = log_bytes(&dir);
@@ -90,16 +81,7 @@ fn a_closed_database_keeps_no_room_for_a_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path().join("db");
     let db = Database::open(&dir, Options::default()).unwrap();
-    let schema = TableSchema {
-        columns: vec![
-            Column::new("id", INT),
-            Column::new("text", ColumnType::VarBytes { max: 100_000 }),
-        ],
-        primary: Some(Key::new(&[0])),
-        indexes: vec![],
-        user: vec![],
-    };
-    db.create_table("t", &schema).unwrap();
+    db.create_table("t", &bodies(100_000)).unwrap();
     write(&db, 2);
     let data_bytes = || std::fs::metadata(dir.join("data")).unwrap().len();
     let running = data_bytes();

@@ -1,16 +1,15 @@
 //! What a transaction has inserted and taken back to a savepoint, when its log has some of it already: replay
 //! makes it once more, and must not undo what others have put in its place.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::ops::Deref;
 
 use peregrine::check::Report;
-use peregrine::os::simulated::SimulatedOs;
 use peregrine::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Index, Isolation, Key, Options,
-    OwnedValue, Seek, Table, TableSchema, Transaction, Value, Xid,
+    Column, ColumnType, Cursor, CursorOptions, Index, Isolation, Key, OwnedValue, Seek,
+    TableSchema, Transaction, Value, Xid,
 };
 
+use crate::one_table::OneTable;
 use crate::schemas::{noise, INT};
 
 /// So many rows are more than the log gets in one part.
@@ -18,10 +17,14 @@ const ROWS: u32 = 300;
 /// A row of the transaction that nobody is to touch.
 const OWN: u32 = 1_000_000;
 
-struct World {
-    os: SimulatedOs,
-    db: Database,
-    table: Arc<Table>,
+struct World(OneTable);
+
+impl Deref for World {
+    type Target = OneTable;
+
+    fn deref(&self) -> &OneTable {
+        &self.0
+    }
 }
 
 impl World {
@@ -37,21 +40,7 @@ impl World {
             indexes: vec![Index::new("code", &[1]).unique(), Index::new("who", &[2])],
             user: vec![],
         };
-        let os = SimulatedOs::new(1);
-        let db = Database::open_on(Arc::new(os.clone()), "/db", Options::default()).unwrap();
-        db.create_table("t", &schema).unwrap();
-        World::of(os, db)
-    }
-
-    fn of(os: SimulatedOs, db: Database) -> World {
-        let table = db.table("t").unwrap();
-        World { os, db, table }
-    }
-
-    fn begin(&self) -> Transaction {
-        let mut txn = self.db.begin(Isolation::ReadCommitted);
-        txn.set_lock_wait_timeout(Duration::ZERO);
-        txn
+        World(OneTable::new(&schema))
     }
 
     fn insert(&self, txn: &mut Transaction, id: u32, code: u32, who: u32) -> peregrine::Result<()> {
@@ -88,9 +77,7 @@ impl World {
     }
 
     fn after_a_crash(&self) -> World {
-        let os = self.os.crash(3);
-        let db = Database::open_on(Arc::new(os.clone()), "/db", Options::default()).unwrap();
-        World::of(os, db)
+        World(self.0.after_a_crash())
     }
 
     /// A crash finds what is there now, whole; and nothing is locked any more.

@@ -148,18 +148,24 @@ fn what_a_killed_process_had_not_synced_is_lost_when_the_power_goes_later() {
     assert!(lost.bytes(&dir.join("f"), 0, 512).is_empty());
 }
 
+/// A disk with a new file, of whose one write a failed sync may have forgotten something.
+fn after_a_failed_sync(seed: u64, path: &Path) -> (SimulatedOs, Arc<dyn File>) {
+    let os = SimulatedOs::new(seed);
+    os.create_dir(Path::new(DIR)).unwrap();
+    let file = os.open(path, OpenMode::CreateNew).unwrap();
+    os.sync_dir(Path::new(DIR)).unwrap();
+    file.write_at(&[1; 4096], 0).unwrap();
+    os.fail_once(FaultOn::Sync, 0, io::ErrorKind::Other);
+    assert!(file.sync_data().is_err());
+    (os, file)
+}
+
 #[test]
 fn what_a_failed_sync_forgot_no_sync_of_a_later_process_brings_back() {
     let path = Path::new(DIR).join("a");
     let mut forgets = 0;
     for seed in 0..40 {
-        let os = SimulatedOs::new(seed);
-        os.create_dir(Path::new(DIR)).unwrap();
-        let file = os.open(&path, OpenMode::CreateNew).unwrap();
-        os.sync_dir(Path::new(DIR)).unwrap();
-        file.write_at(&[1; 4096], 0).unwrap();
-        os.fail_once(FaultOn::Sync, 0, io::ErrorKind::Other);
-        assert!(file.sync_data().is_err());
+        let (os, _file) = after_a_failed_sync(seed, &path);
         let killed = os.crash_with(Loss::Nothing, seed);
         let file = killed.open(&path, OpenMode::ReadWrite).unwrap();
         file.sync_data().unwrap();
@@ -236,13 +242,7 @@ fn a_failed_sync_forgets_and_a_later_one_does_not_bring_it_back() {
     let path = Path::new(DIR).join("a");
     let mut outcomes = BTreeSet::new();
     for seed in 0..40 {
-        let os = SimulatedOs::new(seed);
-        os.create_dir(Path::new(DIR)).unwrap();
-        let file = os.open(&path, OpenMode::CreateNew).unwrap();
-        os.sync_dir(Path::new(DIR)).unwrap();
-        file.write_at(&[1; 4096], 0).unwrap();
-        os.fail_once(FaultOn::Sync, 0, io::ErrorKind::Other);
-        assert!(file.sync_data().is_err());
+        let (os, file) = after_a_failed_sync(seed, &path);
         file.sync_data().unwrap();
         assert_eq!(os.struck(), 1);
         let mut live = [0; 1];

@@ -1,55 +1,10 @@
 //! A flush beside others that write what was gathered, and fail.
 
-use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::*;
 use crate::txn::tests::moments::Moment;
-
-/// A file whose writes tell that they have begun, and end as they are told.
-struct Led {
-    file: Arc<dyn File>,
-    begun: parking_lot::Mutex<Sender<()>>,
-    ends: parking_lot::Mutex<Vec<Receiver<bool>>>,
-}
-
-impl std::fmt::Debug for Led {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.file.fmt(f)
-    }
-}
-
-impl File for Led {
-    fn path(&self) -> &Path {
-        self.file.path()
-    }
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
-        self.file.read_at(buf, offset)
-    }
-    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
-        let end = self.ends.lock().pop();
-        if let Some(end) = end {
-            self.begun.lock().send(()).unwrap();
-            if !end.recv().unwrap() {
-                let error = std::io::Error::from(std::io::ErrorKind::Other);
-                return Err(Error::io("write", self.path(), error));
-            }
-        }
-        self.file.write_at(data, offset)
-    }
-    fn sync_data(&self) -> Result<()> {
-        self.file.sync_data()
-    }
-    fn len(&self) -> Result<u64> {
-        self.file.len()
-    }
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len)
-    }
-    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
-        self.file.allocate(offset, len)
-    }
-}
 
 /// Another thread's write fails while a flush waits for it, and a third thread tries it again just before
 /// the flush would: the flush has to wait for that one too.
@@ -60,12 +15,22 @@ fn a_flush_waits_for_writes_that_are_tried_again() {
     let (begun, has_begun) = channel();
     let (first_ends, first) = channel();
     let (second_ends, second) = channel();
-    let file = Arc::new(Led {
-        file: store.file.clone(),
-        begun: begun.into(),
-        ends: vec![second, first].into(),
-    });
-    store.file = file.clone();
+    let file = Meddled::of(&mut store);
+    // Writes tell that they have begun, and end as they are told.
+    for ends in [first, second] {
+        let begun = begun.clone();
+        file.meddle(move || {
+            begun.send(()).unwrap();
+            match ends.recv().unwrap() {
+                true => Ok(()),
+                false => Err(Error::io(
+                    "write",
+                    Path::new(DIR),
+                    io::ErrorKind::Other.into(),
+                )),
+            }
+        });
+    }
     let store = Arc::new(store);
     let page = store.allocate_page();
     let image = page_of(1);

@@ -39,6 +39,40 @@ fn a_savepoint_that_is_gone_is_an_error_and_nothing_is_undone() {
     }
 }
 
+/// However much the two have done.
+#[test]
+fn a_savepoint_of_another_transaction_is_an_error_and_nothing_is_undone() {
+    let fixture = Fixture::new();
+    let (one, mut other) = (fixture.begin(ReadCommitted), fixture.begin(ReadCommitted));
+    let before = one.savepoint();
+    write(&fixture, &mut other, b"k");
+    drop(one);
+    let mut third = fixture.begin(ReadCommitted);
+    write(&fixture, &mut third, b"l");
+    for txn in [&mut other, &mut third] {
+        let refused = txn.rollback_to(&before);
+        assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+        txn.commit().unwrap();
+    }
+    assert_eq!(fixture.records(&fixture.tree).len(), 2);
+}
+
+/// Operations that are refused half done, as often as may be.
+#[test]
+fn nothing_is_remembered_of_operations_taken_back() {
+    let fixture = Fixture::new();
+    let mut txn = fixture.begin(ReadCommitted);
+    for n in 0..100u8 {
+        write(&fixture, &mut txn, &[n]);
+        let start = txn.savepoint();
+        write(&fixture, &mut txn, b"refused");
+        txn.take_operation_back(&start).unwrap();
+    }
+    assert_eq!(txn.returns.count(), 0);
+    txn.commit().unwrap();
+    assert_eq!(fixture.records(&fixture.tree).len(), 100);
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Write,
