@@ -144,6 +144,8 @@ pub enum PlantedFault {
     KeepFromDamage,
     /// Auto-increment values that are given back take the counter below values that rows were given.
     LowerCounter,
+    /// An attempt to make the data file shorter is compared with the one before it alone.
+    CompareWithLast,
     /// The log gets its next part also between the two halves of a change of a row's key.
     PartWithinChange,
     /// Each step of purge begins with the first stream, also where the last one did not come beyond it.
@@ -253,7 +255,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 76] = [
+        pub const MENDED: [PlantedFault; 77] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -308,6 +310,7 @@ mod planting {
             PlantedFault::LackForGood,
             PlantedFault::KeepFromDamage,
             PlantedFault::LowerCounter,
+            PlantedFault::CompareWithLast,
             PlantedFault::UnlockedDuplicate,
             PlantedFault::PartWithinChange,
             PlantedFault::PurgeFromFirst,

@@ -6,25 +6,46 @@ use crate::error::Result;
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 
-/// What attempts to make the file shorter have come to.
-#[derive(Debug, Default)]
+/// What attempts to make the file shorter have come to, since there was nothing to gain last. All of them are
+/// compared, and not each with the one before: checkpoints may swing between two states for ever.
+#[derive(Debug)]
 pub struct Packing {
-    /// Units of the file, and how many were free, when there was something to gain last.
-    units: (u64, u64),
-    /// Attempts since then.
+    /// Units in use, at least and at most.
+    used: (u64, u64),
+    /// The least end of the file, in units.
+    end: u64,
+    /// Attempts since something was gained.
     in_vain: u32,
 }
 
-impl Packing {
-    /// An attempt has moved so many images, and the file is like this now. What a checkpoint itself takes and gives
-    /// back, up to a run of space, is nothing to gain.
-    fn note(&mut self, moved: u64, units: (u64, u64)) {
-        let (end, free) = self.units;
-        if moved > 0 || units.0 < end || units.1 > free + knobs::space_run() {
-            *self = Packing { units, in_vain: 0 };
-        } else {
-            self.in_vain += 1;
+impl Default for Packing {
+    fn default() -> Self {
+        Packing {
+            used: (u64::MAX, 0),
+            end: u64::MAX,
+            in_vain: 0,
         }
+    }
+}
+
+impl Packing {
+    /// An attempt has moved so many images, and the file has so many units now, of which so many are free. What a
+    /// checkpoint itself takes and gives back, up to a run of space, is nothing new.
+    fn note(&mut self, moved: u64, (end, free): (u64, u64)) {
+        let (used, run) = (end - free, knobs::space_run());
+        let is_new = used.saturating_add(run) < self.used.0 || used > self.used.1 + run;
+        self.in_vain = match moved > 0 || end < self.end || is_new {
+            true => 0,
+            false => self.in_vain + 1,
+        };
+        if is_planted(PlantedFault::CompareWithLast) {
+            *self = Packing {
+                in_vain: self.in_vain,
+                ..Packing::default()
+            };
+        }
+        self.used = (self.used.0.min(used), self.used.1.max(used));
+        self.end = self.end.min(end);
     }
 
     /// Whether further attempts would come to nothing.
@@ -46,10 +67,11 @@ impl Store {
     /// Moves some of the images that lie beyond the packed end. They are free to be cut off when
     /// the next checkpoint has taken their new places.
     pub(super) fn move_down(&self) -> Result<()> {
-        let moved = match self.packed_end() {
-            Some(limit) => self.move_below(limit),
-            None => Ok(0),
+        let Some(limit) = self.packed_end() else {
+            *self.packing.lock() = Packing::default();
+            return Ok(());
         };
+        let moved = self.move_below(limit);
         // An attempt that fails is in vain like any other: the same page may fail for ever.
         if moved.is_ok() || !is_planted(PlantedFault::UncountedAttempts) {
             let moved = moved.as_ref().copied().unwrap_or(0);
@@ -108,5 +130,26 @@ impl Store {
     /// Whether a chunk of the place table lies where the file should end.
     pub(super) fn is_to_move(chunk: Place, packed_end: Option<u64>) -> bool {
         !chunk.is_none() && packed_end.is_some_and(|end| chunk.offset() >= end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checkpoints_that_swing_between_two_states_come_to_nothing() {
+        let mut packing = Packing::default();
+        let states = [(9671, 4981), (9799, 5109)];
+        for units in states.into_iter().cycle().take(100) {
+            packing.note(0, units);
+        }
+        assert!(packing.is_stuck(), "{packing:?}");
+        // Much was freed, or used: that is another matter.
+        let much = 2 * knobs::space_run();
+        packing.note(0, (9671, 4981 + much));
+        assert!(!packing.is_stuck(), "{packing:?}");
+        packing.note(0, (20_000 + much, 9_000));
+        assert!(!packing.is_stuck(), "{packing:?}");
     }
 }

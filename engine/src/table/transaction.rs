@@ -108,6 +108,14 @@ pub struct Savepoint {
     counts: RowCounts,
 }
 
+impl Savepoint {
+    /// Why entries of a bulk insert could not be put in when it was made. A transaction that goes back here can only
+    /// be rolled back then, or go back further.
+    pub fn lacks_entries(&self) -> Option<&Error> {
+        self.lacks_entries.as_ref()
+    }
+}
+
 impl Transaction {
     pub(crate) fn new(shared: Arc<Shared>, isolation: Isolation) -> Self {
         Transaction {
@@ -159,7 +167,7 @@ impl Transaction {
     /// Remembers the present state for [`Transaction::rollback_to`]. Puts in what bulk inserts have kept aside.
     /// Where that fails it is tried again by whatever needs the entries. Once the transaction has gone back here
     /// it cannot be: whatever needs them fails with an error that names the first one, and the transaction can
-    /// only be rolled back.
+    /// only be rolled back. [`Savepoint::lacks_entries`] tells.
     pub fn savepoint(&mut self) -> Savepoint {
         let failed = match self.deferred.is_empty() {
             true => None,

@@ -175,7 +175,7 @@ impl Session<'_> {
         let before = work.txn.savepoint();
         let moved = self.move_amount(work, from, to);
         if let Err(End::NotDone | End::Failed(_)) = moved {
-            work.txn.rollback_to(&before)?;
+            work.go_back(&before)?;
         }
         moved
     }

@@ -90,7 +90,7 @@ pub enum End {
     NotDone,
     /// A call to the operating system failed; of a commit: whether it is there is unknown.
     Failed(String),
-    /// The transaction takes this no more: fine where a call has failed in it.
+    /// The transaction takes this no more: fine where a call has failed in it, or rows lack entries.
     Refused(String),
     /// Something is wrong.
     Wrong(String),
@@ -165,10 +165,21 @@ pub(super) struct Work {
     commits: bool,
     /// A call to the operating system failed in one of its statements.
     has_failed: bool,
+    /// It went back to a savepoint at which entries of a bulk insert could not be put in.
+    lacks_entries: bool,
     /// What it has done, for whoever looks for what went wrong.
     pub(super) trail: String,
     /// Rows of others, when they were first looked at, where they must stay the same.
     pub(super) others: Option<Vec<Read>>,
+}
+
+impl Work {
+    /// Back to a savepoint.
+    pub(super) fn go_back(&mut self, savepoint: &Savepoint) -> Result<()> {
+        self.txn.rollback_to(savepoint)?;
+        self.lacks_entries = savepoint.lacks_entries().is_some();
+        Ok(())
+    }
 }
 
 impl<'a> Session<'a> {
@@ -227,6 +238,7 @@ impl<'a> Session<'a> {
                 links: Vec::new(),
                 commits: false,
                 has_failed: false,
+                lacks_entries: false,
                 trail: String::new(),
                 others: None,
             };
@@ -237,7 +249,7 @@ impl<'a> Session<'a> {
                 // What is committed is unknown.
                 Err(End::Failed(_)) if fails && work.commits => return Ok(()),
                 Err(End::Failed(what)) if !fails => Err(what),
-                Err(End::Refused(what)) if !work.has_failed => Err(what),
+                Err(End::Refused(what)) if !work.has_failed && !work.lacks_entries => Err(what),
                 Err(End::Wrong(what)) => Err(what),
                 Err(End::Conflict | End::NotDone | End::Failed(_) | End::Refused(_)) => {
                     match work.txn.rollback() {
@@ -317,6 +329,7 @@ impl<'a> Session<'a> {
         work.commits = true;
         self.ledger.begins(&work.rows, &work.links);
         match work.txn.commit().map_err(End::from) {
+            Ok(()) if work.lacks_entries => wrong("commits rows that lack entries".to_owned()),
             Ok(()) => {
                 self.ledger.acknowledge();
                 self.power.acknowledged();
@@ -393,11 +406,11 @@ impl<'a> Session<'a> {
     }
 
     fn back_to(&mut self, work: &mut Work, n: usize) -> Step {
-        if let Some((savepoint, rows, links)) = work.savepoints.get(n) {
+        if let Some((savepoint, rows, links)) = work.savepoints.get(n).cloned() {
             work.trail += &format!(" back to savepoint {n};");
-            work.txn.rollback_to(savepoint)?;
-            work.rows.clone_from(rows);
-            work.links.truncate(*links);
+            work.go_back(&savepoint)?;
+            work.rows = rows;
+            work.links.truncate(links);
             work.savepoints.truncate(n + 1);
         }
         Ok(())
