@@ -2,6 +2,7 @@
 
 #include "transactions.h"
 #include "errors.h"
+#include "known_sessions.h"
 #include "two_phase.h"
 
 #include <new>
@@ -22,6 +23,11 @@ Connection *connection_of(THD *thd) {
   connection = new (std::nothrow) Connection;
   if (!connection) return nullptr;
   if (peregrine_session_new(engine, thd_get_thread_id(thd), &connection->session) != PEREGRINE_OK) {
+    delete connection;
+    return nullptr;
+  }
+  if (!know_session(thd)) {
+    peregrine_session_free(connection->session);
     delete connection;
     return nullptr;
   }
@@ -112,6 +118,7 @@ static int close_connection(handlerton *, THD *thd) {
   thd_set_ha_data(thd, hton, nullptr);
   if (connection) {
     peregrine_session_free(connection->session);
+    forget_session(thd);
     delete connection;
   }
   return 0;

@@ -80,11 +80,28 @@ uint32_t peregrine_error_key(void);
 typedef size_t (*peregrine_sort_key)(uint32_t collation, const uint8_t *value, size_t length,
                                      uint32_t prefix_chars, uint8_t *out, size_t capacity);
 
-/* Writes the text of the statement that a session is executing, in UTF-8, cut to `capacity` bytes;
-   returns its length, or SIZE_MAX when it is not known. Called while the session waits for a row
-   lock, by the thread that found a deadlock: it must not wait for that session, nor call the
-   engine. */
-typedef size_t (*peregrine_statement)(uint64_t session, char *buffer, size_t capacity);
+/* Of which waits of a session the server is told. */
+typedef enum peregrine_told_waits {
+  PEREGRINE_TOLD_NONE = 0,
+  PEREGRINE_TOLD_FOR_HOLDERS = 1, /* for those who hold the row that it waits for */
+  PEREGRINE_TOLD_IN_QUEUE = 2     /* also for those who will have the row before it; and of those
+                                     who wait behind it, that they do */
+} peregrine_told_waits;
+
+/* What the server knows of its sessions, by the numbers of peregrine_session_new(). No function may
+   wait for a session, or call the engine. */
+typedef struct peregrine_sessions {
+  /* Writes the text of the statement that a session is executing, in UTF-8, cut to `capacity`
+     bytes; returns its length, or SIZE_MAX when it is not known. Called while the session waits for
+     a row lock, by the thread that found a deadlock. */
+  size_t (*statement)(uint64_t session, char *buffer, size_t capacity);
+  /* A peregrine_told_waits. Called by the thread that is about to wait. */
+  uint32_t (*told_waits)(uint64_t session);
+  /* A session waits for a row that another one has, or will have before it. Returns whether the
+     server is about to kill the other one's statement for that. Neither transaction ends during the
+     call. A pair may be told more than once. */
+  int (*waits_for)(uint64_t waiter, uint64_t holder);
+} peregrine_sessions;
 
 typedef struct peregrine_options {
   const char *directory; /* NUL-terminated; made when it does not exist */
@@ -95,7 +112,7 @@ typedef struct peregrine_options {
   uint32_t flush_log_at_commit; /* 1 sync at commit, 2 write at commit, 0 write each second */
   uint32_t lock_wait_seconds;
   peregrine_sort_key sort_key;
-  peregrine_statement statement; /* NULL: reports of deadlocks have none */
+  const peregrine_sessions *sessions; /* good as long as the engine; NULL: nothing is known */
   const char *temporary_prefix; /* NUL-terminated; tables whose names begin so are dropped on
                                    opening. NULL: none */
   uint32_t direct_io; /* not 0: pages are read past the system's page cache */
@@ -540,6 +557,7 @@ void peregrine_handle_reset(peregrine_handle *handle);
 }
 
 static_assert(sizeof(peregrine_options) == 80, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_sessions) == 24, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_xid) == 144, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_counters) == 224, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_column) == 48, "as in boundary/src/c_types.rs");

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use peregrine::{Database, Durability, Options, Statements};
+use peregrine::{Database, Durability, Options, Sessions};
 
 use crate::c_types::{Code, Counters, EngineOptions};
 use crate::collation::ServerCollations;
 use crate::failure::{keep, Failure, Outcome};
 use crate::guard;
-use crate::inspect::ServerStatements;
+use crate::server_sessions::ServerSessions;
 
 /// The open database, and what the boundary knows about it.
 pub struct Engine {
@@ -105,6 +105,9 @@ pub unsafe extern "C" fn peregrine_engine_open(
         let collations = options
             .sort_key
             .ok_or_else(|| Failure::argument("sort_key"))?;
+        // SAFETY: null, or good as long as the engine by the caller's promise.
+        let sessions = unsafe { options.sessions.as_ref() }
+            .map(|calls| Arc::new(ServerSessions(*calls)) as Arc<dyn Sessions>);
         let database = Database::open(
             directory,
             Options {
@@ -117,9 +120,7 @@ pub unsafe extern "C" fn peregrine_engine_open(
                 recovery_target: Duration::from_secs(options.recovery_target_seconds),
                 checkpoint_interval: Duration::from_secs(options.checkpoint_seconds),
                 collations: Some(Arc::new(ServerCollations::new(collations))),
-                statements: options
-                    .statement
-                    .map(|statement| Arc::new(ServerStatements(statement)) as Arc<dyn Statements>),
+                sessions,
                 drop_on_open: temporary,
                 ..Options::default()
             },

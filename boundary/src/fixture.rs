@@ -82,7 +82,7 @@ impl Open {
             flush_log_at_commit: 0,
             lock_wait_seconds: 1,
             sort_key: Some(no_sort_key),
-            statement: None,
+            sessions: null(),
             temporary_prefix: null(),
             direct_io: 0,
         };

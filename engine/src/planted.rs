@@ -150,6 +150,8 @@ pub enum PlantedFault {
     PartWithinChange,
     /// Each step of purge begins with the first stream, also where the last one did not come beyond it.
     PurgeFromFirst,
+    /// The program is not told who waits for whom.
+    UntoldWaits,
     /// Survivors have a new stream each time; those that had others before are left.
     LeaveStreams,
     /// Whether a savepoint is still there is told by how much work was done.
@@ -255,7 +257,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 77] = [
+        pub const MENDED: [PlantedFault; 78] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -314,6 +316,7 @@ mod planting {
             PlantedFault::UnlockedDuplicate,
             PlantedFault::PartWithinChange,
             PlantedFault::PurgeFromFirst,
+            PlantedFault::UntoldWaits,
             PlantedFault::LeaveStreams,
             PlantedFault::SavepointByWork,
             PlantedFault::KeepUnnumbered,

@@ -196,8 +196,8 @@ impl Parts {
             None => crate::BrokenRule::of_environment()?,
             given => given,
         });
-        if let Some(statements) = &options.statements {
-            system.set_statements(statements.clone());
+        if let Some(sessions) = &options.sessions {
+            system.set_sessions(sessions.clone());
         }
         let registry = Arc::new(Registry::new(pool.clone(), options.collations.clone()));
         system.set_trees(registry.clone());
