@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use peregrine::{
-    Column, ColumnType, Database, Error, Isolation, Key, LockMode, Options, Sessions, Table,
+    Column, ColumnType, Database, Error, Isolation, Key, Options, RowLock, Sessions, Table,
     TableSchema, ToldWaits, Transaction, Value,
 };
 
@@ -145,7 +145,7 @@ fn two_that_share_a_row_do_not_wait_for_each_other() {
     std::thread::scope(|scope| {
         let read = |session| {
             let mut txn = world.begin(session);
-            txn.lock(&world.table, &key, LockMode::Shared)?;
+            txn.get_locked(&world.table, &key, RowLock::Shared, |_| ())?;
             txn.commit()
         };
         let later = scope.spawn(move || read(2));
