@@ -4,6 +4,8 @@
 mod checkpoint_source;
 mod inspection;
 mod opening;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::row::TableSchema;
 use crate::settings::{Durability, Isolation, Locking, TableOptions};
 use crate::sync::atomic::Ordering;
+use crate::sync::Mutex;
 use crate::table::ddl::Tables;
 use crate::table::shared::Shared;
 use crate::table::{Prepared, Table, Transaction};
@@ -83,6 +86,8 @@ pub struct Database {
     checkpointer: Option<Checkpointer>,
     /// Where it has no threads: what a checkpoint needs.
     source: Option<Arc<Source>>,
+    /// Held by who runs a checkpoint with that: one at a time.
+    checkpointing: Mutex<()>,
     dir: PathBuf,
 }
 
@@ -361,6 +366,8 @@ impl Database {
     /// [`Error::NoSpace`], after which work goes on from the checkpoint before; [`Error::Stopped`].
     pub fn checkpoint(&self) -> Result<()> {
         if let Some(source) = &self.source {
+            let at_once = is_planted(PlantedFault::CheckpointsAtOnce);
+            let _alone = (!at_once).then(|| self.checkpointing.lock());
             let store = self.shared.registry.pool().store();
             return checkpoint::checkpoint(store, &self.shared.log, &**source).map(drop);
         }

@@ -146,6 +146,14 @@ pub enum PlantedFault {
     LowerCounter,
     /// An attempt to make the data file shorter is compared with the one before it alone.
     CompareWithLast,
+    /// Pruning looks for the tree of a row before it enters the gate.
+    TreeBeforeGate,
+    /// A program's checkpoints may run at once, and one is completed whichever is running.
+    CheckpointsAtOnce,
+    /// Statistics expect that what a copied row has outside its leaf is still there, and read no key column there.
+    SampleWholeRows,
+    /// Log files that could not be renamed or removed are forgotten.
+    ForgetLogFiles,
     /// The log gets its next part also between the two halves of a change of a row's key.
     PartWithinChange,
     /// Each step of purge begins with the first stream, also where the last one did not come beyond it.
@@ -257,7 +265,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 78] = [
+        pub const MENDED: [PlantedFault; 82] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -313,6 +321,10 @@ mod planting {
             PlantedFault::KeepFromDamage,
             PlantedFault::LowerCounter,
             PlantedFault::CompareWithLast,
+            PlantedFault::TreeBeforeGate,
+            PlantedFault::CheckpointsAtOnce,
+            PlantedFault::SampleWholeRows,
+            PlantedFault::ForgetLogFiles,
             PlantedFault::UnlockedDuplicate,
             PlantedFault::PartWithinChange,
             PlantedFault::PurgeFromFirst,

@@ -18,6 +18,7 @@ use crate::recovery::{self, AsideFiles, Meta, Recoverable};
 use crate::settings::{Options, MOST_SCAN_THREADS};
 use crate::store::Store;
 use crate::sync::atomic::AtomicUsize;
+use crate::sync::Mutex;
 use crate::table::ddl::{Numbers, Tables};
 use crate::table::prepared::PreparedTransactions;
 use crate::table::registry::{Counted, Registry};
@@ -295,6 +296,7 @@ impl Parts {
                 tables,
                 checkpointer: None,
                 source: Some(source),
+                checkpointing: Mutex::default(),
                 dir: dir.to_owned(),
             });
         }
@@ -312,6 +314,7 @@ impl Parts {
             tables,
             checkpointer: Some(checkpointer),
             source: None,
+            checkpointing: Mutex::default(),
             dir: dir.to_owned(),
         })
     }

@@ -217,7 +217,9 @@ impl Store {
             if let Some(epoch) = self.table.begin() {
                 return epoch;
             }
-            self.abandon_checkpoint();
+            if let Some(running) = self.table.running() {
+                self.abandon_checkpoint(running);
+            }
         }
     }
 

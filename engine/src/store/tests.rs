@@ -109,11 +109,11 @@ fn a_page_saved_while_a_checkpoint_ends_is_not_lost_with_the_machine() {
     let store = Arc::new(store);
     let page = store.allocate_page();
     let image = page_of(1);
-    store.begin_checkpoint();
+    let epoch = store.begin_checkpoint();
     store.write_checkpoint_page(page, &image, true).unwrap();
     let (late, bytes) = (store.clone(), image.clone());
     file.meddle(move || late.write_checkpoint_page(page, &bytes, true));
-    store.complete_checkpoint(b"meta").unwrap();
+    store.complete_checkpoint(epoch, b"meta").unwrap();
     let mut buf = vec![0; PAGE_SIZE];
     store.read_page(page, &mut buf).unwrap();
     assert!(buf == image);
@@ -170,8 +170,8 @@ fn threads_read_what_they_wrote_while_checkpoints_run() {
         let (store, stop) = (&store, &stop);
         let checkpoints = scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                store.begin_checkpoint();
-                store.complete_checkpoint(b"x").unwrap();
+                let epoch = store.begin_checkpoint();
+                store.complete_checkpoint(epoch, b"x").unwrap();
             }
         });
         let all: BTreeMap<u64, u64> = workers
@@ -180,8 +180,8 @@ fn threads_read_what_they_wrote_while_checkpoints_run() {
             .collect();
         stop.store(true, Ordering::Relaxed);
         checkpoints.join().unwrap();
-        store.begin_checkpoint();
-        store.complete_checkpoint(b"end").unwrap();
+        let epoch = store.begin_checkpoint();
+        store.complete_checkpoint(epoch, b"end").unwrap();
         let (after, meta) = Store::open(Arc::new(os.crash(9)), Path::new(DIR)).unwrap();
         assert_eq!(meta, b"end");
         let found: Vec<u64> = after.pages().map(|page| page.0).collect();
@@ -194,16 +194,33 @@ fn threads_read_what_they_wrote_while_checkpoints_run() {
     });
 }
 
+/// What is given for one checkpoint is not made durable with the pages of another.
+#[test]
+fn a_checkpoint_that_another_has_ended_is_neither_completed_nor_takes_that_one_along() {
+    let os = SimulatedOs::new(4);
+    let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
+    let page = store.allocate_page();
+    let first = store.begin_checkpoint();
+    let second = store.begin_checkpoint();
+    store.write_checkpoint_page(page, &page_of(1), true).unwrap();
+    assert!(store.complete_checkpoint(first, b"1").is_err());
+    store.abandon_checkpoint(first);
+    store.complete_checkpoint(second, b"2").unwrap();
+    assert!(store.complete_checkpoint(second, b"2").is_err());
+    let (_, meta) = Store::open(Arc::new(os.crash(0)), Path::new(DIR)).unwrap();
+    assert_eq!(meta, b"2");
+}
+
 #[test]
 fn an_image_whose_decision_fell_before_the_gate_is_the_checkpoints_too() {
     let os = SimulatedOs::new(4);
     let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
     let page = store.allocate_page();
     let seen = store.epoch();
-    store.begin_checkpoint();
+    let epoch = store.begin_checkpoint();
     store.write_page_seen(page, &page_of(1), seen).unwrap();
     store.write_page(page, &page_of(2)).unwrap();
-    store.complete_checkpoint(b"").unwrap();
+    store.complete_checkpoint(epoch, b"").unwrap();
     let (after, _) = Store::open(Arc::new(os.crash(0)), Path::new(DIR)).unwrap();
     let mut buf = vec![0; PAGE_SIZE];
     after.read_page(page, &mut buf).unwrap();
@@ -256,8 +273,8 @@ fn the_file_shrinks_when_little_of_it_is_used() {
     let os = SimulatedOs::new(6);
     let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
     let checkpoint = || {
-        store.begin_checkpoint();
-        store.complete_checkpoint(b"").unwrap();
+        let epoch = store.begin_checkpoint();
+        store.complete_checkpoint(epoch, b"").unwrap();
     };
     let pages: Vec<_> = (0..1000).map(|_| store.allocate_page()).collect();
     for (seed, &page) in pages.iter().enumerate() {
@@ -296,8 +313,8 @@ fn noisy_page(seed: u64, bytes: usize) -> Vec<u8> {
 fn checkpoints_for_slack(store: &Store) -> u32 {
     let mut count = 0;
     while count == 0 || store.is_slack() {
-        store.begin_checkpoint();
-        store.complete_checkpoint(b"").unwrap();
+        let epoch = store.begin_checkpoint();
+        store.complete_checkpoint(epoch, b"").unwrap();
         count += 1;
         assert!(count < 100, "each of {count} checkpoints asks for the next");
     }
@@ -346,8 +363,8 @@ fn a_file_whose_end_can_not_be_read_asks_for_no_more_checkpoints() {
     os.fail(FaultOn::Read, 0, io::ErrorKind::Other);
     assert!(checkpoints_for_slack(&store) > 1);
     os.heal();
-    store.begin_checkpoint();
-    store.complete_checkpoint(b"").unwrap();
+    let epoch = store.begin_checkpoint();
+    store.complete_checkpoint(epoch, b"").unwrap();
 }
 
 #[test]
@@ -358,8 +375,8 @@ fn one_process_writes_many_read() {
     let store = Store::create(Arc::clone(&os), dir).unwrap();
     let page = store.allocate_page();
     store.write_page(page, &page_of(1)).unwrap();
-    store.begin_checkpoint();
-    store.complete_checkpoint(b"m").unwrap();
+    let epoch = store.begin_checkpoint();
+    store.complete_checkpoint(epoch, b"m").unwrap();
     let again = |os: &Arc<dyn Os>| Store::open(Arc::clone(os), dir).err();
     assert!(matches!(again(&os), Some(Error::InUse(_))));
     let reader = Store::open_read_only(Arc::clone(&os), dir);
@@ -374,7 +391,7 @@ fn one_process_writes_many_read() {
     assert!(runs[0].pages().eq([page]));
     one.read_page(page, &mut buf).unwrap();
     assert!(two.write_page(page, &buf).is_err());
-    assert!(two.complete_checkpoint(b"").is_err());
+    assert!(two.complete_checkpoint(1, b"").is_err());
     assert!(matches!(again(&os), Some(Error::InUse(_))));
     drop((one, two));
     assert!(Store::create(Arc::clone(&os), dir).is_err());

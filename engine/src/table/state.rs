@@ -5,6 +5,8 @@ use crate::error::{Error, Result};
 use crate::ids::Csn;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+#[cfg(test)]
+use crate::txn::tests::moments::Moments;
 use crate::txn::GateGuard;
 
 /// A table's counters. Those of a checkpoint are written with it; see `recovery/`.
@@ -32,6 +34,9 @@ pub(crate) struct TableState {
     since: AtomicU64,
     /// One session has the table for itself: what it sees of it does not depend on a snapshot.
     of_one_session: AtomicBool,
+    /// What tests do between steps.
+    #[cfg(test)]
+    pub moments: Moments,
 }
 
 impl TableState {
@@ -48,6 +53,8 @@ impl TableState {
             closed: AtomicBool::new(false),
             since: AtomicU64::new(0),
             of_one_session: AtomicBool::new(false),
+            #[cfg(test)]
+            moments: Moments::default(),
         }
     }
 

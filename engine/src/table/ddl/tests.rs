@@ -93,7 +93,7 @@ fn with_failing_writes(gone: Option<u32>, change: &dyn Fn(&Database) -> Result<(
         let changed = change(&db);
         let unhurt = os.struck() == 0;
         os.heal();
-        pool.store().abandon_checkpoint();
+        pool.store().abandon_checkpoint(epoch);
         let db = match &changed {
             // The log could not be written.
             Err(Error::Stopped(_)) => {

@@ -10,6 +10,12 @@ pub enum Moment {
     EndLookedAt,
     /// Pruning is about to read an undo page that was not in memory.
     PageMissing,
+    /// Pruning knows a row to look at, and is about to enter the gate for it.
+    BeforeVisit,
+    /// A checkpoint has begun, and is about to write its pages.
+    CheckpointBegun,
+    /// Statistics have a copy of a leaf, and are about to read a row of it.
+    RowSampled,
     /// Others see a commit, and its rows are about to be counted.
     CommitSeen,
     /// A reader has found a version that its view does not see, and is about to look at the one before.

@@ -1,0 +1,115 @@
+//! Checkpoints that programs ask for, where something else comes between their steps.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::Arc;
+
+use crate::os::simulated::SimulatedOs;
+use crate::txn::Moment;
+use crate::{
+    Column, ColumnType, Cursor, CursorOptions, Database, Isolation, Key, Options, Seek,
+    TableSchema, Transaction, Value,
+};
+
+fn open(os: &SimulatedOs) -> Arc<Database> {
+    let options = Options {
+        background: false,
+        ..Options::default()
+    };
+    Arc::new(Database::open_on(Arc::new(os.clone()), "/db", options).unwrap())
+}
+
+fn create(db: &Database) {
+    let int = ColumnType::Int {
+        bytes: 4,
+        signed: false,
+    };
+    let schema = TableSchema {
+        columns: vec![Column::new("id", int)],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![],
+        user: vec![],
+    };
+    db.create_table("t", &schema).unwrap();
+}
+
+fn insert(db: &Database, ids: Range<u64>) -> Transaction {
+    let table = db.table("t").unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in ids {
+        txn.insert(&table, &[Value::UInt(id)]).unwrap();
+    }
+    txn
+}
+
+fn count(db: &Database) -> u64 {
+    let table = db.table("t").unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    let mut cursor = Cursor::new(&table, 0, CursorOptions::default());
+    let mut rows = 0;
+    let mut found = cursor.seek(&mut txn, &[], Seek::First).unwrap();
+    while found {
+        rows += 1;
+        found = cursor.next(&mut txn).unwrap();
+    }
+    rows
+}
+
+/// Two threads ask for a checkpoint at once. Between them a transaction ends that was running when the first began,
+/// its undo goes, and another begins: what one has noted of transactions is not what the other's pages have.
+#[test]
+fn of_two_checkpoints_at_once_each_has_its_own_pages() {
+    let os = SimulatedOs::new(1);
+    let db = open(&os);
+    create(&db);
+    insert(&db, 0..10).commit().unwrap();
+    let mut ends = insert(&db, 10..20);
+    let (goes_on, left) = channel();
+    let beside = db.clone();
+    db.system().moments.at(Moment::CheckpointBegun, move || {
+        ends.commit().unwrap();
+        beside.purge().unwrap();
+        let begins = insert(&beside, 20..30);
+        let waits = beside.checkpointing.try_lock().is_none();
+        let second = std::thread::spawn(move || beside.checkpoint());
+        // It comes now, unless it has to wait.
+        while !waits && !second.is_finished() {
+            std::thread::yield_now();
+        }
+        goes_on.send((begins, second)).unwrap();
+    });
+    db.checkpoint().unwrap();
+    assert!(db.system().moments.passed());
+    assert_eq!(count(&open(&os.crash(1))), 20, "after the first");
+    let (mut begun, second) = left.recv().unwrap();
+    second.join().unwrap().unwrap();
+    assert_eq!(count(&open(&os.crash(2))), 20, "after both");
+    begun.commit().unwrap();
+    assert_eq!(count(&open(&os.crash(3))), 30);
+}
+
+/// Several threads, and no particular moment.
+#[test]
+fn checkpoints_of_several_threads_lose_nothing_of_a_writer() {
+    let os = SimulatedOs::new(2);
+    let db = open(&os);
+    create(&db);
+    let written = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !written.load(Ordering::Relaxed) {
+                    db.checkpoint().unwrap();
+                }
+            });
+        }
+        for id in 0..300 {
+            insert(&db, id..id + 1).commit().unwrap();
+        }
+        written.store(true, Ordering::Relaxed);
+    });
+    let found = open(&os.crash(1));
+    assert_eq!(count(&found), 300);
+    assert_eq!(found.table("t").unwrap().estimate_rows(), 300);
+}

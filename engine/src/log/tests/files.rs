@@ -1,0 +1,97 @@
+//! Segment files that can't be renamed, removed or made: none is forgotten.
+
+use super::*;
+use crate::os::simulated::Call;
+
+/// Files in the log's directory, and files of which the log knows, by their bytes.
+fn files(os: &SimulatedOs, log: &Log) -> (u64, u64) {
+    let there = os.list(&dir()).unwrap().len() as u64;
+    (there, log.stats().file_bytes / SMALL)
+}
+
+/// A log of so many segments; a position near its end, and how many segments are needed from there.
+fn with_segments(os: &SimulatedOs, segments: u64) -> (Log, Lsn, u64) {
+    let log = create_without_threads(os);
+    let (kind, payload) = record(1, 1000);
+    while log.stats().segments < segments {
+        log.append(kind, &[&payload]).unwrap();
+    }
+    let from = log.mark().unwrap();
+    log.durable(log.end(), Durability::SyncAtCommit).unwrap();
+    let needed = segments - from.0 / log.segment_bytes();
+    (log, from, needed)
+}
+
+#[test]
+fn segments_that_can_not_be_renamed_are_released_later() {
+    for failing in 0..4 {
+        let os = SimulatedOs::new(11);
+        let (log, from, needed) = with_segments(&os, 6);
+        os.fail_once(FaultOn::Only(Call::Name), failing, ErrorKind::Other);
+        assert!(log.release_before(from).is_err());
+        // The others are spares.
+        assert_eq!(log.stats().segments, needed + 1, "rename {failing}");
+        let (there, known) = files(&os, &log);
+        assert_eq!(there, known, "rename {failing}");
+        log.release_before(from).unwrap();
+        assert_eq!(log.stats().segments, needed);
+        log.give_spares_back().unwrap();
+        assert_eq!(files(&os, &log), (needed, needed));
+    }
+}
+
+#[test]
+fn spares_that_can_not_be_removed_are_removed_later() {
+    for failing in 0..4 {
+        let os = SimulatedOs::new(12);
+        let (log, from, needed) = with_segments(&os, 6);
+        log.release_before(from).unwrap();
+        os.fail_once(FaultOn::Only(Call::Name), failing, ErrorKind::Other);
+        assert!(log.give_spares_back().is_err());
+        let (there, known) = files(&os, &log);
+        assert_eq!(there, known, "removal {failing}");
+        log.give_spares_back().unwrap();
+        assert_eq!(files(&os, &log), (needed, needed));
+    }
+}
+
+/// With spares and without, and where what could not be made can't be removed either.
+#[test]
+fn files_that_can_not_become_segments_are_not_forgotten() {
+    if crate::knobs::SHAKEN {
+        // Records may be written at once then, which must not fail.
+        return;
+    }
+    for call in [Call::Write, Call::Sync, Call::Name, Call::Allocate] {
+        for (spares, once) in [(true, true), (true, false), (false, true), (false, false)] {
+            for failing in 0..4 {
+                fail_to_make_a_segment(call, failing, spares, once);
+            }
+        }
+    }
+}
+
+fn fail_to_make_a_segment(call: Call, failing: u64, spares: bool, once: bool) {
+    let long = record(3, 40_000);
+    let os = SimulatedOs::new(13);
+    let (log, from, _) = with_segments(&os, 4);
+    if spares {
+        log.release_before(from).unwrap();
+    }
+    match once {
+        true => os.fail_once(FaultOn::Only(call), failing, ErrorKind::Other),
+        false => os.fail(FaultOn::Only(call), failing, ErrorKind::Other),
+    }
+    let appended = log.append(long.0, &[&long.1]);
+    os.heal();
+    if appended.is_err() {
+        log.append(long.0, &[&long.1]).unwrap();
+    }
+    let case = format!("{call:?} {failing}, spares: {spares}, once: {once}");
+    let (there, known) = files(&os, &log);
+    assert_eq!(there, known, "{case}");
+    log.durable(log.end(), Durability::SyncAtCommit).unwrap();
+    drop(log);
+    let log = open(&os, from).unwrap();
+    assert!(records(&log, from).contains(&long), "{case}");
+}
