@@ -146,6 +146,12 @@ pub enum PlantedFault {
     LowerCounter,
     /// An attempt to make the data file shorter is compared with the one before it alone.
     CompareWithLast,
+    /// A tree that has gone has its root where it was, whichever page that is by now.
+    RootByNumber,
+    /// Tables are closed while they are dropped or truncated.
+    CloseLeaving,
+    /// A table that is being dropped or truncated counts as one that is gone.
+    ClosedIsGone,
     /// The log gets its next part also between the two halves of a change of a row's key.
     PartWithinChange,
     /// Each step of purge begins with the first stream, also where the last one did not come beyond it.
@@ -255,7 +261,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 77] = [
+        pub const MENDED: [PlantedFault; 80] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -312,6 +318,9 @@ mod planting {
             PlantedFault::LowerCounter,
             PlantedFault::CompareWithLast,
             PlantedFault::UnlockedDuplicate,
+            PlantedFault::RootByNumber,
+            PlantedFault::CloseLeaving,
+            PlantedFault::ClosedIsGone,
             PlantedFault::PartWithinChange,
             PlantedFault::PurgeFromFirst,
             PlantedFault::LeaveStreams,
