@@ -6,7 +6,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
-use crate::page::SharedGuard;
+use crate::error::Error;
+use crate::page::{self, NodeFrame, PageKind, SharedGuard};
 
 /// Trees of one leaf, and of two levels.
 fn key(n: u32) -> Vec<u8> {
