@@ -154,6 +154,12 @@ pub enum PlantedFault {
     SampleWholeRows,
     /// Log files that could not be renamed or removed are forgotten.
     ForgetLogFiles,
+    /// A tree that has gone has its root where it was, whichever page that is by now.
+    RootByNumber,
+    /// Tables are closed while they are dropped or truncated.
+    CloseLeaving,
+    /// A table that is being dropped or truncated counts as one that is gone.
+    ClosedIsGone,
     /// The log gets its next part also between the two halves of a change of a row's key.
     PartWithinChange,
     /// Each step of purge begins with the first stream, also where the last one did not come beyond it.
@@ -265,7 +271,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 82] = [
+        pub const MENDED: [PlantedFault; 85] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -326,6 +332,9 @@ mod planting {
             PlantedFault::SampleWholeRows,
             PlantedFault::ForgetLogFiles,
             PlantedFault::UnlockedDuplicate,
+            PlantedFault::RootByNumber,
+            PlantedFault::CloseLeaving,
+            PlantedFault::ClosedIsGone,
             PlantedFault::PartWithinChange,
             PlantedFault::PurgeFromFirst,
             PlantedFault::UntoldWaits,

@@ -195,7 +195,7 @@ impl Batch {
                 }
             }
             if let (Some(asked), false) = (asked, self.brought.is_empty()) {
-                self.keep_brought(txn, tree, asked, end)?;
+                self.keep_brought(txn, tree, asked, end);
             }
             begin = end;
         }
@@ -279,13 +279,12 @@ impl Batch {
         tree: &Tree,
         asked: Asked<'_>,
         end: usize,
-    ) -> Result<()> {
+    ) {
         let read = self.brought.partition_point(|(_, n)| (*n as usize) < end);
         for (_, n) in &self.brought[..read] {
-            asked.keep(&txn.inner, tree, self.clustered_of(*n as usize))?;
+            asked.keep(&txn.inner, tree, self.clustered_of(*n as usize));
         }
         self.brought.drain(..read);
-        Ok(())
     }
 
     /// Reads the `n`th row.

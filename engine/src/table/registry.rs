@@ -77,6 +77,13 @@ impl Tables {
             let is_unused = |table: &Arc<Table>| Arc::strong_count(table) == 1;
             match &entry.table {
                 None => {}
+                // Who drops or truncates it holds its trees alone: opened anew, it would have others, that know
+                // nothing of their end.
+                Some(_) if entry.counted.state().is_closed()
+                    && !is_planted(PlantedFault::CloseLeaving) =>
+                {
+                    self.opened.push_back(id);
+                }
                 Some(table) if is_unused(table) && !*entry.used.get_mut() => entry.table = None,
                 Some(_) => {
                     *entry.used.get_mut() = false;
@@ -162,7 +169,8 @@ impl Registry {
     /// Takes a table out: nobody finds it or its trees any more.
     pub fn remove(&self, definition: &Definition) {
         let mut tables = self.tables.write();
-        if tables.by_id.remove(&definition.id).is_some() {
+        if let Some(gone) = tables.by_id.remove(&definition.id) {
+            gone.counted.state().set_gone();
             tables.by_name.remove(&definition.name);
             for tree in definition.all_trees() {
                 tables.by_tree.remove(&tree.id);

@@ -29,6 +29,7 @@ pub(crate) struct TableState {
     prepared: AtomicU64,
     /// The table is being changed as a whole, or is gone: no transaction may begin to use it.
     closed: AtomicBool,
+    gone: AtomicBool,
     /// Snapshots older than this saw no table, or one with other rows. Snapshots don't outlive the
     /// process, so neither need this.
     since: AtomicU64,
@@ -51,6 +52,7 @@ impl TableState {
             users: Users::default(),
             prepared: AtomicU64::new(0),
             closed: AtomicBool::new(false),
+            gone: AtomicBool::new(false),
             since: AtomicU64::new(0),
             of_one_session: AtomicBool::new(false),
             #[cfg(test)]
@@ -180,7 +182,7 @@ impl TableState {
     }
 
     /// A transaction begins to use the table: what it gives to [`TableState::leave`] when it ends.
-    /// `None` when it can't.
+    /// `None` where it is being changed as a whole, or [is gone](TableState::is_gone).
     pub fn enter(&self) -> Option<Seat> {
         let seat = self.users.enter();
         if self.closed.load(Ordering::SeqCst) {
@@ -222,6 +224,21 @@ impl TableState {
             return false;
         }
         true
+    }
+
+    /// Whether transactions are kept out.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// The table has been dropped.
+    pub fn set_gone(&self) {
+        self.gone.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the table has been dropped.
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::SeqCst)
     }
 
     /// Lets transactions in again.

@@ -448,12 +448,13 @@ impl Transaction {
             Entered::Yes(seat) | Entered::Unseen(seat) => seat,
             Entered::No => match table.state.enter() {
                 Some(seat) => seat,
-                None => {
+                None if table.state.is_gone() || is_planted(PlantedFault::ClosedIsGone) => {
                     return Err(Error::NotFound {
                         what: "table",
                         name: table.name(),
                     })
                 }
+                None => return Err(Error::Busy(table.name())),
             },
         };
         // Nobody changes the table as a whole from here on, and a snapshot taken later is newer.

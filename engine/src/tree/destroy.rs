@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::ids::PageId;
 use crate::page::{self, Child, ExclusiveGuard, FrameId, SharedGuard};
 use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::Ordering;
 
 /// Whether a page can't be read: for damage, or because the read has failed. It is no reason to keep a table
 /// that is to go.
@@ -48,12 +49,13 @@ impl Tree {
     /// Nobody else may be using the tree, now or later. Inside the gate, as any change.
     pub fn destroy(&self) -> Result<()> {
         let root = {
-            let mut destroyed = self.destroyed.lock();
-            if *destroyed {
+            let _finding = self.finding_root.lock();
+            if self.destroyed.load(Ordering::Relaxed) {
                 return Ok(());
             }
             let root = self.core.pin_page(self.root)?;
-            *destroyed = true;
+            // Before its frame and its number can be another page's.
+            self.destroyed.store(true, Ordering::Release);
             root
         };
         let freed = self.free_children(root.frame());

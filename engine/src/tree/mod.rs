@@ -30,6 +30,7 @@ use crate::ids::{PageId, TreeId, MAX_KEY, MAX_VALUE};
 use crate::page::{
     self, ChildPlace, Core, LeafRead, LeafShape, NodeFrame, PageKind, Pool, SharedGuard, ValueCopy,
 };
+use crate::sync::atomic::AtomicBool;
 use crate::sync::Mutex;
 
 pub use crate::page::{Change, LeafSettle, LeafSummary};
@@ -47,8 +48,10 @@ pub struct Tree {
     id: TreeId,
     root: PageId,
     last_frame: LastFrame,
+    /// Its pages go, or are others' already.
+    destroyed: AtomicBool,
     /// Held by whoever looks for the root, so that its page is not given to others meanwhile.
-    destroyed: Mutex<bool>,
+    finding_root: Mutex<()>,
     core: Arc<Core>,
     /// Keeps the pool's background thread.
     _pool: Arc<Pool>,
@@ -83,7 +86,8 @@ impl Tree {
             id,
             root,
             last_frame: LastFrame::new(pin.frame()),
-            destroyed: Mutex::new(false),
+            destroyed: AtomicBool::new(false),
+            finding_root: Mutex::default(),
             core,
             _pool: pool.clone(),
         })

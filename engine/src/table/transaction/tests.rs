@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::os::simulated::SimulatedOs;
 use crate::txn::Moment;
 use crate::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Isolation, Key, Options, Seek, Table,
+    Column, ColumnType, Cursor, CursorOptions, Database, Error, Isolation, Key, Options, Seek, Table,
     TableSchema, Transaction, Value, Xid,
 };
 
@@ -84,4 +84,23 @@ fn no_checkpoint_comes_between_a_commit_and_the_counting_of_its_rows() {
     db.commit_prepared(&xid).unwrap();
     assert!(db.system().moments.passed());
     assert_counted(&os, 2);
+}
+
+/// A DROP that finds the table in use keeps others out for a moment, and so does TRUNCATE.
+#[test]
+fn a_table_that_is_closed_for_a_moment_is_busy_and_not_gone() {
+    let db = open(&SimulatedOs::new(1));
+    let table = create(&db);
+    let mut user = insert(&db, &table, 1);
+    let mut late = db.begin(Isolation::ReadCommitted);
+    assert!(table.state.close(1));
+    let refused = late.insert(&table, &[Value::UInt(2)]);
+    assert!(matches!(refused, Err(Error::Busy(_))), "{refused:?}");
+    table.state.reopen();
+    late.insert(&table, &[Value::UInt(2)]).unwrap();
+    user.commit().unwrap();
+    late.commit().unwrap();
+    db.drop_table("t").unwrap();
+    let refused = late.insert(&table, &[Value::UInt(3)]);
+    assert!(matches!(refused, Err(Error::NotFound { .. })), "{refused:?}");
 }

@@ -22,6 +22,8 @@ pub enum Moment {
     VersionPassed,
     /// A look-up by a unique index has read its entry, and is about to read the row.
     EntryFound,
+    /// A row has been read from a leaf that was brought for it, and a copy of its columns is about to be kept.
+    RowBrought,
     /// A walk knows where a leaf ends, and is about to lock the range of keys up to there.
     RangeSeen,
     /// Who flushes what is gathered has written what nobody else is writing, and is about to wait for the rest.
