@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use peregrine::os::simulated::{Loss, SimulatedOs};
-use peregrine::{Database, Isolation, Options, Table, Transaction, Value, Xid};
+use peregrine::{Database, Durability, Isolation, Options, Table, Transaction, Value, Xid};
 
 use crate::schemas::numbered;
 
@@ -62,7 +62,7 @@ fn the_first_half_waits_for_nothing() {
     let world = World::new();
     let txn = world.half_committed();
     assert!(txn.is_committed_visibly());
-    assert_eq!(world.after_power_loss(&[1]), []);
+    assert!(world.after_power_loss(&[1]).is_empty());
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn the_second_half_waits_though_the_object_was_used_meanwhile() {
     let mut txn = world.half_committed();
     world.insert(&mut txn, 2);
     let name = Xid::new(1, b"later", b"").unwrap();
-    txn.prepare(&name).unwrap();
+    txn.prepare_with(&name, Durability::Later).unwrap();
     txn.detach();
     txn.finish_commit(true).unwrap();
     assert_eq!(world.after_power_loss(&[1, 2]), [1]);
