@@ -219,7 +219,7 @@ fn a_kill_reaches_the_statement_after_a_refused_commit_whose_rollback_failed() {
     let table = database.create_table("t", &schema).unwrap();
     // Bodies that don't get smaller.
     let mut state = 1u32;
-    let mut body = || -> Vec<u8> {
+    let mut next_body = || -> Vec<u8> {
         let mut next = || {
             state ^= state << 13;
             state ^= state >> 17;
@@ -241,14 +241,16 @@ fn a_kill_reaches_the_statement_after_a_refused_commit_whose_rollback_failed() {
         let start = |session: &mut Session| session.start(Isolation::ReadCommitted, 1, 0).unwrap();
         start(session);
         for id in 0..ROWS {
-            let row = [Value::from(id), Value::Bytes(&body())];
+            let body = next_body();
+            let row = [Value::from(id), Value::Bytes(&body)];
             session.changing().unwrap().insert(&table, &row).unwrap();
         }
         session.commit(true).unwrap();
         start(session);
         for id in 0..ROWS {
             let key = table.encode_key(0, &[id.into()]).unwrap();
-            let row = [Value::from(id), Value::Bytes(&body())];
+            let body = next_body();
+            let row = [Value::from(id), Value::Bytes(&body)];
             let transaction = session.changing().unwrap();
             transaction.update(&table, &key, &row).unwrap();
         }
