@@ -45,7 +45,7 @@ typedef enum peregrine_code {
   PEREGRINE_INTERRUPTED = 6,    /* the statement was killed */
   PEREGRINE_NO_SUCH_TABLE = 7,
   PEREGRINE_TABLE_EXISTS = 8,
-  PEREGRINE_BUSY = 9,           /* the table is in use by open transactions */
+  PEREGRINE_BUSY = 9,           /* in use by open transactions */
   PEREGRINE_INVALID = 10,       /* a value, key or definition that cannot be taken */
   PEREGRINE_TOO_LARGE = 11,     /* a row or key beyond a limit; the text names it */
   PEREGRINE_NO_SPACE = 12,      /* the disk is full */
@@ -362,8 +362,9 @@ PEREGRINE_CODE peregrine_session_commit_ordered(peregrine_session *session);
 PEREGRINE_CODE peregrine_engine_prepared(peregrine_engine *engine, const peregrine_xid *after,
                                          peregrine_xid *out, size_t capacity, size_t *count);
 
-/* Ends a prepared transaction without a session by its name. PEREGRINE_END: there is none. After an
-   error it is still prepared. */
+/* Ends a prepared transaction by its name. Where a session has it, waits as long as for a row until that
+   gives it up (PEREGRINE_BUSY: it does not). PEREGRINE_END: there is none. After an error it is still
+   prepared. */
 PEREGRINE_CODE peregrine_engine_commit_prepared(peregrine_engine *engine,
                                                 const peregrine_xid *name);
 PEREGRINE_CODE peregrine_engine_rollback_prepared(peregrine_engine *engine,
@@ -372,10 +373,12 @@ PEREGRINE_CODE peregrine_engine_rollback_prepared(peregrine_engine *engine,
 /* Returns when every commit so far is durable. */
 PEREGRINE_CODE peregrine_engine_sync_log(peregrine_engine *engine);
 
-/* Savepoints, last in, first out; `*out` is the number for the other two. */
+/* Savepoints; `*out` is the number for the other two. A rollback releases those that were set later; a release
+   with `later` not 0 does so, too. Those that are set in a statement, by functions, go with it. */
 PEREGRINE_CODE peregrine_savepoint_set(peregrine_session *session, uint64_t *out);
 PEREGRINE_CODE peregrine_savepoint_rollback(peregrine_session *session, uint64_t savepoint);
-PEREGRINE_CODE peregrine_savepoint_release(peregrine_session *session, uint64_t savepoint);
+PEREGRINE_CODE peregrine_savepoint_release(peregrine_session *session, uint64_t savepoint,
+                                           uint32_t later);
 
 /* Takes the transaction's snapshot now. */
 PEREGRINE_CODE peregrine_session_snapshot(peregrine_session *session, uint32_t isolation,

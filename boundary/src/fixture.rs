@@ -80,7 +80,7 @@ impl Open {
             checkpoint_seconds: 300,
             recovery_target_seconds: 0,
             flush_log_at_commit: 0,
-            lock_wait_seconds: 1,
+            lock_wait_seconds: 50,
             sort_key: Some(no_sort_key),
             sessions: null(),
             temporary_prefix: null(),

@@ -172,6 +172,10 @@ pub enum PlantedFault {
     SavepointByWork,
     /// A commit that fails keeps the locks and the snapshot of a transaction that has no number.
     KeepUnnumbered,
+    /// A commit does not wait for one that others see already to become durable.
+    ForgetVisible,
+    /// A transaction object that gives its transaction up goes on with the default settings.
+    ForgetSettings,
     /// A transaction whose rollback fails when the database is closed is kept in memory.
     KeepAbandoned,
     /// Damage that a note of a rollback meets at an opening counts as damage in a tree that there is not.
@@ -271,7 +275,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 85] = [
+        pub const MENDED: [PlantedFault; 87] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -341,6 +345,8 @@ mod planting {
             PlantedFault::LeaveStreams,
             PlantedFault::SavepointByWork,
             PlantedFault::KeepUnnumbered,
+            PlantedFault::ForgetVisible,
+            PlantedFault::ForgetSettings,
             PlantedFault::KeepAbandoned,
             PlantedFault::DropLostNotes,
             PlantedFault::RepeatCause,

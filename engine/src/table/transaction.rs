@@ -79,7 +79,7 @@ pub struct Transaction {
     /// Once it is prepared: what it uses stands here, so that it can use nothing more.
     pub(super) prepared: Option<Box<PreparedUse>>,
     /// Its commit, which others see already.
-    committed: Option<Committed>,
+    pub(super) committed: Option<Committed>,
     /// The number of row operations so far: cursors see by it that what they hold may be old.
     pub(super) writes: u64,
     /// The table of the last row operation; its key is `scratch.key`.
@@ -118,8 +118,13 @@ impl Savepoint {
 
 impl Transaction {
     pub(crate) fn new(shared: Arc<Shared>, isolation: Isolation) -> Self {
+        let inner = shared.system.begin(isolation);
+        Transaction::of(shared, inner)
+    }
+
+    pub(super) fn of(shared: Arc<Shared>, inner: txn::Transaction) -> Self {
         Transaction {
-            inner: shared.system.begin(isolation),
+            inner,
             shared,
             used: SmallVec::new(),
             prepared: None,
@@ -203,12 +208,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// Commits; returns when the commit is as durable as [`crate::Options::durability`] says.
-    /// The transaction is empty afterwards and can be used again.
+    /// Commits; returns when the commit is as durable as [`crate::Options::durability`] says, and with it
+    /// what [`Transaction::commit_visibly`] has committed before. The transaction is empty afterwards and can be
+    /// used again.
     ///
     /// # Errors
     /// Those of [`Transaction::insert`], where index entries that a bulk insert had put off are in the
-    /// way of others: the transaction has been rolled back. `Error::Stopped` or an I/O error: whether
+    /// way of others: the transaction has been rolled back, and another [`Transaction::kill_handle`] is to be
+    /// used, as after [`Transaction::rollback`]. `Error::Stopped` or an I/O error: whether
     /// the commit will be found after a restart is then unknown.
     pub fn commit(&mut self) -> Result<()> {
         self.commit_visibly()?;
@@ -220,8 +227,8 @@ impl Transaction {
     /// [`Transaction::finish_commit`] is to follow.
     ///
     /// # Errors
-    /// The commit is not in the log. The transaction has been rolled back; one that is prepared
-    /// still is, and this can be tried again.
+    /// The commit is not in the log. The transaction has been rolled back, and another
+    /// [`Transaction::kill_handle`] is to be used; one that is prepared still is, and this can be tried again.
     pub fn commit_visibly(&mut self) -> Result<()> {
         let prepared = self.make_whole().and_then(|()| self.log_counters());
         let prepared = prepared.and_then(|()| self.decide_aside(true));
@@ -237,7 +244,16 @@ impl Transaction {
             })
         });
         match result {
-            Ok(committed) => self.committed = Some(committed),
+            Ok(committed) => {
+                // One that has not been finished still waits to be durable.
+                let earlier = self.committed.take();
+                self.committed = Some(match earlier {
+                    Some(earlier) if !is_planted(PlantedFault::ForgetVisible) => {
+                        committed.after(earlier)
+                    }
+                    _ => committed,
+                });
+            }
             Err(error) if self.is_prepared() => return Err(error),
             Err(error) => {
                 // The commit record is not in the log: nothing of the transaction may remain. Where it has written
@@ -258,7 +274,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The second half of [`Transaction::commit`]: returns when the commit is as durable as
+    /// The second half of [`Transaction::commit`]: returns when all that is committed visibly is as durable as
     /// [`crate::Options::durability`] says; if not to `wait`, at once. Not waiting is for a
     /// transaction that was prepared and whose coordinator will remember its decision until
     /// [`crate::Database::sync_log`] has been called.
@@ -301,7 +317,7 @@ impl Transaction {
     /// Leaves what could not be undone to purge, and goes on as another transaction: nothing that
     /// follows may be committed together with it.
     fn abandon(&mut self) {
-        let empty = self.shared.system.begin(self.isolation());
+        let empty = self.inner.another();
         drop(std::mem::replace(&mut self.inner, empty));
     }
 

@@ -24,6 +24,18 @@ pub struct Committed {
     to_prune: Option<Arc<Stream>>,
 }
 
+impl Committed {
+    /// This commit together with an `earlier` one, which has not been finished.
+    pub fn after(self, earlier: Committed) -> Committed {
+        Committed {
+            // What is durable up to here is durable up to there.
+            logged: self.logged.max(earlier.logged),
+            // What one stream keeps is pruned later.
+            to_prune: self.to_prune.or(earlier.to_prune),
+        }
+    }
+}
+
 impl Transaction {
     /// Redo: the row of `key` is now `payload` (parts are joined; large values included). Inside
     /// the gate, with the change itself. [`Transaction::log_full_part`] is to follow when the operation is whole.

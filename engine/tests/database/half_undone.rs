@@ -3,6 +3,7 @@
 
 use std::io::ErrorKind;
 use std::sync::Arc;
+use std::time::Duration;
 
 use peregrine::check::Report;
 use peregrine::os::simulated::{FaultOn, SimulatedOs};
@@ -31,6 +32,7 @@ impl World {
         let os = SimulatedOs::new(1);
         let options = Options {
             pool_bytes: 1 << 20,
+            lock_wait_timeout: Duration::from_millis(100),
             ..Options::default()
         };
         let db = Database::open_on(Arc::new(os.clone()), "/db", options).unwrap();
@@ -96,7 +98,7 @@ impl World {
         self.db.purge().unwrap();
         assert_eq!(self.groups(), [groups; 2]);
         let mut txn = self.db.begin(Isolation::ReadCommitted);
-        txn.set_lock_wait_timeout(std::time::Duration::ZERO);
+        txn.set_lock_wait_timeout(Duration::ZERO);
         for id in 0..ROWS {
             let key = self.table.encode_key(0, &[id.into()]).unwrap();
             txn.delete(&self.table, &key).unwrap();
@@ -285,6 +287,32 @@ fn the_rest_of_a_rollback_is_not_in_the_next_transaction() {
     let (mut txn, _) = world.half_undone(true);
     world.os.heal();
     world.insert(&mut txn, ROWS + 1, 1).unwrap();
+    txn.commit().unwrap();
+    drop(txn);
+    world.ends_with([ROWS as usize, 1, 0]);
+}
+
+/// The commit is refused, and its rollback fails.
+#[test]
+fn the_next_transaction_of_the_object_is_as_patient_and_of_the_same_session() {
+    let world = World::new();
+    let (mut txn, _) = world.half_undone(false);
+    txn.set_lock_wait_timeout(Duration::ZERO);
+    txn.set_session(7);
+    assert!(txn.commit().is_err());
+    world.os.heal();
+    let mut other = world.db.begin(Isolation::ReadCommitted);
+    world.insert(&mut other, ROWS + 1, 1).unwrap();
+    let refused = world.insert(&mut txn, ROWS + 1, 1);
+    assert!(
+        matches!(refused, Err(Error::LockNotAvailable)),
+        "{refused:?}"
+    );
+    drop(other);
+    world.insert(&mut txn, ROWS + 1, 1).unwrap();
+    let entries = world.db.inspect().transactions;
+    let own = entries.iter().find(|t| Some(t.id) == txn.id().map(|id| id.0));
+    assert_eq!(own.unwrap().session, 7);
     txn.commit().unwrap();
     drop(txn);
     world.ends_with([ROWS as usize, 1, 0]);

@@ -42,4 +42,5 @@ mod stopped_cursors;
 mod taken_back;
 mod threads;
 mod told_waits;
+mod two_halves;
 mod values_outside;
