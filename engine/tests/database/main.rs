@@ -41,4 +41,5 @@ mod statements;
 mod stopped_cursors;
 mod taken_back;
 mod threads;
+mod unread_asides;
 mod values_outside;
