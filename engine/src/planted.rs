@@ -226,6 +226,12 @@ pub enum PlantedFault {
     OpenedSaysAll,
     /// An opening takes the names of the files of tables set aside for durable because it can read them.
     TrustAsideNames,
+    /// A file of a table set aside that could not be read counts as one that has everything.
+    TrustUnreadAside,
+    /// What a prepared transaction has changed in a table whose file could not be read is forgotten.
+    ForgetUnreadUndecided,
+    /// A table that the log makes is sound, though an earlier opening has set it aside.
+    YoungIsSound,
     /// A log segment that is shorter than it should be is the log's end.
     TakeCutSegments,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
@@ -275,7 +281,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 87] = [
+        pub const MENDED: [PlantedFault; 90] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -361,6 +367,9 @@ mod planting {
             PlantedFault::TrustUnsyncedLog,
             PlantedFault::OpenedSaysAll,
             PlantedFault::TrustAsideNames,
+            PlantedFault::TrustUnreadAside,
+            PlantedFault::ForgetUnreadUndecided,
+            PlantedFault::YoungIsSound,
             PlantedFault::TakeCutSegments,
             PlantedFault::FlushLooksOnce,
         ];

@@ -108,6 +108,7 @@ impl Database {
         log_options.background = options.background;
         let files = AsideFiles::new(os.clone(), dir, store.database_id());
         let files = Arc::new(files);
+        let asides = files.load_read()?;
         let log = Log::open(os, &dir.join(LOG_DIR), log_options, meta.log_from())?;
         // Nothing was changed so far: a newer version's files stay as they are.
         store.cut_lost()?;
@@ -128,6 +129,7 @@ impl Database {
         let state = Recoverable {
             meta,
             files,
+            asides,
             damaged,
         };
         parts.finish(dir, catalog, meta.numbers, &options, Some(state))

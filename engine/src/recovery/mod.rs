@@ -53,6 +53,8 @@ pub(crate) struct Replayed {
 pub(crate) struct Recoverable<'a> {
     pub meta: &'a Meta,
     pub files: Arc<AsideFiles>,
+    /// What the files say.
+    pub asides: BTreeMap<TableId, Result<Aside>>,
     /// Tables whose definition makes no sense.
     pub damaged: BTreeMap<TableId, Error>,
 }
@@ -68,10 +70,11 @@ pub(crate) fn recover(
     let Recoverable {
         meta,
         files,
+        asides,
         damaged,
     } = state;
     let running = meta.transactions.running().collect();
-    let mut asides = Asides::new(&files, &tables.registry, running, damaged)?;
+    let mut asides = Asides::new(&files, asides, &tables.registry, running, damaged)?;
     system.restore(&meta.transactions)?;
     asides.take_damaged();
     let mut ends = Ends::default();
@@ -145,13 +148,23 @@ fn replay_all(
             KIND_DDL | KIND_COUNTER if record.start >= replayed.committed.checkpoint => {
                 last = None;
                 let record = DdlRecord::decode(&record.payload)?;
-                if let DdlRecord::Drop(id) = record {
-                    asides.forget(id);
-                } else if let DdlRecord::Truncate(definition) = &record {
-                    asides.forget(definition.id);
-                }
+                let made = match &record {
+                    DdlRecord::Create(made) | DdlRecord::CreateCounted(made, _) => Some(made.id),
+                    DdlRecord::Truncate(definition) => {
+                        asides.forget(definition.id);
+                        Some(definition.id)
+                    }
+                    DdlRecord::Drop(id) => {
+                        asides.forget(*id);
+                        None
+                    }
+                    _ => None,
+                };
                 if !asides.is_lost(&record) {
                     tables.apply(record)?;
+                }
+                if let Some(table) = made {
+                    asides.made(table);
                 }
             }
             _ => {}

@@ -170,13 +170,13 @@ fn keep_undecided(
     tables.extend(alive.values().flat_map(|alive| alive.aside.keys()));
     for (table, aside) in files.load()? {
         match aside {
-            // Nothing can be added to a file that can't be read; a dump says that it is missing.
-            Err(error) => {
-                if tables.remove(&table) {
-                    tracing::error!(%table, %error, "changes of prepared transactions are lost");
-                }
+            Err(_) if is_planted(PlantedFault::ForgetUnreadUndecided) => {
+                tables.remove(&table);
             }
-            Ok(aside) if !aside.undecided.is_empty() && shared.registry.is_set_aside(table) => {
+            _ if !shared.registry.is_set_aside(table) => {}
+            // Recovery has just read or written it: another opening finds out what it is.
+            Err(error) => return Err(error),
+            Ok(aside) if !aside.undecided.is_empty() => {
                 tables.insert(table);
             }
             Ok(_) => {}

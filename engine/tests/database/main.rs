@@ -43,4 +43,5 @@ mod taken_back;
 mod threads;
 mod told_waits;
 mod two_halves;
+mod unread_asides;
 mod values_outside;
