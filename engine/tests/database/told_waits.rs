@@ -29,7 +29,7 @@ impl Sessions for InOrder {
 struct World {
     db: Database,
     table: Arc<Table>,
-    told: Receiver<(u64, u64)>,
+    told: Mutex<Receiver<(u64, u64)>>,
     _dir: tempfile::TempDir,
 }
 
@@ -62,7 +62,7 @@ impl World {
         World {
             db,
             table,
-            told,
+            told: Mutex::new(told),
             _dir: dir,
         }
     }
@@ -83,8 +83,9 @@ impl World {
     /// Waits until a pair has been told; false when the wait has ended without.
     fn is_told(&self, waiter: u64, holder: u64, ended: impl Fn() -> bool) -> bool {
         let begin = Instant::now();
+        let told = self.told.lock().unwrap();
         loop {
-            match self.told.recv_timeout(Duration::from_millis(10)) {
+            match told.recv_timeout(Duration::from_millis(10)) {
                 Ok(pair) if pair == (waiter, holder) => return true,
                 Ok(_) => {}
                 Err(_) if ended() => return false,
