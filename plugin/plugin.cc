@@ -6,6 +6,7 @@
 #include "collation.h"
 #include "errors.h"
 #include "information_schema.h"
+#include "known_sessions.h"
 #include "layout.h"
 #include "pushed_select.h"
 #include "row_handler.h"
