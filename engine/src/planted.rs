@@ -234,6 +234,8 @@ pub enum PlantedFault {
     YoungIsSound,
     /// A log segment that is shorter than it should be is the log's end.
     TakeCutSegments,
+    /// Log segments made for a record that is then refused stay where they are.
+    KeepRefusedSegments,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -281,7 +283,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 90] = [
+        pub const MENDED: [PlantedFault; 91] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -372,6 +374,7 @@ mod planting {
             PlantedFault::YoungIsSound,
             PlantedFault::TakeCutSegments,
             PlantedFault::FlushLooksOnce,
+            PlantedFault::KeepRefusedSegments,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -222,22 +222,28 @@ impl Group {
                 return Ok(state);
             }
             drop(state);
-            if let Err(error) = self.segments.prepare(wanted) {
+            self.prepare(wanted).inspect_err(|error| {
                 if matches!(error, Error::NoSpace { .. }) {
                     self.refused.store(true, Ordering::Relaxed);
                 }
-                return Err(error);
-            }
-            self.state.lock().prepared = self.segments.end();
+            })?;
         }
+    }
+
+    /// Makes the segments up to `position`.
+    fn prepare(&self, position: u64) -> Result<()> {
+        let end = self.segments.prepare(position)?;
+        let mut state = self.state.lock();
+        // Another may have made more meanwhile.
+        state.prepared = state.prepared.max(end);
+        Ok(())
     }
 
     /// Makes the segment after that of the log's end, so that appenders need not wait for it.
     pub fn prepare_next(&self) -> Result<()> {
         let (end, capacity) = (self.ends().0, self.segments.capacity());
         if end % capacity > capacity / 4 {
-            self.segments.prepare(end + capacity)?;
-            self.state.lock().prepared = self.segments.end();
+            self.prepare(end + capacity)?;
         }
         Ok(())
     }

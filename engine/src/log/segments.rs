@@ -36,7 +36,8 @@ pub struct Segments {
     database_id: u64,
     segment_bytes: u64,
     open: Mutex<Open>,
-    /// Held while a segment is made, so that two threads don't make the same one.
+    /// Held while segments are made, so that two threads don't make the same one, and nobody counts on segments that
+    /// are taken back.
     making: Mutex<()>,
 }
 
@@ -281,6 +282,11 @@ impl Segments {
             return Ok(file);
         }
         let _making = self.making.lock();
+        self.made(number)
+    }
+
+    /// As [`Segments::segment`], for who holds `making`.
+    fn made(&self, number: u64) -> Result<Arc<dyn File>> {
         if let Some(file) = self.existing(number) {
             return Ok(file);
         }
@@ -353,14 +359,39 @@ impl Segments {
         self.os.exists(path).unwrap_or(true)
     }
 
-    /// Makes the segments up to `position`, so that what is appended there finds its space.
-    pub fn prepare(&self, position: u64) -> Result<()> {
+    /// Makes the segments up to `position`, so that what is appended there finds its space. Returns where they end:
+    /// up to there they stay. Where one can't be made, those made before it become spares again, for others to use.
+    pub fn prepare(&self, position: u64) -> Result<u64> {
+        let _making = self.making.lock();
         let wanted = position.saturating_sub(1) / self.capacity();
         let first = match self.open.lock().files.keys().next_back() {
             Some(&last) => last + 1,
             None => wanted,
         };
-        (first..=wanted).try_for_each(|number| self.segment(number).map(|_| ()))
+        for number in first..=wanted {
+            if let Err(error) = self.made(number) {
+                self.take_back(first, number);
+                return Err(error);
+            }
+        }
+        Ok(self.end())
+    }
+
+    /// Makes segments from `first` on spares again, because `failed` could not be made. The last goes first, durably:
+    /// whatever is lost with the machine, none is missing before one that is there.
+    fn take_back(&self, first: u64, failed: u64) {
+        // A file that has its name already needs those before it.
+        let named = self.is_there(&self.dir.join(name_of(failed)));
+        if named || is_planted(PlantedFault::KeepRefusedSegments) {
+            return;
+        }
+        for number in (first..failed).rev() {
+            let renamed = self.become_spare(number);
+            if let Err(error) = renamed.and_then(|()| self.os.sync_dir(&self.dir)) {
+                tracing::warn!("{error}");
+                return;
+            }
+        }
     }
 
     fn is_recycled(&self, number: u64) -> bool {
@@ -491,6 +522,11 @@ impl Segments {
 
     fn make_spare(&self, number: u64) -> Result<()> {
         let _making = self.making.lock();
+        self.become_spare(number)
+    }
+
+    /// As [`Segments::make_spare`], for who holds `making`.
+    fn become_spare(&self, number: u64) -> Result<()> {
         let name = loop {
             let name = {
                 let mut open = self.open.lock();
