@@ -236,6 +236,8 @@ pub enum PlantedFault {
     TakeCutSegments,
     /// Log segments made for a record that is then refused stay where they are.
     KeepRefusedSegments,
+    /// A log is closed though somebody is making, renaming or removing its files.
+    CloseWhileMaking,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -283,7 +285,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 91] = [
+        pub const MENDED: [PlantedFault; 92] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -375,6 +377,7 @@ mod planting {
             PlantedFault::TakeCutSegments,
             PlantedFault::FlushLooksOnce,
             PlantedFault::KeepRefusedSegments,
+            PlantedFault::CloseWhileMaking,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

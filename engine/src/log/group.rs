@@ -396,7 +396,7 @@ impl Group {
         }
     }
 
-    /// Ends the use of the files: sets the stop flag, and returns when nobody writes or syncs.
+    /// Ends the use of the files: sets the stop flag, and returns when nobody writes, syncs, or makes files.
     pub fn close(&self) {
         self.stop.close();
         let mut state = self.state.lock();
@@ -407,6 +407,8 @@ impl Group {
                 self.sync_ended.wait(&mut state);
             }
         }
+        drop(state);
+        self.segments.close();
     }
 
     /// Waits a little for those that are expected to commit now.

@@ -13,7 +13,7 @@ use crate::knobs;
 use crate::os::{directory_of, File, OpenMode, Os};
 use crate::planted::{is_planted, PlantedFault};
 use crate::room;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Bytes of a segment's header, and what a write begins and ends at.
 pub const BLOCK: u64 = 4096;
@@ -37,8 +37,8 @@ pub struct Segments {
     segment_bytes: u64,
     open: Mutex<Open>,
     /// Held while segments are made, so that two threads don't make the same one, and nobody counts on segments that
-    /// are taken back.
-    making: Mutex<()>,
+    /// are taken back. True once the log is closed: then the directory may be another's.
+    making: Mutex<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -276,12 +276,28 @@ impl Segments {
         self.open.lock().files.get(&number).cloned()
     }
 
+    /// For whoever changes files' names, or makes files.
+    fn making(&self) -> Result<MutexGuard<'_, bool>> {
+        let making = self.making.lock();
+        match *making {
+            false => Ok(making),
+            true => Err(Error::Stopped("the log was closed".into())),
+        }
+    }
+
+    /// Returns when nobody makes, renames or removes a file, and nobody will.
+    pub fn close(&self) {
+        if !is_planted(PlantedFault::CloseWhileMaking) {
+            *self.making.lock() = true;
+        }
+    }
+
     /// Segment `number`, made when it isn't there.
     fn segment(&self, number: u64) -> Result<Arc<dyn File>> {
         if let Some(file) = self.existing(number) {
             return Ok(file);
         }
-        let _making = self.making.lock();
+        let _making = self.making()?;
         self.made(number)
     }
 
@@ -362,7 +378,7 @@ impl Segments {
     /// Makes the segments up to `position`, so that what is appended there finds its space. Returns where they end:
     /// up to there they stay. Where one can't be made, those made before it become spares again, for others to use.
     pub fn prepare(&self, position: u64) -> Result<u64> {
-        let _making = self.making.lock();
+        let _making = self.making()?;
         let wanted = position.saturating_sub(1) / self.capacity();
         let first = match self.open.lock().files.keys().next_back() {
             Some(&last) => last + 1,
@@ -521,7 +537,7 @@ impl Segments {
     }
 
     fn make_spare(&self, number: u64) -> Result<()> {
-        let _making = self.making.lock();
+        let _making = self.making()?;
         self.become_spare(number)
     }
 
@@ -548,6 +564,7 @@ impl Segments {
 
     fn drop_spares(&self, keep: usize) -> Result<()> {
         loop {
+            let _making = self.making()?;
             let name = {
                 let mut open = self.open.lock();
                 if open.spares.len() <= keep {

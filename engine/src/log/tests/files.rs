@@ -147,3 +147,34 @@ fn the_power_may_go_while_segments_are_given_back() {
         }
     }
 }
+
+/// The directory may be another's as soon as the log is closed.
+#[test]
+fn no_file_is_made_renamed_or_removed_after_closing() {
+    let os = SimulatedOs::new(16);
+    let log = create_without_threads(&os);
+    let long = record(3, 40_000);
+    os.pause_syncs(true);
+    std::thread::scope(|scope| {
+        let appending = scope.spawn(|| log.append(long.0, &[&long.1]));
+        // It stands in the sync of a new segment's header.
+        while !os.exists(&dir().join("new")).unwrap() {
+            std::thread::yield_now();
+        }
+        let (closed, is_closed) = std::sync::mpsc::channel();
+        let log = &log;
+        let os = &os;
+        scope.spawn(move || {
+            log.close();
+            closed.send(os.list(&dir()).unwrap()).unwrap();
+        });
+        let early = is_closed.recv_timeout(std::time::Duration::from_millis(200));
+        os.pause_syncs(false);
+        let appended = appending.join().unwrap();
+        assert!(matches!(appended, Err(Error::Stopped(_))), "{appended:?}");
+        let names = early.unwrap_or_else(|_| is_closed.recv().unwrap());
+        assert_eq!(os.list(&dir()).unwrap(), names);
+    });
+    let released = log.give_spares_back();
+    assert!(matches!(released, Err(Error::Stopped(_))), "{released:?}");
+}
