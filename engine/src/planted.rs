@@ -238,6 +238,8 @@ pub enum PlantedFault {
     KeepRefusedSegments,
     /// A log is closed though somebody is making, renaming or removing its files.
     CloseWhileMaking,
+    /// An opening that drops or empties a table again passes over what can't be read.
+    PassUnreadAgain,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -285,7 +287,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 92] = [
+        pub const MENDED: [PlantedFault; 93] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -378,6 +380,7 @@ mod planting {
             PlantedFault::FlushLooksOnce,
             PlantedFault::KeepRefusedSegments,
             PlantedFault::CloseWhileMaking,
+            PlantedFault::PassUnreadAgain,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -80,11 +80,17 @@ fn durable(log: &Log, lsn: Lsn) -> Result<()> {
     log.durable(lsn, when)
 }
 
-/// Frees the pages of a tree whose table is gone: the log says so. Those that can't be found for damage, or
-/// for a read that fails, stay behind.
-fn destroy(tree: &Tree) -> Result<()> {
-    match tree.destroy() {
-        Err(error) if cannot_be_read(&error) => {
+/// At an opening a read that fails is an error: another opening frees what is behind it. Damage stays.
+fn is_damage(error: &Error) -> bool {
+    matches!(error, Error::Corrupt { .. })
+        || (is_planted(PlantedFault::PassUnreadAgain) && cannot_be_read(error))
+}
+
+/// Frees the pages of a tree whose table is gone: the log says so. Those that can't be found for an error that
+/// `passes` stay behind.
+fn destroy(tree: &Tree, passes: fn(&Error) -> bool) -> Result<()> {
+    match tree.destroy_but(passes) {
+        Err(error) if passes(&error) => {
             tracing::warn!("pages of a table that goes stay in use: {error}");
             Ok(())
         }
@@ -142,7 +148,7 @@ impl Tables {
                     lsn
                 }
                 Err(error) => {
-                    made.iter().try_for_each(Tree::destroy)?;
+                    self.free_made(&made);
                     return Err(error);
                 }
             }
@@ -217,7 +223,9 @@ impl Tables {
             let _closed = shared.system.gate().close();
             let trees = self.trees_to_destroy(&definition)?;
             let lsn = self.append(shared, id, &DdlRecord::Drop(id))?;
-            self.whole(trees.and_then(|trees| self.remove(&definition, &trees)))?;
+            self.whole(
+                trees.and_then(|trees| self.remove(&definition, &trees, cannot_be_read)),
+            )?;
             Ok(lsn)
         })();
         if result.is_err() {
@@ -271,11 +279,13 @@ impl Tables {
             let record = DdlRecord::Truncate(definition.clone());
             match self.append(shared, id, &record) {
                 Ok(lsn) => {
-                    self.whole(trees.and_then(|trees| self.replace_trees(&definition, &trees)))?;
+                    self.whole(trees.and_then(|trees| {
+                        self.replace_trees(&definition, &trees, cannot_be_read)
+                    }))?;
                     Ok(lsn)
                 }
                 Err(error) => {
-                    made.iter().try_for_each(Tree::destroy)?;
+                    self.free_made(&made);
                     Err(error)
                 }
             }
@@ -299,7 +309,7 @@ impl Tables {
             DdlRecord::Drop(id) => {
                 let definition = self.registry.definition(id)?;
                 let trees = self.registry.trees_to_destroy(&definition)?;
-                self.remove(&definition, &trees)?;
+                self.remove(&definition, &trees, is_damage)?;
             }
             DdlRecord::Rename(id, name) => {
                 let mut definition = self.registry.definition(id)?;
@@ -312,7 +322,7 @@ impl Tables {
                 let old = self.registry.definition(definition.id)?;
                 let trees = self.registry.trees_to_destroy(&old)?;
                 self.create_trees(&mut definition)?;
-                self.replace_trees(&definition, &trees)?;
+                self.replace_trees(&definition, &trees, is_damage)?;
             }
             DdlRecord::Locking(id, locking) => {
                 let mut definition = self.registry.definition(id)?;
@@ -402,7 +412,7 @@ impl Tables {
                     made.push(tree);
                 }
                 Err(error) => {
-                    made.iter().try_for_each(Tree::destroy)?;
+                    self.free_made(&made);
                     return Err(error);
                 }
             }
@@ -410,21 +420,41 @@ impl Tables {
         Ok(made)
     }
 
+    /// Frees trees that were made in vain, of which each is its root and no more. In the same stay in the gate.
+    fn free_made(&self, made: &[Tree]) {
+        for tree in made {
+            // No checkpoint needs an image of a page that was made since it began.
+            if let Err(error) = self.registry.pool().free(tree.root()) {
+                tracing::warn!("a page of a table that was not made stays in use: {error}");
+            }
+        }
+    }
+
     /// Takes a table out of registry and catalog, and frees the pages of its trees. Nobody else is in one.
-    fn remove(&self, definition: &Definition, trees: &[Arc<Tree>]) -> Result<()> {
+    fn remove(
+        &self,
+        definition: &Definition,
+        trees: &[Arc<Tree>],
+        passes: fn(&Error) -> bool,
+    ) -> Result<()> {
         self.registry.remove(definition);
         self.catalog.remove(definition.id)?;
-        trees.iter().try_for_each(|tree| destroy(tree))
+        trees.iter().try_for_each(|tree| destroy(tree, passes))
     }
 
     /// Gives a table the new, empty trees of `definition`, and frees the old ones. Nobody else is in a tree.
-    fn replace_trees(&self, definition: &Definition, old: &[Arc<Tree>]) -> Result<()> {
+    fn replace_trees(
+        &self,
+        definition: &Definition,
+        old: &[Arc<Tree>],
+        passes: fn(&Error) -> bool,
+    ) -> Result<()> {
         self.catalog.put(definition)?;
         self.registry.replace(definition.clone())?;
         if let Some(state) = self.registry.state(definition.id) {
             state.set_rows(0);
             state.reset_auto(1);
         }
-        old.iter().try_for_each(|tree| destroy(tree))
+        old.iter().try_for_each(|tree| destroy(tree, passes))
     }
 }

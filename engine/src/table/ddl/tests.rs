@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 
-use crate::os::simulated::{FaultOn, SimulatedOs};
+use crate::os::simulated::{FaultOn, Loss, SimulatedOs};
 use crate::{
     Column, ColumnType, Cursor, CursorOptions, Database, Error, Isolation, Key, Options, Result,
     Seek, TableSchema, Value,
@@ -17,12 +17,16 @@ const ROWS: u32 = 1_000;
 const BODY: usize = 3_000;
 
 fn open(os: &SimulatedOs) -> Database {
+    try_open(os).unwrap()
+}
+
+fn try_open(os: &SimulatedOs) -> Result<Database> {
     let options = Options {
         pool_bytes: 8 << 20,
         background: false,
         ..Options::default()
     };
-    Database::open_on(Arc::new(os.clone()), "/db", options).unwrap()
+    Database::open_on(Arc::new(os.clone()), "/db", options)
 }
 
 fn schema() -> TableSchema {
@@ -130,4 +134,55 @@ fn a_table_whose_pages_can_not_be_saved_is_dropped_with_all_of_them_or_stays() {
 #[test]
 fn a_table_whose_pages_can_not_be_saved_is_truncated_with_all_of_them_or_stays() {
     with_failing_writes(Some(0), &|db| db.truncate_table("goes"));
+}
+
+/// A table whose tree has inner nodes below the root: its keys differ at their ends, so that separators are long.
+fn fill_deep(db: &Database) {
+    let key = ColumnType::VarBytes { max: 1_000 };
+    let body = ColumnType::VarBytes { max: 4_000 };
+    let schema = TableSchema {
+        columns: vec![Column::new("id", key), Column::new("body", body)],
+        ..schema()
+    };
+    let table = db.create_table("goes", &schema).unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in 0..ROWS {
+        let mut key = vec![b'a'; 700];
+        key[0] += (id / 50) as u8;
+        key.extend_from_slice(&id.to_be_bytes());
+        let row = [Value::from(&key[..]), Value::from(&[1u8; BODY][..])];
+        txn.insert(&table, &row).unwrap();
+    }
+    txn.commit().unwrap();
+}
+
+/// What an opening leaves is nobody's for ever: so it fails, and the next one frees it.
+#[test]
+fn an_opening_that_can_not_read_a_dropped_table_leaves_its_pages_to_the_next() {
+    let os = SimulatedOs::new(5);
+    let db = open(&os);
+    fill_deep(&db);
+    db.drop_table("goes").unwrap();
+    let few = pages(&db);
+    fill_deep(&db);
+    db.checkpoint().unwrap();
+    db.drop_table("goes").unwrap();
+    drop(db);
+    let mut refused = 0;
+    for read in 0.. {
+        let disk = os.crash_with(Loss::Nothing, 0);
+        disk.fail_once(FaultOn::Read, read, ErrorKind::Other);
+        let opened = try_open(&disk);
+        let unhurt = disk.struck() == 0;
+        disk.heal();
+        let db = opened.unwrap_or_else(|_| {
+            refused += 1;
+            open(&disk)
+        });
+        assert!(pages(&db) <= few, "read {read}: pages of nothing");
+        if unhurt {
+            break;
+        }
+    }
+    assert!(refused > 0, "no read was needed");
 }
