@@ -240,6 +240,8 @@ pub enum PlantedFault {
     CloseWhileMaking,
     /// An opening that drops or empties a table again passes over what can't be read.
     PassUnreadAgain,
+    /// A new table is opened when it is there.
+    OpenCreatedLate,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -287,7 +289,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 93] = [
+        pub const MENDED: [PlantedFault; 94] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -381,6 +383,7 @@ mod planting {
             PlantedFault::KeepRefusedSegments,
             PlantedFault::CloseWhileMaking,
             PlantedFault::PassUnreadAgain,
+            PlantedFault::OpenCreatedLate,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -124,7 +124,7 @@ impl Database {
             parts
                 .shared
                 .registry
-                .add(&packed.unpack()?, packed, counted);
+                .add(&packed.unpack()?, packed, counted, None);
         }
         let state = Recoverable {
             meta,

@@ -10,6 +10,7 @@ use super::large;
 use super::registry::{Counted, Registry};
 use super::shared::Shared;
 use super::state::TableState;
+use super::Table;
 use crate::catalog::{
     Catalog, DdlRecord, Definition, PackedDefinition, TreeRoot, FIRST_TREE, KIND_COUNTER, KIND_DDL,
 };
@@ -106,7 +107,7 @@ impl Tables {
         name: &str,
         schema: &TableSchema,
         options: &TableOptions,
-    ) -> Result<()> {
+    ) -> Result<Arc<Table>> {
         let layout = Layout::new(schema)?;
         self.registry.check_collations(schema)?;
         let mut numbers = self.numbers.lock();
@@ -134,7 +135,12 @@ impl Tables {
         } else {
             options.auto_increment.max(1)
         };
-        let lsn = {
+        let state = TableState::new(0, next_auto);
+        if options.of_one_session {
+            state.set_of_one_session();
+        }
+        let state = Arc::new(state);
+        let (table, lsn) = {
             let _inside = shared.system.gate().enter();
             let made = self.create_trees(&mut definition)?;
             let record = match next_auto {
@@ -142,10 +148,17 @@ impl Tables {
                 // One record: a second that fails would leave the table without its counter.
                 next => DdlRecord::CreateCounted(definition.clone(), next),
             };
-            match self.append(shared, definition.id, &record) {
-                Ok(lsn) => {
+            let logged: Result<_> = (|| {
+                // It can fail, so it comes before the log has the table.
+                let early = !is_planted(PlantedFault::OpenCreatedLate);
+                let open = || self.registry.open(&definition, state.clone());
+                let table = early.then(open).transpose()?;
+                Ok((table, self.append(shared, definition.id, &record)?))
+            })();
+            match logged {
+                Ok(logged) => {
                     self.whole(self.catalog.put(&definition))?;
-                    lsn
+                    logged
                 }
                 Err(error) => {
                     self.free_made(&made);
@@ -153,17 +166,15 @@ impl Tables {
                 }
             }
         };
-        let state = TableState::new(0, next_auto);
-        if options.of_one_session {
-            state.set_of_one_session();
-        }
         state.set_since(shared.system.pass());
         let packed = PackedDefinition::new(&definition)?;
-        self.registry.add(&definition, packed, state.into());
+        self.registry
+            .add(&definition, packed, state.into(), table.clone());
         if apart && options.auto_increment > 1 {
-            return self.raise_counter(shared, definition.id, options.auto_increment);
+            self.raise_counter(shared, definition.id, options.auto_increment)?;
         }
-        durable(&shared.log, lsn)
+        durable(&shared.log, lsn)?;
+        table.map_or_else(|| self.registry.table(name), Ok)
     }
 
     /// Appends a change of a table's definition to the log, when nothing of the catalog must be read any more to
@@ -352,7 +363,7 @@ impl Tables {
         self.catalog.put(&definition)?;
         let packed = PackedDefinition::new(&definition)?;
         let counted = Counted::new(0, next_auto);
-        self.registry.add(&definition, packed, counted);
+        self.registry.add(&definition, packed, counted, None);
         Ok(())
     }
 

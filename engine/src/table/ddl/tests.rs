@@ -8,8 +8,8 @@ use rand::{RngCore, SeedableRng};
 
 use crate::os::simulated::{FaultOn, Loss, SimulatedOs};
 use crate::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Error, Isolation, Key, Options, Result,
-    Seek, TableSchema, Value,
+    Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Options,
+    Result, Seek, TableSchema, Value,
 };
 
 /// So many rows of this length have images that are written in several pieces.
@@ -180,6 +180,54 @@ fn an_opening_that_can_not_read_a_dropped_table_leaves_its_pages_to_the_next() {
             open(&disk)
         });
         assert!(pages(&db) <= few, "read {read}: pages of nothing");
+        if unhurt {
+            break;
+        }
+    }
+    assert!(refused > 0, "no read was needed");
+}
+
+/// It has more roots than the pool has frames, so that they are read again.
+#[test]
+fn a_table_that_can_not_be_opened_is_not_created() {
+    let columns = ["id", "other"].map(|name| {
+        let int = ColumnType::Int {
+            bytes: 4,
+            signed: false,
+        };
+        Column::new(name, int)
+    });
+    let schema = TableSchema {
+        columns: columns.into(),
+        indexes: (0..100)
+            .map(|n| Index::new(format!("i{n}"), &[1]))
+            .collect(),
+        ..schema()
+    };
+    let options = || Options {
+        pool_bytes: 1 << 20,
+        background: false,
+        ..Options::default()
+    };
+    let mut refused = 0;
+    for read in 0.. {
+        let os = SimulatedOs::new(read);
+        let db = Database::open_on(Arc::new(os.clone()), "/db", options()).unwrap();
+        db.create_table("goes", &schema).unwrap();
+        db.drop_table("goes").unwrap();
+        let few = pages(&db);
+        os.fail_once(FaultOn::Read, read, ErrorKind::Other);
+        let created = db.create_table("goes", &schema).map(drop);
+        let unhurt = os.struck() == 0;
+        os.heal();
+        assert_eq!(created.is_ok(), db.table("goes").is_ok(), "read {read}");
+        assert_eq!(created.is_ok(), db.table_names().len() == 1, "read {read}");
+        if let Err(error) = &created {
+            refused += 1;
+            assert!(matches!(error, Error::Io { .. }), "read {read}: {error}");
+            assert!(pages(&db) <= few, "read {read}: pages of nothing");
+            db.create_table("goes", &schema).unwrap();
+        }
         if unhurt {
             break;
         }
