@@ -242,6 +242,8 @@ pub enum PlantedFault {
     PassUnreadAgain,
     /// A new table is opened when it is there.
     OpenCreatedLate,
+    /// Room for a checkpoint is kept beside the closing of the store.
+    KeepAfterClose,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -289,7 +291,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 94] = [
+        pub const MENDED: [PlantedFault; 95] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -384,6 +386,7 @@ mod planting {
             PlantedFault::CloseWhileMaking,
             PlantedFault::PassUnreadAgain,
             PlantedFault::OpenCreatedLate,
+            PlantedFault::KeepAfterClose,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
