@@ -244,6 +244,8 @@ pub enum PlantedFault {
     OpenCreatedLate,
     /// Room for a checkpoint is kept beside the closing of the store.
     KeepAfterClose,
+    /// What a prepared transaction has changed in a table whose definition makes no sense is forgotten.
+    ForgetLostUndecided,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -291,7 +293,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 95] = [
+        pub const MENDED: [PlantedFault; 96] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -387,6 +389,7 @@ mod planting {
             PlantedFault::PassUnreadAgain,
             PlantedFault::OpenCreatedLate,
             PlantedFault::KeepAfterClose,
+            PlantedFault::ForgetLostUndecided,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
