@@ -246,6 +246,8 @@ pub enum PlantedFault {
     KeepAfterClose,
     /// What a prepared transaction has changed in a table whose definition makes no sense is forgotten.
     ForgetLostUndecided,
+    /// Changes of definitions are in the log before they are in the catalog.
+    LogBeforeCatalog,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -293,7 +295,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 96] = [
+        pub const MENDED: [PlantedFault; 97] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -390,6 +392,7 @@ mod planting {
             PlantedFault::OpenCreatedLate,
             PlantedFault::KeepAfterClose,
             PlantedFault::ForgetLostUndecided,
+            PlantedFault::LogBeforeCatalog,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::large;
+use super::open_table::TableTrees;
 use super::registry::{Counted, Registry};
 use super::shared::Shared;
 use super::state::TableState;
@@ -153,13 +154,10 @@ impl Tables {
                 let early = !is_planted(PlantedFault::OpenCreatedLate);
                 let open = || self.registry.open(&definition, state.clone());
                 let table = early.then(open).transpose()?;
-                Ok((table, self.append(shared, definition.id, &record)?))
+                Ok((table, self.change(shared, None, &definition, &record)?))
             })();
             match logged {
-                Ok(logged) => {
-                    self.whole(self.catalog.put(&definition))?;
-                    logged
-                }
+                Ok(logged) => logged,
                 Err(error) => {
                     self.free_made(&made);
                     return Err(error);
@@ -186,6 +184,37 @@ impl Tables {
         shared.log.append(KIND_DDL, &[&record.encode()?])
     }
 
+    /// Writes a table's definition into the catalog, and its change to the log. Where one of the two can't be, the
+    /// catalog has `before` again, or nothing: so what can fail does so before the log has the change. Inside the gate.
+    fn change(
+        &self,
+        shared: &Shared,
+        before: Option<&Definition>,
+        after: &Definition,
+        record: &DdlRecord,
+    ) -> Result<Lsn> {
+        if is_planted(PlantedFault::LogBeforeCatalog) {
+            let lsn = self.append(shared, after.id, record)?;
+            self.whole(self.catalog.put(after))?;
+            return Ok(lsn);
+        }
+        if !is_planted(PlantedFault::LogBeforeRoots) {
+            self.catalog.bring(after.id)?;
+        }
+        let written = self.catalog.put(after);
+        let logged = written
+            .and_then(|()| record.encode())
+            .and_then(|record| shared.log.append(KIND_DDL, &[&record]));
+        if logged.is_err() {
+            let undone = match before {
+                Some(before) => self.catalog.put(before),
+                None => self.catalog.remove(after.id),
+            };
+            self.or_stop("a table's definition could not be put back", undone)?;
+        }
+        logged
+    }
+
     /// Makes a table's auto-increment counter at least `value`, durably.
     pub fn set_counter(&self, shared: &Shared, name: &str, value: u64) -> Result<()> {
         let _numbers = self.numbers.lock();
@@ -209,18 +238,20 @@ impl Tables {
     pub fn set_locking(&self, shared: &Shared, name: &str, locking: Locking) -> Result<()> {
         let _numbers = self.numbers.lock();
         let id = self.registry.id_of(name)?;
-        let mut definition = self.registry.definition(id)?;
-        if definition.locking == locking {
+        let before = self.registry.definition(id)?;
+        if before.locking == locking {
             return Ok(());
         }
-        definition.locking = locking;
+        let definition = Definition {
+            locking,
+            ..before.clone()
+        };
         let lsn = {
             let _inside = shared.system.gate().enter();
-            let lsn = self.append(shared, id, &DdlRecord::Locking(id, locking))?;
-            self.whole(self.catalog.put(&definition))?;
-            lsn
+            let record = DdlRecord::Locking(id, locking);
+            self.change(shared, Some(&before), &definition, &record)?
         };
-        self.registry.replace(definition)?;
+        self.registry.replace(definition, None)?;
         durable(&shared.log, lsn)
     }
 
@@ -258,18 +289,20 @@ impl Tables {
         if state.is_some_and(|state| state.has_prepared()) {
             return Err(Error::Busy(from.into()));
         }
-        let mut definition = self.registry.definition(id)?;
-        to.clone_into(&mut definition.name);
+        let before = self.registry.definition(id)?;
+        let definition = Definition {
+            name: to.into(),
+            ..before.clone()
+        };
         let lsn = {
             let _inside = shared.system.gate().enter();
-            let lsn = self.append(shared, id, &DdlRecord::Rename(id, to.into()))?;
-            self.whole(self.catalog.put(&definition))?;
-            lsn
+            let record = DdlRecord::Rename(id, to.into());
+            self.change(shared, Some(&before), &definition, &record)?
         };
         if as_new {
             self.set_since_now(shared, id);
         }
-        self.registry.replace(definition)?;
+        self.registry.replace(definition, None)?;
         durable(&shared.log, lsn)
     }
 
@@ -288,10 +321,16 @@ impl Tables {
             let trees = self.trees_to_destroy(&old)?;
             let made = self.create_trees(&mut definition)?;
             let record = DdlRecord::Truncate(definition.clone());
-            match self.append(shared, id, &record) {
-                Ok(lsn) => {
+            let logged: Result<_> = (|| {
+                // It can fail, so it comes before the log has the change.
+                let opened = TableTrees::open(self.registry.pool(), &definition)?;
+                let lsn = self.change(shared, Some(&old), &definition, &record)?;
+                Ok((opened, lsn))
+            })();
+            match logged {
+                Ok((opened, lsn)) => {
                     self.whole(trees.and_then(|trees| {
-                        self.replace_trees(&definition, &trees, cannot_be_read)
+                        self.replace_trees(&definition, Some(opened), &trees, cannot_be_read)
                     }))?;
                     Ok(lsn)
                 }
@@ -326,20 +365,21 @@ impl Tables {
                 let mut definition = self.registry.definition(id)?;
                 definition.name = name;
                 self.catalog.put(&definition)?;
-                self.registry.replace(definition)?;
+                self.registry.replace(definition, None)?;
             }
             DdlRecord::Truncate(mut definition) => {
                 numbers.pass(&definition);
                 let old = self.registry.definition(definition.id)?;
                 let trees = self.registry.trees_to_destroy(&old)?;
                 self.create_trees(&mut definition)?;
-                self.replace_trees(&definition, &trees, is_damage)?;
+                self.catalog.put(&definition)?;
+                self.replace_trees(&definition, None, &trees, is_damage)?;
             }
             DdlRecord::Locking(id, locking) => {
                 let mut definition = self.registry.definition(id)?;
                 definition.locking = locking;
                 self.catalog.put(&definition)?;
-                self.registry.replace(definition)?;
+                self.registry.replace(definition, None)?;
             }
             DdlRecord::Counter(id, next) => {
                 if let Some(state) = self.registry.state(id) {
@@ -384,8 +424,12 @@ impl Tables {
     /// A change that the log has must be made as a whole: where it fails on the way, the engine
     /// stops, and the next opening makes it.
     fn whole<T>(&self, change: Result<T>) -> Result<T> {
+        self.or_stop("a logged change of a table's definition failed", change)
+    }
+
+    fn or_stop<T>(&self, what: &str, change: Result<T>) -> Result<T> {
         change.map_err(|error| {
-            let reason = format!("a logged change of a table's definition failed: {error}");
+            let reason = format!("{what}: {error}");
             self.registry.pool().store().stop_flag().stop(reason)
         })
     }
@@ -457,11 +501,11 @@ impl Tables {
     fn replace_trees(
         &self,
         definition: &Definition,
+        opened: Option<TableTrees>,
         old: &[Arc<Tree>],
         passes: fn(&Error) -> bool,
     ) -> Result<()> {
-        self.catalog.put(definition)?;
-        self.registry.replace(definition.clone())?;
+        self.registry.replace(definition.clone(), opened)?;
         if let Some(state) = self.registry.state(definition.id) {
             state.set_rows(0);
             state.reset_auto(1);

@@ -194,8 +194,8 @@ impl Registry {
         }
     }
 
-    /// Puts a changed definition (name, trees) in the place of the present one.
-    pub fn replace(&self, definition: Definition) -> Result<()> {
+    /// Puts a changed definition (name, trees) in the place of the present one. `trees`: its trees, if they are open.
+    pub fn replace(&self, definition: Definition, trees: Option<TableTrees>) -> Result<()> {
         let mut tables = self.tables.write();
         let tables = &mut *tables;
         let entry = tables
@@ -207,8 +207,8 @@ impl Registry {
         if let Some(table) = &entry.table {
             table.set_name(&definition.name);
             if before.trees != definition.trees {
-                let trees = TableTrees::open(&self.pool, &definition)?;
-                table.trees.store(Arc::new(trees));
+                let open = || TableTrees::open(&self.pool, &definition);
+                table.trees.store(Arc::new(trees.map_or_else(open, Ok)?));
             }
         }
         tables.by_name.remove(&before.name);

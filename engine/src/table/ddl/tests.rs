@@ -44,12 +44,16 @@ fn schema() -> TableSchema {
 }
 
 fn fill(db: &Database) {
+    fill_rows(db, ROWS);
+}
+
+fn fill_rows(db: &Database, rows: u32) {
     let table = db.create_table("goes", &schema()).unwrap();
     let mut txn = db.begin(Isolation::ReadCommitted);
     // Bytes that don't get smaller.
     let mut random = SmallRng::seed_from_u64(1);
     let mut body = vec![0; BODY];
-    for id in 0..ROWS {
+    for id in 0..rows {
         random.fill_bytes(&mut body);
         let row = [Value::UInt(id.into()), Value::from(&body[..])];
         txn.insert(&table, &row).unwrap();
@@ -233,4 +237,69 @@ fn a_table_that_can_not_be_opened_is_not_created() {
         }
     }
     assert!(refused > 0, "no read was needed");
+}
+
+/// All pages in memory are newer than on disk, so that each new page takes a write; and the catalog's leaf is full at
+/// one of the tables.
+#[test]
+fn a_table_for_which_the_catalog_has_no_room_is_not_created_and_stops_nothing() {
+    let options = || Options {
+        pool_bytes: 1 << 20,
+        background: false,
+        ..Options::default()
+    };
+    let long = TableSchema {
+        user: vec![1; 2_500],
+        ..schema()
+    };
+    let mut refused = 0;
+    for before in 4..7 {
+        for write in 0.. {
+            let os = SimulatedOs::new(write);
+            let db = Database::open_on(Arc::new(os.clone()), "/db", options()).unwrap();
+            for n in 0..before {
+                db.create_table(&format!("t{n}"), &long).unwrap();
+            }
+            fill_rows(&db, ROWS / 2);
+            os.fail(FaultOn::Write, write, ErrorKind::Other);
+            let created = db.create_table("new", &long).map(drop);
+            let unhurt = os.struck() == 0;
+            os.heal();
+            let case = format!("{before} tables, write {write}");
+            match created {
+                Ok(()) => {}
+                // The log could not be written.
+                Err(Error::Stopped(reason)) => {
+                    assert!(!reason.contains("definition"), "{case}: {reason}");
+                }
+                Err(error) => {
+                    refused += 1;
+                    assert!(db.table("new").is_err(), "{case}: {error}");
+                    db.create_table("new", &long).unwrap();
+                    let os = os.crash(write);
+                    drop(db);
+                    let db = open(&os);
+                    assert_eq!(db.table_names().len(), before + 2, "{case}");
+                }
+            }
+            if unhurt {
+                break;
+            }
+        }
+    }
+    assert!(refused > 0, "no write was needed");
+}
+
+#[test]
+fn a_name_for_which_the_catalog_has_no_room_is_refused() {
+    let os = SimulatedOs::new(7);
+    let db = open(&os);
+    fill(&db);
+    let renamed = db.rename_table("goes", &"n".repeat(256 << 20));
+    assert!(matches!(renamed, Err(Error::TooLarge(_))), "{renamed:?}");
+    db.rename_table("goes", "gone").unwrap();
+    db.rename_table("gone", "goes").unwrap();
+    let os = os.crash(1);
+    drop(db);
+    assert_eq!(rows(&open(&os)), Some(ROWS));
 }
