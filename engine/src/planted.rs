@@ -248,6 +248,8 @@ pub enum PlantedFault {
     ForgetLostUndecided,
     /// Changes of definitions are in the log before they are in the catalog.
     LogBeforeCatalog,
+    /// A mark that says that all before it is durable counts as durable itself as soon as it is appended.
+    TrustOthersMark,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -295,7 +297,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 97] = [
+        pub const MENDED: [PlantedFault; 98] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -393,6 +395,7 @@ mod planting {
             PlantedFault::KeepAfterClose,
             PlantedFault::ForgetLostUndecided,
             PlantedFault::LogBeforeCatalog,
+            PlantedFault::TrustOthersMark,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
