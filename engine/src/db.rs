@@ -189,8 +189,7 @@ impl Database {
         schema: &TableSchema,
         options: &TableOptions,
     ) -> Result<Arc<Table>> {
-        self.tables.create(&self.shared, name, schema, options)?;
-        self.table(name)
+        self.tables.create(&self.shared, name, schema, options)
     }
 
     /// What a conflict between two transactions in a table does.

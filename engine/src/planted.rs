@@ -234,6 +234,22 @@ pub enum PlantedFault {
     YoungIsSound,
     /// A log segment that is shorter than it should be is the log's end.
     TakeCutSegments,
+    /// Log segments made for a record that is then refused stay where they are.
+    KeepRefusedSegments,
+    /// A log is closed though somebody is making, renaming or removing its files.
+    CloseWhileMaking,
+    /// An opening that drops or empties a table again passes over what can't be read.
+    PassUnreadAgain,
+    /// A new table is opened when it is there.
+    OpenCreatedLate,
+    /// Room for a checkpoint is kept beside the closing of the store.
+    KeepAfterClose,
+    /// What a prepared transaction has changed in a table whose definition makes no sense is forgotten.
+    ForgetLostUndecided,
+    /// Changes of definitions are in the log before they are in the catalog.
+    LogBeforeCatalog,
+    /// A mark that says that all before it is durable counts as durable itself as soon as it is appended.
+    TrustOthersMark,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -281,7 +297,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 90] = [
+        pub const MENDED: [PlantedFault; 98] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -372,6 +388,14 @@ mod planting {
             PlantedFault::YoungIsSound,
             PlantedFault::TakeCutSegments,
             PlantedFault::FlushLooksOnce,
+            PlantedFault::KeepRefusedSegments,
+            PlantedFault::CloseWhileMaking,
+            PlantedFault::PassUnreadAgain,
+            PlantedFault::OpenCreatedLate,
+            PlantedFault::KeepAfterClose,
+            PlantedFault::ForgetLostUndecided,
+            PlantedFault::LogBeforeCatalog,
+            PlantedFault::TrustOthersMark,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

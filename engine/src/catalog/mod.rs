@@ -130,11 +130,12 @@ impl Catalog {
             ))
         })?;
         for (n, chunk) in (0..count).zip(chunks) {
-            self.tree
-                .modify(&key(definition.id, n), CHUNK + 1, 0, |_, out| {
-                    encode_settled(chunk, out);
-                    (Change::Put, ())
-                })?;
+            // No more room than it needs: so what was there can be put back without any.
+            let room = chunk.len() + 1;
+            self.tree.modify(&key(definition.id, n), room, 0, |_, out| {
+                encode_settled(chunk, out);
+                (Change::Put, ())
+            })?;
         }
         self.remove_from(definition.id, count)
     }
@@ -164,7 +165,7 @@ impl Catalog {
         loop {
             let was = self
                 .tree
-                .modify(&key(table, chunk), 0, 0, |old, _| match old {
+                .rewrite(&key(table, chunk), |old, _| match old {
                     Some(_) => (Change::Remove, true),
                     None => (Change::Keep, false),
                 })?;

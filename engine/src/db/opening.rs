@@ -124,7 +124,7 @@ impl Database {
             parts
                 .shared
                 .registry
-                .add(&packed.unpack()?, packed, counted);
+                .add(&packed.unpack()?, packed, counted, None);
         }
         let state = Recoverable {
             meta,
@@ -276,7 +276,7 @@ impl Parts {
             }
         }
         if let Some((files, replayed)) = prepared {
-            recovery::revive(&shared, &files, &replayed.committed, &replayed.prepared)?;
+            recovery::revive(&shared, &files, &replayed)?;
         }
         let source = Arc::new(Source::new(shared.clone(), tables.clone(), pool.clone()));
         let store = pool.store();

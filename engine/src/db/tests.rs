@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::Arc;
 
-use crate::os::simulated::SimulatedOs;
+use crate::os::simulated::{Loss, SimulatedOs};
+use crate::recovery::AsideFiles;
+use crate::tree::Change;
 use crate::txn::Moment;
 use crate::{
     Column, ColumnType, Cursor, CursorOptions, Database, Isolation, Key, Options, Seek,
-    TableSchema, Transaction, Value,
+    TableSchema, Transaction, Value, Xid,
 };
 
 fn open(os: &SimulatedOs) -> Arc<Database> {
@@ -112,4 +114,45 @@ fn checkpoints_of_several_threads_lose_nothing_of_a_writer() {
     let found = open(&os.crash(1));
     assert_eq!(count(&found), 300);
     assert_eq!(found.table("t").unwrap().estimate_rows(), 300);
+}
+
+/// Nothing is known of the table but its changes, which whoever repairs it needs.
+#[test]
+fn what_is_prepared_in_a_table_whose_definition_makes_no_sense_is_kept() {
+    let os = SimulatedOs::new(9);
+    let db = open(&os);
+    create(&db);
+    let id = db.table("t").unwrap().id();
+    insert(&db, 0..3).commit().unwrap();
+    let mut key = [0; 6];
+    key[..4].copy_from_slice(&id.0.to_be_bytes());
+    {
+        let _inside = db.system().gate().enter();
+        let garble = |old: Option<&[u8]>, out: &mut Vec<u8>| {
+            out.extend_from_slice(old.unwrap());
+            // Behind the record's own byte, and the version.
+            out[2..].fill(0xFF);
+            (Change::Put, ())
+        };
+        db.tables.catalog.tree().rewrite(&key, garble).unwrap();
+    }
+    db.checkpoint().unwrap();
+    let xid = Xid::new(1, b"global", b"branch").unwrap();
+    insert(&db, 3..5).prepare(&xid).unwrap();
+    let os = os.crash_with(Loss::Nothing, 0);
+
+    let db = open(&os);
+    assert_eq!(db.table_names(), Vec::<String>::new());
+    assert_eq!(db.prepared().len(), 1);
+    drop(db);
+    let db = open(&os);
+    db.commit_prepared(&xid).unwrap();
+    db.checkpoint().unwrap();
+    drop(db);
+    let db = open(&os);
+    assert!(db.prepared().is_empty());
+    let number = db.registry().pool().store().database_id();
+    let files = AsideFiles::new(Arc::new(os.clone()), db.dir(), number);
+    let kept = files.load().unwrap().remove(&id).unwrap().unwrap();
+    assert_eq!(kept.changes.len(), 2);
 }

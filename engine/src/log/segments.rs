@@ -13,7 +13,7 @@ use crate::knobs;
 use crate::os::{directory_of, File, OpenMode, Os};
 use crate::planted::{is_planted, PlantedFault};
 use crate::room;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Bytes of a segment's header, and what a write begins and ends at.
 pub const BLOCK: u64 = 4096;
@@ -36,8 +36,9 @@ pub struct Segments {
     database_id: u64,
     segment_bytes: u64,
     open: Mutex<Open>,
-    /// Held while a segment is made, so that two threads don't make the same one.
-    making: Mutex<()>,
+    /// Held while segments are made, so that two threads don't make the same one, and nobody counts on segments that
+    /// are taken back. True once the log is closed: then the directory may be another's.
+    making: Mutex<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -275,12 +276,33 @@ impl Segments {
         self.open.lock().files.get(&number).cloned()
     }
 
+    /// For whoever changes files' names, or makes files.
+    fn making(&self) -> Result<MutexGuard<'_, bool>> {
+        let making = self.making.lock();
+        match *making {
+            false => Ok(making),
+            true => Err(Error::Stopped("the log was closed".into())),
+        }
+    }
+
+    /// Returns when nobody makes, renames or removes a file, and nobody will.
+    pub fn close(&self) {
+        if !is_planted(PlantedFault::CloseWhileMaking) {
+            *self.making.lock() = true;
+        }
+    }
+
     /// Segment `number`, made when it isn't there.
     fn segment(&self, number: u64) -> Result<Arc<dyn File>> {
         if let Some(file) = self.existing(number) {
             return Ok(file);
         }
-        let _making = self.making.lock();
+        let _making = self.making()?;
+        self.made(number)
+    }
+
+    /// As [`Segments::segment`], for who holds `making`.
+    fn made(&self, number: u64) -> Result<Arc<dyn File>> {
         if let Some(file) = self.existing(number) {
             return Ok(file);
         }
@@ -353,14 +375,39 @@ impl Segments {
         self.os.exists(path).unwrap_or(true)
     }
 
-    /// Makes the segments up to `position`, so that what is appended there finds its space.
-    pub fn prepare(&self, position: u64) -> Result<()> {
+    /// Makes the segments up to `position`, so that what is appended there finds its space. Returns where they end:
+    /// up to there they stay. Where one can't be made, those made before it become spares again, for others to use.
+    pub fn prepare(&self, position: u64) -> Result<u64> {
+        let _making = self.making()?;
         let wanted = position.saturating_sub(1) / self.capacity();
         let first = match self.open.lock().files.keys().next_back() {
             Some(&last) => last + 1,
             None => wanted,
         };
-        (first..=wanted).try_for_each(|number| self.segment(number).map(|_| ()))
+        for number in first..=wanted {
+            if let Err(error) = self.made(number) {
+                self.take_back(first, number);
+                return Err(error);
+            }
+        }
+        Ok(self.end())
+    }
+
+    /// Makes segments from `first` on spares again, because `failed` could not be made. The last goes first, durably:
+    /// whatever is lost with the machine, none is missing before one that is there.
+    fn take_back(&self, first: u64, failed: u64) {
+        // A file that has its name already needs those before it.
+        let named = self.is_there(&self.dir.join(name_of(failed)));
+        if named || is_planted(PlantedFault::KeepRefusedSegments) {
+            return;
+        }
+        for number in (first..failed).rev() {
+            let renamed = self.become_spare(number);
+            if let Err(error) = renamed.and_then(|()| self.os.sync_dir(&self.dir)) {
+                tracing::warn!("{error}");
+                return;
+            }
+        }
     }
 
     fn is_recycled(&self, number: u64) -> bool {
@@ -490,7 +537,12 @@ impl Segments {
     }
 
     fn make_spare(&self, number: u64) -> Result<()> {
-        let _making = self.making.lock();
+        let _making = self.making()?;
+        self.become_spare(number)
+    }
+
+    /// As [`Segments::make_spare`], for who holds `making`.
+    fn become_spare(&self, number: u64) -> Result<()> {
         let name = loop {
             let name = {
                 let mut open = self.open.lock();
@@ -512,6 +564,7 @@ impl Segments {
 
     fn drop_spares(&self, keep: usize) -> Result<()> {
         loop {
+            let _making = self.making()?;
             let name = {
                 let mut open = self.open.lock();
                 if open.spares.len() <= keep {

@@ -47,6 +47,8 @@ pub(crate) struct Replayed {
     pub prepared: Vec<PreparedRecord>,
     /// What was replayed: for [`revive`], too.
     pub committed: Committed,
+    /// Tables whose definition makes no sense: for [`revive`], too.
+    pub lost: BTreeMap<TableId, Error>,
 }
 
 /// What recovery begins with.
@@ -102,13 +104,14 @@ pub(crate) fn recover(
         changes: 0,
         prepared: prepared.into_values().collect(),
         committed,
+        lost: BTreeMap::new(),
     };
     replay_all(tables, log, &dropped, &mut asides, &mut replayed)?;
     if is_planted(PlantedFault::ReplayTwice) {
         replay_all(tables, log, &dropped, &mut asides, &mut replayed)?;
     }
     system.raise_txid(highest);
-    asides.finish(log, &replayed.committed)?;
+    replayed.lost = asides.finish(log, &replayed.committed)?;
     Ok(replayed)
 }
 

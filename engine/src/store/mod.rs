@@ -76,7 +76,7 @@ pub struct Store {
     packing: Mutex<Packing>,
     reading: Reading,
     /// Held shared while a page is written and its place put into the table, so that the end of
-    /// a checkpoint can wait for the writes that began before it.
+    /// a checkpoint can wait for the writes that began before it; and while the file's length changes, for closing.
     writing: RwLock<()>,
     generation: AtomicU64,
     durable: Mutex<Durable>,

@@ -48,6 +48,8 @@ type Meddle = Box<dyn FnOnce() -> Result<()> + Send>;
 struct Meddled {
     file: Arc<dyn File>,
     meddles: parking_lot::Mutex<VecDeque<Meddle>>,
+    /// What happens before the next reservation.
+    reserving: parking_lot::Mutex<Option<Meddle>>,
 }
 
 impl Meddled {
@@ -56,6 +58,7 @@ impl Meddled {
         let file = Arc::new(Meddled {
             file: store.file.clone(),
             meddles: parking_lot::Mutex::default(),
+            reserving: parking_lot::Mutex::default(),
         });
         store.file = file.clone();
         file
@@ -95,6 +98,8 @@ impl File for Meddled {
         self.file.set_len(len)
     }
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        let meddle = self.reserving.lock().take();
+        meddle.map_or(Ok(()), |meddle| meddle())?;
         self.file.allocate(offset, len)
     }
 }
@@ -417,4 +422,33 @@ fn a_short_or_foreign_file_is_refused_untouched() {
         assert!(named, "{error}");
         assert_eq!(file.len().unwrap(), len as u64);
     }
+}
+
+/// As soon as the store is closed its file may be another's, and be longer.
+#[test]
+fn a_closed_stores_file_is_not_cut() {
+    let os = SimulatedOs::new(6);
+    let mut store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
+    let file = Meddled::of(&mut store);
+    let (reserving, comes) = std::sync::mpsc::channel();
+    let (go_on, told) = std::sync::mpsc::channel::<()>();
+    *file.reserving.lock() = Some(Box::new(move || {
+        reserving.send(()).unwrap();
+        // For as long as closing may take, if it does not wait for this.
+        let _ = told.recv_timeout(std::time::Duration::from_millis(200));
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        Err(Error::io("reserve space in", Path::new(DIR), full))
+    }));
+    std::thread::scope(|scope| {
+        let keeping = scope.spawn(|| store.keep_room(100, 64, false).map(drop));
+        comes.recv().unwrap();
+        store.close();
+        // Another opening's images.
+        let longer = file.len().unwrap() + (8 << 20);
+        file.set_len(longer).unwrap();
+        // It waits no more where it was waited for.
+        let _ = go_on.send(());
+        keeping.join().unwrap().unwrap();
+        assert_eq!(file.len().unwrap(), longer);
+    });
 }

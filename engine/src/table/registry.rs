@@ -116,9 +116,25 @@ impl Registry {
         &self.pool
     }
 
-    /// Adds a table that exists on disk.
-    pub fn add(&self, definition: &Definition, packed: PackedDefinition, counted: Counted) {
+    /// Opens a table that was not added yet.
+    pub fn open(&self, definition: &Definition, state: Arc<TableState>) -> Result<Arc<Table>> {
+        let collations = self.collations.clone();
+        Table::open(&self.pool, definition, state, collations).map(Arc::new)
+    }
+
+    /// Adds a table that exists on disk, and may be open.
+    pub fn add(
+        &self,
+        definition: &Definition,
+        packed: PackedDefinition,
+        counted: Counted,
+        table: Option<Arc<Table>>,
+    ) {
         let mut tables = self.tables.write();
+        if table.is_some() {
+            tables.close_unused();
+            tables.opened.push_back(definition.id);
+        }
         tables
             .by_name
             .insert(definition.name.clone(), definition.id);
@@ -130,7 +146,7 @@ impl Registry {
             Entry {
                 definition: packed,
                 counted,
-                table: None,
+                table,
                 used: AtomicBool::new(false),
                 set_aside: None,
             },
@@ -178,8 +194,8 @@ impl Registry {
         }
     }
 
-    /// Puts a changed definition (name, trees) in the place of the present one.
-    pub fn replace(&self, definition: Definition) -> Result<()> {
+    /// Puts a changed definition (name, trees) in the place of the present one. `trees`: its trees, if they are open.
+    pub fn replace(&self, definition: Definition, trees: Option<TableTrees>) -> Result<()> {
         let mut tables = self.tables.write();
         let tables = &mut *tables;
         let entry = tables
@@ -191,8 +207,8 @@ impl Registry {
         if let Some(table) = &entry.table {
             table.set_name(&definition.name);
             if before.trees != definition.trees {
-                let trees = TableTrees::open(&self.pool, &definition)?;
-                table.trees.store(Arc::new(trees));
+                let open = || TableTrees::open(&self.pool, &definition);
+                table.trees.store(Arc::new(trees.map_or_else(open, Ok)?));
             }
         }
         tables.by_name.remove(&before.name);
@@ -304,12 +320,8 @@ impl Registry {
             return Ok(None);
         };
         if entry.table.is_none() {
-            entry.table = Some(Arc::new(Table::open(
-                &self.pool,
-                &entry.definition.unpack()?,
-                entry.counted.state().clone(),
-                self.collations.clone(),
-            )?));
+            let state = entry.counted.state().clone();
+            entry.table = Some(self.open(&entry.definition.unpack()?, state)?);
             tables.opened.push_back(id);
         }
         Ok(entry.table.clone())

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TreeId, MAX_KEY, MAX_VALUE};
 use crate::page::{
-    self, ChildPlace, Core, LeafRead, LeafShape, NodeFrame, PageKind, Pool, SharedGuard, ValueCopy,
+    self, ChildPlace, Core, FrameId, LeafRead, LeafShape, NodeFrame, PageKind, Pool, SharedGuard, ValueCopy,
 };
 use crate::sync::atomic::AtomicBool;
 use crate::sync::Mutex;
@@ -73,24 +73,29 @@ impl Tree {
                 upper_child: 0,
             },
         );
+        let frame = guard.frame();
         drop(guard);
-        Tree::open(pool, id, root)
+        // It is not read again: that could fail, and the page would be nobody's.
+        Ok(Tree::new(pool, id, root, frame))
     }
 
     /// The tree whose root is that page.
     pub fn open(pool: &Arc<Pool>, id: TreeId, root: PageId) -> Result<Tree> {
-        let core = pool.core().clone();
         let pin = pool.pin(root)?;
-        root::check_root(&core, &pin.shared(), id, root)?;
-        Ok(Tree {
+        root::check_root(pool.core(), &pin.shared(), id, root)?;
+        Ok(Tree::new(pool, id, root, pin.frame()))
+    }
+
+    fn new(pool: &Arc<Pool>, id: TreeId, root: PageId, frame: FrameId) -> Tree {
+        Tree {
             id,
             root,
-            last_frame: LastFrame::new(pin.frame()),
+            last_frame: LastFrame::new(frame),
             destroyed: AtomicBool::new(false),
             finding_root: Mutex::default(),
-            core,
+            core: pool.core().clone(),
             _pool: pool.clone(),
-        })
+        }
     }
 
     /// The root's page: the same for the life of the tree.

@@ -36,12 +36,12 @@ impl Counted {
     }
 }
 
-impl From<TableState> for Counted {
-    fn from(state: TableState) -> Counted {
+impl From<Arc<TableState>> for Counted {
+    fn from(state: Arc<TableState>) -> Counted {
         Counted {
             rows: state.rows(),
             next_auto: state.next_auto(),
-            state: OnceLock::from(Arc::new(state)),
+            state: OnceLock::from(state),
         }
     }
 }
