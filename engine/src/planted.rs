@@ -65,6 +65,10 @@ pub enum PlantedFault {
     OwnUseIsBusy,
     /// The rows with which a table of one session is filled while it is made are undone by a rollback.
     FillIsUndone,
+    /// Rows of tables of one session go to the log.
+    LogOwnRows,
+    /// Replay makes changes of tables that are dropped on opening.
+    ReplayEndedTables,
     /// Replay takes changes of tables that their own transaction dropped for damage.
     DroppedIsDamage,
     /// Roots of trees that are in memory stay there.
@@ -281,7 +285,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 90] = [
+        pub const MENDED: [PlantedFault; 92] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -297,6 +301,8 @@ mod planting {
             PlantedFault::SnapshotCheck,
             PlantedFault::OwnUseIsBusy,
             PlantedFault::FillIsUndone,
+            PlantedFault::LogOwnRows,
+            PlantedFault::ReplayEndedTables,
             PlantedFault::DroppedIsDamage,
             PlantedFault::PinnedRoots,
             PlantedFault::TablesStayOpen,

@@ -70,6 +70,12 @@ impl TableState {
         self.of_one_session.load(Ordering::Relaxed)
     }
 
+    /// Whether the log has its rows. Not those of a table of one session: it does not outlive the process. With some of
+    /// them missing, those with which it was filled, replay could not make the others.
+    pub fn is_logged(&self) -> bool {
+        !self.is_of_one_session() || is_planted(PlantedFault::LogOwnRows)
+    }
+
     /// The table has come to be, or got other rows, at this place in the order of commits.
     pub fn set_since(&self, csn: Csn) {
         self.since.store(csn.0, Ordering::Release);
