@@ -148,6 +148,10 @@ pub enum PlantedFault {
     KeepFromDamage,
     /// Auto-increment values that are given back take the counter below values that rows were given.
     LowerCounter,
+    /// A checkpoint has the auto-increment counter as it is, also where the log had a higher one.
+    ForgetLoggedCounter,
+    /// A checkpoint may come between a counter's record in the log and the note that the log has it.
+    CountersOutsideGate,
     /// An attempt to make the data file shorter is compared with the one before it alone.
     CompareWithLast,
     /// Pruning looks for the tree of a row before it enters the gate.
@@ -285,7 +289,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 92] = [
+        pub const MENDED: [PlantedFault; 94] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -342,6 +346,8 @@ mod planting {
             PlantedFault::LackForGood,
             PlantedFault::KeepFromDamage,
             PlantedFault::LowerCounter,
+            PlantedFault::ForgetLoggedCounter,
+            PlantedFault::CountersOutsideGate,
             PlantedFault::CompareWithLast,
             PlantedFault::TreeBeforeGate,
             PlantedFault::CheckpointsAtOnce,

@@ -182,6 +182,15 @@ impl TableState {
         (next > self.logged_auto.load(Ordering::Acquire)).then_some(next)
     }
 
+    /// The counter for a checkpoint, which takes the place of the log: what the log has been told counts for later
+    /// commits, also where values were given back since.
+    pub fn auto_to_keep(&self) -> u64 {
+        match is_planted(PlantedFault::ForgetLoggedCounter) {
+            true => self.next_auto(),
+            false => self.next_auto().max(self.logged_auto.load(Ordering::Acquire)),
+        }
+    }
+
     /// The log has this counter.
     pub fn auto_logged(&self, next: u64) {
         self.logged_auto.fetch_max(next, Ordering::Release);

@@ -21,6 +21,8 @@ use crate::ids::{TableId, TxId};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Isolation;
+#[cfg(test)]
+use crate::txn::Moment;
 use crate::txn::{self, Committed, KeyLock, ReadView};
 
 pub use crate::txn::KillHandle;
@@ -491,9 +493,17 @@ impl Transaction {
     /// The log learns auto-increment counters before the commit of the rows that moved them.
     pub(super) fn log_counters(&mut self) -> Result<()> {
         for used in self.used.iter().filter(|u| u.written) {
+            if used.state.unlogged_auto().is_none() {
+                continue;
+            }
+            // A checkpoint comes before the record, or knows that the log has had it: the counter may be lower by then.
+            let _inside = (!is_planted(PlantedFault::CountersOutsideGate))
+                .then(|| self.shared.system.gate().enter());
             if let Some(next) = used.state.unlogged_auto() {
                 let record = DdlRecord::Counter(used.id, next).encode()?;
                 self.shared.log.append(KIND_COUNTER, &[&record])?;
+                #[cfg(test)]
+                self.shared.system.moments.come_to(Moment::CounterLogged);
                 used.state.auto_logged(next);
             }
         }

@@ -161,3 +161,27 @@ fn replay_leaves_out_no_table_that_stays() {
     let table = db.table("t").unwrap();
     assert_eq!(count(&db, &table), 1);
 }
+
+/// Values are given back when the log has just got the counter, and a checkpoint is wanted then. The next to take one of
+/// them relies on what the log has.
+#[test]
+fn no_checkpoint_comes_between_a_counter_in_the_log_and_the_note_of_it() {
+    let os = SimulatedOs::new(1);
+    let db = open(&os);
+    let table = create(&db);
+    assert_eq!(table.reserve_auto_increment(5, 1, 1, 1_000).unwrap(), 1);
+    let (beside, counted) = (db.clone(), table.clone());
+    db.system().moments.at(Moment::CounterLogged, move || {
+        counted.return_auto_increment(1, 6);
+        if beside.system().gate().try_close().is_some() {
+            beside.checkpoint().unwrap();
+        }
+    });
+    insert(&db, &table, 100).commit().unwrap();
+    assert!(db.system().moments.passed());
+    assert_eq!(table.reserve_auto_increment(1, 1, 1, 1_000).unwrap(), 1);
+    insert(&db, &table, 1).commit().unwrap();
+    let db = open(&os.crash(1));
+    let next = db.table("t").unwrap().next_auto_increment();
+    assert!(next >= 2, "{next}");
+}
