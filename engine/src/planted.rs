@@ -51,6 +51,8 @@ pub enum PlantedFault {
     EndlessSecondLook,
     /// A transaction of which a part could not be undone goes on as if it had been.
     ForgetHalfUndone,
+    /// The log gets changes of a transaction of which a part could not be undone.
+    AppendHalfUndone,
     /// A table that recovery could not open counts as dropped.
     UnopenedIsDropped,
     /// Recovery keeps changes of a table aside that has been truncated since it was set aside.
@@ -289,7 +291,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 94] = [
+        pub const MENDED: [PlantedFault; 95] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -298,6 +300,7 @@ mod planting {
             PlantedFault::LosePurgeNotes,
             PlantedFault::EndlessSecondLook,
             PlantedFault::ForgetHalfUndone,
+            PlantedFault::AppendHalfUndone,
             PlantedFault::UnopenedIsDropped,
             PlantedFault::AsideForGood,
             PlantedFault::CountOutsideGate,
