@@ -103,6 +103,8 @@ pub enum PlantedFault {
     RowsWithoutTexts,
     /// A cursor that finds no entry forgets its place among them.
     ForgetPlace,
+    /// Cursors go on over a statement's end with what they have copied before.
+    KeepVoidCopies,
     /// A table that was set aside counts as such after it was truncated, too.
     TruncatedStaysAside,
     /// Who writes a row that it has shared, while others wait for it, goes on sharing it.
@@ -291,7 +293,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 95] = [
+        pub const MENDED: [PlantedFault; 96] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -326,6 +328,7 @@ mod planting {
             PlantedFault::StandAtEnd,
             PlantedFault::RowsWithoutTexts,
             PlantedFault::ForgetPlace,
+            PlantedFault::KeepVoidCopies,
             PlantedFault::TruncatedStaysAside,
             PlantedFault::SharedWriter,
             PlantedFault::PassUnread,

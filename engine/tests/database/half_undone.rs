@@ -355,7 +355,7 @@ fn a_table_that_it_drops_sends_nothing_undone_to_the_log() {
         let other = other.unwrap();
         let mut txn = world.db.begin(Isolation::ReadCommitted);
         world.insert(&mut txn, ROWS, 1).unwrap();
-        let row = [Value::from(1), Value::from(1), Value::from(&b"body"[..])];
+        let row = [1u32.into(), 1u32.into(), Value::from(&b"body"[..])];
         txn.insert(&other, &row).unwrap();
         let mark = txn.savepoint();
         for id in (0..60).map(|n| n * 25) {
