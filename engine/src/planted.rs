@@ -51,6 +51,8 @@ pub enum PlantedFault {
     EndlessSecondLook,
     /// A transaction of which a part could not be undone goes on as if it had been.
     ForgetHalfUndone,
+    /// The log gets changes of a transaction of which a part could not be undone.
+    AppendHalfUndone,
     /// A table that recovery could not open counts as dropped.
     UnopenedIsDropped,
     /// Recovery keeps changes of a table aside that has been truncated since it was set aside.
@@ -65,6 +67,10 @@ pub enum PlantedFault {
     OwnUseIsBusy,
     /// The rows with which a table of one session is filled while it is made are undone by a rollback.
     FillIsUndone,
+    /// Rows of tables of one session go to the log.
+    LogOwnRows,
+    /// Replay makes changes of tables that are dropped on opening.
+    ReplayEndedTables,
     /// Replay takes changes of tables that their own transaction dropped for damage.
     DroppedIsDamage,
     /// Roots of trees that are in memory stay there.
@@ -97,6 +103,8 @@ pub enum PlantedFault {
     RowsWithoutTexts,
     /// A cursor that finds no entry forgets its place among them.
     ForgetPlace,
+    /// Cursors go on over a statement's end with what they have copied before.
+    KeepVoidCopies,
     /// A table that was set aside counts as such after it was truncated, too.
     TruncatedStaysAside,
     /// Who writes a row that it has shared, while others wait for it, goes on sharing it.
@@ -144,6 +152,10 @@ pub enum PlantedFault {
     KeepFromDamage,
     /// Auto-increment values that are given back take the counter below values that rows were given.
     LowerCounter,
+    /// A checkpoint has the auto-increment counter as it is, also where the log had a higher one.
+    ForgetLoggedCounter,
+    /// A checkpoint may come between a counter's record in the log and the note that the log has it.
+    CountersOutsideGate,
     /// An attempt to make the data file shorter is compared with the one before it alone.
     CompareWithLast,
     /// Pruning looks for the tree of a row before it enters the gate.
@@ -297,7 +309,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 98] = [
+        pub const MENDED: [PlantedFault; 104] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -306,6 +318,7 @@ mod planting {
             PlantedFault::LosePurgeNotes,
             PlantedFault::EndlessSecondLook,
             PlantedFault::ForgetHalfUndone,
+            PlantedFault::AppendHalfUndone,
             PlantedFault::UnopenedIsDropped,
             PlantedFault::AsideForGood,
             PlantedFault::CountOutsideGate,
@@ -313,6 +326,8 @@ mod planting {
             PlantedFault::SnapshotCheck,
             PlantedFault::OwnUseIsBusy,
             PlantedFault::FillIsUndone,
+            PlantedFault::LogOwnRows,
+            PlantedFault::ReplayEndedTables,
             PlantedFault::DroppedIsDamage,
             PlantedFault::PinnedRoots,
             PlantedFault::TablesStayOpen,
@@ -329,6 +344,7 @@ mod planting {
             PlantedFault::StandAtEnd,
             PlantedFault::RowsWithoutTexts,
             PlantedFault::ForgetPlace,
+            PlantedFault::KeepVoidCopies,
             PlantedFault::TruncatedStaysAside,
             PlantedFault::SharedWriter,
             PlantedFault::PassUnread,
@@ -352,6 +368,8 @@ mod planting {
             PlantedFault::LackForGood,
             PlantedFault::KeepFromDamage,
             PlantedFault::LowerCounter,
+            PlantedFault::ForgetLoggedCounter,
+            PlantedFault::CountersOutsideGate,
             PlantedFault::CompareWithLast,
             PlantedFault::TreeBeforeGate,
             PlantedFault::CheckpointsAtOnce,

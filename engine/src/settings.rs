@@ -67,7 +67,8 @@ pub struct TableOptions {
     pub auto_increment: u64,
     /// Whether the table belongs to one session: a transaction then reads it whenever it was
     /// created or truncated, where otherwise a snapshot older than the table is
-    /// [`crate::Error::TableNewerThanSnapshot`]. Not kept over a restart.
+    /// [`crate::Error::TableNewerThanSnapshot`]. Not kept over a restart, and the log has none of the table's rows:
+    /// after a crash it has those of the last checkpoint, if any.
     pub of_one_session: bool,
 }
 

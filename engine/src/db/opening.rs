@@ -131,6 +131,7 @@ impl Database {
             files,
             asides,
             damaged,
+            drop_on_open: options.drop_on_open.as_deref(),
         };
         parts.finish(dir, catalog, meta.numbers, &options, Some(state))
     }

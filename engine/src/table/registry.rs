@@ -458,6 +458,9 @@ impl Trees for Registry {
         let Some(table) = self.table_of_tree(tree)? else {
             return Ok(Replayed::Not);
         };
+        if !table.state.is_logged() {
+            return Ok(Replayed::Not);
+        }
         let trees = table.trees.load();
         if trees.clustered.id() != tree {
             // Replay derives entries from rows. Those of other indexes have the row's key in theirs.

@@ -70,6 +70,12 @@ impl TableState {
         self.of_one_session.load(Ordering::Relaxed)
     }
 
+    /// Whether the log has its rows. Not those of a table of one session: it does not outlive the process. With some of
+    /// them missing, those with which it was filled, replay could not make the others.
+    pub fn is_logged(&self) -> bool {
+        !self.is_of_one_session() || is_planted(PlantedFault::LogOwnRows)
+    }
+
     /// The table has come to be, or got other rows, at this place in the order of commits.
     pub fn set_since(&self, csn: Csn) {
         self.since.store(csn.0, Ordering::Release);
@@ -174,6 +180,15 @@ impl TableState {
     pub fn unlogged_auto(&self) -> Option<u64> {
         let next = self.next_auto();
         (next > self.logged_auto.load(Ordering::Acquire)).then_some(next)
+    }
+
+    /// The counter for a checkpoint, which takes the place of the log: what the log has been told counts for later
+    /// commits, also where values were given back since.
+    pub fn auto_to_keep(&self) -> u64 {
+        match is_planted(PlantedFault::ForgetLoggedCounter) {
+            true => self.next_auto(),
+            false => self.next_auto().max(self.logged_auto.load(Ordering::Acquire)),
+        }
     }
 
     /// The log has this counter.

@@ -21,6 +21,8 @@ use crate::ids::{TableId, TxId};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Isolation;
+#[cfg(test)]
+use crate::txn::Moment;
 use crate::txn::{self, Committed, KeyLock, ReadView};
 
 pub use crate::txn::KillHandle;
@@ -80,7 +82,8 @@ pub struct Transaction {
     pub(super) prepared: Option<Box<PreparedUse>>,
     /// Its commit, which others see already.
     pub(super) committed: Option<Committed>,
-    /// The number of row operations so far: cursors see by it that what they hold may be old.
+    /// The number of row operations, and of what else voids copies, so far: cursors see by it that what they hold may
+    /// be old.
     pub(super) writes: u64,
     /// The table of the last row operation; its key is `scratch.key`.
     pub(super) last_table: TableId,
@@ -154,6 +157,7 @@ impl Transaction {
     /// Marks the start of a statement: under READ COMMITTED the next read takes a new snapshot.
     pub fn start_statement(&mut self) {
         self.inner.start_statement();
+        self.void_copies();
     }
 
     /// Takes the snapshot now, rather than at the first read. At [`Isolation::Serializable`], which
@@ -167,6 +171,17 @@ impl Transaction {
     /// Marks the end of a statement: under READ COMMITTED its snapshot is given up.
     pub fn end_statement(&mut self) {
         self.inner.end_statement();
+        self.void_copies();
+    }
+
+    /// Cursors copy what they see anew. Under READ COMMITTED nobody keeps older versions, of which leaves speak that
+    /// were copied in an earlier statement.
+    fn void_copies(&mut self) {
+        let voids = self.isolation() == Isolation::ReadCommitted;
+        if voids && !is_planted(PlantedFault::KeepVoidCopies) {
+            self.writes += 1;
+            self.last_table = TableId(0);
+        }
     }
 
     /// Remembers the present state for [`Transaction::rollback_to`]. Puts in what bulk inserts have kept aside.
@@ -491,9 +506,17 @@ impl Transaction {
     /// The log learns auto-increment counters before the commit of the rows that moved them.
     pub(super) fn log_counters(&mut self) -> Result<()> {
         for used in self.used.iter().filter(|u| u.written) {
+            if used.state.unlogged_auto().is_none() {
+                continue;
+            }
+            // A checkpoint comes before the record, or knows that the log has had it: the counter may be lower by then.
+            let _inside = (!is_planted(PlantedFault::CountersOutsideGate))
+                .then(|| self.shared.system.gate().enter());
             if let Some(next) = used.state.unlogged_auto() {
                 let record = DdlRecord::Counter(used.id, next).encode()?;
                 self.shared.log.append(KIND_COUNTER, &[&record])?;
+                #[cfg(test)]
+                self.shared.system.moments.come_to(Moment::CounterLogged);
                 used.state.auto_logged(next);
             }
         }

@@ -86,11 +86,22 @@ impl Transaction {
         if self.redo.len() < knobs::redo_part() {
             return Ok(());
         }
-        self.append_part(inside)
+        self.append(inside)
     }
 
     /// The log gets what has been collected.
-    pub fn append_part(&mut self, _inside: &GateGuard<'_>) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid): the way back to a savepoint has failed. The log would get what was
+    /// undone already, and not that it was. I/O errors; what has been collected is as before.
+    pub fn append_part(&mut self, inside: &GateGuard<'_>) -> Result<()> {
+        if !is_planted(PlantedFault::AppendHalfUndone) {
+            self.check_whole()?;
+        }
+        self.append(inside)
+    }
+
+    fn append(&mut self, _inside: &GateGuard<'_>) -> Result<()> {
         let txid = self.begin_writing();
         let system = self.system.clone();
         if self.redo_parts == 0 {

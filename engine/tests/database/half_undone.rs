@@ -9,7 +9,7 @@ use peregrine::check::Report;
 use peregrine::os::simulated::{FaultOn, SimulatedOs};
 use peregrine::{
     Column, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Options, Savepoint,
-    Seek, Table, TableSchema, Transaction, Value, Xid,
+    Seek, Table, TableOptions, TableSchema, Transaction, Value, Xid,
 };
 
 use crate::schemas::{grouped, noise, INT};
@@ -334,5 +334,62 @@ fn a_restart_undoes_it_too() {
             table,
         };
         after.ends_with([ROWS as usize, 0, 0]);
+    }
+}
+
+/// A table that is dropped by who has used it sends what is collected to the log: what was undone already would get
+/// there, and nothing would take it back. Of a table of one session the log has nothing.
+#[test]
+fn a_table_that_it_drops_sends_nothing_undone_to_the_log() {
+    if peregrine::knobs::SHAKEN {
+        // It counts what production's numbers make of it.
+        return;
+    }
+    for of_one_session in [false, true] {
+        let world = World::new();
+        let options = TableOptions {
+            of_one_session,
+            ..TableOptions::default()
+        };
+        let other = world.db.create_table_with("other", &grouped(), &options);
+        let other = other.unwrap();
+        let mut txn = world.db.begin(Isolation::ReadCommitted);
+        world.insert(&mut txn, ROWS, 1).unwrap();
+        let row = [1u32.into(), 1u32.into(), Value::from(&b"body"[..])];
+        txn.insert(&other, &row).unwrap();
+        let mark = txn.savepoint();
+        for id in (0..60).map(|n| n * 25) {
+            let key = world.table.encode_key(0, &[id.into()]).unwrap();
+            let body = body(id + 7);
+            let row = [Value::from(id), Value::from(2), Value::from(&body[..])];
+            txn.update(&world.table, &key, &row).unwrap();
+        }
+        // Their pages leave memory.
+        let mut reader = world.db.begin(Isolation::ReadCommitted);
+        for id in 0..ROWS {
+            let key = world.table.encode_key(0, &[id.into()]).unwrap();
+            reader.get(&world.table, &key, |_| ()).unwrap().unwrap();
+        }
+        drop(reader);
+        world.os.fail(FaultOn::Read, 20, ErrorKind::Other);
+        let stopped = txn.rollback_to(&mark);
+        assert!(matches!(stopped, Err(Error::Io { .. })), "{stopped:?}");
+        world.os.heal();
+        let dropped = world.db.drop_table_used_by(&mut txn, "other");
+        if of_one_session {
+            dropped.unwrap();
+        } else {
+            assert!(matches!(dropped, Err(Error::Invalid(_))), "{dropped:?}");
+        }
+        txn.rollback_to(&mark).unwrap();
+        if !of_one_session {
+            world.db.drop_table_used_by(&mut txn, "other").unwrap();
+        }
+        txn.commit().unwrap();
+        drop(txn);
+        let os = world.os.crash(3);
+        let db = Database::open_on(Arc::new(os.clone()), "/db", Options::default()).unwrap();
+        let table = db.table("t").unwrap();
+        World { os, db, table }.ends_with([ROWS as usize, 1, 0]);
     }
 }

@@ -18,6 +18,8 @@ pub enum Moment {
     RowSampled,
     /// Others see a commit, and its rows are about to be counted.
     CommitSeen,
+    /// The log has an auto-increment counter, and nobody has been told so yet.
+    CounterLogged,
     /// A reader has found a version that its view does not see, and is about to look at the one before.
     VersionPassed,
     /// A look-up by a unique index has read its entry, and is about to read the row.
