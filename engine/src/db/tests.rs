@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::Arc;
 
+use crate::ids::{TableId, TreeId};
 use crate::os::simulated::{Loss, SimulatedOs};
 use crate::recovery::AsideFiles;
 use crate::tree::Change;
 use crate::txn::Moment;
 use crate::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Isolation, Key, Options, Seek,
+    Column, ColumnType, Cursor, CursorOptions, Database, Error, Isolation, Key, Options, Seek,
     TableSchema, Transaction, Value, Xid,
 };
 
@@ -22,18 +23,21 @@ fn open(os: &SimulatedOs) -> Arc<Database> {
     Arc::new(Database::open_on(Arc::new(os.clone()), "/db", options).unwrap())
 }
 
-fn create(db: &Database) {
+fn schema() -> TableSchema {
     let int = ColumnType::Int {
         bytes: 4,
         signed: false,
     };
-    let schema = TableSchema {
+    TableSchema {
         columns: vec![Column::new("id", int)],
         primary: Some(Key::new(&[0])),
         indexes: vec![],
         user: vec![],
-    };
-    db.create_table("t", &schema).unwrap();
+    }
+}
+
+fn create(db: &Database) {
+    db.create_table("t", &schema()).unwrap();
 }
 
 fn insert(db: &Database, ids: Range<u64>) -> Transaction {
@@ -155,4 +159,30 @@ fn what_is_prepared_in_a_table_whose_definition_makes_no_sense_is_kept() {
     let files = AsideFiles::new(Arc::new(os.clone()), db.dir(), number);
     let kept = files.load().unwrap().remove(&id).unwrap().unwrap();
     assert_eq!(kept.changes.len(), 2);
+}
+
+#[test]
+fn numbers_of_tables_and_trees_are_not_given_again_when_none_is_left() {
+    let os = SimulatedOs::new(10);
+    let db = open(&os);
+    db.tables.numbers.lock().tree = TreeId(u32::MAX - 1);
+    create(&db);
+    insert(&db, 0..3).commit().unwrap();
+    let refused = |db: &Database| {
+        let created = db.create_table("other", &schema()).map(drop);
+        assert!(matches!(created, Err(Error::TooLarge(_))), "{created:?}");
+    };
+    refused(&db);
+    let emptied = db.truncate_table("t");
+    assert!(matches!(emptied, Err(Error::TooLarge(_))), "{emptied:?}");
+    let os = os.crash_with(Loss::Nothing, 0);
+    drop(db);
+    let db = open(&os);
+    assert_eq!(count(&db), 3);
+    refused(&db);
+    let mut numbers = db.tables.numbers.lock();
+    numbers.tree = TreeId(100);
+    numbers.table = TableId(u32::MAX);
+    drop(numbers);
+    refused(&db);
 }

@@ -306,6 +306,11 @@ impl Segments {
         if let Some(file) = self.existing(number) {
             return Ok(file);
         }
+        if number >= MOST_SEGMENTS {
+            // An opening would pass over it.
+            let what = format!("the log has come to its end: it has {MOST_SEGMENTS} segments at most");
+            return Err(Error::TooLarge(what));
+        }
         let spare = self.open.lock().spares.pop();
         let recycled = spare.is_some();
         let path = self.dir.join(name_of(number));

@@ -38,7 +38,7 @@ struct Damage {
     changes: Vec<KeptChange>,
 }
 
-/// Makes the transactions again that are prepared. Nothing else runs, and everything that was committed is in the trees.
+/// Makes the transactions again that are prepared. Nothing else runs, and all that was committed is in the trees.
 pub(crate) fn revive(
     shared: &Arc<Shared>,
     files: &Arc<AsideFiles>,

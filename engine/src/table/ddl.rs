@@ -44,24 +44,28 @@ impl Default for Numbers {
     }
 }
 
+/// Takes a number of a kind that is never given again.
+fn take(next: &mut u32, kind: &str) -> Result<u32> {
+    let number = *next;
+    let none_left = || Error::TooLarge(format!("there is no number left for another {kind}"));
+    *next = number.checked_add(1).ok_or_else(none_left)?;
+    Ok(number)
+}
+
 impl Numbers {
-    fn take_table(&mut self) -> TableId {
-        let id = self.table;
-        self.table.0 += 1;
-        id
+    fn take_table(&mut self) -> Result<TableId> {
+        take(&mut self.table.0, "table").map(TableId)
     }
 
-    fn take_tree(&mut self) -> TreeId {
-        let id = self.tree;
-        self.tree.0 += 1;
-        id
+    fn take_tree(&mut self) -> Result<TreeId> {
+        take(&mut self.tree.0, "tree of a table").map(TreeId)
     }
 
     /// Gives no number again that a definition has.
     pub fn pass(&mut self, definition: &Definition) {
-        self.table.0 = self.table.0.max(definition.id.0 + 1);
+        self.table.0 = self.table.0.max(definition.id.0.saturating_add(1));
         for tree in definition.all_trees() {
-            self.tree.0 = self.tree.0.max(tree.id.0 + 1);
+            self.tree.0 = self.tree.0.max(tree.id.0.saturating_add(1));
         }
     }
 }
@@ -115,18 +119,22 @@ impl Tables {
         if self.registry.id_of(name).is_ok() {
             return Err(Error::Exists(name.into()));
         }
-        let new_root = |numbers: &mut Numbers| TreeRoot {
-            id: numbers.take_tree(),
-            root: PageId(0),
+        let new_root = |numbers: &mut Numbers| -> Result<TreeRoot> {
+            Ok(TreeRoot {
+                id: numbers.take_tree()?,
+                root: PageId(0),
+            })
         };
         let mut definition = Definition {
-            id: numbers.take_table(),
+            id: numbers.take_table()?,
             name: name.into(),
             schema: schema.clone(),
             trees: (0..=schema.indexes.len())
                 .map(|_| new_root(&mut numbers))
-                .collect(),
-            large: large::can_need(&layout).then(|| new_root(&mut numbers)),
+                .collect::<Result<_>>()?,
+            large: large::can_need(&layout)
+                .then(|| new_root(&mut numbers))
+                .transpose()?,
             locking: options.locking,
         };
         shared.system.pool().check_room()?;
@@ -313,7 +321,7 @@ impl Tables {
         let old = self.registry.definition(id)?;
         let mut definition = old.clone();
         for tree in definition.trees.iter_mut().chain(&mut definition.large) {
-            tree.id = numbers.take_tree();
+            tree.id = numbers.take_tree()?;
         }
         self.close(id, name, 0)?;
         let result = (|| {

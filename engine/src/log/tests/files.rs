@@ -178,3 +178,18 @@ fn no_file_is_made_renamed_or_removed_after_closing() {
     let released = log.give_spares_back();
     assert!(matches!(released, Err(Error::Stopped(_))), "{released:?}");
 }
+
+/// An opening passes over names beyond the last.
+#[test]
+fn a_segment_that_no_opening_would_see_is_not_made() {
+    let os = Arc::new(SimulatedOs::new(17));
+    os.create_dir(Path::new("/db")).unwrap();
+    let segments = Segments::create(os.clone(), &dir(), 77, SMALL).unwrap();
+    let end = segments.capacity() << 30;
+    assert_eq!(segments.prepare(end).unwrap(), end);
+    let refused = segments.prepare(end + 1);
+    assert!(matches!(refused, Err(Error::TooLarge(_))), "{refused:?}");
+    let mode = OpenMode::ReadWrite;
+    let opened = Segments::open(os, &dir(), 77, end - 1, mode).unwrap();
+    assert_eq!(opened.end(), end);
+}
