@@ -22,6 +22,8 @@ use crate::sync::Mutex;
 use crate::table::ddl::Tables;
 use crate::table::shared::Shared;
 use crate::table::{Prepared, Table, Transaction};
+#[cfg(test)]
+use crate::txn::Moment;
 use crate::txn::Xid;
 
 /// The log's folder within the database directory.
@@ -224,7 +226,7 @@ impl Database {
     /// # Errors
     /// [`Error::NotFound`]; [`Error::Busy`] when open transactions have used it.
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        self.tables.remove_table(&self.shared, name, 0)
+        self.tables.remove_table(&self.shared, name, None)
     }
 
     /// As [`Database::drop_table`], also where `txn`, and no other transaction, has used the table: what
@@ -239,6 +241,9 @@ impl Database {
             true => 0,
             false => txn.before_drop(id)?,
         };
+        #[cfg(test)]
+        self.shared.system.moments.come_to(Moment::TableToDrop);
+        let own = Some((id, own));
         self.tables.remove_table(&self.shared, name, own)?;
         txn.forget_table(id);
         Ok(())
