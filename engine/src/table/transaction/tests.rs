@@ -166,8 +166,8 @@ fn replay_leaves_out_no_table_that_stays() {
     assert_eq!(count(&db, &table), 1);
 }
 
-/// Values are given back when the log has just got the counter, and a checkpoint is wanted then. The next to take one of
-/// them relies on what the log has.
+/// Values are given back when the log has just got the counter, and a checkpoint is wanted then. The next to take one
+/// of them relies on what the log has.
 #[test]
 fn no_checkpoint_comes_between_a_counter_in_the_log_and_the_note_of_it() {
     let os = SimulatedOs::new(1);
