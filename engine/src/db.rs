@@ -234,7 +234,8 @@ impl Database {
     /// when `txn` is rolled back.
     ///
     /// # Errors
-    /// As [`Database::drop_table`]; those of writing the log. [`Error::Invalid`]: the way back to a savepoint has failed.
+    /// As [`Database::drop_table`]; those of writing the log. [`Error::Invalid`]: the way back to a savepoint has
+    /// failed.
     pub fn drop_table_used_by(&self, txn: &mut Transaction, name: &str) -> Result<()> {
         let id = self.shared.registry.id_of(name)?;
         let own = match is_planted(PlantedFault::OwnUseIsBusy) {
