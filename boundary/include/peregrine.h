@@ -227,7 +227,8 @@ typedef enum peregrine_locking {
   PEREGRINE_OPTIMISTIC = 1   /* the second fails at once: PEREGRINE_ROW_CHANGED */
 } peregrine_locking;
 
-/* `of_one_session`: the table is a session's own, which reads it whatever snapshot it has. */
+/* `of_one_session`: the table is a session's own, which reads it whatever snapshot it has. The log has none of its
+   rows: its name is to begin with the temporary prefix. */
 PEREGRINE_CODE peregrine_table_create(peregrine_engine *engine, const char *name,
                                       size_t name_length, const peregrine_definition *definition,
                                       uint64_t auto_increment, uint32_t locking,

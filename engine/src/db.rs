@@ -22,6 +22,8 @@ use crate::sync::Mutex;
 use crate::table::ddl::Tables;
 use crate::table::shared::Shared;
 use crate::table::{Prepared, Table, Transaction};
+#[cfg(test)]
+use crate::txn::Moment;
 use crate::txn::Xid;
 
 /// The log's folder within the database directory.
@@ -223,7 +225,7 @@ impl Database {
     /// # Errors
     /// [`Error::NotFound`]; [`Error::Busy`] when open transactions have used it.
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        self.tables.remove_table(&self.shared, name, 0)
+        self.tables.remove_table(&self.shared, name, None)
     }
 
     /// As [`Database::drop_table`], also where `txn`, and no other transaction, has used the table: what
@@ -231,13 +233,17 @@ impl Database {
     /// when `txn` is rolled back.
     ///
     /// # Errors
-    /// As [`Database::drop_table`]; those of writing the log.
+    /// As [`Database::drop_table`]; those of writing the log. [`Error::Invalid`]: the way back to a savepoint has
+    /// failed.
     pub fn drop_table_used_by(&self, txn: &mut Transaction, name: &str) -> Result<()> {
         let id = self.shared.registry.id_of(name)?;
         let own = match is_planted(PlantedFault::OwnUseIsBusy) {
             true => 0,
             false => txn.before_drop(id)?,
         };
+        #[cfg(test)]
+        self.shared.system.moments.come_to(Moment::TableToDrop);
+        let own = Some((id, own));
         self.tables.remove_table(&self.shared, name, own)?;
         txn.forget_table(id);
         Ok(())

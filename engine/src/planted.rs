@@ -65,6 +65,8 @@ pub enum PlantedFault {
     SnapshotCheck,
     /// A table can't be dropped where the transaction that drops it has used it.
     OwnUseIsBusy,
+    /// A table that a transaction has used is dropped by its name, whichever table has that by then.
+    DropByNameAlone,
     /// The rows with which a table of one session is filled while it is made are undone by a rollback.
     FillIsUndone,
     /// Rows of tables of one session go to the log.
@@ -309,7 +311,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 104] = [
+        pub const MENDED: [PlantedFault; 105] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -325,6 +327,7 @@ mod planting {
             PlantedFault::UnguardedCheck,
             PlantedFault::SnapshotCheck,
             PlantedFault::OwnUseIsBusy,
+            PlantedFault::DropByNameAlone,
             PlantedFault::FillIsUndone,
             PlantedFault::LogOwnRows,
             PlantedFault::ReplayEndedTables,

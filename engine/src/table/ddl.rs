@@ -263,10 +263,26 @@ impl Tables {
         durable(&shared.log, lsn)
     }
 
-    /// Drops a table. Of the transactions that use it the caller answers for `own`.
-    pub fn remove_table(&self, shared: &Shared, name: &str, own: u64) -> Result<()> {
+    /// Drops a table. Of the transactions that use the table `own`, the caller answers for so many: where the name has
+    /// come to another table since, there is no such table.
+    pub fn remove_table(
+        &self,
+        shared: &Shared,
+        name: &str,
+        own: Option<(TableId, u64)>,
+    ) -> Result<()> {
         let _numbers = self.numbers.lock();
         let id = self.registry.id_of(name)?;
+        let own = match own {
+            None => 0,
+            Some((used, own)) if used == id || is_planted(PlantedFault::DropByNameAlone) => own,
+            Some(_) => {
+                return Err(Error::NotFound {
+                    what: "table",
+                    name: name.into(),
+                })
+            }
+        };
         let definition = self.registry.definition(id)?;
         self.close(id, name, own)?;
         let result = (|| {

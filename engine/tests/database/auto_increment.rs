@@ -223,8 +223,8 @@ fn values_given_back_take_the_counter_below_no_row() {
     assert_eq!(table.next_auto_increment(), first + 1);
 }
 
-/// Values are reserved, another session's commit tells the log of the counter, and they are given back. The next checkpoint
-/// lets the log go; whoever takes one of them then tells nobody.
+/// Values are reserved, another session's commit tells the log of the counter, and they are given back. The next
+/// checkpoint lets the log go; whoever takes one of them then tells nobody.
 #[test]
 fn a_checkpoint_keeps_the_counter_that_the_log_had() {
     let open = |os: &SimulatedOs| {

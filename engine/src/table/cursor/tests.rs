@@ -103,8 +103,8 @@ fn a_scan_that_locks_misses_no_row_of_a_leaf_that_is_split_before_it_is_locked()
     assert_eq!(found.len(), 50 + 999);
 }
 
-/// A cursor that locks has a leaf with a change that was being made. When its statement has ended, the change is undone, purge
-/// gives up the version before, and another transaction puts its own there.
+/// A cursor that locks has a leaf with a change that was being made. When its statement has ended, the change is
+/// undone, purge gives up the version before, and another transaction puts its own there.
 #[test]
 fn a_locking_cursor_follows_no_version_that_its_last_statement_has_copied() {
     let db = database();

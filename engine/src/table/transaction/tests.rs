@@ -24,6 +24,10 @@ fn open_and_drop(os: &SimulatedOs, prefix: Option<&str>) -> Arc<Database> {
 }
 
 fn create(db: &Database) -> Arc<Table> {
+    create_named(db, "t")
+}
+
+fn create_named(db: &Database, name: &str) -> Arc<Table> {
     let int = ColumnType::Int {
         bytes: 4,
         signed: false,
@@ -34,7 +38,7 @@ fn create(db: &Database) -> Arc<Table> {
         indexes: vec![],
         user: vec![],
     };
-    db.create_table("t", &schema).unwrap()
+    db.create_table(name, &schema).unwrap()
 }
 
 fn insert(db: &Database, table: &Table, id: u64) -> Transaction {
@@ -162,8 +166,8 @@ fn replay_leaves_out_no_table_that_stays() {
     assert_eq!(count(&db, &table), 1);
 }
 
-/// Values are given back when the log has just got the counter, and a checkpoint is wanted then. The next to take one of
-/// them relies on what the log has.
+/// Values are given back when the log has just got the counter, and a checkpoint is wanted then. The next to take one
+/// of them relies on what the log has.
 #[test]
 fn no_checkpoint_comes_between_a_counter_in_the_log_and_the_note_of_it() {
     let os = SimulatedOs::new(1);
@@ -184,4 +188,30 @@ fn no_checkpoint_comes_between_a_counter_in_the_log_and_the_note_of_it() {
     let db = open(&os.crash(1));
     let next = db.table("t").unwrap().next_auto_increment();
     assert!(next >= 2, "{next}");
+}
+
+/// Tables are renamed while one is dropped by who has used it: neither that one goes nor the other, which another
+/// transaction uses.
+#[test]
+fn a_table_that_gets_the_name_of_one_that_is_dropped_stays() {
+    let db = open(&SimulatedOs::new(1));
+    let table = create(&db);
+    let other = create_named(&db, "other");
+    let mut txn = insert(&db, &table, 1);
+    let mut user = insert(&db, &other, 2);
+    let beside = db.clone();
+    db.system().moments.at(Moment::TableToDrop, move || {
+        beside.rename_table("t", "renamed").unwrap();
+        beside.rename_table("other", "t").unwrap();
+    });
+    let refused = db.drop_table_used_by(&mut txn, "t");
+    assert!(matches!(refused, Err(Error::NotFound { .. })), "{refused:?}");
+    assert!(db.system().moments.passed());
+    user.commit().unwrap();
+    txn.commit().unwrap();
+    for table in ["renamed", "t"] {
+        let table = db.table(table).unwrap();
+        assert_eq!(count(&db, &table), 1);
+    }
+    db.drop_table_used_by(&mut txn, "renamed").unwrap();
 }

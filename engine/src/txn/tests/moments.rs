@@ -18,6 +18,8 @@ pub enum Moment {
     RowSampled,
     /// Others see a commit, and its rows are about to be counted.
     CommitSeen,
+    /// The number of a table is known that is about to be dropped, by the transaction that has used it.
+    TableToDrop,
     /// The log has an auto-increment counter, and nobody has been told so yet.
     CounterLogged,
     /// A reader has found a version that its view does not see, and is about to look at the one before.
