@@ -332,7 +332,8 @@ extern "C" size_t peregrine_plugin_sort_key(uint32_t collation, const uint8_t *v
                                          static_cast<uint>(characters), value, length,
                                          MY_STRXFRM_PAD_WITH_SPACE | MY_STRXFRM_PAD_TO_MAXLEN);
       /* Without padding, the server compares Thai strings up to their first zero byte. */
-      if (w->is_thai && !w->pads && !is_char) n = strnlen(reinterpret_cast<char *>(buffer.get()), n);
+      if (w->is_thai && !w->pads && !is_char)
+        n = strnlen(reinterpret_cast<const char *>(buffer.get()), n);
       memset(buffer.get() + n, 0, width - n);
       output.bytes(buffer.get(), width);
       break;
