@@ -248,7 +248,8 @@ PEREGRINE_CODE peregrine_table_rename(peregrine_engine *engine, const char *from
 PEREGRINE_CODE peregrine_tables_drop(peregrine_engine *engine, const char *prefix,
                                      size_t prefix_length);
 
-/* Opens a table under the server's definition of it. PEREGRINE_DEFINITION when they differ. */
+/* Opens a table under the server's definition of it. PEREGRINE_DEFINITION when they differ; names,
+   and the order of keys other than the clustered one, may. */
 PEREGRINE_CODE peregrine_table_open(peregrine_engine *engine, const char *name, size_t name_length,
                                     const peregrine_definition *definition, peregrine_table **out);
 void peregrine_table_close(peregrine_table *table);
