@@ -7,8 +7,7 @@ use std::sync::Arc;
 use peregrine::{Deadlock, Inspection, LockMode, NamedRow, TransactionState};
 
 use crate::c_types::{
-    DeadlockInfo, DeadlockMemberInfo, Lists, LockInfo, LockWaitInfo, RowNameInfo,
-    TransactionInfo,
+    DeadlockInfo, DeadlockMemberInfo, Lists, LockInfo, LockWaitInfo, RowNameInfo, TransactionInfo,
 };
 use crate::engine::{engine, SharedEngine};
 use crate::failure::Failure;

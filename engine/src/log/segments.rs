@@ -308,7 +308,8 @@ impl Segments {
         }
         if number >= MOST_SEGMENTS {
             // An opening would pass over it.
-            let what = format!("the log has come to its end: it has {MOST_SEGMENTS} segments at most");
+            let what =
+                format!("the log has come to its end: it has {MOST_SEGMENTS} segments at most");
             return Err(Error::TooLarge(what));
         }
         let spare = self.open.lock().spares.pop();

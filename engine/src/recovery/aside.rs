@@ -501,11 +501,7 @@ impl<'a> Asides<'a> {
 
     /// Writes what has to outlive the log, and removes the files of tables that need them no more. Returns the tables
     /// whose definition makes no sense.
-    pub fn finish(
-        mut self,
-        log: &Log,
-        committed: &Committed,
-    ) -> Result<BTreeMap<TableId, Error>> {
+    pub fn finish(mut self, log: &Log, committed: &Committed) -> Result<BTreeMap<TableId, Error>> {
         let mut changes = committed.changes_of(log, self.now.keys().copied())?;
         for (table, aside) in &mut self.now {
             aside.changes = changes.remove(table).unwrap_or_default();

@@ -207,7 +207,9 @@ fn a_checkpoint_that_another_has_ended_is_neither_completed_nor_takes_that_one_a
     let page = store.allocate_page();
     let first = store.begin_checkpoint();
     let second = store.begin_checkpoint();
-    store.write_checkpoint_page(page, &page_of(1), true).unwrap();
+    store
+        .write_checkpoint_page(page, &page_of(1), true)
+        .unwrap();
     assert!(store.complete_checkpoint(first, b"1").is_err());
     store.abandon_checkpoint(first);
     store.complete_checkpoint(second, b"2").unwrap();

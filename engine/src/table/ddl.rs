@@ -289,9 +289,7 @@ impl Tables {
             let _closed = shared.system.gate().close();
             let trees = self.trees_to_destroy(&definition)?;
             let lsn = self.append(shared, id, &DdlRecord::Drop(id))?;
-            self.whole(
-                trees.and_then(|trees| self.remove(&definition, &trees, cannot_be_read)),
-            )?;
+            self.whole(trees.and_then(|trees| self.remove(&definition, &trees, cannot_be_read)))?;
             Ok(lsn)
         })();
         if result.is_err() {

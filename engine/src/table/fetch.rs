@@ -273,13 +273,7 @@ impl Batch {
     /// Keeps what is asked for of the leaves that were brought for the rows before the `end`th, soon after
     /// they were read: where many read, leaves don't stay long.
     #[cold]
-    fn keep_brought(
-        &mut self,
-        txn: &Transaction,
-        tree: &Tree,
-        asked: Asked<'_>,
-        end: usize,
-    ) {
+    fn keep_brought(&mut self, txn: &Transaction, tree: &Tree, asked: Asked<'_>, end: usize) {
         let read = self.brought.partition_point(|(_, n)| (*n as usize) < end);
         for (_, n) in &self.brought[..read] {
             asked.keep(&txn.inner, tree, self.clustered_of(*n as usize));

@@ -79,8 +79,9 @@ impl Tables {
                 None => {}
                 // Who drops or truncates it holds its trees alone: opened anew, it would have others, that know
                 // nothing of their end.
-                Some(_) if entry.counted.state().is_closed()
-                    && !is_planted(PlantedFault::CloseLeaving) =>
+                Some(_)
+                    if entry.counted.state().is_closed()
+                        && !is_planted(PlantedFault::CloseLeaving) =>
                 {
                     self.opened.push_back(id);
                 }

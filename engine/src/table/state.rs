@@ -187,7 +187,9 @@ impl TableState {
     pub fn auto_to_keep(&self) -> u64 {
         match is_planted(PlantedFault::ForgetLoggedCounter) {
             true => self.next_auto(),
-            false => self.next_auto().max(self.logged_auto.load(Ordering::Acquire)),
+            false => self
+                .next_auto()
+                .max(self.logged_auto.load(Ordering::Acquire)),
         }
     }
 

@@ -512,9 +512,9 @@ impl Queue {
 
     /// Whether `who` could hold the row in `mode` beside the present holders.
     fn compatible(&self, who: &Arc<Participant>, mode: LockMode) -> bool {
-        self.holders.iter().all(|holder| {
-            Arc::ptr_eq(&holder.who, who) || !mode.excludes(holder.mode)
-        })
+        self.holders
+            .iter()
+            .all(|holder| Arc::ptr_eq(&holder.who, who) || !mode.excludes(holder.mode))
     }
 
     /// Makes `who` a holder for what it holds elsewhere: the row's header, or a range. False when

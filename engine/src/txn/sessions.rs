@@ -83,7 +83,10 @@ impl System {
         let in_queue = told == ToldWaits::InQueue;
         self.locks().waits(row, me, in_queue, |waiter, holder| {
             let sessions_of = (self.session_of(waiter), self.session_of(holder));
-            if sessions_of.0 != 0 && sessions_of.1 != 0 && sessions.waits_for(sessions_of.0, sessions_of.1) {
+            if sessions_of.0 != 0
+                && sessions_of.1 != 0
+                && sessions.waits_for(sessions_of.0, sessions_of.1)
+            {
                 holder.gives_way();
             }
         });

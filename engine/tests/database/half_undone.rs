@@ -311,7 +311,9 @@ fn the_next_transaction_of_the_object_is_as_patient_and_of_the_same_session() {
     drop(other);
     world.insert(&mut txn, ROWS + 1, 1).unwrap();
     let entries = world.db.inspect().transactions;
-    let own = entries.iter().find(|t| Some(t.id) == txn.id().map(|id| id.0));
+    let own = entries
+        .iter()
+        .find(|t| Some(t.id) == txn.id().map(|id| id.0));
     assert_eq!(own.unwrap().session, 7);
     txn.commit().unwrap();
     drop(txn);

@@ -212,11 +212,7 @@ fn a_long_value_of_a_filled_table_keeps_no_database_closed() {
         txn.end_fill();
         insert(&mut txn, &kept, 0..1, 100);
         let key = filled.encode_key(0, &[0u32.into()]).unwrap();
-        let row = [
-            Value::from(0u32),
-            Value::from(2u32),
-            Value::OutOfRow(3_900),
-        ];
+        let row = [Value::from(0u32), Value::from(2u32), Value::OutOfRow(3_900)];
         txn.update(&filled, &key, &row).unwrap();
         match end {
             "prepared" => txn.prepare(&xid).unwrap(),

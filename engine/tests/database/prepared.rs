@@ -308,7 +308,9 @@ fn the_object_that_gives_one_up_is_as_patient_as_before_and_of_the_same_session(
         "{refused:?}"
     );
     let entries = bank.db.inspect().transactions;
-    let own = entries.iter().find(|t| Some(t.id) == txn.id().map(|id| id.0));
+    let own = entries
+        .iter()
+        .find(|t| Some(t.id) == txn.id().map(|id| id.0));
     assert_eq!(own.unwrap().session, 7);
 }
 

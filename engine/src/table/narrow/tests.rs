@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::os::simulated::{FaultOn, SimulatedOs};
 use crate::txn::Moment;
 use crate::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Isolation, Key, Options, Seek, TableSchema,
-    Value,
+    Column, ColumnType, Cursor, CursorOptions, Database, Isolation, Key, Options, Seek,
+    TableSchema, Value,
 };
 
 const ROWS: u64 = 12_000;

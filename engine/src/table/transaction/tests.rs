@@ -6,8 +6,8 @@ use crate::os::simulated::SimulatedOs;
 use crate::row::payload::{LargeRef, RowEncoder};
 use crate::txn::Moment;
 use crate::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Error, Isolation, Key, Options, Seek, Table,
-    TableSchema, Transaction, Value, Xid,
+    Column, ColumnType, Cursor, CursorOptions, Database, Error, Isolation, Key, Options, Seek,
+    Table, TableSchema, Transaction, Value, Xid,
 };
 
 fn open(os: &SimulatedOs) -> Arc<Database> {
@@ -112,7 +112,10 @@ fn a_table_that_is_closed_for_a_moment_is_busy_and_not_gone() {
     late.commit().unwrap();
     db.drop_table("t").unwrap();
     let refused = late.insert(&table, &[Value::UInt(3)]);
-    assert!(matches!(refused, Err(Error::NotFound { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::NotFound { .. })),
+        "{refused:?}"
+    );
 }
 
 /// The log has a row whose long value is "as in the row before", and not that row, as logs have it of tables that were
@@ -205,7 +208,10 @@ fn a_table_that_gets_the_name_of_one_that_is_dropped_stays() {
         beside.rename_table("other", "t").unwrap();
     });
     let refused = db.drop_table_used_by(&mut txn, "t");
-    assert!(matches!(refused, Err(Error::NotFound { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::NotFound { .. })),
+        "{refused:?}"
+    );
     assert!(db.system().moments.passed());
     user.commit().unwrap();
     txn.commit().unwrap();
