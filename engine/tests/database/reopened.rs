@@ -67,6 +67,7 @@ pub fn prepare(db: &Database, name: &str) {
     let row = [Value::from(0u32), Value::from(&b"prepared"[..])];
     txn.update(&table, &key, &row).unwrap();
     txn.prepare(&xid()).unwrap();
+    db.sync_log().unwrap();
 }
 
 pub fn rows(db: &Database, table: &Arc<Table>) -> u32 {

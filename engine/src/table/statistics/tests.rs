@@ -12,7 +12,7 @@ use crate::{
 /// Too short to be moved outside a row.
 const SHORT: usize = 63;
 /// So many that a row of nothing else is too long, and stands outside as a whole.
-const TOO_MANY: usize = 60;
+const TOO_MANY: usize = 70;
 /// So many that a row is too long with a long name, which is moved outside then.
 const MANY: usize = 53;
 const LONG_NAME: usize = 150;
