@@ -331,9 +331,6 @@ extern "C" size_t peregrine_plugin_sort_key(uint32_t collation, const uint8_t *v
       size_t n = charset->coll->strnxfrm(charset, buffer.get(), width,
                                          static_cast<uint>(characters), value, length,
                                          MY_STRXFRM_PAD_WITH_SPACE | MY_STRXFRM_PAD_TO_MAXLEN);
-      /* Without padding, the server compares Thai strings up to their first zero byte. */
-      if (w->is_thai && !w->pads && !is_char)
-        n = strnlen(reinterpret_cast<const char *>(buffer.get()), n);
       memset(buffer.get() + n, 0, width - n);
       output.bytes(buffer.get(), width);
       break;
