@@ -200,9 +200,9 @@ bool RowHandler::change_options(uint32_t locking, bool counts, ulonglong next) {
   return true;
 }
 
-/* The names of the keys on whose order it depends what the rows hold. The clustered key is the first
-   UNIQUE key, where there is no PRIMARY KEY. Of the keys that the server keeps by hashes, the first
-   one has its hashes in the first hidden column, and so on. */
+/* The names of the keys on whose order it depends what the rows hold. The clustered key is the
+   first UNIQUE key, where there is no PRIMARY KEY. Of the keys that the server keeps by hashes, the
+   first one has its hashes in the first hidden column, and so on. */
 static std::vector<std::string> keys_in_order(const TABLE *table) {
   std::vector<std::string> names;
   const uint primary = table->s->primary_key;

@@ -14,8 +14,8 @@ RowHandler::~RowHandler() {
   peregrine_handle_close(handle_);
 }
 
-/* Whether the engine keeps several unique keys of a table. The server checks those by hashes itself,
-   before. */
+/* Whether the engine keeps several unique keys of a table. The server checks those by hashes
+   itself, before. */
 static bool has_several_unique_keys(const TABLE_SHARE *share) {
   uint count = 0;
   for (uint k = 0; share && k < share->keys; k++) {
@@ -26,8 +26,8 @@ static bool has_several_unique_keys(const TABLE_SHARE *share) {
 }
 
 /* HA_DUPLICATE_KEY_NOT_IN_ORDER: a row in the way in the last unique key does not say that none is
-   in the way in another. One may come while the row is waited for, and the order of keys need not be
-   the engine's. The server takes it for certain else, and REPLACE fails with a duplicate.
+   in the way in another. One may come while the row is waited for, and the order of keys need not
+   be the engine's. The server takes it for certain else, and REPLACE fails with a duplicate.
 
    HA_CAN_ONLINE_BACKUPS: from BACKUP STAGE FLUSH on the server lets rows of these tables be
    changed, and from BACKUP STAGE BLOCK_COMMIT on it lets nobody commit. It asks in return that the

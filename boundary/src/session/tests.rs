@@ -231,10 +231,8 @@ fn a_kill_reaches_the_statement_after_a_refused_commit_whose_rollback_failed() {
     let mut shared: SharedEngine = Arc::new(Engine::new(database, Duration::from_secs(1)));
     let mut pointer = std::ptr::null_mut();
     // SAFETY: the engine lives longer than the session, whose place is writable.
-    assert_eq!(
-        unsafe { peregrine_session_new(&mut shared, 1, &mut pointer) },
-        OK
-    );
+    let made = unsafe { peregrine_session_new(&mut shared, 1, &mut pointer) };
+    assert_eq!(made, OK);
     {
         // SAFETY: the session is this thread's, and not used otherwise meanwhile.
         let session = unsafe { session(pointer) }.unwrap();

@@ -100,7 +100,7 @@ fn a_void_file_that_memory_can_not_hold_costs_no_rows() {
         forgets: false,
         is_endless: true,
     }));
-    let error = refused.err().expect("an error").to_string();
+    let error = refused.expect_err("an error").to_string();
     let file = file_of(&disk).unwrap();
     assert!(error.contains(file.to_str().unwrap()), "{error}");
     let db = open(&disk).unwrap();
@@ -117,7 +117,7 @@ fn a_file_that_can_not_be_understood_is_kept_and_its_table_set_aside_anew() {
     disk.record();
     let db = open(&disk).unwrap();
     let moments = disk.recorded();
-    let error = db.table("damaged").err().expect("a table set aside");
+    let error = db.table("damaged").expect_err("a table set aside");
     assert!(error.to_string().contains("damaged-0"), "{error}");
     db.close().unwrap();
     assert_eq!(renewed(&dumped(&disk, "damaged")), ROWS);
