@@ -39,6 +39,7 @@ struct Weights {
   CHARSET_INFO *charset;
   Form form;
   bool pads;
+  bool is_thai; /* tone marks are compared last, behind spaces at the end */
   uint levels;
   uint unit;
   uint level_flags[kMaxLevels];
@@ -174,6 +175,7 @@ std::unique_ptr<Weights> find_weights(CHARSET_INFO *charset) {
   if (!w) return w;
   w->charset = charset;
   w->pads = !(charset->state & MY_CS_NOPAD);
+  w->is_thai = strncmp(charset->coll_name.str, "tis620_thai", 11) == 0;
   w->levels = 1;
   w->unit = 1;
   w->space[0][0] = ' ';
@@ -321,7 +323,8 @@ extern "C" size_t peregrine_plugin_sort_key(uint32_t collation, const uint8_t *v
       size_t characters = collation >> kNumberBits & kCharactersMask;
       if (prefix_characters != UINT32_MAX)
         characters = MY_MIN(characters ? characters : prefix_characters, prefix_characters);
-      if (w->pads) length = charset->lengthsp(reinterpret_cast<const char *>(value), length);
+      if (w->pads && !w->is_thai)
+        length = charset->lengthsp(reinterpret_cast<const char *>(value), length);
       size_t width = charset->strnxfrmlen(characters * charset->mbmaxlen);
       Buffer buffer(width);
       if (buffer.failed()) return PEREGRINE_NO_SORT_KEY_MEMORY;

@@ -6,6 +6,9 @@
 #include "errors.h"
 #include "layout.h"
 
+#include <string>
+#include <vector>
+
 namespace peregrine {
 
 /* How the server's names of copies begin, or end where they are of partitions. */
@@ -41,9 +44,31 @@ static int refuse_unsupported(THD *thd, const HA_CREATE_INFO *info) {
   return 0;
 }
 
+/* Whether a UNIQUE key could be the primary key, if it stood first. */
+static bool could_be_primary(const KEY &key) {
+  if (!(key.flags & HA_NOSAME) || key.algorithm == HA_KEY_ALG_LONG_HASH) return false;
+  for (uint p = 0; p < key.user_defined_key_parts; p++) {
+    if (key.key_part[p].null_bit || (key.key_part[p].key_part_flag & HA_PART_KEY_SEG)) return false;
+  }
+  return true;
+}
+
+/* Whether the server gives a partitioned table another primary key when it next sorts the keys:
+   UNIQUE keys without NULL come first. It sorts them in any ALTER of single partitions, and keeps
+   the other partitions, whose rows stand in the old order. */
+static bool primary_key_may_change(const TABLE *table) {
+  if (!table->part_info || table->s->primary_key < MAX_KEY) return false;
+  for (uint k = 0; k < table->s->keys; k++) {
+    if (could_be_primary(table->key_info[k])) return true;
+  }
+  return false;
+}
+
 int RowHandler::create(const char *name, TABLE *form, HA_CREATE_INFO *info) {
   THD *thd = ha_thd();
   if (int error = refuse_unsupported(thd, info)) return error;
+  if (primary_key_may_change(form))
+    return refuse("UNIQUE with NULL before one without, no PRIMARY KEY");
   uint32_t locking;
   if (!read_locking(form->s->option_struct, &locking)) return HA_ERR_UNSUPPORTED;
   TableLayout layout(form);
@@ -175,8 +200,22 @@ bool RowHandler::change_options(uint32_t locking, bool counts, ulonglong next) {
   return true;
 }
 
-/* Asked for EXCHANGE PARTITION, after the server has compared columns and keys: whether the rows
-   can stand where the other table's do. */
+/* The names of the keys on whose order it depends what the rows hold. The clustered key is the
+   first UNIQUE key, where there is no PRIMARY KEY. Of the keys that the server keeps by hashes, the
+   first one has its hashes in the first hidden column, and so on. */
+static std::vector<std::string> keys_in_order(const TABLE *table) {
+  std::vector<std::string> names;
+  const uint primary = table->s->primary_key;
+  names.push_back(primary < MAX_KEY ? table->key_info[primary].name.str : "");
+  for (uint k = 0; k < table->s->keys; k++) {
+    const KEY &key = table->key_info[k];
+    if (key.algorithm == HA_KEY_ALG_LONG_HASH) names.push_back(key.name.str);
+  }
+  return names;
+}
+
+/* Asked of a table that shall become a partition, or change places with one: whether its rows can
+   stand there. The server compares columns and keys itself, but not the order of the keys. */
 bool RowHandler::check_if_incompatible_data(HA_CREATE_INFO *info, uint table_changes) {
   if (table_changes != IS_EQUAL_YES) return COMPATIBLE_DATA_NO;
   if ((info->used_fields & HA_CREATE_USED_AUTO) && info->auto_increment_value)
@@ -184,6 +223,10 @@ bool RowHandler::check_if_incompatible_data(HA_CREATE_INFO *info, uint table_cha
   uint32_t mine, theirs;
   if (!read_locking(table->s->option_struct, &mine) ||
       !read_locking(info->option_struct, &theirs) || mine != theirs)
+    return COMPATIBLE_DATA_NO;
+  /* The partitioned table is the one that the statement alters. */
+  const TABLE_LIST *altered = ha_thd()->lex->query_tables;
+  if (altered && altered->table && keys_in_order(altered->table) != keys_in_order(table))
     return COMPATIBLE_DATA_NO;
   return COMPATIBLE_DATA_YES;
 }

@@ -5,10 +5,15 @@
 
 namespace peregrine {
 
+/* How the server's names of temporary tables' files begin. Those of other tables have such
+   characters encoded. The directory says nothing: tmpdir may be below that of the schemas. */
+static constexpr const char *kTemporaryFile = tmp_file_prefix "-temptable-";
+
 std::string table_name(const char *path) {
   const char *table = strrchr(path, FN_LIBCHAR);
   if (!table) return path;
-  if (path[0] != '.') return std::string(kTemporaryPrefix) + (table + 1);
+  if (!strncmp(table + 1, kTemporaryFile, strlen(kTemporaryFile)))
+    return std::string(kTemporaryPrefix) + (table + 1);
   const char *schema = table;
   while (schema > path && schema[-1] != FN_LIBCHAR) schema--;
   return schema;

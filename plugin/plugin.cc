@@ -6,6 +6,7 @@
 #include "collation.h"
 #include "errors.h"
 #include "information_schema.h"
+#include "known_sessions.h"
 #include "layout.h"
 #include "pushed_select.h"
 #include "row_handler.h"
@@ -220,7 +221,7 @@ static int start(void *p) {
   options.flush_log_at_commit = static_cast<uint32_t>(flush_log_at_trx_commit);
   options.lock_wait_seconds = 50;
   options.sort_key = peregrine_plugin_sort_key;
-  options.statement = peregrine_plugin_statement;
+  options.sessions = &known_sessions;
   options.temporary_prefix = kTemporaryPrefix; /* they end with the server, be it by a crash */
   if (peregrine_engine_open(&options, &engine) != PEREGRINE_OK) {
     sql_print_error("Peregrine: %s", last_error_text().c_ptr_safe());

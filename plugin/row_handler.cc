@@ -14,14 +14,31 @@ RowHandler::~RowHandler() {
   peregrine_handle_close(handle_);
 }
 
-/* HA_CAN_ONLINE_BACKUPS: from BACKUP STAGE FLUSH on the server lets rows of these tables be
+/* Whether the engine keeps several unique keys of a table. The server checks those by hashes
+   itself, before. */
+static bool has_several_unique_keys(const TABLE_SHARE *share) {
+  uint count = 0;
+  for (uint k = 0; share && k < share->keys; k++) {
+    const KEY &key = share->key_info[k];
+    if ((key.flags & HA_NOSAME) && key.algorithm != HA_KEY_ALG_LONG_HASH) count++;
+  }
+  return count > 1;
+}
+
+/* HA_DUPLICATE_KEY_NOT_IN_ORDER: a row in the way in the last unique key does not say that none is
+   in the way in another. One may come while the row is waited for, and the order of keys need not
+   be the engine's. The server takes it for certain else, and REPLACE fails with a duplicate.
+
+   HA_CAN_ONLINE_BACKUPS: from BACKUP STAGE FLUSH on the server lets rows of these tables be
    changed, and from BACKUP STAGE BLOCK_COMMIT on it lets nobody commit. It asks in return that the
    tables need not be closed to be whole: what a copy of the disk at one moment holds opens to what
    was committed then, as after a crash. That is what the log and copy-on-write pages give at any
    moment; the commits that wait for nobody (peregrine_flush_log_at_trx_commit) are written by FLUSH
    ENGINE LOGS. */
 handler::Table_flags RowHandler::table_flags() const {
-  return HA_REC_NOT_IN_SEQ /* positions are no multiples of a length */
+  const Table_flags order =
+      has_several_unique_keys(table_share) ? HA_DUPLICATE_KEY_NOT_IN_ORDER : 0;
+  return order | HA_REC_NOT_IN_SEQ /* positions are no multiples of a length */
          | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS | HA_CAN_GEOMETRY | HA_CAN_VIRTUAL_COLUMNS |
          HA_PARTIAL_COLUMN_READ         /* only the columns asked for are decoded */
          | HA_TABLE_SCAN_ON_INDEX       /* rows stand in the clustered index */
@@ -29,7 +46,7 @@ handler::Table_flags RowHandler::table_flags() const {
          | HA_DUPLICATE_POS             /* the row in the way is known by position */
          | HA_CAN_SQL_HANDLER | HA_CAN_SKIP_LOCKED |
          HA_BINLOG_ROW_CAPABLE   /* snapshots: statements need not repeat alike */
-         | HA_CAN_ONLINE_BACKUPS /* see below */
+         | HA_CAN_ONLINE_BACKUPS /* see above */
          | HA_ONLINE_ANALYZE | HA_CONCURRENT_OPTIMIZE | HA_CRASH_SAFE;
 }
 

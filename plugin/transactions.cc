@@ -2,6 +2,7 @@
 
 #include "transactions.h"
 #include "errors.h"
+#include "known_sessions.h"
 #include "two_phase.h"
 
 #include <new>
@@ -10,6 +11,12 @@ namespace peregrine {
 
 bool in_long_transaction(THD *thd) {
   return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN);
+}
+
+/* Since the statement began the server may have gone over to transactions: SET autocommit = (SELECT
+   …). The engine is not in one then. */
+bool outlives_statement(THD *thd) {
+  return thd->ha_data[hton->slot].ha_info[1].is_started();
 }
 
 Connection *existing_connection(THD *thd) {
@@ -22,6 +29,11 @@ Connection *connection_of(THD *thd) {
   connection = new (std::nothrow) Connection;
   if (!connection) return nullptr;
   if (peregrine_session_new(engine, thd_get_thread_id(thd), &connection->session) != PEREGRINE_OK) {
+    delete connection;
+    return nullptr;
+  }
+  if (!know_session(thd)) {
+    peregrine_session_free(connection->session);
     delete connection;
     return nullptr;
   }
@@ -75,8 +87,8 @@ int release_table(THD *thd, Connection *connection) {
   /* The server has ended the statement by now, unless it never thought of a transaction. */
   if (!connection->in_statement || connection->server_ends) return 0;
   connection->in_statement = false;
-  int code = in_long_transaction(thd) ? peregrine_statement_end(connection->session)
-                                      : peregrine_session_commit(connection->session, 1);
+  int code = outlives_statement(thd) ? peregrine_statement_end(connection->session)
+                                     : peregrine_session_commit(connection->session, 1);
   /* Not everybody who unlocks a table tells the client of an error. */
   return report_session_error(code, thd, ER_ERROR_DURING_COMMIT);
 }
@@ -85,7 +97,7 @@ static int commit(handlerton *, THD *thd, bool all) {
   Connection *connection = existing_connection(thd);
   if (!connection) return 0;
   connection->in_statement = false;
-  int code = all || !in_long_transaction(thd)
+  int code = all || !outlives_statement(thd)
                  ? peregrine_session_commit(connection->session, !coordinator_remembers(thd))
                  : peregrine_statement_end(connection->session);
   return report_session_error(code, thd, ER_ERROR_DURING_COMMIT);
@@ -95,7 +107,8 @@ static int rollback(handlerton *, THD *thd, bool all) {
   Connection *connection = existing_connection(thd);
   if (!connection) return 0;
   connection->in_statement = false;
-  const bool whole = all || !in_long_transaction(thd);
+  const bool whole = all || !outlives_statement(thd);
+  if (whole) connection->committed_in_order = false;
   int code = whole ? peregrine_session_rollback(connection->session)
                    : peregrine_statement_rollback(connection->session);
   if (whole && code == PEREGRINE_NO_SPACE) {
@@ -112,6 +125,7 @@ static int close_connection(handlerton *, THD *thd) {
   thd_set_ha_data(thd, hton, nullptr);
   if (connection) {
     peregrine_session_free(connection->session);
+    forget_session(thd);
     delete connection;
   }
   return 0;
@@ -143,7 +157,9 @@ static int savepoint_release(handlerton *, THD *thd, void *place) {
   Connection *connection = existing_connection(thd);
   if (!connection) return HA_ERR_WRONG_COMMAND;
   ulonglong number = static_cast<Savepoint *>(place)->number;
-  int code = peregrine_savepoint_release(connection->session, number);
+  /* SAVEPOINT releases one of the same name alone. All else lets later ones go unnamed, too. */
+  const bool later = thd->lex->sql_command != SQLCOM_SAVEPOINT;
+  int code = peregrine_savepoint_release(connection->session, number, later);
   return report_session_error(code, thd, ER_GET_ERRMSG);
 }
 

@@ -34,8 +34,11 @@ Connection *connection_of(THD *thd);
 /* Null where the engine was not used yet. */
 Connection *existing_connection(THD *thd);
 
-/* Whether the end of a statement is not that of its transaction. */
+/* Whether a statement that begins is part of a transaction that goes on behind it. */
 bool in_long_transaction(THD *thd);
+
+/* Whether what the engine has done in the statement is part of such a transaction. */
+bool outlives_statement(THD *thd);
 
 /* Begins the statement where it has not begun, and takes part in the server's transaction. */
 int begin_statement(THD *thd, Connection *connection);

@@ -40,7 +40,7 @@ static int prepare(handlerton *, THD *thd, bool all) {
   Connection *connection = existing_connection(thd);
   if (!connection) return 0;
   /* Of a statement within a transaction there is nothing to prepare. */
-  if (!all && in_long_transaction(thd)) return 0;
+  if (!all && outlives_statement(thd)) return 0;
   connection->in_statement = false;
   connection->decision_synced = decision_is_synced(thd);
   peregrine_xid name = engine_name(thd->get_xid());
@@ -51,7 +51,7 @@ static int prepare(handlerton *, THD *thd, bool all) {
 /* In the order of the binary log, one at a time, and perhaps in another connection's thread. */
 static void commit_ordered(handlerton *, THD *thd, bool all) {
   Connection *connection = existing_connection(thd);
-  if (!connection || (!all && in_long_transaction(thd))) return;
+  if (!connection || (!all && outlives_statement(thd))) return;
   if (peregrine_session_commit_ordered(connection->session) == PEREGRINE_OK)
     connection->committed_in_order = true;
 }

@@ -45,7 +45,7 @@ typedef enum peregrine_code {
   PEREGRINE_INTERRUPTED = 6,    /* the statement was killed */
   PEREGRINE_NO_SUCH_TABLE = 7,
   PEREGRINE_TABLE_EXISTS = 8,
-  PEREGRINE_BUSY = 9,           /* the table is in use by open transactions */
+  PEREGRINE_BUSY = 9,           /* in use by open transactions */
   PEREGRINE_INVALID = 10,       /* a value, key or definition that cannot be taken */
   PEREGRINE_TOO_LARGE = 11,     /* a row or key beyond a limit; the text names it */
   PEREGRINE_NO_SPACE = 12,      /* the disk is full */
@@ -80,11 +80,28 @@ uint32_t peregrine_error_key(void);
 typedef size_t (*peregrine_sort_key)(uint32_t collation, const uint8_t *value, size_t length,
                                      uint32_t prefix_chars, uint8_t *out, size_t capacity);
 
-/* Writes the text of the statement that a session is executing, in UTF-8, cut to `capacity` bytes;
-   returns its length, or SIZE_MAX when it is not known. Called while the session waits for a row
-   lock, by the thread that found a deadlock: it must not wait for that session, nor call the
-   engine. */
-typedef size_t (*peregrine_statement)(uint64_t session, char *buffer, size_t capacity);
+/* Of which waits of a session the server is told. */
+typedef enum peregrine_told_waits {
+  PEREGRINE_TOLD_NONE = 0,
+  PEREGRINE_TOLD_FOR_HOLDERS = 1, /* for those who hold the row that it waits for */
+  PEREGRINE_TOLD_IN_QUEUE = 2     /* also for those who will have the row before it; and of those
+                                     who wait behind it, that they do */
+} peregrine_told_waits;
+
+/* What the server knows of its sessions, by the numbers of peregrine_session_new(). No function may
+   wait for a session, or call the engine. */
+typedef struct peregrine_sessions {
+  /* Writes the text of the statement that a session is executing, in UTF-8, cut to `capacity`
+     bytes; returns its length, or SIZE_MAX when it is not known. Called while the session waits for
+     a row lock, by the thread that found a deadlock. */
+  size_t (*statement)(uint64_t session, char *buffer, size_t capacity);
+  /* A peregrine_told_waits. Called by the thread that is about to wait. */
+  uint32_t (*told_waits)(uint64_t session);
+  /* A session waits for a row that another one has, or will have before it. Returns whether the
+     server is about to kill the other one's statement for that. Neither transaction ends during the
+     call. A pair may be told more than once. */
+  int (*waits_for)(uint64_t waiter, uint64_t holder);
+} peregrine_sessions;
 
 typedef struct peregrine_options {
   const char *directory; /* NUL-terminated; made when it does not exist */
@@ -95,7 +112,7 @@ typedef struct peregrine_options {
   uint32_t flush_log_at_commit; /* 1 sync at commit, 2 write at commit, 0 write each second */
   uint32_t lock_wait_seconds;
   peregrine_sort_key sort_key;
-  peregrine_statement statement; /* NULL: reports of deadlocks have none */
+  const peregrine_sessions *sessions; /* good as long as the engine; NULL: nothing is known */
   const char *temporary_prefix; /* NUL-terminated; tables whose names begin so are dropped on
                                    opening. NULL: none */
   uint32_t direct_io; /* not 0: pages are read past the system's page cache */
@@ -210,7 +227,8 @@ typedef enum peregrine_locking {
   PEREGRINE_OPTIMISTIC = 1   /* the second fails at once: PEREGRINE_ROW_CHANGED */
 } peregrine_locking;
 
-/* `of_one_session`: the table is a session's own, which reads it whatever snapshot it has. */
+/* `of_one_session`: the table is a session's own, which reads it whatever snapshot it has. The log has none of its
+   rows: its name is to begin with the temporary prefix. */
 PEREGRINE_CODE peregrine_table_create(peregrine_engine *engine, const char *name,
                                       size_t name_length, const peregrine_definition *definition,
                                       uint64_t auto_increment, uint32_t locking,
@@ -230,7 +248,8 @@ PEREGRINE_CODE peregrine_table_rename(peregrine_engine *engine, const char *from
 PEREGRINE_CODE peregrine_tables_drop(peregrine_engine *engine, const char *prefix,
                                      size_t prefix_length);
 
-/* Opens a table under the server's definition of it. PEREGRINE_DEFINITION when they differ. */
+/* Opens a table under the server's definition of it. PEREGRINE_DEFINITION when they differ; names,
+   and the order of keys other than the clustered one, may. */
 PEREGRINE_CODE peregrine_table_open(peregrine_engine *engine, const char *name, size_t name_length,
                                     const peregrine_definition *definition, peregrine_table **out);
 void peregrine_table_close(peregrine_table *table);
@@ -345,8 +364,9 @@ PEREGRINE_CODE peregrine_session_commit_ordered(peregrine_session *session);
 PEREGRINE_CODE peregrine_engine_prepared(peregrine_engine *engine, const peregrine_xid *after,
                                          peregrine_xid *out, size_t capacity, size_t *count);
 
-/* Ends a prepared transaction without a session by its name. PEREGRINE_END: there is none. After an
-   error it is still prepared. */
+/* Ends a prepared transaction by its name. Where a session has it, waits as long as for a row until that
+   gives it up (PEREGRINE_BUSY: it does not). PEREGRINE_END: there is none. After an error it is still
+   prepared. */
 PEREGRINE_CODE peregrine_engine_commit_prepared(peregrine_engine *engine,
                                                 const peregrine_xid *name);
 PEREGRINE_CODE peregrine_engine_rollback_prepared(peregrine_engine *engine,
@@ -355,10 +375,12 @@ PEREGRINE_CODE peregrine_engine_rollback_prepared(peregrine_engine *engine,
 /* Returns when every commit so far is durable. */
 PEREGRINE_CODE peregrine_engine_sync_log(peregrine_engine *engine);
 
-/* Savepoints, last in, first out; `*out` is the number for the other two. */
+/* Savepoints; `*out` is the number for the other two. A rollback releases those that were set later; a release
+   with `later` not 0 does so, too. Those that are set in a statement, by functions, go with it. */
 PEREGRINE_CODE peregrine_savepoint_set(peregrine_session *session, uint64_t *out);
 PEREGRINE_CODE peregrine_savepoint_rollback(peregrine_session *session, uint64_t savepoint);
-PEREGRINE_CODE peregrine_savepoint_release(peregrine_session *session, uint64_t savepoint);
+PEREGRINE_CODE peregrine_savepoint_release(peregrine_session *session, uint64_t savepoint,
+                                           uint32_t later);
 
 /* Takes the transaction's snapshot now. */
 PEREGRINE_CODE peregrine_session_snapshot(peregrine_session *session, uint32_t isolation,
@@ -540,6 +562,7 @@ void peregrine_handle_reset(peregrine_handle *handle);
 }
 
 static_assert(sizeof(peregrine_options) == 80, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_sessions) == 24, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_xid) == 144, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_counters) == 224, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_column) == 48, "as in boundary/src/c_types.rs");

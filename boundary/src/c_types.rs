@@ -59,8 +59,17 @@ pub enum Code {
 /// `peregrine_sort_key`.
 pub type SortKey = unsafe extern "C" fn(u32, *const u8, usize, u32, *mut u8, usize) -> usize;
 
-/// `peregrine_statement`.
-pub type Statement = unsafe extern "C" fn(u64, *mut c_char, usize) -> usize;
+/// `peregrine_sessions`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct SessionCalls {
+    /// The text of what a session executes.
+    pub statement: unsafe extern "C" fn(u64, *mut c_char, usize) -> usize,
+    /// `peregrine_told_waits`.
+    pub told_waits: unsafe extern "C" fn(u64) -> u32,
+    /// A session waits for another.
+    pub waits_for: unsafe extern "C" fn(u64, u64) -> i32,
+}
 
 /// `peregrine_problem`.
 pub type Problem = unsafe extern "C" fn(*mut c_void, *const c_char, usize);
@@ -87,8 +96,8 @@ pub struct EngineOptions {
     pub lock_wait_seconds: u32,
     /// The server's collations.
     pub sort_key: Option<SortKey>,
-    /// What the server's sessions execute.
-    pub statement: Option<Statement>,
+    /// What the server knows of its sessions; null: nothing.
+    pub sessions: *const SessionCalls,
     /// How the names of temporary tables begin, NUL-terminated; null: there are none.
     pub temporary_prefix: *const c_char,
     /// Other than 0: pages are read past the system's page cache.
@@ -379,6 +388,7 @@ pub struct DeadlockInfo {
 
 const _: () = {
     assert!(size_of::<EngineOptions>() == 80);
+    assert!(size_of::<SessionCalls>() == 24);
     assert!(size_of::<XidImage>() == 144);
     assert!(size_of::<Counters>() == 224);
     assert!(size_of::<ColumnDefinition>() == 48);

@@ -2,16 +2,16 @@
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use peregrine::{Database, Durability, Options, Statements};
+use peregrine::{Database, Durability, Options, Sessions};
 
 use crate::c_types::{Code, Counters, EngineOptions};
 use crate::collation::ServerCollations;
 use crate::failure::{keep, Failure, Outcome};
 use crate::guard;
-use crate::inspect::ServerStatements;
+use crate::server_sessions::ServerSessions;
 
 /// The open database, and what the boundary knows about it.
 pub struct Engine {
@@ -19,9 +19,53 @@ pub struct Engine {
     pub database: Database,
     stopped: AtomicBool,
     rows_read: AtomicU64,
+    /// How long one waits for a session that is about to give a prepared transaction up: as for a row.
+    patience: Duration,
+    giving_up: Mutex<()>,
+    given_up: Condvar,
 }
 
 impl Engine {
+    /// Of an open database.
+    pub fn new(database: Database, patience: Duration) -> Engine {
+        Engine {
+            database,
+            stopped: AtomicBool::new(false),
+            rows_read: AtomicU64::new(0),
+            patience,
+            giving_up: Mutex::new(()),
+            given_up: Condvar::new(),
+        }
+    }
+
+    fn giving_up(&self) -> MutexGuard<'_, ()> {
+        self.giving_up
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session has given a prepared transaction up.
+    pub fn tell_given_up(&self) {
+        // Who waits has either not looked yet, or sleeps.
+        drop(self.giving_up());
+        self.given_up.notify_all();
+    }
+
+    /// Waits as long as a session `has` it; whether none has in the end.
+    pub fn wait_until_given_up(&self, has: impl Fn() -> bool) -> bool {
+        let until = Instant::now() + self.patience;
+        let mut look = self.giving_up();
+        while has() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let slept = self.given_up.wait_timeout(look, left);
+            look = slept.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
     /// Refuses everything from now on: a panic has left data half changed in memory.
     pub fn stop(&self, reason: &str) {
         self.database.stop(reason);
@@ -105,6 +149,9 @@ pub unsafe extern "C" fn peregrine_engine_open(
         let collations = options
             .sort_key
             .ok_or_else(|| Failure::argument("sort_key"))?;
+        // SAFETY: null, or good as long as the engine by the caller's promise.
+        let sessions = unsafe { options.sessions.as_ref() }
+            .map(|calls| Arc::new(ServerSessions(*calls)) as Arc<dyn Sessions>);
         let database = Database::open(
             directory,
             Options {
@@ -117,18 +164,13 @@ pub unsafe extern "C" fn peregrine_engine_open(
                 recovery_target: Duration::from_secs(options.recovery_target_seconds),
                 checkpoint_interval: Duration::from_secs(options.checkpoint_seconds),
                 collations: Some(Arc::new(ServerCollations::new(collations))),
-                statements: options
-                    .statement
-                    .map(|statement| Arc::new(ServerStatements(statement)) as Arc<dyn Statements>),
+                sessions,
                 drop_on_open: temporary,
                 ..Options::default()
             },
         )?;
-        let engine = Arc::new(Engine {
-            database,
-            stopped: AtomicBool::new(false),
-            rows_read: AtomicU64::new(0),
-        });
+        let patience = Duration::from_secs(options.lock_wait_seconds.into());
+        let engine = Arc::new(Engine::new(database, patience));
         // SAFETY: checked above; writable by the caller's promise.
         unsafe { *out = Box::into_raw(Box::new(engine)) };
         Ok(true)

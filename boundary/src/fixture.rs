@@ -60,6 +60,52 @@ fn column(kind: u32, offset: u32, length: u32, null_bit: u32) -> ColumnDefinitio
     }
 }
 
+/// Calls with the definition of the table. Its keys, by number: 0 the clustered one, of the id; 1 of
+/// the amount; 2 unique, of the fixed bytes.
+fn with_definition<R>(keys: &[usize], call: impl FnOnce(&TableDefinition) -> R) -> R {
+    let columns = [
+        column(1, 1, 4, 0),
+        column(0, 5, 3, 1),
+        column(4, 8, 5, 2),
+        column(3, 1, 8, 0),
+    ];
+    let part = |column, key_length| KeyPartDefinition {
+        column,
+        prefix: 0,
+        key_length,
+        sort_length: 0,
+        descending: 0,
+    };
+    let clustered = [part(0, 4)];
+    let (second, third) = ([part(1, 3), part(0, 4)], [part(2, 5), part(0, 4)]);
+    let key = |parts: &[KeyPartDefinition], unique| KeyDefinition {
+        name: c"key".as_ptr(),
+        name_length: 3,
+        part_count: 1,
+        extra_count: parts.len() as u32 - 1,
+        unique,
+        parts: parts.as_ptr(),
+    };
+    let definitions: Vec<KeyDefinition> = keys
+        .iter()
+        .map(|number| match number {
+            0 => key(&clustered, 1),
+            1 => key(&second, 0),
+            _ => key(&third, 1),
+        })
+        .collect();
+    let nulls = [0; 16];
+    call(&TableDefinition {
+        columns: columns.as_ptr(),
+        keys: definitions.as_ptr(),
+        column_count: 4,
+        key_count: definitions.len() as u32,
+        primary: 0,
+        record_length: 16,
+        nulls: nulls.as_ptr(),
+    })
+}
+
 /// A table with a handle and a session, open until the end of the test.
 pub(crate) struct Open {
     pub engine: *mut SharedEngine,
@@ -71,6 +117,11 @@ pub(crate) struct Open {
 
 impl Open {
     pub fn new() -> Open {
+        Open::with_keys(&[0, 1])
+    }
+
+    /// With these keys, the clustered one first.
+    pub fn with_keys(keys: &[usize]) -> Open {
         let dir = tempfile::tempdir().unwrap();
         let path = std::ffi::CString::new(dir.path().join("db").to_str().unwrap()).unwrap();
         let options = EngineOptions {
@@ -80,43 +131,11 @@ impl Open {
             checkpoint_seconds: 300,
             recovery_target_seconds: 0,
             flush_log_at_commit: 0,
-            lock_wait_seconds: 1,
+            lock_wait_seconds: 50,
             sort_key: Some(no_sort_key),
-            statement: None,
+            sessions: null(),
             temporary_prefix: null(),
             direct_io: 0,
-        };
-        let columns = [
-            column(1, 1, 4, 0),
-            column(0, 5, 3, 1),
-            column(4, 8, 5, 2),
-            column(3, 1, 8, 0),
-        ];
-        let part = |column, key_length| KeyPartDefinition {
-            column,
-            prefix: 0,
-            key_length,
-            sort_length: 0,
-            descending: 0,
-        };
-        let (primary, second) = ([part(0, 4)], [part(1, 3), part(0, 4)]);
-        let key = |parts: &[KeyPartDefinition], unique| KeyDefinition {
-            name: c"key".as_ptr(),
-            name_length: 3,
-            part_count: 1,
-            extra_count: parts.len() as u32 - 1,
-            unique,
-            parts: parts.as_ptr(),
-        };
-        let keys = [key(&primary, 1), key(&second, 0)];
-        let definition = TableDefinition {
-            columns: columns.as_ptr(),
-            keys: keys.as_ptr(),
-            column_count: 4,
-            key_count: 2,
-            primary: 0,
-            record_length: 16,
-            nulls: [0; 16].as_ptr(),
         };
         let mut open = Open {
             engine: null_mut(),
@@ -129,14 +148,33 @@ impl Open {
         // SAFETY: all that is pointed to lives until the end of the calls.
         unsafe {
             assert_eq!(peregrine_engine_open(&options, engine), OK);
-            let created = peregrine_table_create(*engine, name, 1, &definition, 1, 0, 0);
+            let created = with_definition(keys, |definition| {
+                peregrine_table_create(*engine, name, 1, definition, 1, 0, 0)
+            });
             assert_eq!(created, OK);
-            let opened = peregrine_table_open(*engine, name, 1, &definition, &mut open.table);
-            assert_eq!(opened, OK);
-            assert_eq!(peregrine_handle_open(open.table, &mut open.handle), OK);
             assert_eq!(peregrine_session_new(*engine, 1, &mut open.session), OK);
         }
+        assert_eq!(open.reopen(keys), OK);
         open
+    }
+
+    /// Opens the table, by a definition with these keys; it is closed before.
+    pub fn reopen(&mut self, keys: &[usize]) -> i32 {
+        // SAFETY: what is closed is not used again; all that is pointed to lives until the end of
+        // the calls.
+        unsafe {
+            peregrine_handle_close(self.handle);
+            peregrine_table_close(self.table);
+            (self.handle, self.table) = (null_mut(), null_mut());
+            let (engine, table) = (self.engine, &mut self.table);
+            let opened = with_definition(keys, |definition| {
+                peregrine_table_open(engine, c"t".as_ptr(), 1, definition, table)
+            });
+            if opened == OK {
+                assert_eq!(peregrine_handle_open(self.table, &mut self.handle), OK);
+            }
+            opened
+        }
     }
 
     pub fn start(&self) {

@@ -4,35 +4,14 @@ use std::ffi::c_char;
 use std::ptr::null;
 use std::sync::Arc;
 
-use peregrine::{Deadlock, Inspection, LockMode, NamedRow, Statements, TransactionState};
+use peregrine::{Deadlock, Inspection, LockMode, NamedRow, TransactionState};
 
 use crate::c_types::{
-    DeadlockInfo, DeadlockMemberInfo, Lists, LockInfo, LockWaitInfo, RowNameInfo, Statement,
-    TransactionInfo,
+    DeadlockInfo, DeadlockMemberInfo, Lists, LockInfo, LockWaitInfo, RowNameInfo, TransactionInfo,
 };
 use crate::engine::{engine, SharedEngine};
 use crate::failure::Failure;
 use crate::guard;
-
-/// Longest text of a statement, in bytes.
-const STATEMENT_BYTES: usize = 1024;
-
-/// The server's own knowledge of its sessions.
-pub struct ServerStatements(pub Statement);
-
-impl Statements for ServerStatements {
-    fn statement(&self, session: u64) -> Option<String> {
-        let mut text = vec![0u8; STATEMENT_BYTES];
-        // SAFETY: the buffer is writable for the capacity given.
-        let length = unsafe { (self.0)(session, text.as_mut_ptr().cast(), text.len()) };
-        text.truncate(if length == usize::MAX {
-            return None;
-        } else {
-            length
-        });
-        Some(String::from_utf8_lossy(&text).into_owned())
-    }
-}
 
 /// What the server holds: the arrays point into the inspection.
 pub struct InspectionBox {

@@ -109,7 +109,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Reads the server's definition; gives the layout and the engine's schema.
+    /// Reads the server's definition; gives the layout of a table that is created by it, and the
+    /// engine's schema. See [`Layout::find_indexes`] for a table that is there.
     ///
     /// # Safety
     /// The pointers of `definition`, and those in what they point to, must be valid for the
@@ -191,6 +192,36 @@ impl Layout {
         }
         layout.find_clustered_parts();
         Ok((layout, schema))
+    }
+
+    /// Gives each key the engine's index that has its entries; `server` is the schema that was read
+    /// with the layout. An index is known by its parts, and by whether it is unique: the server may
+    /// change the order of keys, and their names, without the engine. False: the engine's schema is
+    /// not the one that follows from the server's definition.
+    pub fn find_indexes(&mut self, engine: &TableSchema, server: &TableSchema) -> bool {
+        if !same_columns(engine, server)
+            || engine.primary != server.primary
+            || engine.indexes.len() != server.indexes.len()
+        {
+            return false;
+        }
+        let mut left: Vec<usize> = (0..engine.indexes.len()).collect();
+        let mut key_of_index = self.key_of_index.clone();
+        for (wanted, &key) in server.indexes.iter().zip(&self.key_of_index[1..]) {
+            // Of indexes with the same entries one is as good as another.
+            let found = left.iter().position(|&n| {
+                let index = &engine.indexes[n];
+                index.parts == wanted.parts && index.unique == wanted.unique
+            });
+            let Some(found) = found else {
+                return false;
+            };
+            let index = left.remove(found) + 1;
+            self.keys[key as usize].index = index;
+            key_of_index[index] = key;
+        }
+        self.key_of_index = key_of_index;
+        true
     }
 
     fn find_clustered_parts(&mut self) {
@@ -342,20 +373,16 @@ unsafe fn read_parts(
     Ok((placed, engine))
 }
 
-/// Whether the engine's schema is the one that follows from the server's definition. Names of
-/// columns and keys do not count: the server may rename them without the engine.
-pub fn same_schema(engine: &TableSchema, server: &TableSchema) -> bool {
+/// Whether the engine's columns are those of the server's definition. Their names do not count: the
+/// server may change those without the engine.
+fn same_columns(engine: &TableSchema, server: &TableSchema) -> bool {
     engine.columns.len() == server.columns.len()
         && engine
             .columns
             .iter()
             .zip(&server.columns)
             .all(|(a, b)| a.ty == b.ty && a.nullable == b.nullable && a.collation == b.collation)
-        && engine.primary == server.primary
-        && engine.indexes.len() == server.indexes.len()
-        && engine
-            .indexes
-            .iter()
-            .zip(&server.indexes)
-            .all(|(a, b)| a.parts == b.parts && a.unique == b.unique)
 }
+
+#[cfg(test)]
+mod tests;

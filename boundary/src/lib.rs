@@ -25,6 +25,7 @@ pub mod plugin_knobs;
 pub mod prepared;
 pub mod record;
 pub mod row_calls;
+mod server_sessions;
 mod session;
 pub mod table;
 mod verify;

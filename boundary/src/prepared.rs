@@ -1,6 +1,6 @@
 //! Two-phase commit: preparing a session's transaction, listing prepared ones, ending them by name.
 
-use peregrine::Xid;
+use peregrine::{Prepared, Xid};
 
 use crate::c_types::{Code, XidImage, XID_BYTES};
 use crate::engine::{engine, SharedEngine};
@@ -39,17 +39,10 @@ impl XidImage {
     }
 }
 
-/// The name as the engine has it: the server takes names that differ in their format alone for one.
-fn known(engine: &SharedEngine, name: &Xid) -> Option<Xid> {
-    let detached = engine
-        .database
-        .prepared()
-        .into_iter()
-        .filter(|p| p.detached);
-    let mut same = detached
-        .map(|p| p.xid)
-        .filter(|xid| xid.global() == name.global() && xid.branch() == name.branch());
-    same.next()
+/// The transaction as the engine has it: the server takes names that differ in their format alone for one.
+fn known(engine: &SharedEngine, name: &Xid) -> Option<Prepared> {
+    let mut all = engine.database.prepared().into_iter();
+    all.find(|p| p.xid.global() == name.global() && p.xid.branch() == name.branch())
 }
 
 /// See the header.
@@ -137,8 +130,17 @@ unsafe fn end(
             engine.check()?;
             // SAFETY: by the caller's promise.
             let name = unsafe { name.as_ref() }.ok_or_else(|| Failure::argument("name"))?;
-            match known(engine, &name.name()?) {
-                Some(xid) => Ok(end(&engine.database, &xid).map(|()| true)?),
+            let name = name.name()?;
+            // The server passes the name on before the session that had the transaction has given it up.
+            let session_has = || known(engine, &name).is_some_and(|known| !known.detached);
+            if !engine.wait_until_given_up(session_has) {
+                return Err(Failure::new(
+                    Code::Busy,
+                    "a session still has the prepared transaction",
+                ));
+            }
+            match known(engine, &name) {
+                Some(known) => Ok(end(&engine.database, &known.xid).map(|()| true)?),
                 None => Ok(false),
             }
         }),
@@ -191,7 +193,55 @@ pub unsafe extern "C" fn peregrine_engine_sync_log(shared: *mut SharedEngine) ->
 
 #[cfg(test)]
 mod tests {
+    use std::ptr::null_mut;
+    use std::time::Duration;
+
+    use peregrine::os::simulated::SimulatedOs;
+    use peregrine::{Database, Options};
+
     use super::*;
+    use crate::engine::Engine;
+    use crate::fixture::{record, Open, OK};
+    use crate::session::peregrine_session_free;
+
+    /// The server tells others the name before the session that is being closed has given it up.
+    #[test]
+    fn a_prepared_transaction_is_ended_by_its_name_once_its_session_has_given_it_up() {
+        let mut open = Open::new();
+        open.start();
+        open.insert(record(1, Some(1), None));
+        let name = XidImage::of(&Xid::new(1, b"name", b"").unwrap());
+        // SAFETY: the session is this thread's.
+        let prepared = unsafe { peregrine_session_prepare(open.session, &name, 0) };
+        assert_eq!(prepared, OK);
+        let engine = open.engine as usize;
+        let other = std::thread::spawn(move || {
+            // SAFETY: the engine is open until this thread has ended.
+            unsafe { peregrine_engine_commit_prepared(engine as *mut SharedEngine, &name) }
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        // SAFETY: the session is not used again.
+        unsafe { peregrine_session_free(open.session) };
+        open.session = null_mut();
+        assert_eq!(other.join().unwrap(), OK);
+        // SAFETY: the engine is open.
+        assert!(unsafe { engine_of(&open) }.database.prepared().is_empty());
+    }
+
+    /// The engine of an open table.
+    unsafe fn engine_of(open: &Open) -> &SharedEngine {
+        // SAFETY: by the caller's promise.
+        unsafe { engine(open.engine) }.unwrap()
+    }
+
+    #[test]
+    fn one_that_no_session_gives_up_is_not_waited_for_for_ever() {
+        let os = std::sync::Arc::new(SimulatedOs::new(1));
+        let database = Database::open_on(os, "/db", Options::default()).unwrap();
+        let engine = Engine::new(database, Duration::from_millis(1));
+        assert!(!engine.wait_until_given_up(|| true));
+        assert!(engine.wait_until_given_up(|| false));
+    }
 
     #[test]
     fn names_pass_the_boundary_and_back() {

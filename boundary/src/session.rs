@@ -23,8 +23,11 @@ pub struct Session {
     mark: Option<Savepoint>,
     /// Back to where could not be undone, for the disk was full.
     half_undone: Option<Savepoint>,
+    /// Those that the server may still name, in the order in which they were set.
     savepoints: Vec<Named>,
     next_savepoint: u64,
+    /// In a statement: how many of them were set before it. The others are those of functions that it calls.
+    savepoints_before: Option<usize>,
     generation: u64,
     /// The server's number for it.
     number: u64,
@@ -109,6 +112,7 @@ impl Session {
             transaction.set_started(now_us);
         }
         self.mark = None;
+        self.savepoints_before = Some(self.savepoints.len());
         transaction.start_statement();
         Ok(())
     }
@@ -131,12 +135,21 @@ impl Session {
 
     fn end_statement(&mut self) {
         self.mark = None;
+        self.forget_functions();
         if let (true, Some(transaction)) = (self.active, &mut self.transaction) {
             transaction.end_statement();
         }
     }
 
+    /// Of the savepoints of functions that the statement has called, no name is left.
+    fn forget_functions(&mut self) {
+        if let Some(before) = self.savepoints_before.take() {
+            self.savepoints.truncate(before);
+        }
+    }
+
     fn rollback_statement(&mut self) -> Outcome {
+        self.forget_functions();
         if let (true, Some(mark)) = (self.active, self.mark.take()) {
             self.roll_back_to(mark)?;
         }
@@ -170,7 +183,8 @@ impl Session {
     fn finish(&mut self, end: impl FnOnce(&mut Transaction) -> peregrine::Result<()>) -> Outcome {
         self.mark = None;
         self.half_undone = None;
-        self.savepoints.clear();
+        self.refused = None;
+        self.forget_savepoints();
         if !std::mem::take(&mut self.active) {
             return Ok(());
         }
@@ -182,16 +196,32 @@ impl Session {
             // Its end could not be logged. The server is done with it; it stays, to be ended by name.
             // Or a rollback could not be finished: the engine goes on with it, and this session with
             // another transaction.
-            self.transaction = None;
+            self.let_go();
         }
         Ok(result?)
+    }
+
+    fn forget_savepoints(&mut self) {
+        self.savepoints.clear();
+        self.savepoints_before = None;
+    }
+
+    /// The transaction is no longer this session's. The next statement begins another one, which a kill then reaches.
+    fn let_go(&mut self) {
+        *self.kill.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let transaction = self.transaction.take();
+        let prepared = transaction.as_ref().is_some_and(Transaction::is_prepared);
+        drop(transaction);
+        if prepared {
+            self.engine.tell_given_up();
+        }
     }
 
     /// Ends the transaction's first phase.
     pub fn prepare(&mut self, name: &Xid, sync: bool) -> Outcome {
         self.undo_rest()?;
         self.mark = None;
-        self.savepoints.clear();
+        self.forget_savepoints();
         let durability = match sync {
             true => Durability::SyncAtCommit,
             false => Durability::WriteAtCommit,
@@ -213,17 +243,20 @@ impl Session {
     /// Commits, or finishes what [`Session::commit_ordered`] has begun.
     fn commit(&mut self, wait: bool) -> Outcome {
         if let Some(refused) = self.refused.take() {
-            self.finish(Transaction::rollback)?;
-            return Err(refused);
+            let rolled_back = self.finish(Transaction::rollback);
+            // Where it could not be rolled back either, the engine goes on with it, and no kill reaches what
+            // has taken its place.
+            self.let_go();
+            return rolled_back.and(Err(refused));
         }
         if let Err(refused) = self.undo_rest() {
             self.finish(Transaction::rollback)?;
             return Err(refused);
         }
         self.finish(|transaction| {
-            if !transaction.is_committed_visibly() {
-                return transaction.commit();
-            }
+            let wait = wait || !transaction.is_committed_visibly();
+            // Where the first half has been done already, nothing is left for it.
+            transaction.commit_visibly()?;
             transaction.finish_commit(wait)
         })
     }
@@ -298,6 +331,7 @@ pub unsafe extern "C" fn peregrine_session_new(
             half_undone: None,
             savepoints: Vec::new(),
             next_savepoint: 0,
+            savepoints_before: None,
             refused: None,
             generation: 0,
             number,
@@ -330,7 +364,7 @@ pub unsafe extern "C" fn peregrine_session_free(pointer: *mut SessionBox) {
                 session.finish(Transaction::rollback)?;
             }
             // A prepared one goes on without the session.
-            session.transaction = None;
+            session.let_go();
             Ok(true)
         });
         let session = Box::from_raw(pointer);
@@ -461,8 +495,9 @@ pub unsafe extern "C" fn peregrine_savepoint_rollback(
         with(pointer, |session| {
             session.engine.check()?;
             let at = session.find(number)?;
-            session.undo_rest()?;
+            // The server forgets what was set later, whatever comes of this.
             session.savepoints.truncate(at + 1);
+            session.undo_rest()?;
             let named = &session.savepoints[at];
             let savepoint = named.savepoint.clone();
             if !named.behind_mark {
@@ -479,12 +514,19 @@ pub unsafe extern "C" fn peregrine_savepoint_rollback(
 /// # Safety
 /// `pointer` must be a session of this thread.
 #[no_mangle]
-pub unsafe extern "C" fn peregrine_savepoint_release(pointer: *mut SessionBox, number: u64) -> i32 {
+pub unsafe extern "C" fn peregrine_savepoint_release(
+    pointer: *mut SessionBox,
+    number: u64,
+    later: u32,
+) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
         with(pointer, |session| {
             let at = session.find(number)?;
-            session.savepoints.remove(at);
+            match later {
+                0 => drop(session.savepoints.remove(at)),
+                _ => session.savepoints.truncate(at),
+            }
             Ok(true)
         })
     }

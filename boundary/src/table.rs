@@ -11,7 +11,7 @@ use crate::c_types::{Code, TableDefinition, TableStats};
 use crate::engine::{engine, SharedEngine};
 use crate::failure::{keep, Failure, Outcome};
 use crate::guard;
-use crate::layout::{same_schema, Layout};
+use crate::layout::Layout;
 use crate::session::{session as session_of, SessionBox};
 
 /// Bytes of the length at the end of a position.
@@ -251,10 +251,10 @@ pub unsafe extern "C" fn peregrine_table_open(
                 .as_mut()
                 .ok_or_else(|| Failure::argument("place for a table"))?;
             let name = name_of(name, name_length)?;
-            let (layout, schema) = Layout::read(definition)?;
+            let (mut layout, schema) = Layout::read(definition)?;
             let position_length = key_bound(&layout, &schema) + POSITION_LENGTH_BYTES;
             let table = engine.database.table(name)?;
-            if !same_schema(table.schema(), &schema) {
+            if !layout.find_indexes(table.schema(), &schema) {
                 return Err(Failure::new(
                     Code::Definition,
                     format!("the server's definition of table {name} differs from the engine's"),

@@ -4,6 +4,8 @@
 mod checkpoint_source;
 mod inspection;
 mod opening;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,9 +18,12 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::row::TableSchema;
 use crate::settings::{Durability, Isolation, Locking, TableOptions};
 use crate::sync::atomic::Ordering;
+use crate::sync::Mutex;
 use crate::table::ddl::Tables;
 use crate::table::shared::Shared;
 use crate::table::{Prepared, Table, Transaction};
+#[cfg(test)]
+use crate::txn::Moment;
 use crate::txn::Xid;
 
 /// The log's folder within the database directory.
@@ -83,6 +88,8 @@ pub struct Database {
     checkpointer: Option<Checkpointer>,
     /// Where it has no threads: what a checkpoint needs.
     source: Option<Arc<Source>>,
+    /// Held by who runs a checkpoint with that: one at a time.
+    checkpointing: Mutex<()>,
     dir: PathBuf,
 }
 
@@ -184,8 +191,7 @@ impl Database {
         schema: &TableSchema,
         options: &TableOptions,
     ) -> Result<Arc<Table>> {
-        self.tables.create(&self.shared, name, schema, options)?;
-        self.table(name)
+        self.tables.create(&self.shared, name, schema, options)
     }
 
     /// What a conflict between two transactions in a table does.
@@ -219,7 +225,7 @@ impl Database {
     /// # Errors
     /// [`Error::NotFound`]; [`Error::Busy`] when open transactions have used it.
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        self.tables.remove_table(&self.shared, name, 0)
+        self.tables.remove_table(&self.shared, name, None)
     }
 
     /// As [`Database::drop_table`], also where `txn`, and no other transaction, has used the table: what
@@ -227,13 +233,17 @@ impl Database {
     /// when `txn` is rolled back.
     ///
     /// # Errors
-    /// As [`Database::drop_table`]; those of writing the log.
+    /// As [`Database::drop_table`]; those of writing the log. [`Error::Invalid`]: the way back to a savepoint has
+    /// failed.
     pub fn drop_table_used_by(&self, txn: &mut Transaction, name: &str) -> Result<()> {
         let id = self.shared.registry.id_of(name)?;
         let own = match is_planted(PlantedFault::OwnUseIsBusy) {
             true => 0,
             false => txn.before_drop(id)?,
         };
+        #[cfg(test)]
+        self.shared.system.moments.come_to(Moment::TableToDrop);
+        let own = Some((id, own));
         self.tables.remove_table(&self.shared, name, own)?;
         txn.forget_table(id);
         Ok(())
@@ -361,6 +371,8 @@ impl Database {
     /// [`Error::NoSpace`], after which work goes on from the checkpoint before; [`Error::Stopped`].
     pub fn checkpoint(&self) -> Result<()> {
         if let Some(source) = &self.source {
+            let at_once = is_planted(PlantedFault::CheckpointsAtOnce);
+            let _alone = (!at_once).then(|| self.checkpointing.lock());
             let store = self.shared.registry.pool().store();
             return checkpoint::checkpoint(store, &self.shared.log, &**source).map(drop);
         }

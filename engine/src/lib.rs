@@ -44,5 +44,6 @@ pub use table::{
 #[cfg(feature = "broken")]
 pub use txn::{BrokenRule, BROKEN_VARIABLE};
 pub use txn::{
-    DeadlockMember, LockMode, LockWait, Statements, TransactionEntry, TransactionState, Xid,
+    DeadlockMember, LockMode, LockWait, Sessions, ToldWaits, TransactionEntry, TransactionState,
+    Xid,
 };

@@ -51,6 +51,8 @@ pub enum PlantedFault {
     EndlessSecondLook,
     /// A transaction of which a part could not be undone goes on as if it had been.
     ForgetHalfUndone,
+    /// The log gets changes of a transaction of which a part could not be undone.
+    AppendHalfUndone,
     /// A table that recovery could not open counts as dropped.
     UnopenedIsDropped,
     /// Recovery keeps changes of a table aside that has been truncated since it was set aside.
@@ -63,8 +65,14 @@ pub enum PlantedFault {
     SnapshotCheck,
     /// A table can't be dropped where the transaction that drops it has used it.
     OwnUseIsBusy,
+    /// A table that a transaction has used is dropped by its name, whichever table has that by then.
+    DropByNameAlone,
     /// The rows with which a table of one session is filled while it is made are undone by a rollback.
     FillIsUndone,
+    /// Rows of tables of one session go to the log.
+    LogOwnRows,
+    /// Replay makes changes of tables that are dropped on opening.
+    ReplayEndedTables,
     /// Replay takes changes of tables that their own transaction dropped for damage.
     DroppedIsDamage,
     /// Roots of trees that are in memory stay there.
@@ -97,6 +105,8 @@ pub enum PlantedFault {
     RowsWithoutTexts,
     /// A cursor that finds no entry forgets its place among them.
     ForgetPlace,
+    /// Cursors go on over a statement's end with what they have copied before.
+    KeepVoidCopies,
     /// A table that was set aside counts as such after it was truncated, too.
     TruncatedStaysAside,
     /// Who writes a row that it has shared, while others wait for it, goes on sharing it.
@@ -144,18 +154,42 @@ pub enum PlantedFault {
     KeepFromDamage,
     /// Auto-increment values that are given back take the counter below values that rows were given.
     LowerCounter,
+    /// A checkpoint has the auto-increment counter as it is, also where the log had a higher one.
+    ForgetLoggedCounter,
+    /// A checkpoint may come between a counter's record in the log and the note that the log has it.
+    CountersOutsideGate,
     /// An attempt to make the data file shorter is compared with the one before it alone.
     CompareWithLast,
+    /// Pruning looks for the tree of a row before it enters the gate.
+    TreeBeforeGate,
+    /// A program's checkpoints may run at once, and one is completed whichever is running.
+    CheckpointsAtOnce,
+    /// Statistics expect that what a copied row has outside its leaf is still there, and read no key column there.
+    SampleWholeRows,
+    /// Log files that could not be renamed or removed are forgotten.
+    ForgetLogFiles,
+    /// A tree that has gone has its root where it was, whichever page that is by now.
+    RootByNumber,
+    /// Tables are closed while they are dropped or truncated.
+    CloseLeaving,
+    /// A table that is being dropped or truncated counts as one that is gone.
+    ClosedIsGone,
     /// The log gets its next part also between the two halves of a change of a row's key.
     PartWithinChange,
     /// Each step of purge begins with the first stream, also where the last one did not come beyond it.
     PurgeFromFirst,
+    /// The program is not told who waits for whom.
+    UntoldWaits,
     /// Survivors have a new stream each time; those that had others before are left.
     LeaveStreams,
     /// Whether a savepoint is still there is told by how much work was done.
     SavepointByWork,
     /// A commit that fails keeps the locks and the snapshot of a transaction that has no number.
     KeepUnnumbered,
+    /// A commit does not wait for one that others see already to become durable.
+    ForgetVisible,
+    /// A transaction object that gives its transaction up goes on with the default settings.
+    ForgetSettings,
     /// A transaction whose rollback fails when the database is closed is kept in memory.
     KeepAbandoned,
     /// Damage that a note of a rollback meets at an opening counts as damage in a tree that there is not.
@@ -206,8 +240,30 @@ pub enum PlantedFault {
     OpenedSaysAll,
     /// An opening takes the names of the files of tables set aside for durable because it can read them.
     TrustAsideNames,
+    /// A file of a table set aside that could not be read counts as one that has everything.
+    TrustUnreadAside,
+    /// What a prepared transaction has changed in a table whose file could not be read is forgotten.
+    ForgetUnreadUndecided,
+    /// A table that the log makes is sound, though an earlier opening has set it aside.
+    YoungIsSound,
     /// A log segment that is shorter than it should be is the log's end.
     TakeCutSegments,
+    /// Log segments made for a record that is then refused stay where they are.
+    KeepRefusedSegments,
+    /// A log is closed though somebody is making, renaming or removing its files.
+    CloseWhileMaking,
+    /// An opening that drops or empties a table again passes over what can't be read.
+    PassUnreadAgain,
+    /// A new table is opened when it is there.
+    OpenCreatedLate,
+    /// Room for a checkpoint is kept beside the closing of the store.
+    KeepAfterClose,
+    /// What a prepared transaction has changed in a table whose definition makes no sense is forgotten.
+    ForgetLostUndecided,
+    /// Changes of definitions are in the log before they are in the catalog.
+    LogBeforeCatalog,
+    /// A mark that says that all before it is durable counts as durable itself as soon as it is appended.
+    TrustOthersMark,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -255,7 +311,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 77] = [
+        pub const MENDED: [PlantedFault; 105] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -264,13 +320,17 @@ mod planting {
             PlantedFault::LosePurgeNotes,
             PlantedFault::EndlessSecondLook,
             PlantedFault::ForgetHalfUndone,
+            PlantedFault::AppendHalfUndone,
             PlantedFault::UnopenedIsDropped,
             PlantedFault::AsideForGood,
             PlantedFault::CountOutsideGate,
             PlantedFault::UnguardedCheck,
             PlantedFault::SnapshotCheck,
             PlantedFault::OwnUseIsBusy,
+            PlantedFault::DropByNameAlone,
             PlantedFault::FillIsUndone,
+            PlantedFault::LogOwnRows,
+            PlantedFault::ReplayEndedTables,
             PlantedFault::DroppedIsDamage,
             PlantedFault::PinnedRoots,
             PlantedFault::TablesStayOpen,
@@ -287,6 +347,7 @@ mod planting {
             PlantedFault::StandAtEnd,
             PlantedFault::RowsWithoutTexts,
             PlantedFault::ForgetPlace,
+            PlantedFault::KeepVoidCopies,
             PlantedFault::TruncatedStaysAside,
             PlantedFault::SharedWriter,
             PlantedFault::PassUnread,
@@ -310,13 +371,25 @@ mod planting {
             PlantedFault::LackForGood,
             PlantedFault::KeepFromDamage,
             PlantedFault::LowerCounter,
+            PlantedFault::ForgetLoggedCounter,
+            PlantedFault::CountersOutsideGate,
             PlantedFault::CompareWithLast,
+            PlantedFault::TreeBeforeGate,
+            PlantedFault::CheckpointsAtOnce,
+            PlantedFault::SampleWholeRows,
+            PlantedFault::ForgetLogFiles,
             PlantedFault::UnlockedDuplicate,
+            PlantedFault::RootByNumber,
+            PlantedFault::CloseLeaving,
+            PlantedFault::ClosedIsGone,
             PlantedFault::PartWithinChange,
             PlantedFault::PurgeFromFirst,
+            PlantedFault::UntoldWaits,
             PlantedFault::LeaveStreams,
             PlantedFault::SavepointByWork,
             PlantedFault::KeepUnnumbered,
+            PlantedFault::ForgetVisible,
+            PlantedFault::ForgetSettings,
             PlantedFault::KeepAbandoned,
             PlantedFault::DropLostNotes,
             PlantedFault::RepeatCause,
@@ -331,8 +404,19 @@ mod planting {
             PlantedFault::TrustUnsyncedLog,
             PlantedFault::OpenedSaysAll,
             PlantedFault::TrustAsideNames,
+            PlantedFault::TrustUnreadAside,
+            PlantedFault::ForgetUnreadUndecided,
+            PlantedFault::YoungIsSound,
             PlantedFault::TakeCutSegments,
             PlantedFault::FlushLooksOnce,
+            PlantedFault::KeepRefusedSegments,
+            PlantedFault::CloseWhileMaking,
+            PlantedFault::PassUnreadAgain,
+            PlantedFault::OpenCreatedLate,
+            PlantedFault::KeepAfterClose,
+            PlantedFault::ForgetLostUndecided,
+            PlantedFault::LogBeforeCatalog,
+            PlantedFault::TrustOthersMark,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::row::Collations;
-use crate::txn::Statements;
+use crate::txn::Sessions;
 
 /// When a commit is durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +67,8 @@ pub struct TableOptions {
     pub auto_increment: u64,
     /// Whether the table belongs to one session: a transaction then reads it whenever it was
     /// created or truncated, where otherwise a snapshot older than the table is
-    /// [`crate::Error::TableNewerThanSnapshot`]. Not kept over a restart.
+    /// [`crate::Error::TableNewerThanSnapshot`]. Not kept over a restart, and the log has none of the table's rows:
+    /// after a crash it has those of the last checkpoint, if any.
     pub of_one_session: bool,
 }
 
@@ -127,8 +128,8 @@ pub struct Options {
     pub scan_threads: usize,
     /// The collations of the program, for columns whose [`crate::Column::collation`] is not 0.
     pub collations: Option<Arc<dyn Collations>>,
-    /// What sessions execute, for reports of deadlocks; see [`crate::Transaction::set_session`].
-    pub statements: Option<Arc<dyn Statements>>,
+    /// What the program knows of its sessions; see [`crate::Transaction::set_session`].
+    pub sessions: Option<Arc<dyn Sessions>>,
     /// Whether a directory without a database becomes a new one. Default true.
     pub create: bool,
     /// Tables whose names begin so are dropped on opening: those that end with the process. Default
@@ -153,7 +154,7 @@ impl Default for Options {
             background: true,
             scan_threads: processors(),
             collations: None,
-            statements: None,
+            sessions: None,
             create: true,
             drop_on_open: None,
             #[cfg(feature = "broken")]
@@ -176,7 +177,7 @@ impl std::fmt::Debug for Options {
             .field("background", &self.background)
             .field("scan_threads", &self.scan_threads)
             .field("collations", &self.collations.is_some())
-            .field("statements", &self.statements.is_some())
+            .field("sessions", &self.sessions.is_some())
             .field("create", &self.create)
             .field("drop_on_open", &self.drop_on_open)
             .finish()

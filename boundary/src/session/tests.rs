@@ -1,5 +1,8 @@
 //! Statements and savepoints, as the server calls for them.
 
+use peregrine::os::simulated::{FaultOn, SimulatedOs};
+use peregrine::{Column, ColumnType, Database, Key, Options, TableSchema, Value};
+
 use super::*;
 use crate::c_types::Target;
 use crate::fixture::{record, Open, Record, END, OK};
@@ -48,6 +51,23 @@ impl Open {
         // SAFETY: the session is this thread's.
         let code = unsafe { peregrine_savepoint_rollback(self.session, savepoint) };
         assert_eq!(code, OK);
+    }
+
+    fn release(&self, savepoint: u64, later: bool) {
+        // SAFETY: the session is this thread's.
+        let code = unsafe { peregrine_savepoint_release(self.session, savepoint, later.into()) };
+        assert_eq!(code, OK);
+    }
+
+    fn end_statement(&self) {
+        // SAFETY: the session is this thread's.
+        assert_eq!(unsafe { peregrine_statement_end(self.session) }, OK);
+    }
+
+    /// How many savepoints the session keeps.
+    fn kept(&self) -> usize {
+        // SAFETY: the session is this thread's.
+        unsafe { session(self.session) }.unwrap().savepoints.len()
     }
 
     fn roll_statement_back(&self) {
@@ -101,4 +121,152 @@ fn a_statement_that_begins_with_a_savepoint_is_undone_from_there() {
     open.roll_statement_back();
     open.start();
     assert_eq!(open.found(&[1, 4, 5]), [1]);
+}
+
+#[test]
+fn savepoints_behind_a_released_one_are_forgotten() {
+    let open = Open::new();
+    open.start();
+    open.insert(row(1));
+    open.end_statement();
+    let first = open.savepoint();
+    for id in 2..5 {
+        let released = open.savepoint();
+        open.start();
+        open.insert(row(id));
+        open.end_statement();
+        open.savepoint();
+        open.savepoint();
+        open.release(released, true);
+        assert_eq!(open.kept(), 1);
+    }
+    open.roll_back_to(first);
+    open.start();
+    assert_eq!(open.found(&[1, 2, 3, 4]), [1]);
+}
+
+#[test]
+fn a_savepoint_that_is_set_anew_leaves_those_that_were_set_meanwhile() {
+    let open = Open::new();
+    open.start();
+    open.insert(row(1));
+    open.end_statement();
+    let (old, between) = (open.savepoint(), open.savepoint());
+    open.start();
+    open.insert(row(2));
+    open.end_statement();
+    open.release(old, false);
+    let anew = open.savepoint();
+    assert_eq!(open.kept(), 2);
+    open.roll_back_to(between);
+    // SAFETY: the session is this thread's.
+    let gone = unsafe { peregrine_savepoint_rollback(open.session, anew) };
+    assert_eq!(gone, Code::Invalid as i32);
+    assert_eq!(open.kept(), 1);
+    open.start();
+    assert_eq!(open.found(&[1, 2]), [1]);
+}
+
+#[test]
+fn the_savepoints_of_functions_go_with_the_statement_that_has_called_them() {
+    let open = Open::new();
+    open.start();
+    open.insert(row(1));
+    open.end_statement();
+    let before = open.savepoint();
+    for rolls_back in [false, true] {
+        open.start();
+        open.savepoint();
+        open.insert(row(2));
+        open.savepoint();
+        assert_eq!(open.kept(), 3);
+        match rolls_back {
+            false => open.end_statement(),
+            true => open.roll_statement_back(),
+        }
+        assert_eq!(open.kept(), 1);
+        open.roll_back_to(before);
+    }
+    open.start();
+    assert_eq!(open.found(&[1, 2]), [1]);
+}
+
+/// The commit is refused, and what it refuses can't be rolled back: the engine keeps that.
+#[test]
+fn a_kill_reaches_the_statement_after_a_refused_commit_whose_rollback_failed() {
+    const ROWS: u32 = 1500;
+    let os = SimulatedOs::new(1);
+    let options = Options {
+        pool_bytes: 1 << 20,
+        ..Options::default()
+    };
+    let database = Database::open_on(Arc::new(os.clone()), "/db", options).unwrap();
+    let schema = TableSchema {
+        columns: vec![
+            Column::new(
+                "id",
+                ColumnType::Int {
+                    bytes: 4,
+                    signed: false,
+                },
+            ),
+            Column::new("body", ColumnType::VarBytes { max: 4000 }),
+        ],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![],
+        user: vec![],
+    };
+    let table = database.create_table("t", &schema).unwrap();
+    // Bodies that don't get smaller.
+    let mut state = 1u32;
+    let mut next_body = || -> Vec<u8> {
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            state as u8
+        };
+        (0..2000).map(|_| next()).collect()
+    };
+    let mut shared: SharedEngine = Arc::new(Engine::new(database, Duration::from_secs(1)));
+    let mut pointer = std::ptr::null_mut();
+    // SAFETY: the engine lives longer than the session, whose place is writable.
+    let made = unsafe { peregrine_session_new(&mut shared, 1, &mut pointer) };
+    assert_eq!(made, OK);
+    {
+        // SAFETY: the session is this thread's, and not used otherwise meanwhile.
+        let session = unsafe { session(pointer) }.unwrap();
+        let start = |session: &mut Session| session.start(Isolation::ReadCommitted, 1, 0).unwrap();
+        start(session);
+        for id in 0..ROWS {
+            let body = next_body();
+            let row = [Value::from(id), Value::Bytes(&body)];
+            session.changing().unwrap().insert(&table, &row).unwrap();
+        }
+        session.commit(true).unwrap();
+        start(session);
+        for id in 0..ROWS {
+            let key = table.encode_key(0, &[id.into()]).unwrap();
+            let body = next_body();
+            let row = [Value::from(id), Value::Bytes(&body)];
+            let transaction = session.changing().unwrap();
+            transaction.update(&table, &key, &row).unwrap();
+        }
+        os.fail(FaultOn::Read, 0, std::io::ErrorKind::Other);
+        session.rollback_statement().unwrap_err();
+        session.commit_ordered().unwrap();
+        session.commit(true).unwrap_err();
+        os.heal();
+        start(session);
+    }
+    // SAFETY: the session is this thread's; only its part for other threads is touched.
+    unsafe { peregrine_session_kill(pointer) };
+    {
+        // SAFETY: as above.
+        let session = unsafe { session(pointer) }.unwrap();
+        let killed = session.transaction().unwrap().kill_handle().is_killed();
+        assert!(killed);
+    }
+    // SAFETY: it is not used again.
+    unsafe { peregrine_session_free(pointer) };
 }

@@ -130,8 +130,10 @@ impl Catalog {
             ))
         })?;
         for (n, chunk) in (0..count).zip(chunks) {
+            // No more room than it needs: so what was there can be put back without any.
+            let room = chunk.len() + 1;
             self.tree
-                .modify(&key(definition.id, n), CHUNK + 1, 0, |_, out| {
+                .modify(&key(definition.id, n), room, 0, |_, out| {
                     encode_settled(chunk, out);
                     (Change::Put, ())
                 })?;
@@ -162,12 +164,10 @@ impl Catalog {
 
     fn remove_from(&self, table: TableId, mut chunk: u16) -> Result<()> {
         loop {
-            let was = self
-                .tree
-                .modify(&key(table, chunk), 0, 0, |old, _| match old {
-                    Some(_) => (Change::Remove, true),
-                    None => (Change::Keep, false),
-                })?;
+            let was = self.tree.rewrite(&key(table, chunk), |old, _| match old {
+                Some(_) => (Change::Remove, true),
+                None => (Change::Keep, false),
+            })?;
             if !was {
                 return Ok(());
             }

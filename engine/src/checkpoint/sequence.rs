@@ -26,8 +26,8 @@ pub struct CheckpointReport {
     pub total: Duration,
 }
 
-/// Runs one checkpoint. Only one may run at a time: the [`super::Checkpointer`] sees to that, and
-/// during creation and recovery there is no other.
+/// Runs one checkpoint. Only one may run at a time: the [`super::Checkpointer`] sees to that, or whoever
+/// calls this without one. During creation and recovery there is no other.
 ///
 /// # Errors
 /// Whatever failed; the last complete checkpoint stands, and work goes on unless the error is
@@ -47,7 +47,7 @@ pub fn checkpoint(
         )));
     };
     if outcome.is_err() {
-        store.abandon_checkpoint();
+        store.abandon_checkpoint(epoch);
     }
     source.end_pages(epoch, outcome.is_ok());
     outcome.map(|report| CheckpointReport {
@@ -97,7 +97,7 @@ fn steps(
     // The mark at which recovery begins must be there; and the checkpoint must not know of commits
     // that the log has lost.
     log.durable(Lsn(redo_from.0 + 1), Durability::SyncAtCommit)?;
-    store.complete_checkpoint(&captured.meta)?;
+    store.complete_checkpoint(epoch, &captured.meta)?;
 
     if let Err(error) = log.release_before(captured.keep_log_from.min(redo_from)) {
         // The checkpoint is complete; the log is longer than it has to be.

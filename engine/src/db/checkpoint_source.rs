@@ -97,6 +97,11 @@ impl CheckpointSource for Source {
     }
 
     fn write_pages(&self, epoch: u64, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        #[cfg(test)]
+        self.shared
+            .system
+            .moments
+            .come_to(txn::Moment::CheckpointBegun);
         self.pool.write_checkpoint(epoch, progress)
     }
 }

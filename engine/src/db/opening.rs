@@ -18,6 +18,7 @@ use crate::recovery::{self, AsideFiles, Meta, Recoverable};
 use crate::settings::{Options, MOST_SCAN_THREADS};
 use crate::store::Store;
 use crate::sync::atomic::AtomicUsize;
+use crate::sync::Mutex;
 use crate::table::ddl::{Numbers, Tables};
 use crate::table::prepared::PreparedTransactions;
 use crate::table::registry::{Counted, Registry};
@@ -107,6 +108,7 @@ impl Database {
         log_options.background = options.background;
         let files = AsideFiles::new(os.clone(), dir, store.database_id());
         let files = Arc::new(files);
+        let asides = files.load_read()?;
         let log = Log::open(os, &dir.join(LOG_DIR), log_options, meta.log_from())?;
         // Nothing was changed so far: a newer version's files stay as they are.
         store.cut_lost()?;
@@ -122,12 +124,14 @@ impl Database {
             parts
                 .shared
                 .registry
-                .add(&packed.unpack()?, packed, counted);
+                .add(&packed.unpack()?, packed, counted, None);
         }
         let state = Recoverable {
             meta,
             files,
+            asides,
             damaged,
+            drop_on_open: options.drop_on_open.as_deref(),
         };
         parts.finish(dir, catalog, meta.numbers, &options, Some(state))
     }
@@ -196,8 +200,8 @@ impl Parts {
             None => crate::BrokenRule::of_environment()?,
             given => given,
         });
-        if let Some(statements) = &options.statements {
-            system.set_statements(statements.clone());
+        if let Some(sessions) = &options.sessions {
+            system.set_sessions(sessions.clone());
         }
         let registry = Arc::new(Registry::new(pool.clone(), options.collations.clone()));
         system.set_trees(registry.clone());
@@ -268,12 +272,12 @@ impl Parts {
         if let Some(prefix) = &options.drop_on_open {
             for name in shared.registry.names() {
                 if name.starts_with(prefix) {
-                    tables.remove_table(&shared, &name, 0)?;
+                    tables.remove_table(&shared, &name, None)?;
                 }
             }
         }
         if let Some((files, replayed)) = prepared {
-            recovery::revive(&shared, &files, &replayed.committed, &replayed.prepared)?;
+            recovery::revive(&shared, &files, &replayed)?;
         }
         let source = Arc::new(Source::new(shared.clone(), tables.clone(), pool.clone()));
         let store = pool.store();
@@ -295,6 +299,7 @@ impl Parts {
                 tables,
                 checkpointer: None,
                 source: Some(source),
+                checkpointing: Mutex::default(),
                 dir: dir.to_owned(),
             });
         }
@@ -312,6 +317,7 @@ impl Parts {
             tables,
             checkpointer: Some(checkpointer),
             source: None,
+            checkpointing: Mutex::default(),
             dir: dir.to_owned(),
         })
     }

@@ -100,23 +100,24 @@ impl Changes {
         missing: &mut Vec<Missing>,
     ) {
         for (table, aside) in asides {
+            let name = self.tables.get(&table).map(|entry| &entry.definition.name);
+            let name = name.map_or_else(|| unnamed(table), |name| format!("table {name}"));
             let aside = match aside {
                 Ok(aside) => aside,
                 Err(why) => {
-                    let name = self.tables.get(&table).map(|entry| &entry.definition.name);
-                    missing.push(Missing {
-                        what: format!(
-                            "the last changes of {}",
-                            name.map_or_else(|| unnamed(table), |name| format!("table {name}"))
-                        ),
-                        why,
-                    });
+                    let what = format!("the last changes of {name}");
+                    missing.push(Missing { what, why });
                     continue;
                 }
             };
             if let Some(entry) = self.tables.get_mut(&table) {
                 if !aside.is_of(&entry.definition) {
                     continue;
+                }
+                if aside.lacks_earlier(table) {
+                    let what = format!("earlier changes of {name}");
+                    let why = aside.error();
+                    missing.push(Missing { what, why });
                 }
                 entry.changes.unfinished.extend(aside.unfinished);
             }

@@ -13,7 +13,7 @@ use crate::knobs;
 use crate::os::{directory_of, File, OpenMode, Os};
 use crate::planted::{is_planted, PlantedFault};
 use crate::room;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Bytes of a segment's header, and what a write begins and ends at.
 pub const BLOCK: u64 = 4096;
@@ -24,8 +24,11 @@ const MOST_SEGMENTS: u64 = 1 << 30;
 const LARGEST_SEGMENT: u64 = 1 << 32;
 /// Prefix of the names of spares, which tell nothing else.
 const SPARE: &str = "spare-";
+/// The name of a file that is being made a segment, and was no spare.
+const NEW: &str = "new";
 
-/// The segment files of a log's directory.
+/// The segment files of a log's directory. Each is in one list, segments or spares, also where it can't be renamed or
+/// removed: so it is used or given back later.
 #[derive(Debug)]
 pub struct Segments {
     os: Arc<dyn Os>,
@@ -33,8 +36,9 @@ pub struct Segments {
     database_id: u64,
     segment_bytes: u64,
     open: Mutex<Open>,
-    /// Held while a segment is made, so that two threads don't make the same one.
-    making: Mutex<()>,
+    /// Held while segments are made, so that two threads don't make the same one, and nobody counts on segments that
+    /// are taken back. True once the log is closed: then the directory may be another's.
+    making: Mutex<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -272,49 +276,50 @@ impl Segments {
         self.open.lock().files.get(&number).cloned()
     }
 
+    /// For whoever changes files' names, or makes files.
+    fn making(&self) -> Result<MutexGuard<'_, bool>> {
+        let making = self.making.lock();
+        match *making {
+            false => Ok(making),
+            true => Err(Error::Stopped("the log was closed".into())),
+        }
+    }
+
+    /// Returns when nobody makes, renames or removes a file, and nobody will.
+    pub fn close(&self) {
+        if !is_planted(PlantedFault::CloseWhileMaking) {
+            *self.making.lock() = true;
+        }
+    }
+
     /// Segment `number`, made when it isn't there.
     fn segment(&self, number: u64) -> Result<Arc<dyn File>> {
         if let Some(file) = self.existing(number) {
             return Ok(file);
         }
-        let _making = self.making.lock();
+        let _making = self.making()?;
+        self.made(number)
+    }
+
+    /// As [`Segments::segment`], for who holds `making`.
+    fn made(&self, number: u64) -> Result<Arc<dyn File>> {
         if let Some(file) = self.existing(number) {
             return Ok(file);
         }
+        if number >= MOST_SEGMENTS {
+            // An opening would pass over it.
+            let what =
+                format!("the log has come to its end: it has {MOST_SEGMENTS} segments at most");
+            return Err(Error::TooLarge(what));
+        }
         let spare = self.open.lock().spares.pop();
         let recycled = spare.is_some();
-        let (from, file) = match spare {
-            Some(name) => {
-                let path = self.dir.join(name);
-                let file = self.os.open(&path, OpenMode::ReadWrite)?;
-                (path, file)
-            }
-            None => {
-                let path = self.dir.join("new");
-                if self.os.exists(&path)? {
-                    self.os.remove(&path)?;
-                }
-                let file = self.os.open(&path, OpenMode::CreateNew)?;
-                (path, file)
-            }
-        };
-        if file.len()? != self.segment_bytes {
-            file.set_len(0)?;
-            if let Err(error) = file.allocate(0, self.segment_bytes) {
-                // What it was given before the disk was full, others can use.
-                drop(file);
-                if let Err(left) = self.os.remove(&from) {
-                    tracing::warn!("{left}");
-                }
-                return Err(error);
-            }
-        }
-        let header = encode_header(self.database_id, number, self.segment_bytes);
-        file.write_at(&header, 0)?;
-        file.sync_data()?;
-        // The name appears only when the header is on the device.
         let path = self.dir.join(name_of(number));
-        self.os.rename(&from, &path)?;
+        if let Err(error) = self.make(spare.as_deref(), number, &path) {
+            self.give_up(spare);
+            return Err(error);
+        }
+        // From here on the file has the segment's name: where something fails, the next try replaces it.
         if !is_planted(PlantedFault::SkipDirectorySync) {
             self.os.sync_dir(&self.dir)?;
         }
@@ -327,14 +332,88 @@ impl Segments {
         Ok(file)
     }
 
-    /// Makes the segments up to `position`, so that what is appended there finds its space.
-    pub fn prepare(&self, position: u64) -> Result<()> {
+    /// Makes a file the segment at `path`: a spare, or a new one.
+    fn make(&self, spare: Option<&str>, number: u64, path: &Path) -> Result<()> {
+        let from = self.dir.join(spare.unwrap_or(NEW));
+        let file = match spare {
+            Some(_) => self.os.open(&from, OpenMode::ReadWrite)?,
+            None => {
+                if self.os.exists(&from)? {
+                    self.os.remove(&from)?;
+                }
+                self.os.open(&from, OpenMode::CreateNew)?
+            }
+        };
+        if file.len()? != self.segment_bytes {
+            file.set_len(0)?;
+            file.allocate(0, self.segment_bytes)?;
+        }
+        let header = encode_header(self.database_id, number, self.segment_bytes);
+        file.write_at(&header, 0)?;
+        file.sync_data()?;
+        // The name appears only when the header is on the device.
+        self.os.rename(&from, path)
+    }
+
+    /// What could not be made a segment goes, so that others can use its space. A spare that can't be removed either
+    /// is one still; a new file is removed by the next try.
+    fn give_up(&self, spare: Option<String>) {
+        let path = self.dir.join(spare.as_deref().unwrap_or(NEW));
+        if !self.is_there(&path) || is_planted(PlantedFault::ForgetLogFiles) {
+            return;
+        }
+        if let Err(left) = self.os.remove(&path) {
+            tracing::warn!("{left}");
+            spare.into_iter().for_each(|name| self.put_back(name));
+        }
+    }
+
+    /// A spare that was taken out to be used or removed, in vain: it is one as long as it is there. It comes behind
+    /// the others, so that the next try has another.
+    fn put_back(&self, name: String) {
+        if self.is_there(&self.dir.join(&name)) {
+            self.open.lock().spares.insert(0, name);
+        }
+    }
+
+    /// Whether a file is there; where that can't be told, it counts as there.
+    fn is_there(&self, path: &Path) -> bool {
+        self.os.exists(path).unwrap_or(true)
+    }
+
+    /// Makes the segments up to `position`, so that what is appended there finds its space. Returns where they end:
+    /// up to there they stay. Where one can't be made, those made before it become spares again, for others to use.
+    pub fn prepare(&self, position: u64) -> Result<u64> {
+        let _making = self.making()?;
         let wanted = position.saturating_sub(1) / self.capacity();
         let first = match self.open.lock().files.keys().next_back() {
             Some(&last) => last + 1,
             None => wanted,
         };
-        (first..=wanted).try_for_each(|number| self.segment(number).map(|_| ()))
+        for number in first..=wanted {
+            if let Err(error) = self.made(number) {
+                self.take_back(first, number);
+                return Err(error);
+            }
+        }
+        Ok(self.end())
+    }
+
+    /// Makes segments from `first` on spares again, because `failed` could not be made. The last goes first, durably:
+    /// whatever is lost with the machine, none is missing before one that is there.
+    fn take_back(&self, first: u64, failed: u64) {
+        // A file that has its name already needs those before it.
+        let named = self.is_there(&self.dir.join(name_of(failed)));
+        if named || is_planted(PlantedFault::KeepRefusedSegments) {
+            return;
+        }
+        for number in (first..failed).rev() {
+            let renamed = self.become_spare(number);
+            if let Err(error) = renamed.and_then(|()| self.os.sync_dir(&self.dir)) {
+                tracing::warn!("{error}");
+                return;
+            }
+        }
     }
 
     fn is_recycled(&self, number: u64) -> bool {
@@ -432,18 +511,24 @@ impl Segments {
         Ok(())
     }
 
-    /// Turns the segments that hold only bytes before `keep` into spares.
+    /// Turns the segments that hold only bytes before `keep` into spares. One that can't be renamed stays a segment
+    /// until this is called again, and keeps no other from being released.
     pub fn release_before(&self, keep: u64) -> Result<()> {
         let first = keep / self.capacity();
         let old: Vec<u64> = {
             let mut open = self.open.lock();
-            let kept = open.files.split_off(&first);
-            let old = std::mem::replace(&mut open.files, kept);
-            open.recycled = open.recycled.split_off(&first);
-            old.into_keys().collect()
+            let old = open.files.range(..first).map(|(&number, _)| number);
+            let old = old.collect();
+            if is_planted(PlantedFault::ForgetLogFiles) {
+                open.files = open.files.split_off(&first);
+            }
+            old
         };
-        old.into_iter()
-            .try_for_each(|number| self.make_spare(number))
+        let mut released = Ok(());
+        for number in old {
+            released = released.and(self.make_spare(number));
+        }
+        released
     }
 
     /// Gives at most `most` spares back to the file system, as long as there are more than `keep`.
@@ -458,7 +543,12 @@ impl Segments {
     }
 
     fn make_spare(&self, number: u64) -> Result<()> {
-        let _making = self.making.lock();
+        let _making = self.making()?;
+        self.become_spare(number)
+    }
+
+    /// As [`Segments::make_spare`], for who holds `making`.
+    fn become_spare(&self, number: u64) -> Result<()> {
         let name = loop {
             let name = {
                 let mut open = self.open.lock();
@@ -471,12 +561,16 @@ impl Segments {
         };
         let from = self.dir.join(name_of(number));
         self.os.rename(&from, &self.dir.join(&name))?;
-        self.open.lock().spares.push(name);
+        let mut open = self.open.lock();
+        open.files.remove(&number);
+        open.recycled.remove(&number);
+        open.spares.push(name);
         Ok(())
     }
 
     fn drop_spares(&self, keep: usize) -> Result<()> {
         loop {
+            let _making = self.making()?;
             let name = {
                 let mut open = self.open.lock();
                 if open.spares.len() <= keep {
@@ -484,8 +578,12 @@ impl Segments {
                 }
                 open.spares.pop()
             };
-            if let Some(name) = name {
-                self.os.remove(&self.dir.join(name))?;
+            let Some(name) = name else { continue };
+            if let Err(error) = self.os.remove(&self.dir.join(&name)) {
+                if !is_planted(PlantedFault::ForgetLogFiles) {
+                    self.put_back(name);
+                }
+                return Err(error);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The log over random operations, torn ends, recycled segments and damage.
 
 mod commits;
+mod files;
 mod reopened;
 
 use std::io::ErrorKind;

@@ -245,7 +245,7 @@ fn damaged_nodes_are_found_when_they_are_read() {
         let epoch = store.begin_checkpoint();
         pool.begin_checkpoint(epoch);
         pool.write_checkpoint(epoch, &mut |_| Ok(())).unwrap();
-        store.complete_checkpoint(b"").unwrap();
+        store.complete_checkpoint(epoch, b"").unwrap();
         let (store, _) = Store::open(Arc::new(os.crash(1)), Path::new("/db")).unwrap();
         let mut damaged = 0;
         let ids: Vec<PageId> = store.pages().filter(|id| *id != root).collect();

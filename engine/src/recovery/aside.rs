@@ -7,9 +7,14 @@
 //! and which transactions could perhaps not be taken back in it, goes into a file of its own before
 //! the log goes. `dump` reads that file too. Dropping or truncating the table makes it void: the next
 //! opening removes it.
+//!
+//! What a file tells decides whether the table's changes are applied. So an opening fails where a file can't be
+//! read. One that can't be understood may be void: its table is set aside anew, with what the log has now, and
+//! the file is kept under another name.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,6 +43,8 @@ const FIRST_FORMAT: u32 = 1;
 const HEAD: usize = 24;
 /// The folder within the database directory; a file is named by its table's number.
 const FOLDER: &str = "aside";
+/// Between a table's number and another one, in the name of a file that can't be understood.
+const DAMAGED: &str = ".damaged-";
 
 /// A table that is set aside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +86,13 @@ impl Aside {
                 self.what
             ),
         }
+    }
+
+    /// Whether the table is set aside because its file before can't be understood: what that told is missing.
+    pub fn lacks_earlier(&self, table: TableId) -> bool {
+        let name = Path::new(&self.file).file_name();
+        let kept = format!("{table}{DAMAGED}");
+        name.is_some_and(|name| name.to_string_lossy().starts_with(&kept))
     }
 
     /// Of a table that meets with an error.
@@ -222,6 +236,29 @@ impl AsideFiles {
         Ok(asides)
     }
 
+    /// As [`AsideFiles::load`], for recovery: a file that can't be read now may tell more another time.
+    ///
+    /// # Errors
+    /// Those of the folder, and of every file whose bytes were not read.
+    pub fn load_read(&self) -> Result<BTreeMap<TableId, Result<Aside>>> {
+        let asides = self.load()?;
+        if is_planted(PlantedFault::TrustUnreadAside) {
+            return Ok(asides);
+        }
+        for (&table, aside) in &asides {
+            match aside {
+                Ok(_) | Err(Error::Corrupt { .. } | Error::Format { .. }) => {}
+                Err(error @ Error::OutOfMemory { .. }) => {
+                    // It does not say of which file.
+                    let source = io::Error::new(io::ErrorKind::OutOfMemory, error.clone());
+                    return Err(Error::io("read", self.path(table), source));
+                }
+                Err(error) => return Err(error.clone()),
+            }
+        }
+        Ok(asides)
+    }
+
     /// Makes the names in the folder durable, and its own: a process that was killed may have left them
     /// in the kernel's memory alone, and what the files tell goes from the log with the next checkpoint.
     fn make_durable(&self) -> Result<()> {
@@ -238,27 +275,53 @@ impl AsideFiles {
 
     fn read(&self, table: TableId) -> Result<Aside> {
         let path = self.path(table);
-        let file = self.os.open(&path, OpenMode::ReadOnly)?;
+        Aside::decode(&path, self.database_id, &self.bytes_of(&path)?)
+    }
+
+    fn bytes_of(&self, path: &Path) -> Result<Vec<u8>> {
+        let file = self.os.open(path, OpenMode::ReadOnly)?;
         let len = usize::try_from(file.len()?).unwrap_or(usize::MAX);
         let mut bytes = Vec::new();
         room::reserve(&mut bytes, len, "a table set aside")?;
         bytes.resize(len, 0);
         file.read_exact_at(&mut bytes, 0)?;
-        Aside::decode(&path, self.database_id, &bytes)
+        Ok(bytes)
     }
 
     fn write(&self, table: TableId, aside: &Aside) -> Result<()> {
+        self.write_bytes(&self.path(table), &aside.encode(self.database_id)?)
+    }
+
+    fn write_bytes(&self, path: &Path, bytes: &[u8]) -> Result<()> {
         self.os.create_dir(&self.dir)?;
         let new = self.dir.join("new");
         if self.os.exists(&new)? {
             self.os.remove(&new)?;
         }
         let file = self.os.open(&new, OpenMode::CreateNew)?;
-        file.write_at(&aside.encode(self.database_id)?, 0)?;
+        file.write_at(bytes, 0)?;
         file.sync_data()?;
         // The name appears only when the file is whole.
-        self.os.rename(&new, &self.path(table))?;
+        self.os.rename(&new, path)?;
         self.sync_names()
+    }
+
+    /// Keeps a file that can't be understood under a name of its own, which is returned. It is a copy: without a
+    /// file the table would count as sound, until there is another. A copy of an opening that ended early will do.
+    fn keep_damaged(&self, table: TableId) -> Result<PathBuf> {
+        let bytes = self.bytes_of(&self.path(table))?;
+        let mut number = 0u64;
+        loop {
+            let path = self.dir.join(format!("{table}{DAMAGED}{number}"));
+            if !self.os.exists(&path)? {
+                self.write_bytes(&path, &bytes)?;
+                return Ok(path);
+            }
+            if self.bytes_of(&path).is_ok_and(|kept| kept == bytes) {
+                return Ok(path);
+            }
+            number += 1;
+        }
     }
 
     /// Changes what is kept of a table; `None`: nothing is yet.
@@ -287,19 +350,22 @@ pub(super) struct Asides<'a> {
     registry: &'a Registry,
     /// What the checkpoint has running: of what could not be taken back of them, nobody knows.
     running: Vec<TxId>,
-    /// Set aside at an earlier opening: their files have everything.
-    before: BTreeMap<TableId, Error>,
+    /// Set aside at an earlier opening: their files have everything. Here without changes.
+    before: BTreeMap<TableId, Aside>,
     /// Of these, tables that have lost their rows since, or are gone: their files say nothing any more.
-    over: BTreeSet<TableId>,
+    over: BTreeMap<TableId, Aside>,
+    /// Tables whose files can't be understood. They are set aside now.
+    damaged: BTreeMap<TableId, Error>,
     now: BTreeMap<TableId, Aside>,
     /// Tables whose definition makes no sense.
     lost: BTreeMap<TableId, Error>,
 }
 
 impl<'a> Asides<'a> {
-    /// With the tables that an earlier opening has set aside.
+    /// With the tables that an earlier opening has set aside, as [`AsideFiles::load_read`] has found them.
     pub fn new(
         files: &'a AsideFiles,
+        found: BTreeMap<TableId, Result<Aside>>,
         registry: &'a Registry,
         running: Vec<TxId>,
         lost: BTreeMap<TableId, Error>,
@@ -309,22 +375,38 @@ impl<'a> Asides<'a> {
             registry,
             running,
             before: BTreeMap::new(),
-            over: BTreeSet::new(),
+            over: BTreeMap::new(),
+            damaged: BTreeMap::new(),
             lost,
             now: BTreeMap::new(),
         };
         files.make_durable()?;
-        for (table, aside) in files.load()? {
-            let error = match (aside, registry.definition(table)) {
-                (Ok(aside), Ok(now)) if !aside.is_of(&now) => {
-                    asides.over.insert(table);
+        for (table, aside) in found {
+            let aside = match aside {
+                Ok(aside) => Aside {
+                    changes: Vec::new(),
+                    undecided: Vec::new(),
+                    ..aside
+                },
+                Err(error) if is_planted(PlantedFault::TrustUnreadAside) => {
+                    Aside::of(&error, Vec::new(), None)
+                }
+                Err(error) => {
+                    let is_known = registry.state(table).is_some();
+                    if is_known || asides.lost.contains_key(&table) {
+                        asides.set_aside(table, &error);
+                    }
+                    asides.damaged.insert(table, error);
                     continue;
                 }
-                (Ok(aside), _) => aside.error(),
-                (Err(error), _) => error,
             };
-            registry.set_aside(table, error.clone());
-            asides.before.insert(table, error);
+            let definition = registry.definition(table);
+            if definition.is_ok_and(|now| !aside.is_of(&now)) {
+                asides.over.insert(table, aside);
+                continue;
+            }
+            registry.set_aside(table, aside.error());
+            asides.before.insert(table, aside);
         }
         Ok(asides)
     }
@@ -342,17 +424,21 @@ impl<'a> Asides<'a> {
             return;
         }
         tracing::error!(%table, %error, "the table is damaged, and set aside");
-        let definition = self.registry.definition(table).ok();
-        let clustered = definition.and_then(|now| Some(now.trees.first()?.id));
-        let aside = Aside::of(error, self.running.clone(), clustered);
+        let aside = Aside::of(error, self.running.clone(), self.clustered(table));
         self.registry.set_aside(table, aside.error());
         self.now.insert(table, aside);
+    }
+
+    /// The number of a table's clustered tree.
+    fn clustered(&self, table: TableId) -> Option<TreeId> {
+        let definition = self.registry.definition(table).ok()?;
+        Some(definition.trees.first()?.id)
     }
 
     /// Whether a table is set aside, so that none of its changes is applied. One whose definition makes no sense is,
     /// from its first change on.
     pub fn has(&mut self, table: TableId) -> bool {
-        if self.before.contains_key(&table) {
+        if self.before.contains_key(&table) || self.damaged.contains_key(&table) {
             return true;
         }
         if let Some(error) = self.lost.get(&table).cloned() {
@@ -378,26 +464,62 @@ impl<'a> Asides<'a> {
     /// A table has lost all its rows, or is gone: what was wrong with it does not matter any more.
     pub fn forget(&mut self, table: TableId) {
         self.now.remove(&table);
-        let is_over = !is_planted(PlantedFault::AsideForGood);
-        if is_over && self.before.remove(&table).is_some() {
-            self.over.insert(table);
+        if is_planted(PlantedFault::AsideForGood) {
+            return;
+        }
+        if let Some(aside) = self.before.remove(&table) {
+            self.over.insert(table, aside);
+        }
+        if self.damaged.remove(&table).is_some() {
+            self.over.insert(table, Aside::default());
         }
     }
 
-    /// Writes what has to outlive the log, and removes the files of tables that need them no more.
-    pub fn finish(mut self, log: &Log, committed: &Committed) -> Result<()> {
+    /// The log has made a table, or given it other trees. A file that tells of these trees is of an opening of this
+    /// very log, which did not come to its checkpoint. It has all changes, and of prepared transactions those that
+    /// the log has no more under their present numbers: so the table stays set aside.
+    pub fn made(&mut self, table: TableId) {
+        if is_planted(PlantedFault::YoungIsSound) {
+            return;
+        }
+        let clustered = self.clustered(table);
+        if let Some(aside) = self.over.remove(&table) {
+            let is_of = clustered.is_some() && aside.clustered == clustered;
+            let tables = if is_of {
+                &mut self.before
+            } else {
+                &mut self.over
+            };
+            tables.insert(table, aside);
+        }
+        if let Some(aside) = self.before.get(&table) {
+            self.registry.set_aside(table, aside.error());
+        } else if let Some(error) = self.damaged.get(&table).cloned() {
+            self.set_aside(table, &error);
+        }
+    }
+
+    /// Writes what has to outlive the log, and removes the files of tables that need them no more. Returns the tables
+    /// whose definition makes no sense.
+    pub fn finish(mut self, log: &Log, committed: &Committed) -> Result<BTreeMap<TableId, Error>> {
         let mut changes = committed.changes_of(log, self.now.keys().copied())?;
         for (table, aside) in &mut self.now {
             aside.changes = changes.remove(table).unwrap_or_default();
+            if self.damaged.contains_key(table) {
+                let kept = self.files.keep_damaged(*table)?;
+                aside.file = kept.display().to_string();
+                self.registry.set_aside(*table, aside.error());
+            }
             self.files.write(*table, aside)?;
         }
-        for table in self.before.into_keys().chain(self.over) {
+        let void = self.before.into_keys().chain(self.over.into_keys());
+        for table in void.chain(self.damaged.into_keys()) {
             let kept = self.now.contains_key(&table) || self.lost.contains_key(&table);
             if !kept && !self.registry.is_set_aside(table) {
                 self.files.remove(table)?;
             }
         }
-        Ok(())
+        Ok(self.lost)
     }
 }
 

@@ -1,6 +1,6 @@
 //! How the transactions of which the log tells have ended.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::catalog::{DdlRecord, KIND_DDL};
 use crate::error::Result;
@@ -26,6 +26,8 @@ pub(crate) struct Ends {
     /// Tables that were dropped, before or after the checkpoint: by the transaction that used them, it may
     /// be, so that the log has changes of them that nobody needs.
     pub dropped: HashSet<TableId>,
+    /// The last names of tables that were renamed.
+    pub renamed: HashMap<TableId, String>,
 }
 
 impl Ends {
@@ -55,11 +57,15 @@ impl Ends {
             KIND_ROLLED_BACK => {
                 self.prepared.remove(&decode_rolled_back(&record.payload)?);
             }
-            KIND_DDL => {
-                if let DdlRecord::Drop(id) = DdlRecord::decode(&record.payload)? {
+            KIND_DDL => match DdlRecord::decode(&record.payload)? {
+                DdlRecord::Drop(id) => {
                     self.dropped.insert(id);
                 }
-            }
+                DdlRecord::Rename(id, name) => {
+                    self.renamed.insert(id, name);
+                }
+                _ => {}
+            },
             _ => {}
         }
         Ok(())

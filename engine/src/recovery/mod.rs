@@ -16,7 +16,7 @@ mod meta;
 mod revive;
 mod undecided;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 pub(crate) use aside::{Aside, AsideFiles};
@@ -47,14 +47,52 @@ pub(crate) struct Replayed {
     pub prepared: Vec<PreparedRecord>,
     /// What was replayed: for [`revive`], too.
     pub committed: Committed,
+    /// Tables whose definition makes no sense: for [`revive`], too.
+    pub lost: BTreeMap<TableId, Error>,
 }
 
 /// What recovery begins with.
 pub(crate) struct Recoverable<'a> {
     pub meta: &'a Meta,
     pub files: Arc<AsideFiles>,
+    /// What the files say.
+    pub asides: BTreeMap<TableId, Result<Aside>>,
     /// Tables whose definition makes no sense.
     pub damaged: BTreeMap<TableId, Error>,
+    /// See [`crate::Options::drop_on_open`].
+    pub drop_on_open: Option<&'a str>,
+}
+
+/// Changes that need not be made again, for their tables are dropped.
+struct LeftOut<'a> {
+    /// Dropped later in the log: left out where the table is gone already.
+    dropped: HashSet<TableId>,
+    /// The names begin so of those that are dropped once all is replayed. Such a table may lack rows that its changes
+    /// build upon.
+    drop_on_open: Option<&'a str>,
+    /// The names that tables have then, where they are renamed.
+    renamed: HashMap<TableId, String>,
+}
+
+impl LeftOut<'_> {
+    fn ends_with_process(&self, table: &Table) -> bool {
+        let Some(prefix) = self.drop_on_open else {
+            return false;
+        };
+        if is_planted(PlantedFault::ReplayEndedTables) {
+            return false;
+        }
+        match self.renamed.get(&table.id()) {
+            Some(name) => name.starts_with(prefix),
+            None => table.name().starts_with(prefix),
+        }
+    }
+}
+
+/// A table of which the log has changes.
+struct Changed {
+    table: Arc<Table>,
+    left_out: bool,
 }
 
 /// Rolls back and purges what the checkpoint holds of transactions, then replays what the log has of
@@ -68,10 +106,12 @@ pub(crate) fn recover(
     let Recoverable {
         meta,
         files,
+        asides,
         damaged,
+        drop_on_open,
     } = state;
     let running = meta.transactions.running().collect();
-    let mut asides = Asides::new(&files, &tables.registry, running, damaged)?;
+    let mut asides = Asides::new(&files, asides, &tables.registry, running, damaged)?;
     system.restore(&meta.transactions)?;
     asides.take_damaged();
     let mut ends = Ends::default();
@@ -85,7 +125,13 @@ pub(crate) fn recover(
         prepared,
         highest,
         dropped,
+        renamed,
     } = ends;
+    let left_out = LeftOut {
+        dropped,
+        drop_on_open,
+        renamed,
+    };
     if is_planted(PlantedFault::DropLastCommit) {
         transactions.remove(&last_commit);
     }
@@ -99,26 +145,26 @@ pub(crate) fn recover(
         changes: 0,
         prepared: prepared.into_values().collect(),
         committed,
+        lost: BTreeMap::new(),
     };
-    replay_all(tables, log, &dropped, &mut asides, &mut replayed)?;
+    replay_all(tables, log, &left_out, &mut asides, &mut replayed)?;
     if is_planted(PlantedFault::ReplayTwice) {
-        replay_all(tables, log, &dropped, &mut asides, &mut replayed)?;
+        replay_all(tables, log, &left_out, &mut asides, &mut replayed)?;
     }
     system.raise_txid(highest);
-    asides.finish(log, &replayed.committed)?;
+    replayed.lost = asides.finish(log, &replayed.committed)?;
     Ok(replayed)
 }
 
-/// Applies the changes of committed transactions, and those of definitions, in the log's order. Those of tables that
-/// are `dropped` are left out where the table is gone.
+/// Applies the changes of committed transactions, and those of definitions, in the log's order.
 fn replay_all(
     tables: &Tables,
     log: &Log,
-    dropped: &HashSet<TableId>,
+    left_out: &LeftOut<'_>,
     asides: &mut Asides,
     replayed: &mut Replayed,
 ) -> Result<()> {
-    let mut last: Option<Arc<Table>> = None;
+    let mut last: Option<Changed> = None;
     for record in log.read_from(replayed.committed.from)? {
         let record = record?;
         match record.kind {
@@ -133,7 +179,7 @@ fn replay_all(
                     if asides.has(change.table) {
                         continue;
                     }
-                    match apply(tables, dropped, &mut last, &change) {
+                    match apply(tables, left_out, &mut last, &change) {
                         Err(error @ Error::Corrupt { .. }) => {
                             last = None;
                             asides.set_aside(change.table, &error);
@@ -145,13 +191,23 @@ fn replay_all(
             KIND_DDL | KIND_COUNTER if record.start >= replayed.committed.checkpoint => {
                 last = None;
                 let record = DdlRecord::decode(&record.payload)?;
-                if let DdlRecord::Drop(id) = record {
-                    asides.forget(id);
-                } else if let DdlRecord::Truncate(definition) = &record {
-                    asides.forget(definition.id);
-                }
+                let made = match &record {
+                    DdlRecord::Create(made) | DdlRecord::CreateCounted(made, _) => Some(made.id),
+                    DdlRecord::Truncate(definition) => {
+                        asides.forget(definition.id);
+                        Some(definition.id)
+                    }
+                    DdlRecord::Drop(id) => {
+                        asides.forget(*id);
+                        None
+                    }
+                    _ => None,
+                };
                 if !asides.is_lost(&record) {
                     tables.apply(record)?;
+                }
+                if let Some(table) = made {
+                    asides.made(table);
                 }
             }
             _ => {}
@@ -162,15 +218,18 @@ fn replay_all(
 
 fn apply(
     tables: &Tables,
-    dropped: &HashSet<TableId>,
-    last: &mut Option<Arc<Table>>,
+    left_out: &LeftOut<'_>,
+    last: &mut Option<Changed>,
     change: &ChangeRecord<'_>,
 ) -> Result<()> {
-    let table = match last {
-        Some(table) if table.id() == change.table => table,
+    let changed = match last {
+        Some(changed) if changed.table.id() == change.table => changed,
         _ => match tables.registry.table_of(change.table)? {
-            Some(table) => last.insert(table),
-            None if dropped.contains(&change.table)
+            Some(table) => last.insert(Changed {
+                left_out: left_out.ends_with_process(&table),
+                table,
+            }),
+            None if left_out.dropped.contains(&change.table)
                 && !is_planted(PlantedFault::DroppedIsDamage) =>
             {
                 return Ok(())
@@ -184,7 +243,8 @@ fn apply(
         },
     };
     match change.change {
-        Change::Put(row) => replay::apply_put(table, change.key, row),
-        Change::Delete => replay::apply_delete(table, change.key),
+        _ if changed.left_out => Ok(()),
+        Change::Put(row) => replay::apply_put(&changed.table, change.key, row),
+        Change::Delete => replay::apply_delete(&changed.table, change.key),
     }
 }

@@ -11,15 +11,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::aside::{Aside, AsideFiles};
-use super::kept::{kept, Committed, KeptChange};
+use super::kept::{kept, KeptChange};
 use super::undecided::{InFiles, Undecided};
+use super::Replayed;
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TableId, TxId};
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::{Durability, Isolation};
 use crate::table::shared::Shared;
 use crate::table::{Table, Transaction};
-use crate::txn::{ChangeReader, PreparedRecord, KIND_CHANGES};
+use crate::txn::{ChangeReader, KIND_CHANGES};
 
 /// A transaction that is being made again.
 struct Alive {
@@ -37,13 +38,14 @@ struct Damage {
     changes: Vec<KeptChange>,
 }
 
-/// Makes the transactions of these records. Nothing else runs, and everything that was committed is in the trees.
+/// Makes the transactions again that are prepared. Nothing else runs, and all that was committed is in the trees.
 pub(crate) fn revive(
     shared: &Arc<Shared>,
     files: &Arc<AsideFiles>,
-    committed: &Committed,
-    records: &[PreparedRecord],
+    replayed: &Replayed,
 ) -> Result<()> {
+    let (committed, records) = (&replayed.committed, &replayed.prepared[..]);
+    let lost = &replayed.lost;
     let mut damaged = BTreeMap::new();
     let mut alive = loop {
         let mut alive = HashMap::new();
@@ -54,7 +56,7 @@ pub(crate) fn revive(
             let aside = BTreeMap::new();
             alive.insert(record.txid, Alive { transaction, aside });
         }
-        let Some((table, error)) = repeat_all(shared, committed.from, &mut alive)? else {
+        let Some((table, error)) = repeat_all(shared, committed.from, lost, &mut alive)? else {
             break alive;
         };
         // All go back, and are made once more without that table.
@@ -80,7 +82,7 @@ pub(crate) fn revive(
     for (table, damage) in &mut damaged {
         damage.changes = changes.remove(table).unwrap_or_default();
     }
-    let tables = keep_undecided(shared, files, records, &mut alive, damaged)?;
+    let tables = keep_undecided(shared, files, replayed, &mut alive, damaged)?;
     for record in records {
         if let Some(Alive {
             mut transaction, ..
@@ -102,11 +104,18 @@ pub(crate) fn revive(
     Ok(())
 }
 
+/// Whether nothing of a table is changed any more. One that is `lost` is not in the registry.
+fn is_aside(shared: &Shared, lost: &BTreeMap<TableId, Error>, table: TableId) -> bool {
+    let is_lost = lost.contains_key(&table) && !is_planted(PlantedFault::ForgetLostUndecided);
+    is_lost || shared.registry.is_set_aside(table)
+}
+
 /// Makes the changes again that the log has of these transactions. Ends early where it meets damage in a
 /// table.
 fn repeat_all(
     shared: &Arc<Shared>,
     from: Lsn,
+    lost: &BTreeMap<TableId, Error>,
     alive: &mut HashMap<TxId, Alive>,
 ) -> Result<Option<(TableId, Error)>> {
     if alive.is_empty() {
@@ -124,7 +133,7 @@ fn repeat_all(
         };
         for change in changes {
             let change = change?;
-            if shared.registry.is_set_aside(change.table) {
+            if is_aside(shared, lost, change.table) {
                 // Nothing of it is changed any more: whoever dumps it needs the change.
                 if !is_planted(PlantedFault::ForgetUndecided) {
                     let of_table = aside.entry(change.table).or_default();
@@ -161,22 +170,23 @@ fn repeat_all(
 fn keep_undecided(
     shared: &Arc<Shared>,
     files: &Arc<AsideFiles>,
-    records: &[PreparedRecord],
+    replayed: &Replayed,
     alive: &mut HashMap<TxId, Alive>,
     mut damaged: BTreeMap<TableId, Damage>,
 ) -> Result<HashMap<TxId, BTreeSet<TableId>>> {
+    let (records, lost) = (&replayed.prepared[..], &replayed.lost);
     let mut changed: HashMap<TxId, BTreeSet<TableId>> = HashMap::new();
     let mut tables: BTreeSet<TableId> = damaged.keys().copied().collect();
     tables.extend(alive.values().flat_map(|alive| alive.aside.keys()));
     for (table, aside) in files.load()? {
         match aside {
-            // Nothing can be added to a file that can't be read; a dump says that it is missing.
-            Err(error) => {
-                if tables.remove(&table) {
-                    tracing::error!(%table, %error, "changes of prepared transactions are lost");
-                }
+            Err(_) if is_planted(PlantedFault::ForgetUnreadUndecided) => {
+                tables.remove(&table);
             }
-            Ok(aside) if !aside.undecided.is_empty() && shared.registry.is_set_aside(table) => {
+            _ if !is_aside(shared, lost, table) => {}
+            // Recovery has just read or written it: another opening finds out what it is.
+            Err(error) => return Err(error),
+            Ok(aside) if !aside.undecided.is_empty() => {
                 tables.insert(table);
             }
             Ok(_) => {}
@@ -194,7 +204,9 @@ fn keep_undecided(
                     aside.changes = damage.changes;
                     aside
                 }
-                (None, None) => Aside::default(),
+                (None, None) => lost.get(&table).map_or_else(Aside::default, |error| {
+                    Aside::of(error, Vec::new(), clustered)
+                }),
             };
             aside.take_decided(&|undecided| records.iter().any(|record| undecided.is_of(record)));
             for record in records {

@@ -3,7 +3,7 @@
 use super::header::{encode_chunk, Header, Record, HEADER};
 use super::place::{units_for, Place, UNIT};
 use super::Store;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
@@ -32,16 +32,23 @@ struct Parts {
 }
 
 impl Store {
-    /// Makes the pending table durable together with `meta`, then frees superseded places.
+    /// Makes the pending table of the running checkpoint `epoch` durable together with `meta`, then frees
+    /// superseded places.
     ///
     /// # Errors
     /// When a write fails (disk full, …) the checkpoint is given up, the last one stands, and
     /// work goes on. A failed sync, or a failed write of the header, is [`Error::Stopped`], for good.
-    pub fn complete_checkpoint(&self, meta: &[u8]) -> Result<()> {
+    /// [`Error::Internal`] where that checkpoint is not the running one: `meta` is not of the pending table then.
+    pub fn complete_checkpoint(&self, epoch: u64, meta: &[u8]) -> Result<()> {
         self.writable()?;
-        // Without a gate this one is it; nothing, when a checkpoint is running.
-        let _ = self.table.begin();
         let mut durable = self.durable.lock();
+        if is_planted(PlantedFault::CheckpointsAtOnce) {
+            let _ = self.table.begin();
+        } else if self.table.running() != Some(epoch) {
+            return Err(Error::Internal(format!(
+                "checkpoint {epoch} can't be completed: it is not the running one"
+            )));
+        }
         let mut parts = Parts {
             chunks: durable.chunks.clone(),
             ..Parts::default()
@@ -53,7 +60,7 @@ impl Store {
                     self.space.give(offset, units);
                 }
                 drop(durable);
-                self.abandon_checkpoint();
+                self.abandon_checkpoint(epoch);
                 return Err(error);
             }
         };
@@ -95,8 +102,12 @@ impl Store {
         Ok(())
     }
 
-    /// Gives the running checkpoint up (disk full, …): its places that nothing else uses are freed.
-    pub fn abandon_checkpoint(&self) {
+    /// Gives checkpoint `epoch` up (disk full, …), if it is the running one: its places that nothing else uses
+    /// are freed.
+    pub fn abandon_checkpoint(&self, epoch: u64) {
+        if self.table.running() != Some(epoch) {
+            return;
+        }
         // An image that is being written for it must find it gone, or be freed with it.
         drop(self.writing.write());
         self.table.finish(false, |place| self.release_one(place));

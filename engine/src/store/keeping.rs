@@ -48,6 +48,9 @@ impl Store {
                 short: None,
             });
         }
+        // Until the store is closed: the file may be another's then.
+        let unguarded = is_planted(PlantedFault::KeepAfterClose);
+        let _writing = (!unguarded).then(|| self.writing.read());
         self.writable()?;
         // No more pages than there are frames can be newer.
         let ahead = (frames / AHEAD * LONGEST)

@@ -76,7 +76,7 @@ pub struct Store {
     packing: Mutex<Packing>,
     reading: Reading,
     /// Held shared while a page is written and its place put into the table, so that the end of
-    /// a checkpoint can wait for the writes that began before it.
+    /// a checkpoint can wait for the writes that began before it; and while the file's length changes, for closing.
     writing: RwLock<()>,
     generation: AtomicU64,
     durable: Mutex<Durable>,
@@ -217,7 +217,9 @@ impl Store {
             if let Some(epoch) = self.table.begin() {
                 return epoch;
             }
-            self.abandon_checkpoint();
+            if let Some(running) = self.table.running() {
+                self.abandon_checkpoint(running);
+            }
         }
     }
 

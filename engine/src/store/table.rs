@@ -115,6 +115,12 @@ impl Table {
         self.phase.load(Ordering::Acquire) >> 2
     }
 
+    /// The number of the checkpoint that is running, if one is.
+    pub fn running(&self) -> Option<u64> {
+        let now = self.phase.load(Ordering::Acquire);
+        (now & 3 != IDLE).then_some(now >> 2)
+    }
+
     /// Begins the next checkpoint: pending is the table as it is now. Returns its number, or
     /// `None` when one is running.
     pub fn begin(&self) -> Option<u64> {

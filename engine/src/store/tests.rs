@@ -48,6 +48,8 @@ type Meddle = Box<dyn FnOnce() -> Result<()> + Send>;
 struct Meddled {
     file: Arc<dyn File>,
     meddles: parking_lot::Mutex<VecDeque<Meddle>>,
+    /// What happens before the next reservation.
+    reserving: parking_lot::Mutex<Option<Meddle>>,
 }
 
 impl Meddled {
@@ -56,6 +58,7 @@ impl Meddled {
         let file = Arc::new(Meddled {
             file: store.file.clone(),
             meddles: parking_lot::Mutex::default(),
+            reserving: parking_lot::Mutex::default(),
         });
         store.file = file.clone();
         file
@@ -95,6 +98,8 @@ impl File for Meddled {
         self.file.set_len(len)
     }
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        let meddle = self.reserving.lock().take();
+        meddle.map_or(Ok(()), |meddle| meddle())?;
         self.file.allocate(offset, len)
     }
 }
@@ -109,11 +114,11 @@ fn a_page_saved_while_a_checkpoint_ends_is_not_lost_with_the_machine() {
     let store = Arc::new(store);
     let page = store.allocate_page();
     let image = page_of(1);
-    store.begin_checkpoint();
+    let epoch = store.begin_checkpoint();
     store.write_checkpoint_page(page, &image, true).unwrap();
     let (late, bytes) = (store.clone(), image.clone());
     file.meddle(move || late.write_checkpoint_page(page, &bytes, true));
-    store.complete_checkpoint(b"meta").unwrap();
+    store.complete_checkpoint(epoch, b"meta").unwrap();
     let mut buf = vec![0; PAGE_SIZE];
     store.read_page(page, &mut buf).unwrap();
     assert!(buf == image);
@@ -170,8 +175,8 @@ fn threads_read_what_they_wrote_while_checkpoints_run() {
         let (store, stop) = (&store, &stop);
         let checkpoints = scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                store.begin_checkpoint();
-                store.complete_checkpoint(b"x").unwrap();
+                let epoch = store.begin_checkpoint();
+                store.complete_checkpoint(epoch, b"x").unwrap();
             }
         });
         let all: BTreeMap<u64, u64> = workers
@@ -180,8 +185,8 @@ fn threads_read_what_they_wrote_while_checkpoints_run() {
             .collect();
         stop.store(true, Ordering::Relaxed);
         checkpoints.join().unwrap();
-        store.begin_checkpoint();
-        store.complete_checkpoint(b"end").unwrap();
+        let epoch = store.begin_checkpoint();
+        store.complete_checkpoint(epoch, b"end").unwrap();
         let (after, meta) = Store::open(Arc::new(os.crash(9)), Path::new(DIR)).unwrap();
         assert_eq!(meta, b"end");
         let found: Vec<u64> = after.pages().map(|page| page.0).collect();
@@ -194,16 +199,35 @@ fn threads_read_what_they_wrote_while_checkpoints_run() {
     });
 }
 
+/// What is given for one checkpoint is not made durable with the pages of another.
+#[test]
+fn a_checkpoint_that_another_has_ended_is_neither_completed_nor_takes_that_one_along() {
+    let os = SimulatedOs::new(4);
+    let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
+    let page = store.allocate_page();
+    let first = store.begin_checkpoint();
+    let second = store.begin_checkpoint();
+    store
+        .write_checkpoint_page(page, &page_of(1), true)
+        .unwrap();
+    assert!(store.complete_checkpoint(first, b"1").is_err());
+    store.abandon_checkpoint(first);
+    store.complete_checkpoint(second, b"2").unwrap();
+    assert!(store.complete_checkpoint(second, b"2").is_err());
+    let (_, meta) = Store::open(Arc::new(os.crash(0)), Path::new(DIR)).unwrap();
+    assert_eq!(meta, b"2");
+}
+
 #[test]
 fn an_image_whose_decision_fell_before_the_gate_is_the_checkpoints_too() {
     let os = SimulatedOs::new(4);
     let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
     let page = store.allocate_page();
     let seen = store.epoch();
-    store.begin_checkpoint();
+    let epoch = store.begin_checkpoint();
     store.write_page_seen(page, &page_of(1), seen).unwrap();
     store.write_page(page, &page_of(2)).unwrap();
-    store.complete_checkpoint(b"").unwrap();
+    store.complete_checkpoint(epoch, b"").unwrap();
     let (after, _) = Store::open(Arc::new(os.crash(0)), Path::new(DIR)).unwrap();
     let mut buf = vec![0; PAGE_SIZE];
     after.read_page(page, &mut buf).unwrap();
@@ -256,8 +280,8 @@ fn the_file_shrinks_when_little_of_it_is_used() {
     let os = SimulatedOs::new(6);
     let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
     let checkpoint = || {
-        store.begin_checkpoint();
-        store.complete_checkpoint(b"").unwrap();
+        let epoch = store.begin_checkpoint();
+        store.complete_checkpoint(epoch, b"").unwrap();
     };
     let pages: Vec<_> = (0..1000).map(|_| store.allocate_page()).collect();
     for (seed, &page) in pages.iter().enumerate() {
@@ -296,8 +320,8 @@ fn noisy_page(seed: u64, bytes: usize) -> Vec<u8> {
 fn checkpoints_for_slack(store: &Store) -> u32 {
     let mut count = 0;
     while count == 0 || store.is_slack() {
-        store.begin_checkpoint();
-        store.complete_checkpoint(b"").unwrap();
+        let epoch = store.begin_checkpoint();
+        store.complete_checkpoint(epoch, b"").unwrap();
         count += 1;
         assert!(count < 100, "each of {count} checkpoints asks for the next");
     }
@@ -346,8 +370,8 @@ fn a_file_whose_end_can_not_be_read_asks_for_no_more_checkpoints() {
     os.fail(FaultOn::Read, 0, io::ErrorKind::Other);
     assert!(checkpoints_for_slack(&store) > 1);
     os.heal();
-    store.begin_checkpoint();
-    store.complete_checkpoint(b"").unwrap();
+    let epoch = store.begin_checkpoint();
+    store.complete_checkpoint(epoch, b"").unwrap();
 }
 
 #[test]
@@ -358,8 +382,8 @@ fn one_process_writes_many_read() {
     let store = Store::create(Arc::clone(&os), dir).unwrap();
     let page = store.allocate_page();
     store.write_page(page, &page_of(1)).unwrap();
-    store.begin_checkpoint();
-    store.complete_checkpoint(b"m").unwrap();
+    let epoch = store.begin_checkpoint();
+    store.complete_checkpoint(epoch, b"m").unwrap();
     let again = |os: &Arc<dyn Os>| Store::open(Arc::clone(os), dir).err();
     assert!(matches!(again(&os), Some(Error::InUse(_))));
     let reader = Store::open_read_only(Arc::clone(&os), dir);
@@ -374,7 +398,7 @@ fn one_process_writes_many_read() {
     assert!(runs[0].pages().eq([page]));
     one.read_page(page, &mut buf).unwrap();
     assert!(two.write_page(page, &buf).is_err());
-    assert!(two.complete_checkpoint(b"").is_err());
+    assert!(two.complete_checkpoint(1, b"").is_err());
     assert!(matches!(again(&os), Some(Error::InUse(_))));
     drop((one, two));
     assert!(Store::create(Arc::clone(&os), dir).is_err());
@@ -400,4 +424,33 @@ fn a_short_or_foreign_file_is_refused_untouched() {
         assert!(named, "{error}");
         assert_eq!(file.len().unwrap(), len as u64);
     }
+}
+
+/// As soon as the store is closed its file may be another's, and be longer.
+#[test]
+fn a_closed_stores_file_is_not_cut() {
+    let os = SimulatedOs::new(6);
+    let mut store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
+    let file = Meddled::of(&mut store);
+    let (reserving, comes) = std::sync::mpsc::channel();
+    let (go_on, told) = std::sync::mpsc::channel::<()>();
+    *file.reserving.lock() = Some(Box::new(move || {
+        reserving.send(()).unwrap();
+        // For as long as closing may take, if it does not wait for this.
+        let _ = told.recv_timeout(std::time::Duration::from_millis(200));
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        Err(Error::io("reserve space in", Path::new(DIR), full))
+    }));
+    std::thread::scope(|scope| {
+        let keeping = scope.spawn(|| store.keep_room(100, 64, false).map(drop));
+        comes.recv().unwrap();
+        store.close();
+        // Another opening's images.
+        let longer = file.len().unwrap() + (8 << 20);
+        file.set_len(longer).unwrap();
+        // It waits no more where it was waited for.
+        let _ = go_on.send(());
+        keeping.join().unwrap().unwrap();
+        assert_eq!(file.len().unwrap(), longer);
+    });
 }

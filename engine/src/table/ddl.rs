@@ -7,9 +7,11 @@
 use std::sync::Arc;
 
 use super::large;
+use super::open_table::TableTrees;
 use super::registry::{Counted, Registry};
 use super::shared::Shared;
 use super::state::TableState;
+use super::Table;
 use crate::catalog::{
     Catalog, DdlRecord, Definition, PackedDefinition, TreeRoot, FIRST_TREE, KIND_COUNTER, KIND_DDL,
 };
@@ -42,24 +44,28 @@ impl Default for Numbers {
     }
 }
 
+/// Takes a number of a kind that is never given again.
+fn take(next: &mut u32, kind: &str) -> Result<u32> {
+    let number = *next;
+    let none_left = || Error::TooLarge(format!("there is no number left for another {kind}"));
+    *next = number.checked_add(1).ok_or_else(none_left)?;
+    Ok(number)
+}
+
 impl Numbers {
-    fn take_table(&mut self) -> TableId {
-        let id = self.table;
-        self.table.0 += 1;
-        id
+    fn take_table(&mut self) -> Result<TableId> {
+        take(&mut self.table.0, "table").map(TableId)
     }
 
-    fn take_tree(&mut self) -> TreeId {
-        let id = self.tree;
-        self.tree.0 += 1;
-        id
+    fn take_tree(&mut self) -> Result<TreeId> {
+        take(&mut self.tree.0, "tree of a table").map(TreeId)
     }
 
     /// Gives no number again that a definition has.
     pub fn pass(&mut self, definition: &Definition) {
-        self.table.0 = self.table.0.max(definition.id.0 + 1);
+        self.table.0 = self.table.0.max(definition.id.0.saturating_add(1));
         for tree in definition.all_trees() {
-            self.tree.0 = self.tree.0.max(tree.id.0 + 1);
+            self.tree.0 = self.tree.0.max(tree.id.0.saturating_add(1));
         }
     }
 }
@@ -80,11 +86,17 @@ fn durable(log: &Log, lsn: Lsn) -> Result<()> {
     log.durable(lsn, when)
 }
 
-/// Frees the pages of a tree whose table is gone: the log says so. Those that can't be found for damage, or
-/// for a read that fails, stay behind.
-fn destroy(tree: &Tree) -> Result<()> {
-    match tree.destroy() {
-        Err(error) if cannot_be_read(&error) => {
+/// At an opening a read that fails is an error: another opening frees what is behind it. Damage stays.
+fn is_damage(error: &Error) -> bool {
+    matches!(error, Error::Corrupt { .. })
+        || (is_planted(PlantedFault::PassUnreadAgain) && cannot_be_read(error))
+}
+
+/// Frees the pages of a tree whose table is gone: the log says so. Those that can't be found for an error that
+/// `passes` stay behind.
+fn destroy(tree: &Tree, passes: fn(&Error) -> bool) -> Result<()> {
+    match tree.destroy_but(passes) {
+        Err(error) if passes(&error) => {
             tracing::warn!("pages of a table that goes stay in use: {error}");
             Ok(())
         }
@@ -100,25 +112,29 @@ impl Tables {
         name: &str,
         schema: &TableSchema,
         options: &TableOptions,
-    ) -> Result<()> {
+    ) -> Result<Arc<Table>> {
         let layout = Layout::new(schema)?;
         self.registry.check_collations(schema)?;
         let mut numbers = self.numbers.lock();
         if self.registry.id_of(name).is_ok() {
             return Err(Error::Exists(name.into()));
         }
-        let new_root = |numbers: &mut Numbers| TreeRoot {
-            id: numbers.take_tree(),
-            root: PageId(0),
+        let new_root = |numbers: &mut Numbers| -> Result<TreeRoot> {
+            Ok(TreeRoot {
+                id: numbers.take_tree()?,
+                root: PageId(0),
+            })
         };
         let mut definition = Definition {
-            id: numbers.take_table(),
+            id: numbers.take_table()?,
             name: name.into(),
             schema: schema.clone(),
             trees: (0..=schema.indexes.len())
                 .map(|_| new_root(&mut numbers))
-                .collect(),
-            large: large::can_need(&layout).then(|| new_root(&mut numbers)),
+                .collect::<Result<_>>()?,
+            large: large::can_need(&layout)
+                .then(|| new_root(&mut numbers))
+                .transpose()?,
             locking: options.locking,
         };
         shared.system.pool().check_room()?;
@@ -128,7 +144,12 @@ impl Tables {
         } else {
             options.auto_increment.max(1)
         };
-        let lsn = {
+        let state = TableState::new(0, next_auto);
+        if options.of_one_session {
+            state.set_of_one_session();
+        }
+        let state = Arc::new(state);
+        let (table, lsn) = {
             let _inside = shared.system.gate().enter();
             let made = self.create_trees(&mut definition)?;
             let record = match next_auto {
@@ -136,28 +157,30 @@ impl Tables {
                 // One record: a second that fails would leave the table without its counter.
                 next => DdlRecord::CreateCounted(definition.clone(), next),
             };
-            match self.append(shared, definition.id, &record) {
-                Ok(lsn) => {
-                    self.whole(self.catalog.put(&definition))?;
-                    lsn
-                }
+            let logged: Result<_> = (|| {
+                // It can fail, so it comes before the log has the table.
+                let early = !is_planted(PlantedFault::OpenCreatedLate);
+                let open = || self.registry.open(&definition, state.clone());
+                let table = early.then(open).transpose()?;
+                Ok((table, self.change(shared, None, &definition, &record)?))
+            })();
+            match logged {
+                Ok(logged) => logged,
                 Err(error) => {
-                    made.iter().try_for_each(Tree::destroy)?;
+                    self.free_made(&made);
                     return Err(error);
                 }
             }
         };
-        let state = TableState::new(0, next_auto);
-        if options.of_one_session {
-            state.set_of_one_session();
-        }
         state.set_since(shared.system.pass());
         let packed = PackedDefinition::new(&definition)?;
-        self.registry.add(&definition, packed, state.into());
+        self.registry
+            .add(&definition, packed, state.into(), table.clone());
         if apart && options.auto_increment > 1 {
-            return self.raise_counter(shared, definition.id, options.auto_increment);
+            self.raise_counter(shared, definition.id, options.auto_increment)?;
         }
-        durable(&shared.log, lsn)
+        durable(&shared.log, lsn)?;
+        table.map_or_else(|| self.registry.table(name), Ok)
     }
 
     /// Appends a change of a table's definition to the log, when nothing of the catalog must be read any more to
@@ -167,6 +190,37 @@ impl Tables {
             self.catalog.bring(id)?;
         }
         shared.log.append(KIND_DDL, &[&record.encode()?])
+    }
+
+    /// Writes a table's definition into the catalog, and its change to the log. Where one of the two can't be, the
+    /// catalog has `before` again, or nothing: so what can fail does so before the log has the change. Inside the gate.
+    fn change(
+        &self,
+        shared: &Shared,
+        before: Option<&Definition>,
+        after: &Definition,
+        record: &DdlRecord,
+    ) -> Result<Lsn> {
+        if is_planted(PlantedFault::LogBeforeCatalog) {
+            let lsn = self.append(shared, after.id, record)?;
+            self.whole(self.catalog.put(after))?;
+            return Ok(lsn);
+        }
+        if !is_planted(PlantedFault::LogBeforeRoots) {
+            self.catalog.bring(after.id)?;
+        }
+        let written = self.catalog.put(after);
+        let logged = written
+            .and_then(|()| record.encode())
+            .and_then(|record| shared.log.append(KIND_DDL, &[&record]));
+        if logged.is_err() {
+            let undone = match before {
+                Some(before) => self.catalog.put(before),
+                None => self.catalog.remove(after.id),
+            };
+            self.or_stop("a table's definition could not be put back", undone)?;
+        }
+        logged
     }
 
     /// Makes a table's auto-increment counter at least `value`, durably.
@@ -192,32 +246,50 @@ impl Tables {
     pub fn set_locking(&self, shared: &Shared, name: &str, locking: Locking) -> Result<()> {
         let _numbers = self.numbers.lock();
         let id = self.registry.id_of(name)?;
-        let mut definition = self.registry.definition(id)?;
-        if definition.locking == locking {
+        let before = self.registry.definition(id)?;
+        if before.locking == locking {
             return Ok(());
         }
-        definition.locking = locking;
+        let definition = Definition {
+            locking,
+            ..before.clone()
+        };
         let lsn = {
             let _inside = shared.system.gate().enter();
-            let lsn = self.append(shared, id, &DdlRecord::Locking(id, locking))?;
-            self.whole(self.catalog.put(&definition))?;
-            lsn
+            let record = DdlRecord::Locking(id, locking);
+            self.change(shared, Some(&before), &definition, &record)?
         };
-        self.registry.replace(definition)?;
+        self.registry.replace(definition, None)?;
         durable(&shared.log, lsn)
     }
 
-    /// Drops a table. Of the transactions that use it the caller answers for `own`.
-    pub fn remove_table(&self, shared: &Shared, name: &str, own: u64) -> Result<()> {
+    /// Drops a table. Of the transactions that use the table `own`, the caller answers for so many: where the name has
+    /// come to another table since, there is no such table.
+    pub fn remove_table(
+        &self,
+        shared: &Shared,
+        name: &str,
+        own: Option<(TableId, u64)>,
+    ) -> Result<()> {
         let _numbers = self.numbers.lock();
         let id = self.registry.id_of(name)?;
+        let own = match own {
+            None => 0,
+            Some((used, own)) if used == id || is_planted(PlantedFault::DropByNameAlone) => own,
+            Some(_) => {
+                return Err(Error::NotFound {
+                    what: "table",
+                    name: name.into(),
+                })
+            }
+        };
         let definition = self.registry.definition(id)?;
         self.close(id, name, own)?;
         let result = (|| {
             let _closed = shared.system.gate().close();
             let trees = self.trees_to_destroy(&definition)?;
             let lsn = self.append(shared, id, &DdlRecord::Drop(id))?;
-            self.whole(trees.and_then(|trees| self.remove(&definition, &trees)))?;
+            self.whole(trees.and_then(|trees| self.remove(&definition, &trees, cannot_be_read)))?;
             Ok(lsn)
         })();
         if result.is_err() {
@@ -239,18 +311,20 @@ impl Tables {
         if state.is_some_and(|state| state.has_prepared()) {
             return Err(Error::Busy(from.into()));
         }
-        let mut definition = self.registry.definition(id)?;
-        to.clone_into(&mut definition.name);
+        let before = self.registry.definition(id)?;
+        let definition = Definition {
+            name: to.into(),
+            ..before.clone()
+        };
         let lsn = {
             let _inside = shared.system.gate().enter();
-            let lsn = self.append(shared, id, &DdlRecord::Rename(id, to.into()))?;
-            self.whole(self.catalog.put(&definition))?;
-            lsn
+            let record = DdlRecord::Rename(id, to.into());
+            self.change(shared, Some(&before), &definition, &record)?
         };
         if as_new {
             self.set_since_now(shared, id);
         }
-        self.registry.replace(definition)?;
+        self.registry.replace(definition, None)?;
         durable(&shared.log, lsn)
     }
 
@@ -261,7 +335,7 @@ impl Tables {
         let old = self.registry.definition(id)?;
         let mut definition = old.clone();
         for tree in definition.trees.iter_mut().chain(&mut definition.large) {
-            tree.id = numbers.take_tree();
+            tree.id = numbers.take_tree()?;
         }
         self.close(id, name, 0)?;
         let result = (|| {
@@ -269,13 +343,21 @@ impl Tables {
             let trees = self.trees_to_destroy(&old)?;
             let made = self.create_trees(&mut definition)?;
             let record = DdlRecord::Truncate(definition.clone());
-            match self.append(shared, id, &record) {
-                Ok(lsn) => {
-                    self.whole(trees.and_then(|trees| self.replace_trees(&definition, &trees)))?;
+            let logged: Result<_> = (|| {
+                // It can fail, so it comes before the log has the change.
+                let opened = TableTrees::open(self.registry.pool(), &definition)?;
+                let lsn = self.change(shared, Some(&old), &definition, &record)?;
+                Ok((opened, lsn))
+            })();
+            match logged {
+                Ok((opened, lsn)) => {
+                    self.whole(trees.and_then(|trees| {
+                        self.replace_trees(&definition, Some(opened), &trees, cannot_be_read)
+                    }))?;
                     Ok(lsn)
                 }
                 Err(error) => {
-                    made.iter().try_for_each(Tree::destroy)?;
+                    self.free_made(&made);
                     Err(error)
                 }
             }
@@ -299,26 +381,27 @@ impl Tables {
             DdlRecord::Drop(id) => {
                 let definition = self.registry.definition(id)?;
                 let trees = self.registry.trees_to_destroy(&definition)?;
-                self.remove(&definition, &trees)?;
+                self.remove(&definition, &trees, is_damage)?;
             }
             DdlRecord::Rename(id, name) => {
                 let mut definition = self.registry.definition(id)?;
                 definition.name = name;
                 self.catalog.put(&definition)?;
-                self.registry.replace(definition)?;
+                self.registry.replace(definition, None)?;
             }
             DdlRecord::Truncate(mut definition) => {
                 numbers.pass(&definition);
                 let old = self.registry.definition(definition.id)?;
                 let trees = self.registry.trees_to_destroy(&old)?;
                 self.create_trees(&mut definition)?;
-                self.replace_trees(&definition, &trees)?;
+                self.catalog.put(&definition)?;
+                self.replace_trees(&definition, None, &trees, is_damage)?;
             }
             DdlRecord::Locking(id, locking) => {
                 let mut definition = self.registry.definition(id)?;
                 definition.locking = locking;
                 self.catalog.put(&definition)?;
-                self.registry.replace(definition)?;
+                self.registry.replace(definition, None)?;
             }
             DdlRecord::Counter(id, next) => {
                 if let Some(state) = self.registry.state(id) {
@@ -342,7 +425,7 @@ impl Tables {
         self.catalog.put(&definition)?;
         let packed = PackedDefinition::new(&definition)?;
         let counted = Counted::new(0, next_auto);
-        self.registry.add(&definition, packed, counted);
+        self.registry.add(&definition, packed, counted, None);
         Ok(())
     }
 
@@ -363,8 +446,12 @@ impl Tables {
     /// A change that the log has must be made as a whole: where it fails on the way, the engine
     /// stops, and the next opening makes it.
     fn whole<T>(&self, change: Result<T>) -> Result<T> {
+        self.or_stop("a logged change of a table's definition failed", change)
+    }
+
+    fn or_stop<T>(&self, what: &str, change: Result<T>) -> Result<T> {
         change.map_err(|error| {
-            let reason = format!("a logged change of a table's definition failed: {error}");
+            let reason = format!("{what}: {error}");
             self.registry.pool().store().stop_flag().stop(reason)
         })
     }
@@ -402,7 +489,7 @@ impl Tables {
                     made.push(tree);
                 }
                 Err(error) => {
-                    made.iter().try_for_each(Tree::destroy)?;
+                    self.free_made(&made);
                     return Err(error);
                 }
             }
@@ -410,21 +497,41 @@ impl Tables {
         Ok(made)
     }
 
+    /// Frees trees that were made in vain, of which each is its root and no more. In the same stay in the gate.
+    fn free_made(&self, made: &[Tree]) {
+        for tree in made {
+            // No checkpoint needs an image of a page that was made since it began.
+            if let Err(error) = self.registry.pool().free(tree.root()) {
+                tracing::warn!("a page of a table that was not made stays in use: {error}");
+            }
+        }
+    }
+
     /// Takes a table out of registry and catalog, and frees the pages of its trees. Nobody else is in one.
-    fn remove(&self, definition: &Definition, trees: &[Arc<Tree>]) -> Result<()> {
+    fn remove(
+        &self,
+        definition: &Definition,
+        trees: &[Arc<Tree>],
+        passes: fn(&Error) -> bool,
+    ) -> Result<()> {
         self.registry.remove(definition);
         self.catalog.remove(definition.id)?;
-        trees.iter().try_for_each(|tree| destroy(tree))
+        trees.iter().try_for_each(|tree| destroy(tree, passes))
     }
 
     /// Gives a table the new, empty trees of `definition`, and frees the old ones. Nobody else is in a tree.
-    fn replace_trees(&self, definition: &Definition, old: &[Arc<Tree>]) -> Result<()> {
-        self.catalog.put(definition)?;
-        self.registry.replace(definition.clone())?;
+    fn replace_trees(
+        &self,
+        definition: &Definition,
+        opened: Option<TableTrees>,
+        old: &[Arc<Tree>],
+        passes: fn(&Error) -> bool,
+    ) -> Result<()> {
+        self.registry.replace(definition.clone(), opened)?;
         if let Some(state) = self.registry.state(definition.id) {
             state.set_rows(0);
             state.reset_auto(1);
         }
-        old.iter().try_for_each(|tree| destroy(tree))
+        old.iter().try_for_each(|tree| destroy(tree, passes))
     }
 }

@@ -195,7 +195,7 @@ impl Batch {
                 }
             }
             if let (Some(asked), false) = (asked, self.brought.is_empty()) {
-                self.keep_brought(txn, tree, asked, end)?;
+                self.keep_brought(txn, tree, asked, end);
             }
             begin = end;
         }
@@ -273,19 +273,12 @@ impl Batch {
     /// Keeps what is asked for of the leaves that were brought for the rows before the `end`th, soon after
     /// they were read: where many read, leaves don't stay long.
     #[cold]
-    fn keep_brought(
-        &mut self,
-        txn: &Transaction,
-        tree: &Tree,
-        asked: Asked<'_>,
-        end: usize,
-    ) -> Result<()> {
+    fn keep_brought(&mut self, txn: &Transaction, tree: &Tree, asked: Asked<'_>, end: usize) {
         let read = self.brought.partition_point(|(_, n)| (*n as usize) < end);
         for (_, n) in &self.brought[..read] {
-            asked.keep(&txn.inner, tree, self.clustered_of(*n as usize))?;
+            asked.keep(&txn.inner, tree, self.clustered_of(*n as usize));
         }
         self.brought.drain(..read);
-        Ok(())
     }
 
     /// Reads the `n`th row.

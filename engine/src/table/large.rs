@@ -155,8 +155,27 @@ fn walk(
     trees: &TableTrees,
     value: LargeRef,
     limit: u64,
-    mut look: impl FnMut(&[u8]) -> bool,
+    look: impl FnMut(&[u8]) -> bool,
 ) -> Result<()> {
+    let missing = walk_what_is_there(trees, value, limit, look)?;
+    if missing > 0 {
+        return Err(Error::Internal(format!(
+            "large value {} of tree {} lacks {missing} of {} bytes",
+            value.id,
+            tree_of(trees)?.id(),
+            value.len
+        )));
+    }
+    Ok(())
+}
+
+/// As [`walk`], for a value that may be gone, or going. How many bytes were looked for and are not there.
+fn walk_what_is_there(
+    trees: &TableTrees,
+    value: LargeRef,
+    limit: u64,
+    mut look: impl FnMut(&[u8]) -> bool,
+) -> Result<u64> {
     let tree = tree_of(trees)?;
     let want = value.len.min(limit);
     let mut got = 0;
@@ -172,19 +191,11 @@ fn walk(
         })??;
         match more {
             Some(true) => {}
-            Some(false) => return Ok(()),
+            Some(false) => return Ok(0),
             None => break,
         }
     }
-    if got < want {
-        return Err(Error::Internal(format!(
-            "large value {} of tree {} has {got} bytes instead of {}",
-            value.id,
-            tree.id(),
-            value.len
-        )));
-    }
-    Ok(())
+    Ok(want.saturating_sub(got))
 }
 
 /// Puts the first `limit` bytes of a value into `out`, after what is there.
@@ -202,6 +213,23 @@ pub(crate) fn read(
         out.extend_from_slice(bytes);
         true
     })
+}
+
+/// The first `limit` bytes of a value, for who has neither a lock nor a snapshot that keeps it; `None` where it is
+/// gone. While a table is open no number of a value is given twice, so what is found is of this one.
+pub(crate) fn read_if_there(
+    trees: &TableTrees,
+    value: LargeRef,
+    limit: u64,
+) -> Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    let want = usize::try_from(value.len.min(limit)).unwrap_or(usize::MAX);
+    room::reserve(&mut bytes, want, "a large value")?;
+    let missing = walk_what_is_there(trees, value, limit, |piece| {
+        bytes.extend_from_slice(piece);
+        true
+    })?;
+    Ok((missing == 0).then_some(bytes))
 }
 
 /// Reads all of a value, for who wants to know that it can be read.

@@ -8,13 +8,17 @@ impl Transaction {
     /// The transaction is about to drop a table: how often it counts among those that use it.
     ///
     /// What the log is still to get of it goes there first, before the table's end: replay then meets
-    /// changes of a table that is there, or the end of one that is not.
+    /// changes of a table that is there, or the end of one that is not. Of a table of one session the log gets nothing.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] where the way back to a savepoint has failed: what was undone must not get there.
+    /// Those of writing the log.
     pub(crate) fn before_drop(&mut self, id: TableId) -> Result<u64> {
-        let uses = |used: &super::transaction::Used| used.id == id && used.is_entered();
-        if !self.used.iter().any(uses) {
+        let uses = |used: &&super::transaction::Used| used.id == id && used.is_entered();
+        let Some(used) = self.used.iter().find(uses) else {
             return Ok(0);
-        }
-        if !self.inner.redo().is_empty() {
+        };
+        if used.state.is_logged() && !self.inner.redo().is_empty() {
             let system = self.shared.system.clone();
             let inside = system.gate().enter();
             self.inner.append_part(&inside)?;

@@ -80,7 +80,8 @@ pub(crate) enum WholeKey {
 }
 
 /// An open table. Cheap to share; stays valid until the table is dropped, after which every
-/// operation returns [`Error::NotFound`].
+/// operation returns [`Error::NotFound`]. While it is truncated, and for a moment where it can't be dropped,
+/// transactions that come to it get [`Error::Busy`].
 pub struct Table {
     id: TableId,
     name: RwLock<String>,

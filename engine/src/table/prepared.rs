@@ -196,9 +196,10 @@ impl Transaction {
         if !self.is_prepared() {
             return;
         }
-        self.set_session(0);
         let shared = self.shared.clone();
-        let empty = Transaction::new(shared.clone(), self.isolation());
+        let mut empty = Transaction::of(shared.clone(), self.inner.another());
+        empty.committed = self.committed.take();
+        self.set_session(0);
         let detached = Box::new(std::mem::replace(self, empty));
         if let Err(mut late) = shared.prepared.park(detached) {
             late.disown();

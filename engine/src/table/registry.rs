@@ -77,6 +77,14 @@ impl Tables {
             let is_unused = |table: &Arc<Table>| Arc::strong_count(table) == 1;
             match &entry.table {
                 None => {}
+                // Who drops or truncates it holds its trees alone: opened anew, it would have others, that know
+                // nothing of their end.
+                Some(_)
+                    if entry.counted.state().is_closed()
+                        && !is_planted(PlantedFault::CloseLeaving) =>
+                {
+                    self.opened.push_back(id);
+                }
                 Some(table) if is_unused(table) && !*entry.used.get_mut() => entry.table = None,
                 Some(_) => {
                     *entry.used.get_mut() = false;
@@ -109,9 +117,25 @@ impl Registry {
         &self.pool
     }
 
-    /// Adds a table that exists on disk.
-    pub fn add(&self, definition: &Definition, packed: PackedDefinition, counted: Counted) {
+    /// Opens a table that was not added yet.
+    pub fn open(&self, definition: &Definition, state: Arc<TableState>) -> Result<Arc<Table>> {
+        let collations = self.collations.clone();
+        Table::open(&self.pool, definition, state, collations).map(Arc::new)
+    }
+
+    /// Adds a table that exists on disk, and may be open.
+    pub fn add(
+        &self,
+        definition: &Definition,
+        packed: PackedDefinition,
+        counted: Counted,
+        table: Option<Arc<Table>>,
+    ) {
         let mut tables = self.tables.write();
+        if table.is_some() {
+            tables.close_unused();
+            tables.opened.push_back(definition.id);
+        }
         tables
             .by_name
             .insert(definition.name.clone(), definition.id);
@@ -123,7 +147,7 @@ impl Registry {
             Entry {
                 definition: packed,
                 counted,
-                table: None,
+                table,
                 used: AtomicBool::new(false),
                 set_aside: None,
             },
@@ -162,7 +186,8 @@ impl Registry {
     /// Takes a table out: nobody finds it or its trees any more.
     pub fn remove(&self, definition: &Definition) {
         let mut tables = self.tables.write();
-        if tables.by_id.remove(&definition.id).is_some() {
+        if let Some(gone) = tables.by_id.remove(&definition.id) {
+            gone.counted.state().set_gone();
             tables.by_name.remove(&definition.name);
             for tree in definition.all_trees() {
                 tables.by_tree.remove(&tree.id);
@@ -170,8 +195,8 @@ impl Registry {
         }
     }
 
-    /// Puts a changed definition (name, trees) in the place of the present one.
-    pub fn replace(&self, definition: Definition) -> Result<()> {
+    /// Puts a changed definition (name, trees) in the place of the present one. `trees`: its trees, if they are open.
+    pub fn replace(&self, definition: Definition, trees: Option<TableTrees>) -> Result<()> {
         let mut tables = self.tables.write();
         let tables = &mut *tables;
         let entry = tables
@@ -183,8 +208,8 @@ impl Registry {
         if let Some(table) = &entry.table {
             table.set_name(&definition.name);
             if before.trees != definition.trees {
-                let trees = TableTrees::open(&self.pool, &definition)?;
-                table.trees.store(Arc::new(trees));
+                let open = || TableTrees::open(&self.pool, &definition);
+                table.trees.store(Arc::new(trees.map_or_else(open, Ok)?));
             }
         }
         tables.by_name.remove(&before.name);
@@ -296,12 +321,8 @@ impl Registry {
             return Ok(None);
         };
         if entry.table.is_none() {
-            entry.table = Some(Arc::new(Table::open(
-                &self.pool,
-                &entry.definition.unpack()?,
-                entry.counted.state().clone(),
-                self.collations.clone(),
-            )?));
+            let state = entry.counted.state().clone();
+            entry.table = Some(self.open(&entry.definition.unpack()?, state)?);
             tables.opened.push_back(id);
         }
         Ok(entry.table.clone())
@@ -438,6 +459,9 @@ impl Trees for Registry {
         let Some(table) = self.table_of_tree(tree)? else {
             return Ok(Replayed::Not);
         };
+        if !table.state.is_logged() {
+            return Ok(Replayed::Not);
+        }
         let trees = table.trees.load();
         if trees.clustered.id() != tree {
             // Replay derives entries from rows. Those of other indexes have the row's key in theirs.

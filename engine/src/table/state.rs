@@ -5,6 +5,8 @@ use crate::error::{Error, Result};
 use crate::ids::Csn;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+#[cfg(test)]
+use crate::txn::tests::moments::Moments;
 use crate::txn::GateGuard;
 
 /// A table's counters. Those of a checkpoint are written with it; see `recovery/`.
@@ -27,11 +29,15 @@ pub(crate) struct TableState {
     prepared: AtomicU64,
     /// The table is being changed as a whole, or is gone: no transaction may begin to use it.
     closed: AtomicBool,
+    gone: AtomicBool,
     /// Snapshots older than this saw no table, or one with other rows. Snapshots don't outlive the
     /// process, so neither need this.
     since: AtomicU64,
     /// One session has the table for itself: what it sees of it does not depend on a snapshot.
     of_one_session: AtomicBool,
+    /// What tests do between steps.
+    #[cfg(test)]
+    pub moments: Moments,
 }
 
 impl TableState {
@@ -46,8 +52,11 @@ impl TableState {
             users: Users::default(),
             prepared: AtomicU64::new(0),
             closed: AtomicBool::new(false),
+            gone: AtomicBool::new(false),
             since: AtomicU64::new(0),
             of_one_session: AtomicBool::new(false),
+            #[cfg(test)]
+            moments: Moments::default(),
         }
     }
 
@@ -59,6 +68,12 @@ impl TableState {
     /// Whether one session has the table for itself.
     pub fn is_of_one_session(&self) -> bool {
         self.of_one_session.load(Ordering::Relaxed)
+    }
+
+    /// Whether the log has its rows. Not those of a table of one session: it does not outlive the process. With some of
+    /// them missing, those with which it was filled, replay could not make the others.
+    pub fn is_logged(&self) -> bool {
+        !self.is_of_one_session() || is_planted(PlantedFault::LogOwnRows)
     }
 
     /// The table has come to be, or got other rows, at this place in the order of commits.
@@ -167,13 +182,24 @@ impl TableState {
         (next > self.logged_auto.load(Ordering::Acquire)).then_some(next)
     }
 
+    /// The counter for a checkpoint, which takes the place of the log: what the log has been told counts for later
+    /// commits, also where values were given back since.
+    pub fn auto_to_keep(&self) -> u64 {
+        match is_planted(PlantedFault::ForgetLoggedCounter) {
+            true => self.next_auto(),
+            false => self
+                .next_auto()
+                .max(self.logged_auto.load(Ordering::Acquire)),
+        }
+    }
+
     /// The log has this counter.
     pub fn auto_logged(&self, next: u64) {
         self.logged_auto.fetch_max(next, Ordering::Release);
     }
 
     /// A transaction begins to use the table: what it gives to [`TableState::leave`] when it ends.
-    /// `None` when it can't.
+    /// `None` where it is being changed as a whole, or [is gone](TableState::is_gone).
     pub fn enter(&self) -> Option<Seat> {
         let seat = self.users.enter();
         if self.closed.load(Ordering::SeqCst) {
@@ -215,6 +241,21 @@ impl TableState {
             return false;
         }
         true
+    }
+
+    /// Whether transactions are kept out.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// The table has been dropped.
+    pub fn set_gone(&self) {
+        self.gone.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the table has been dropped.
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::SeqCst)
     }
 
     /// Lets transactions in again.

@@ -8,14 +8,23 @@
 use std::time::Instant;
 
 use super::cursor::successor;
+use super::large;
 use super::open_table::{IndexId, Table, TableTrees};
 use crate::error::Result;
 use crate::ids::PAGE_SIZE;
 use crate::knobs;
+use crate::planted::{is_planted, PlantedFault};
 use crate::row::entry;
-use crate::row::payload::RowRef;
+use crate::row::key::PrefixNeed;
+use crate::row::payload::{self, Field, LargeRef, RowRef};
+use crate::row::Value;
 use crate::tree::{LeafImage, Position, Tree};
 use crate::txn::live_payload;
+#[cfg(test)]
+use crate::txn::Moment;
+
+#[cfg(test)]
+mod tests;
 
 /// What is known of a table, until it is found out anew.
 #[derive(Default)]
@@ -238,7 +247,8 @@ impl<'a> Sample<'a> {
         })
     }
 
-    /// Where the first `parts` parts of record `at`'s key end; `None` for a deleted record.
+    /// Where the first `parts` parts of record `at`'s key end; `None` for a deleted record, and for one of which that
+    /// can't be told any more.
     fn prefix_end(&self, at: usize, parts: usize) -> Result<Option<usize>> {
         let Some(payload) = live_payload(self.image.value(at))? else {
             return Ok(None);
@@ -250,15 +260,57 @@ impl<'a> Sample<'a> {
         if let Some(end) = layout.end_of(parts, &self.key) {
             return Ok(Some(end));
         }
-        // A collated part: only its value tells how long it is.
-        let mut bytes = payload.to_vec();
-        super::large::bring_inside(self.trees, &mut bytes)?;
-        let row = RowRef::new(&self.table.layout, &self.key, &bytes)?;
+        #[cfg(test)]
+        self.table.state.moments.come_to(Moment::RowSampled);
+        // A collated part: only its value tells how long it is. What stands outside the leaf may be gone since that
+        // was copied, and the row changed or deleted.
+        let outside = match payload::outside_row(payload) {
+            Some(whole) => match self.read(whole, u64::MAX)? {
+                Some(bytes) => Some(bytes),
+                None => return Ok(None),
+            },
+            None => None,
+        };
+        let payload = outside.as_deref().unwrap_or(payload);
+        let row = RowRef::new(&self.table.layout, &self.key, payload)?;
         let mut prefix = Vec::new();
         for part in &layout.parts[..parts] {
-            part.encode(row.get(part.column)?, self.table.collations(), &mut prefix)?;
+            let bytes;
+            let value = match row.field(part.column)? {
+                Field::Value(value) => value,
+                Field::Outside(at) if is_planted(PlantedFault::SampleWholeRows) => {
+                    Value::OutOfRow(at.len)
+                }
+                Field::Outside(at) => match self.read(at, self.needed_of(part.column))? {
+                    Some(found) => {
+                        bytes = found;
+                        Value::Bytes(&bytes)
+                    }
+                    None => return Ok(None),
+                },
+            };
+            part.encode(value, self.table.collations(), &mut prefix)?;
         }
         Ok(Some(prefix.len().min(self.key.len())))
+    }
+
+    /// The first `limit` bytes of a value outside its leaf; `None` where it is gone.
+    fn read(&self, value: LargeRef, limit: u64) -> Result<Option<Vec<u8>>> {
+        if is_planted(PlantedFault::SampleWholeRows) {
+            let mut bytes = Vec::new();
+            large::read(self.trees, value, limit, &mut bytes)?;
+            return Ok(Some(bytes));
+        }
+        large::read_if_there(self.trees, value, limit)
+    }
+
+    /// How many bytes of a column keys need.
+    fn needed_of(&self, column: usize) -> u64 {
+        match self.table.layout.prefix_need(column) {
+            PrefixNeed::Nothing => 0,
+            PrefixNeed::Bytes(n) => n,
+            PrefixNeed::All => u64::MAX,
+        }
     }
 }
 

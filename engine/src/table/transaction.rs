@@ -21,6 +21,8 @@ use crate::ids::{TableId, TxId};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Isolation;
+#[cfg(test)]
+use crate::txn::Moment;
 use crate::txn::{self, Committed, KeyLock, ReadView};
 
 pub use crate::txn::KillHandle;
@@ -79,8 +81,9 @@ pub struct Transaction {
     /// Once it is prepared: what it uses stands here, so that it can use nothing more.
     pub(super) prepared: Option<Box<PreparedUse>>,
     /// Its commit, which others see already.
-    committed: Option<Committed>,
-    /// The number of row operations so far: cursors see by it that what they hold may be old.
+    pub(super) committed: Option<Committed>,
+    /// The number of row operations, and of what else voids copies, so far: cursors see by it that what they hold may
+    /// be old.
     pub(super) writes: u64,
     /// The table of the last row operation; its key is `scratch.key`.
     pub(super) last_table: TableId,
@@ -118,8 +121,13 @@ impl Savepoint {
 
 impl Transaction {
     pub(crate) fn new(shared: Arc<Shared>, isolation: Isolation) -> Self {
+        let inner = shared.system.begin(isolation);
+        Transaction::of(shared, inner)
+    }
+
+    pub(super) fn of(shared: Arc<Shared>, inner: txn::Transaction) -> Self {
         Transaction {
-            inner: shared.system.begin(isolation),
+            inner,
             shared,
             used: SmallVec::new(),
             prepared: None,
@@ -149,6 +157,7 @@ impl Transaction {
     /// Marks the start of a statement: under READ COMMITTED the next read takes a new snapshot.
     pub fn start_statement(&mut self) {
         self.inner.start_statement();
+        self.void_copies();
     }
 
     /// Takes the snapshot now, rather than at the first read. At [`Isolation::Serializable`], which
@@ -162,6 +171,17 @@ impl Transaction {
     /// Marks the end of a statement: under READ COMMITTED its snapshot is given up.
     pub fn end_statement(&mut self) {
         self.inner.end_statement();
+        self.void_copies();
+    }
+
+    /// Cursors copy what they see anew. Under READ COMMITTED nobody keeps older versions, of which leaves speak that
+    /// were copied in an earlier statement.
+    fn void_copies(&mut self) {
+        let voids = self.isolation() == Isolation::ReadCommitted;
+        if voids && !is_planted(PlantedFault::KeepVoidCopies) {
+            self.writes += 1;
+            self.last_table = TableId(0);
+        }
     }
 
     /// Remembers the present state for [`Transaction::rollback_to`]. Puts in what bulk inserts have kept aside.
@@ -203,12 +223,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// Commits; returns when the commit is as durable as [`crate::Options::durability`] says.
-    /// The transaction is empty afterwards and can be used again.
+    /// Commits; returns when the commit is as durable as [`crate::Options::durability`] says, and with it
+    /// what [`Transaction::commit_visibly`] has committed before. The transaction is empty afterwards and can be
+    /// used again.
     ///
     /// # Errors
     /// Those of [`Transaction::insert`], where index entries that a bulk insert had put off are in the
-    /// way of others: the transaction has been rolled back. `Error::Stopped` or an I/O error: whether
+    /// way of others: the transaction has been rolled back, and another [`Transaction::kill_handle`] is to be
+    /// used, as after [`Transaction::rollback`]. `Error::Stopped` or an I/O error: whether
     /// the commit will be found after a restart is then unknown.
     pub fn commit(&mut self) -> Result<()> {
         self.commit_visibly()?;
@@ -220,8 +242,8 @@ impl Transaction {
     /// [`Transaction::finish_commit`] is to follow.
     ///
     /// # Errors
-    /// The commit is not in the log. The transaction has been rolled back; one that is prepared
-    /// still is, and this can be tried again.
+    /// The commit is not in the log. The transaction has been rolled back, and another
+    /// [`Transaction::kill_handle`] is to be used; one that is prepared still is, and this can be tried again.
     pub fn commit_visibly(&mut self) -> Result<()> {
         let prepared = self.make_whole().and_then(|()| self.log_counters());
         let prepared = prepared.and_then(|()| self.decide_aside(true));
@@ -237,7 +259,16 @@ impl Transaction {
             })
         });
         match result {
-            Ok(committed) => self.committed = Some(committed),
+            Ok(committed) => {
+                // One that has not been finished still waits to be durable.
+                let earlier = self.committed.take();
+                self.committed = Some(match earlier {
+                    Some(earlier) if !is_planted(PlantedFault::ForgetVisible) => {
+                        committed.after(earlier)
+                    }
+                    _ => committed,
+                });
+            }
             Err(error) if self.is_prepared() => return Err(error),
             Err(error) => {
                 // The commit record is not in the log: nothing of the transaction may remain. Where it has written
@@ -258,7 +289,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The second half of [`Transaction::commit`]: returns when the commit is as durable as
+    /// The second half of [`Transaction::commit`]: returns when all that is committed visibly is as durable as
     /// [`crate::Options::durability`] says; if not to `wait`, at once. Not waiting is for a
     /// transaction that was prepared and whose coordinator will remember its decision until
     /// [`crate::Database::sync_log`] has been called.
@@ -301,7 +332,7 @@ impl Transaction {
     /// Leaves what could not be undone to purge, and goes on as another transaction: nothing that
     /// follows may be committed together with it.
     fn abandon(&mut self) {
-        let empty = self.shared.system.begin(self.isolation());
+        let empty = self.inner.another();
         drop(std::mem::replace(&mut self.inner, empty));
     }
 
@@ -448,12 +479,13 @@ impl Transaction {
             Entered::Yes(seat) | Entered::Unseen(seat) => seat,
             Entered::No => match table.state.enter() {
                 Some(seat) => seat,
-                None => {
+                None if table.state.is_gone() || is_planted(PlantedFault::ClosedIsGone) => {
                     return Err(Error::NotFound {
                         what: "table",
                         name: table.name(),
                     })
                 }
+                None => return Err(Error::Busy(table.name())),
             },
         };
         // Nobody changes the table as a whole from here on, and a snapshot taken later is newer.
@@ -474,9 +506,17 @@ impl Transaction {
     /// The log learns auto-increment counters before the commit of the rows that moved them.
     pub(super) fn log_counters(&mut self) -> Result<()> {
         for used in self.used.iter().filter(|u| u.written) {
+            if used.state.unlogged_auto().is_none() {
+                continue;
+            }
+            // A checkpoint comes before the record, or knows that the log has had it: the counter may be lower by then.
+            let _inside = (!is_planted(PlantedFault::CountersOutsideGate))
+                .then(|| self.shared.system.gate().enter());
             if let Some(next) = used.state.unlogged_auto() {
                 let record = DdlRecord::Counter(used.id, next).encode()?;
                 self.shared.log.append(KIND_COUNTER, &[&record])?;
+                #[cfg(test)]
+                self.shared.system.moments.come_to(Moment::CounterLogged);
                 used.state.auto_logged(next);
             }
         }

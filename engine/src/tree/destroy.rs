@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::ids::PageId;
 use crate::page::{self, Child, ExclusiveGuard, FrameId, SharedGuard};
 use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::Ordering;
 
 /// Whether a page can't be read: for damage, or because the read has failed. It is no reason to keep a table
 /// that is to go.
@@ -47,16 +48,22 @@ impl Tree {
     /// Frees every page, but those below an inner node that can't be read. Leaves that are not in memory are not read: their parents name them.
     /// Nobody else may be using the tree, now or later. Inside the gate, as any change.
     pub fn destroy(&self) -> Result<()> {
+        self.destroy_but(cannot_be_read)
+    }
+
+    /// As [`Tree::destroy`], where the error of such a node `passes`; else that is an error.
+    pub fn destroy_but(&self, passes: fn(&Error) -> bool) -> Result<()> {
         let root = {
-            let mut destroyed = self.destroyed.lock();
-            if *destroyed {
+            let _finding = self.finding_root.lock();
+            if self.destroyed.load(Ordering::Relaxed) {
                 return Ok(());
             }
             let root = self.core.pin_page(self.root)?;
-            *destroyed = true;
+            // Before its frame and its number can be another page's.
+            self.destroyed.store(true, Ordering::Release);
             root
         };
-        let freed = self.free_children(root.frame());
+        let freed = self.free_children(root.frame(), passes);
         drop(root);
         freed?;
         self.core.drop_unparented(self.root.0)?;
@@ -66,7 +73,7 @@ impl Tree {
 
     /// Frees everything below the node in the frame, which stays where it is meanwhile: it is
     /// pinned, or its parent is latched.
-    fn free_children(&self, frame: FrameId) -> Result<()> {
+    fn free_children(&self, frame: FrameId, passes: fn(&Error) -> bool) -> Result<()> {
         // Latched, so that no child can be evicted.
         let mut guard = ExclusiveGuard::lock(&self.core, frame);
         let node = guard.node();
@@ -78,16 +85,16 @@ impl Tree {
         for i in 0..=node.count() {
             match page::child(node.child(i)) {
                 Child::Frame(child) => {
-                    self.free_children(child)?;
+                    self.free_children(child, passes)?;
                     let child = ExclusiveGuard::lock(&self.core, child);
                     self.core.free_latched(child)?;
                 }
                 Child::Page(id) => {
                     if node.level() > 1 {
                         match self.core.pin_page(PageId(id)) {
-                            Ok(child) => self.free_children(child.frame())?,
+                            Ok(child) => self.free_children(child.frame(), passes)?,
                             // What is below it can't be found: lost space.
-                            Err(error) if cannot_be_read(&error) => tracing::warn!("{error}"),
+                            Err(error) if passes(&error) => tracing::warn!("{error}"),
                             Err(error) => return Err(error),
                         }
                     }

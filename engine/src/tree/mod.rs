@@ -28,8 +28,10 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TreeId, MAX_KEY, MAX_VALUE};
 use crate::page::{
-    self, ChildPlace, Core, LeafRead, LeafShape, NodeFrame, PageKind, Pool, SharedGuard, ValueCopy,
+    self, ChildPlace, Core, FrameId, LeafRead, LeafShape, NodeFrame, PageKind, Pool, SharedGuard,
+    ValueCopy,
 };
+use crate::sync::atomic::AtomicBool;
 use crate::sync::Mutex;
 
 pub use crate::page::{Change, LeafSettle, LeafSummary};
@@ -47,8 +49,10 @@ pub struct Tree {
     id: TreeId,
     root: PageId,
     last_frame: LastFrame,
+    /// Its pages go, or are others' already.
+    destroyed: AtomicBool,
     /// Held by whoever looks for the root, so that its page is not given to others meanwhile.
-    destroyed: Mutex<bool>,
+    finding_root: Mutex<()>,
     core: Arc<Core>,
     /// Keeps the pool's background thread.
     _pool: Arc<Pool>,
@@ -70,23 +74,29 @@ impl Tree {
                 upper_child: 0,
             },
         );
+        let frame = guard.frame();
         drop(guard);
-        Tree::open(pool, id, root)
+        // It is not read again: that could fail, and the page would be nobody's.
+        Ok(Tree::new(pool, id, root, frame))
     }
 
     /// The tree whose root is that page.
     pub fn open(pool: &Arc<Pool>, id: TreeId, root: PageId) -> Result<Tree> {
-        let core = pool.core().clone();
         let pin = pool.pin(root)?;
-        root::check_root(&core, &pin.shared(), id, root)?;
-        Ok(Tree {
+        root::check_root(pool.core(), &pin.shared(), id, root)?;
+        Ok(Tree::new(pool, id, root, pin.frame()))
+    }
+
+    fn new(pool: &Arc<Pool>, id: TreeId, root: PageId, frame: FrameId) -> Tree {
+        Tree {
             id,
             root,
-            last_frame: LastFrame::new(pin.frame()),
-            destroyed: Mutex::new(false),
-            core,
+            last_frame: LastFrame::new(frame),
+            destroyed: AtomicBool::new(false),
+            finding_root: Mutex::default(),
+            core: pool.core().clone(),
             _pool: pool.clone(),
-        })
+        }
     }
 
     /// The root's page: the same for the life of the tree.

@@ -41,7 +41,7 @@ impl Tree {
         }
         let version = state.latch.optimistic();
         // A frame's page changes under its exclusive latch alone: while the version holds, it has this one.
-        if state.page.load(Ordering::Relaxed) != self.root.0 {
+        if state.page.load(Ordering::Relaxed) != self.root.0 || self.is_destroyed() {
             return None;
         }
         state.note_use();
@@ -83,11 +83,19 @@ impl Tree {
             return None;
         }
         let guard = G::latch(&self.core, frame);
-        if state.page.load(Ordering::Relaxed) != self.root.0 {
+        if state.page.load(Ordering::Relaxed) != self.root.0 || self.is_destroyed() {
             return None;
         }
         state.note_use();
         Some(guard)
+    }
+
+    /// Whether the frame may have another tree's page under the root's number, as free frames and free numbers are
+    /// the next to be used. To be asked when the frame's version is noted, or its latch held: both are of the time
+    /// before the tree went, or the tree is seen to have gone.
+    #[inline(always)]
+    fn is_destroyed(&self) -> bool {
+        self.destroyed.load(Ordering::Acquire) && !is_planted(PlantedFault::RootByNumber)
     }
 
     /// Whether it makes sense to wait for a frame's latch. A frame that has gone to another page may be the new one that
@@ -104,8 +112,8 @@ impl Tree {
     fn find_root(&self) -> Result<()> {
         // Estimates are made outside the gate, perhaps of a table that goes: its root's number may be another
         // page's by now, and must not be looked for.
-        let destroyed = self.destroyed.lock();
-        if *destroyed {
+        let _finding = self.finding_root.lock();
+        if self.destroyed.load(Ordering::Relaxed) {
             return Err(Error::NotFound {
                 what: "tree",
                 name: self.id.to_string(),

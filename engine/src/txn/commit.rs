@@ -24,6 +24,18 @@ pub struct Committed {
     to_prune: Option<Arc<Stream>>,
 }
 
+impl Committed {
+    /// This commit together with an `earlier` one, which has not been finished.
+    pub fn after(self, earlier: Committed) -> Committed {
+        Committed {
+            // What is durable up to here is durable up to there.
+            logged: self.logged.max(earlier.logged),
+            // What one stream keeps is pruned later.
+            to_prune: self.to_prune.or(earlier.to_prune),
+        }
+    }
+}
+
 impl Transaction {
     /// Redo: the row of `key` is now `payload` (parts are joined; large values included). Inside
     /// the gate, with the change itself. [`Transaction::log_full_part`] is to follow when the operation is whole.
@@ -74,11 +86,22 @@ impl Transaction {
         if self.redo.len() < knobs::redo_part() {
             return Ok(());
         }
-        self.append_part(inside)
+        self.append(inside)
     }
 
     /// The log gets what has been collected.
-    pub fn append_part(&mut self, _inside: &GateGuard<'_>) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid): the way back to a savepoint has failed. The log would get what was
+    /// undone already, and not that it was. I/O errors; what has been collected is as before.
+    pub fn append_part(&mut self, inside: &GateGuard<'_>) -> Result<()> {
+        if !is_planted(PlantedFault::AppendHalfUndone) {
+            self.check_whole()?;
+        }
+        self.append(inside)
+    }
+
+    fn append(&mut self, _inside: &GateGuard<'_>) -> Result<()> {
         let txid = self.begin_writing();
         let system = self.system.clone();
         if self.redo_parts == 0 {

@@ -21,7 +21,7 @@ use crate::sync::atomic::Ordering;
 pub(super) struct Circle {
     /// Each waits for the next, and the last for the first.
     pub members: Vec<Arc<Participant>>,
-    /// The one with the least work to lose; among equals the first.
+    /// One that the program interrupts anyway, or else the one with the least work to lose; among equals the first.
     pub victim: Arc<Participant>,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn find_circle(locks: &LockTable, me: &Arc<Participant>) -> Option<Ci
         if Arc::ptr_eq(&next, me) {
             let mut victim = me;
             for step in &path {
-                if step.who.work() < victim.work() {
+                if step.who.cost() < victim.cost() {
                     victim = &step.who;
                 }
             }
@@ -76,12 +76,10 @@ impl System {
         let locks = self.locks();
         while let Some(circle) = find_circle(locks, who) {
             // Before the victim is woken, and goes on to something else.
-            let report = self
-                .latest_deadlock
-                .describe(&circle, locks, self.snapshots());
+            let report = self.describe_deadlock(&circle);
             if circle.victim.parker.wake(WaitState::Victim) {
                 self.counters.deadlocks.fetch_add(1, Ordering::Relaxed);
-                self.latest_deadlock.set(report);
+                *self.latest_deadlock.lock() = Some(Arc::new(report));
             }
         }
     }

@@ -3,26 +3,17 @@
 //! It is written down by the waiter that closed the circle, before the victim is woken: until then
 //! everybody in the circle stands still, and what each was doing can be asked.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::deadlock::Circle;
 use super::inspect::shown_id;
-use super::lock::{LockMode, LockTable};
+use super::lock::LockMode;
 use super::participant::{micros_now, Participant, WaitState};
 use super::row_name::RowName;
-use super::snapshot::SnapshotRegistry;
-use crate::sync::atomic::Ordering;
-use crate::sync::Mutex;
+use super::system::System;
 
 /// How many of a circle are written down.
 const MOST_MEMBERS: usize = 16;
-
-/// What the embedding program knows of its sessions.
-pub trait Statements: Send + Sync {
-    /// The text of what a session is executing; `None` where that is not known. Called while the
-    /// session waits for a row lock; must not wait for it, nor call the engine.
-    fn statement(&self, session: u64) -> Option<String>;
-}
 
 /// A transaction of a deadlock. It waits for a row that the next member holds, the last one for a
 /// row of the first.
@@ -39,7 +30,7 @@ pub struct DeadlockMember {
     pub row: RowName,
     /// How it wants to lock it.
     pub mode: LockMode,
-    /// What it was executing, as [`Statements`] says.
+    /// What it was executing, as [`super::Sessions`] say.
     pub statement: Option<String>,
 }
 
@@ -57,32 +48,14 @@ pub struct DeadlockReport {
     pub victim: usize,
 }
 
-#[derive(Default)]
-pub(super) struct LatestDeadlock {
-    statements: OnceLock<Arc<dyn Statements>>,
-    report: Mutex<Option<Arc<DeadlockReport>>>,
-}
-
-impl LatestDeadlock {
-    pub fn set_statements(&self, statements: Arc<dyn Statements>) {
-        let _already_set = self.statements.set(statements);
-    }
-
-    pub fn get(&self) -> Option<Arc<DeadlockReport>> {
-        self.report.lock().clone()
-    }
-
-    pub fn set(&self, report: DeadlockReport) {
-        *self.report.lock() = Some(Arc::new(report));
+impl System {
+    /// The latest deadlock.
+    pub fn latest_deadlock(&self) -> Option<Arc<DeadlockReport>> {
+        self.latest_deadlock.lock().clone()
     }
 
     /// Writes a circle down.
-    pub fn describe(
-        &self,
-        circle: &Circle,
-        locks: &LockTable,
-        snapshots: &SnapshotRegistry,
-    ) -> DeadlockReport {
+    pub(super) fn describe_deadlock(&self, circle: &Circle) -> DeadlockReport {
         let mut report = DeadlockReport {
             at_us: micros_now(),
             members: Vec::new(),
@@ -97,35 +70,25 @@ impl LatestDeadlock {
             let WaitState::Queued(row) = who.parker.state() else {
                 continue;
             };
-            if let Some((row, mode)) = locks.waited(row, who) {
+            if let Some((row, mode)) = self.locks().waited(row, who) {
                 if is_victim {
                     report.victim = report.members.len();
                 }
-                report.members.push(self.member(who, row, mode, snapshots));
+                report.members.push(self.deadlock_member(who, row, mode));
             }
         }
         report
     }
 
-    fn member(
-        &self,
-        who: &Participant,
-        row: RowName,
-        mode: LockMode,
-        snapshots: &SnapshotRegistry,
-    ) -> DeadlockMember {
-        let owner = snapshots.owner(who.parker.slot());
-        let session = owner.map_or(0, |owner| owner.session.load(Ordering::Relaxed));
+    fn deadlock_member(&self, who: &Participant, row: RowName, mode: LockMode) -> DeadlockMember {
+        let session = self.session_of(who);
         DeadlockMember {
             id: shown_id(who),
             session,
             undo_records: who.work(),
             row,
             mode,
-            statement: self
-                .statements
-                .get()
-                .and_then(|statements| statements.statement(session)),
+            statement: self.sessions.statement(session),
         }
     }
 }

@@ -9,6 +9,7 @@
 //! lock is entered with the row's leaf latched shared; a writer looks here with the leaf latched
 //! exclusively. So the leaf latch decides which of the two came first. See `docs/locking.md`.
 
+use std::cmp::Ordering as CmpOrdering;
 use std::collections::hash_map::{DefaultHasher, Entry as MapEntry};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -32,6 +33,13 @@ pub enum LockMode {
     Shared,
     /// Nobody else locks or writes it.
     Exclusive,
+}
+
+impl LockMode {
+    /// Whether two locks of these strengths can't be held by two transactions at once.
+    fn excludes(self, other: LockMode) -> bool {
+        (self, other) != (LockMode::Shared, LockMode::Shared)
+    }
 }
 
 /// A row's name in the lock table: a hash of tree and key. Two rows of the same name share their
@@ -413,6 +421,42 @@ impl LockTable {
             .collect()
     }
 
+    /// Shows pairs of who waits for whom to `f`, once `who` has its place in the queue of `row`: `who` and each
+    /// holder; with `in_queue` every waiter and each holder, `who` and those before it, those behind it and `who`.
+    /// None of them ends meanwhile.
+    pub fn waits(
+        &self,
+        row: Row,
+        who: &Arc<Participant>,
+        in_queue: bool,
+        mut f: impl FnMut(&Participant, &Participant),
+    ) {
+        let rows = self.shard(row).rows.lock();
+        let Some(queue) = rows.get(&row) else {
+            return;
+        };
+        let is_who = |waiter: &Waiter| Arc::ptr_eq(&waiter.who, who);
+        let Some(place) = queue.waiters.iter().position(is_who) else {
+            return;
+        };
+        let mode = queue.waiters[place].mode;
+        for (at, waiter) in queue.waiters.iter().enumerate() {
+            if at != place && !in_queue {
+                continue;
+            }
+            for holder in &queue.holders {
+                if !Arc::ptr_eq(&holder.who, &waiter.who) && waiter.mode.excludes(holder.mode) {
+                    f(&waiter.who, &holder.who);
+                }
+            }
+            match at.cmp(&place) {
+                CmpOrdering::Less if mode.excludes(waiter.mode) => f(who, &waiter.who),
+                CmpOrdering::Greater if mode.excludes(waiter.mode) => f(&waiter.who, who),
+                _ => {}
+            }
+        }
+    }
+
     /// Shows every entry, shard after shard, to `f`, until it says false.
     pub fn look(&self, mut f: impl FnMut(Row, &RowName, &[Holder], &VecDeque<Waiter>) -> bool) {
         for shard in &self.shards {
@@ -468,10 +512,9 @@ impl Queue {
 
     /// Whether `who` could hold the row in `mode` beside the present holders.
     fn compatible(&self, who: &Arc<Participant>, mode: LockMode) -> bool {
-        self.holders.iter().all(|holder| {
-            Arc::ptr_eq(&holder.who, who)
-                || (mode == LockMode::Shared && holder.mode == LockMode::Shared)
-        })
+        self.holders
+            .iter()
+            .all(|holder| Arc::ptr_eq(&holder.who, who) || !mode.excludes(holder.mode))
     }
 
     /// Makes `who` a holder for what it holds elsewhere: the row's header, or a range. False when

@@ -44,6 +44,7 @@ mod redo;
 mod rollback;
 mod row_name;
 mod savepoint;
+mod sessions;
 mod settle;
 mod snapshot;
 mod status;
@@ -71,12 +72,13 @@ pub use inspect::{
     Inspection, LockEntry, LockExtent, LockWait, TransactionEntry, TransactionState,
 };
 pub use last_committed::LastCommitted;
-pub use latest_deadlock::{DeadlockMember, DeadlockReport, Statements};
+pub use latest_deadlock::{DeadlockMember, DeadlockReport};
 pub use lock::LockMode;
 pub use read::{Copied, Reader, Versions};
 pub use redo::{Change, ChangeReader, ChangeRecord, RedoBuffer, KIND_CHANGES, KIND_COMMIT};
 pub use row_name::RowName;
 pub use savepoint::Savepoint;
+pub use sessions::{Sessions, ToldWaits};
 pub use settle::ForAll;
 pub use snapshot::ReadView;
 pub use system::{Replayed, System, SystemStats, Trees};

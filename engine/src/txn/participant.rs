@@ -151,6 +151,8 @@ pub(super) struct Participant {
     first_redo: AtomicU64,
     /// Undo records written: what a rollback would cost.
     work: AtomicU64,
+    /// Whether the program interrupts it for one that waits for it.
+    gives_way: AtomicBool,
     /// Rows in whose queues it stands as holder; `None` once it has ended.
     rows: Mutex<Option<Vec<Row>>>,
     /// Trees in which it holds ranges.
@@ -186,6 +188,7 @@ impl Participant {
             undo_head: AtomicU64::new(0),
             first_redo: AtomicU64::new(u64::MAX),
             work: AtomicU64::new(0),
+            gives_way: AtomicBool::new(false),
             rows: Mutex::new(Some(Vec::new())),
             ranged_trees: Mutex::default(),
             parker,
@@ -221,6 +224,19 @@ impl Participant {
 
     pub fn set_work(&self, work: u64) {
         self.work.store(work, Ordering::Relaxed);
+    }
+
+    /// The program is about to interrupt it for one that waits for it: no other need be a deadlock's victim.
+    pub fn gives_way(&self) {
+        self.gives_way.store(true, Ordering::Relaxed);
+    }
+
+    /// What its end as a deadlock's victim would cost: the least is chosen.
+    pub fn cost(&self) -> u64 {
+        match self.gives_way.load(Ordering::Relaxed) {
+            true => 0,
+            false => self.work().saturating_add(1),
+        }
     }
 
     /// Remembers that it holds `row`; false once it has ended.

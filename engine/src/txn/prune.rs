@@ -16,6 +16,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::gate::GateGuard;
 use super::grace::Grace;
 use super::prune_chain::{Pruner, Visit};
 use super::purge::read_past_damage;
@@ -32,6 +33,7 @@ use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock};
+use crate::tree::Tree;
 
 /// When pruning is worth its while.
 #[derive(Clone, Copy)]
@@ -350,24 +352,24 @@ impl System {
         survivors: &mut StreamWriter,
         live: &LiveSnapshots,
     ) -> Result<()> {
-        let mut tree = match record.kind {
-            Kind::PurgeNote => None,
-            _ if record.marks_delete => match self.trees()?.tree(record.tree)? {
-                Some(tree) => Some(tree),
-                None => return self.looked_at(stream, end, record.previous),
-            },
-            _ => return self.looked_at(stream, end, record.previous),
-        };
+        let is_note = record.kind == Kind::PurgeNote;
+        if !is_note && !record.marks_delete {
+            return self.looked_at(stream, end, record.previous);
+        }
+        // Of a note there is nothing to look at.
+        let mut reached = !is_note;
         let mut tries = 0;
         loop {
-            let inside = self.gate().enter();
+            let (inside, tree) = self.enter_to_visit(record)?;
             survivors.reserve(self.pool(), MAX_RECORD)?;
-            let visit = match &tree {
+            let visit = match tree {
+                _ if !reached => Ok(Visit::Needed),
                 Some(tree) => {
                     self.pruner(PageId(0), live, survivors)
-                        .visit(tree, record.key, Some(end.txid))
+                        .visit(&tree, record.key, Some(end.txid))
                 }
-                None => Ok(Visit::Needed),
+                // The mark has gone with its tree.
+                None => Ok(Visit::Removed),
             };
             tries += 1;
             match past_damage(visit) {
@@ -378,9 +380,7 @@ impl System {
                 Ok(Some(Visit::Missing(page))) if tries < knobs::prune_tries() => {
                     survivors.unpin();
                     drop(inside);
-                    if past_damage(self.bring(page))?.is_none() {
-                        tree = None;
-                    }
+                    reached = past_damage(self.bring(page))?.is_some();
                     continue;
                 }
                 Ok(Some(Visit::Removed | Visit::OtherRecord { covered: false })) => {}
@@ -407,6 +407,21 @@ impl System {
             survivors.unpin();
             return end_is_there(stream.set_head(end, record.previous));
         }
+    }
+
+    /// Enters the gate, and then looks for the tree of a record; `None`: it is gone. Trees go while the gate is
+    /// closed, and their pages to others: one that was found outside may be gone inside.
+    fn enter_to_visit(
+        &self,
+        record: &UndoRecord<'_>,
+    ) -> Result<(GateGuard<'_>, Option<Arc<Tree>>)> {
+        let find = || self.trees()?.tree(record.tree);
+        let early = is_planted(PlantedFault::TreeBeforeGate).then(find);
+        #[cfg(test)]
+        self.moments.come_to(Moment::BeforeVisit);
+        let inside = self.gate().enter();
+        let tree = early.unwrap_or_else(find)?;
+        Ok((inside, tree))
     }
 
     /// Notes that of an end the records down to `head` are looked at.
@@ -482,11 +497,11 @@ impl System {
         live: &LiveSnapshots,
         moved: &mut Csn,
     ) -> Result<Emptied> {
-        let Some(tree) = self.trees()?.tree(record.tree)? else {
-            return Ok(Emptied::Yes);
-        };
         for _ in 0..knobs::prune_tries() {
-            let inside = self.gate().enter();
+            let (inside, tree) = self.enter_to_visit(record)?;
+            let Some(tree) = tree else {
+                return Ok(Emptied::Yes);
+            };
             survivors.reserve(self.pool(), MAX_RECORD)?;
             let mut pruner = self.pruner(page, live, survivors);
             let visit = pruner.visit(&tree, record.key, None);

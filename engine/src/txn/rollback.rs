@@ -77,7 +77,8 @@ impl Transaction {
                 return Err(half_undone());
             }
             // In the way in which it was begun: either the log has all of it, and what was taken back
-            // is taken back there, or it has nothing, and the buffer is cut at the end.
+            // is taken back there, or it has nothing, and the buffer is cut at the end. Nothing goes to the log
+            // between the two tries but what the first kind takes back (`append_part`).
             self.take_part_back(&begun)?;
         }
         self.take_part_back(savepoint)

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use super::abandoned::Abandoned;
 use super::gate::Gate;
-use super::latest_deadlock::{DeadlockReport, LatestDeadlock, Statements};
+use super::latest_deadlock::DeadlockReport;
 use super::lock::LockTable;
 use super::order::CommitOrder;
 use super::prune::Pruning;
 use super::purge::PurgeThread;
 use super::range::RangeTable;
 use super::redo::RedoBuffer;
+use super::sessions::{KnownSessions, Sessions};
 use super::settle::Settle;
 use super::snapshot::SnapshotRegistry;
 #[cfg(test)]
@@ -24,7 +25,7 @@ use crate::log::Log;
 use crate::page::{LeafSettle, Pool};
 use crate::settings::{Durability, Isolation};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::RwLock;
+use crate::sync::{Mutex, RwLock};
 use crate::tree::Tree;
 
 /// How rollback and purge find trees, and tell the layer above what they finished.
@@ -169,7 +170,8 @@ pub struct System {
     pub moments: Moments,
     #[cfg(feature = "broken")]
     pub(super) stale: crate::sync::Mutex<Option<super::broken::Stale>>,
-    pub(super) latest_deadlock: LatestDeadlock,
+    pub(super) latest_deadlock: Mutex<Option<Arc<DeadlockReport>>>,
+    pub(super) sessions: KnownSessions,
 }
 
 const DURABILITIES: [Durability; 3] = [
@@ -210,7 +212,8 @@ impl System {
             moments: Moments::default(),
             #[cfg(feature = "broken")]
             stale: crate::sync::Mutex::new(None),
-            latest_deadlock: LatestDeadlock::default(),
+            latest_deadlock: Mutex::default(),
+            sessions: KnownSessions::default(),
         })
     }
 
@@ -288,14 +291,9 @@ impl System {
         }
     }
 
-    /// Says what sessions execute, for reports of deadlocks. Once; later calls are ignored.
-    pub fn set_statements(&self, statements: Arc<dyn Statements>) {
-        self.latest_deadlock.set_statements(statements);
-    }
-
-    /// The latest deadlock.
-    pub fn latest_deadlock(&self) -> Option<Arc<DeadlockReport>> {
-        self.latest_deadlock.get()
+    /// Says what the program knows of its sessions. Once; later calls are ignored.
+    pub fn set_sessions(&self, sessions: Arc<dyn Sessions>) {
+        self.sessions.set(sessions);
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {

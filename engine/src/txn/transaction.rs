@@ -197,6 +197,16 @@ impl Transaction {
         Ok(())
     }
 
+    /// An empty transaction for who has this one: at the same level, as patient, and shown as the same session's.
+    pub fn another(&self) -> Transaction {
+        let mut other = self.system.begin(self.isolation);
+        if !is_planted(PlantedFault::ForgetSettings) {
+            other.lock_wait_timeout = self.lock_wait_timeout;
+            other.set_session(self.slot.owner().session.load(Ordering::Relaxed));
+        }
+        other
+    }
+
     /// Whether it has neither written nor locked anything.
     pub fn is_read_only(&self) -> bool {
         self.participant.is_none()

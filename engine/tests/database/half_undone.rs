@@ -3,12 +3,13 @@
 
 use std::io::ErrorKind;
 use std::sync::Arc;
+use std::time::Duration;
 
 use peregrine::check::Report;
 use peregrine::os::simulated::{FaultOn, SimulatedOs};
 use peregrine::{
     Column, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Options, Savepoint,
-    Seek, Table, TableSchema, Transaction, Value, Xid,
+    Seek, Table, TableOptions, TableSchema, Transaction, Value, Xid,
 };
 
 use crate::schemas::{grouped, noise, INT};
@@ -31,6 +32,7 @@ impl World {
         let os = SimulatedOs::new(1);
         let options = Options {
             pool_bytes: 1 << 20,
+            lock_wait_timeout: Duration::from_millis(100),
             ..Options::default()
         };
         let db = Database::open_on(Arc::new(os.clone()), "/db", options).unwrap();
@@ -96,7 +98,7 @@ impl World {
         self.db.purge().unwrap();
         assert_eq!(self.groups(), [groups; 2]);
         let mut txn = self.db.begin(Isolation::ReadCommitted);
-        txn.set_lock_wait_timeout(std::time::Duration::ZERO);
+        txn.set_lock_wait_timeout(Duration::ZERO);
         for id in 0..ROWS {
             let key = self.table.encode_key(0, &[id.into()]).unwrap();
             txn.delete(&self.table, &key).unwrap();
@@ -290,6 +292,34 @@ fn the_rest_of_a_rollback_is_not_in_the_next_transaction() {
     world.ends_with([ROWS as usize, 1, 0]);
 }
 
+/// The commit is refused, and its rollback fails.
+#[test]
+fn the_next_transaction_of_the_object_is_as_patient_and_of_the_same_session() {
+    let world = World::new();
+    let (mut txn, _) = world.half_undone(false);
+    txn.set_lock_wait_timeout(Duration::ZERO);
+    txn.set_session(7);
+    assert!(txn.commit().is_err());
+    world.os.heal();
+    let mut other = world.db.begin(Isolation::ReadCommitted);
+    world.insert(&mut other, ROWS + 1, 1).unwrap();
+    let refused = world.insert(&mut txn, ROWS + 1, 1);
+    assert!(
+        matches!(refused, Err(Error::LockNotAvailable)),
+        "{refused:?}"
+    );
+    drop(other);
+    world.insert(&mut txn, ROWS + 1, 1).unwrap();
+    let entries = world.db.inspect().transactions;
+    let own = entries
+        .iter()
+        .find(|t| Some(t.id) == txn.id().map(|id| id.0));
+    assert_eq!(own.unwrap().session, 7);
+    txn.commit().unwrap();
+    drop(txn);
+    world.ends_with([ROWS as usize, 1, 0]);
+}
+
 #[test]
 fn a_restart_undoes_it_too() {
     for all in [true, false] {
@@ -306,5 +336,62 @@ fn a_restart_undoes_it_too() {
             table,
         };
         after.ends_with([ROWS as usize, 0, 0]);
+    }
+}
+
+/// A table that is dropped by who has used it sends what is collected to the log: what was undone already would get
+/// there, and nothing would take it back. Of a table of one session the log has nothing.
+#[test]
+fn a_table_that_it_drops_sends_nothing_undone_to_the_log() {
+    if peregrine::knobs::SHAKEN {
+        // It counts what production's numbers make of it.
+        return;
+    }
+    for of_one_session in [false, true] {
+        let world = World::new();
+        let options = TableOptions {
+            of_one_session,
+            ..TableOptions::default()
+        };
+        let other = world.db.create_table_with("other", &grouped(), &options);
+        let other = other.unwrap();
+        let mut txn = world.db.begin(Isolation::ReadCommitted);
+        world.insert(&mut txn, ROWS, 1).unwrap();
+        let row = [1u32.into(), 1u32.into(), Value::from(&b"body"[..])];
+        txn.insert(&other, &row).unwrap();
+        let mark = txn.savepoint();
+        for id in (0..60).map(|n| n * 25) {
+            let key = world.table.encode_key(0, &[id.into()]).unwrap();
+            let body = body(id + 7);
+            let row = [Value::from(id), Value::from(2), Value::from(&body[..])];
+            txn.update(&world.table, &key, &row).unwrap();
+        }
+        // Their pages leave memory.
+        let mut reader = world.db.begin(Isolation::ReadCommitted);
+        for id in 0..ROWS {
+            let key = world.table.encode_key(0, &[id.into()]).unwrap();
+            reader.get(&world.table, &key, |_| ()).unwrap().unwrap();
+        }
+        drop(reader);
+        world.os.fail(FaultOn::Read, 20, ErrorKind::Other);
+        let stopped = txn.rollback_to(&mark);
+        assert!(matches!(stopped, Err(Error::Io { .. })), "{stopped:?}");
+        world.os.heal();
+        let dropped = world.db.drop_table_used_by(&mut txn, "other");
+        if of_one_session {
+            dropped.unwrap();
+        } else {
+            assert!(matches!(dropped, Err(Error::Invalid(_))), "{dropped:?}");
+        }
+        txn.rollback_to(&mark).unwrap();
+        if !of_one_session {
+            world.db.drop_table_used_by(&mut txn, "other").unwrap();
+        }
+        txn.commit().unwrap();
+        drop(txn);
+        let os = world.os.crash(3);
+        let db = Database::open_on(Arc::new(os.clone()), "/db", Options::default()).unwrap();
+        let table = db.table("t").unwrap();
+        World { os, db, table }.ends_with([ROWS as usize, 1, 0]);
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use peregrine::{
     Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Inspection, Isolation, Key,
-    LockMode, Options, RowLock, Seek, Statements, Table, TableSchema, TransactionEntry,
+    LockMode, Options, RowLock, Seek, Sessions, Table, TableSchema, TransactionEntry,
     TransactionState, Value,
 };
 use proptest::prelude::*;
@@ -149,7 +149,7 @@ fn a_waiter_its_holder_and_a_reader_are_listed() {
 
 struct Say;
 
-impl Statements for Say {
+impl Sessions for Say {
     fn statement(&self, session: u64) -> Option<String> {
         Some(format!("statement of {session}"))
     }
@@ -159,7 +159,7 @@ impl Statements for Say {
 fn a_deadlock_is_reported_with_what_everybody_did() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options {
-        statements: Some(Arc::new(Say)),
+        sessions: Some(Arc::new(Say)),
         ..options()
     };
     let db = Database::open(dir.path().join("db"), options).unwrap();

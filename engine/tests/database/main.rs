@@ -41,4 +41,7 @@ mod statements;
 mod stopped_cursors;
 mod taken_back;
 mod threads;
+mod told_waits;
+mod two_halves;
+mod unread_asides;
 mod values_outside;

@@ -6,7 +6,7 @@ use peregrine::check::Report;
 use peregrine::os::simulated::{FaultOn, SimulatedOs};
 use peregrine::{
     Cursor, CursorOptions, Database, Error, Isolation, Options, RowLock, Seek, Table, TableOptions,
-    Transaction, Value,
+    Transaction, Value, Xid,
 };
 
 use crate::schemas::{grouped, noise};
@@ -190,4 +190,72 @@ fn a_commit_that_fails_gives_back_the_locks_of_a_transaction_without_a_number() 
     assert_eq!(db.status().locked_rows, 0);
     let left = db.inspect().transactions;
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// A value that an UPDATE keeps is in the log as "as in the row before", and the row before was never there.
+#[test]
+fn a_long_value_of_a_filled_table_keeps_no_database_closed() {
+    let own = TableOptions {
+        of_one_session: true,
+        ..TableOptions::default()
+    };
+    let xid = Xid::new(1, b"prepared", b"").unwrap();
+    for end in ["committed", "dropped", "prepared"] {
+        let os = SimulatedOs::new(1);
+        let db = open(&os);
+        let kept = db.create_table("kept", &grouped()).unwrap();
+        db.checkpoint().unwrap();
+        let mut txn = db.begin(Isolation::ReadCommitted);
+        let filled = db.create_table_with("own", &grouped(), &own).unwrap();
+        txn.begin_fill(&filled).unwrap();
+        insert(&mut txn, &filled, 0..1, 3_900);
+        txn.end_fill();
+        insert(&mut txn, &kept, 0..1, 100);
+        let key = filled.encode_key(0, &[0u32.into()]).unwrap();
+        let row = [Value::from(0u32), Value::from(2u32), Value::OutOfRow(3_900)];
+        txn.update(&filled, &key, &row).unwrap();
+        match end {
+            "prepared" => txn.prepare(&xid).unwrap(),
+            _ => txn.commit().unwrap(),
+        }
+        if end == "dropped" {
+            db.drop_table("own").unwrap();
+        }
+        let db = open(&os.crash(7));
+        if end == "prepared" {
+            db.commit_prepared(&xid).unwrap();
+        }
+        assert_eq!(rows(&db, "kept"), 1, "{end}");
+        if let Ok(filled) = db.table("own") {
+            let mut txn = db.begin(Isolation::ReadCommitted);
+            assert_eq!(rows_in(&mut txn, &filled), 0, "{end}");
+        }
+    }
+}
+
+/// What a transaction takes back in the table is not in the log either, though parts of the transaction are.
+#[test]
+fn the_log_has_no_rows_of_a_table_of_one_session() {
+    let own = TableOptions {
+        of_one_session: true,
+        ..TableOptions::default()
+    };
+    let os = SimulatedOs::new(1);
+    let db = open(&os);
+    let kept = db.create_table("kept", &grouped()).unwrap();
+    let table = db.create_table_with("own", &grouped(), &own).unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    insert(&mut txn, &table, 0..10, 300);
+    insert(&mut txn, &kept, 0..10, 300);
+    let savepoint = txn.savepoint();
+    insert(&mut txn, &kept, 10..2_000, 300);
+    let key = table.encode_key(0, &[3u32.into()]).unwrap();
+    txn.delete(&table, &key).unwrap();
+    insert(&mut txn, &table, 10..20, 3_900);
+    txn.rollback_to(&savepoint).unwrap();
+    assert_eq!(rows_in(&mut txn, &table), 10);
+    txn.commit().unwrap();
+    let db = open(&os.crash(7));
+    assert_eq!(rows(&db, "kept"), 10);
+    assert_eq!(rows(&db, "own"), 0);
 }

@@ -295,6 +295,26 @@ fn anybody_ends_it_by_its_name_once_its_session_is_gone() {
 }
 
 #[test]
+fn the_object_that_gives_one_up_is_as_patient_as_before_and_of_the_same_session() {
+    let bank = Bank::new();
+    bank.db.set_lock_wait_timeout(Duration::from_millis(1));
+    let mut txn = bank.prepared("a");
+    txn.set_session(7);
+    txn.detach();
+    bank.update(&mut txn, 3, 33, Value::Bytes(b"next")).unwrap();
+    let refused = bank.update(&mut txn, 1, 12, Value::Bytes(b"next"));
+    assert!(
+        matches!(refused, Err(Error::LockNotAvailable)),
+        "{refused:?}"
+    );
+    let entries = bank.db.inspect().transactions;
+    let own = entries
+        .iter()
+        .find(|t| Some(t.id) == txn.id().map(|id| id.0));
+    assert_eq!(own.unwrap().session, 7);
+}
+
+#[test]
 fn restarts_do_not_lose_it_nor_its_locks() {
     for commits in [true, false] {
         let mut bank = Bank::new();

@@ -1,28 +1,40 @@
 //! A process is killed, another opens the database and goes on, and then the power goes.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use peregrine::dump::Dump;
 use peregrine::os::simulated::{Event, Loss, Moment, SimulatedOs};
-use peregrine::{Database, Isolation, Options, Table, Value};
+use peregrine::os::Os;
+use peregrine::{Database, Isolation, Options, Table, Value, Xid};
 
 use crate::schemas::{bodies, noise, options};
 
-const ROWS: u32 = 30;
+pub const ROWS: u32 = 30;
 
-fn open(os: &SimulatedOs) -> peregrine::Result<Database> {
+pub fn open(os: &SimulatedOs) -> peregrine::Result<Database> {
+    open_on(Arc::new(os.clone()))
+}
+
+pub fn open_on(os: Arc<dyn Os>) -> peregrine::Result<Database> {
     let options = Options {
         background: false,
         ..options()
     };
-    Database::open_on(Arc::new(os.clone()), "/db", options)
+    Database::open_on(os, "/db", options)
 }
 
-fn fill(db: &Database, name: &str) {
-    let table = db.create_table(name, &bodies(4000)).unwrap();
+pub fn create(db: &Database, name: &str) {
+    db.create_table(name, &bodies(4000)).unwrap();
+}
+
+/// Puts rows into a table, with long bodies.
+pub fn fill(db: &Database, name: &str, rows: u32) {
+    let table = db.table(name).unwrap();
     let mut txn = db.begin(Isolation::RepeatableRead);
-    for id in 0..ROWS {
+    for id in 0..rows {
         let body = noise(id, 2500);
         let row = [Value::from(id), Value::from(&body[..])];
         txn.insert(&table, &row).unwrap();
@@ -30,7 +42,35 @@ fn fill(db: &Database, name: &str) {
     txn.commit().unwrap();
 }
 
-fn rows(db: &Database, table: &Arc<Table>) -> u32 {
+/// Gives rows of a table new bodies.
+pub fn renew(db: &Database, name: &str, ids: Range<u32>) {
+    let table = db.table(name).unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in ids {
+        let key = table.encode_key(0, &[id.into()]).unwrap();
+        txn.update(&table, &key, &[id.into(), Value::from(&b"new"[..])])
+            .unwrap();
+    }
+    txn.commit().unwrap();
+    db.sync_log().unwrap();
+}
+
+pub fn xid() -> Xid {
+    Xid::new(1, b"global", b"branch").unwrap()
+}
+
+/// Changes the first row of a table, in a transaction that is prepared.
+pub fn prepare(db: &Database, name: &str) {
+    let table = db.table(name).unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    let key = table.encode_key(0, &[Value::from(0u32)]).unwrap();
+    let row = [Value::from(0u32), Value::from(&b"prepared"[..])];
+    txn.update(&table, &key, &row).unwrap();
+    txn.prepare(&xid()).unwrap();
+    db.sync_log().unwrap();
+}
+
+pub fn rows(db: &Database, table: &Arc<Table>) -> u32 {
     let mut txn = db.begin(Isolation::RepeatableRead);
     let found = (0..ROWS).filter(|&id| {
         let key = table.encode_key(0, &[id.into()]).unwrap();
@@ -39,79 +79,119 @@ fn rows(db: &Database, table: &Arc<Table>) -> u32 {
     found.count() as u32
 }
 
-/// A disk as a killed process left it: of one table recovery has to change every row.
-fn to_be_recovered() -> SimulatedOs {
-    let os = SimulatedOs::new(3);
-    let db = open(&os).unwrap();
-    fill(&db, "kept");
-    fill(&db, "damaged");
-    db.close().unwrap();
-    let db = open(&os).unwrap();
-    let table = db.table("damaged").unwrap();
-    let mut txn = db.begin(Isolation::ReadCommitted);
-    for id in 0..ROWS {
-        let key = table.encode_key(0, &[id.into()]).unwrap();
-        txn.update(&table, &key, &[id.into(), Value::from(&b"new"[..])])
-            .unwrap();
+/// A database with two tables: of one, recovery has to change these rows.
+pub fn to_be_recovered(os: &SimulatedOs, ids: Range<u32>) -> Database {
+    let db = open(os).unwrap();
+    for name in ["kept", "damaged"] {
+        create(&db, name);
+        fill(&db, name, ROWS);
     }
-    txn.commit().unwrap();
-    db.sync_log().unwrap();
-    os.crash_with(Loss::Nothing, 0)
+    db.close().unwrap();
+    let db = open(os).unwrap();
+    renew(&db, "damaged", ids);
+    db
 }
 
-/// A recovery that has set the table of [`to_be_recovered`] aside; and its moments.
-fn setting_aside() -> Vec<Moment> {
-    let sound = to_be_recovered();
+/// Copies of a disk, the data file of each damaged at another place.
+fn damaged_copies(sound: &SimulatedOs) -> impl Iterator<Item = SimulatedOs> + '_ {
     let data = Path::new("/db/data");
     let len = sound.bytes(data, 0, 1 << 26).len();
-    let set_aside = (0..len).step_by(3 * 4096).find_map(|at| {
+    (0..len).step_by(3 * 4096).map(move |at| {
         let disk = sound.crash_with(Loss::Nothing, 0);
         disk.damage(data, |bytes| {
             for byte in bytes.iter_mut().skip(at + 100).take(8) {
                 *byte ^= 0x5a;
             }
         });
-        disk.record();
-        let db = open(&disk).ok()?;
-        let moments = disk.recorded();
-        db.table("damaged").is_err().then_some(moments)
-    });
+        disk
+    })
+}
+
+/// The moments of a recovery that has set the table of [`to_be_recovered`] aside for damage; none where it has not.
+fn moments_of(disk: &SimulatedOs) -> Option<Vec<Moment>> {
+    disk.record();
+    let db = open(disk).ok()?;
+    let moments = disk.recorded();
+    db.table("damaged").is_err().then_some(moments)
+}
+
+/// A recovery that has set the table of [`to_be_recovered`] aside; and its moments.
+pub fn setting_aside(sound: &SimulatedOs) -> Vec<Moment> {
+    let set_aside = damaged_copies(sound).find_map(|disk| moments_of(&disk));
     set_aside.expect("a table that is set aside")
 }
 
-/// Rows of the damaged table that a dump of a disk has as they were committed, and what it misses.
-fn dumped(os: &SimulatedOs) -> (u32, u32) {
-    let (mut rows, mut missing) = (0, 0);
+/// A disk as a killed process left it, with all rows of one table to be changed by recovery.
+pub fn killed(seed: u64) -> SimulatedOs {
+    let os = SimulatedOs::new(seed);
+    let _running = to_be_recovered(&os, 0..ROWS);
+    os.crash_with(Loss::Nothing, 0)
+}
+
+/// The bodies of a table's rows, by their keys, as a dump of a disk has them.
+pub fn dumped(os: &SimulatedOs, name: &str) -> BTreeMap<u64, Vec<u8>> {
+    let mut rows = BTreeMap::new();
     let dump = Dump::open_on(Arc::new(os.clone()), "/db").unwrap();
     dump.rows(
-        "damaged",
+        name,
         &mut |row| {
-            assert_eq!(row[1].as_value(), Value::from(&b"new"[..]), "{:?}", row[0]);
-            rows += 1;
+            let (Value::UInt(id), Value::Bytes(body)) = (row[0].as_value(), row[1].as_value())
+            else {
+                panic!("{row:?}");
+            };
+            rows.insert(id, body.to_vec());
             Ok(())
         },
-        &mut |_| missing += 1,
+        &mut |_| (),
     )
     .unwrap();
-    (rows, missing)
+    rows
+}
+
+/// How many rows of a dump have been given new bodies.
+pub fn renewed(dumped: &BTreeMap<u64, Vec<u8>>) -> u32 {
+    dumped.values().filter(|body| *body == b"new").count() as u32
 }
 
 /// What recovery had applied before it met damage was in memory alone when the process was killed.
 #[test]
 fn a_table_that_a_killed_opening_has_set_aside_keeps_all_changes() {
-    let moments = setting_aside();
+    let moments = setting_aside(&killed(3));
     for (n, moment) in moments.iter().enumerate() {
         let killed = moment.crash(Loss::Nothing, 0);
         open(&killed).unwrap().close().unwrap();
-        let (rows, _) = dumped(&killed);
-        assert_eq!(rows, ROWS, "killed after moment {n}");
+        let rows = dumped(&killed, "damaged");
+        assert_eq!(renewed(&rows), ROWS, "killed after moment {n}");
+    }
+}
+
+/// So it is where what was committed meets no damage, and a prepared transaction does, which is made again after it.
+#[test]
+fn a_table_that_is_set_aside_for_a_prepared_transaction_keeps_all_changes() {
+    let os = SimulatedOs::new(3);
+    let db = to_be_recovered(&os, ROWS / 2..ROWS);
+    let committed = os.crash_with(Loss::Nothing, 0);
+    prepare(&db, "damaged");
+    let prepared = os.crash_with(Loss::Nothing, 0);
+    let mut copies = damaged_copies(&committed).zip(damaged_copies(&prepared));
+    let moments = copies.find_map(|(committed, prepared)| {
+        let db = open(&committed).ok()?;
+        db.table("damaged").ok()?;
+        moments_of(&prepared)
+    });
+    let moments = moments.expect("a table that is set aside for the prepared transaction alone");
+    for (n, moment) in moments.iter().enumerate() {
+        let killed = moment.crash(Loss::Nothing, 0);
+        open(&killed).unwrap().close().unwrap();
+        let rows = dumped(&killed, "damaged");
+        assert_eq!(renewed(&rows), ROWS - ROWS / 2, "killed after moment {n}");
     }
 }
 
 /// Once the log has gone, the file that its table was set aside with is all that knows of its rows.
 #[test]
 fn a_table_that_a_killed_opening_has_set_aside_stays_so_when_the_power_goes() {
-    let moments = setting_aside();
+    let moments = setting_aside(&killed(3));
     let named = |moment: &Moment| matches!(moment.event, Event::Name(_) | Event::Sync(_));
     for (n, moment) in moments
         .iter()

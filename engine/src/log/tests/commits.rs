@@ -111,6 +111,19 @@ fn a_full_disk_refuses_appends_and_ends() {
     assert_eq!(records(&log, Lsn(0)), appended);
 }
 
+/// A checkpoint begins while somebody has everything confirmed: its mark is appended, and not durable yet.
+#[test]
+fn a_mark_that_another_appends_is_durable_when_it_confirms() {
+    let os = SimulatedOs::new(12);
+    let log = create_without_threads(&os);
+    let end = log.append(1, &[b"record"]).unwrap();
+    log.durable(end, Durability::SyncAtCommit).unwrap();
+    log.mark().unwrap();
+    assert!(log.stats().durable < log.end());
+    log.group.confirm_durable(end.0).unwrap();
+    assert_eq!(log.stats().durable, log.end());
+}
+
 #[test]
 fn nothing_is_written_after_closing() {
     let os = SimulatedOs::new(11);

@@ -55,7 +55,8 @@ struct Pool {
     store: Store,
     frames: BTreeMap<u64, Frame>,
     on_disk: BTreeMap<u64, u64>,
-    gate: Option<BTreeMap<u64, u64>>,
+    /// Number of the running checkpoint, and the pages at its gate.
+    gate: Option<(u64, BTreeMap<u64, u64>)>,
     durable: BTreeMap<u64, u64>,
     checkpoints: u64,
 }
@@ -154,8 +155,8 @@ impl Pool {
             }
             Op::Read(which) => self.read(which),
             Op::Begin => {
-                self.store.begin_checkpoint();
-                self.gate = Some(self.pages());
+                let epoch = self.store.begin_checkpoint();
+                self.gate = Some((epoch, self.pages()));
                 for frame in self.frames.values_mut() {
                     frame.needed = frame.dirty;
                 }
@@ -169,15 +170,16 @@ impl Pool {
     }
 
     fn abandon(&mut self) {
-        self.store.abandon_checkpoint();
-        self.gate = None;
+        if let Some((epoch, _)) = self.gate.take() {
+            self.store.abandon_checkpoint(epoch);
+        }
         for frame in self.frames.values_mut() {
             frame.needed = false;
         }
     }
 
     fn complete(&mut self) -> Result<()> {
-        let Some(gate) = self.gate.clone() else {
+        let Some((epoch, gate)) = self.gate.clone() else {
             return Ok(());
         };
         for (&id, frame) in &mut self.frames {
@@ -189,7 +191,7 @@ impl Pool {
             }
         }
         let meta = (self.checkpoints + 1).to_le_bytes();
-        let outcome = self.store.complete_checkpoint(&meta);
+        let outcome = self.store.complete_checkpoint(epoch, &meta);
         self.gate = None;
         outcome?;
         self.checkpoints += 1;

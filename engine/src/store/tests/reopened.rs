@@ -4,9 +4,9 @@ use super::*;
 use crate::os::simulated::Loss;
 
 fn checkpoint(store: &Store, page: PageId, image: &[u8], meta: &[u8]) {
-    store.begin_checkpoint();
+    let epoch = store.begin_checkpoint();
     store.write_checkpoint_page(page, image, true).unwrap();
-    store.complete_checkpoint(meta).unwrap();
+    store.complete_checkpoint(epoch, meta).unwrap();
 }
 
 fn content(store: &Store, page: PageId) -> Vec<u8> {
@@ -86,7 +86,7 @@ fn a_header_that_a_failed_sync_has_forgotten_is_written_again() {
         let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
         let page = store.allocate_page();
         checkpoint(&store, page, &page_of(1), b"1");
-        store.begin_checkpoint();
+        let epoch = store.begin_checkpoint();
         store
             .write_checkpoint_page(page, &page_of(2), true)
             .unwrap();
@@ -96,7 +96,7 @@ fn a_header_that_a_failed_sync_has_forgotten_is_written_again() {
             1,
             std::io::ErrorKind::Other,
         );
-        store.complete_checkpoint(b"2").unwrap_err();
+        store.complete_checkpoint(epoch, b"2").unwrap_err();
         os.heal();
         let killed = os.crash_with(Loss::Nothing, 0);
         let (_, meta) = Store::open(Arc::new(killed.clone()), Path::new(DIR)).unwrap();

@@ -173,7 +173,7 @@ impl<'a> Scan<'a> {
         }
         if let (Some((keeper, asked)), false) = (keeps, key.is_empty()) {
             *to_keep -= 1;
-            asked.keep(keeper, source.tree, &key)?;
+            asked.keep(keeper, source.tree, &key);
         }
         Ok(Step::Read(()))
     }

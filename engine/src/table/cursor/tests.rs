@@ -102,3 +102,40 @@ fn a_scan_that_locks_misses_no_row_of_a_leaf_that_is_split_before_it_is_locked()
     assert!(db.system().moments.passed());
     assert_eq!(found.len(), 50 + 999);
 }
+
+/// A cursor that locks has a leaf with a change that was being made. When its statement has ended, the change is
+/// undone, purge gives up the version before, and another transaction puts its own there.
+#[test]
+fn a_locking_cursor_follows_no_version_that_its_last_statement_has_copied() {
+    let db = database();
+    let table = table(&db);
+    let purge = || while db.system().purge_step().unwrap() {};
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in 1..4 {
+        txn.insert(&table, &row(id, id)).unwrap();
+    }
+    txn.commit().unwrap();
+    purge();
+    let second = table.encode_key(0, &[Value::UInt(2)]).unwrap();
+    let mut undone = db.begin(Isolation::ReadCommitted);
+    undone.update(&table, &second, &row(2, 1002)).unwrap();
+
+    let options = CursorOptions {
+        lock: RowLock::Exclusive,
+        ..CursorOptions::default()
+    };
+    let mut cursor = Cursor::new(&table, 0, options);
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    txn.start_statement();
+    assert!(cursor.seek(&mut txn, &[], Seek::First).unwrap());
+    txn.end_statement();
+    undone.rollback().unwrap();
+    purge();
+    let mut other = db.begin(Isolation::ReadCommitted);
+    other.insert(&table, &row(9, 9)).unwrap();
+
+    txn.start_statement();
+    assert!(cursor.next(&mut txn).unwrap());
+    let found = cursor.row().unwrap().to_values().unwrap();
+    assert_eq!(found, row(2, 2).map(|value| value.to_owned()));
+}

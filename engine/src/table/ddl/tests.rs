@@ -6,10 +6,10 @@ use std::sync::Arc;
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 
-use crate::os::simulated::{FaultOn, SimulatedOs};
+use crate::os::simulated::{FaultOn, Loss, SimulatedOs};
 use crate::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Error, Isolation, Key, Options, Result,
-    Seek, TableSchema, Value,
+    Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Options,
+    Result, Seek, TableSchema, Value,
 };
 
 /// So many rows of this length have images that are written in several pieces.
@@ -17,12 +17,16 @@ const ROWS: u32 = 1_000;
 const BODY: usize = 3_000;
 
 fn open(os: &SimulatedOs) -> Database {
+    try_open(os).unwrap()
+}
+
+fn try_open(os: &SimulatedOs) -> Result<Database> {
     let options = Options {
         pool_bytes: 8 << 20,
         background: false,
         ..Options::default()
     };
-    Database::open_on(Arc::new(os.clone()), "/db", options).unwrap()
+    Database::open_on(Arc::new(os.clone()), "/db", options)
 }
 
 fn schema() -> TableSchema {
@@ -40,12 +44,16 @@ fn schema() -> TableSchema {
 }
 
 fn fill(db: &Database) {
+    fill_rows(db, ROWS);
+}
+
+fn fill_rows(db: &Database, rows: u32) {
     let table = db.create_table("goes", &schema()).unwrap();
     let mut txn = db.begin(Isolation::ReadCommitted);
     // Bytes that don't get smaller.
     let mut random = SmallRng::seed_from_u64(1);
     let mut body = vec![0; BODY];
-    for id in 0..ROWS {
+    for id in 0..rows {
         random.fill_bytes(&mut body);
         let row = [Value::UInt(id.into()), Value::from(&body[..])];
         txn.insert(&table, &row).unwrap();
@@ -93,7 +101,7 @@ fn with_failing_writes(gone: Option<u32>, change: &dyn Fn(&Database) -> Result<(
         let changed = change(&db);
         let unhurt = os.struck() == 0;
         os.heal();
-        pool.store().abandon_checkpoint();
+        pool.store().abandon_checkpoint(epoch);
         let db = match &changed {
             // The log could not be written.
             Err(Error::Stopped(_)) => {
@@ -130,4 +138,168 @@ fn a_table_whose_pages_can_not_be_saved_is_dropped_with_all_of_them_or_stays() {
 #[test]
 fn a_table_whose_pages_can_not_be_saved_is_truncated_with_all_of_them_or_stays() {
     with_failing_writes(Some(0), &|db| db.truncate_table("goes"));
+}
+
+/// A table whose tree has inner nodes below the root: its keys differ at their ends, so that separators are long.
+fn fill_deep(db: &Database) {
+    let key = ColumnType::VarBytes { max: 1_000 };
+    let body = ColumnType::VarBytes { max: 4_000 };
+    let schema = TableSchema {
+        columns: vec![Column::new("id", key), Column::new("body", body)],
+        ..schema()
+    };
+    let table = db.create_table("goes", &schema).unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in 0..ROWS {
+        let mut key = vec![b'a'; 700];
+        key[0] += (id / 50) as u8;
+        key.extend_from_slice(&id.to_be_bytes());
+        let row = [Value::from(&key[..]), Value::from(&[1u8; BODY][..])];
+        txn.insert(&table, &row).unwrap();
+    }
+    txn.commit().unwrap();
+}
+
+/// What an opening leaves is nobody's for ever: so it fails, and the next one frees it.
+#[test]
+fn an_opening_that_can_not_read_a_dropped_table_leaves_its_pages_to_the_next() {
+    let os = SimulatedOs::new(5);
+    let db = open(&os);
+    fill_deep(&db);
+    db.drop_table("goes").unwrap();
+    let few = pages(&db);
+    fill_deep(&db);
+    db.checkpoint().unwrap();
+    db.drop_table("goes").unwrap();
+    drop(db);
+    let mut refused = 0;
+    for read in 0.. {
+        let disk = os.crash_with(Loss::Nothing, 0);
+        disk.fail_once(FaultOn::Read, read, ErrorKind::Other);
+        let opened = try_open(&disk);
+        let unhurt = disk.struck() == 0;
+        disk.heal();
+        let db = opened.unwrap_or_else(|_| {
+            refused += 1;
+            open(&disk)
+        });
+        assert!(pages(&db) <= few, "read {read}: pages of nothing");
+        if unhurt {
+            break;
+        }
+    }
+    assert!(refused > 0, "no read was needed");
+}
+
+/// It has more roots than the pool has frames, so that they are read again.
+#[test]
+fn a_table_that_can_not_be_opened_is_not_created() {
+    let columns = ["id", "other"].map(|name| {
+        let int = ColumnType::Int {
+            bytes: 4,
+            signed: false,
+        };
+        Column::new(name, int)
+    });
+    let schema = TableSchema {
+        columns: columns.into(),
+        indexes: (0..100)
+            .map(|n| Index::new(format!("i{n}"), &[1]))
+            .collect(),
+        ..schema()
+    };
+    let options = || Options {
+        pool_bytes: 1 << 20,
+        background: false,
+        ..Options::default()
+    };
+    let mut refused = 0;
+    for read in 0.. {
+        let os = SimulatedOs::new(read);
+        let db = Database::open_on(Arc::new(os.clone()), "/db", options()).unwrap();
+        db.create_table("goes", &schema).unwrap();
+        db.drop_table("goes").unwrap();
+        let few = pages(&db);
+        os.fail_once(FaultOn::Read, read, ErrorKind::Other);
+        let created = db.create_table("goes", &schema).map(drop);
+        let unhurt = os.struck() == 0;
+        os.heal();
+        assert_eq!(created.is_ok(), db.table("goes").is_ok(), "read {read}");
+        assert_eq!(created.is_ok(), db.table_names().len() == 1, "read {read}");
+        if let Err(error) = &created {
+            refused += 1;
+            assert!(matches!(error, Error::Io { .. }), "read {read}: {error}");
+            assert!(pages(&db) <= few, "read {read}: pages of nothing");
+            db.create_table("goes", &schema).unwrap();
+        }
+        if unhurt {
+            break;
+        }
+    }
+    assert!(refused > 0, "no read was needed");
+}
+
+/// All pages in memory are newer than on disk, so that each new page takes a write; and the catalog's leaf is full at
+/// one of the tables.
+#[test]
+fn a_table_for_which_the_catalog_has_no_room_is_not_created_and_stops_nothing() {
+    let options = || Options {
+        pool_bytes: 1 << 20,
+        background: false,
+        ..Options::default()
+    };
+    let long = TableSchema {
+        user: vec![1; 2_500],
+        ..schema()
+    };
+    let mut refused = 0;
+    for before in 4..7 {
+        for write in 0.. {
+            let os = SimulatedOs::new(write);
+            let db = Database::open_on(Arc::new(os.clone()), "/db", options()).unwrap();
+            for n in 0..before {
+                db.create_table(&format!("t{n}"), &long).unwrap();
+            }
+            fill_rows(&db, ROWS / 2);
+            os.fail(FaultOn::Write, write, ErrorKind::Other);
+            let created = db.create_table("new", &long).map(drop);
+            let unhurt = os.struck() == 0;
+            os.heal();
+            let case = format!("{before} tables, write {write}");
+            match created {
+                Ok(()) => {}
+                // The log could not be written.
+                Err(Error::Stopped(reason)) => {
+                    assert!(!reason.contains("definition"), "{case}: {reason}");
+                }
+                Err(error) => {
+                    refused += 1;
+                    assert!(db.table("new").is_err(), "{case}: {error}");
+                    db.create_table("new", &long).unwrap();
+                    let os = os.crash(write);
+                    drop(db);
+                    let db = open(&os);
+                    assert_eq!(db.table_names().len(), before + 2, "{case}");
+                }
+            }
+            if unhurt {
+                break;
+            }
+        }
+    }
+    assert!(refused > 0, "no write was needed");
+}
+
+#[test]
+fn a_name_for_which_the_catalog_has_no_room_is_refused() {
+    let os = SimulatedOs::new(7);
+    let db = open(&os);
+    fill(&db);
+    let renamed = db.rename_table("goes", &"n".repeat(256 << 20));
+    assert!(matches!(renamed, Err(Error::TooLarge(_))), "{renamed:?}");
+    db.rename_table("goes", "gone").unwrap();
+    db.rename_table("gone", "goes").unwrap();
+    let os = os.crash(1);
+    drop(db);
+    assert_eq!(rows(&open(&os)), Some(ROWS));
 }

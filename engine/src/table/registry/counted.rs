@@ -27,21 +27,21 @@ impl Counted {
         self.state.get_or_init(make)
     }
 
-    /// Rows, and the next auto-increment value.
+    /// Rows, and the next auto-increment value, for a checkpoint.
     pub fn numbers(&self) -> (i64, u64) {
         match self.state.get() {
-            Some(state) => (state.rows(), state.next_auto()),
+            Some(state) => (state.rows(), state.auto_to_keep()),
             None => (self.rows, self.next_auto),
         }
     }
 }
 
-impl From<TableState> for Counted {
-    fn from(state: TableState) -> Counted {
+impl From<Arc<TableState>> for Counted {
+    fn from(state: Arc<TableState>) -> Counted {
         Counted {
             rows: state.rows(),
             next_auto: state.next_auto(),
-            state: OnceLock::from(Arc::new(state)),
+            state: OnceLock::from(state),
         }
     }
 }

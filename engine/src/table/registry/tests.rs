@@ -71,3 +71,28 @@ fn tables_that_nobody_has_are_closed_and_opened_again() {
     assert!(open_tables(&db) <= knobs::most_tables_open());
     assert_eq!(db.table_names().len(), TABLES / 2 + 1);
 }
+
+/// Who drops or truncates a table works on its trees, which are not to be opened a second time.
+#[test]
+fn a_table_that_is_about_to_go_is_not_closed() {
+    let os = Arc::new(SimulatedOs::new(1));
+    let options = Options {
+        pool_bytes: 1 << 20,
+        background: false,
+        ..Options::default()
+    };
+    let db = Database::open_on(os, "/db", options).unwrap();
+    for n in 0..TABLES {
+        db.create_table(&format!("t{n}"), &schema()).unwrap();
+    }
+    let registry = db.registry();
+    let definition = registry.definition(registry.id_of("t0").unwrap()).unwrap();
+    assert!(registry.state(definition.id).unwrap().close(0));
+    let trees = registry.trees_to_destroy(&definition).unwrap();
+    for n in (1..TABLES).chain(1..TABLES) {
+        db.table(&format!("t{n}")).unwrap();
+    }
+    let now = registry.trees_to_destroy(&definition).unwrap();
+    assert!(Arc::ptr_eq(&trees[0], &now[0]));
+    registry.state(definition.id).unwrap().reopen();
+}

@@ -3,21 +3,31 @@
 use std::sync::Arc;
 
 use crate::os::simulated::SimulatedOs;
+use crate::row::payload::{LargeRef, RowEncoder};
 use crate::txn::Moment;
 use crate::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Isolation, Key, Options, Seek, Table,
-    TableSchema, Transaction, Value, Xid,
+    Column, ColumnType, Cursor, CursorOptions, Database, Error, Isolation, Key, Options, Seek,
+    Table, TableSchema, Transaction, Value, Xid,
 };
 
 fn open(os: &SimulatedOs) -> Arc<Database> {
+    open_and_drop(os, None)
+}
+
+fn open_and_drop(os: &SimulatedOs, prefix: Option<&str>) -> Arc<Database> {
     let options = Options {
         background: false,
+        drop_on_open: prefix.map(str::to_owned),
         ..Options::default()
     };
     Arc::new(Database::open_on(Arc::new(os.clone()), "/db", options).unwrap())
 }
 
 fn create(db: &Database) -> Arc<Table> {
+    create_named(db, "t")
+}
+
+fn create_named(db: &Database, name: &str) -> Arc<Table> {
     let int = ColumnType::Int {
         bytes: 4,
         signed: false,
@@ -28,7 +38,7 @@ fn create(db: &Database) -> Arc<Table> {
         indexes: vec![],
         user: vec![],
     };
-    db.create_table("t", &schema).unwrap()
+    db.create_table(name, &schema).unwrap()
 }
 
 fn insert(db: &Database, table: &Table, id: u64) -> Transaction {
@@ -84,4 +94,130 @@ fn no_checkpoint_comes_between_a_commit_and_the_counting_of_its_rows() {
     db.commit_prepared(&xid).unwrap();
     assert!(db.system().moments.passed());
     assert_counted(&os, 2);
+}
+
+/// A DROP that finds the table in use keeps others out for a moment, and so does TRUNCATE.
+#[test]
+fn a_table_that_is_closed_for_a_moment_is_busy_and_not_gone() {
+    let db = open(&SimulatedOs::new(1));
+    let table = create(&db);
+    let mut user = insert(&db, &table, 1);
+    let mut late = db.begin(Isolation::ReadCommitted);
+    assert!(table.state.close(1));
+    let refused = late.insert(&table, &[Value::UInt(2)]);
+    assert!(matches!(refused, Err(Error::Busy(_))), "{refused:?}");
+    table.state.reopen();
+    late.insert(&table, &[Value::UInt(2)]).unwrap();
+    user.commit().unwrap();
+    late.commit().unwrap();
+    db.drop_table("t").unwrap();
+    let refused = late.insert(&table, &[Value::UInt(3)]);
+    assert!(
+        matches!(refused, Err(Error::NotFound { .. })),
+        "{refused:?}"
+    );
+}
+
+/// The log has a row whose long value is "as in the row before", and not that row, as logs have it of tables that were
+/// filled while they were made.
+#[test]
+fn replay_leaves_out_tables_that_end_with_the_process() {
+    let os = SimulatedOs::new(1);
+    let db = open(&os);
+    let kept = create(&db);
+    let int = ColumnType::Int {
+        bytes: 4,
+        signed: false,
+    };
+    let body = ColumnType::VarBytes { max: 9_000 };
+    let schema = TableSchema {
+        columns: vec![Column::new("id", int), Column::new("body", body)],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![],
+        user: vec![],
+    };
+    let own = db.create_table("renamed", &schema).unwrap();
+    let row = [Value::UInt(1), Value::OutOfRow(5_000)];
+    let mut encoder = RowEncoder::default();
+    encoder.begin(row.len());
+    encoder.outside[1] = Some(LargeRef { id: 0, len: 5_000 });
+    encoder.lay_out(&own.layout, &row).unwrap();
+    let mut redo = Vec::new();
+    encoder.write(&own.layout, &row, &mut redo).unwrap();
+    let key = own.encode_key(0, &[Value::UInt(1)]).unwrap();
+    let mut txn = insert(&db, &kept, 1);
+    txn.inner.redo().put(own.id(), &key, &[&redo]).unwrap();
+    txn.commit().unwrap();
+    db.rename_table("renamed", "temporary/own").unwrap();
+    let db = open_and_drop(&os.crash(1), Some("temporary/"));
+    assert_eq!(db.table_names(), ["t"]);
+    let kept = db.table("t").unwrap();
+    assert_eq!(count(&db, &kept), 1);
+}
+
+/// The name that counts is the one that a table has in the end.
+#[test]
+fn replay_leaves_out_no_table_that_stays() {
+    let os = SimulatedOs::new(1);
+    let db = open(&os);
+    let table = create(&db);
+    db.rename_table("t", "temporary/t").unwrap();
+    insert(&db, &table, 1).commit().unwrap();
+    db.rename_table("temporary/t", "t").unwrap();
+    let db = open_and_drop(&os.crash(1), Some("temporary/"));
+    let table = db.table("t").unwrap();
+    assert_eq!(count(&db, &table), 1);
+}
+
+/// Values are given back when the log has just got the counter, and a checkpoint is wanted then. The next to take one
+/// of them relies on what the log has.
+#[test]
+fn no_checkpoint_comes_between_a_counter_in_the_log_and_the_note_of_it() {
+    let os = SimulatedOs::new(1);
+    let db = open(&os);
+    let table = create(&db);
+    assert_eq!(table.reserve_auto_increment(5, 1, 1, 1_000).unwrap(), 1);
+    let (beside, counted) = (db.clone(), table.clone());
+    db.system().moments.at(Moment::CounterLogged, move || {
+        counted.return_auto_increment(1, 6);
+        if beside.system().gate().try_close().is_some() {
+            beside.checkpoint().unwrap();
+        }
+    });
+    insert(&db, &table, 100).commit().unwrap();
+    assert!(db.system().moments.passed());
+    assert_eq!(table.reserve_auto_increment(1, 1, 1, 1_000).unwrap(), 1);
+    insert(&db, &table, 1).commit().unwrap();
+    let db = open(&os.crash(1));
+    let next = db.table("t").unwrap().next_auto_increment();
+    assert!(next >= 2, "{next}");
+}
+
+/// Tables are renamed while one is dropped by who has used it: neither that one goes nor the other, which another
+/// transaction uses.
+#[test]
+fn a_table_that_gets_the_name_of_one_that_is_dropped_stays() {
+    let db = open(&SimulatedOs::new(1));
+    let table = create(&db);
+    let other = create_named(&db, "other");
+    let mut txn = insert(&db, &table, 1);
+    let mut user = insert(&db, &other, 2);
+    let beside = db.clone();
+    db.system().moments.at(Moment::TableToDrop, move || {
+        beside.rename_table("t", "renamed").unwrap();
+        beside.rename_table("other", "t").unwrap();
+    });
+    let refused = db.drop_table_used_by(&mut txn, "t");
+    assert!(
+        matches!(refused, Err(Error::NotFound { .. })),
+        "{refused:?}"
+    );
+    assert!(db.system().moments.passed());
+    user.commit().unwrap();
+    txn.commit().unwrap();
+    for table in ["renamed", "t"] {
+        let table = db.table(table).unwrap();
+        assert_eq!(count(&db, &table), 1);
+    }
+    db.drop_table_used_by(&mut txn, "renamed").unwrap();
 }

@@ -2,8 +2,8 @@
 //!
 //! The rows with which a table comes to be are part of its creation: a rollback of the transaction in which
 //! that happens takes away neither. Nobody else sees the table, so its rows need no versions; it does not
-//! outlive the process, so the log need not have them. Who does not get to the end drops the table, so
-//! nothing need be undone.
+//! outlive the process, so the log has none of its rows, neither these nor later ones. Who does not get to
+//! the end drops the table, so nothing need be undone.
 
 use super::{write_payload, Scratch};
 use crate::error::{Error, Result};

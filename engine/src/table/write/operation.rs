@@ -78,6 +78,9 @@ impl Op<'_> {
     }
 
     fn log_put(&mut self, s: &Scratch) -> Result<()> {
+        if !self.table.state.is_logged() {
+            return Ok(());
+        }
         let redo = if s.redo.is_empty() {
             &s.payload
         } else {
@@ -238,7 +241,9 @@ impl Op<'_> {
                 or_wait!(self.delete_entry(tree, &s.old_entry.key)?);
             }
         }
-        self.txn.log_delete(self.inside, self.table.id(), key)?;
+        if self.table.state.is_logged() {
+            self.txn.log_delete(self.inside, self.table.id(), key)?;
+        }
         Ok(Step::Done)
     }
 

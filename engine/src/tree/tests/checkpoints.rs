@@ -83,10 +83,10 @@ fn run(seed: u64, frames: usize) {
             pool.write_checkpoint(epoch, &mut |_| Ok(())).unwrap();
             if round % 3 == 1 {
                 // Given up: the next one must not suffer.
-                store.abandon_checkpoint();
+                store.abandon_checkpoint(epoch);
                 continue;
             }
-            store.complete_checkpoint(&[round]).unwrap();
+            store.complete_checkpoint(epoch, &[round]).unwrap();
             let (after, meta) = bench.crash(64);
             assert_eq!(meta, [round]);
             for (i, model) in want.iter().enumerate() {

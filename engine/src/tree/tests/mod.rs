@@ -49,7 +49,7 @@ impl Bench {
         let epoch = store.begin_checkpoint();
         self.pool.begin_checkpoint(epoch);
         self.pool.write_checkpoint(epoch, &mut |_| Ok(())).unwrap();
-        store.complete_checkpoint(meta).unwrap();
+        store.complete_checkpoint(epoch, meta).unwrap();
     }
 
     /// What is found after a loss of power.

@@ -6,7 +6,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
-use crate::page::SharedGuard;
+use crate::error::Error;
+use crate::page::{self, NodeFrame, PageKind, SharedGuard};
 
 /// Trees of one leaf, and of two levels.
 fn key(n: u32) -> Vec<u8> {
@@ -128,4 +129,36 @@ fn a_root_whose_frame_is_another_pages_by_now_is_found_without_a_wait_for_that_p
         core.discard_new(new_page);
         assert_eq!(found.unwrap().as_deref(), Some(&b"one"[..]));
     });
+}
+
+/// Estimates are made of tables that go meanwhile. The frame and the number of the root are those of the next new page.
+#[test]
+fn who_goes_through_a_tree_that_has_gone_is_told_so_though_its_root_is_another_page() {
+    let bench = Bench::new(64);
+    let tree = bench.tree(1);
+    for n in 0..200 {
+        put(&tree, &key(n), &[1; 200]);
+    }
+    let mut image = LeafImage::new();
+    assert!(tree.copy_leaf(Position::First, &mut image).unwrap());
+    tree.destroy().unwrap();
+    let (page, mut guard) = bench.pool.create_unparented(PageKind::Leaf).unwrap();
+    assert_eq!(page, tree.root);
+    let leaf = NodeFrame {
+        page_id: page.0,
+        tree_id: 2,
+        level: 0,
+        lower: &[],
+        upper: Some(&[0]),
+        max_txid: 0,
+        upper_child: 0,
+    };
+    page::write_empty(guard.bytes_mut(), &leaf);
+    drop(guard);
+    let (tell, told) = std::sync::mpsc::channel();
+    // No scope: where this fails, the thread may go on for ever.
+    std::thread::spawn(move || tell.send(tree.copy_next_leaf(&mut image)));
+    let found = told.recv_timeout(std::time::Duration::from_secs(60));
+    let told_so = matches!(found, Ok(Err(Error::NotFound { .. })));
+    assert!(told_so, "{found:?}");
 }

@@ -45,7 +45,7 @@ fn checkpoint(fixture: &Fixture, while_writing: impl FnOnce()) -> (Captured, Lsn
         .pool
         .write_checkpoint(epoch, &mut |_| Ok(()))
         .unwrap();
-    fixture.store.complete_checkpoint(b"").unwrap();
+    fixture.store.complete_checkpoint(epoch, b"").unwrap();
     (captured, at)
 }
 

@@ -315,6 +315,50 @@ fn no_page_is_freed_that_pruning_is_on_its_way_to() {
     assert_eq!(system.stats().undo_pages, 0);
 }
 
+/// A table is dropped when pruning knows what to look at in it, and is not inside the gate: nothing is looked
+/// at where its tree was.
+#[test]
+fn a_tree_that_goes_before_pruning_is_inside_the_gate_is_left_alone() {
+    for deleted in [false, true] {
+        let fixture = Fixture::new();
+        let (system, tree, other) = (&fixture.system, &fixture.tree, &fixture.other);
+        write(system, tree, 0..10, &[1; 600]);
+        write(system, other, 0..200, &[1; 600]);
+        system.purge_all().unwrap();
+        let mut reader = fixture.begin(RepeatableRead);
+        let view = reader.view();
+        let before = scan(&reader, other, &view);
+        let mut txn = fixture.begin(ReadCommitted);
+        for i in 0..10 {
+            if deleted {
+                delete(&mut txn, tree, &key(i)).unwrap();
+            } else {
+                put(&mut txn, tree, &key(i), &[2; 600], PutMode::Update).unwrap();
+            }
+        }
+        // So that the page is full.
+        for i in 0..200 {
+            put(&mut txn, other, &key(i), &[2; 600], PutMode::Update).unwrap();
+        }
+        txn.commit().unwrap();
+        let (dropping, trees) = (system.clone(), fixture.trees.clone());
+        let (goes, store) = (tree.clone(), fixture.store.clone());
+        system.moments.at(Moment::BeforeVisit, move || {
+            let _closed = dropping.gate().close();
+            trees.trees.lock().remove(&TREE);
+            goes.destroy().unwrap();
+            // The page's number is given to nobody else, so that who still looks for it is told.
+            assert_eq!(store.allocate_page(), goes.root());
+        });
+        system.prune_now();
+        assert!(system.moments.passed());
+        assert_eq!(scan(&reader, other, &view), before);
+        drop(reader);
+        system.purge_all().unwrap();
+        assert_eq!(system.stats().undo_pages, 0);
+    }
+}
+
 /// While a checkpoint runs, to free a page is to write its image first.
 #[test]
 fn undo_pages_that_can_not_be_freed_are_freed_later() {

@@ -10,12 +10,24 @@ pub enum Moment {
     EndLookedAt,
     /// Pruning is about to read an undo page that was not in memory.
     PageMissing,
+    /// Pruning knows a row to look at, and is about to enter the gate for it.
+    BeforeVisit,
+    /// A checkpoint has begun, and is about to write its pages.
+    CheckpointBegun,
+    /// Statistics have a copy of a leaf, and are about to read a row of it.
+    RowSampled,
     /// Others see a commit, and its rows are about to be counted.
     CommitSeen,
+    /// The number of a table is known that is about to be dropped, by the transaction that has used it.
+    TableToDrop,
+    /// The log has an auto-increment counter, and nobody has been told so yet.
+    CounterLogged,
     /// A reader has found a version that its view does not see, and is about to look at the one before.
     VersionPassed,
     /// A look-up by a unique index has read its entry, and is about to read the row.
     EntryFound,
+    /// A row has been read from a leaf that was brought for it, and a copy of its columns is about to be kept.
+    RowBrought,
     /// A walk knows where a leaf ends, and is about to lock the range of keys up to there.
     RangeSeen,
     /// Who flushes what is gathered has written what nobody else is writing, and is about to wait for the rest.

@@ -1,0 +1,88 @@
+//! The server's keys and the engine's indexes, as the server calls them.
+
+use crate::c_types::{Code, Target};
+use crate::change_calls::peregrine_insert;
+use crate::failure::peregrine_error_key;
+use crate::fixture::{record, Open, Record, END, OK};
+use crate::row_calls::{peregrine_next, peregrine_search};
+use crate::session::peregrine_session_commit;
+
+const DUPLICATE: i32 = Code::Duplicate as i32;
+const DEFINITION: i32 = Code::Definition as i32;
+
+impl Open {
+    /// The ids of the rows with a value in a key.
+    fn ids(&self, key: u32, image: &[u8]) -> Vec<u8> {
+        let mut record: Record = [0; 16];
+        let columns = 0b111u64;
+        let target = Target {
+            record: record.as_mut_ptr(),
+            columns: &columns,
+        };
+        self.use_key(key, 0);
+        self.set_end(image, 1);
+        let mut ids = Vec::new();
+        let (handle, session) = (self.handle, self.session);
+        // SAFETY: the image has its one part, the record is one of the table.
+        unsafe {
+            let mut code = peregrine_search(handle, session, image.as_ptr(), 1, 1, target);
+            while code == OK {
+                ids.push(target.record.add(1).read());
+                code = peregrine_next(handle, session, target);
+            }
+            assert_eq!(code, END);
+        }
+        ids
+    }
+
+    fn commit(&self) {
+        // SAFETY: the session is this thread's.
+        assert_eq!(unsafe { peregrine_session_commit(self.session, 1) }, OK);
+    }
+
+    /// What is in the way of a record.
+    fn key_in_the_way(&self, row: Record) -> u32 {
+        // SAFETY: a record of the table.
+        let code = unsafe { peregrine_insert(self.handle, self.session, row.as_ptr(), 0) };
+        assert_eq!(code, DUPLICATE);
+        peregrine_error_key()
+    }
+}
+
+#[test]
+fn keys_are_known_by_their_parts_and_not_by_their_order() {
+    let mut open = Open::with_keys(&[0, 1, 2]);
+    open.start();
+    open.insert(record(1, Some(5), Some(b"aaaaa")));
+    open.insert(record(2, Some(5), Some(b"bbbbb")));
+    open.commit();
+    let (amount, fixed) = (&[0u8, 5, 0, 0], b"\0bbbbb");
+    for (order, amounts, fixeds) in [([0, 1, 2], 1, 2), ([0, 2, 1], 2, 1)] {
+        assert_eq!(open.reopen(&order), OK);
+        open.start();
+        assert_eq!(open.ids(amounts, amount), [1, 2], "{order:?}");
+        assert_eq!(open.ids(fixeds, fixed), [2], "{order:?}");
+        assert_eq!(open.ids(0, &2_u32.to_le_bytes()), [2], "{order:?}");
+        let row = record(3, None, Some(b"aaaaa"));
+        assert_eq!(open.key_in_the_way(row), fixeds, "{order:?}");
+        let row = record(1, None, Some(b"ccccc"));
+        assert_eq!(open.key_in_the_way(row), 0, "{order:?}");
+        open.commit();
+    }
+}
+
+#[test]
+fn other_keys_are_another_definition() {
+    let mut open = Open::with_keys(&[0, 1, 2]);
+    for keys in [&[0, 1][..], &[0, 1, 1], &[0, 2, 2], &[0, 1, 2, 2]] {
+        assert_eq!(open.reopen(keys), DEFINITION, "{keys:?}");
+    }
+    assert_eq!(open.reopen(&[0, 2, 1]), OK);
+    let mut twice = Open::with_keys(&[0, 1, 2, 1]);
+    assert_eq!(twice.reopen(&[0, 1, 1, 2]), OK);
+    twice.start();
+    twice.insert(record(1, Some(5), None));
+    for key in [1, 2] {
+        assert_eq!(twice.ids(key, &[0, 5, 0, 0]), [1]);
+    }
+}

@@ -1,0 +1,188 @@
+//! Checkpoints that programs ask for, where something else comes between their steps.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::Arc;
+
+use crate::ids::{TableId, TreeId};
+use crate::os::simulated::{Loss, SimulatedOs};
+use crate::recovery::AsideFiles;
+use crate::tree::Change;
+use crate::txn::Moment;
+use crate::{
+    Column, ColumnType, Cursor, CursorOptions, Database, Error, Isolation, Key, Options, Seek,
+    TableSchema, Transaction, Value, Xid,
+};
+
+fn open(os: &SimulatedOs) -> Arc<Database> {
+    let options = Options {
+        background: false,
+        ..Options::default()
+    };
+    Arc::new(Database::open_on(Arc::new(os.clone()), "/db", options).unwrap())
+}
+
+fn schema() -> TableSchema {
+    let int = ColumnType::Int {
+        bytes: 4,
+        signed: false,
+    };
+    TableSchema {
+        columns: vec![Column::new("id", int)],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![],
+        user: vec![],
+    }
+}
+
+fn create(db: &Database) {
+    db.create_table("t", &schema()).unwrap();
+}
+
+fn insert(db: &Database, ids: Range<u64>) -> Transaction {
+    let table = db.table("t").unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in ids {
+        txn.insert(&table, &[Value::UInt(id)]).unwrap();
+    }
+    txn
+}
+
+fn count(db: &Database) -> u64 {
+    let table = db.table("t").unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    let mut cursor = Cursor::new(&table, 0, CursorOptions::default());
+    let mut rows = 0;
+    let mut found = cursor.seek(&mut txn, &[], Seek::First).unwrap();
+    while found {
+        rows += 1;
+        found = cursor.next(&mut txn).unwrap();
+    }
+    rows
+}
+
+/// Two threads ask for a checkpoint at once. Between them a transaction ends that was running when the first began,
+/// its undo goes, and another begins: what one has noted of transactions is not what the other's pages have.
+#[test]
+fn of_two_checkpoints_at_once_each_has_its_own_pages() {
+    let os = SimulatedOs::new(1);
+    let db = open(&os);
+    create(&db);
+    insert(&db, 0..10).commit().unwrap();
+    let mut ends = insert(&db, 10..20);
+    let (goes_on, left) = channel();
+    let beside = db.clone();
+    db.system().moments.at(Moment::CheckpointBegun, move || {
+        ends.commit().unwrap();
+        beside.purge().unwrap();
+        let begins = insert(&beside, 20..30);
+        let waits = beside.checkpointing.try_lock().is_none();
+        let second = std::thread::spawn(move || beside.checkpoint());
+        // It comes now, unless it has to wait.
+        while !waits && !second.is_finished() {
+            std::thread::yield_now();
+        }
+        goes_on.send((begins, second)).unwrap();
+    });
+    db.checkpoint().unwrap();
+    assert!(db.system().moments.passed());
+    assert_eq!(count(&open(&os.crash(1))), 20, "after the first");
+    let (mut begun, second) = left.recv().unwrap();
+    second.join().unwrap().unwrap();
+    assert_eq!(count(&open(&os.crash(2))), 20, "after both");
+    begun.commit().unwrap();
+    assert_eq!(count(&open(&os.crash(3))), 30);
+}
+
+/// Several threads, and no particular moment.
+#[test]
+fn checkpoints_of_several_threads_lose_nothing_of_a_writer() {
+    let os = SimulatedOs::new(2);
+    let db = open(&os);
+    create(&db);
+    let written = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !written.load(Ordering::Relaxed) {
+                    db.checkpoint().unwrap();
+                }
+            });
+        }
+        for id in 0..300 {
+            insert(&db, id..id + 1).commit().unwrap();
+        }
+        written.store(true, Ordering::Relaxed);
+    });
+    let found = open(&os.crash(1));
+    assert_eq!(count(&found), 300);
+    assert_eq!(found.table("t").unwrap().estimate_rows(), 300);
+}
+
+/// Nothing is known of the table but its changes, which whoever repairs it needs.
+#[test]
+fn what_is_prepared_in_a_table_whose_definition_makes_no_sense_is_kept() {
+    let os = SimulatedOs::new(9);
+    let db = open(&os);
+    create(&db);
+    let id = db.table("t").unwrap().id();
+    insert(&db, 0..3).commit().unwrap();
+    let mut key = [0; 6];
+    key[..4].copy_from_slice(&id.0.to_be_bytes());
+    {
+        let _inside = db.system().gate().enter();
+        let garble = |old: Option<&[u8]>, out: &mut Vec<u8>| {
+            out.extend_from_slice(old.unwrap());
+            // Behind the record's own byte, and the version.
+            out[2..].fill(0xFF);
+            (Change::Put, ())
+        };
+        db.tables.catalog.tree().rewrite(&key, garble).unwrap();
+    }
+    db.checkpoint().unwrap();
+    let xid = Xid::new(1, b"global", b"branch").unwrap();
+    insert(&db, 3..5).prepare(&xid).unwrap();
+    let os = os.crash_with(Loss::Nothing, 0);
+
+    let db = open(&os);
+    assert_eq!(db.table_names(), Vec::<String>::new());
+    assert_eq!(db.prepared().len(), 1);
+    drop(db);
+    let db = open(&os);
+    db.commit_prepared(&xid).unwrap();
+    db.checkpoint().unwrap();
+    drop(db);
+    let db = open(&os);
+    assert!(db.prepared().is_empty());
+    let number = db.registry().pool().store().database_id();
+    let files = AsideFiles::new(Arc::new(os.clone()), db.dir(), number);
+    let kept = files.load().unwrap().remove(&id).unwrap().unwrap();
+    assert_eq!(kept.changes.len(), 2);
+}
+
+#[test]
+fn numbers_of_tables_and_trees_are_not_given_again_when_none_is_left() {
+    let os = SimulatedOs::new(10);
+    let db = open(&os);
+    db.tables.numbers.lock().tree = TreeId(u32::MAX - 1);
+    create(&db);
+    insert(&db, 0..3).commit().unwrap();
+    let refused = |db: &Database| {
+        let created = db.create_table("other", &schema()).map(drop);
+        assert!(matches!(created, Err(Error::TooLarge(_))), "{created:?}");
+    };
+    refused(&db);
+    let emptied = db.truncate_table("t");
+    assert!(matches!(emptied, Err(Error::TooLarge(_))), "{emptied:?}");
+    let os = os.crash_with(Loss::Nothing, 0);
+    drop(db);
+    let db = open(&os);
+    assert_eq!(count(&db), 3);
+    refused(&db);
+    let mut numbers = db.tables.numbers.lock();
+    numbers.tree = TreeId(100);
+    numbers.table = TableId(u32::MAX);
+    drop(numbers);
+    refused(&db);
+}

@@ -1,0 +1,94 @@
+//! What the embedding program knows of its sessions, and is told of their waits.
+//!
+//! A program may have an order of its own among transactions: MariaDB's parallel replication lets transactions
+//! commit in the order of their source only. A later one that has its rows then waits, outside the engine, for an
+//! earlier one, and that one perhaps for a row of the later one. The engine cannot see this circle. So it tells the
+//! program who waits for whom, and the program interrupts the later one.
+
+use std::sync::{Arc, OnceLock};
+
+use super::lock::Row;
+use super::participant::Participant;
+use super::system::System;
+use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::Ordering;
+
+/// Of which waits of a session the program wants to be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToldWaits {
+    /// Of none.
+    #[default]
+    None,
+    /// For those who hold the row that it waits for.
+    ForHolders,
+    /// Also for those who will have the row before it; and of those who wait behind it, that they do.
+    InQueue,
+}
+
+/// The sessions of the embedding program, by what it said in [`super::Transaction::set_session`]. Nothing here may
+/// call the engine, or wait for a session.
+pub trait Sessions: Send + Sync {
+    /// The text of what a session is executing; `None` where that is not known. Called while the
+    /// session waits for a row lock.
+    fn statement(&self, session: u64) -> Option<String> {
+        let _ = session;
+        None
+    }
+
+    /// What to tell of the waits of a session. Called by the thread that is about to wait.
+    fn told_waits(&self, session: u64) -> ToldWaits {
+        let _ = session;
+        ToldWaits::None
+    }
+
+    /// A session waits for a row that another one has, or will have before it; gives whether the program is about
+    /// to interrupt the other one for that. Neither transaction ends during the call. A pair may be told more than
+    /// once.
+    fn waits_for(&self, waiter: u64, holder: u64) -> bool {
+        let _ = (waiter, holder);
+        false
+    }
+}
+
+/// The program's sessions, once it has told of them.
+#[derive(Default)]
+pub(super) struct KnownSessions(OnceLock<Arc<dyn Sessions>>);
+
+impl KnownSessions {
+    pub fn set(&self, sessions: Arc<dyn Sessions>) {
+        let _already_set = self.0.set(sessions);
+    }
+
+    pub fn statement(&self, session: u64) -> Option<String> {
+        self.0.get()?.statement(session)
+    }
+}
+
+impl System {
+    /// What [`super::Transaction::set_session`] said, or 0.
+    pub(super) fn session_of(&self, who: &Participant) -> u64 {
+        let owner = self.snapshots().owner(who.parker.slot());
+        owner.map_or(0, |owner| owner.session.load(Ordering::Relaxed))
+    }
+
+    /// Tells the program who waits for whom since `me` has its place in the queue of `row`.
+    pub(super) fn tell_waits(&self, row: Row, me: &Arc<Participant>) {
+        let Some(sessions) = self.sessions.0.get() else {
+            return;
+        };
+        let told = sessions.told_waits(self.session_of(me));
+        if told == ToldWaits::None || is_planted(PlantedFault::UntoldWaits) {
+            return;
+        }
+        let in_queue = told == ToldWaits::InQueue;
+        self.locks().waits(row, me, in_queue, |waiter, holder| {
+            let sessions_of = (self.session_of(waiter), self.session_of(holder));
+            if sessions_of.0 != 0
+                && sessions_of.1 != 0
+                && sessions.waits_for(sessions_of.0, sessions_of.1)
+            {
+                holder.gives_way();
+            }
+        });
+    }
+}
