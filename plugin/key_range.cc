@@ -94,6 +94,19 @@ bool is_testable(const Field *field) {
   return is_integer(field->type()) || field->type() == MYSQL_TYPE_DATE;
 }
 
+/* Whether the server compares the column with the constant as strings: not as addresses, say, and
+   not with the text in a JSON value. */
+bool compares_as_strings(const Field *field, const Item *constant) {
+  if (constant->cmp_type() != STRING_RESULT) return false;
+  if (constant->type() == Item::FUNC_ITEM &&
+      static_cast<const Item_func *>(constant)->functype() == Item_func::JSON_EXTRACT_FUNC)
+    return false;
+  const Type_handler *own = field->type_handler_for_comparison();
+  Type_handler_hybrid_field_type both(own);
+  return !both.aggregate_for_comparison(constant->type_handler_for_comparison()) &&
+         both.type_handler() == own;
+}
+
 /* Whether the order of a key is the order in which the server compares the column with the
    constant, and the constant is a value that the column can have. */
 bool comparable(const Field *field, Item *constant, CHARSET_INFO *collation) {
@@ -120,7 +133,7 @@ bool comparable(const Field *field, Item *constant, CHARSET_INFO *collation) {
   }
   /* ENUM and SET are strings to the server only when it compares them. */
   if (field->real_type() != field->type()) return false;
-  if (constant->cmp_type() != STRING_RESULT || collation != field->charset()) return false;
+  if (!compares_as_strings(field, constant) || collation != field->charset()) return false;
   StringBuffer<MAX_FIELD_WIDTH> memory;
   const String *value = constant->val_str(&memory);
   return value && my_charset_same(value->charset(), field->charset()) &&

@@ -211,6 +211,9 @@ select_handler *push_range(THD *thd, SELECT_LEX *select, Source *source) {
   const Columns columns = columns_of(select, range.group);
   if (columns == Columns::kOther) return nullptr;
   const bool aggregates = columns == Columns::kAggregates;
+  /* An aggregate that only the order has: the server has forgotten the order, since one row comes
+     of all. */
+  if (!aggregates && select->join->implicit_grouping) return nullptr;
   const ORDER *order = select->join->order;
   if (aggregates && order && !(range.group && is_in_order_of(order, range.group))) return nullptr;
   if (source->conditions.elements) {
@@ -237,7 +240,9 @@ select_handler *push_range(THD *thd, SELECT_LEX *select, Source *source) {
 
 select_handler *push_join(THD *thd, SELECT_LEX *select, Source *source) {
   const JOIN *join = select->join;
-  if (join->group_list || columns_of(select, nullptr) != Columns::kExpressions) return nullptr;
+  if (join->group_list || join->implicit_grouping ||
+      columns_of(select, nullptr) != Columns::kExpressions)
+    return nullptr;
   const bool limited = select->master_unit()->lim.get_select_limit() != HA_POS_ERROR;
   JoinPlan plan;
   if (!find_join(thd, source->conditions, source->tables, limited, &plan)) return nullptr;
@@ -255,6 +260,8 @@ select_handler *push_join(THD *thd, SELECT_LEX *select, Source *source) {
 
 select_handler *push_select(THD *thd, SELECT_LEX *select) {
   if (!pushes_down(thd) || !is_plain(thd, select)) return nullptr;
+  /* A cursor is asked for its columns alone. */
+  if (select->join->result && select->join->result->view_structure_only()) return nullptr;
   Source source;
   if (!find_source(thd, select->join, &source)) return nullptr;
   return source.count == 1 ? push_range(thd, select, &source) : push_join(thd, select, &source);

@@ -15,12 +15,53 @@ bool hold(List<Item> &conditions) {
   return true;
 }
 
+/* A column or a constant, which the server compares as it is. */
+bool is_quiet_operand(Item *item) {
+  return (item->type() == Item::FIELD_ITEM || item->basic_const_item()) &&
+         (item->cmp_type() == INT_RESULT || item->cmp_type() == STRING_RESULT);
+}
+
+/* Whether a condition comes to the same whether it is evaluated or not: no error, no warning,
+   nothing else that anybody sees. */
+bool is_quiet(Item *condition) {
+  if (condition->type() != Item::FUNC_ITEM) return false;
+  auto *function = static_cast<Item_func *>(condition);
+  switch (function->functype()) {
+    case Item_func::EQ_FUNC:
+    case Item_func::NE_FUNC:
+    case Item_func::LT_FUNC:
+    case Item_func::LE_FUNC:
+    case Item_func::GE_FUNC:
+    case Item_func::GT_FUNC:
+    case Item_func::BETWEEN:
+    case Item_func::ISNULL_FUNC:
+    case Item_func::ISNOTNULL_FUNC:
+      break;
+    default:
+      return false;
+  }
+  Item **arguments = function->arguments();
+  for (uint n = 0; n < function->argument_count(); n++) {
+    if (!is_quiet_operand(arguments[n]) || arguments[n]->cmp_type() != arguments[0]->cmp_type())
+      return false;
+  }
+  return true;
+}
+
+bool are_quiet(List<Item> conditions) {
+  List_iterator_fast<Item> each(conditions);
+  while (Item *condition = each++)
+    if (!is_quiet(condition)) return false;
+  return true;
+}
+
 }  // namespace
 
 PushedJoin::PushedJoin(THD *thd, SELECT_LEX *select, const JoinPlan &plan)
     : PushedSelect(thd, select, static_cast<RowHandler *>(plan.outer->file)),
       plan_(plan),
-      inner_(static_cast<RowHandler *>(plan.inner->file)) {}
+      inner_(static_cast<RowHandler *>(plan.inner->file)),
+      judges_quietly_(are_quiet(plan.outer_conditions)) {}
 
 void PushedJoin::restore() {
   outer_rows_.restore();
@@ -81,8 +122,9 @@ int PushedJoin::read_outer(ha_rows wanted) {
     outer_rows_.fill(1);
   } else {
     if (plan_.range.unique) return HA_ERR_END_OF_FILE;
-    /* Each pair takes a row at least, and it may be one of many. */
-    ha_rows rows = std::max<ha_rows>(2 * size_, wanted);
+    /* Each pair takes a row at least, and it may be one of many: rows behind a LIMIT may be read,
+       but nobody may see that. */
+    ha_rows rows = judges_quietly_ ? std::max<ha_rows>(2 * size_, wanted) : wanted;
     if (offset_) rows = std::min(rows, offset_);
     size_ = static_cast<uint>(std::min<ha_rows>(most_, rows));
     if (int error = handler_->next_rows_of_range(plan_.range, &outer_rows_, size_)) return error;

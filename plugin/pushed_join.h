@@ -51,6 +51,8 @@ class PushedJoin final : public PushedSelect {
   uint most_ = 0;
   /* Rows of the present batch. */
   uint size_ = 1;
+  /* Whether rows may be judged that the statement does not come to. */
+  const bool judges_quietly_;
 };
 
 }  // namespace peregrine

@@ -49,7 +49,8 @@ int PushedRange::read(ha_rows more) {
       return error;
     }
   }
-  rows_read_++;
+  /* The server has counted the first one. */
+  if (rows_read_++) thd->get_stmt_da()->inc_current_row_for_warning();
   return 0;
 }
 

@@ -180,6 +180,10 @@ pub enum PlantedFault {
     PurgeFromFirst,
     /// The program is not told who waits for whom.
     UntoldWaits,
+    /// A transaction that its session has given up with a failed rollback counts as that session's.
+    AbandonInSession,
+    /// Who waits already is not told of, where another waiter enters a new holder.
+    UntoldHolders,
     /// Survivors have a new stream each time; those that had others before are left.
     LeaveStreams,
     /// Whether a savepoint is still there is told by how much work was done.
@@ -252,8 +256,8 @@ pub enum PlantedFault {
     KeepRefusedSegments,
     /// A log is closed though somebody is making, renaming or removing its files.
     CloseWhileMaking,
-    /// An opening that drops or empties a table again passes over what can't be read.
-    PassUnreadAgain,
+    /// A read of a node that fails while a tree is given back is not tried again.
+    ReadOnceToFree,
     /// A new table is opened when it is there.
     OpenCreatedLate,
     /// Room for a checkpoint is kept beside the closing of the store.
@@ -311,7 +315,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 105] = [
+        pub const MENDED: [PlantedFault; 107] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -385,6 +389,8 @@ mod planting {
             PlantedFault::PartWithinChange,
             PlantedFault::PurgeFromFirst,
             PlantedFault::UntoldWaits,
+            PlantedFault::AbandonInSession,
+            PlantedFault::UntoldHolders,
             PlantedFault::LeaveStreams,
             PlantedFault::SavepointByWork,
             PlantedFault::KeepUnnumbered,
@@ -411,7 +417,7 @@ mod planting {
             PlantedFault::FlushLooksOnce,
             PlantedFault::KeepRefusedSegments,
             PlantedFault::CloseWhileMaking,
-            PlantedFault::PassUnreadAgain,
+            PlantedFault::ReadOnceToFree,
             PlantedFault::OpenCreatedLate,
             PlantedFault::KeepAfterClose,
             PlantedFault::ForgetLostUndecided,

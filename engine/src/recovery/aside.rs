@@ -516,6 +516,10 @@ impl<'a> Asides<'a> {
         for table in void.chain(self.damaged.into_keys()) {
             let kept = self.now.contains_key(&table) || self.lost.contains_key(&table);
             if !kept && !self.registry.is_set_aside(table) {
+                // Whether it is void, too, can't be told of one that can't be understood.
+                if self.files.read(table).is_err() {
+                    self.files.keep_damaged(table)?;
+                }
                 self.files.remove(table)?;
             }
         }

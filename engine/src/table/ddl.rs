@@ -86,17 +86,11 @@ fn durable(log: &Log, lsn: Lsn) -> Result<()> {
     log.durable(lsn, when)
 }
 
-/// At an opening a read that fails is an error: another opening frees what is behind it. Damage stays.
-fn is_damage(error: &Error) -> bool {
-    matches!(error, Error::Corrupt { .. })
-        || (is_planted(PlantedFault::PassUnreadAgain) && cannot_be_read(error))
-}
-
-/// Frees the pages of a tree whose table is gone: the log says so. Those that can't be found for an error that
-/// `passes` stay behind.
-fn destroy(tree: &Tree, passes: fn(&Error) -> bool) -> Result<()> {
-    match tree.destroy_but(passes) {
-        Err(error) if passes(&error) => {
+/// Frees the pages of a tree whose table is gone: the log says so. Those that can't be found for damage, or
+/// for a read that fails, stay behind.
+fn destroy(tree: &Tree) -> Result<()> {
+    match tree.destroy() {
+        Err(error) if cannot_be_read(&error) => {
             tracing::warn!("pages of a table that goes stay in use: {error}");
             Ok(())
         }
@@ -289,7 +283,7 @@ impl Tables {
             let _closed = shared.system.gate().close();
             let trees = self.trees_to_destroy(&definition)?;
             let lsn = self.append(shared, id, &DdlRecord::Drop(id))?;
-            self.whole(trees.and_then(|trees| self.remove(&definition, &trees, cannot_be_read)))?;
+            self.whole(trees.and_then(|trees| self.remove(&definition, &trees)))?;
             Ok(lsn)
         })();
         if result.is_err() {
@@ -338,30 +332,31 @@ impl Tables {
             tree.id = numbers.take_tree()?;
         }
         self.close(id, name, 0)?;
-        let result = (|| {
-            let _closed = shared.system.gate().close();
-            let trees = self.trees_to_destroy(&old)?;
-            let made = self.create_trees(&mut definition)?;
-            let record = DdlRecord::Truncate(definition.clone());
-            let logged: Result<_> = (|| {
-                // It can fail, so it comes before the log has the change.
-                let opened = TableTrees::open(self.registry.pool(), &definition)?;
-                let lsn = self.change(shared, Some(&old), &definition, &record)?;
-                Ok((opened, lsn))
+        let result =
+            (|| {
+                let _closed = shared.system.gate().close();
+                let trees = self.trees_to_destroy(&old)?;
+                let made = self.create_trees(&mut definition)?;
+                let record = DdlRecord::Truncate(definition.clone());
+                let logged: Result<_> = (|| {
+                    // It can fail, so it comes before the log has the change.
+                    let opened = TableTrees::open(self.registry.pool(), &definition)?;
+                    let lsn = self.change(shared, Some(&old), &definition, &record)?;
+                    Ok((opened, lsn))
+                })();
+                match logged {
+                    Ok((opened, lsn)) => {
+                        self.whole(trees.and_then(|trees| {
+                            self.replace_trees(&definition, Some(opened), &trees)
+                        }))?;
+                        Ok(lsn)
+                    }
+                    Err(error) => {
+                        self.free_made(&made);
+                        Err(error)
+                    }
+                }
             })();
-            match logged {
-                Ok((opened, lsn)) => {
-                    self.whole(trees.and_then(|trees| {
-                        self.replace_trees(&definition, Some(opened), &trees, cannot_be_read)
-                    }))?;
-                    Ok(lsn)
-                }
-                Err(error) => {
-                    self.free_made(&made);
-                    Err(error)
-                }
-            }
-        })();
         // Where nothing has happened, older snapshots are of the table as it is.
         if result.is_ok() || is_planted(PlantedFault::NewAnyway) {
             self.set_since_now(shared, id);
@@ -381,7 +376,7 @@ impl Tables {
             DdlRecord::Drop(id) => {
                 let definition = self.registry.definition(id)?;
                 let trees = self.registry.trees_to_destroy(&definition)?;
-                self.remove(&definition, &trees, is_damage)?;
+                self.remove(&definition, &trees)?;
             }
             DdlRecord::Rename(id, name) => {
                 let mut definition = self.registry.definition(id)?;
@@ -395,7 +390,7 @@ impl Tables {
                 let trees = self.registry.trees_to_destroy(&old)?;
                 self.create_trees(&mut definition)?;
                 self.catalog.put(&definition)?;
-                self.replace_trees(&definition, None, &trees, is_damage)?;
+                self.replace_trees(&definition, None, &trees)?;
             }
             DdlRecord::Locking(id, locking) => {
                 let mut definition = self.registry.definition(id)?;
@@ -508,15 +503,10 @@ impl Tables {
     }
 
     /// Takes a table out of registry and catalog, and frees the pages of its trees. Nobody else is in one.
-    fn remove(
-        &self,
-        definition: &Definition,
-        trees: &[Arc<Tree>],
-        passes: fn(&Error) -> bool,
-    ) -> Result<()> {
+    fn remove(&self, definition: &Definition, trees: &[Arc<Tree>]) -> Result<()> {
         self.registry.remove(definition);
         self.catalog.remove(definition.id)?;
-        trees.iter().try_for_each(|tree| destroy(tree, passes))
+        trees.iter().try_for_each(|tree| destroy(tree))
     }
 
     /// Gives a table the new, empty trees of `definition`, and frees the old ones. Nobody else is in a tree.
@@ -525,13 +515,12 @@ impl Tables {
         definition: &Definition,
         opened: Option<TableTrees>,
         old: &[Arc<Tree>],
-        passes: fn(&Error) -> bool,
     ) -> Result<()> {
         self.registry.replace(definition.clone(), opened)?;
         if let Some(state) = self.registry.state(definition.id) {
             state.set_rows(0);
             state.reset_auto(1);
         }
-        old.iter().try_for_each(|tree| destroy(tree, passes))
+        old.iter().try_for_each(|tree| destroy(tree))
     }
 }

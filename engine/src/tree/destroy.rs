@@ -3,7 +3,7 @@
 use super::Tree;
 use crate::error::{Error, Result};
 use crate::ids::PageId;
-use crate::page::{self, Child, ExclusiveGuard, FrameId, SharedGuard};
+use crate::page::{self, Child, ExclusiveGuard, FrameId, PinnedPage, SharedGuard};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 
@@ -48,11 +48,6 @@ impl Tree {
     /// Frees every page, but those below an inner node that can't be read. Leaves that are not in memory are not read: their parents name them.
     /// Nobody else may be using the tree, now or later. Inside the gate, as any change.
     pub fn destroy(&self) -> Result<()> {
-        self.destroy_but(cannot_be_read)
-    }
-
-    /// As [`Tree::destroy`], where the error of such a node `passes`; else that is an error.
-    pub fn destroy_but(&self, passes: fn(&Error) -> bool) -> Result<()> {
         let root = {
             let _finding = self.finding_root.lock();
             if self.destroyed.load(Ordering::Relaxed) {
@@ -63,7 +58,7 @@ impl Tree {
             self.destroyed.store(true, Ordering::Release);
             root
         };
-        let freed = self.free_children(root.frame(), passes);
+        let freed = self.free_children(root.frame());
         drop(root);
         freed?;
         self.core.drop_unparented(self.root.0)?;
@@ -71,9 +66,19 @@ impl Tree {
         Ok(())
     }
 
+    /// Pins a node. A read that fails is tried once more: what is below is nobody's for ever otherwise.
+    fn pin_inner(&self, id: PageId) -> Result<PinnedPage> {
+        match self.core.pin_page(id) {
+            Err(error) if cannot_be_read(&error) && !is_planted(PlantedFault::ReadOnceToFree) => {
+                self.core.pin_page(id)
+            }
+            pinned => pinned,
+        }
+    }
+
     /// Frees everything below the node in the frame, which stays where it is meanwhile: it is
     /// pinned, or its parent is latched.
-    fn free_children(&self, frame: FrameId, passes: fn(&Error) -> bool) -> Result<()> {
+    fn free_children(&self, frame: FrameId) -> Result<()> {
         // Latched, so that no child can be evicted.
         let mut guard = ExclusiveGuard::lock(&self.core, frame);
         let node = guard.node();
@@ -85,16 +90,16 @@ impl Tree {
         for i in 0..=node.count() {
             match page::child(node.child(i)) {
                 Child::Frame(child) => {
-                    self.free_children(child, passes)?;
+                    self.free_children(child)?;
                     let child = ExclusiveGuard::lock(&self.core, child);
                     self.core.free_latched(child)?;
                 }
                 Child::Page(id) => {
                     if node.level() > 1 {
-                        match self.core.pin_page(PageId(id)) {
-                            Ok(child) => self.free_children(child.frame(), passes)?,
+                        match self.pin_inner(PageId(id)) {
+                            Ok(child) => self.free_children(child.frame())?,
                             // What is below it can't be found: lost space.
-                            Err(error) if passes(&error) => tracing::warn!("{error}"),
+                            Err(error) if cannot_be_read(&error) => tracing::warn!("{error}"),
                             Err(error) => return Err(error),
                         }
                     }

@@ -133,6 +133,19 @@ pub(super) enum Enqueued {
     Retry,
     /// In the queue; the parker's state says so.
     Waiting,
+    /// In the queue, and others that wait there have another holder before them, who came with it.
+    WaitingWithHolder,
+}
+
+impl Enqueued {
+    /// Of one that waits, whether it has `entered` a holder before others.
+    fn with(self, entered: bool) -> Enqueued {
+        match self {
+            Enqueued::Retry => Enqueued::Retry,
+            _ if entered && !is_planted(PlantedFault::UntoldHolders) => Enqueued::WaitingWithHolder,
+            waiting => waiting,
+        }
+    }
 }
 
 impl Default for LockTable {
@@ -283,7 +296,7 @@ impl LockTable {
             MapEntry::Vacant(vacant) => {
                 let mut queue = Queue::new(name);
                 let outcome = queue.enqueue(row, who, mode, writer);
-                if outcome == Enqueued::Waiting {
+                if outcome != Enqueued::Retry {
                     vacant.insert(queue);
                     shard.count.fetch_add(1, Ordering::Relaxed);
                 }
@@ -309,13 +322,16 @@ impl LockTable {
             shard.count.fetch_add(1, Ordering::Relaxed);
             Queue::new(name)
         });
+        let mut entered = false;
         for holder in holders {
             // One that has ended by now is in nobody's way.
             if queue.position(holder).is_none() {
-                queue.enter(row, holder, LockMode::Shared);
+                entered |= queue.enter(row, holder, LockMode::Shared);
             }
         }
-        let outcome = queue.enqueue(row, who, mode, None);
+        let outcome = queue
+            .enqueue(row, who, mode, None)
+            .with(entered && queue.waiters.len() > 1);
         if queue.is_empty() {
             rows.remove(&row);
             shard.count.fetch_sub(1, Ordering::Relaxed);
@@ -421,14 +437,30 @@ impl LockTable {
             .collect()
     }
 
-    /// Shows pairs of who waits for whom to `f`, once `who` has its place in the queue of `row`: `who` and each
-    /// holder; with `in_queue` every waiter and each holder, `who` and those before it, those behind it and `who`.
-    /// None of them ends meanwhile.
+    /// Shows who `who` waits for to `f`, once it has its place in the queue of `row`: each holder. They do not end
+    /// meanwhile.
     pub fn waits(
         &self,
         row: Row,
         who: &Arc<Participant>,
-        in_queue: bool,
+        mut f: impl FnMut(&Participant, &Participant),
+    ) {
+        let rows = self.shard(row).rows.lock();
+        let Some(queue) = rows.get(&row) else {
+            return;
+        };
+        // The queue itself may be long.
+        if who.parker.state() == WaitState::Queued(row) {
+            queue.waits_for_holders(who, &mut f);
+        }
+    }
+
+    /// As [`LockTable::waits`], of all that wait there; and `who` and those before it, those behind it and `who`. It
+    /// searches the queue.
+    pub fn waits_in_queue(
+        &self,
+        row: Row,
+        who: &Arc<Participant>,
         mut f: impl FnMut(&Participant, &Participant),
     ) {
         let rows = self.shard(row).rows.lock();
@@ -441,14 +473,7 @@ impl LockTable {
         };
         let mode = queue.waiters[place].mode;
         for (at, waiter) in queue.waiters.iter().enumerate() {
-            if at != place && !in_queue {
-                continue;
-            }
-            for holder in &queue.holders {
-                if !Arc::ptr_eq(&holder.who, &waiter.who) && waiter.mode.excludes(holder.mode) {
-                    f(&waiter.who, &holder.who);
-                }
-            }
+            queue.waits_for_holders(&waiter.who, &mut f);
             match at.cmp(&place) {
                 CmpOrdering::Less if mode.excludes(waiter.mode) => f(who, &waiter.who),
                 CmpOrdering::Greater if mode.excludes(waiter.mode) => f(&waiter.who, who),
@@ -506,6 +531,20 @@ impl Queue {
             .position(|holder| Arc::ptr_eq(&holder.who, who))
     }
 
+    /// Shows each holder to `f` as one that `who` waits for. That is true of those that share the row as well as `who`
+    /// would: then somebody before it waits for them.
+    fn waits_for_holders(
+        &self,
+        who: &Arc<Participant>,
+        f: &mut impl FnMut(&Participant, &Participant),
+    ) {
+        for holder in &self.holders {
+            if !Arc::ptr_eq(&holder.who, who) {
+                f(who, &holder.who);
+            }
+        }
+    }
+
     fn is_empty(&self) -> bool {
         self.holders.is_empty() && self.waiters.is_empty()
     }
@@ -545,10 +584,12 @@ impl Queue {
         mode: LockMode,
         writer: Option<&Arc<Participant>>,
     ) -> Enqueued {
+        let mut entered = false;
         match writer {
             Some(writer) => match self.position(writer) {
                 Some(held) => self.holders[held].mode = LockMode::Exclusive,
                 None => {
+                    entered = !self.waiters.is_empty();
                     // Fails when the writer has ended: then there is nothing to wait for.
                     if !self.enter(row, writer, LockMode::Exclusive)
                         && !is_planted(PlantedFault::WaitForEnded)
@@ -577,7 +618,7 @@ impl Queue {
         } else {
             self.waiters.push_back(waiter);
         }
-        Enqueued::Waiting
+        Enqueued::Waiting.with(entered)
     }
 
     fn grant(&mut self, row: Row) -> Granted {

@@ -71,24 +71,28 @@ impl System {
         owner.map_or(0, |owner| owner.session.load(Ordering::Relaxed))
     }
 
-    /// Tells the program who waits for whom since `me` has its place in the queue of `row`.
-    pub(super) fn tell_waits(&self, row: Row, me: &Arc<Participant>) {
+    /// Tells the program who waits for whom since `me` has its place in the queue of `row`; `with_holder`: others that
+    /// wait there have another holder before them since.
+    pub(super) fn tell_waits(&self, row: Row, me: &Arc<Participant>, with_holder: bool) {
         let Some(sessions) = self.sessions.0.get() else {
             return;
         };
-        let told = sessions.told_waits(self.session_of(me));
-        if told == ToldWaits::None || is_planted(PlantedFault::UntoldWaits) {
+        if is_planted(PlantedFault::UntoldWaits) {
             return;
         }
-        let in_queue = told == ToldWaits::InQueue;
-        self.locks().waits(row, me, in_queue, |waiter, holder| {
-            let sessions_of = (self.session_of(waiter), self.session_of(holder));
-            if sessions_of.0 != 0
-                && sessions_of.1 != 0
-                && sessions.waits_for(sessions_of.0, sessions_of.1)
-            {
+        let tell = |waiter: &Participant, holder: &Participant| {
+            let (waits, holds) = (self.session_of(waiter), self.session_of(holder));
+            if waits != 0 && holds != 0 && waits != holds && sessions.waits_for(waits, holds) {
                 holder.gives_way();
             }
-        });
+        };
+        match sessions.told_waits(self.session_of(me)) {
+            ToldWaits::InQueue => self.locks().waits_in_queue(row, me, tell),
+            _ if with_holder => {
+                self.locks().waits_in_queue(row, me, tell);
+            }
+            ToldWaits::ForHolders => self.locks().waits(row, me, tell),
+            ToldWaits::None => {}
+        }
     }
 }

@@ -486,6 +486,10 @@ impl Drop for Transaction {
             );
             let system = self.system.clone();
             let unfinished = std::mem::replace(self, system.begin(self.isolation));
+            // No session waits for its end, and none can be interrupted for it.
+            if !is_planted(PlantedFault::AbandonInSession) {
+                unfinished.slot.owner().session.store(0, Ordering::Relaxed);
+            }
             system.abandoned.push(unfinished);
         }
     }

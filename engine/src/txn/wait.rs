@@ -341,7 +341,7 @@ impl Transaction {
         if outcome == Enqueued::Retry {
             return Ok(());
         }
-        system.tell_waits(row, &me);
+        system.tell_waits(row, &me, outcome == Enqueued::WaitingWithHolder);
         // Others that wait for the row now wait for the holders that came with this waiter: a
         // circle can close that does not go through it.
         let entered = holders.iter().filter(|_| conflict.ranges);

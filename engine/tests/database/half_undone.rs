@@ -300,6 +300,9 @@ fn the_next_transaction_of_the_object_is_as_patient_and_of_the_same_session() {
     txn.set_lock_wait_timeout(Duration::ZERO);
     txn.set_session(7);
     assert!(txn.commit().is_err());
+    // What could not be undone is nobody's: who waits for it waits for no session.
+    let left = world.db.inspect().transactions;
+    assert!(!left.is_empty() && left.iter().all(|t| t.session != 7));
     world.os.heal();
     let mut other = world.db.begin(Isolation::ReadCommitted);
     world.insert(&mut other, ROWS + 1, 1).unwrap();

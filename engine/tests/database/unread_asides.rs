@@ -347,6 +347,11 @@ fn rows_come_from_the_log(disk: &SimulatedOs, truncated: bool, most: u32) {
     disk.damage(&file_of(disk).unwrap(), |bytes| bytes[30] ^= 1);
     let db = open(disk).unwrap();
     assert_eq!(db.table("young").is_ok(), truncated);
+    let kept = disk.list(Path::new(ASIDE)).unwrap();
+    assert!(
+        kept.iter().any(|name| name.contains(".damaged-")),
+        "{kept:?}"
+    );
     db.close().unwrap();
     assert_eq!(renewed(&dumped(disk, "young")), most);
 }

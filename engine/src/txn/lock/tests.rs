@@ -36,7 +36,7 @@ fn who_becomes_a_holder_while_it_waits_goes_first() {
     }
     let in_the_way = [ranged.clone()];
     let queued = locks.enqueue_behind(row, &name, &late, LockMode::Exclusive, &in_the_way);
-    assert_eq!(queued, Enqueued::Waiting);
+    assert_eq!(queued, Enqueued::WaitingWithHolder);
     locks.release(row, &holder);
     assert_eq!(ranged.parker.state(), WaitState::Granted);
     assert_eq!(early.parker.state(), WaitState::Queued(row));
@@ -44,6 +44,40 @@ fn who_becomes_a_holder_while_it_waits_goes_first() {
         locks.release(row, who);
     }
     assert_eq!(locks.len(), 0);
+}
+
+/// Those that wait already wait for it, too.
+#[test]
+fn who_becomes_a_holder_while_others_wait_is_in_their_way() {
+    for ranged in [true, false] {
+        let locks = LockTable::default();
+        let row = Row::new(TreeId(1), b"k");
+        let [holder, early, comes, late] = [(); 4].map(|()| Participant::new(Default::default()));
+        let exclusive = LockMode::Exclusive;
+        assert!(locks.try_lock(row, &name(), &holder, exclusive));
+        let queued = locks.enqueue(row, &name(), &early, exclusive, None);
+        assert_eq!(queued, Enqueued::Waiting);
+        let queued = match ranged {
+            true => {
+                locks.enqueue_behind(row, &name(), &late, exclusive, std::slice::from_ref(&comes))
+            }
+            false => locks.enqueue(row, &name(), &late, exclusive, Some(&comes)),
+        };
+        assert_eq!(queued, Enqueued::WaitingWithHolder);
+        let mut told = Vec::new();
+        locks.waits_in_queue(row, &late, |waiter, holder| {
+            told.push((std::ptr::from_ref(waiter), std::ptr::from_ref(holder)));
+        });
+        let pair = |one, other| (Arc::as_ptr(one), Arc::as_ptr(other));
+        let expected = [
+            pair(&early, &holder),
+            pair(&early, &comes),
+            pair(&late, &early),
+            pair(&late, &holder),
+            pair(&late, &comes),
+        ];
+        assert_eq!(told, expected);
+    }
 }
 
 #[test]
