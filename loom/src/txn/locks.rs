@@ -48,7 +48,7 @@ impl World {
         let (row, name) = (Row::new(TREE, KEY), RowName::new(TREE, KEY));
         match self.locks.enqueue(row, &name, me, mode, writer) {
             Enqueued::Retry => None,
-            Enqueued::Waiting => {
+            Enqueued::Waiting | Enqueued::WaitingWithHolder => {
                 let wake = me.parker.sleep(None);
                 if wake != Wake::Granted {
                     self.locks.leave(row, me);
