@@ -73,8 +73,8 @@ enum Entered {
 ///
 /// It can move between threads, but is used by one at a time. After [`Error::Deadlock`] or
 /// [`Error::WriteConflict`] it can only be rolled back: all else, the way back to a savepoint and the commit
-/// included, gives the same error ([`Transaction::must_roll_back`]). After any other error of a row operation
-/// nothing of that operation remains, and the transaction goes on.
+/// included, gives the same error ([`Transaction::must_roll_back`]). A cursor may still give what it has at hand.
+/// After any other error of a row operation nothing of that operation remains, and the transaction goes on.
 pub struct Transaction {
     pub(super) inner: txn::Transaction,
     pub(super) shared: Arc<Shared>,
