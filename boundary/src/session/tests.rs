@@ -77,7 +77,8 @@ impl Open {
         assert_eq!(unsafe { peregrine_statement_rollback(self.session) }, OK);
     }
 
-    fn commit(&self) -> i32 {
+    /// Commits; gives what the server gets.
+    fn end_transaction(&self) -> i32 {
         // SAFETY: the session is this thread's.
         unsafe { peregrine_session_commit(self.session, 1) }
     }
@@ -310,7 +311,7 @@ fn after_a_conflict_nothing_but_a_rollback_succeeds() {
     for rolls_back in [false, true] {
         open.start();
         open.insert(row(1));
-        assert_eq!(open.commit(), OK);
+        assert_eq!(open.end_transaction(), OK);
         open.start();
         {
             // SAFETY: the session is this thread's, and not used otherwise meanwhile.
@@ -336,12 +337,12 @@ fn after_a_conflict_nothing_but_a_rollback_succeeds() {
             assert_eq!(peregrine_statement_end(open.session), conflict);
             assert_eq!(peregrine_savepoint_set(open.session, &mut number), conflict);
         }
-        assert_eq!(open.commit(), conflict);
+        assert_eq!(open.end_transaction(), conflict);
         // What follows is another transaction.
         open.start();
         assert!(open.found(&[1]).is_empty());
         open.end_statement();
-        assert_eq!(open.commit(), OK);
+        assert_eq!(open.end_transaction(), OK);
     }
 }
 
@@ -359,7 +360,7 @@ fn a_bulk_insert_that_is_not_ended_goes_with_its_statement_or_is_whole() {
     open.start();
     open.insert(row(3));
     open.end_statement();
-    assert_eq!(open.commit(), OK);
+    assert_eq!(open.end_transaction(), OK);
     open.is_sound();
     // A function may have dealt with the error: then its rows stay.
     open.start();
@@ -372,7 +373,7 @@ fn a_bulk_insert_that_is_not_ended_goes_with_its_statement_or_is_whole() {
     open.insert(row(6));
     open.end_bulk_insert();
     open.end_statement();
-    assert_eq!(open.commit(), OK);
+    assert_eq!(open.end_transaction(), OK);
     open.is_sound();
     open.start();
     assert_eq!(open.found(&[1, 2, 3, 4, 5, 6]), [1, 3, 4, 5, 6]);
