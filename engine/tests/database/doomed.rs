@@ -85,6 +85,7 @@ fn nothing_but_a_rollback_follows_a_conflict() {
     let mut cursor = Cursor::new(&world.table, 0, CursorOptions::default());
     is_conflict(cursor.seek(&mut txn, &[], Seek::First));
     is_conflict(txn.lock_auto_increment(&world.table));
+    is_conflict(txn.end_bulk_insert());
     is_conflict(txn.rollback_to(&mark));
     let later = txn.savepoint();
     is_conflict(txn.rollback_to(&later));
