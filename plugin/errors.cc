@@ -16,6 +16,21 @@ static void log_error(const char *what) {
   sql_print_error("Peregrine: %s: %s", what, last_error_text().c_ptr_safe());
 }
 
+/* Asks the server to undo the statement, or all of the transaction. The server keeps what it was
+   asked for last: an error that follows in the same statement must not take back that all is to be
+   undone. */
+static void ask_for_rollback(THD *thd, bool all) {
+  if (thd) thd->mark_transaction_to_rollback(all || thd->transaction_rollback_request);
+}
+
+/* The number for a row that another transaction has in a table with LOCKING=OPTIMISTIC. A replica
+   with slave_exec_mode=IDEMPOTENT takes a changed record for one that its event was applied to
+   before, and drops the event. After a wait in vain it tries again. */
+static int changed_error(THD *thd) {
+  const bool applies_events = thd && (thd->rgi_slave || thd->rgi_fake);
+  return applies_events ? HA_ERR_LOCK_WAIT_TIMEOUT : HA_ERR_RECORD_CHANGED;
+}
+
 int server_error(int code, THD *thd, int end) {
   switch (code) {
     case PEREGRINE_OK:
@@ -27,15 +42,15 @@ int server_error(int code, THD *thd, int end) {
     case PEREGRINE_DEADLOCK:
     case PEREGRINE_CONFLICT:
       /* Both mean: begin again. Applications know to do so at 1213, SQLSTATE 40001. */
-      if (thd) thd->mark_transaction_to_rollback(true);
+      ask_for_rollback(thd, true);
       return HA_ERR_LOCK_DEADLOCK;
     case PEREGRINE_LOCK_TIMEOUT:
     case PEREGRINE_LOCK_NOT_AVAILABLE:
-      if (thd) thd->mark_transaction_to_rollback(rollback_on_timeout());
+      ask_for_rollback(thd, rollback_on_timeout());
       return HA_ERR_LOCK_WAIT_TIMEOUT;
     case PEREGRINE_ROW_CHANGED:
-      if (thd) thd->mark_transaction_to_rollback(false);
-      return HA_ERR_RECORD_CHANGED;
+      ask_for_rollback(thd, false);
+      return changed_error(thd);
     case PEREGRINE_INTERRUPTED:
       return HA_ERR_ABORTED_BY_USER;
     case PEREGRINE_NO_SUCH_TABLE:
@@ -98,6 +113,8 @@ int report_session_error(int code, THD *thd, uint number) {
   const bool has_text = error == ENOSPC || error == HA_ERR_OUT_OF_MEM || error > kFirstOwnError;
   if (has_text && thd && !thd->is_error())
     my_printf_error(number, "Peregrine: %s", MYF(0), last_error_text().c_ptr_safe());
+  /* Applications know by this number that they are to begin again, whoever drops errors of rows. */
+  if (error == HA_ERR_LOCK_DEADLOCK && thd && !thd->is_error()) my_error(ER_LOCK_DEADLOCK, MYF(0));
   return error;
 }
 

@@ -22,7 +22,8 @@ int server_error(int code, THD *thd, int end = HA_ERR_END_OF_FILE);
    server will do so by itself. */
 int report_error(int code, THD *thd, const char *table);
 
-/* The same for what concerns no table, with the server's number for the client. */
+/* The same for what concerns no table, with the server's number for the client; that a transaction
+   can only be rolled back is always error 1213. */
 int report_session_error(int code, THD *thd, uint number);
 
 /* This thread's last error of the engine. */

@@ -39,7 +39,7 @@ typedef enum peregrine_code {
   PEREGRINE_OK = 0,
   PEREGRINE_END = 1,            /* no such row, or no further row: not an error */
   PEREGRINE_DUPLICATE = 2,      /* peregrine_error_key() names the key */
-  PEREGRINE_DEADLOCK = 3,       /* the whole transaction must roll back */
+  PEREGRINE_DEADLOCK = 3,       /* the whole transaction must roll back: all else fails so, too */
   PEREGRINE_LOCK_TIMEOUT = 4,   /* the statement must roll back */
   PEREGRINE_CONFLICT = 5,       /* changed after the snapshot; the transaction must roll back */
   PEREGRINE_INTERRUPTED = 6,    /* the statement was killed */
@@ -326,10 +326,12 @@ void peregrine_session_free(peregrine_session *session);
 PEREGRINE_CODE peregrine_statement_start(peregrine_session *session, uint32_t isolation,
                                          uint32_t lock_wait_seconds, uint64_t now_us);
 
-/* Ends the statement; its changes stay part of the transaction. */
+/* Ends the statement; its changes stay part of the transaction. Fails where that can only be rolled back
+   (PEREGRINE_DEADLOCK and PEREGRINE_CONFLICT), whoever has dropped the error that said so. */
 PEREGRINE_CODE peregrine_statement_end(peregrine_session *session);
 
-/* Undoes what the statement changed. */
+/* Undoes what the statement changed; where the transaction can only be rolled back, that does it. What a bulk
+   insert has kept aside of the statement's rows is forgotten with them. */
 PEREGRINE_CODE peregrine_statement_rollback(peregrine_session *session);
 
 /* Commits, or finishes what peregrine_session_commit_ordered has begun; then it returns, with `wait`
@@ -540,7 +542,9 @@ PEREGRINE_CODE peregrine_delete(peregrine_handle *handle, peregrine_session *ses
    their keys, at its end, or before whatever needs them. */
 PEREGRINE_CODE peregrine_begin_bulk_insert(peregrine_handle *handle, peregrine_session *session);
 
-/* Ends the transaction's bulk inserts. Fails as peregrine_insert does, but for duplicates. */
+/* Ends the transaction's bulk inserts. To be left out where the statement has failed: it would put in what its
+   rollback undoes, and wait for it. What is aside then goes in before whatever needs it, or goes with the
+   statement. Fails as peregrine_insert does, but for duplicates. */
 PEREGRINE_CODE peregrine_end_bulk_insert(peregrine_handle *handle, peregrine_session *session);
 
 /* From here on rows that are inserted are part of a table that is just being made, and that one session

@@ -127,6 +127,15 @@ impl Session {
         self.transaction()
     }
 
+    /// Whether no other transaction was in the way for good. A caller may have dropped the error that said so.
+    fn check_goes_on(&self) -> Outcome {
+        let open = self.transaction.as_ref().filter(|_| self.active);
+        match open.and_then(Transaction::must_roll_back) {
+            Some(error) => Err(error.clone().into()),
+            None => Ok(()),
+        }
+    }
+
     /// Another number for each transaction.
     #[inline]
     pub fn generation(&self) -> u64 {
@@ -150,8 +159,12 @@ impl Session {
 
     fn rollback_statement(&mut self) -> Outcome {
         self.forget_functions();
-        if let (true, Some(mark)) = (self.active, self.mark.take()) {
+        // Where all is to be rolled back, that follows, and the statement goes with it.
+        let goes_on = self.check_goes_on().is_ok();
+        if let (true, Some(mark)) = (self.active && goes_on, self.mark.take()) {
             self.roll_back_to(mark)?;
+            // One that the statement has begun and not ended keeps nothing aside any more.
+            let _lacks_entries = self.transaction()?.end_bulk_insert();
         }
         self.end_statement();
         Ok(())
@@ -405,7 +418,7 @@ pub unsafe extern "C" fn peregrine_statement_end(pointer: *mut SessionBox) -> i3
     unsafe {
         with(pointer, |session| {
             session.end_statement();
-            Ok(true)
+            session.check_goes_on().map(|()| true)
         })
     }
 }
@@ -468,6 +481,7 @@ pub unsafe extern "C" fn peregrine_savepoint_set(pointer: *mut SessionBox, out: 
                 .as_mut()
                 .ok_or_else(|| Failure::argument("place for a savepoint"))?;
             session.undo_rest()?;
+            session.check_goes_on()?;
             let savepoint = session.transaction()?.savepoint();
             session.next_savepoint += 1;
             *out = session.next_savepoint;

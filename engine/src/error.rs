@@ -70,7 +70,8 @@ pub enum Error {
         /// 0 is the clustered (primary) index, n is `indexes[n - 1]`.
         index: usize,
     },
-    /// Waiting for a row lock closed a circle; this transaction is the victim and must roll back.
+    /// Waiting for a row lock closed a circle; this transaction is the victim. It can only be rolled back: all else
+    /// gives this error from here on.
     #[error("deadlock: this transaction was chosen to roll back")]
     Deadlock,
     /// A row lock was not granted within the time limit.
@@ -83,7 +84,8 @@ pub enum Error {
     /// has other rows than are there now, or none. The transaction goes on, without the table.
     #[error("table {0} was created, copied or truncated after this transaction's snapshot was taken; it can be read by a new transaction")]
     TableNewerThanSnapshot(String),
-    /// The row was changed after this transaction's snapshot was taken; it must roll back.
+    /// The row was changed after this transaction's snapshot was taken. It can only be rolled back, as after
+    /// [`Error::Deadlock`].
     #[error("the row was changed after this transaction's snapshot")]
     WriteConflict,
     /// Another transaction has changed or locked the row, and the table's locking is optimistic

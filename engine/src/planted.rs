@@ -270,6 +270,10 @@ pub enum PlantedFault {
     TrustOthersMark,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
+    /// A transaction goes on after an error that only a rollback can follow.
+    DoomedGoesOn,
+    /// Guards of rows with which a table is filled stay until the transaction's end.
+    KeepFillGuards,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -315,7 +319,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 107] = [
+        pub const MENDED: [PlantedFault; 109] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -423,6 +427,8 @@ mod planting {
             PlantedFault::ForgetLostUndecided,
             PlantedFault::LogBeforeCatalog,
             PlantedFault::TrustOthersMark,
+            PlantedFault::DoomedGoesOn,
+            PlantedFault::KeepFillGuards,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

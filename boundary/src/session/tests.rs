@@ -1,10 +1,12 @@
 //! Statements and savepoints, as the server calls for them.
 
+use peregrine::check::Report;
 use peregrine::os::simulated::{FaultOn, SimulatedOs};
-use peregrine::{Column, ColumnType, Database, Key, Options, TableSchema, Value};
+use peregrine::{Column, ColumnType, Database, Key, Options, RowLock, TableSchema, Value};
 
 use super::*;
 use crate::c_types::Target;
+use crate::change_calls::{peregrine_begin_bulk_insert, peregrine_end_bulk_insert};
 use crate::fixture::{record, Open, Record, END, OK};
 use crate::row_calls::peregrine_multi_get;
 
@@ -73,6 +75,36 @@ impl Open {
     fn roll_statement_back(&self) {
         // SAFETY: the session is this thread's.
         assert_eq!(unsafe { peregrine_statement_rollback(self.session) }, OK);
+    }
+
+    /// Commits; gives what the server gets.
+    fn end_transaction(&self) -> i32 {
+        // SAFETY: the session is this thread's.
+        unsafe { peregrine_session_commit(self.session, 1) }
+    }
+
+    fn begin_bulk_insert(&self) {
+        // SAFETY: handle and session are this thread's.
+        let code = unsafe { peregrine_begin_bulk_insert(self.handle, self.session) };
+        assert_eq!(code, OK);
+    }
+
+    fn end_bulk_insert(&self) {
+        // SAFETY: handle and session are this thread's.
+        let code = unsafe { peregrine_end_bulk_insert(self.handle, self.session) };
+        assert_eq!(code, OK);
+    }
+
+    /// Each row has its index entries, and no entry is without its row.
+    fn is_sound(&self) {
+        // SAFETY: the session is this thread's.
+        let engine = unsafe { session(self.session) }.unwrap().engine();
+        let mut report = Report::default();
+        engine
+            .database
+            .check_table("t", &|| false, &mut report)
+            .unwrap();
+        assert_eq!(report.problems, Vec::<String>::new());
     }
 }
 
@@ -269,4 +301,80 @@ fn a_kill_reaches_the_statement_after_a_refused_commit_whose_rollback_failed() {
     }
     // SAFETY: it is not used again.
     unsafe { peregrine_session_free(pointer) };
+}
+
+/// The server may take no notice of the error, and end the statement as if it had done its work.
+#[test]
+fn after_a_conflict_nothing_but_a_rollback_succeeds() {
+    let conflict = Code::Conflict as i32;
+    let open = Open::new();
+    for rolls_back in [false, true] {
+        open.start();
+        open.insert(row(1));
+        assert_eq!(open.end_transaction(), OK);
+        open.start();
+        {
+            // SAFETY: the session is this thread's, and not used otherwise meanwhile.
+            let session = unsafe { session(open.session) }.unwrap();
+            let engine = Arc::clone(session.engine());
+            let table = engine.database.table("t").unwrap();
+            let key = table.encode_key(0, &[1u32.into()]).unwrap();
+            session.changing().unwrap().take_snapshot();
+            let mut other = engine.database.begin(Isolation::ReadCommitted);
+            other.delete(&table, &key).unwrap();
+            other.commit().unwrap();
+            let transaction = session.transaction().unwrap();
+            let refused = transaction.get_locked(&table, &key, RowLock::Exclusive, |_| ());
+            assert!(matches!(refused, Err(peregrine::Error::WriteConflict)));
+        }
+        // What the server asks for after a failed statement is no second error.
+        if rolls_back {
+            open.roll_statement_back();
+        }
+        let mut number = 0;
+        // SAFETY: the session is this thread's, the place writable.
+        unsafe {
+            assert_eq!(peregrine_statement_end(open.session), conflict);
+            assert_eq!(peregrine_savepoint_set(open.session, &mut number), conflict);
+        }
+        assert_eq!(open.end_transaction(), conflict);
+        // What follows is another transaction.
+        open.start();
+        assert!(open.found(&[1]).is_empty());
+        open.end_statement();
+        assert_eq!(open.end_transaction(), OK);
+    }
+}
+
+/// Of a statement that has failed the server ends no bulk insert.
+#[test]
+fn a_bulk_insert_that_is_not_ended_goes_with_its_statement_or_is_whole() {
+    let open = Open::new();
+    open.start();
+    open.insert(row(1));
+    open.end_statement();
+    open.start();
+    open.begin_bulk_insert();
+    open.insert(row(2));
+    open.roll_statement_back();
+    open.start();
+    open.insert(row(3));
+    open.end_statement();
+    assert_eq!(open.end_transaction(), OK);
+    open.is_sound();
+    // A function may have dealt with the error: then its rows stay.
+    open.start();
+    open.begin_bulk_insert();
+    open.insert(row(4));
+    open.end_statement();
+    open.start();
+    open.insert(row(5));
+    open.begin_bulk_insert();
+    open.insert(row(6));
+    open.end_bulk_insert();
+    open.end_statement();
+    assert_eq!(open.end_transaction(), OK);
+    open.is_sound();
+    open.start();
+    assert_eq!(open.found(&[1, 2, 3, 4, 5, 6]), [1, 3, 4, 5, 6]);
 }

@@ -18,7 +18,9 @@ impl Transaction {
         let Some(used) = self.used.iter().find(uses) else {
             return Ok(0);
         };
-        if used.state.is_logged() && !self.inner.redo().is_empty() {
+        // Of what is never committed the log needs nothing.
+        let ends = self.inner.doomed_by().is_some();
+        if used.state.is_logged() && !ends && !self.inner.redo().is_empty() {
             let system = self.shared.system.clone();
             let inside = system.gate().enter();
             self.inner.append_part(&inside)?;

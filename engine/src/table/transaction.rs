@@ -72,8 +72,9 @@ enum Entered {
 /// [`crate::Database::rollback_prepared`].
 ///
 /// It can move between threads, but is used by one at a time. After [`Error::Deadlock`] or
-/// [`Error::WriteConflict`] only a rollback is useful; after any other error of a row operation
-/// nothing of that operation remains, and the transaction goes on.
+/// [`Error::WriteConflict`] it can only be rolled back: all else, the way back to a savepoint and the commit
+/// included, gives the same error ([`Transaction::must_roll_back`]). A cursor may still give what it has at hand.
+/// After any other error of a row operation nothing of that operation remains, and the transaction goes on.
 pub struct Transaction {
     pub(super) inner: txn::Transaction,
     pub(super) shared: Arc<Shared>,
@@ -204,7 +205,8 @@ impl Transaction {
     /// Undoes everything since a savepoint of this transaction. Locks stay.
     ///
     /// # Errors
-    /// Those of reading and writing pages. The transaction can do nothing else then, and can't be committed
+    /// [`Error::Deadlock`] and [`Error::WriteConflict`], where one came before: nothing is undone. Those of
+    /// reading and writing pages. The transaction can do nothing else then, and can't be committed
     /// or prepared: either this is tried again, with the same savepoint or an earlier one, and succeeds;
     /// or the transaction is rolled back.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
@@ -228,10 +230,10 @@ impl Transaction {
     /// used again.
     ///
     /// # Errors
-    /// Those of [`Transaction::insert`], where index entries that a bulk insert had put off are in the
-    /// way of others: the transaction has been rolled back, and another [`Transaction::kill_handle`] is to be
-    /// used, as after [`Transaction::rollback`]. `Error::Stopped` or an I/O error: whether
-    /// the commit will be found after a restart is then unknown.
+    /// [`Error::Deadlock`] and [`Error::WriteConflict`], where one came before; those of [`Transaction::insert`], where
+    /// index entries that a bulk insert had put off are in the way of others: the transaction has been rolled back,
+    /// and another [`Transaction::kill_handle`] is to be used, as after [`Transaction::rollback`].
+    /// `Error::Stopped` or an I/O error: whether the commit will be found after a restart is then unknown.
     pub fn commit(&mut self) -> Result<()> {
         self.commit_visibly()?;
         self.finish_commit(true)
@@ -334,6 +336,12 @@ impl Transaction {
     fn abandon(&mut self) {
         let empty = self.inner.another();
         drop(std::mem::replace(&mut self.inner, empty));
+    }
+
+    /// Why the transaction can only be rolled back: [`Error::Deadlock`] or [`Error::WriteConflict`], which one of its
+    /// operations has given. `None`: no other transaction was in its way for good.
+    pub fn must_roll_back(&self) -> Option<&Error> {
+        self.inner.doomed_by()
     }
 
     /// Makes what the transaction has done complete, so that it can be committed or prepared.

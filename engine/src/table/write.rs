@@ -141,7 +141,11 @@ impl Transaction {
             let result = self.fill(table, key, row, &mut scratch);
             self.scratch = scratch;
             self.wrote(table, used, result.is_ok());
-            return result;
+            result?;
+            if !self.guards.is_empty() && !is_planted(PlantedFault::KeepFillGuards) {
+                self.row_stands(table);
+            }
+            return Ok(());
         }
         let lock = match is_planted(PlantedFault::UnlockedDuplicate) {
             true => RowLock::None,
@@ -336,7 +340,7 @@ impl Transaction {
                     self.inner.take_operation_back(&savepoint)?;
                     if matches!(error, Error::WriteConflict) {
                         let tree = trees.clustered.id();
-                        return Err(self.shared.system.changed_since(tree));
+                        return Err(self.inner.changed_since(tree));
                     }
                     return Err(error);
                 }

@@ -12,7 +12,7 @@
 //!     };                                    // the gate is left before any wait
 //!     match outcome {
 //!         Put::Conflict(conflict) => txn.wait(&conflict)?,   // then again, from the top
-//!         Put::Changed => return Err(Error::WriteConflict),
+//!         Put::Changed => return Err(txn.changed_since(tree.id())),
 //!         Put::Done { .. } | Put::Duplicate | Put::Missing => break,
 //!     }
 //! }
@@ -47,6 +47,7 @@ mod savepoint;
 mod sessions;
 mod settle;
 mod snapshot;
+mod standing;
 mod status;
 mod system;
 mod transaction;

@@ -6,6 +6,7 @@ use super::broken::BrokenRule;
 use super::order::End;
 use super::prepare::Phase;
 use super::savepoint::Savepoint;
+use super::standing::{half_undone, Standing};
 use super::system::{Replayed, Trees};
 use super::undo::{Kind, UndoCopy, UndoRecord};
 use super::version::{live_payload, Header, Origin, UndoPtr};
@@ -36,8 +37,12 @@ impl Transaction {
     /// [`Error::Invalid`], and nothing is undone: `savepoint` is of another transaction; the transaction has gone
     /// back to an earlier one since; or it comes after one to which the way back has failed. I/O errors: the
     /// transaction is half undone then. All that can be done with it is to try this again, with the same savepoint
-    /// or an earlier one, or to roll it back.
+    /// or an earlier one, or to roll it back. [`Error::Deadlock`] and [`Error::WriteConflict`], from the first one on:
+    /// it can only be rolled back, and nothing is undone.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        if let Some(error) = self.doomed_by() {
+            return Err(error.clone());
+        }
         let work = self.work;
         self.take_operation_back(savepoint)?;
         if savepoint.work != work {
@@ -47,10 +52,11 @@ impl Transaction {
     }
 
     /// As [`Transaction::rollback_to`], for an operation that is refused half done, with a savepoint of its own. No
-    /// other was made since, so none can be gone: nothing need be remembered of the way back.
+    /// other was made since, so none can be gone: nothing need be remembered of the way back. Also of a transaction
+    /// that can only be rolled back: nothing half done may be in it until then.
     ///
     /// # Errors
-    /// As [`Transaction::rollback_to`].
+    /// As [`Transaction::rollback_to`], without those of other transactions in the way.
     pub fn take_operation_back(&mut self, savepoint: &Savepoint) -> Result<()> {
         if self.phase != Phase::Running {
             return Err(Error::Invalid(
@@ -71,7 +77,11 @@ impl Transaction {
                 "the savepoint is gone: the transaction went back to an earlier one".into(),
             ));
         }
-        let begun = self.half_undone.clone();
+        let begun = match &self.standing {
+            Standing::HalfUndone(begun) => Some(begun.clone()),
+            // Only a rollback of all follows: nothing of what the log gets until then counts.
+            Standing::Whole | Standing::Doomed(_) => None,
+        };
         if let Some(begun) = begun.filter(|_| !is_planted(PlantedFault::ForgetHalfUndone)) {
             if savepoint.work > begun.work {
                 return Err(half_undone());
@@ -90,11 +100,14 @@ impl Transaction {
             false => savepoint.redo_parts != self.redo_parts,
             true => savepoint.redo_len > self.redo.len(),
         };
-        if let Err(error) = self.undo_to(savepoint.undo, Extent::Part { logged }) {
-            self.half_undone = Some(savepoint.clone());
-            return Err(error);
+        let undone = self.undo_to(savepoint.undo, Extent::Part { logged });
+        if self.doomed_by().is_none() {
+            self.standing = match undone {
+                Ok(()) => Standing::Whole,
+                Err(_) => Standing::HalfUndone(savepoint.clone()),
+            };
         }
-        self.half_undone = None;
+        undone?;
         if !logged {
             self.redo.truncate(savepoint.redo_len);
         }
@@ -103,19 +116,6 @@ impl Transaction {
             participant.set_work(self.work);
         }
         Ok(())
-    }
-
-    /// Whether all that was done so far stands, or is undone: only then can anything be added to it, or
-    /// can it be committed.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`]: the way back to a savepoint has failed.
-    #[inline]
-    pub fn check_whole(&self) -> Result<()> {
-        match &self.half_undone {
-            Some(_) if !is_planted(PlantedFault::ForgetHalfUndone) => Err(half_undone()),
-            _ => Ok(()),
-        }
     }
 
     /// Undoes everything, gives up all locks, and leaves the transaction empty. Of a prepared one it
@@ -243,13 +243,6 @@ impl Transaction {
         }
         Ok(())
     }
-}
-
-#[cold]
-fn half_undone() -> Error {
-    Error::Invalid(
-        "a part of the transaction could not be undone: it can only be rolled back".into(),
-    )
 }
 
 /// Whether a record needs an entry in the lock table once `restored` stands in its place: a row that this

@@ -339,7 +339,7 @@ impl System {
     }
 
     /// Whether conflicts in a tree fail at once. Asked when there is one, and not before.
-    fn is_optimistic(&self, tree: TreeId) -> bool {
+    pub(super) fn is_optimistic(&self, tree: TreeId) -> bool {
         let trees = self.trees.get();
         trees.is_some_and(|trees| trees.is_optimistic(tree))
     }
@@ -349,14 +349,6 @@ impl System {
         match self.is_optimistic(tree) {
             true => Err(Error::RowChanged),
             false => Ok(()),
-        }
-    }
-
-    /// The error for a row of a tree that was changed after a transaction's snapshot.
-    pub fn changed_since(&self, tree: TreeId) -> Error {
-        match self.is_optimistic(tree) {
-            true => Error::RowChanged,
-            false => Error::WriteConflict,
         }
     }
 

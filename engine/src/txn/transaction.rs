@@ -15,6 +15,7 @@ use super::savepoint::{Returns, Savepoint};
 #[cfg(feature = "broken")]
 use super::snapshot::Horizon;
 use super::snapshot::{ReadView, SnapshotSlot};
+use super::standing::Standing;
 use super::system::System;
 #[cfg(test)]
 use super::tests::moments::Moment;
@@ -108,8 +109,7 @@ pub struct Transaction {
     /// Parts of the redo that are in the log already.
     pub(super) redo_parts: u64,
     pub(super) phase: Phase,
-    /// The way back to this savepoint has failed: before all else it is to be gone to its end.
-    pub(super) half_undone: Option<Savepoint>,
+    pub(super) standing: Standing,
     pub(super) generation: u64,
     pub(super) lock_wait_timeout: Duration,
     /// Whose ranges the last write ran into.
@@ -150,7 +150,7 @@ impl Transaction {
             redo: RedoBuffer::default(),
             redo_parts: 0,
             phase: Phase::Running,
-            half_undone: None,
+            standing: Standing::Whole,
             generation,
             lock_wait_timeout,
             blocked_by: Holders::new(),
@@ -467,7 +467,7 @@ impl Transaction {
         self.redo.clear();
         self.redo_parts = 0;
         self.phase = Phase::Running;
-        self.half_undone = None;
+        self.standing = Standing::Whole;
         self.generation = self.slot.next_generation();
     }
 }

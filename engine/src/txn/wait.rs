@@ -104,7 +104,7 @@ impl Transaction {
             match self.try_lock_row(tree, key, mode)? {
                 LockRow::Done => return Ok(true),
                 LockRow::Changed if skip => return Ok(false),
-                LockRow::Changed => return Err(self.system.changed_since(tree.id())),
+                LockRow::Changed => return Err(self.changed_since(tree.id())),
                 LockRow::Conflict(_) if skip => return Ok(false),
                 LockRow::Conflict(conflict) => self.wait_for_row(&conflict)?,
             }
@@ -303,7 +303,7 @@ impl Transaction {
     /// gate. First come, first served: whoever is woken holds the row's place against newcomers.
     ///
     /// # Errors
-    /// [`Error::Deadlock`]: this transaction was chosen to break a circle, and must roll back.
+    /// [`Error::Deadlock`]: this transaction was chosen to break a circle, and can only be rolled back.
     /// [`Error::LockWaitTimeout`] after the limit; [`Error::LockNotAvailable`] at once where the
     /// limit is zero; [`Error::RowChanged`] at once in a tree whose locking is optimistic;
     /// [`Error::Interrupted`] when killed.
@@ -361,7 +361,7 @@ impl Transaction {
         self.parker.set(WaitState::Idle);
         match wake {
             Wake::Granted => Ok(()),
-            Wake::Victim => Err(Error::Deadlock),
+            Wake::Victim => Err(self.doom(Error::Deadlock)),
             Wake::Killed => Err(Error::Interrupted),
             Wake::TimedOut if granted => Ok(()),
             Wake::TimedOut => {

@@ -45,7 +45,7 @@ pub enum Put {
     /// from the top. Nothing changed.
     Conflict(Conflict),
     /// The row was changed after this transaction's snapshot (never under READ COMMITTED): the
-    /// transaction must roll back ([`Error::WriteConflict`]). Nothing changed.
+    /// transaction must roll back ([`Transaction::changed_since`]). Nothing changed.
     Changed,
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use peregrine::{
     Column, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Result, RowLock, Seek,
-    Table, TableSchema, Transaction,
+    Table, TableOptions, TableSchema, Transaction,
 };
 
 use crate::schemas::{options, INT};
@@ -18,14 +18,17 @@ const LEVELS: [Isolation; 3] = [
 ];
 
 /// By id a number, which the tests hold unique, by an index that does not.
-fn table(db: &Database, name: &str) -> Arc<Table> {
-    let schema = TableSchema {
+fn schema() -> TableSchema {
+    TableSchema {
         columns: vec![Column::new("id", INT), Column::new("number", INT)],
         primary: Some(Key::new(&[0])),
         indexes: vec![Index::new("number", &[1])],
         user: vec![],
-    };
-    db.create_table(name, &schema).unwrap()
+    }
+}
+
+fn table(db: &Database, name: &str) -> Arc<Table> {
+    db.create_table(name, &schema()).unwrap()
 }
 
 fn number(table: &Table, number: u32) -> Vec<u8> {
@@ -141,5 +144,27 @@ fn guards_of_rows_that_stand_are_given_back() {
         insert(&mut txn, &table, n, n);
     }
     assert!(db.inspect().locks.is_empty());
+    txn.commit().unwrap();
+}
+
+#[test]
+fn guards_of_rows_with_which_a_table_is_filled_are_given_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path().join("db"), options()).unwrap();
+    let own = TableOptions {
+        of_one_session: true,
+        ..TableOptions::default()
+    };
+    let table = db.create_table_with("own", &schema(), &own).unwrap();
+    let mut txn = hasty(&db, Isolation::RepeatableRead);
+    txn.begin_fill(&table).unwrap();
+    for n in 0..1000 {
+        guard(&mut txn, &table, n).unwrap();
+        assert!(!is_there(&mut txn, &table, n).unwrap());
+        insert(&mut txn, &table, n, n);
+    }
+    assert!(db.inspect().locks.is_empty());
+    txn.end_fill();
+    assert!(is_there(&mut txn, &table, 7).unwrap());
     txn.commit().unwrap();
 }

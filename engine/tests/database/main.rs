@@ -6,6 +6,7 @@ mod auto_increment;
 mod bulk_insert;
 mod check_in_use;
 mod damaged_tables;
+mod doomed;
 mod failed_drops;
 mod full_disk;
 mod guards;

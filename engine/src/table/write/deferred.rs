@@ -190,6 +190,7 @@ impl Transaction {
     /// # Errors
     /// Those of writing pages and of waiting for locks; [`Error::Interrupted`] when killed. What is still
     /// aside then goes in at the next occasion, unless the transaction goes back to before the bulk insert.
+    /// [`Error::Deadlock`] and [`Error::WriteConflict`], where one came before.
     pub fn end_bulk_insert(&mut self) -> Result<()> {
         self.put_deferred(None)?;
         self.deferred.clear();
@@ -246,6 +247,10 @@ impl Transaction {
     /// Puts in what is kept aside, of one table or of all.
     #[cold]
     pub(in crate::table) fn put_deferred(&mut self, of: Option<&Table>) -> Result<()> {
+        // Nothing is sorted in vain, and an optimistic table makes no other error of it.
+        if let Some(error) = self.must_roll_back() {
+            return Err(error.clone());
+        }
         self.check_entries()?;
         let mut all = std::mem::take(&mut self.deferred);
         let result = all

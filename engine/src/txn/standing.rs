@@ -1,0 +1,71 @@
+//! Whether a transaction may go on.
+
+use super::savepoint::Savepoint;
+use super::Transaction;
+use crate::error::{Error, Result};
+use crate::ids::TreeId;
+use crate::planted::{is_planted, PlantedFault};
+
+/// How a transaction stands.
+#[derive(Default)]
+pub(super) enum Standing {
+    /// All that was done so far stands, or is undone.
+    #[default]
+    Whole,
+    /// The way back to this savepoint has failed: before all else it is to be gone to its end.
+    HalfUndone(Savepoint),
+    /// Another transaction was in the way, and this one can only be rolled back: the error that said so.
+    Doomed(Error),
+}
+
+impl Transaction {
+    /// Whether all that was done so far stands, or is undone, and no other transaction was in the way for good: only
+    /// then can anything be added to it, or can it be committed.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: the way back to a savepoint has failed. [`Error::Deadlock`] and [`Error::WriteConflict`],
+    /// from the first one on.
+    #[inline]
+    pub fn check_whole(&self) -> Result<()> {
+        match &self.standing {
+            Standing::Whole => Ok(()),
+            Standing::HalfUndone(_) if is_planted(PlantedFault::ForgetHalfUndone) => Ok(()),
+            Standing::HalfUndone(_) => Err(half_undone()),
+            Standing::Doomed(error) => Err(error.clone()),
+        }
+    }
+
+    /// Why it can only be rolled back, where another transaction was in the way.
+    pub fn doomed_by(&self) -> Option<&Error> {
+        match &self.standing {
+            Standing::Doomed(error) => Some(error),
+            Standing::Whole | Standing::HalfUndone(_) => None,
+        }
+    }
+
+    /// The error for a row of a tree that was changed after this transaction's snapshot. Unless the tree's locking
+    /// is optimistic, nothing but a rollback can follow it.
+    pub fn changed_since(&mut self, tree: TreeId) -> Error {
+        match self.system.is_optimistic(tree) {
+            true => Error::RowChanged,
+            false => self.doom(Error::WriteConflict),
+        }
+    }
+
+    /// Nothing but a rollback can follow. Gives the error back. A caller that takes no notice of it, and goes on,
+    /// would commit what is left of its work.
+    #[cold]
+    pub(super) fn doom(&mut self, error: Error) -> Error {
+        if !is_planted(PlantedFault::DoomedGoesOn) {
+            self.standing = Standing::Doomed(error.clone());
+        }
+        error
+    }
+}
+
+#[cold]
+pub(super) fn half_undone() -> Error {
+    Error::Invalid(
+        "a part of the transaction could not be undone: it can only be rolled back".into(),
+    )
+}
