@@ -183,6 +183,11 @@ fn embedded_stores_are_refused_where_they_have_no_part() {
         &["bench", "crash", "--engine", "sqlite"],
         &["unknown engine 'sqlite'", "peregrine"],
     );
+    let library = ["bench", "crash", "--target", "library"];
+    for more in [["--engine", "innodb"], ["--plugin", "p.so"], ["--", "-x"]] {
+        let arguments = [&library[..], &more[..]].concat();
+        refused(&arguments, &["--engine, --plugin"]);
+    }
 }
 
 #[test]
@@ -318,6 +323,10 @@ fn reports_and_resumptions_need_results() {
     refused(
         &["bench", "run", "--resume", "--out", "nothing-here"],
         &["nothing-here"],
+    );
+    refused(
+        &["bench", "run", "--resume", "--threads", "64"],
+        &["--resume", "--threads"],
     );
 }
 
