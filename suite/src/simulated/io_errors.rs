@@ -137,7 +137,8 @@ impl Findings for Faults {
         format!(
             "{} runs of {} workloads with an I/O error, {} with a full disk ({} statements got an error, {} \
              times the engine stopped and recovered, {} times work went on, {} rollbacks had to wait for \
-             space), {} openings with either ({} gave an error): {} aborts, {} lost, {} phantom, {} false acknowledgements, {} runs wrong",
+             space), {} openings with either ({} gave an error): {} aborts, {} lost, {} phantom, {} false \
+             acknowledgements, {} runs wrong",
             self.io_faults,
             totals.workloads,
             self.full,
