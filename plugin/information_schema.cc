@@ -29,20 +29,46 @@ struct Look {
   ~Look() { peregrine_inspection_free(inspection); }
 };
 
-/* One look for all the tables of a statement, so that they fit together when joined. */
+static int fill_transactions(THD *thd, TABLE_LIST *tables, Item *);
+static int fill_locks(THD *thd, TABLE_LIST *tables, Item *);
+static int fill_lock_waits(THD *thd, TABLE_LIST *tables, Item *);
+
+/* How many tables of a statement show a look; UINT_MAX where the server may fill one of them again
+   and again, as in subqueries. */
+static uint tables_with_look(THD *thd) {
+  uint tables = 0;
+  for (TABLE_LIST *table = thd->lex->query_tables; table; table = table->next_global) {
+    if (!table->schema_table) continue;
+    const auto fill = table->schema_table->fill_table;
+    if (fill != fill_transactions && fill != fill_locks && fill != fill_lock_waits) continue;
+    if (table->select_lex && table->select_lex->master_unit()->item) return UINT_MAX;
+    tables++;
+  }
+  return tables;
+}
+
+/* One look for all the tables of a statement, so that they fit together when joined. It takes the
+   more memory the more locks there are, so it goes when the last of them is filled. */
 static std::shared_ptr<const Look> look_of(THD *thd) {
   static std::mutex mutex;
   static query_id_t query;
-  static std::weak_ptr<const Look> latest;
   static std::shared_ptr<const Look> kept;
+  static uint left;
   std::lock_guard<std::mutex> guard(mutex);
-  if (query == thd->query_id) {
-    if (auto look = latest.lock()) return look;
+  std::shared_ptr<const Look> look;
+  if (query == thd->query_id) look = kept;
+  if (!look) {
+    auto taken = std::make_shared<Look>();
+    if (peregrine_inspect(engine, &taken->inspection, &taken->lists) != PEREGRINE_OK)
+      return nullptr;
+    look = kept = taken;
+    query = thd->query_id;
+    left = tables_with_look(thd);
   }
-  auto look = std::make_shared<Look>();
-  if (peregrine_inspect(engine, &look->inspection, &look->lists) != PEREGRINE_OK) return nullptr;
-  query = thd->query_id;
-  latest = kept = look;
+  if (left <= 1)
+    kept.reset();
+  else if (left != UINT_MAX)
+    left--;
   return look;
 }
 

@@ -19,8 +19,10 @@ std::string table_name(const char *path) {
   return schema;
 }
 
-/* Whether a column's values are ordered by a collation other than that of bytes. */
+/* Whether a column's values are ordered by a collation other than that of bytes. Those of a
+   COMPRESSED column stand in the record as the server has compressed them; no key has them. */
 static bool is_text(const Field *field) {
+  if (field->compression_method()) return false;
   switch (field->key_type()) {
     case HA_KEYTYPE_TEXT:
     case HA_KEYTYPE_VARTEXT1:

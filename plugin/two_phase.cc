@@ -81,9 +81,13 @@ static int recover(handlerton *, XID *list, uint length) {
   while (found < length) {
     peregrine_xid name;
     size_t count = 0;
-    if (peregrine_engine_prepared(engine, going_on ? &last : nullptr, &name, 1, &count) !=
-            PEREGRINE_OK ||
-        count == 0) {
+    const int code =
+        peregrine_engine_prepared(engine, going_on ? &last : nullptr, &name, 1, &count);
+    /* The server can't be told. It goes on with those that it has got. */
+    if (code != PEREGRINE_OK)
+      sql_print_error("Peregrine: prepared transactions that can't be listed stay undecided: %s",
+                      last_error_text().c_ptr_safe());
+    if (code != PEREGRINE_OK || count == 0) {
       going_on = false;
       return static_cast<int>(found);
     }

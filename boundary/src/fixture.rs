@@ -62,7 +62,7 @@ fn column(kind: u32, offset: u32, length: u32, null_bit: u32) -> ColumnDefinitio
 
 /// Calls with the definition of the table. Its keys, by number: 0 the clustered one, of the id; 1 of
 /// the amount; 2 unique, of the fixed bytes.
-fn with_definition<R>(keys: &[usize], call: impl FnOnce(&TableDefinition) -> R) -> R {
+pub(crate) fn with_definition<R>(keys: &[usize], call: impl FnOnce(&TableDefinition) -> R) -> R {
     let columns = [
         column(1, 1, 4, 0),
         column(0, 5, 3, 1),

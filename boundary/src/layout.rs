@@ -374,14 +374,21 @@ unsafe fn read_parts(
 }
 
 /// Whether the engine's columns are those of the server's definition. Their names do not count: the
-/// server may change those without the engine.
+/// server may change those without the engine. Compressed columns once had a collation, which
+/// they are told without now. It makes no difference where no key has the column.
 fn same_columns(engine: &TableSchema, server: &TableSchema) -> bool {
-    engine.columns.len() == server.columns.len()
-        && engine
-            .columns
-            .iter()
-            .zip(&server.columns)
-            .all(|(a, b)| a.ty == b.ty && a.nullable == b.nullable && a.collation == b.collation)
+    let same = |column: usize| {
+        let (a, b) = (&engine.columns[column], &server.columns[column]);
+        let needs_none = b.collation == 0 && !is_in_a_key(engine, column);
+        a.ty == b.ty && a.nullable == b.nullable && (a.collation == b.collation || needs_none)
+    };
+    engine.columns.len() == server.columns.len() && (0..engine.columns.len()).all(same)
+}
+
+fn is_in_a_key(schema: &TableSchema, column: usize) -> bool {
+    let primary = schema.primary.iter().flat_map(|key| &key.parts);
+    let others = schema.indexes.iter().flat_map(|index| &index.parts);
+    primary.chain(others).any(|part| part.column == column)
 }
 
 #[cfg(test)]

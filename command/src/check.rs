@@ -1,53 +1,64 @@
 //! `peregrine check`: the files of a closed database, verified.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
 use peregrine::check::Report;
-use peregrine_suite::error::{Result, SuiteError};
+use peregrine_suite::error::{PathContext, Result, SuiteError};
 
 use crate::arguments::CheckArguments;
 
 /// Verifies and prints counts and what is wrong; exit status 1 when something is.
 ///
 /// # Errors
-/// When the database can't be opened, e.g. because it is in use.
+/// When the database can't be opened, e.g. because it is in use, or when nothing can be printed.
 pub fn run(arguments: &CheckArguments) -> Result<ExitCode> {
     let report = verify(&arguments.dir)?;
+    let mut out = std::io::stdout().lock();
+    print(&report, &mut out).at("cannot write", Path::new("standard output"))?;
+    Ok(match report.is_sound() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+fn print(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
     for table in &report.tables {
-        println!("{}: {} rows", table.name, table.rows);
+        writeln!(out, "{}: {} rows", table.name, table.rows)?;
         for (index, entries) in &table.indexes {
-            println!("  index {index}: {entries} entries");
+            writeln!(out, "  index {index}: {entries} entries")?;
         }
         if (table.deleted, table.unused_chunks) != (0, 0) {
-            println!(
+            writeln!(
+                out,
                 "  for purge to take: {} rows and entries marked as deleted, {} parts of large values of no row",
                 table.deleted, table.unused_chunks
-            );
+            )?;
         }
     }
-    println!(
+    writeln!(
+        out,
         "{} tables, {} pages, {} of them unused, {} log records since the last checkpoint, {} entries in flight at it",
         report.tables.len(),
         report.pages,
         report.unused_pages,
         report.log_records,
         report.in_flight
-    );
+    )?;
     for note in &report.notes {
-        println!("note: {note} (the other header is whole, and counts)");
+        writeln!(out, "note: {note} (the other header is whole, and counts)")?;
     }
     if report.is_sound() {
-        println!("no problem found");
-        return Ok(ExitCode::SUCCESS);
+        writeln!(out, "no problem found")?;
     }
     for problem in &report.problems {
-        println!("problem: {problem}");
+        writeln!(out, "problem: {problem}")?;
     }
     if report.more_problems > 0 {
-        println!("and {} problems more", report.more_problems);
+        writeln!(out, "and {} problems more", report.more_problems)?;
     }
-    Ok(ExitCode::FAILURE)
+    out.flush()
 }
 
 /// Verifies the database in `dir`.

@@ -7,6 +7,7 @@ mod check;
 mod dump;
 mod server;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use arguments::{Action, Arguments};
@@ -19,7 +20,8 @@ fn main() -> ExitCode {
         Action::Dump(arguments) => dump::run(&arguments),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("peregrine: {error}");
+        // Without standard error there is nobody to tell it.
+        let _ = writeln!(std::io::stderr(), "peregrine: {error}");
         ExitCode::FAILURE
     })
 }

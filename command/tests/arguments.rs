@@ -1,6 +1,10 @@
 //! What the command says to wrong input: an error that names what is allowed.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use assert_cmd::Command;
+use peregrine::{Database, Options};
 use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 
@@ -179,6 +183,11 @@ fn embedded_stores_are_refused_where_they_have_no_part() {
         &["bench", "crash", "--engine", "sqlite"],
         &["unknown engine 'sqlite'", "peregrine"],
     );
+    let library = ["bench", "crash", "--target", "library"];
+    for more in [["--engine", "innodb"], ["--plugin", "p.so"], ["--", "-x"]] {
+        let arguments = [&library[..], &more[..]].concat();
+        refused(&arguments, &["--engine, --plugin"]);
+    }
 }
 
 #[test]
@@ -274,11 +283,50 @@ fn checking_what_is_no_database_is_an_error() {
 }
 
 #[test]
+fn an_option_that_there_is_not_is_told_beside_a_path_that_is_no_text() {
+    let dir = tempfile::tempdir().expect("a directory");
+    peregrine(&dir)
+        .arg("check")
+        .arg(OsStr::from_bytes(b"no-text-\xff"))
+        .arg("--wrong")
+        .assert()
+        .code(2)
+        .stderr(contains("--wrong"))
+        .stderr(contains("The options of peregrine check: --help"));
+}
+
+#[test]
+fn what_a_check_can_not_say_is_an_error() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let database = Database::open(dir.path().join("here"), Options::default());
+    database.and_then(Database::close).expect("made");
+    peregrine(&dir)
+        .args(["check", "here"])
+        .assert()
+        .success()
+        .stdout(contains("no problem found"));
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let output = std::process::Command::new(assert_cmd::cargo::cargo_bin!("peregrine"))
+        .args(["check", "here"])
+        .current_dir(dir.path())
+        .stdout(full.expect("a full device"))
+        .output()
+        .expect("run");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("cannot write standard output"), "{told}");
+}
+
+#[test]
 fn reports_and_resumptions_need_results() {
     refused(&["bench", "report", "nothing-here"], &["nothing-here"]);
     refused(
         &["bench", "run", "--resume", "--out", "nothing-here"],
         &["nothing-here"],
+    );
+    refused(
+        &["bench", "run", "--resume", "--threads", "64"],
+        &["--resume", "--threads"],
     );
 }
 

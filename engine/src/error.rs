@@ -120,6 +120,19 @@ pub enum Error {
     Internal(String),
 }
 
+/// Bytes of a key that an error's text has. Who shows an error may cut its end.
+pub(crate) const MOST_KEY_BYTES: usize = 32;
+
+/// The beginning of a key in hexadecimal, for an error's text.
+pub(crate) fn beginning_of_key(key: &[u8]) -> String {
+    let beginning = &key[..key.len().min(MOST_KEY_BYTES)];
+    let mut text: String = beginning.iter().map(|b| format!("{b:02X}")).collect();
+    if beginning.len() < key.len() {
+        text.push('…');
+    }
+    format!("X'{text}'")
+}
+
 impl Error {
     /// Wraps a system error with what was being done; "no space" becomes [`Error::NoSpace`].
     pub fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {

@@ -116,7 +116,7 @@ fn log_record(bytes: &[u8]) -> bool {
 }
 
 fn definition(bytes: &[u8]) -> bool {
-    let mut accepted = Meta::decode(bytes).is_ok();
+    let mut accepted = Meta::decode(bytes, Path::new("data")).is_ok();
     accepted |= Aside::decode_any(Path::new("aside"), bytes);
     let definitions = [
         Definition::decode(bytes).ok(),
@@ -278,7 +278,7 @@ pub fn samples(os: Arc<dyn Os>, dir: &Path) -> Result<Vec<(&'static str, Vec<u8>
     let mut damage = Vec::new();
     let (store, meta) = Store::open_damaged(os.clone(), dir, &mut damage)?;
     let mut samples = vec![("catalog", meta.clone())];
-    let meta = Meta::decode(&meta)?;
+    let meta = Meta::decode(&meta, store.path())?;
     let mut page: Box<Page> = Box::new([0; PAGE_SIZE]);
     for id in store.pages() {
         store.read_page(id, &mut page[..])?;

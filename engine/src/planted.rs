@@ -268,6 +268,14 @@ pub enum PlantedFault {
     LogBeforeCatalog,
     /// A mark that says that all before it is durable counts as durable itself as soon as it is appended.
     TrustOthersMark,
+    /// A check compares rows with entries in number only in tables in which nothing was in flight.
+    CheckSettledTables,
+    /// What is wrong with a record is told behind the whole of its key.
+    WholeKeysFirst,
+    /// A check counts the records of the log, and decodes none.
+    CountLogRecords,
+    /// A check and a dump need the file of the directory's lock.
+    NeedLockFile,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// A transaction goes on after an error that only a rollback can follow.
@@ -319,7 +327,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 109] = [
+        pub const MENDED: [PlantedFault; 113] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -429,6 +437,10 @@ mod planting {
             PlantedFault::TrustOthersMark,
             PlantedFault::DoomedGoesOn,
             PlantedFault::KeepFillGuards,
+            PlantedFault::CheckSettledTables,
+            PlantedFault::WholeKeysFirst,
+            PlantedFault::CountLogRecords,
+            PlantedFault::NeedLockFile,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -43,6 +43,7 @@ fn calls_that_fail_are_errors_and_nothing_is_lost() {
     assert!(outcome.held(), "{outcome}\n{:#?}", outcome.totals.failures);
     let found = &outcome.findings;
     assert!(found.stopped > 0 && found.went_on > 0, "{outcome}");
+    assert!(found.refused > 0, "{outcome}");
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use crate::c_types::{Code, Target};
 use crate::change_calls::peregrine_insert;
 use crate::failure::peregrine_error_key;
-use crate::fixture::{record, Open, Record, END, OK};
+use crate::fixture::{record, with_definition, Open, Record, END, OK};
+use crate::layout::Layout;
 use crate::row_calls::{peregrine_next, peregrine_search};
 use crate::session::peregrine_session_commit;
 
@@ -84,5 +85,18 @@ fn other_keys_are_another_definition() {
     twice.insert(record(1, Some(5), None));
     for key in [1, 2] {
         assert_eq!(twice.ids(key, &[0, 5, 0, 0]), [1]);
+    }
+}
+
+#[test]
+fn a_column_of_no_key_may_have_lost_its_collation() {
+    for (keys, opens) in [(&[0, 1][..], true), (&[0, 1, 2][..], false)] {
+        // SAFETY: the definition, and all that it points to, lives until the end of the call.
+        let read = with_definition(keys, |definition| unsafe { Layout::read(definition) });
+        let (mut layout, server) = read.unwrap();
+        let mut engine = server.clone();
+        engine.columns[2].collation = 8;
+        assert_eq!(layout.find_indexes(&engine, &server), opens, "{keys:?}");
+        assert!(!layout.find_indexes(&server, &engine), "{keys:?}");
     }
 }

@@ -7,6 +7,28 @@ use clap::Args;
 use super::host::MariadbdArguments;
 use super::values::{bytes, parameter, percent, rate, seconds, warm_up, WarmUp};
 
+/// Options that the results of a run have, and that count again when it is gone on with.
+const SETTINGS: [&str; 18] = [
+    "profile",
+    "workload",
+    "set",
+    "engines",
+    "queries",
+    "threads",
+    "rows",
+    "seed",
+    "cache",
+    "protocol",
+    "charset",
+    "placement",
+    "warm_up",
+    "steady",
+    "rate",
+    "memory_limit",
+    "run_time",
+    "runs",
+];
+
 /// What to measure. Lists are separated by commas.
 #[derive(Debug, Args)]
 pub struct RunArguments {
@@ -87,7 +109,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Go on with an interrupted run where it stopped, under its settings.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = SETTINGS)]
     pub resume: bool,
     /// Keep the directories of servers and embedded stores (with the data), or the schemas on a running server, after
     /// a complete run.

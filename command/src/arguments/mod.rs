@@ -24,6 +24,7 @@ mod strain;
 mod transactions;
 mod values;
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
@@ -85,7 +86,7 @@ impl Arguments {
             if let Some(known) = known {
                 // Without standard error there is nobody to tell it.
                 let _ = error.print();
-                eprintln!("{known}");
+                let _ = writeln!(std::io::stderr(), "{known}");
                 std::process::exit(2);
             }
             error.exit()
@@ -97,11 +98,11 @@ impl Arguments {
 fn allowed(names: impl Fn(&clap::Command) -> (&'static str, Vec<String>)) -> Option<String> {
     let mut command = Arguments::command();
     let mut path = command.get_name().to_owned();
-    for word in std::env::args().skip(1) {
+    for word in std::env::args_os().skip(1) {
         let Some(next) = command.find_subcommand(&word).cloned() else {
             break;
         };
-        path = format!("{path} {word}");
+        path = format!("{path} {}", next.get_name());
         command = next;
     }
     let (what, names) = names(&command);

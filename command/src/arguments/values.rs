@@ -2,11 +2,13 @@
 
 /// Reads a size such as `128M`.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    let (digits, factor) = match text.trim_end_matches(['b', 'B', 'i']) {
+    let plain = text.strip_suffix(['b', 'B']).unwrap_or(text);
+    let binary = plain.strip_suffix('i');
+    let (digits, factor) = match binary.unwrap_or(plain) {
         t if t.ends_with(['k', 'K']) => (&t[..t.len() - 1], 1_u64 << 10),
         t if t.ends_with(['m', 'M']) => (&t[..t.len() - 1], 1 << 20),
         t if t.ends_with(['g', 'G']) => (&t[..t.len() - 1], 1 << 30),
-        t => (t, 1),
+        _ => (plain, 1),
     };
     digits
         .parse::<u64>()
@@ -67,4 +69,19 @@ pub fn rate(text: &str) -> Result<f64, String> {
         .ok_or_else(|| {
             "a rate is a number of transactions a second, from 0.001 to 10000000".to_owned()
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_has_one_unit() {
+        for text in ["64M", "64m", "64MB", "64Mi", "64MiB", "67108864B"] {
+            assert_eq!(bytes(text), Ok(64 << 20), "{text}");
+        }
+        for text in ["67108864ibbi", "67108864iB", "64MBB", "64BM", "M"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
 }

@@ -78,6 +78,17 @@ fn of_the_server(arguments: &CrashArguments, limit: Limit, dir: PathBuf) -> Resu
 }
 
 fn of_the_library(arguments: &CrashArguments, limit: Limit, dir: PathBuf) -> Result<Found> {
+    let mariadbd = &arguments.mariadbd;
+    if Engine::parse(&arguments.engine)? != Engine::Peregrine
+        || mariadbd.plugin.is_some()
+        || !mariadbd.options.is_empty()
+    {
+        return Err(SuiteError::Usage(
+            "--target library kills a process with the library, which is peregrine's and has no server: leave out \
+             --engine, --plugin and options for mariadbd"
+                .to_owned(),
+        ));
+    }
     let command = std::env::current_exe().at("cannot find", "the command itself".as_ref())?;
     let (threads, seed) = (arguments.threads, arguments.seed);
     let request = library::Request {

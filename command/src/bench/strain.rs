@@ -129,7 +129,9 @@ pub fn large_transaction(arguments: &LargeTransactionArguments) -> Result<ExitCo
         |text| eprintln!("{text}"),
     )?;
     println!("{outcome}");
-    server.remove()?;
+    if outcome.held() {
+        server.remove()?;
+    }
     Ok(status(outcome.held()))
 }
 
@@ -160,8 +162,11 @@ pub fn held_snapshot(arguments: &HeldSnapshotArguments) -> Result<ExitCode> {
             eprintln!("{}: {text}", engine.title());
         })?;
         println!("{outcome}");
-        held &= outcome.held() || engine != Engine::Peregrine;
-        server.remove()?;
+        let good = outcome.held() || engine != Engine::Peregrine;
+        held &= good;
+        if good {
+            server.remove()?;
+        }
     }
     Ok(status(held))
 }

@@ -2,7 +2,7 @@
 //! rows and index entries agree.
 //!
 //! What is checked is the last checkpoint's state, which is what recovery starts from, and that
-//! the log behind it can be read. Rows and entries that a transaction was changing at the
+//! the log behind it can be read and decoded. Rows and entries that a transaction was changing at the
 //! checkpoint ("in flight") are checked as records, but not against each other: recovery rolls
 //! them back first.
 #![forbid(unsafe_code)]
@@ -16,15 +16,19 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, DdlRecord, KIND_COUNTER};
 use crate::db::LOG_DIR;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, MOST_KEY_BYTES};
 use crate::ids::{Lsn, TableId, TxId, PAGE_SIZE};
-use crate::log::Log;
+use crate::log::{Log, LogRecord};
 use crate::os::{Os, RealOs};
 use crate::page::Pool;
-use crate::recovery::{Aside, AsideFiles, Meta};
+use crate::planted::{is_planted, PlantedFault};
+use crate::recovery::{Aside, AsideFiles, Ends, Meta};
+use crate::row::layout::Layout;
 use crate::store::Store;
+use crate::table::row_text::key_text;
+use crate::txn::{ChangeReader, KIND_CHANGES, KIND_COMMIT};
 
 /// Bytes of the buffer pool that a check uses.
 const POOL_BYTES: usize = 64 << 20;
@@ -112,7 +116,7 @@ pub fn check_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, report: &mut Report) -> 
         // Its creation did not come to the first checkpoint.
         return Ok(());
     }
-    let meta = match Meta::decode(&meta) {
+    let meta = match Meta::decode(&meta, store.path()) {
         Ok(meta) => meta,
         Err(error) => {
             report.problem(error.to_string());
@@ -123,9 +127,16 @@ pub fn check_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, report: &mut Report) -> 
     let asides = AsideFiles::new(os.clone(), dir, database).load()?;
     match Log::read_only(os, &dir.join(LOG_DIR), database, meta.log_from()) {
         Ok(records) => {
+            let mut ends = Ends::default();
             for record in records {
                 match record {
-                    Ok(_) => report.log_records += 1,
+                    Ok(record) => {
+                        report.log_records += 1;
+                        if let Err(error) = decode(&record, meta.checkpoint, &mut ends) {
+                            let start = record.start;
+                            report.problem(format!("the log's record at {start}: {error}"));
+                        }
+                    }
                     Err(error) => report.problem(error.to_string()),
                 }
             }
@@ -139,16 +150,48 @@ pub fn check_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, report: &mut Report) -> 
     Ok(())
 }
 
+/// Decodes a record of the log: what does not decode keeps a database from being opened.
+fn decode(record: &LogRecord, checkpoint: Lsn, ends: &mut Ends) -> Result<()> {
+    if is_planted(PlantedFault::CountLogRecords) {
+        return Ok(());
+    }
+    ends.take(record, checkpoint)?;
+    match record.kind {
+        KIND_CHANGES | KIND_COMMIT => {
+            let (_, mut changes) = ChangeReader::new(&record.payload)?;
+            changes.try_for_each(|change| change.map(drop))
+        }
+        KIND_COUNTER => DdlRecord::decode(&record.payload).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// What is wrong with a record of index number `index`. Who shows it may cut the end of a long text,
+/// so the key comes last.
+fn of_record(what: &str, layout: &Layout, index: usize, key: &[u8], text: &str) -> String {
+    if is_planted(PlantedFault::WholeKeysFirst) {
+        return format!("{what}: key {key:02x?}: {text}");
+    }
+    let key = key_beginning(layout, index, key);
+    format!("{what}: {text}; key {key}")
+}
+
+/// A key of index number `index` in words; of a long one the beginning.
+fn key_beginning(layout: &Layout, index: usize, key: &[u8]) -> String {
+    let beginning = &key[..key.len().min(MOST_KEY_BYTES)];
+    key_text(layout, index, beginning, beginning.len() < key.len())
+}
+
 /// The log position from which recovery would read; 0 of a database whose creation did not end.
 ///
 /// # Errors
 /// As [`check`].
 pub fn log_position(os: Arc<dyn Os>, dir: impl AsRef<Path>) -> Result<Lsn> {
-    let (_, meta) = Store::open_read_only(os, dir.as_ref())?;
+    let (store, meta) = Store::open_read_only(os, dir.as_ref())?;
     if meta.is_empty() {
         return Ok(Lsn(0));
     }
-    Ok(Meta::decode(&meta)?.log_from())
+    Ok(Meta::decode(&meta, store.path())?.log_from())
 }
 
 fn check_trees(

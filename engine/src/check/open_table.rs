@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::table::{check_row, compare};
-use super::{Report, TableReport};
+use super::{key_beginning, of_record, Report, TableReport};
 use crate::db::Database;
 use crate::error::{Error, Result};
 use crate::row::entry::{self, EntryBuffer};
@@ -138,10 +138,11 @@ impl Check<'_> {
         Ok(found.is_some())
     }
 
-    /// Shows every record of the snapshot to `look`; gives their number.
+    /// Shows every record of the snapshot in an index to `look`; gives their number.
     fn each(
         &mut self,
         tree: &Tree,
+        index: usize,
         what: &str,
         mut look: impl FnMut(&Self, &[u8], &[u8]) -> Result<()>,
     ) -> Result<u64> {
@@ -170,7 +171,7 @@ impl Check<'_> {
                 if let Err(error) = outcome {
                     let text = fault(error)?;
                     self.report
-                        .problem(format!("{what}: key {key:02x?}: {text}"));
+                        .problem(of_record(what, &self.table.layout, index, &key, &text));
                 }
             }
             if image.count() != 0 {
@@ -186,7 +187,7 @@ impl Check<'_> {
 
     /// Decodes every column of every row, and reads what stands outside.
     fn rows(&mut self, tree: &Tree, name: &str) -> Result<u64> {
-        self.each(tree, &format!("table {name}"), |check, key, payload| {
+        self.each(tree, 0, &format!("table {name}"), |check, key, payload| {
             check_row(check.table, key, payload)
         })
     }
@@ -202,12 +203,11 @@ impl Check<'_> {
         let mut row = Vec::new();
         let mut buffer = EntryBuffer::default();
         let what = format!("table {}: index {index_name}", self.table.name());
-        self.each(tree, &what, |check, key, payload| {
+        self.each(tree, index, &what, |check, key, payload| {
             let leads_to = entry::clustered_key(key, payload)?;
             if !check.see(clustered, leads_to, &mut row)? {
-                return Err(Error::Internal(format!(
-                    "the entry leads to no row {leads_to:02x?}"
-                )));
+                let row = key_beginning(&check.table.layout, 0, leads_to);
+                return Err(Error::Internal(format!("the entry leads to no row {row}")));
             }
             compare(check.table, index, key, payload, &mut row, &mut buffer)
         })

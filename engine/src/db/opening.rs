@@ -57,7 +57,8 @@ impl Database {
                 // Its creation did not come to the first checkpoint: nothing is in it.
                 return Database::start_new(os, dir, store, options);
             }
-            return Database::start(os, dir, store, &Meta::decode(&meta)?, options);
+            let meta = Meta::decode(&meta, store.path())?;
+            return Database::start(os, dir, store, &meta, options);
         }
         if !options.create {
             return Err(Error::NotFound {

@@ -5,22 +5,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::Arc;
 
+use crate::catalog::{KIND_COUNTER, KIND_DDL};
+use crate::check::{check_on, Report};
 use crate::ids::{TableId, TreeId};
 use crate::os::simulated::{Loss, SimulatedOs};
 use crate::recovery::AsideFiles;
 use crate::tree::Change;
-use crate::txn::Moment;
+use crate::txn::{Moment, KIND_COMMIT};
 use crate::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Error, Isolation, Key, Options, Seek,
-    TableSchema, Transaction, Value, Xid,
+    Column, ColumnType, Cursor, CursorOptions, Database, Durability, Error, Isolation, Key,
+    Options, Result, Seek, TableSchema, Transaction, Value, Xid,
 };
 
 fn open(os: &SimulatedOs) -> Arc<Database> {
+    Arc::new(try_open(os).unwrap())
+}
+
+fn try_open(os: &SimulatedOs) -> Result<Database> {
     let options = Options {
         background: false,
         ..Options::default()
     };
-    Arc::new(Database::open_on(Arc::new(os.clone()), "/db", options).unwrap())
+    Database::open_on(Arc::new(os.clone()), "/db", options)
 }
 
 fn schema() -> TableSchema {
@@ -185,4 +191,39 @@ fn numbers_of_tables_and_trees_are_not_given_again_when_none_is_left() {
     numbers.table = TableId(u32::MAX);
     drop(numbers);
     refused(&db);
+}
+
+/// Each with a checksum that is right.
+#[test]
+fn a_record_of_the_log_that_no_opening_can_read_is_found_by_a_check() {
+    let newer: &[u8] = &[9, 1];
+    // Of transaction number 1, with an operation that there is not.
+    let changes: &[u8] = &[1, 9];
+    let records = [
+        (KIND_DDL, newer),
+        (KIND_COUNTER, newer),
+        (KIND_COMMIT, changes),
+    ];
+    for (kind, payload) in records {
+        let os = SimulatedOs::new(11);
+        let db = open(&os);
+        create(&db);
+        let problems = || {
+            let mut report = Report::default();
+            check_on(Arc::new(os.crash(1)), "/db", &mut report).unwrap();
+            assert!(report.log_records > 0);
+            report.problems
+        };
+        assert_eq!(problems(), Vec::<String>::new());
+        let log = &db.shared.log;
+        let end = log.append(kind, &[payload]).unwrap();
+        log.durable(end, Durability::SyncAtCommit).unwrap();
+        let problems = problems();
+        assert!(problems.len() == 1, "{kind}: {problems:?}");
+        assert!(
+            problems[0].starts_with("the log's record at "),
+            "{problems:?}"
+        );
+        assert!(try_open(&os.crash(1)).is_err(), "{kind}");
+    }
 }

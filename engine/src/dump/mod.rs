@@ -107,7 +107,7 @@ impl Dump {
                 state: "a database that was being created".into(),
             });
         }
-        let meta = Meta::decode(&meta)?;
+        let meta = Meta::decode(&meta, store.path())?;
         let nodes = Nodes::new(store.clone());
         let definitions = definitions::load(&nodes, meta.catalog, &mut missing);
         let mut changes = Changes::new(definitions);

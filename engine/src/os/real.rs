@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags};
 
 use super::{DirLock, File, LockMode, OpenMode, Os, DIRECT_ALIGN};
 use crate::error::{Error, Result};
+use crate::planted::{is_planted, PlantedFault};
 
 /// Name of the file in a database directory whose `flock` is the directory's lock.
 const LOCK_FILE: &str = "lock";
@@ -43,6 +44,12 @@ struct RealLock {
 }
 
 impl DirLock for RealLock {}
+
+/// Of a directory to read that lacks the file: nobody who changes it is there.
+#[derive(Debug)]
+struct NoLock;
+
+impl DirLock for NoLock {}
 
 impl Os for RealOs {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
@@ -146,6 +153,13 @@ impl Os for RealOs {
             .open(&path)
         {
             Ok(file) => file,
+            Err(source)
+                if mode == LockMode::Shared
+                    && source.kind() == io::ErrorKind::NotFound
+                    && !is_planted(PlantedFault::NeedLockFile) =>
+            {
+                return Ok(Box::new(NoLock))
+            }
             Err(source) => return Err(Error::io("open", path, source)),
         };
         let operation = match mode {

@@ -1,5 +1,7 @@
 //! What a checkpoint holds besides pages.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::ReplayPace;
@@ -47,8 +49,11 @@ impl Meta {
             .map_err(|e| Error::Internal(format!("serialising a checkpoint's record: {e}")))
     }
 
-    /// From bytes.
-    pub fn decode(bytes: &[u8]) -> Result<Self> {
+    /// From bytes, of the data file at `file`.
+    ///
+    /// # Errors
+    /// [`Error::Format`] for a record of a newer version; [`Error::Internal`] when it does not decode.
+    pub fn decode(bytes: &[u8], file: &Path) -> Result<Self> {
         match bytes.split_first() {
             Some((&(1 | VERSION), rest)) => {
                 let (mut meta, rest) = postcard::take_from_bytes::<Meta>(rest).map_err(|e| {
@@ -59,10 +64,13 @@ impl Meta {
                 }
                 Ok(meta)
             }
-            Some((version, _)) => Err(Error::Invalid(format!(
-                "the checkpoint's record has version {version}; this program knows versions up to \
-                 {VERSION}"
-            ))),
+            Some((version, _)) => Err(Error::Format {
+                file: file.to_owned(),
+                what: format!(
+                    "the checkpoint's record has version {version}; this program knows versions \
+                     up to {VERSION}"
+                ),
+            }),
             None => Err(Error::Internal("the checkpoint's record is empty".into())),
         }
     }
@@ -73,5 +81,17 @@ impl Meta {
             false => self.transactions.redo_from(self.checkpoint),
             true => self.checkpoint,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_a_newer_version_is_told_with_its_file() {
+        let file = Path::new("/db/data");
+        let refused = Meta::decode(&[VERSION + 1], file).unwrap_err();
+        assert!(matches!(&refused, Error::Format { file: named, .. } if named == file));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::descend::Route;
 use super::Tree;
-use crate::error::Result;
+use crate::error::{beginning_of_key, Result};
 use crate::page::{self, Node, Page, SharedGuard};
 
 /// Size and shape of a tree.
@@ -74,9 +74,10 @@ impl Tree {
                 if node.lower_fence() > &key[..]
                     || node.upper_fence().is_some_and(|upper| upper <= &key[..])
                 {
+                    let key = beginning_of_key(&key);
                     return Err(self.core.corrupt(
                         node.page_id(),
-                        format!("it is where the key {key:02x?} leads to, and does not take it"),
+                        format!("it does not take the key that leads to it, {key}"),
                     ));
                 }
                 from = node.upper_fence().map(<[u8]>::to_vec);
@@ -108,12 +109,16 @@ impl Tree {
         let wrong = |what: String| Err(self.core.corrupt(id, what));
         self.check_node(&page)?;
         if node.lower_fence() != expected.lower || node.upper_fence() != expected.upper.as_deref() {
+            let end = |key: Option<&[u8]>| match key {
+                Some(key) => beginning_of_key(key),
+                None => "the end".to_owned(),
+            };
             return wrong(format!(
-                "its parent gives it the keys from {:02x?} to {:02x?}, its fences say {:02x?} to {:02x?}",
-                expected.lower,
-                expected.upper,
-                node.lower_fence(),
-                node.upper_fence()
+                "its fences are not what its parent says: they are {} and {}, not {} and {}",
+                beginning_of_key(node.lower_fence()),
+                end(node.upper_fence()),
+                beginning_of_key(&expected.lower),
+                end(expected.upper.as_deref())
             ));
         }
         if node.is_leaf() {

@@ -65,10 +65,12 @@ impl Outcome {
         undetected + flips.sum::<u64>()
     }
 
-    /// Whether every fault was found or harmless, and reached no further than it had to.
+    /// Whether there were faults, and every one was found or harmless, and reached no further than it had to.
     #[must_use]
     pub fn held(&self) -> bool {
-        self.wrong.is_empty() && self.undetected() == 0
+        let mut counts = self.flips.values().chain(self.moved.values());
+        let tried = self.planted > 0 || counts.any(|count| count.faults > 0);
+        tried && self.wrong.is_empty() && self.undetected() == 0
     }
 }
 
@@ -107,5 +109,27 @@ impl fmt::Display for Outcome {
             self.wrong.len(),
             self.seed
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_nothing_was_tried_nothing_was_shown() {
+        let mut outcome = Outcome::new(1);
+        assert!(!outcome.held());
+        outcome.planted = 1;
+        assert!(outcome.held());
+        outcome.wrong.push("a row is missing".to_owned());
+        assert!(!outcome.held());
+        let mut outcome = Outcome::new(1);
+        let count = Count {
+            faults: 1,
+            ..Count::default()
+        };
+        outcome.moved.insert("stale page", count);
+        assert!(outcome.held());
     }
 }

@@ -1,29 +1,34 @@
 //! Every call to the operating system failing once in a workload, or from there on, and every point at
-//! which the disk can be full.
+//! which the disk can be full. The same while a database opens that a workload has left behind.
 //!
 //! A fault may cost the statement that meets it an error. It may never end the process, lose or forge an
 //! acknowledgement. Where the engine stops (what is durable is unknown then) nothing is acknowledged any
 //! more, and opening again recovers. Where it does not, and always when the disk was full, work goes on
-//! without opening again.
+//! without opening again. An opening may fail: the next one finds what was acknowledged. What one that
+//! did not fail has found, the next one finds, too.
 
 use std::fmt;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use peregrine::os::simulated::{Call, FaultOn, Loss, SimulatedOs};
+use peregrine::os::simulated::{Call, FaultOn, Loss, Moment, SimulatedOs};
 use peregrine::{Database, Error};
 
 use super::image::{self, Depth, Wrong, DIR};
 use super::model::State;
+use super::played;
 use super::player::Player;
 use super::work::{prove, Findings, Outcome, Totals, Workloads};
 use super::workload::Plan;
+use crate::dice::Dice;
 use crate::error::{Result, SuiteError};
 
 /// Statements that meet a fault that stays, until it is mended.
 const MOST_ERRORS: u64 = 12;
 /// Steps tried on a full disk before there is space again.
 const WHILE_FULL: u32 = 4;
+/// Moments of a workload whose disks are opened with every fault.
+const OPENED: u32 = 2;
 
 /// What is to be proven, and how much of it.
 #[derive(Clone, Debug)]
@@ -39,6 +44,34 @@ pub struct Request {
 enum Fault {
     Call { call: Call, at: u64, once: bool },
     NoSpace { at: u64 },
+}
+
+impl Fault {
+    /// The faults of what has been done on a disk: each call of it, and each growth.
+    fn of(disk: &SimulatedOs) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        for call in Call::ALL {
+            for at in 0..disk.calls(call) {
+                faults.extend([true, false].map(|once| Fault::Call { call, at, once }));
+            }
+        }
+        faults.extend((0..disk.growths()).map(|at| Fault::NoSpace { at }));
+        faults
+    }
+
+    /// Lets a disk have it, on which nothing has been done.
+    fn plant(self, disk: &SimulatedOs) {
+        match self {
+            Fault::Call { call, at, once } => {
+                let on = FaultOn::Only(call);
+                match once {
+                    true => disk.fail_once(on, at, ErrorKind::Other),
+                    false => disk.fail(on, at, ErrorKind::Other),
+                }
+            }
+            Fault::NoSpace { at } => disk.fail(FaultOn::Growth, at, ErrorKind::StorageFull),
+        }
+    }
 }
 
 impl fmt::Display for Fault {
@@ -60,6 +93,10 @@ pub struct Faults {
     pub io_faults: u64,
     /// Runs with a full disk.
     pub full: u64,
+    /// Openings of a database with either.
+    pub openings: u64,
+    /// Those that gave an error.
+    pub refused: u64,
     /// Statements that got an error.
     pub errors: u64,
     /// Runs in which the engine stopped, and opening again recovered.
@@ -79,6 +116,8 @@ impl Findings for Faults {
     fn add(&mut self, other: Faults) {
         self.io_faults += other.io_faults;
         self.full += other.full;
+        self.openings += other.openings;
+        self.refused += other.refused;
         self.errors += other.errors;
         self.stopped += other.stopped;
         self.went_on += other.went_on;
@@ -87,18 +126,19 @@ impl Findings for Faults {
     }
 
     fn tried(&self) -> u64 {
-        self.io_faults + self.full
+        self.io_faults + self.full + self.openings
     }
 
     fn conclusive(&self) -> bool {
-        self.io_faults > 0 && self.full > 0
+        self.io_faults > 0 && self.full > 0 && self.openings > 0
     }
 
     fn line(&self, totals: &Totals) -> String {
         format!(
             "{} runs of {} workloads with an I/O error, {} with a full disk ({} statements got an error, {} \
              times the engine stopped and recovered, {} times work went on, {} rollbacks had to wait for \
-             space): {} aborts, {} lost, {} phantom, {} false acknowledgements, {} runs wrong",
+             space), {} openings with either ({} gave an error): {} aborts, {} lost, {} phantom, {} false \
+             acknowledgements, {} runs wrong",
             self.io_faults,
             totals.workloads,
             self.full,
@@ -106,6 +146,8 @@ impl Findings for Faults {
             self.stopped,
             self.went_on,
             self.waited,
+            self.openings,
+            self.refused,
             totals.panics,
             totals.lost,
             totals.phantom,
@@ -133,14 +175,7 @@ fn faults(plan: &Plan) -> Result<Vec<Fault>> {
     let mut player = Player::new(plan, &mut note);
     player.play(&db).map_err(failed)?;
     player.drop_sessions();
-    let mut faults = Vec::new();
-    for call in Call::ALL {
-        for at in 0..disk.calls(call) {
-            faults.extend([true, false].map(|once| Fault::Call { call, at, once }));
-        }
-    }
-    faults.extend((0..disk.growths()).map(|at| Fault::NoSpace { at }));
-    Ok(faults)
+    Ok(Fault::of(&disk))
 }
 
 fn disk_of(plan: &Plan) -> SimulatedOs {
@@ -153,7 +188,7 @@ fn one(plan: &Plan, request: &Request, outcome: &mut Outcome<Faults>) -> Result<
             continue;
         }
         if !request.workloads.go_on(outcome)? {
-            break;
+            return Ok(());
         }
         let found = &mut outcome.findings;
         match fault {
@@ -172,7 +207,90 @@ fn one(plan: &Plan, request: &Request, outcome: &mut Outcome<Faults>) -> Result<
             });
         }
     }
+    openings(plan, request, outcome)
+}
+
+/// Some disks that the workload leaves where it is cut off, opened with every fault.
+fn openings(plan: &Plan, request: &Request, outcome: &mut Outcome<Faults>) -> Result<()> {
+    let played = played::play(plan)?;
+    let mut dice = Dice::new(plan.seed, plan.number ^ 1 << 42);
+    for _ in 0..OPENED {
+        let number = dice.below(played.moments.len() as u32);
+        let moment = &played.moments[number as usize];
+        let left = Left {
+            plan,
+            moment,
+            allowed: played.allowed(moment),
+            loss: Loss::ALL[dice.below(Loss::ALL.len() as u32) as usize],
+            seed: plan.seed ^ u64::from(number),
+        };
+        for (n, fault) in (0..).zip(left.faults()?) {
+            if !(n + plan.number).is_multiple_of(request.stride.max(1)) {
+                continue;
+            }
+            if !request.workloads.go_on(outcome)? {
+                return Ok(());
+            }
+            let found = &mut outcome.findings;
+            found.openings += 1;
+            if let Err(wrong) = image::guarded(|| left.opened_with(fault, n, found)) {
+                outcome.fail(&wrong, || {
+                    format!(
+                        "workload {} ({}), opened after {} at moment {number}, {fault}: {wrong}\n    again: \
+                         peregrine bench io-errors {}",
+                        plan.number,
+                        plan.family,
+                        left.loss.name(),
+                        request.workloads.again(plan)
+                    )
+                });
+            }
+        }
+    }
     Ok(())
+}
+
+/// What a workload leaves where it is cut off.
+struct Left<'a> {
+    plan: &'a Plan,
+    moment: &'a Moment,
+    /// What may be found there.
+    allowed: Vec<&'a State>,
+    loss: Loss,
+    seed: u64,
+}
+
+impl Left<'_> {
+    fn disk(&self) -> SimulatedOs {
+        self.moment.crash(self.loss, self.seed)
+    }
+
+    /// The faults of an opening.
+    fn faults(&self) -> Result<Vec<Fault>> {
+        let disk = self.disk();
+        let opened = Database::open_on(Arc::new(disk.clone()), DIR, self.plan.options());
+        let failed = |error: Error| SuiteError::Server(format!("without a fault: {error}"));
+        let _db = opened.map_err(failed)?;
+        Ok(Fault::of(&disk))
+    }
+
+    /// Opens it with a fault, and then without: on the same machine, and on one that has lost its power.
+    fn opened_with(&self, fault: Fault, seed: u64, found: &mut Faults) -> Result<(), Wrong> {
+        let disk = self.disk();
+        fault.plant(&disk);
+        let opened = Database::open_on(Arc::new(disk.clone()), DIR, self.plan.options());
+        let struck = disk.struck() > 0;
+        disk.heal();
+        let mut allowed = self.allowed.clone();
+        match opened {
+            Ok(db) => allowed = vec![allowed[image::compare(&db, &allowed)?]],
+            Err(error) if !struck => return Err(wrong("opening, and nothing failed", &error)),
+            Err(_) => found.refused += 1,
+        }
+        let after = disk.crash_with(Loss::ALL[(seed % Loss::ALL.len() as u64) as usize], seed);
+        image::examine(self.plan, &disk, &allowed, Depth::GoOn, seed)?;
+        image::examine(self.plan, &after, &allowed, Depth::Read, seed).map(drop)
+    }
 }
 
 struct Run<'a> {
@@ -196,16 +314,7 @@ fn wrong(what: &str, error: &Error) -> Wrong {
 impl Run<'_> {
     fn all(&mut self, seed: u64) -> Result<(), Wrong> {
         let disk = disk_of(self.plan);
-        match self.fault {
-            Fault::Call { call, at, once } => {
-                let on = FaultOn::Only(call);
-                match once {
-                    true => disk.fail_once(on, at, ErrorKind::Other),
-                    false => disk.fail(on, at, ErrorKind::Other),
-                }
-            }
-            Fault::NoSpace { at } => disk.fail(FaultOn::Growth, at, ErrorKind::StorageFull),
-        }
+        self.fault.plant(&disk);
         let loss = Loss::ALL[(seed % Loss::ALL.len() as u64) as usize];
         let opened = Database::open_on(Arc::new(disk.clone()), DIR, self.plan.options());
         let db = match opened {

@@ -16,7 +16,7 @@ use crate::target::Engine;
 
 /// Errors by which a judge loses its snapshot: lock wait timeout (of definitions), deadlock, a table that was defined
 /// anew.
-const SNAPSHOT_IS_LOST: [u16; 3] = [1205, 1213, 1412];
+pub(super) const SNAPSHOT_IS_LOST: [u16; 3] = [1205, 1213, 1412];
 
 /// A judge.
 pub struct Judge<'a> {
@@ -141,6 +141,9 @@ impl Judge<'_> {
         let key = names[self.dice.below(names.len() as u32) as usize];
         let (first, next) = [("FIRST", "NEXT"), ("LAST", "PREV")][self.dice.below(2) as usize];
         let wanted = answer::text(&mut self.connection, &format!("SELECT * FROM {name}"), 0)?;
+        if is_lost(&wanted) {
+            return Ok(false);
+        }
         self.run(&format!("HANDLER {name} OPEN"))?;
         let mut found = Vec::new();
         let mut read = format!("HANDLER {name} READ `{key}` {first}");
@@ -155,7 +158,7 @@ impl Judge<'_> {
             read = format!("HANDLER {name} READ `{key}` {next}");
         };
         self.run(&format!("HANDLER {name} CLOSE"))?;
-        if is_lost(&wanted) || is_lost(&outcome) {
+        if is_lost(&outcome) {
             return Ok(false);
         }
         let outcome = match outcome {
@@ -196,12 +199,14 @@ impl Judge<'_> {
     }
 
     /// A plan makes a difference: a fault, unless it makes one on InnoDB with the same rows, too. The snapshot is
-    /// over then.
+    /// over then. Where the rows are no longer to be had, nothing is known.
     fn differs(&mut self, asked: &Asked, plan: &Plan, sent: Sent, told: String) -> Result<()> {
         let (name, made) = &mut self.copies;
         *made += 1;
         let schema = format!("{name}_{made}");
-        copies(&mut self.connection, &schema)?;
+        if !copies(&mut self.connection, &schema)? {
+            return Ok(());
+        }
         let reference = Plan::of_the_server(self.engine);
         let (query, hinted) = (asked.with(""), asked.with(&plan.hint));
         let wanted = self.answer(&query, &reference, sent)?;

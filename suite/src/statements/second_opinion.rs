@@ -1,19 +1,21 @@
 //! What InnoDB says of the same rows: where the plan makes a difference there, too, the server is wrong by itself.
 
+use mysql::prelude::Queryable;
 use mysql::Conn;
 
+use super::judge::SNAPSHOT_IS_LOST;
 use super::life::SCHEMA;
-use crate::error::Result;
+use crate::error::{Result, StatementContext};
 use crate::pushdown::tables::{self, TABLES};
 use crate::target::hosted;
 use crate::target::Engine;
 
 /// Copies of the tables as the connection's snapshot sees them, with InnoDB, in a schema of this name. From then on
-/// the connection is there, and its snapshot is over.
+/// the connection is there, and its snapshot is over. False: there are none, for a table has been defined anew.
 ///
 /// # Errors
 /// When the server does not answer, or refuses.
-pub fn copies(connection: &mut Conn, schema: &str) -> Result<()> {
+pub fn copies(connection: &mut Conn, schema: &str) -> Result<bool> {
     // Files of rows can't be written over: each copy has its own.
     let file = |table: &str| format!("'./{SCHEMA}/{schema}-{table}.rows'");
     let each = |statement: &dyn Fn(&str) -> String| -> Vec<String> {
@@ -23,7 +25,13 @@ pub fn copies(connection: &mut Conn, schema: &str) -> Result<()> {
         let file = file(table);
         format!("SELECT * FROM {SCHEMA}.{table} INTO OUTFILE {file} CHARACTER SET binary")
     });
-    hosted::run_all(connection, &written)?;
+    let taken = extra_keys(connection)
+        .and_then(|keys| hosted::run_all(connection, &written).map(|()| keys));
+    let is_lost = |code: u16| SNAPSHOT_IS_LOST.contains(&code);
+    let keys = match taken {
+        Err(error) if error.code().is_some_and(is_lost) => return Ok(false),
+        other => other?,
+    };
     let made = [
         "COMMIT".to_owned(),
         format!("CREATE DATABASE {schema}"),
@@ -31,12 +39,34 @@ pub fn copies(connection: &mut Conn, schema: &str) -> Result<()> {
     ];
     hosted::run_all(connection, &made)?;
     hosted::run_all(connection, &tables::definitions(Engine::InnoDb.sql_name()))?;
+    hosted::run_all(connection, &keys)?;
     let read = each(&|table| {
         let file = file(table);
         format!("LOAD DATA INFILE {file} INTO TABLE {table} CHARACTER SET binary")
     });
     hosted::run_all(connection, &read)?;
-    hosted::run_all(connection, &each(&|table| format!("ANALYZE TABLE {table}")))
+    hosted::run_all(connection, &each(&|table| format!("ANALYZE TABLE {table}")))?;
+    Ok(true)
+}
+
+/// Statements that add the keys which tables have got since they were made.
+fn extra_keys(connection: &mut Conn) -> Result<Vec<String>> {
+    let mut statements = Vec::new();
+    for (table, _) in TABLES {
+        let show = format!("SHOW CREATE TABLE {SCHEMA}.{table}");
+        let shown: Option<(String, String)> = connection.query_first(&show).running(&show)?;
+        let definition = shown.map_or_else(String::new, |(_, definition)| definition);
+        let key = extra_key(&definition);
+        statements.extend(key.map(|key| format!("ALTER TABLE {table} ADD {key}")));
+    }
+    Ok(statements)
+}
+
+/// The key that writers add, as a table's definition has it.
+fn extra_key(definition: &str) -> Option<&str> {
+    let lines = definition.lines().map(str::trim);
+    let mut lines = lines.map(|line| line.trim_end_matches(','));
+    lines.find(|line| line.starts_with("KEY `extra` "))
 }
 
 /// The copies go; the connection is with the tables again.
@@ -66,6 +96,16 @@ pub fn only_in(one: &[String], other: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_key_that_writers_add_is_found() {
+        let without = "CREATE TABLE `t` (\n  `a` int(11),\n  KEY `a` (`a`)\n) ENGINE=InnoDB";
+        assert_eq!(extra_key(without), None);
+        let with = without.replace("(`a`)\n", "(`a`),\n  KEY `extra` (`d`,`a`)\n");
+        assert_eq!(extra_key(&with), Some("KEY `extra` (`d`,`a`)"));
+        let between = with.replace("KEY `a` (`a`),", "KEY `a` (`a`),\n  KEY `extra` (`b`,`a`),");
+        assert_eq!(extra_key(&between), Some("KEY `extra` (`b`,`a`)"));
+    }
 
     #[test]
     fn a_row_that_is_there_twice_is_told_once_where_the_other_has_it_once() {
