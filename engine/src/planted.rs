@@ -270,6 +270,14 @@ pub enum PlantedFault {
     TrustOthersMark,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
+    /// A dump misses the changes of a table that their own transaction dropped.
+    DroppedIsMissing,
+    /// A dump has nothing that was committed before a log record that makes no sense.
+    ForgetBeforeUnread,
+    /// A dump compares each leaf below a damaged node with all others.
+    CompareAllLeaves,
+    /// The log makes tables without trees.
+    TakeTreeless,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -315,7 +323,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 107] = [
+        pub const MENDED: [PlantedFault; 111] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -423,6 +431,10 @@ mod planting {
             PlantedFault::ForgetLostUndecided,
             PlantedFault::LogBeforeCatalog,
             PlantedFault::TrustOthersMark,
+            PlantedFault::DroppedIsMissing,
+            PlantedFault::ForgetBeforeUnread,
+            PlantedFault::CompareAllLeaves,
+            PlantedFault::TakeTreeless,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
