@@ -111,7 +111,7 @@ impl DdlRecord {
     /// From bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let what = "log record of a table definition";
-        let record = match bytes.split_first() {
+        let record: DdlRecord = match bytes.split_first() {
             Some((&VERSION_COUNTED, rest)) => from_postcard(rest, what),
             _ => decode(bytes, what),
         }?;

@@ -20,6 +20,8 @@ mod changes;
 mod definitions;
 mod nodes;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
