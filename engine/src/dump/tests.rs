@@ -112,7 +112,6 @@ fn what_was_committed_before_a_log_record_that_makes_no_sense_is_dumped() {
         };
         let end = log.append(KIND_COMMIT, &[&later]).unwrap();
         log.durable(end, Durability::SyncAtCommit).unwrap();
-        log.close();
         drop(log);
 
         let (found, told) = dumped(&os);
