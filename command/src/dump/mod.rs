@@ -43,8 +43,8 @@ pub fn run(arguments: &DumpArguments) -> Result<ExitCode> {
             vec![name.clone()]
         }
         None => {
-            let (ended, names): (Vec<_>, Vec<_>) =
-                dump.table_names().partition(|name| names::is_temporary(name));
+            let all = dump.table_names();
+            let (ended, names): (Vec<_>, Vec<_>) = all.partition(|name| names::is_temporary(name));
             if !ended.is_empty() {
                 state += &format!(
                     "; left out: {} temporary tables of sessions that have ended",
