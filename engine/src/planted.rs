@@ -282,6 +282,14 @@ pub enum PlantedFault {
     DoomedGoesOn,
     /// Guards of rows with which a table is filled stay until the transaction's end.
     KeepFillGuards,
+    /// A dump misses the changes of a table that their own transaction dropped.
+    DroppedIsMissing,
+    /// A dump has nothing that was committed before a log record that makes no sense.
+    ForgetBeforeUnread,
+    /// A dump compares each leaf below a damaged node with all others.
+    CompareAllLeaves,
+    /// The log makes tables without trees.
+    TakeTreeless,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -327,7 +335,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 113] = [
+        pub const MENDED: [PlantedFault; 117] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -441,6 +449,10 @@ mod planting {
             PlantedFault::WholeKeysFirst,
             PlantedFault::CountLogRecords,
             PlantedFault::NeedLockFile,
+            PlantedFault::DroppedIsMissing,
+            PlantedFault::ForgetBeforeUnread,
+            PlantedFault::CompareAllLeaves,
+            PlantedFault::TakeTreeless,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -144,7 +144,7 @@ pub struct DumpArguments {
     /// Only this table; of the server's tables the name is database/table.
     #[arg(long, value_name = "NAME")]
     pub table: Option<String>,
-    /// sql (statements that MariaDB loads) or csv (a file a table).
+    /// sql (statements that MariaDB loads) or csv (a file a table, in a folder of its database).
     #[arg(long, value_enum, default_value_t = DumpFormat::Sql)]
     pub format: DumpFormat,
     /// The file to write, which must not exist; for CSV of several tables a directory [default:

@@ -1,17 +1,21 @@
 //! `peregrine dump`: what can still be read of a database, as SQL or CSV.
 
+mod characters;
 mod csv;
+mod names;
 mod sql;
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use peregrine::dump::{Dump, Missing};
+use peregrine::dump::Dump;
 use peregrine::{OwnedValue, TableSchema};
 use peregrine_suite::error::{PathContext, Result, SuiteError};
 
+use self::names::Names;
 use crate::arguments::{DumpArguments, DumpFormat};
 
 /// Writes the rows that can be read, and tells on standard error what can't; exit status 1 when
@@ -22,9 +26,14 @@ use crate::arguments::{DumpArguments, DumpFormat};
 /// can't be written.
 pub fn run(arguments: &DumpArguments) -> Result<ExitCode> {
     let dump = Dump::open(&arguments.dir).map_err(read_error)?;
+    let mut state = dump.state().to_owned();
     let names: Vec<String> = match &arguments.table {
         Some(name) => {
             if dump.schema(name).is_err() {
+                // Its definition may be what is missing.
+                for missing in dump.missing() {
+                    eprintln!("missing: {missing}");
+                }
                 let known: Vec<&str> = dump.table_names().collect();
                 return Err(SuiteError::Usage(format!(
                     "no table {name} can be found; the tables are: {}",
@@ -33,7 +42,17 @@ pub fn run(arguments: &DumpArguments) -> Result<ExitCode> {
             }
             vec![name.clone()]
         }
-        None => dump.table_names().map(str::to_owned).collect(),
+        None => {
+            let all = dump.table_names();
+            let (ended, names): (Vec<_>, Vec<_>) = all.partition(|name| names::is_temporary(name));
+            if !ended.is_empty() {
+                state += &format!(
+                    "; left out: {} temporary tables of sessions that have ended",
+                    ended.len()
+                );
+            }
+            names.into_iter().map(str::to_owned).collect()
+        }
     };
     if arguments.format == DumpFormat::Csv && names.len() > 1 && arguments.output.is_none() {
         return Err(SuiteError::Usage(
@@ -47,6 +66,7 @@ pub fn run(arguments: &DumpArguments) -> Result<ExitCode> {
     }
     let mut writer = Writing {
         dump: &dump,
+        state: &state,
         missing: 0,
         rows: 0,
     };
@@ -59,10 +79,12 @@ pub fn run(arguments: &DumpArguments) -> Result<ExitCode> {
         }
         (DumpFormat::Csv, Some(dir)) if arguments.table.is_none() => {
             std::fs::create_dir(dir).at("cannot create", dir)?;
+            let mut taken = Names::default();
             for name in &names {
-                let path = dir.join(format!("{}.csv", name.replace(['/', '\\'], ".")));
-                let mut out = create(Some(&path))?;
-                writer.csv(name, &mut *out).at("cannot write", &path)?;
+                if let Err(error) = writer.csv_file(name, dir, &mut taken) {
+                    // The others may have room, and names that can be files'.
+                    writer.told(&format!("table {name}: {error}"));
+                }
             }
         }
         (DumpFormat::Csv, output) => {
@@ -78,10 +100,9 @@ pub fn run(arguments: &DumpArguments) -> Result<ExitCode> {
         writer.told(missing);
     }
     eprintln!(
-        "{} rows of {} tables; {}; {}",
+        "{} rows of {} tables; {state}; {}",
         writer.rows,
         names.len(),
-        dump.state(),
         match writer.missing {
             0 => "nothing is missing".to_owned(),
             1 => "1 part is missing".to_owned(),
@@ -131,12 +152,14 @@ type RowWriter<'a> = dyn FnMut(&mut dyn Write, &[OwnedValue]) -> std::io::Result
 
 struct Writing<'a> {
     dump: &'a Dump,
+    /// Which state of the database it is, in words.
+    state: &'a str,
     missing: u64,
     rows: u64,
 }
 
 impl<'a> Writing<'a> {
-    fn told(&mut self, missing: &Missing) {
+    fn told(&mut self, missing: &dyn Display) {
         self.missing += 1;
         eprintln!("missing: {missing}");
     }
@@ -145,13 +168,13 @@ impl<'a> Writing<'a> {
         self.dump.schema(name).map_err(std::io::Error::other)
     }
 
-    /// Passes a table's rows to `write`; returns what is missing of it.
+    /// Passes a table's rows to `write`; returns what is missing of it, in words.
     fn rows(
         &mut self,
         name: &str,
         out: &mut dyn Write,
         write: &mut RowWriter<'_>,
-    ) -> std::io::Result<Vec<Missing>> {
+    ) -> std::io::Result<Vec<String>> {
         let mut failed = None;
         let mut found = Vec::new();
         let rows = self.dump.rows(
@@ -163,7 +186,7 @@ impl<'a> Writing<'a> {
                     peregrine::Error::Internal(text)
                 })
             },
-            &mut |missing| found.push(missing),
+            &mut |missing| found.push(missing.to_string()),
         );
         if let Some(error) = failed {
             return Err(error);
@@ -171,7 +194,7 @@ impl<'a> Writing<'a> {
         match rows {
             Ok(rows) => self.rows += rows,
             // Its definition makes no sense: nothing of it can be shown.
-            Err(error) => eprintln!("missing: table {name}: {error}"),
+            Err(error) => found.push(format!("table {name}: {error}")),
         }
         for missing in &found {
             self.told(missing);
@@ -180,15 +203,20 @@ impl<'a> Writing<'a> {
     }
 
     fn sql(&mut self, names: &[String], out: &mut dyn Write) -> std::io::Result<()> {
-        sql::begin(out, self.dump.state())?;
+        sql::begin(out, self.state)?;
         for missing in self.dump.missing() {
             sql::comment(out, &format!("missing: {missing}"))?;
         }
+        let mut taken = Names::default();
         for name in names {
-            let mut table = sql::Table::new(name, self.schema(name)?);
+            let mut table = sql::Table::new(name, self.schema(name)?, &mut taken);
             table.create(out)?;
-            let missing = self.rows(name, out, &mut |out, row| table.row(out, row))?;
+            let mut missing = self.rows(name, out, &mut |out, row| table.row(out, row))?;
             table.end(out)?;
+            for lost in table.lost() {
+                self.told(&lost);
+                missing.push(lost);
+            }
             for missing in missing {
                 sql::comment(out, &format!("missing: {missing}"))?;
             }
@@ -198,8 +226,19 @@ impl<'a> Writing<'a> {
     }
 
     fn csv(&mut self, name: &str, out: &mut dyn Write) -> std::io::Result<()> {
-        csv::head(out, self.schema(name)?)?;
-        self.rows(name, out, &mut |out, row| csv::row(out, row))?;
+        let schema = self.schema(name)?;
+        csv::head(out, schema)?;
+        self.rows(name, out, &mut |out, row| csv::row(out, schema, row))?;
         out.flush()
+    }
+
+    /// Writes a table into a file of its own, below that of its database.
+    fn csv_file(&mut self, name: &str, dir: &Path, taken: &mut Names) -> Result<()> {
+        let (folder, file) = taken.file(name, ".csv");
+        let dir = folder.map_or(dir.to_owned(), |folder| dir.join(folder));
+        std::fs::create_dir_all(&dir).at("cannot create", &dir)?;
+        let path = dir.join(file);
+        let mut out = create(Some(&path))?;
+        self.csv(name, &mut *out).at("cannot write", &path)
     }
 }

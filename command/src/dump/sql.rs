@@ -5,9 +5,13 @@
 //! different in bytes, so that no row collides on loading. What the server stores in a form of its
 //! own (DECIMAL, BIT, and times with fractions) comes out as these bytes.
 
+use std::collections::BTreeMap;
 use std::io::{Result, Write};
 
-use peregrine::{ColumnType, KeyPart, OwnedValue, TableSchema};
+use peregrine::{Column, ColumnType, KeyPart, OwnedValue, TableSchema};
+
+use super::characters::{character_set, width};
+use super::names::Names;
 
 /// Bytes of a statement after which the next one is begun.
 const STATEMENT: usize = 256 << 10;
@@ -15,8 +19,6 @@ const STATEMENT: usize = 256 << 10;
 const ROW: u64 = 60_000;
 /// Bytes that a key may have there.
 const KEY: u64 = 3000;
-/// The bits of a collation's number that are the server's number of it.
-const SERVER_NUMBER: u32 = 0xffff;
 
 /// The top of the file.
 pub fn begin(out: &mut dyn Write, state: &str) -> Result<()> {
@@ -44,83 +46,69 @@ fn name(text: &str) -> String {
     format!("`{}`", text.replace('`', "``"))
 }
 
-/// What the server writes for characters that a file's name can't have, undone.
-fn unescaped(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find('@') {
-        out.push_str(&rest[..at]);
-        let code = rest.get(at + 1..at + 5);
-        let letter = code
-            .and_then(|code| u32::from_str_radix(code, 16).ok())
-            .and_then(char::from_u32);
-        match letter {
-            Some(letter) => {
-                out.push(letter);
-                rest = &rest[at + 5..];
-            }
-            None => {
-                out.push('@');
-                rest = &rest[at + 1..];
-            }
-        }
-    }
-    out + rest
-}
-
-/// The character set of a collation of the server's; `None` where it is not known, or is bytes.
-fn character_set(collation: u32) -> Option<&'static str> {
-    Some(match collation & SERVER_NUMBER {
-        5 | 8 | 15 | 31 | 47 | 48 | 49 | 94 => "latin1",
-        11 | 65 => "ascii",
-        33 | 83 | 192..=215 | 223 => "utf8mb3",
-        45 | 46 | 224..=247 => "utf8mb4",
-        _ => return None,
-    })
-}
-
-fn longest(ty: ColumnType) -> u64 {
-    match ty {
-        ColumnType::Int { bytes, .. } => bytes.into(),
-        ColumnType::Float => 4,
-        ColumnType::Double => 8,
-        ColumnType::Bytes { len } => len.into(),
-        ColumnType::VarBytes { max } => u64::from(max) + 2,
-        ColumnType::Large { .. } => 12,
-    }
-}
-
 /// A table on its way into the file.
 pub struct Table<'a> {
     schema: &'a TableSchema,
+    /// As the engine has it.
+    table: &'a str,
+    /// It is the server's, which has counted characters.
+    is_servers: bool,
     database: Option<String>,
     name: String,
+    /// The name is not the table's own.
+    is_renamed: bool,
     /// Bytes of the statement that is being written; 0: none is.
     written: usize,
+    /// How many values of a column MariaDB can't have.
+    lost: BTreeMap<usize, u64>,
 }
 
 impl<'a> Table<'a> {
     /// A table; of the server's tables the name has the database in front.
-    pub fn new(table: &str, schema: &'a TableSchema) -> Self {
-        let (database, own) = match table.split_once('/') {
-            Some((database, own)) => (Some(name(&unescaped(database))), unescaped(own)),
-            None => (None, table.to_owned()),
-        };
+    pub fn new(table: &'a str, schema: &'a TableSchema, names: &mut Names) -> Self {
+        let named = names.in_server(table);
+        let (database, own) = (named.database.as_deref().map(name), name(&named.own));
         Table {
             schema,
+            table,
+            is_servers: database.is_some(),
             name: match &database {
-                Some(database) => format!("{database}.{}", name(&own)),
-                None => name(&own),
+                Some(database) => format!("{database}.{own}"),
+                None => own,
             },
             database,
+            is_renamed: named.is_new,
             written: 0,
+            lost: BTreeMap::new(),
+        }
+    }
+
+    /// Characters that are surely enough for a text of so many bytes.
+    fn characters(&self, max: u32, collation: u32) -> u64 {
+        match self.is_servers {
+            true => u64::from(max).div_ceil(width(collation)),
+            false => max.into(),
+        }
+    }
+
+    /// Bytes that MariaDB counts for a column.
+    fn longest(&self, column: &Column) -> u64 {
+        match column.ty {
+            ColumnType::Int { bytes, .. } => bytes.into(),
+            ColumnType::Float => 4,
+            ColumnType::Double => 8,
+            ColumnType::Bytes { len } => len.into(),
+            ColumnType::VarBytes { max } => {
+                self.characters(max, column.collation) * width(column.collation) + 2
+            }
+            ColumnType::Large { .. } => 12,
         }
     }
 
     /// Whether the rows would be too long for MariaDB with their strings inside.
     fn is_wide(&self) -> bool {
         let columns = self.schema.columns.iter();
-        columns.map(|column| longest(column.ty)).sum::<u64>() > ROW
+        columns.map(|column| self.longest(column)).sum::<u64>() > ROW
     }
 
     fn column_type(&self, column: usize) -> String {
@@ -165,10 +153,10 @@ impl<'a> Table<'a> {
             ColumnType::Bytes { len } => bytes(len.into(), "BLOB", self.is_wide()),
             ColumnType::VarBytes { max } if self.is_wide() => text(max.into()),
             ColumnType::VarBytes { max } => match set {
-                Some(set) => {
-                    // Bytes were counted, characters are asked for: as many are surely enough.
-                    format!("VARCHAR({max}) CHARACTER SET {set} COLLATE {set}_nopad_bin")
-                }
+                Some(set) => format!(
+                    "VARCHAR({}) CHARACTER SET {set} COLLATE {set}_nopad_bin",
+                    self.characters(max, column.collation)
+                ),
                 None => bytes(max.into(), "BLOB", false),
             },
             ColumnType::Large { max } => text(max),
@@ -185,12 +173,7 @@ impl<'a> Table<'a> {
             if part.prefix.is_some() || ty.contains("TEXT") || ty.contains("BLOB") {
                 return None;
             }
-            let width = match character_set(column.collation) {
-                Some("utf8mb4") => 4,
-                Some("utf8mb3") => 3,
-                _ => 1,
-            };
-            bytes += longest(column.ty) * width + 1;
+            bytes += self.longest(column) + 1;
             let descending = if part.descending { " DESC" } else { "" };
             columns.push(format!("{}{descending}", name(&column.name)));
         }
@@ -201,6 +184,10 @@ impl<'a> Table<'a> {
     pub fn create(&self, out: &mut dyn Write) -> Result<()> {
         if let Some(database) = &self.database {
             writeln!(out, "\nCREATE DATABASE IF NOT EXISTS {database};")?;
+        }
+        if self.is_renamed {
+            let why = "has another name here: its own is too long, or another table's";
+            comment(out, &format!("{} {why}", self.table))?;
         }
         let mut lines: Vec<String> = Vec::new();
         for (n, column) in self.schema.columns.iter().enumerate() {
@@ -250,7 +237,10 @@ impl<'a> Table<'a> {
             if n > 0 {
                 text.push(',');
             }
-            push_value(&mut text, value);
+            if !push_value(&mut text, value) {
+                text.push_str(not_a_number(self.is_nullable(n)));
+                *self.lost.entry(n).or_default() += 1;
+            }
         }
         text.push(')');
         out.write_all(text.as_bytes())?;
@@ -268,20 +258,49 @@ impl<'a> Table<'a> {
         }
         Ok(())
     }
+
+    /// What MariaDB can't have of the rows so far, in words.
+    pub fn lost(&self) -> Vec<String> {
+        let told = self.lost.iter().map(|(&n, values)| {
+            let column = self.schema.columns.get(n);
+            format!(
+                "table {}: {values} values of column {}, infinite or no numbers: {} stands there",
+                self.table,
+                column.map_or("", |column| column.name.as_str()),
+                not_a_number(self.is_nullable(n))
+            )
+        });
+        told.collect()
+    }
+
+    fn is_nullable(&self, column: usize) -> bool {
+        let column = self.schema.columns.get(column);
+        column.is_none_or(|column| column.nullable)
+    }
 }
 
-fn push_value(text: &mut String, value: &OwnedValue) {
+/// What stands where MariaDB can't have the value.
+fn not_a_number(is_nullable: bool) -> &'static str {
+    if is_nullable {
+        "NULL"
+    } else {
+        "0"
+    }
+}
+
+/// Writes a value, if MariaDB can have it.
+fn push_value(text: &mut String, value: &OwnedValue) -> bool {
     use std::fmt::Write;
     // Writing into a string can't fail.
     let _ = match value {
         OwnedValue::Null => write!(text, "NULL"),
         OwnedValue::Int(v) => write!(text, "{v}"),
         OwnedValue::UInt(v) => write!(text, "{v}"),
-        // As a number with an exponent, so that the server takes it for one of that type; it has
-        // no infinities.
-        OwnedValue::Float(v) if v.is_finite() => write!(text, "{v:e}"),
-        OwnedValue::Double(v) if v.is_finite() => write!(text, "{v:e}"),
-        OwnedValue::Float(_) | OwnedValue::Double(_) => write!(text, "NULL"),
+        OwnedValue::Float(v) if !v.is_finite() => return false,
+        OwnedValue::Double(v) if !v.is_finite() => return false,
+        // As a number with an exponent, so that the server takes it for one of that type.
+        OwnedValue::Float(v) => write!(text, "{v:e}"),
+        OwnedValue::Double(v) => write!(text, "{v:e}"),
         OwnedValue::Bytes(bytes) if bytes.iter().all(|b| (b' '..=b'~').contains(b)) => {
             text.push('\'');
             for &byte in bytes {
@@ -302,12 +321,13 @@ fn push_value(text: &mut String, value: &OwnedValue) {
             Ok(())
         }
     };
+    true
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use peregrine::{Column, Index, Key};
+    use peregrine::{Index, Key};
 
     #[test]
     fn a_table_of_the_servers_becomes_statements() {
@@ -341,7 +361,7 @@ mod tests {
             user: vec![],
         };
         let mut out = Vec::new();
-        let mut table = Table::new("my@0020shop/t@00241", &schema);
+        let mut table = Table::new("my@0020shop/t@00241", &schema, &mut Names::default());
         table.create(&mut out).unwrap();
         let row = [
             OwnedValue::UInt(7),
@@ -362,7 +382,7 @@ mod tests {
 CREATE DATABASE IF NOT EXISTS `my shop`;
 CREATE TABLE `my shop`.`t$1` (
   `id` INT UNSIGNED NOT NULL,
-  `na``me` VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin,
+  `na``me` VARCHAR(10) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin,
   `body` BLOB NOT NULL,
   PRIMARY KEY (`id`),
   UNIQUE KEY `by_name` (`na``me`)
@@ -373,5 +393,77 @@ INSERT INTO `my shop`.`t$1` VALUES
 (8,NULL,'');
 "
         );
+    }
+
+    fn created(name: &str, columns: Vec<Column>, primary: Option<Key>) -> String {
+        let schema = TableSchema {
+            columns,
+            primary,
+            indexes: vec![],
+            user: vec![],
+        };
+        let mut out = Vec::new();
+        let table = Table::new(name, &schema, &mut Names::default());
+        table.create(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn texts_have_the_room_that_mariadb_counts_for_them() {
+        let texts = |max: u32, collation| {
+            let text = |n| {
+                let ty = ColumnType::VarBytes { max };
+                Column::new(format!("c{n}"), ty).collation(collation)
+            };
+            (0..17).map(text).collect::<Vec<_>>()
+        };
+        let key = || Some(Key::new(&[0, 1]));
+        // The server has counted four bytes a character.
+        let text = created("d/t", texts(1020, 45), key());
+        assert_eq!(text.matches("VARCHAR(255)").count(), 17, "{text}");
+        assert!(text.contains("PRIMARY KEY"), "{text}");
+        // Who else made the table may have values of as many characters as bytes.
+        let text = created("t", texts(1020, 45), key());
+        assert!(!text.contains("VARCHAR"), "{text}");
+        assert_eq!(text.matches(" TEXT CHARACTER SET utf8mb4").count(), 17);
+        let text = created("t", texts(1020, 8), key());
+        assert_eq!(text.matches("VARCHAR(1020)").count(), 17, "{text}");
+    }
+
+    #[test]
+    fn a_table_whose_name_is_too_long_says_so() {
+        let (own, short) = ("x".repeat(70), "x".repeat(62));
+        let text = created(&format!("d/{own}"), vec![], None);
+        assert!(text.contains(&format!("-- d/{own} has")), "{text}");
+        assert!(text.contains(&format!(".`{short}~1`")), "{text}");
+    }
+
+    #[test]
+    fn values_that_mariadb_can_not_have_are_told() {
+        let schema = TableSchema {
+            columns: vec![
+                Column::new("a", ColumnType::Double),
+                Column::new("b", ColumnType::Float).nullable(),
+            ],
+            primary: None,
+            indexes: vec![],
+            user: vec![],
+        };
+        let mut out = Vec::new();
+        let mut table = Table::new("t", &schema, &mut Names::default());
+        for (a, b) in [(1.5, f32::NAN), (f64::INFINITY, -2.0), (-0.0, f32::NAN)] {
+            let row = [OwnedValue::Double(a), OwnedValue::Float(b)];
+            table.row(&mut out, &row).unwrap();
+        }
+        table.end(&mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "INSERT INTO `t` VALUES\n(1.5e0,NULL),\n(0,-2e0),\n(-0e0,NULL);\n"
+        );
+        let told = [
+            "table t: 1 values of column a, infinite or no numbers: 0 stands there",
+            "table t: 2 values of column b, infinite or no numbers: NULL stands there",
+        ];
+        assert_eq!(table.lost(), told);
     }
 }

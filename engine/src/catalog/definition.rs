@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TableId, TreeId};
+use crate::planted::{is_planted, PlantedFault};
 use crate::row::TableSchema;
 use crate::settings::Locking;
 
@@ -60,15 +61,21 @@ impl Definition {
     /// From bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let definition: Definition = decode(bytes, "table definition")?;
-        if definition.trees.len() != definition.schema.indexes.len() + 1 {
+        definition.look_at_trees()?;
+        Ok(definition)
+    }
+
+    /// Whether there are as many trees as it takes.
+    fn look_at_trees(&self) -> Result<()> {
+        let indexes = self.schema.indexes.len() + 1;
+        if self.trees.len() != indexes {
             return Err(Error::Internal(format!(
-                "table definition of {}: {} trees for {} indexes",
-                definition.name,
-                definition.trees.len(),
-                definition.schema.indexes.len() + 1
+                "table definition of {}: {} trees for {indexes} indexes",
+                self.name,
+                self.trees.len()
             )));
         }
-        Ok(definition)
+        Ok(())
     }
 }
 
@@ -104,10 +111,21 @@ impl DdlRecord {
     /// From bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let what = "log record of a table definition";
-        match bytes.split_first() {
+        let record: DdlRecord = match bytes.split_first() {
             Some((&VERSION_COUNTED, rest)) => from_postcard(rest, what),
             _ => decode(bytes, what),
+        }?;
+        match &record {
+            DdlRecord::Create(definition)
+            | DdlRecord::CreateCounted(definition, _)
+            | DdlRecord::Truncate(definition)
+                if !is_planted(PlantedFault::TakeTreeless) =>
+            {
+                definition.look_at_trees()?;
+            }
+            _ => {}
         }
+        Ok(record)
     }
 }
 
@@ -194,6 +212,31 @@ mod tests {
             }
             let _ = Definition::decode(&bytes);
             let _ = DdlRecord::decode(&bytes);
+        }
+    }
+
+    #[test]
+    fn a_record_of_a_table_without_trees_is_refused() {
+        let definition = Definition {
+            id: TableId(1),
+            name: "t".into(),
+            schema: TableSchema {
+                columns: vec![Column::new("a", ColumnType::Double)],
+                primary: None,
+                indexes: vec![],
+                user: vec![],
+            },
+            trees: vec![],
+            large: None,
+            locking: Locking::Pessimistic,
+        };
+        for record in [
+            DdlRecord::Create(definition.clone()),
+            DdlRecord::CreateCounted(definition.clone(), 2),
+            DdlRecord::Truncate(definition),
+        ] {
+            let refused = DdlRecord::decode(&record.encode().unwrap());
+            assert!(matches!(refused, Err(Error::Internal(_))), "{refused:?}");
         }
     }
 }

@@ -9,7 +9,8 @@ use super::{unnamed, Missing};
 use crate::catalog::{DdlRecord, Definition, KIND_COUNTER, KIND_DDL};
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TableId, TxId};
-use crate::log::LogReader;
+use crate::log::{LogReader, LogRecord};
+use crate::planted::{is_planted, PlantedFault};
 use crate::recovery::{Aside, Ends, Meta, Undecided};
 use crate::room;
 use crate::row::layout::Layout;
@@ -36,6 +37,27 @@ pub(super) struct TableChanges {
     /// Transactions that did not commit and of which records may still stand in the table: it was
     /// set aside.
     pub unfinished: HashSet<TxId>,
+}
+
+/// Takes the next record of the log, all of which must make sense: of no transaction a part alone may come out.
+fn understand(record: &LogRecord, checkpoint: Lsn, ends: &mut Ends) -> Result<()> {
+    let content = || -> Result<()> {
+        match record.kind {
+            KIND_CHANGES | KIND_COMMIT => {
+                for change in ChangeReader::new(&record.payload)?.1 {
+                    change?;
+                }
+            }
+            KIND_COUNTER if record.start >= checkpoint => {
+                DdlRecord::decode(&record.payload)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    };
+    content()
+        .and_then(|()| ends.take(record, checkpoint))
+        .map_err(|why| Error::Invalid(format!("the log's record at {}: {why}", record.start)))
 }
 
 struct Entry {
@@ -148,30 +170,40 @@ impl Changes {
         Ok(())
     }
 
-    /// Reads the log; `open` opens it at a position.
+    /// Reads the log; `open` opens it at a position. Returns why no more could be read or understood, where it does not
+    /// come to its end: what was committed before has been taken.
     ///
     /// # Errors
-    /// The first thing that can't be read; what was committed before it has been taken.
-    pub fn read(&mut self, meta: &Meta, open: &dyn Fn(Lsn) -> Result<LogReader>) -> Result<()> {
+    /// What has been read can't be read again, or there is no memory for it.
+    pub fn read(
+        &mut self,
+        meta: &Meta,
+        open: &dyn Fn(Lsn) -> Result<LogReader>,
+    ) -> Result<Option<Error>> {
         let from = meta.log_from();
         let mut ends = Ends::default();
-        let mut error = None;
-        for record in open(from)? {
-            let record = match record {
-                Ok(record) => record,
+        let mut understood = 0;
+        let mut stopped = None;
+        let log = match open(from) {
+            Ok(log) => log,
+            Err(why) => return Ok(Some(why)),
+        };
+        for record in log {
+            match record.and_then(|record| understand(&record, meta.checkpoint, &mut ends)) {
+                Ok(()) => understood += 1,
+                Err(why) if is_planted(PlantedFault::ForgetBeforeUnread) => return Ok(Some(why)),
                 Err(why) => {
-                    error = Some(why);
+                    stopped = Some(why);
                     break;
                 }
-            };
-            ends.take(&record, meta.checkpoint)?;
+            }
         }
         self.transactions = ends.committed.len();
         self.prepared = ends.prepared.len();
         self.add_decided(&ends)?;
-        for record in open(from)? {
-            // The second reading ends where the first did.
-            let Ok(record) = record else { break };
+        // The second reading ends where the first did.
+        for record in open(from)?.take(understood) {
+            let record = record?;
             match record.kind {
                 KIND_CHANGES | KIND_COMMIT => {
                     let (txid, changes) = ChangeReader::new(&record.payload)?;
@@ -188,7 +220,11 @@ impl Changes {
                 _ => {}
             }
         }
-        error.map_or(Ok(()), Err)
+        if !is_planted(PlantedFault::DroppedIsMissing) {
+            // Dropped by the transaction that used it, it may be: the log tells of the drop first.
+            self.lost.retain(|table, _| !ends.dropped.contains(table));
+        }
+        Ok(stopped)
     }
 
     fn row(&mut self, table: TableId, key: &[u8], change: Change<'_>) -> Result<()> {

@@ -20,6 +20,8 @@ mod changes;
 mod definitions;
 mod nodes;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -76,7 +78,7 @@ impl Dump {
     ///
     /// # Errors
     /// When nothing of it can be read: no data file, another format, both headers or the whole
-    /// place table damaged.
+    /// place table damaged. What was read can't be read again, or there is no memory for it.
     pub fn open(dir: impl AsRef<Path>) -> Result<Dump> {
         Dump::open_on(RealOs::new(), dir)
     }
@@ -120,14 +122,14 @@ impl Dump {
         }
         let log_dir = dir.join(LOG_DIR);
         let read = |from| Log::read_only(os.clone(), &log_dir, store.database_id(), from);
-        let log = changes.read(&meta, &read);
+        let log = changes.read(&meta, &read)?;
         let mut state = match &log {
-            Ok(()) => format!(
+            None => format!(
                 "the state after recovery: the last checkpoint, and {} transactions that the log \
                  has after it",
                 changes.transactions
             ),
-            Err(_) => format!(
+            Some(_) => format!(
                 "the last checkpoint, and {} transactions after it, up to where the log can be read",
                 changes.transactions
             ),
@@ -138,7 +140,7 @@ impl Dump {
                 changes.prepared
             );
         }
-        if let Err(why) = log {
+        if let Some(why) = log {
             missing.push(Missing {
                 what: "what was committed after the readable part of the log".into(),
                 why,

@@ -1,0 +1,229 @@
+//! The names of tables, undone from the server's spelling of files, as MariaDB can have them, and as files.
+
+use std::collections::HashSet;
+
+/// The letters for which the server writes `@` and two characters.
+const LETTERS: &str = include_str!("letters.txt");
+/// Letters that a name may have in MariaDB.
+const NAME: usize = 64;
+/// Bytes that the name of a file may have.
+const FILE: usize = 255;
+/// How the plug-in's names of temporary tables begin: they end with the server, be it by a crash.
+const TEMPORARY: &str = "#temporary/";
+
+/// Whether the server drops the table when it starts: what is in it belongs to a session that has ended.
+pub fn is_temporary(table: &str) -> bool {
+    table.starts_with(TEMPORARY)
+}
+
+/// What the server writes for characters that a file's name can't have, undone.
+fn unescaped(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('@') {
+        out.push_str(&rest[..at]);
+        let code = &rest[at + 1..];
+        match letter_of(code).or_else(|| number_of(code)) {
+            Some((letter, length)) => {
+                out.push(letter);
+                rest = &code[length..];
+            }
+            None => {
+                out.push('@');
+                rest = code;
+            }
+        }
+    }
+    out + rest
+}
+
+/// The letter of a code of two characters, and the code's length.
+fn letter_of(code: &str) -> Option<(char, usize)> {
+    let &[first, second, ..] = code.as_bytes() else {
+        return None;
+    };
+    LETTERS.lines().find_map(|line| {
+        let (begin, letters) = line.split_once(' ')?;
+        let &[its_first, its_second] = begin.as_bytes() else {
+            return None;
+        };
+        let place = second.checked_sub(its_second)?;
+        let letter = letters.chars().nth(place.into())?;
+        (first == its_first && letter != '.').then_some((letter, 2))
+    })
+}
+
+/// The letter of four hexadecimal digits, which are small ones, and their length.
+fn number_of(code: &str) -> Option<(char, usize)> {
+    let digits = code.get(..4)?;
+    let is_digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
+    if !digits.as_bytes().iter().all(is_digit) {
+        return None;
+    }
+    let letter = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
+    Some((letter, 4))
+}
+
+/// How a table is called in MariaDB.
+#[derive(Debug, PartialEq)]
+pub struct Named {
+    /// Only the server's tables have one.
+    pub database: Option<String>,
+    /// Its name there.
+    pub own: String,
+    /// The name is not the table's own.
+    pub is_new: bool,
+}
+
+/// Names that have been given, so that no two tables get the same.
+#[derive(Default)]
+pub struct Names {
+    taken: HashSet<(String, String)>,
+}
+
+impl Names {
+    /// The name of a table, as MariaDB can have it.
+    pub fn in_server(&mut self, table: &str) -> Named {
+        let one: fn(char) -> usize = |_| 1;
+        let (database, own) = match table.split_once('/') {
+            Some((database, own)) => (Some(unescaped(database)), unescaped(own)),
+            None => (None, table.to_owned()),
+        };
+        let database = database.map(|name| cut(&name, NAME, one));
+        let within = database.as_deref().unwrap_or_default();
+        let taken = self.take(within, &own, NAME, one);
+        Named {
+            is_new: taken != own,
+            own: taken,
+            database,
+        }
+    }
+
+    /// The folder of a table's file, if it has a database, and the file's name.
+    pub fn file(&mut self, table: &str, ending: &str) -> (Option<String>, String) {
+        let part = |text: &str| text.replace(['/', '\\', '\0'], ".");
+        let (folder, own) = match table.split_once('/') {
+            Some((database, own)) => {
+                let folder = cut(&part(database), FILE, char::len_utf8);
+                let is_elsewhere = matches!(&folder[..], "" | "." | "..");
+                let folder = if is_elsewhere { "_".to_owned() } else { folder };
+                (Some(folder), part(own))
+            }
+            None => (None, part(table)),
+        };
+        let within = folder.as_deref().unwrap_or_default();
+        let own = self.take(within, &own, FILE - ending.len(), char::len_utf8);
+        (folder, own + ending)
+    }
+
+    /// The name, or so much of it as `most` allows, with a number behind it where it would be cut or another's.
+    fn take(&mut self, within: &str, name: &str, most: usize, length: fn(char) -> usize) -> String {
+        let mut number = 0;
+        loop {
+            let end = match number {
+                0 => String::new(),
+                number => format!("~{number}"),
+            };
+            let taken = cut(name, most.saturating_sub(end.len()), length) + &end;
+            // One that is cut has a number, too.
+            let is_whole = number > 0 || taken == name;
+            if is_whole && self.taken.insert((within.to_owned(), taken.clone())) {
+                return taken;
+            }
+            number += 1;
+        }
+    }
+}
+
+/// As many of the first letters as there is room for.
+fn cut(text: &str, room: usize, length: fn(char) -> usize) -> String {
+    let mut used = 0;
+    let fits = |letter: &char| {
+        used += length(*letter);
+        used <= room
+    };
+    text.chars().take_while(fits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_what_the_server_calls_them() {
+        for (file, name) in [
+            ("t", "t"),
+            ("my@0020shop", "my shop"),
+            ("t@00241", "t$1"),
+            ("t@0k", "tä"),
+            ("@1i@1o@1j@0p@0x", "öüßéñ"),
+            ("@K1@l0@r1", "Шея"),
+            ("@7P@6l", "Ωα"),
+            ("@A@@a@@@Z", "ＡａⓏ"),
+            ("@4e2d@3042", "中あ"),
+            // None of these is a code.
+            ("@", "@"),
+            ("@+123", "@+123"),
+            ("@00E4", "@00E4"),
+            ("@00é", "@00é"),
+            ("a@d800@0ä", "a@d800@0ä"),
+        ] {
+            assert_eq!(unescaped(file), name);
+        }
+    }
+
+    #[test]
+    fn each_letter_has_one_code() {
+        let mut letters = HashSet::new();
+        let mut codes = HashSet::new();
+        for line in LETTERS.lines().filter(|line| !line.starts_with('#')) {
+            let (begin, run) = line.split_once(' ').unwrap();
+            let &[first, second] = begin.as_bytes() else {
+                panic!("{line}");
+            };
+            for (second, letter) in (second..).zip(run.chars()).filter(|(_, l)| *l != '.') {
+                assert!(letters.insert(letter), "{letter}");
+                assert!(codes.insert((first, second)), "{letter}");
+                let code = format!("@{}{}", char::from(first), char::from(second));
+                assert_eq!(unescaped(&code), letter.to_string());
+            }
+        }
+        assert_eq!(letters.len(), 1511);
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_is_cut_and_numbered() {
+        let mut names = Names::default();
+        let mut of = |table: &str| {
+            let named = names.in_server(table);
+            (named.database.unwrap_or_default(), named.own, named.is_new)
+        };
+        let long = format!("d@0k/{}@0k#P#p0", "@m0".repeat(60));
+        let letters = "ж".repeat(60);
+        let cut = |number| {
+            let own = format!("{letters}ä#~{number}");
+            (String::from("dä"), own, true)
+        };
+        assert_eq!(of(&long), cut(1));
+        assert_eq!(of(&format!("{long}x")), cut(2));
+        assert_eq!(of("a/b"), ("a".into(), "b".into(), false));
+        assert_eq!(of("a/@0062"), ("a".into(), "b~1".into(), true));
+        assert_eq!(of("a.b@0k"), (String::new(), "a.b@0k".into(), false));
+    }
+
+    #[test]
+    fn each_table_has_a_file_of_its_own() {
+        let mut names = Names::default();
+        let mut of = |table: &str| names.file(table, ".csv");
+        assert_eq!(of("a/b"), (Some("a".into()), "b.csv".into()));
+        assert_eq!(of("a.b"), (None, "a.b.csv".into()));
+        assert_eq!(of("a/b/c"), (Some("a".into()), "b.c.csv".into()));
+        assert_eq!(of("a/b.c"), (Some("a".into()), "b.c~1.csv".into()));
+        assert_eq!(of("../b"), (Some("_".into()), "b.csv".into()));
+        assert_eq!(of("/b"), (Some("_".into()), "b~1.csv".into()));
+        for _ in 0..2 {
+            let (folder, file) = of(&format!("{0}/{0}", "ж".repeat(300)));
+            assert!(folder.unwrap().len() <= FILE && file.len() <= FILE);
+        }
+    }
+}
