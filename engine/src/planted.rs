@@ -184,6 +184,8 @@ pub enum PlantedFault {
     AbandonInSession,
     /// Who waits already is not told of, where another waiter enters a new holder.
     UntoldHolders,
+    /// The ends of many transactions that were rolled back are kept one by one.
+    KeepManyAborted,
     /// Survivors have a new stream each time; those that had others before are left.
     LeaveStreams,
     /// Whether a savepoint is still there is told by how much work was done.
@@ -315,7 +317,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 107] = [
+        pub const MENDED: [PlantedFault; 108] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -391,6 +393,7 @@ mod planting {
             PlantedFault::UntoldWaits,
             PlantedFault::AbandonInSession,
             PlantedFault::UntoldHolders,
+            PlantedFault::KeepManyAborted,
             PlantedFault::LeaveStreams,
             PlantedFault::SavepointByWork,
             PlantedFault::KeepUnnumbered,
