@@ -186,6 +186,8 @@ pub enum PlantedFault {
     UntoldHolders,
     /// The ends of many transactions that were rolled back are kept one by one.
     KeepManyAborted,
+    /// The undo of an operation that was taken back takes room until the transaction ends.
+    KeepTakenBack,
     /// Survivors have a new stream each time; those that had others before are left.
     LeaveStreams,
     /// Whether a savepoint is still there is told by how much work was done.
@@ -317,7 +319,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 108] = [
+        pub const MENDED: [PlantedFault; 109] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -394,6 +396,7 @@ mod planting {
             PlantedFault::AbandonInSession,
             PlantedFault::UntoldHolders,
             PlantedFault::KeepManyAborted,
+            PlantedFault::KeepTakenBack,
             PlantedFault::LeaveStreams,
             PlantedFault::SavepointByWork,
             PlantedFault::KeepUnnumbered,
