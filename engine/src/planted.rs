@@ -188,6 +188,8 @@ pub enum PlantedFault {
     KeepManyAborted,
     /// The undo of an operation that was taken back takes room until the transaction ends.
     KeepTakenBack,
+    /// Who holds a range shares a row in it that another has locked for itself.
+    ShareExclusive,
     /// Survivors have a new stream each time; those that had others before are left.
     LeaveStreams,
     /// Whether a savepoint is still there is told by how much work was done.
@@ -319,7 +321,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 109] = [
+        pub const MENDED: [PlantedFault; 110] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -397,6 +399,7 @@ mod planting {
             PlantedFault::UntoldHolders,
             PlantedFault::KeepManyAborted,
             PlantedFault::KeepTakenBack,
+            PlantedFault::ShareExclusive,
             PlantedFault::LeaveStreams,
             PlantedFault::SavepointByWork,
             PlantedFault::KeepUnnumbered,

@@ -191,8 +191,13 @@ impl LockTable {
             Queue::new(name)
         });
         if let Some(own) = queue.position(who) {
-            if queue.holders[own].mode == mode || mode == LockMode::Shared {
-                return Some(Taken::Before);
+            let held = queue.holders[own].mode;
+            if held == mode || mode == LockMode::Shared {
+                // For a range around the row it may stand beside one that has the row for itself.
+                let excluded = held == LockMode::Shared
+                    && !queue.compatible(who, mode)
+                    && !is_planted(PlantedFault::ShareExclusive);
+                return (!excluded).then_some(Taken::Before);
             }
             if queue.holders.len() > 1 {
                 return None;
