@@ -190,6 +190,8 @@ pub enum PlantedFault {
     KeepTakenBack,
     /// Who holds a range shares a row in it that another has locked for itself.
     ShareExclusive,
+    /// A cursor takes no notice of a kill on its way to the next record that it sees.
+    WalkOnKilled,
     /// Survivors have a new stream each time; those that had others before are left.
     LeaveStreams,
     /// Whether a savepoint is still there is told by how much work was done.
@@ -321,7 +323,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 110] = [
+        pub const MENDED: [PlantedFault; 111] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -400,6 +402,7 @@ mod planting {
             PlantedFault::KeepManyAborted,
             PlantedFault::KeepTakenBack,
             PlantedFault::ShareExclusive,
+            PlantedFault::WalkOnKilled,
             PlantedFault::LeaveStreams,
             PlantedFault::SavepointByWork,
             PlantedFault::KeepUnnumbered,
