@@ -192,6 +192,8 @@ pub enum PlantedFault {
     ShareExclusive,
     /// A cursor takes no notice of a kill on its way to the next record that it sees.
     WalkOnKilled,
+    /// At READ COMMITTED a cursor keeps the locks of rows that it has locked, and not returned.
+    KeepRowsOnTheWay,
     /// Survivors have a new stream each time; those that had others before are left.
     LeaveStreams,
     /// Whether a savepoint is still there is told by how much work was done.
@@ -323,7 +325,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 111] = [
+        pub const MENDED: [PlantedFault; 112] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -403,6 +405,7 @@ mod planting {
             PlantedFault::KeepTakenBack,
             PlantedFault::ShareExclusive,
             PlantedFault::WalkOnKilled,
+            PlantedFault::KeepRowsOnTheWay,
             PlantedFault::LeaveStreams,
             PlantedFault::SavepointByWork,
             PlantedFault::KeepUnnumbered,

@@ -180,3 +180,30 @@ fn who_waits_for_a_row_gets_it_when_it_is_passed_over() {
     });
     txn.commit().unwrap();
 }
+
+/// A cursor has waited for a row that is no longer what it looks for. It goes on, and nobody is told of the row.
+#[test]
+fn a_row_that_is_another_once_it_is_locked_is_free() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, table) = rows(dir.path());
+    let key = table.encode_key(0, &[3u32.into()]).unwrap();
+    let number = table.encode_key(1, &[30u32.into()]).unwrap();
+    let mut writer = db.begin(Isolation::ReadCommitted);
+    writer
+        .update(&table, &key, &[3u32.into(), 99u32.into()])
+        .unwrap();
+    std::thread::scope(|scope| {
+        let looks = scope.spawn(|| {
+            let mut txn = db.begin(Isolation::ReadCommitted);
+            txn.set_lock_wait_timeout(Duration::from_secs(20));
+            let mut cursor = locking(&table, 1, RowLock::Exclusive);
+            assert!(cursor.seek(&mut txn, &number, Seek::AtOrAfter).unwrap());
+            (id(&mut cursor), locked(&db, &table))
+        });
+        while db.status().lock_waits_now == 0 && !looks.is_finished() {
+            std::thread::yield_now();
+        }
+        writer.commit().unwrap();
+        assert_eq!(looks.join().unwrap(), (4, vec![4]));
+    });
+}

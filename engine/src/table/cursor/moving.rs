@@ -190,6 +190,8 @@ impl Cursor {
             self.begin_locking(txn);
         }
         on = self.settle(txn, tree, on)?;
+        // The row that was locked last, where it was not what was looked for.
+        let mut passed: Option<Vec<u8>> = None;
         loop {
             self.batch.clear();
             let size = if lock.is_some() {
@@ -223,6 +225,10 @@ impl Cursor {
                 }
                 taken = true;
             }
+            let came_to = self.batch.last_clustered_key();
+            if passed.take().is_some_and(|row| row != came_to) {
+                self.pass_locked(txn);
+            }
             if self.batch.is_empty() {
                 return Ok(false);
             }
@@ -254,6 +260,7 @@ impl Cursor {
                     self.has_locked(txn);
                     return Ok(true);
                 }
+                passed = (!locks_ranges).then(|| self.batch.last_clustered_key().to_vec());
                 if waited || (!locks_ranges && (found || !self.options.skip_locked)) {
                     // The leaf was copied before somebody changed what was found in it.
                     on = self.look_again(txn, tree, waited || found)?;
