@@ -192,7 +192,7 @@ pub enum PlantedFault {
     ShareExclusive,
     /// A cursor takes no notice of a kill on its way to the next record that it sees.
     WalkOnKilled,
-    /// At READ COMMITTED a cursor keeps the locks of rows that it has locked, and not returned.
+    /// At READ COMMITTED a cursor keeps rows that it has locked on its way, and not returned.
     KeepRowsOnTheWay,
     /// Survivors have a new stream each time; those that had others before are left.
     LeaveStreams,

@@ -69,10 +69,20 @@ impl Cursor {
                 return Ok(false);
             }
         }
+        // The row that was locked last, where the entry did not lead to it any more.
+        let mut passed: Option<Vec<u8>> = None;
         loop {
             let view = self.view(txn, lock);
             self.buffer.clear();
-            if !txn.copy(tree, key, &view, &mut self.buffer)? {
+            let found = txn.copy(tree, key, &view, &mut self.buffer)?;
+            let leads_to = match found {
+                true => entry::clustered_key(key, &self.buffer)?,
+                false => &[],
+            };
+            if passed.take().is_some_and(|row| row != leads_to) {
+                self.pass_locked(txn);
+            }
+            if !found {
                 return Ok(false);
             }
             if !self.batched(txn) {
@@ -80,8 +90,7 @@ impl Cursor {
                 return Ok(true);
             }
             self.point_clustered.clear();
-            self.point_clustered
-                .extend_from_slice(entry::clustered_key(key, &self.buffer)?);
+            self.point_clustered.extend_from_slice(leads_to);
             #[cfg(test)]
             txn.inner.system().moments.come_to(Moment::EntryFound);
             let waits = txn.inner.waits();
@@ -102,6 +111,7 @@ impl Cursor {
                 return Ok(false);
             }
             // The entry may lead to another row now, also where nobody was waited for.
+            passed = Some(self.point_clustered.clone());
         }
     }
 
