@@ -194,6 +194,8 @@ pub enum PlantedFault {
     WalkOnKilled,
     /// At READ COMMITTED a cursor keeps rows that it has locked on its way, and not returned.
     KeepRowsOnTheWay,
+    /// Who holds a range around a row stays its holder when the writer has gone that has waited for it.
+    RangesStayRows,
     /// Survivors have a new stream each time; those that had others before are left.
     LeaveStreams,
     /// Whether a savepoint is still there is told by how much work was done.
@@ -325,7 +327,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 112] = [
+        pub const MENDED: [PlantedFault; 113] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -406,6 +408,7 @@ mod planting {
             PlantedFault::ShareExclusive,
             PlantedFault::WalkOnKilled,
             PlantedFault::KeepRowsOnTheWay,
+            PlantedFault::RangesStayRows,
             PlantedFault::LeaveStreams,
             PlantedFault::SavepointByWork,
             PlantedFault::KeepUnnumbered,
