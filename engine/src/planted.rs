@@ -184,6 +184,18 @@ pub enum PlantedFault {
     AbandonInSession,
     /// Who waits already is not told of, where another waiter enters a new holder.
     UntoldHolders,
+    /// The ends of many transactions that were rolled back are kept one by one.
+    KeepManyAborted,
+    /// The undo of an operation that was taken back takes room until the transaction ends.
+    KeepTakenBack,
+    /// Who holds a range shares a row in it that another has locked for itself.
+    ShareExclusive,
+    /// A cursor takes no notice of a kill on its way to the next record that it sees.
+    WalkOnKilled,
+    /// At READ COMMITTED a cursor keeps rows that it has locked on its way, and not returned.
+    KeepRowsOnTheWay,
+    /// Who holds a range around a row stays its holder when the writer has gone that has waited for it.
+    RangesStayRows,
     /// Survivors have a new stream each time; those that had others before are left.
     LeaveStreams,
     /// Whether a savepoint is still there is told by how much work was done.
@@ -335,7 +347,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 117] = [
+        pub const MENDED: [PlantedFault; 123] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -411,6 +423,12 @@ mod planting {
             PlantedFault::UntoldWaits,
             PlantedFault::AbandonInSession,
             PlantedFault::UntoldHolders,
+            PlantedFault::KeepManyAborted,
+            PlantedFault::KeepTakenBack,
+            PlantedFault::ShareExclusive,
+            PlantedFault::WalkOnKilled,
+            PlantedFault::KeepRowsOnTheWay,
+            PlantedFault::RangesStayRows,
             PlantedFault::LeaveStreams,
             PlantedFault::SavepointByWork,
             PlantedFault::KeepUnnumbered,

@@ -195,7 +195,7 @@ knobs! {
     purge_idle: Duration = 1_000_000, microseconds, 1_000 => 1_000_000;
     /// Transactions whose states stand in one chunk. A chunk goes, or becomes one number, as a whole.
     status_chunk: u64 = 8192, transactions, 64 => 8192;
-    /// A chunk of transactions' states with more aborted ones than this stays as it is.
+    /// A chunk of transactions' states with more aborted ones than this has a bit for each transaction instead.
     most_aborted_in_chunk: usize = 1024, transactions, 0 => 1024;
     /// Places for snapshots that come into memory at once, and among which a thread has its first choice.
     snapshot_places: usize = 64, places, 1 => 64;

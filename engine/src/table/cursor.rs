@@ -247,7 +247,8 @@ impl Cursor {
     /// no entry, with those behind that place next and those before it previous.
     ///
     /// # Errors
-    /// For locking reads those of waiting for locks; those of reading pages.
+    /// For locking reads those of waiting for locks; those of reading pages; [`Error::Interrupted`] when killed,
+    /// where it comes to another leaf.
     pub fn seek(&mut self, txn: &mut Transaction, prefix: &[u8], to: Seek) -> Result<bool> {
         txn.enter_table(&self.table)?;
         self.again = self.leaves_committed();

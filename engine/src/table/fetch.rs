@@ -398,6 +398,13 @@ impl Batch {
         self.items.last().map_or(&[], |item| self.span(item.key))
     }
 
+    /// The clustered key of that entry; empty where there is none.
+    pub fn last_clustered_key(&self) -> &[u8] {
+        self.items
+            .last()
+            .map_or(&[], |item| self.span(item.clustered))
+    }
+
     pub fn key(&self) -> &[u8] {
         self.current().map_or(&[], |item| self.span(item.key))
     }

@@ -476,6 +476,10 @@ impl Walk {
         direction: Direction,
     ) -> Result<Option<usize>> {
         self.note_left();
+        // Of a leaf there may be nothing to see, and of thousands behind it.
+        if !is_planted(PlantedFault::WalkOnKilled) {
+            txn.check_killed()?;
+        }
         if self.locker.is_some() {
             return self.next_locked_leaf(tree, direction);
         }

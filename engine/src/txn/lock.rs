@@ -74,6 +74,16 @@ impl Hasher for RowHasher {
 pub(super) struct Holder {
     pub who: Arc<Participant>,
     pub mode: LockMode,
+    /// Only for a range around the row, so that a writer can wait for it: the row itself it has not locked.
+    ranged: bool,
+}
+
+impl Holder {
+    /// It holds the row itself.
+    fn hold(&mut self, mode: LockMode) {
+        self.mode = mode;
+        self.ranged = false;
+    }
 }
 
 #[derive(Clone)]
@@ -191,13 +201,19 @@ impl LockTable {
             Queue::new(name)
         });
         if let Some(own) = queue.position(who) {
-            if queue.holders[own].mode == mode || mode == LockMode::Shared {
-                return Some(Taken::Before);
+            let held = queue.holders[own].mode;
+            if held == mode || mode == LockMode::Shared {
+                // For a range around the row it may stand beside one that has the row for itself.
+                let excluded = held == LockMode::Shared
+                    && !queue.compatible(who, mode)
+                    && !is_planted(PlantedFault::ShareExclusive);
+                queue.holders[own].ranged &= excluded;
+                return (!excluded).then_some(Taken::Before);
             }
             if queue.holders.len() > 1 {
                 return None;
             }
-            queue.holders[own].mode = mode;
+            queue.holders[own].hold(mode);
             return Some(Taken::Before);
         }
         if !queue.waiters.is_empty() || !queue.compatible(who, mode) {
@@ -207,6 +223,7 @@ impl LockTable {
         queue.holders.push(Holder {
             who: who.clone(),
             mode,
+            ranged: false,
         });
         Some(Taken::Newly)
     }
@@ -252,7 +269,7 @@ impl LockTable {
             who.forget_newest(row);
         } else if !is_planted(PlantedFault::SharedWriter) {
             // Those who wait to share the row must not come to do so beside its writer.
-            queue.holders[own].mode = LockMode::Exclusive;
+            queue.holders[own].hold(LockMode::Exclusive);
         }
         true
     }
@@ -268,12 +285,13 @@ impl LockTable {
             Queue::new(&RowName::new(tree, key))
         });
         match queue.position(who) {
-            Some(own) => queue.holders[own].mode = LockMode::Exclusive,
+            Some(own) => queue.holders[own].hold(LockMode::Exclusive),
             None => {
                 who.add_row(row);
                 queue.holders.push(Holder {
                     who: who.clone(),
                     mode: LockMode::Exclusive,
+                    ranged: false,
                 });
             }
         }
@@ -565,6 +583,7 @@ impl Queue {
         self.holders.push(Holder {
             who: who.clone(),
             mode,
+            ranged: mode == LockMode::Shared,
         });
         // Where it waits here itself it goes first, as every holder that wants more.
         if who.parker.state() == WaitState::Queued(row) {
@@ -587,7 +606,7 @@ impl Queue {
         let mut entered = false;
         match writer {
             Some(writer) => match self.position(writer) {
-                Some(held) => self.holders[held].mode = LockMode::Exclusive,
+                Some(held) => self.holders[held].hold(LockMode::Exclusive),
                 None => {
                     entered = !self.waiters.is_empty();
                     // Fails when the writer has ended: then there is nothing to wait for.
@@ -632,21 +651,28 @@ impl Queue {
             };
             match self.position(&waiter.who) {
                 Some(own) => {
-                    if waiter.mode == LockMode::Exclusive {
-                        self.holders[own].mode = LockMode::Exclusive;
-                    }
+                    let mode = match waiter.mode {
+                        LockMode::Exclusive => LockMode::Exclusive,
+                        LockMode::Shared => self.holders[own].mode,
+                    };
+                    self.holders[own].hold(mode);
                 }
                 None => {
                     waiter.who.add_row(row);
                     self.holders.push(Holder {
                         who: waiter.who.clone(),
                         mode: waiter.mode,
+                        ranged: false,
                     });
                 }
             }
             if waiter.who.parker.end_wait(WaitState::Granted) {
                 granted.0.push(waiter.who.parker.clone());
             }
+        }
+        // Who locks the row waits for no ranges, and the next writer finds them again.
+        if self.waiters.is_empty() && !is_planted(PlantedFault::RangesStayRows) {
+            self.holders.retain(|holder| !holder.ranged);
         }
         granted
     }

@@ -44,7 +44,7 @@ impl Transaction {
             return Err(error.clone());
         }
         let work = self.work;
-        self.take_operation_back(savepoint)?;
+        self.go_back(savepoint)?;
         if savepoint.work != work {
             self.returns.add(savepoint.work);
         }
@@ -58,6 +58,15 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::rollback_to`], without those of other transactions in the way.
     pub fn take_operation_back(&mut self, savepoint: &Savepoint) -> Result<()> {
+        self.go_back(savepoint)?;
+        // Only here: of the savepoints that are still there none was made since.
+        if let Some(undo) = &mut self.undo {
+            undo.take_back(savepoint.undo_kept);
+        }
+        Ok(())
+    }
+
+    fn go_back(&mut self, savepoint: &Savepoint) -> Result<()> {
         if self.phase != Phase::Running {
             return Err(Error::Invalid(
                 "a prepared transaction can only be committed or rolled back".into(),

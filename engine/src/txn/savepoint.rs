@@ -8,6 +8,8 @@ pub struct Savepoint {
     /// Which use of the transaction object it belongs to.
     pub(super) generation: u64,
     pub(super) undo: UndoPtr,
+    /// Bytes that stood in the undo stream.
+    pub(super) undo_kept: u64,
     pub(super) work: u64,
     /// How often the transaction had gone back by then.
     pub(super) returns: u64,

@@ -13,6 +13,7 @@ use arc_swap::ArcSwap;
 use super::snapshot::LiveSnapshots;
 use crate::ids::{Csn, TxId};
 use crate::knobs;
+use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 const ABORTED: u64 = 1 << 63;
@@ -37,9 +38,17 @@ enum Chunk {
     Ended {
         /// The newest end.
         csn: u64,
-        /// Places of those that were rolled back, ascending.
-        aborted: Box<[u16]>,
+        aborted: Aborted,
     },
+}
+
+/// Which transactions of a chunk were rolled back, by their places. Where many wait for one row these are most of
+/// them, for each gives its number back for the wait.
+enum Aborted {
+    /// These, ascending.
+    Few(Box<[u16]>),
+    /// Those with a bit.
+    Many(Box<[u64]>),
 }
 
 struct Window {
@@ -130,12 +139,10 @@ impl StatusDirectory {
                 word if word & ABORTED != 0 => Status::Aborted(Csn(word & !ABORTED)),
                 word => Status::Committed(Csn(word)),
             },
-            Some((Chunk::Ended { csn, aborted }, at)) => {
-                match aborted.binary_search(&(at as u16)) {
-                    Ok(_) => Status::Aborted(Csn(*csn)),
-                    Err(_) => Status::Committed(Csn(*csn)),
-                }
-            }
+            Some((Chunk::Ended { csn, aborted }, at)) => match aborted.has(at) {
+                true => Status::Aborted(Csn(*csn)),
+                false => Status::Committed(Csn(*csn)),
+            },
             // The window is older than the number: it was given after the window was loaded.
             None => Status::Active,
         }
@@ -192,7 +199,7 @@ impl Chunk {
     fn bytes(&self) -> usize {
         match self {
             Chunk::Each(words) => words.len() * 8,
-            Chunk::Ended { aborted, .. } => size_of::<Chunk>() + aborted.len() * 2,
+            Chunk::Ended { aborted, .. } => size_of::<Chunk>() + aborted.bytes(),
         }
     }
 
@@ -208,7 +215,9 @@ impl Chunk {
                 0 => return None,
                 word if word & ABORTED != 0 => {
                     aborted.push(at as u16);
-                    if aborted.len() > knobs::most_aborted_in_chunk() {
+                    if aborted.len() > knobs::most_aborted_in_chunk()
+                        && is_planted(PlantedFault::KeepManyAborted)
+                    {
                         return None;
                     }
                     newest = newest.max(word & !ABORTED);
@@ -223,8 +232,37 @@ impl Chunk {
         let alike = live.none_between(Csn(oldest), Csn(newest));
         alike.then(|| Chunk::Ended {
             csn: newest,
-            aborted: aborted.into(),
+            aborted: Aborted::new(aborted, words.len()),
         })
+    }
+}
+
+impl Aborted {
+    /// Those at these places, ascending, of so many.
+    fn new(places: Vec<u16>, count: usize) -> Aborted {
+        if places.len() <= knobs::most_aborted_in_chunk() {
+            return Aborted::Few(places.into());
+        }
+        let mut bits = vec![0u64; count.div_ceil(64)];
+        for place in places.into_iter().map(usize::from) {
+            bits[place / 64] |= 1 << (place % 64);
+        }
+        Aborted::Many(bits.into())
+    }
+
+    /// Whether the one at a place is among them.
+    fn has(&self, place: usize) -> bool {
+        match self {
+            Aborted::Few(places) => places.binary_search(&(place as u16)).is_ok(),
+            Aborted::Many(bits) => bits[place / 64] >> (place % 64) & 1 == 1,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Aborted::Few(places) => places.len() * 2,
+            Aborted::Many(bits) => bits.len() * 8,
+        }
     }
 }
 
@@ -327,5 +365,27 @@ mod tests {
         assert!(directory.bytes() < full / 8 * 2);
         directory.trim(directory.next());
         assert_eq!(directory.bytes(), 0);
+    }
+
+    /// Those that wait for one row give their numbers back, which then count as rolled back.
+    #[test]
+    fn many_that_were_rolled_back_take_a_bit_each() {
+        let chunk = knobs::status_chunk();
+        let directory = StatusDirectory::new(TxId(1));
+        for i in 0..4 * chunk {
+            let txid = directory.begin();
+            match i % 3 {
+                0 => directory.finish(txid, Status::Committed(Csn(i + 2))),
+                _ => directory.finish(txid, Status::Aborted(Csn(i + 2))),
+            }
+        }
+        let full = directory.bytes();
+        directory.summarise(&LiveSnapshots::of(Csn(4 * chunk + 1), vec![]));
+        // The newest chunk is left as it was.
+        assert!(directory.bytes() < full / 4 + full / 8);
+        for i in 0..4 * chunk {
+            let is_aborted = matches!(directory.get(TxId(i + 1)), Status::Aborted(_));
+            assert_eq!(is_aborted, i % 3 != 0, "{i}");
+        }
     }
 }

@@ -442,6 +442,7 @@ impl Transaction {
         Savepoint {
             generation: self.generation,
             undo: self.undo_head,
+            undo_kept: self.undo.as_ref().map_or(0, StreamWriter::kept),
             work: self.work,
             returns: self.returns.count(),
             redo_parts: self.redo_parts,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::grace::Grace;
 use super::prune::StreamPruning;
-use super::undo::{UndoRecord, MAX_RECORD};
+use super::undo::{Kind, UndoRecord, MAX_RECORD};
 use super::version::UndoPtr;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, PageId, TxId};
@@ -145,6 +145,10 @@ pub(super) struct StreamWriter {
     pinned: Option<Pinned>,
     /// Bytes.
     appended: u64,
+    /// Those of them that were not taken back.
+    kept: u64,
+    /// The last of these, in the present page, to which no version's header has ever pointed.
+    unpointed: u64,
 }
 
 impl UndoStreams {
@@ -217,6 +221,8 @@ impl StreamWriter {
             filled_page: false,
             pinned: None,
             appended: 0,
+            kept: 0,
+            unpointed: 0,
         }
     }
 
@@ -262,6 +268,7 @@ impl StreamWriter {
             cursor.page = cursor.spare.take().ok_or_else(not_reserved)?;
             cursor.used = 0;
             self.filled_page = true;
+            self.unpointed = 0;
             pinned.page = pinned.spare.take().ok_or_else(not_reserved)?;
         }
         let offset = cursor.used;
@@ -269,8 +276,14 @@ impl StreamWriter {
         record
             .encode(cursor.page, &mut page.body_mut()?[offset..])
             .ok_or_else(not_reserved)?;
-        cursor.used += record.len(cursor.page);
-        self.appended += record.len(cursor.page) as u64;
+        let len = record.len(cursor.page);
+        cursor.used += len;
+        self.appended += len as u64;
+        self.kept += len as u64;
+        self.unpointed = match record.kind {
+            Kind::Previous => 0,
+            Kind::Absent | Kind::PurgeNote | Kind::RollbackNote => self.unpointed + len as u64,
+        };
         page.set_used(cursor.used)?;
         let offset = u16::try_from(offset).map_err(|_| not_reserved())?;
         Ok(UndoPtr::new(cursor.page, offset))
@@ -279,6 +292,26 @@ impl StreamWriter {
     /// Bytes appended so far.
     pub fn appended(&self) -> u64 {
         self.appended
+    }
+
+    /// Bytes that stand there: where the next operation begins, should it be taken back.
+    pub fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// An operation was taken back that began when so many bytes stood there. Where its records all stand in the
+    /// present page, and nobody can be on the way to one of them, their room is used again: who is refused
+    /// again and again in one transaction needs no more pages for it.
+    pub fn take_back(&mut self, kept: u64) {
+        let bytes = self.kept.saturating_sub(kept);
+        if bytes > self.unpointed || is_planted(PlantedFault::KeepTakenBack) {
+            return;
+        }
+        if let Some(cursor) = &mut self.cursor {
+            cursor.used = cursor.used.saturating_sub(bytes as usize);
+            self.kept -= bytes;
+            self.unpointed -= bytes;
+        }
     }
 
     /// The operation is over: its undo pages may leave memory.

@@ -9,7 +9,7 @@ use peregrine::{
     TableSchema, Transaction, Value,
 };
 
-use crate::schemas::{options, INT};
+use crate::schemas::{numbered, options, INT};
 
 /// Rows 1 to 6; the second column, with an index, is ten times the first.
 fn rows(dir: &std::path::Path) -> (Database, Arc<Table>) {
@@ -179,4 +179,64 @@ fn who_waits_for_a_row_gets_it_when_it_is_passed_over() {
         assert_eq!(locked, []);
     });
     txn.commit().unwrap();
+}
+
+/// A cursor has waited for a row that is no longer what it looks for. It goes on, and nobody is told of the row.
+#[test]
+fn a_row_that_is_another_once_it_is_locked_is_free() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, table) = rows(dir.path());
+    let key = table.encode_key(0, &[3u32.into()]).unwrap();
+    let number = table.encode_key(1, &[30u32.into()]).unwrap();
+    let mut writer = db.begin(Isolation::ReadCommitted);
+    writer
+        .update(&table, &key, &[3u32.into(), 99u32.into()])
+        .unwrap();
+    std::thread::scope(|scope| {
+        let looks = scope.spawn(|| {
+            let mut txn = db.begin(Isolation::ReadCommitted);
+            txn.set_lock_wait_timeout(Duration::from_secs(20));
+            let mut cursor = locking(&table, 1, RowLock::Exclusive);
+            assert!(cursor.seek(&mut txn, &number, Seek::AtOrAfter).unwrap());
+            (id(&mut cursor), locked(&db, &table))
+        });
+        while db.status().lock_waits_now == 0 && !looks.is_finished() {
+            std::thread::yield_now();
+        }
+        writer.commit().unwrap();
+        assert_eq!(looks.join().unwrap(), (4, vec![4]));
+    });
+}
+
+/// As above, of the one row that a unique key leads to.
+#[test]
+fn a_row_that_its_number_has_left_once_it_is_locked_is_free() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path().join("db"), options()).unwrap();
+    let table = db.create_table("t", &numbered()).unwrap();
+    let row = |id: u32, number: u32| -> [Value<'static>; 3] { [id, number, 0].map(Value::from) };
+    let mut writer = db.begin(Isolation::ReadCommitted);
+    for id in 1..=6 {
+        writer.insert(&table, &row(id, 100 * id)).unwrap();
+    }
+    writer.commit().unwrap();
+    let number = table.encode_key(1, &[100u32.into()]).unwrap();
+    for (id, gets) in [(1u32, 700), (2, 100)] {
+        let key = table.encode_key(0, &[Value::from(id)]).unwrap();
+        writer.update(&table, &key, &row(id, gets)).unwrap();
+    }
+    std::thread::scope(|scope| {
+        let looks = scope.spawn(|| {
+            let mut txn = db.begin(Isolation::ReadCommitted);
+            txn.set_lock_wait_timeout(Duration::from_secs(20));
+            let mut cursor = locking(&table, 1, RowLock::Exclusive);
+            assert!(cursor.seek(&mut txn, &number, Seek::Exact).unwrap());
+            (id(&mut cursor), locked(&db, &table))
+        });
+        while db.status().lock_waits_now == 0 && !looks.is_finished() {
+            std::thread::yield_now();
+        }
+        writer.commit().unwrap();
+        assert_eq!(looks.join().unwrap(), (2, vec![2]));
+    });
 }

@@ -10,7 +10,7 @@ use peregrine::{
     RowLock, Seek, Table, TableSchema, Value,
 };
 
-use crate::schemas::{grouped, noise, options, INT};
+use crate::schemas::{grouped, noise, numbered, options, INT};
 
 const ROWS: u32 = 400;
 /// So many values of this length are too long for a row that stands in its leaf, and none can be moved
@@ -232,5 +232,31 @@ fn a_cursor_that_steps_back_comes_to_the_same_row_again() {
             }
             assert_eq!(found, all, "{index} {options:?} {forward}");
         }
+    }
+}
+
+/// The rows of a running transaction, which no other sees: a cursor passes over all of them in one call.
+#[test]
+fn who_passes_over_many_records_can_be_interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path().join("db"), options()).unwrap();
+    let table = db.create_table("t", &numbered()).unwrap();
+    let mut writer = db.begin(Isolation::ReadCommitted);
+    for id in 0..5_000u32 {
+        let row: [Value<'_>; 3] = [id.into(), id.into(), id.into()];
+        writer.insert(&table, &row).unwrap();
+    }
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    let kill = txn.kill_handle();
+    for index in [0, 1] {
+        let mut cursor = Cursor::new(&table, index, CursorOptions::default());
+        for to in [Seek::Last, Seek::First] {
+            kill.kill();
+            let stopped = cursor.seek(&mut txn, &[], to);
+            assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+            kill.clear();
+        }
+        // It goes on where it stands.
+        assert!(!cursor.next(&mut txn).unwrap());
     }
 }

@@ -69,10 +69,20 @@ impl Cursor {
                 return Ok(false);
             }
         }
+        // The row that was locked last, where the entry did not lead to it any more.
+        let mut passed: Option<Vec<u8>> = None;
         loop {
             let view = self.view(txn, lock);
             self.buffer.clear();
-            if !txn.copy(tree, key, &view, &mut self.buffer)? {
+            let found = txn.copy(tree, key, &view, &mut self.buffer)?;
+            let leads_to = match found {
+                true => entry::clustered_key(key, &self.buffer)?,
+                false => &[],
+            };
+            if passed.take().is_some_and(|row| row != leads_to) {
+                self.pass_locked(txn);
+            }
+            if !found {
                 return Ok(false);
             }
             if !self.batched(txn) {
@@ -80,8 +90,7 @@ impl Cursor {
                 return Ok(true);
             }
             self.point_clustered.clear();
-            self.point_clustered
-                .extend_from_slice(entry::clustered_key(key, &self.buffer)?);
+            self.point_clustered.extend_from_slice(leads_to);
             #[cfg(test)]
             txn.inner.system().moments.come_to(Moment::EntryFound);
             let waits = txn.inner.waits();
@@ -102,6 +111,7 @@ impl Cursor {
                 return Ok(false);
             }
             // The entry may lead to another row now, also where nobody was waited for.
+            passed = Some(self.point_clustered.clone());
         }
     }
 
@@ -190,6 +200,8 @@ impl Cursor {
             self.begin_locking(txn);
         }
         on = self.settle(txn, tree, on)?;
+        // The row that was locked last, where it was not what was looked for.
+        let mut passed: Option<Vec<u8>> = None;
         loop {
             self.batch.clear();
             let size = if lock.is_some() {
@@ -223,6 +235,10 @@ impl Cursor {
                 }
                 taken = true;
             }
+            let came_to = self.batch.last_clustered_key();
+            if passed.take().is_some_and(|row| row != came_to) {
+                self.pass_locked(txn);
+            }
             if self.batch.is_empty() {
                 return Ok(false);
             }
@@ -254,6 +270,7 @@ impl Cursor {
                     self.has_locked(txn);
                     return Ok(true);
                 }
+                passed = (!locks_ranges).then(|| self.batch.last_clustered_key().to_vec());
                 if waited || (!locks_ranges && (found || !self.options.skip_locked)) {
                     // The leaf was copied before somebody changed what was found in it.
                     on = self.look_again(txn, tree, waited || found)?;

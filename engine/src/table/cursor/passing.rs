@@ -73,6 +73,17 @@ impl Cursor {
         self.locked = Some((txn.inner.lock_requests(), txn.writes));
     }
 
+    /// The row that the cursor has locked last is not what it looks for: others changed it before it was locked. The
+    /// cursor does not stand on it, so that nobody could give it back by [`Cursor::unlock_row`].
+    pub(super) fn pass_locked(&self, txn: &mut Transaction) {
+        if txn.isolation() == Isolation::ReadCommitted
+            && !self.newest
+            && !is_planted(PlantedFault::KeepRowsOnTheWay)
+        {
+            txn.inner.unlock_new();
+        }
+    }
+
     /// Whether the row of the batch, which is to be locked, need not be waited for.
     pub(super) fn may_pass(&self, txn: &Transaction) -> bool {
         self.semi_consistent

@@ -95,6 +95,48 @@ fn a_reader_does_not_pass_a_waiting_writer() {
     assert_eq!(c.parker.state(), WaitState::Granted);
 }
 
+/// One that waits has made it a holder, for its range. The row it has not locked.
+#[test]
+fn who_holds_a_range_does_not_share_a_row_that_another_has_for_itself() {
+    let locks = LockTable::default();
+    let row = Row::new(TreeId(1), b"k");
+    let [holder, ranged, writer] = [(); 3].map(|()| Participant::new(Default::default()));
+    assert!(locks.try_lock(row, &name(), &holder, LockMode::Exclusive));
+    let in_the_way = std::slice::from_ref(&ranged);
+    locks.enqueue_behind(row, &name(), &writer, LockMode::Exclusive, in_the_way);
+    assert!(!locks.try_lock(row, &name(), &ranged, LockMode::Shared));
+    let queued = locks.enqueue(row, &name(), &ranged, LockMode::Shared, None);
+    assert_eq!(queued, Enqueued::Waiting);
+    locks.release(row, &holder);
+    assert_eq!(ranged.parker.state(), WaitState::Granted);
+    assert!(locks.try_lock(row, &name(), &ranged, LockMode::Shared));
+    assert_eq!(writer.parker.state(), WaitState::Queued(row));
+    locks.release(row, &ranged);
+    assert_eq!(writer.parker.state(), WaitState::Granted);
+}
+
+/// Who locks a row waits for no ranges. A writer that has waited for them, and gives up, changes nothing of that.
+#[test]
+fn who_holds_a_range_holds_no_row_once_nobody_waits_for_it() {
+    let locks = LockTable::default();
+    let row = Row::new(TreeId(1), b"k");
+    let [ranged, writer, locker] = [(); 3].map(|()| Participant::new(Default::default()));
+    for locked in [false, true] {
+        let in_the_way = std::slice::from_ref(&ranged);
+        let queued = locks.enqueue_behind(row, &name(), &writer, LockMode::Exclusive, in_the_way);
+        assert_eq!(queued, Enqueued::Waiting);
+        if locked {
+            assert!(locks.try_lock(row, &name(), &ranged, LockMode::Shared));
+        }
+        assert!(!locks.leave(row, &writer));
+        let exclusive = locks.try_lock(row, &name(), &locker, LockMode::Exclusive);
+        assert_eq!(exclusive, !locked);
+        locks.release(row, &locker);
+    }
+    locks.release(row, &ranged);
+    assert_eq!(locks.len(), 0);
+}
+
 #[test]
 fn who_waits_for_a_writer_that_has_ended_tries_again() {
     let locks = LockTable::default();

@@ -73,6 +73,30 @@ fn nothing_is_remembered_of_operations_taken_back() {
     assert_eq!(fixture.records(&fixture.tree).len(), 100);
 }
 
+/// A transaction that is refused again and again, and does something in between, keeps the undo of what it did.
+#[test]
+fn operations_taken_back_need_no_undo_pages() {
+    let fixture = Fixture::new();
+    let mut txn = fixture.begin(ReadCommitted);
+    let mut most = 0;
+    for n in 0..5000u32 {
+        if n % 1000 == 0 {
+            write(&fixture, &mut txn, &n.to_be_bytes());
+        }
+        let start = txn.savepoint();
+        for part in 0..3 {
+            write(&fixture, &mut txn, format!("refused {part}").as_bytes());
+        }
+        txn.take_operation_back(&start).unwrap();
+        most = most.max(fixture.system.stats().undo_pages);
+    }
+    // Where pages count as full early, they are more.
+    assert!(crate::knobs::SHAKEN || most <= 3, "{most}");
+    assert_eq!(fixture.records(&fixture.tree).len(), 5);
+    txn.rollback().unwrap();
+    assert_eq!(fixture.records(&fixture.tree).len(), 0);
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Write,
