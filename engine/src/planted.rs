@@ -270,6 +270,8 @@ pub enum PlantedFault {
     TrustOthersMark,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
+    /// Reading ahead for a cursor behind its end looks for the end in a node that does not take it.
+    AheadBehindEnd,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -315,7 +317,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 107] = [
+        pub const MENDED: [PlantedFault; 108] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -423,6 +425,7 @@ mod planting {
             PlantedFault::ForgetLostUndecided,
             PlantedFault::LogBeforeCatalog,
             PlantedFault::TrustOthersMark,
+            PlantedFault::AheadBehindEnd,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
