@@ -272,6 +272,8 @@ pub enum PlantedFault {
     FlushLooksOnce,
     /// Reading ahead for a cursor behind its end looks for the end in a node that does not take it.
     AheadBehindEnd,
+    /// Pages that become newer while room is got for a checkpoint are not counted.
+    CountBeforeRoom,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -317,7 +319,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 108] = [
+        pub const MENDED: [PlantedFault; 109] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -426,6 +428,7 @@ mod planting {
             PlantedFault::LogBeforeCatalog,
             PlantedFault::TrustOthersMark,
             PlantedFault::AheadBehindEnd,
+            PlantedFault::CountBeforeRoom,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
