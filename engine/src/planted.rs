@@ -274,6 +274,8 @@ pub enum PlantedFault {
     AheadBehindEnd,
     /// Pages that become newer while room is got for a checkpoint are not counted.
     CountBeforeRoom,
+    /// Of the data file so much is cut off that as much is free as is kept, be it in pieces that take no image.
+    CutByFree,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -319,7 +321,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 109] = [
+        pub const MENDED: [PlantedFault; 110] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -429,6 +431,7 @@ mod planting {
             PlantedFault::TrustOthersMark,
             PlantedFault::AheadBehindEnd,
             PlantedFault::CountBeforeRoom,
+            PlantedFault::CutByFree,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
