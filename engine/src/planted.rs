@@ -276,6 +276,8 @@ pub enum PlantedFault {
     CountBeforeRoom,
     /// Of the data file so much is cut off that as much is free as is kept, be it in pieces that take no image.
     CutByFree,
+    /// A kill ends no cursor's way through leaves in which it sees nothing.
+    WalkAfterKill,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -321,7 +323,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 110] = [
+        pub const MENDED: [PlantedFault; 111] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -432,6 +434,7 @@ mod planting {
             PlantedFault::AheadBehindEnd,
             PlantedFault::CountBeforeRoom,
             PlantedFault::CutByFree,
+            PlantedFault::WalkAfterKill,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

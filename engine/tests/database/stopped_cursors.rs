@@ -234,3 +234,29 @@ fn a_cursor_that_steps_back_comes_to_the_same_row_again() {
         }
     }
 }
+
+/// A call that has nothing to give may look at very many rows.
+#[test]
+fn a_kill_ends_a_cursors_way_through_rows_that_it_does_not_see() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    let table = db.create_table("t", &grouped()).unwrap();
+    let mut reader = db.begin(Isolation::RepeatableRead);
+    let mut cursor = Cursor::new(&table, 0, CursorOptions::default());
+    let found = cursor.seek(&mut reader, &[], Seek::First);
+    assert!(!found.unwrap(), "its snapshot has no row");
+    let mut writer = db.begin(Isolation::ReadCommitted);
+    for id in 0..2_000u32 {
+        let row = [id.into(), (id / 4).into(), Value::Bytes(b"body")];
+        writer.insert(&table, &row).unwrap();
+    }
+    writer.commit().unwrap();
+    let kill = reader.kill_handle();
+    for end in [Seek::First, Seek::Last] {
+        kill.kill();
+        let found = cursor.seek(&mut reader, &[], end);
+        assert!(matches!(found, Err(Error::Interrupted)), "{found:?}");
+        kill.clear();
+        assert!(!cursor.seek(&mut reader, &[], end).unwrap());
+    }
+}
