@@ -278,6 +278,8 @@ pub enum PlantedFault {
     CutByFree,
     /// A kill ends no cursor's way through leaves in which it sees nothing.
     WalkAfterKill,
+    /// A leaf whose only record is too long is cut before it, also for a key behind it.
+    CutBehindKey,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -323,7 +325,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 111] = [
+        pub const MENDED: [PlantedFault; 112] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -435,6 +437,7 @@ mod planting {
             PlantedFault::CountBeforeRoom,
             PlantedFault::CutByFree,
             PlantedFault::WalkAfterKill,
+            PlantedFault::CutBehindKey,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
