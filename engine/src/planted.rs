@@ -280,6 +280,8 @@ pub enum PlantedFault {
     WalkAfterKill,
     /// A leaf whose only record is too long is cut before it, also for a key behind it.
     CutBehindKey,
+    /// Who keeps a narrow copy of a leaf waits for a frame for it.
+    WaitForCopy,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -325,7 +327,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 112] = [
+        pub const MENDED: [PlantedFault; 113] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -438,6 +440,7 @@ mod planting {
             PlantedFault::CutByFree,
             PlantedFault::WalkAfterKill,
             PlantedFault::CutBehindKey,
+            PlantedFault::WaitForCopy,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
