@@ -302,6 +302,16 @@ pub enum PlantedFault {
     CompareAllLeaves,
     /// The log makes tables without trees.
     TakeTreeless,
+    /// Reading ahead for a cursor behind its end looks for the end in a node that does not take it.
+    AheadBehindEnd,
+    /// Pages that become newer while room is got for a checkpoint are not counted.
+    CountBeforeRoom,
+    /// Of the data file so much is cut off that as much is free as is kept, be it in pieces that take no image.
+    CutByFree,
+    /// A leaf whose only record is too long is cut before it, also for a key behind it.
+    CutBehindKey,
+    /// Who keeps a narrow copy of a leaf waits for a frame for it.
+    WaitForCopy,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -347,7 +357,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 123] = [
+        pub const MENDED: [PlantedFault; 128] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -471,6 +481,11 @@ mod planting {
             PlantedFault::ForgetBeforeUnread,
             PlantedFault::CompareAllLeaves,
             PlantedFault::TakeTreeless,
+            PlantedFault::AheadBehindEnd,
+            PlantedFault::CountBeforeRoom,
+            PlantedFault::CutByFree,
+            PlantedFault::CutBehindKey,
+            PlantedFault::WaitForCopy,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -269,6 +269,13 @@ impl Core {
         let mut children: Children;
         if forward {
             let last = match ahead.until {
+                // A cursor that finds nothing that it may see up to its end goes on behind it, to nodes that do not
+                // take the end.
+                Some(until)
+                    if until <= node.lower_fence() && !is_planted(PlantedFault::AheadBehindEnd) =>
+                {
+                    place.at
+                }
                 Some(until) if node.upper_fence().is_none_or(|upper| until < upper) => {
                     node.lower_bound(until).0
                 }

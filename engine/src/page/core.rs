@@ -182,6 +182,17 @@ impl Core {
         }
     }
 
+    /// As [`Core::take_frame`], for who can do without: where none is free, or can be made free at once, there is none.
+    pub fn take_spare_frame(&self) -> Option<ExclusiveGuard<'_>> {
+        if let Some(frame) = self.pop_free() {
+            return Some(self.own(frame));
+        }
+        if let Err(error) = self.evict_some(1) {
+            tracing::debug!(%error, "no frame to spare");
+        }
+        self.pop_free().map(|frame| self.own(frame))
+    }
+
     fn own(&self, frame: FrameId) -> ExclusiveGuard<'_> {
         let guard = ExclusiveGuard::lock(self, frame);
         debug_assert_eq!(guard.state().page.load(Ordering::Relaxed), 0);

@@ -27,6 +27,7 @@ use super::latch::Version;
 use super::load::ChildPlace;
 use crate::ids::PAGE_SIZE;
 use crate::knobs;
+use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::Mutex;
 
@@ -214,7 +215,11 @@ impl Core {
                 }
             }
             // Others may do the same meanwhile: then a frame stays emptier than it could.
-            let mut guard = self.take_frame().ok()?;
+            // Who has asked for a row has it, and waits for no copy.
+            let mut guard = match is_planted(PlantedFault::WaitForCopy) {
+                true => self.take_frame().ok()?,
+                false => self.take_spare_frame()?,
+            };
             let number = self.narrow.fillings.fetch_add(1, Ordering::Relaxed);
             let bytes = guard.bytes_mut();
             put_u64(bytes, 0, number);

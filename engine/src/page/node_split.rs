@@ -5,6 +5,7 @@ use super::node::{separator, Node};
 use super::node_build::{Frame, Items};
 use crate::ids::PAGE_SIZE;
 use crate::knobs;
+use crate::planted::{is_planted, PlantedFault};
 
 /// How a node will be split.
 pub(crate) struct SplitPlan {
@@ -59,7 +60,7 @@ impl<'a> Halves<'a> {
 }
 
 /// Where to split a full leaf into which `key` shall go. None if it is empty or holds `key` alone:
-/// then there is room for any value.
+/// then there is room for any value. None also where a record is longer than any may be.
 pub(crate) fn plan_leaf(node: Node<'_>, key: &[u8]) -> Option<SplitPlan> {
     let n = node.count();
     let (at, equal) = node.lower_bound(key);
@@ -82,6 +83,10 @@ pub(crate) fn plan_leaf(node: Node<'_>, key: &[u8]) -> Option<SplitPlan> {
         }
     }
     if n == 1 {
+        // Behind the record there is no room for a separator only where a damaged page has one that is too long.
+        if at == 1 && !is_planted(PlantedFault::CutBehindKey) {
+            return None;
+        }
         return cut(0, separator(key, &node.key(0)));
     }
     if appends && at >= n / 2 && at < n && !equal {

@@ -392,6 +392,17 @@ fn appends_leave_full_nodes_behind() {
     assert_eq!(plan.at, Node::new(&page).count());
 }
 
+/// Only a damaged page has such a record.
+#[test]
+fn a_leaf_of_one_record_that_is_too_long_is_not_cut_before_it_for_a_key_behind() {
+    let mut page = empty(0, &[b'a'; 3_000], None);
+    let mut key = vec![b'b'; 900];
+    NodeMut::new(&mut page).insert(0, &key, &[7; 11_800]);
+    Node::new(&page).validate().unwrap();
+    key[899] = b'c';
+    assert!(plan_leaf(Node::new(&page), &key).is_none());
+}
+
 #[test]
 fn a_root_pushes_down_and_lifts_up() {
     let mut page = empty(0, &[], None);

@@ -159,3 +159,20 @@ fn nothing_is_brought_by_a_frame_of_copies_that_was_the_parents() {
     assert_eq!(core.table.lock(page).get(&page), None);
     assert_eq!(get(&tree, 0), Some(1));
 }
+
+/// A copy that nobody asked for is not worth a wait.
+#[test]
+fn no_frame_is_waited_for_to_keep_a_copy() {
+    let store = Store::create(Arc::new(SimulatedOs::new(1)), Path::new("/db")).unwrap();
+    let pool = Pool::without_thread(MIN_FRAMES * PAGE_SIZE, Arc::new(store)).unwrap();
+    let core = pool.core();
+    core.set_waits(3);
+    let take = |_| core.take_frame().unwrap();
+    let held: Vec<_> = (0..MIN_FRAMES).map(take).collect();
+    let before = core.hand.load(Ordering::Relaxed);
+    assert!(core.place_copy(1, &[0; 100]).is_none());
+    let looks = core.hand.load(Ordering::Relaxed) - before;
+    assert!(looks <= 2 * MIN_FRAMES, "{looks} looks for a frame");
+    held.into_iter().for_each(|guard| core.release_frame(guard));
+    assert!(core.place_copy(1, &[0; 100]).is_some());
+}

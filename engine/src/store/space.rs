@@ -1,10 +1,11 @@
 //! Giving out the data file's space to many threads, and cutting the file's free tail off.
 
-use super::extents::Extents;
+use super::extents::{Extents, LONGEST};
 use super::place::UNIT;
 use crate::error::Result;
 use crate::knobs;
 use crate::os::File;
+use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
 
 /// A stretch of space that its holder gives out from the front.
@@ -65,6 +66,18 @@ impl State {
             })?;
         self.note_taken();
         Some(Run { offset, units })
+    }
+
+    /// Free units beyond those that are kept. Only what has room for images of any length counts as kept; cutting an
+    /// extent loses up to one such image more.
+    fn spare(&self) -> u64 {
+        match self.kept {
+            0 => self.extents.free_units(),
+            kept if is_planted(PlantedFault::CutByFree) => {
+                self.extents.free_units().saturating_sub(kept)
+            }
+            kept => self.extents.roomy_units().saturating_sub(kept + LONGEST),
+        }
     }
 
     /// Whether so much is free in short pieces that the file should not grow for a long one.
@@ -261,7 +274,7 @@ impl Space {
             let mut state = self.state.lock();
             state.drop_run();
             let least = knobs::shortest_tail().max(state.extents.end() / 64);
-            let most = state.extents.free_units().saturating_sub(state.kept);
+            let most = state.spare();
             state.extents.cut_tail(least, most)
         };
         match end {
@@ -394,5 +407,30 @@ mod tests {
         );
         os.set_capacity(None);
         assert_eq!(space.take_next(17, &*file), 8 + knobs::space_run());
+    }
+
+    /// Short pieces are no room for a checkpoint's images, however much they come to.
+    #[test]
+    fn the_room_that_is_kept_is_not_cut_off_for_free_space_in_short_pieces() {
+        let os = SimulatedOs::new(1);
+        os.create_dir(Path::new("/db")).unwrap();
+        let file = os.open(Path::new("/db/data"), OpenMode::CreateNew).unwrap();
+        let tail = 4 * knobs::shortest_tail() + 100 * LONGEST;
+        let pieces = tail / (LONGEST - 1) + 1;
+        let used = 8 + pieces * LONGEST;
+        let mut extents = Extents::new(used + tail);
+        // Behind each a unit is in use.
+        for piece in 0..pieces {
+            extents.give(8 + piece * LONGEST, LONGEST - 1);
+        }
+        extents.give(used, tail);
+        file.set_len((used + tail) * UNIT as u64).unwrap();
+        let space = Space::new(extents);
+        let kept = 90 * LONGEST;
+        space.keep(kept, &*file).unwrap();
+        space.cut_tail(&*file, UNIT as u64).unwrap();
+        assert!(space.roomy_units() >= kept, "{}", space.roomy_units());
+        assert!(space.units().0 < used + tail, "nothing was cut off");
+        assert_eq!(file.len().unwrap(), space.units().0 * UNIT as u64);
     }
 }

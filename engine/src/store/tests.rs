@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::*;
 use crate::os::simulated::{FaultOn, SimulatedOs};
 use crate::os::{OpenMode, Os};
+use crate::page::{PageKind, Pool};
 
 const DIR: &str = "/db";
 
@@ -453,4 +454,24 @@ fn a_closed_stores_file_is_not_cut() {
         keeping.join().unwrap().unwrap();
         assert_eq!(file.len().unwrap(), longer);
     });
+}
+
+/// The disk may take its time to reserve room: what changes meanwhile will need some, too.
+#[test]
+fn pages_that_become_newer_while_room_is_got_are_counted() {
+    const PAGES: u32 = 10;
+    let headroom = |newer: u32| {
+        let os = SimulatedOs::new(7);
+        let mut store = Store::create(Arc::new(os), Path::new(DIR)).unwrap();
+        let file = Meddled::of(&mut store);
+        let pool = Pool::without_thread(64 * PAGE_SIZE, Arc::new(store)).unwrap();
+        let changed = pool.clone();
+        *file.reserving.lock() = Some(Box::new(move || {
+            (0..newer).try_for_each(|_| changed.create_unparented(PageKind::Undo).map(drop))
+        }));
+        assert!(pool.keep_room(false).unwrap().is_none());
+        assert_eq!(pool.stats().dirty, u64::from(newer));
+        pool.core().headroom()
+    };
+    assert_eq!(headroom(PAGES), headroom(0) - i64::from(PAGES));
 }

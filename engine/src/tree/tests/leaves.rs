@@ -273,3 +273,40 @@ fn what_stays_is_found_once_beside_writers() {
         });
     }
 }
+
+/// A key of the second of two groups, of which the first has none. Half of the separators are long: nodes have few
+/// children.
+fn long_key(n: u32) -> Vec<u8> {
+    let mut key = vec![b'b'];
+    key.extend((n / 2).to_be_bytes());
+    key.resize(1500, b'x');
+    key.push((n % 2) as u8);
+    key
+}
+
+#[test]
+fn a_cursor_behind_its_end_reads_nothing_ahead() {
+    const KEYS: u32 = 300;
+    let os = SimulatedOs::new(1);
+    let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
+    // Without threads nobody reads but who needs a page.
+    let pool = Pool::without_thread(64 * PAGE_SIZE, Arc::new(store)).unwrap();
+    let bench = Bench { os, pool };
+    let tree = bench.tree(1);
+    for n in 0..KEYS {
+        assert_eq!(put(&tree, &long_key(n), &[1; 3000]), None);
+    }
+    let height = u64::from(tree.stats().unwrap().height);
+    assert!(height >= 3);
+    let mut image = LeafImage::new();
+    // All nodes but the first of each level are behind it.
+    image.set_end(Some(&b"a"[..]));
+    let before = bench.pool.stats().reads;
+    for n in 0..KEYS {
+        let (key, reads) = (long_key(n), bench.pool.stats().reads);
+        let found = tree.copy_leaf(Position::AtOrAfter(&key), &mut image);
+        assert!(found.unwrap() && image.lower_bound(&key).1, "key {n}");
+        assert!(bench.pool.stats().reads - reads <= height, "key {n}");
+    }
+    assert!(bench.pool.stats().reads > before, "no leaf was away");
+}
