@@ -59,6 +59,8 @@ THR_LOCK_DATA **RowHandler::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_ty
 static bool alters_tables(THD *thd) {
   switch (thd->lex->sql_command) {
     case SQLCOM_ALTER_TABLE:
+    case SQLCOM_CREATE_INDEX:
+    case SQLCOM_DROP_INDEX:
     case SQLCOM_OPTIMIZE:
       return true;
     default:
