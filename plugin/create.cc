@@ -73,7 +73,8 @@ static bool locks_by_partition(partition_info *partitions) {
   if (!partitions) return false;
   List_iterator<partition_element> each(partitions->partitions);
   while (const partition_element *partition = each++) {
-    for (const engine_option_value *option = partition->option_list; option; option = option->next) {
+    const engine_option_value *option = partition->option_list;
+    for (; option; option = option->next) {
       if (option->value.str && !my_strcasecmp(system_charset_info, option->name.str, "LOCKING"))
         return true;
     }
