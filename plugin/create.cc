@@ -7,7 +7,7 @@
 #include "layout.h"
 
 #include <create_options.h>
-#include <partition_info.h>
+#include <sql_partition.h>
 
 #include <string>
 #include <vector>
