@@ -6,6 +6,9 @@
 #include "errors.h"
 #include "layout.h"
 
+#include <create_options.h>
+#include <sql_partition.h>
+
 #include <string>
 #include <vector>
 
@@ -64,11 +67,29 @@ static bool primary_key_may_change(const TABLE *table) {
   return false;
 }
 
+/* Whether a partition has a LOCKING of its own. Opening a partition the server tells of the table's
+   alone. */
+static bool locks_by_partition(partition_info *partitions) {
+  if (!partitions) return false;
+  List_iterator<partition_element> each(partitions->partitions);
+  while (const partition_element *partition = each++) {
+    const engine_option_value *option = partition->option_list;
+    for (; option; option = option->next) {
+      if (option->value.str && !my_strcasecmp(system_charset_info, option->name.str, "LOCKING"))
+        return true;
+    }
+  }
+  return false;
+}
+
 int RowHandler::create(const char *name, TABLE *form, HA_CREATE_INFO *info) {
   THD *thd = ha_thd();
   if (int error = refuse_unsupported(thd, info)) return error;
   if (primary_key_may_change(form))
     return refuse("UNIQUE with NULL before one without, no PRIMARY KEY");
+  /* Partitions that ALTER TABLE adds are those of the statement. */
+  if (locks_by_partition(form->part_info) || locks_by_partition(thd->lex->part_info))
+    return refuse("LOCKING of a partition");
   uint32_t locking;
   if (!read_locking(form->s->option_struct, &locking)) return HA_ERR_UNSUPPORTED;
   TableLayout layout(form);

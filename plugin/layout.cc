@@ -3,6 +3,8 @@
 #include "layout.h"
 #include "collation.h"
 
+#include <algorithm>
+
 namespace peregrine {
 
 /* How the server's names of temporary tables' files begin. Those of other tables have such
@@ -153,6 +155,16 @@ void TableLayout::add_null(const TABLE *table, Field *field) {
   field->move_field_offset(-by);
 }
 
+/* The engine's rows have one column at least, while the server takes tables of virtual columns
+   alone. The first one is then kept as one without bytes: the server works all values out. */
+void TableLayout::keep_one_column() {
+  auto is_absent = [](const peregrine_column &column) { return column.kind == PEREGRINE_ABSENT; };
+  if (columns_.empty() || !std::all_of(columns_.begin(), columns_.end(), is_absent)) return;
+  peregrine_column &first = columns_.front();
+  first.kind = PEREGRINE_FIXED;
+  first.length = first.null_offset = first.null_bit = 0;
+}
+
 void TableLayout::add_key(const TABLE *table, const KEY &key) {
   std::vector<peregrine_key_part> parts;
   /* The server appends columns of the clustered key to a secondary key where that is sure to make
@@ -191,6 +203,7 @@ TableLayout::TableLayout(const TABLE *table) {
     add_column(table, *field);
     add_null(table, *field);
   }
+  keep_one_column();
   for (uint k = 0; k < table->s->keys; k++) add_key(table, table->key_info[k]);
   definition_.columns = columns_.data();
   definition_.column_count = static_cast<uint32_t>(columns_.size());

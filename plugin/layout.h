@@ -26,6 +26,7 @@ class TableLayout {
  private:
   void add_column(const TABLE *table, Field *field);
   void add_null(const TABLE *table, Field *field);
+  void keep_one_column();
   void add_key(const TABLE *table, const KEY &key);
 
   peregrine_definition definition_{};

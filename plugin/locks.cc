@@ -6,14 +6,40 @@
 #include "row_handler.h"
 #include "errors.h"
 
+#include <sql_parse.h>
+
 namespace peregrine {
 
 static bool skips_locked(thr_lock_type type) {
   return type == TL_READ_SKIP_LOCKED || type == TL_WRITE_SKIP_LOCKED;
 }
 
-THR_LOCK_DATA **RowHandler::store_lock(THD *, THR_LOCK_DATA **to, thr_lock_type type) {
+/* Whether rows are read for a statement that changes tables, which the binary log may get as it is.
+   The server says so by TL_READ_NO_INSERT, unless the statement itself asks for locks. */
+static bool reads_for_logged_statement(THD *thd, thr_lock_type type) {
+  switch (type) {
+    case TL_READ_NO_INSERT: /* also of LOCK TABLES, ANALYZE and others */
+      return sqlcom_can_generate_row_events(thd);
+    case TL_READ_WITH_SHARED_LOCKS:
+    case TL_READ_SKIP_LOCKED:
+      return is_update_query(thd->lex->sql_command);
+    default:
+      return false;
+  }
+}
+
+/* The snapshot may be older than commits that the binary log has before the statement. Repeated on
+   a replica it could read other rows. So it is logged as rows, or the user is warned with
+   binlog_format=STATEMENT. What a statement changes in this engine is always logged so; this is for
+   tables of other engines. */
+static void keep_from_statement_log(THD *thd, thr_lock_type type) {
+  if (reads_for_logged_statement(thd, type))
+    thd->lex->set_stmt_unsafe(LEX::BINLOG_STMT_UNSAFE_MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE);
+}
+
+THR_LOCK_DATA **RowHandler::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type type) {
   if (type != TL_IGNORE) skip_locked_ = skips_locked(type);
+  keep_from_statement_log(thd, type);
   switch (type) {
     case TL_IGNORE:
       break;
@@ -22,9 +48,8 @@ THR_LOCK_DATA **RowHandler::store_lock(THD *, THR_LOCK_DATA **to, thr_lock_type 
       stored_lock_ = PEREGRINE_LOCK_SHARED;
       break;
     default:
-      /* Reads of a statement that changes other tables are snapshot reads too: what the binary
-         log gets are rows, not statements. Tables that are changed become exclusive in
-         external_lock. */
+      /* Reads of a statement that changes other tables are snapshot reads too: see above for what
+         the binary log gets. Tables that are changed become exclusive in external_lock. */
       stored_lock_ = PEREGRINE_LOCK_NONE;
   }
   return to;
@@ -34,6 +59,8 @@ THR_LOCK_DATA **RowHandler::store_lock(THD *, THR_LOCK_DATA **to, thr_lock_type 
 static bool alters_tables(THD *thd) {
   switch (thd->lex->sql_command) {
     case SQLCOM_ALTER_TABLE:
+    case SQLCOM_CREATE_INDEX:
+    case SQLCOM_DROP_INDEX:
     case SQLCOM_OPTIMIZE:
       return true;
     default:
@@ -87,6 +114,7 @@ int RowHandler::start_stmt(THD *thd, thr_lock_type type) {
   if (int error = begin_statement(thd, connection)) return error;
   if (begins) connection->server_ends = true;
   connection_ = connection;
+  keep_from_statement_log(thd, type);
   skip_locked_ = skips_locked(type);
   if (type >= TL_FIRST_WRITE)
     use_lock(PEREGRINE_LOCK_EXCLUSIVE);

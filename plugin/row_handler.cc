@@ -104,7 +104,10 @@ int RowHandler::open(const char *name, int, uint) {
   key_used_on_scan = table->s->primary_key;
   stats.block_size = kPageSize;
   if (my_bitmap_init(&asked_, nullptr, table->s->fields)) return HA_ERR_OUT_OF_MEM;
-  return info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST | HA_STATUS_OPEN);
+  error = info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST | HA_STATUS_OPEN);
+  /* The server closes nothing that it could not open. */
+  if (error) close();
+  return error;
 }
 
 int RowHandler::close() {
