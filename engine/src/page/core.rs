@@ -17,7 +17,7 @@ use crate::ids::{PageId, PAGE_SIZE};
 use crate::knobs;
 use crate::store::Store;
 use crate::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{pause, strikes, Condvar, Fault, Mutex};
 
 /// So many waits in which no frame became free, and it gives up: only a pool whose frames are all held
 /// for good lets a call fail. Counted in waits, not by a clock: while the machine stands still nobody can
@@ -154,6 +154,9 @@ impl Core {
     /// A frame of nobody's, latched. To be called without any latch: it may write a page to make
     /// a frame free. The latch is waited for only by readers that lost their way.
     pub fn take_frame(&self) -> Result<ExclusiveGuard<'_>> {
+        if strikes(Fault::NoFrame) {
+            return Err(self.all_in_use());
+        }
         if let Some(frame) = self.pop_free() {
             return Ok(self.own(frame));
         }
@@ -165,10 +168,7 @@ impl Core {
             }
             evicted?;
             if waits_left == 0 {
-                return Err(Error::TooLarge(format!(
-                    "all {} pages of the buffer pool are in use at once; a larger pool is needed",
-                    self.frames.count()
-                )));
+                return Err(self.all_in_use());
             }
             let mut free = self.free.lock();
             if free.is_empty()
@@ -180,6 +180,13 @@ impl Core {
                 waits_left -= 1;
             }
         }
+    }
+
+    fn all_in_use(&self) -> Error {
+        Error::TooLarge(format!(
+            "all {} pages of the buffer pool are in use at once; a larger pool is needed",
+            self.frames.count()
+        ))
     }
 
     fn own(&self, frame: FrameId) -> ExclusiveGuard<'_> {
@@ -200,6 +207,7 @@ impl Core {
         debug_assert_eq!(state.pins.load(Ordering::Relaxed), 0);
         // Leaving the latch raises its version: whoever still looks at the frame will notice.
         drop(guard);
+        pause();
         self.free.lock().push(frame);
         self.freed.notify_one();
     }

@@ -24,3 +24,13 @@ pub(crate) fn since(then: std::time::Instant) -> std::time::Duration {
 /// A place where, in shaken builds, a thread may lose the processor.
 #[inline]
 pub(crate) fn point() {}
+
+/// A place where, in shaken builds, a thread may stay for a while.
+#[inline]
+pub(crate) fn pause() {}
+
+/// Whether, in shaken builds, this fails now.
+#[inline]
+pub(crate) fn strikes(_: super::Fault) -> bool {
+    false
+}

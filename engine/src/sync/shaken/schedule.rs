@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use super::chances::Chances;
 use super::strategy::Choices;
 pub use super::strategy::Strategy;
 use crate::random::below;
@@ -37,6 +38,8 @@ pub struct Passed {
     pub points: u64,
     /// How often the turn went to another thread.
     pub turns: u64,
+    /// How often something failed at a point.
+    pub struck: u64,
     /// A number made of all choices: two runs with the same number were the same.
     pub trace: u64,
 }
@@ -54,6 +57,7 @@ pub fn run(
     let schedule = Arc::new(Schedule {
         state: Mutex::new(State::new(Arc::clone(&clock), strategy, seed)),
         clock,
+        chances: Chances::new(seed),
         ended: Condvar::new(),
     });
     let first = schedule.begin("first");
@@ -78,6 +82,7 @@ pub fn run(
     Ok(Passed {
         points: state.clock.points(),
         turns: state.turns,
+        struck: schedule.chances.struck(),
         trace: state.trace,
     })
 }
@@ -104,6 +109,7 @@ impl std::fmt::Debug for Me {
 pub(super) struct Schedule {
     state: Mutex<State>,
     clock: Arc<Clock>,
+    chances: Chances,
     /// The run has ended or failed.
     ended: Condvar,
 }
@@ -401,6 +407,11 @@ impl Me {
     /// A new thread of the same schedule.
     pub(super) fn begin(&self, name: &str) -> Me {
         self.schedule.begin(name)
+    }
+
+    /// What may happen to the schedule's threads.
+    pub(super) fn chances(&self) -> &Chances {
+        &self.schedule.chances
     }
 
     /// What those wait for who wait for the thread's end.
