@@ -137,7 +137,8 @@ impl Core {
 
     /// How many free frames the provider keeps at hand.
     pub fn free_target(&self) -> usize {
-        (self.frames.count() / knobs::free_frames_part()).clamp(4, 2048)
+        (self.frames.count() / knobs::free_frames_part())
+            .clamp(knobs::least_free_frames(), knobs::most_free_frames())
     }
 
     fn pop_free(&self) -> Option<FrameId> {
