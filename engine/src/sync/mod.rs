@@ -30,5 +30,8 @@ pub(crate) use self::plain::*;
 #[cfg(feature = "shaken")]
 pub(crate) use self::shaken::*;
 
+// What of it the boundary has, and those who play schedules.
+#[cfg(not(feature = "shaken"))]
+pub use self::plain::{now, Condvar, Mutex, RwLock};
 #[cfg(feature = "shaken")]
-pub use self::shaken::{let_fail, let_pause, schedule, thread};
+pub use self::shaken::{let_fail, let_pause, now, schedule, thread, Condvar, Mutex, RwLock};

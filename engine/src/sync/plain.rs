@@ -4,14 +4,12 @@ pub(crate) use std::sync::atomic;
 pub(crate) use std::thread;
 
 pub(crate) use atomic_wait as futex;
-pub(crate) use parking_lot::{
-    Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard,
-};
+pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub(crate) use std::hint::spin_loop;
 
 /// The clock's time.
 #[inline]
-pub(crate) fn now() -> std::time::Instant {
+pub fn now() -> std::time::Instant {
     std::time::Instant::now()
 }
 

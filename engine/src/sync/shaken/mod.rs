@@ -13,6 +13,7 @@ pub mod thread;
 
 pub use self::chances::{let_fail, let_pause};
 pub(crate) use self::chances::{pause, strikes};
-pub(crate) use self::condvar::Condvar;
-pub(crate) use self::lock::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-pub(crate) use self::schedule::{now, point, since, spin_loop};
+pub use self::condvar::Condvar;
+pub use self::lock::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub use self::schedule::now;
+pub(crate) use self::schedule::{point, since, spin_loop};

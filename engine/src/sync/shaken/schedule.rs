@@ -597,7 +597,7 @@ pub(crate) fn spin_loop() {
 }
 
 /// The time: the clock's, or that of the schedule.
-pub(crate) fn now() -> Instant {
+pub fn now() -> Instant {
     with_me(Me::now).unwrap_or_else(Instant::now)
 }
 
