@@ -161,6 +161,12 @@ knobs! {
     spares_given_back: usize = 4, segments, 1 => 4;
     /// Bytes of log that are read at a time.
     log_read: usize = 256 * 1024, bytes, 64 => 256 * 1024;
+    /// A new log is laid out in segments of about one part in so many of what comes together between two checkpoints.
+    log_segments: u64 = 16, segments, 16 => 256;
+    /// But of at least so many bytes.
+    least_log_segment: u64 = 1 << 20, bytes, 16 << 10 => 1 << 20;
+    /// And of at most so many.
+    most_log_segment: u64 = 64 << 20, bytes, 1 << 20 => 64 << 20;
 
     // Transactions
 
