@@ -22,7 +22,7 @@ pub enum Ending {
     PowerLostAtEnd,
     /// Power is lost on the way.
     PowerLost,
-    /// Calls to the operating system fail, once or from then on, or points of the engine do now and then; in the end
+    /// Calls to the operating system fail, once, now and then or from then on, or points of the engine do; in the end
     /// power is lost.
     CallFails,
 }

@@ -479,7 +479,7 @@ fn nothing(plan: &Plan) -> Vec<Now> {
     (0..plan.sessions).map(|_| Now::default()).collect()
 }
 
-/// Lets a call fail that is to come.
+/// Lets a call fail that is to come, or calls.
 fn let_fail(os: &SimulatedOs, dice: &mut Dice) {
     let calls = [
         FaultOn::Write,
@@ -495,9 +495,10 @@ fn let_fail(os: &SimulatedOs, dice: &mut Dice) {
     };
     let most = 1 << dice.below(7);
     let after = u64::from(dice.below(most));
-    match dice.below(2) {
+    match dice.below(3) {
         0 => os.fail(on, after, kind),
-        _ => os.fail_once(on, after, kind),
+        1 => os.fail_once(on, after, kind),
+        _ => os.fail_now_and_then(on, 1 + after, kind),
     }
 }
 
