@@ -1,9 +1,11 @@
-//! What fails at points of a schedule, and who stays away there for a while: by chance, as the seed says.
+//! What fails at points of a schedule, and who stays away there for a while: by chance, as the seed says. And who goes
+//! first outside schedules.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::schedule::with_me;
+use super::schedule::{origin, with_me};
 use super::thread::sleep;
 use crate::random::{below, one_of};
 use crate::sync::Fault;
@@ -92,5 +94,24 @@ pub(crate) fn pause() {
     let pause = with_me(|me| me.chances().pause()).flatten();
     if let Some(pause) = pause.filter(|_| !std::thread::panicking()) {
         sleep(pause);
+    }
+}
+
+thread_local! {
+    /// Of threads outside schedules: points until the next at which they let others go first.
+    static UNTIL: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Outside schedules: once in some hundreds of points others go first.
+pub(super) fn now_and_then() {
+    let left = UNTIL.try_with(|until| {
+        let left = until.get();
+        until.set(left.wrapping_sub(1));
+        left
+    });
+    if left == Ok(0) {
+        std::thread::yield_now();
+        let mut state = origin().elapsed().as_nanos() as u64;
+        let _ = UNTIL.try_with(|until| until.set(below(&mut state, 1_000) as u32));
     }
 }

@@ -7,7 +7,7 @@
 //! Nothing here knows what the threads do. A run that panics or in which everybody waits for ever has failed; its
 //! threads then stay where they are, for ever, since nobody can tell them to leave.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,10 +15,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::chances::Chances;
+use super::chances::{now_and_then, Chances};
 use super::strategy::Choices;
 pub use super::strategy::Strategy;
-use crate::random::below;
 
 /// What a point costs of the counted time.
 const POINT: Duration = Duration::from_micros(1);
@@ -89,8 +88,6 @@ pub fn run(
 
 thread_local! {
     static ME: RefCell<Option<Me>> = const { RefCell::new(None) };
-    /// Of threads outside schedules: points until the next at which they let others go first.
-    static UNTIL: Cell<u32> = const { Cell::new(0) };
 }
 
 /// A thread of a schedule.
@@ -547,7 +544,7 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// The moment from which schedules count their time.
-fn origin() -> Instant {
+pub(super) fn origin() -> Instant {
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
     *ORIGIN.get_or_init(Instant::now)
 }
@@ -572,20 +569,6 @@ pub(crate) fn number() -> Option<usize> {
 pub fn point() {
     if with_me(|me| me.point(false)).is_none() {
         now_and_then();
-    }
-}
-
-/// Outside schedules: once in some hundreds of points others go first.
-fn now_and_then() {
-    let left = UNTIL.try_with(|until| {
-        let left = until.get();
-        until.set(left.wrapping_sub(1));
-        left
-    });
-    if left == Ok(0) {
-        std::thread::yield_now();
-        let mut state = origin().elapsed().as_nanos() as u64;
-        let _ = UNTIL.try_with(|until| until.set(below(&mut state, 1_000) as u32));
     }
 }
 
