@@ -102,7 +102,7 @@ thread_local! {
     static UNTIL: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Outside schedules: once in some hundreds of points others go first.
+/// Outside schedules: once in some hundreds of points others go first, and rarely the thread stays away for a moment.
 pub(super) fn now_and_then() {
     let left = UNTIL.try_with(|until| {
         let left = until.get();
@@ -110,8 +110,12 @@ pub(super) fn now_and_then() {
         left
     });
     if left == Ok(0) {
-        std::thread::yield_now();
         let mut state = origin().elapsed().as_nanos() as u64;
+        if one_of(&mut state, 256) {
+            std::thread::sleep(Duration::from_micros(below(&mut state, 1_000) as u64));
+        } else {
+            std::thread::yield_now();
+        }
         let _ = UNTIL.try_with(|until| until.set(below(&mut state, 1_000) as u32));
     }
 }
