@@ -236,6 +236,7 @@ impl Core {
     pub fn discard_new(&self, guard: ExclusiveGuard<'_>) {
         let id = guard.page();
         self.release_frame(guard);
+        pause();
         self.store.free_page(id);
     }
 

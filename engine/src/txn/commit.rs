@@ -199,6 +199,8 @@ impl Transaction {
     /// Returns the undo stream, when some of it is to be pruned by who filled it.
     pub(super) fn end_writing(&mut self, end: End) -> Option<Arc<Stream>> {
         let csn = self.system.order().end(self.txid, end);
+        // Others see it, and purge does not know of it.
+        pause();
         let head = match end {
             End::Commit if self.purge_looks => self.undo_head,
             _ => UndoPtr::NONE,
