@@ -28,7 +28,7 @@ plugin: library mariadb ## compile the plug-in into target/plugin
 	@if [ -e target/mariadb/current/env ]; then $(MAKE) -f setup/plugin.mk; \
 	else echo "No MariaDB here: going on without the plug-in, with the embedded engine."; fi
 
-test: unit mtr compare sessions workloads orders ## every test: library, plug-in, comparison with InnoDB, sessions that meet, workloads, orders of threads
+test: unit mtr compare sessions workloads orders plans ## every test: library, plug-in, comparison with InnoDB, sessions that meet, workloads, shaken builds
 
 unit: mariadb
 	cargo test --workspace
@@ -103,9 +103,16 @@ schedules: ## the whole engine in orders of threads that a seed decides, knobs d
 	cargo build -q -p peregrine-command --features shaken,broken --target-dir target/shaken
 	target/shaken/debug/peregrine bench schedules $(OPTIONS)
 
-# A fresh seed each time; the line tells it.
+# Shaken builds for ten minutes, from fresh seeds, which the lines tell: orders of threads on all processors, then
+# servers. One after the other: who waits for a processor would say little about orders, and less about plans.
 orders:
-	@$(MAKE) schedules OPTIONS="--duration 120 --schedules 1000000000"
+	@$(MAKE) schedules OPTIONS="--duration 300 --schedules 1000000000"
+
+# Many short lives: each has other knobs.
+plans: mariadb
+	@if [ -e target/mariadb/current/env ]; then $(MAKE) statements \
+		OPTIONS="--seed $$(date +%s) --duration 300 --statements 1000000000 --statements-a-life 5000"; \
+	else echo "No MariaDB here: going on without servers."; fi
 
 shaken-plugin: mariadb ## the plug-in with every tuning constant drawn from its range, in target/shaken/plugin
 	CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true cargo build -q --release -p peregrine-boundary --features shaken \
@@ -147,4 +154,4 @@ clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken target/shaken target/sanitizers
 
-.PHONY: help bench knobs shaken shaken-plugin statements schedules orders build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz
+.PHONY: help bench knobs shaken shaken-plugin statements schedules orders plans build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz

@@ -2,9 +2,10 @@
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
+use peregrine::sync::{now, Condvar, Mutex};
 use peregrine::{Database, Durability, Options, Sessions};
 
 use crate::c_types::{Code, Counters, EngineOptions};
@@ -38,30 +39,21 @@ impl Engine {
         }
     }
 
-    fn giving_up(&self) -> MutexGuard<'_, ()> {
-        self.giving_up
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A session has given a prepared transaction up.
     pub fn tell_given_up(&self) {
         // Who waits has either not looked yet, or sleeps.
-        drop(self.giving_up());
+        drop(self.giving_up.lock());
         self.given_up.notify_all();
     }
 
     /// Waits as long as a session `has` it; whether none has in the end.
     pub fn wait_until_given_up(&self, has: impl Fn() -> bool) -> bool {
-        let until = Instant::now() + self.patience;
-        let mut look = self.giving_up();
+        let until = now() + self.patience;
+        let mut look = self.giving_up.lock();
         while has() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
+            if self.given_up.wait_until(&mut look, until).timed_out() {
+                return !has();
             }
-            let slept = self.given_up.wait_timeout(look, left);
-            look = slept.unwrap_or_else(PoisonError::into_inner).0;
         }
         true
     }

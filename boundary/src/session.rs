@@ -1,8 +1,9 @@
 //! Sessions: the transaction of a connection, its statements and savepoints.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use peregrine::sync::Mutex;
 use peregrine::{Durability, Isolation, KillHandle, Savepoint, Transaction, Xid};
 
 use crate::c_types::Code;
@@ -92,12 +93,11 @@ impl Session {
         if self.transaction.is_none() || (!self.active && self.isolation != level) {
             let mut transaction = self.engine.database.begin(level);
             transaction.set_session(self.number);
-            *self.kill.lock().unwrap_or_else(PoisonError::into_inner) =
-                Some(transaction.kill_handle());
+            *self.kill.lock() = Some(transaction.kill_handle());
             self.transaction = Some(transaction);
             self.isolation = level;
             self.lock_wait_seconds = u32::MAX;
-        } else if let Some(kill) = &*self.kill.lock().unwrap_or_else(PoisonError::into_inner) {
+        } else if let Some(kill) = &*self.kill.lock() {
             kill.clear();
         }
         let Some(transaction) = &mut self.transaction else {
@@ -221,7 +221,7 @@ impl Session {
 
     /// The transaction is no longer this session's. The next statement begins another one, which a kill then reaches.
     fn let_go(&mut self) {
-        *self.kill.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.kill.lock() = None;
         let transaction = self.transaction.take();
         let prepared = transaction.as_ref().is_some_and(Transaction::is_prepared);
         drop(transaction);
@@ -615,8 +615,7 @@ pub unsafe extern "C" fn peregrine_session_kill(pointer: *mut SessionBox) {
     guard::reading(|| {
         // SAFETY: by the caller's promise; only the part for other threads is touched.
         if let Some(session) = unsafe { pointer.as_ref() } {
-            let kill = session.kill.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(kill) = &*kill {
+            if let Some(kill) = &*session.kill.lock() {
                 kill.kill();
             }
         }

@@ -1,10 +1,11 @@
 //! Tables: their definition, statistics and automatic values.
 
 use std::ffi::c_char;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use peregrine::ids::MAX_KEY;
 use peregrine::row::ColumnType;
+use peregrine::sync::RwLock;
 use peregrine::{Locking, Table, TableOptions, TableSchema};
 
 use crate::c_types::{Code, TableDefinition, TableStats};
@@ -31,7 +32,7 @@ pub struct SharedTable {
 impl SharedTable {
     /// The engine's table; another one after it has been truncated.
     pub fn table(&self) -> Arc<Table> {
-        Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.table.read())
     }
 }
 
@@ -317,7 +318,7 @@ pub unsafe extern "C" fn peregrine_table_truncate(pointer: *mut TableBox) -> i32
             let name = table.name();
             shared.engine.database.truncate_table(&name)?;
             let table = shared.engine.database.table(&name)?;
-            *shared.table.write().unwrap_or_else(PoisonError::into_inner) = table;
+            *shared.table.write() = table;
             Ok(true)
         })
     }

@@ -3,6 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::knobs;
+use crate::sync::{strikes, Fault};
 
 /// Makes room for `more` elements behind those of `out`, for `what`.
 ///
@@ -10,10 +11,18 @@ use crate::knobs;
 /// [`Error::OutOfMemory`]; `out` is as it was.
 #[inline]
 pub(crate) fn reserve<T>(out: &mut Vec<T>, more: usize, what: &'static str) -> Result<()> {
+    if strikes(Fault::NoMemory) {
+        return Err(no_memory::<T>(more, what));
+    }
     if more <= out.capacity() - out.len() {
         return Ok(());
     }
     grow(out, more, what)
+}
+
+fn no_memory<T>(elements: usize, what: &'static str) -> Error {
+    let bytes = elements.saturating_mul(size_of::<T>());
+    Error::OutOfMemory { bytes, what }
 }
 
 fn grow<T>(out: &mut Vec<T>, more: usize, what: &'static str) -> Result<()> {
@@ -23,7 +32,7 @@ fn grow<T>(out: &mut Vec<T>, more: usize, what: &'static str) -> Result<()> {
     } else {
         out.try_reserve_exact(more)
     };
-    grown.map_err(|_| Error::OutOfMemory { bytes, what })
+    grown.map_err(|_| no_memory::<T>(more, what))
 }
 
 /// A copy of `bytes`, which are `what`.

@@ -8,6 +8,8 @@
 
 use std::time::Duration;
 
+use crate::knobs;
+
 /// What an open after a crash would have to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayWork {
@@ -24,8 +26,6 @@ const NANOS_A_PAGE: u64 = 100_000;
 /// No logged change is shorter than this, so replay reads no more pages than that allows, whatever
 /// else has been read since.
 const SHORTEST_CHANGE: u64 = 64;
-/// A shorter log says little: opening files takes most of the time.
-const ENOUGH: u64 = 4 << 20;
 /// Of the target, the part that replay may take; the rest is for what was not foreseen.
 const SHARE: f64 = 0.6;
 
@@ -73,7 +73,7 @@ impl ReplayPace {
 
     /// An open did `work` in `took`: what is slower counts at once, what is faster by half.
     pub fn measured(self, work: ReplayWork, took: Duration) -> Self {
-        if work.log_bytes < ENOUGH {
+        if work.log_bytes < knobs::replay_told_from() {
             return self;
         }
         let latest = took.as_secs_f64() / work.reckoned().as_secs_f64().max(1e-6);

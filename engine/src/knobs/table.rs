@@ -73,14 +73,24 @@ knobs! {
     read_ahead_pages: usize = 32, pages, 1 => 32;
     /// Looks at a parent that somebody has latched, before a read ahead is given up.
     read_ahead_looks: usize = 64, looks, 1 => 64;
+    /// Of the children in memory that a cursor passes, each so manieth makes it ask for more.
+    read_ahead_every: usize = 4, children, 1 => 4;
     /// Leaves after which a cursor counts as one that passes through.
     leaves_to_pass_through: usize = 8, leaves, 1 => 8;
     /// One frame in so many is kept free. (All: what is not in use leaves memory at once.)
     free_frames_part: usize = 32, frames, 1 => 32;
+    /// But at least so many.
+    least_free_frames: usize = 4, frames, 1 => 4;
+    /// And at most so many.
+    most_free_frames: usize = 2_048, frames, 4 => 2_048;
+    /// So many are made free at once, and no more than are wanted: what goes may be needed again.
+    frames_at_once: usize = 16, frames, 1 => 16;
     /// A thread that finds no frame waits for this long, and tries again.
     frame_wait: Duration = 2_000, microseconds, 100 => 2_000;
     /// The thread that provides free frames looks for itself at least this often.
     provider_look: Duration = 100_000, microseconds, 1_000 => 100_000;
+    /// Where all frames are in use the provider of free frames lets this long pass.
+    provider_all_in_use: Duration = 1_000, microseconds, 100 => 1_000;
     /// After a failed write the provider of free frames lets this long pass.
     provider_rest: Duration = 200_000, microseconds, 1_000 => 200_000;
     /// With fewer heads in a node than this a search looks at all; with more it halves them first.
@@ -102,6 +112,8 @@ knobs! {
     inserts_to_append: usize = 8, inserts, 1 => 64;
     /// A node is worth merging when it takes less than this.
     meagre_node: usize = PAGE_SIZE * 2 / 5, bytes, 256 => PAGE_SIZE * 2 / 5;
+    /// A node is split where the separator gets shortest, up to one part in so many of its records from the middle.
+    split_reach: usize = 16, parts, 4 => 1 << 10;
     /// A merge must leave some room, lest the next insert splits again.
     most_of_merged_node: usize = PAGE_SIZE * 4 / 5, bytes, PAGE_SIZE * 2 / 5 => PAGE_SIZE * 9 / 10;
     /// Most records of the window of a leaf that is copied instead of the whole.
@@ -149,6 +161,12 @@ knobs! {
     spares_given_back: usize = 4, segments, 1 => 4;
     /// Bytes of log that are read at a time.
     log_read: usize = 256 * 1024, bytes, 64 => 256 * 1024;
+    /// A new log is laid out in segments of about one part in so many of what comes together between two checkpoints.
+    log_segments: u64 = 16, segments, 16 => 256;
+    /// But of at least so many bytes.
+    least_log_segment: u64 = 1 << 20, bytes, 16 << 10 => 1 << 20;
+    /// And of at most so many.
+    most_log_segment: u64 = 64 << 20, bytes, 1 << 20 => 64 << 20;
 
     // Transactions
 
@@ -233,6 +251,15 @@ knobs! {
     shortest_run: u64 = 64, units, 17 => 64;
     /// A free tail of the data file shorter than this (in KiB) is not worth a change of the file's length.
     shortest_tail: u64 = 1024, units, 1 => 1024;
+    /// Room in the data file for pages that become newer before anybody looks again: for one frame in so many.
+    room_ahead_part: u64 = 32, frames, 1 => 32;
+    /// But at least so many units (KiB). What operations that have begun change at the same moment must fit.
+    least_room_ahead: u64 = 3 << 10, units, 2 << 10 => 3 << 10;
+    /// And at most so many units (KiB).
+    most_room_ahead: u64 = 256 << 10, units, 3 << 10 => 256 << 10;
+    /// One part in so many of that room is given out page by page. The rest is for what is not counted: operations that
+    /// have begun, rollbacks, and stretches of the file that somebody is filling.
+    room_counted_part: u64 = 3, parts, 3 => 16;
 
     // Checkpoints
 
@@ -248,6 +275,8 @@ knobs! {
     little_log: u64 = 1 << 20, bytes, 4096 => 1 << 20;
     /// Each time that so much was logged, it is reckoned how long replay would take.
     replay_reckoned_every: u64 = 1 << 20, bytes, 4096 => 1 << 20;
+    /// How fast replay is, is told by a log of so much or more: at a shorter one, opening files takes most of the time.
+    replay_told_from: u64 = 4 << 20, bytes, 1 => 4 << 20;
     /// When a segment's worth of log or more has come together, and then little in this time, a checkpoint
     /// starts: there is time for it, recovery gets short, and the log's space can be given back.
     checkpoint_when_quiet: Duration = 5_000_000, microseconds, 10_000 => 5_000_000;
@@ -258,6 +287,8 @@ knobs! {
     /// Pages written between two syncs of the data file: about 16 MiB, so that the last sync, and the log's
     /// syncs beside it, don't wait for everything at once.
     checkpoint_sync_pages: u64 = 2048, pages, 1 => 2048;
+    /// Pages written between two looks at whether to go on, and at whether to sync.
+    checkpoint_pages_a_look: u64 = 64, pages, 1 => 64;
 
     // Tables
 

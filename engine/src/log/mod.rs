@@ -64,7 +64,8 @@ impl LogOptions {
     /// Segments of a size that suits a log of which checkpoints let `log_bytes` come together: an
     /// sixteenth of it, between 1 MiB and 64 MiB: so much more than is used is taken of the disk.
     pub fn sized_for(self, log_bytes: u64) -> Self {
-        let part = (log_bytes / 16).clamp(1 << 20, 64 << 20);
+        let part = (log_bytes / knobs::log_segments())
+            .clamp(knobs::least_log_segment(), knobs::most_log_segment());
         LogOptions {
             segment_bytes: part.next_power_of_two(),
             ..self

@@ -195,7 +195,7 @@ impl Core {
         let most = self.most_at_once().min(ahead.leaves());
         let known = |id: u64| self.table.lock(id).contains_key(&id);
         let is_known = known(id);
-        if most < 2 || is_known && place.at % 4 != 0 {
+        if most < 2 || is_known && place.at % knobs::read_ahead_every() != 0 {
             return;
         }
         let Some((parent_page, children)) = self.children_from(place, ahead, forward, 2 * most)

@@ -17,7 +17,7 @@ use crate::ids::{PageId, PAGE_SIZE};
 use crate::knobs;
 use crate::store::Store;
 use crate::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{pause, strikes, Condvar, Fault, Mutex};
 
 /// So many waits in which no frame became free, and it gives up: only a pool whose frames are all held
 /// for good lets a call fail. Counted in waits, not by a clock: while the machine stands still nobody can
@@ -137,7 +137,8 @@ impl Core {
 
     /// How many free frames the provider keeps at hand.
     pub fn free_target(&self) -> usize {
-        (self.frames.count() / knobs::free_frames_part()).clamp(4, 2048)
+        (self.frames.count() / knobs::free_frames_part())
+            .clamp(knobs::least_free_frames(), knobs::most_free_frames())
     }
 
     fn pop_free(&self) -> Option<FrameId> {
@@ -154,6 +155,9 @@ impl Core {
     /// A frame of nobody's, latched. To be called without any latch: it may write a page to make
     /// a frame free. The latch is waited for only by readers that lost their way.
     pub fn take_frame(&self) -> Result<ExclusiveGuard<'_>> {
+        if strikes(Fault::NoFrame) {
+            return Err(self.all_in_use());
+        }
         if let Some(frame) = self.pop_free() {
             return Ok(self.own(frame));
         }
@@ -165,10 +169,7 @@ impl Core {
             }
             evicted?;
             if waits_left == 0 {
-                return Err(Error::TooLarge(format!(
-                    "all {} pages of the buffer pool are in use at once; a larger pool is needed",
-                    self.frames.count()
-                )));
+                return Err(self.all_in_use());
             }
             let mut free = self.free.lock();
             if free.is_empty()
@@ -193,6 +194,13 @@ impl Core {
         self.pop_free().map(|frame| self.own(frame))
     }
 
+    fn all_in_use(&self) -> Error {
+        Error::TooLarge(format!(
+            "all {} pages of the buffer pool are in use at once; a larger pool is needed",
+            self.frames.count()
+        ))
+    }
+
     fn own(&self, frame: FrameId) -> ExclusiveGuard<'_> {
         let guard = ExclusiveGuard::lock(self, frame);
         debug_assert_eq!(guard.state().page.load(Ordering::Relaxed), 0);
@@ -211,6 +219,7 @@ impl Core {
         debug_assert_eq!(state.pins.load(Ordering::Relaxed), 0);
         // Leaving the latch raises its version: whoever still looks at the frame will notice.
         drop(guard);
+        pause();
         self.free.lock().push(frame);
         self.freed.notify_one();
     }
@@ -238,6 +247,7 @@ impl Core {
     pub fn discard_new(&self, guard: ExclusiveGuard<'_>) {
         let id = guard.page();
         self.release_frame(guard);
+        pause();
         self.store.free_page(id);
     }
 

@@ -4,7 +4,6 @@
 //! for a write. All latches are only tried: eviction waits for nobody, and so may run anywhere.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use super::core::Core;
 use super::frames::{FrameId, NO_FRAME};
@@ -205,15 +204,16 @@ fn provide(core: &Weak<Core>) {
         }
         let target = core.free_target();
         while !*core.provider.lock() {
-            // No more than are wanted: what goes may be needed again.
-            let wanted = target.saturating_sub(core.free_count()).min(16);
+            let wanted = target
+                .saturating_sub(core.free_count())
+                .min(knobs::frames_at_once());
             if wanted == 0 {
                 break;
             }
             match core.evict_some(wanted) {
                 Ok(0) => {
                     // All in use: the takers try for themselves meanwhile.
-                    crate::sync::thread::sleep(Duration::from_millis(1));
+                    crate::sync::thread::sleep(knobs::provider_all_in_use());
                     break;
                 }
                 Ok(_) => {}

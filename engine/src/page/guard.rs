@@ -11,6 +11,7 @@ use super::node_edit::NodeMut;
 use crate::error::{Error, Result};
 use crate::ids::PageId;
 use crate::sync::atomic::Ordering;
+use crate::sync::pause;
 
 /// A page latched for reading.
 pub struct SharedGuard<'a> {
@@ -24,6 +25,7 @@ impl<'a> SharedGuard<'a> {
     #[inline]
     pub(crate) fn lock(core: &'a Core, frame: FrameId) -> SharedGuard<'a> {
         core.frames.state(frame).latch.lock_shared();
+        pause();
         SharedGuard {
             core,
             frame,
@@ -109,7 +111,10 @@ pub struct ExclusiveGuard<'a> {
 }
 
 impl<'a> ExclusiveGuard<'a> {
+    /// The latch has been taken.
+    #[inline]
     fn of(core: &'a Core, frame: FrameId) -> ExclusiveGuard<'a> {
+        pause();
         ExclusiveGuard {
             core,
             frame,
@@ -244,6 +249,7 @@ impl Drop for ExclusiveGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         let state = self.state();
+        pause();
         state.latch.unlock_exclusive();
         if self.pinned {
             state.pins.fetch_sub(1, Ordering::Release);

@@ -113,7 +113,7 @@ pub(crate) fn plan_leaf(node: Node<'_>, key: &[u8]) -> Option<SplitPlan> {
         }
         best
     };
-    let reach = n / 16;
+    let reach = n / knobs::split_reach();
     let (low, high) = (middle.saturating_sub(reach), middle + reach);
     // With keys and values of the longest, the middle may not do; some place always does.
     best(low.max(1), high.min(n - 1)).or_else(|| best(1, n - 1))

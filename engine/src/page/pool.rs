@@ -11,6 +11,7 @@ use super::header::*;
 use super::settle::LeafSettle;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, PAGE_SIZE};
+use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::store::Store;
 use crate::sync::atomic::Ordering;
@@ -170,7 +171,7 @@ impl Pool {
                 written += 1;
             }
             drop(guard);
-            if written >= 64 {
+            if written >= knobs::checkpoint_pages_a_look() {
                 progress(written)?;
                 written = 0;
             }

@@ -14,18 +14,9 @@ use super::place::{units_for, UNIT};
 use super::table::CHUNK;
 use super::Store;
 use crate::error::{Error, Result};
+use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
-
-/// Room for pages that become newer before anybody looks again: for one frame in so many, at least and at most
-/// so many units (3 MiB, 256 MiB).
-const AHEAD: u64 = 32;
-const LEAST: u64 = 3 << 10;
-const MOST: u64 = 256 << 10;
-/// This part of it is for what is not counted: operations that have begun, rollbacks, and stretches of the file
-/// that somebody is filling.
-const UNCOUNTED: u64 = 2;
-const OF: u64 = 3;
 
 /// What room there is.
 pub struct KeptRoom {
@@ -53,8 +44,8 @@ impl Store {
         let _writing = (!unguarded).then(|| self.writing.read());
         self.writable()?;
         // No more pages than there are frames can be newer.
-        let ahead = (frames / AHEAD * LONGEST)
-            .clamp(LEAST, MOST)
+        let ahead = (frames / knobs::room_ahead_part() * LONGEST)
+            .clamp(knobs::least_room_ahead(), knobs::most_room_ahead())
             .min(frames * LONGEST);
         let chunks = self.table.ids().div_ceil(CHUNK as u64);
         // The record grows with the number of chunks and tables.
@@ -72,7 +63,7 @@ impl Store {
             Err(error @ Error::NoSpace { .. }) => Some(error),
             Err(error) => return Err(error),
         };
-        let uncounted = parts + ahead * UNCOUNTED / OF;
+        let uncounted = parts + ahead - ahead / knobs::room_counted_part();
         let units = self.space.roomy_units() as i64 - uncounted as i64;
         Ok(KeptRoom {
             more_pages: Some(units / LONGEST as i64 - dirty as i64),

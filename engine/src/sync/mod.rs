@@ -8,23 +8,30 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `fault.rs` | what can fail at a point |
 //! | `number.rs` | numbers of threads |
 //! | `shaken/schedule.rs` | whose turn it is: threads that run one at a time |
 //! | `shaken/strategy.rs` | who is chosen |
+//! | `shaken/chances.rs` | what fails at points, and who stays there for a while |
 //! | `shaken/lock.rs`, `condvar.rs`, `futex.rs`, `atomic.rs`, `thread.rs` | the types, with their points |
 #![forbid(unsafe_code)]
 
+mod fault;
 mod number;
 #[cfg(not(feature = "shaken"))]
 mod plain;
 #[cfg(feature = "shaken")]
 mod shaken;
 
+pub use self::fault::Fault;
 pub(crate) use self::number::thread_number;
 #[cfg(not(feature = "shaken"))]
 pub(crate) use self::plain::*;
 #[cfg(feature = "shaken")]
 pub(crate) use self::shaken::*;
 
+// What of it the boundary has, and those who play schedules.
+#[cfg(not(feature = "shaken"))]
+pub use self::plain::{now, Condvar, Mutex, RwLock};
 #[cfg(feature = "shaken")]
-pub use self::shaken::{schedule, thread};
+pub use self::shaken::{let_fail, let_pause, now, schedule, thread, Condvar, Mutex, RwLock};

@@ -4,14 +4,12 @@ pub(crate) use std::sync::atomic;
 pub(crate) use std::thread;
 
 pub(crate) use atomic_wait as futex;
-pub(crate) use parking_lot::{
-    Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard,
-};
+pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub(crate) use std::hint::spin_loop;
 
 /// The clock's time.
 #[inline]
-pub(crate) fn now() -> std::time::Instant {
+pub fn now() -> std::time::Instant {
     std::time::Instant::now()
 }
 
@@ -24,3 +22,13 @@ pub(crate) fn since(then: std::time::Instant) -> std::time::Duration {
 /// A place where, in shaken builds, a thread may lose the processor.
 #[inline]
 pub(crate) fn point() {}
+
+/// A place where, in shaken builds, a thread may stay for a while.
+#[inline]
+pub(crate) fn pause() {}
+
+/// Whether, in shaken builds, this fails now.
+#[inline]
+pub(crate) fn strikes(_: super::Fault) -> bool {
+    false
+}

@@ -16,6 +16,7 @@ use crate::ids::{Lsn, TableId, TxId};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
+use crate::sync::pause;
 
 /// A commit that others see, and that may not be durable yet.
 #[must_use]
@@ -145,6 +146,8 @@ impl Transaction {
             // A checkpoint sees the log record and the new status, or neither.
             let inside = system.gate().enter();
             logged = self.append_commit()?;
+            // It is in the log, and nobody sees it.
+            pause();
             to_prune = self.end_writing(End::Commit);
             let inside = match is_planted(PlantedFault::CountOutsideGate) {
                 true => {
@@ -196,6 +199,8 @@ impl Transaction {
     /// Returns the undo stream, when some of it is to be pruned by who filled it.
     pub(super) fn end_writing(&mut self, end: End) -> Option<Arc<Stream>> {
         let csn = self.system.order().end(self.txid, end);
+        // Others see it, and purge does not know of it.
+        pause();
         let head = match end {
             End::Commit if self.purge_looks => self.undo_head,
             _ => UndoPtr::NONE,

@@ -8,7 +8,7 @@
 //! Nobody waits for a row lock, for a sync or for another gate entry while inside.
 
 use crate::knobs;
-use crate::sync::{thread_number, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::sync::{pause, thread_number, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crossbeam_utils::CachePadded;
 
 /// See the module's text.
@@ -40,17 +40,17 @@ impl Gate {
     /// Enters; waits while the gate is closed. A thread enters once at a time.
     #[inline]
     pub fn enter(&self) -> GateGuard<'_> {
-        GateGuard {
-            _stripe: self.stripes[thread_number() % knobs::gate_stripes()].read(),
-        }
+        let _stripe = self.stripes[thread_number() % knobs::gate_stripes()].read();
+        pause();
+        GateGuard { _stripe }
     }
 
     /// Closes the gate: waits until everyone inside has left, keeps others out until the proof is
     /// dropped.
     pub fn close(&self) -> ClosedGate<'_> {
-        ClosedGate {
-            _stripes: self.stripes.iter().map(|stripe| stripe.write()).collect(),
-        }
+        let _stripes = self.stripes.iter().map(|stripe| stripe.write()).collect();
+        pause();
+        ClosedGate { _stripes }
     }
 
     /// As [`Gate::close`], where that takes no waiting.

@@ -26,6 +26,7 @@ use crate::ids::{Csn, TxId};
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Isolation;
 use crate::sync::atomic::Ordering;
+use crate::sync::{strikes, Fault};
 use crate::tree::Tree;
 
 /// Interrupts a transaction's lock waits from another thread.
@@ -366,7 +367,7 @@ impl Transaction {
     /// # Errors
     /// [`Error::Interrupted`] once it has been killed.
     pub fn check_killed(&self) -> Result<()> {
-        match self.parker.killed() {
+        match self.parker.killed() || strikes(Fault::Killed) {
             true => Err(Error::Interrupted),
             false => Ok(()),
         }

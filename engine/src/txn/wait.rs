@@ -310,9 +310,7 @@ impl Transaction {
     pub fn wait(&mut self, conflict: &Conflict) -> Result<()> {
         self.waits += 1;
         let system = self.system.clone();
-        if self.parker.killed() {
-            return Err(Error::Interrupted);
-        }
+        self.check_killed()?;
         system.check_may_wait(conflict.name.tree())?;
         let writer = match conflict.writer {
             None => None,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use peregrine::sync::{let_fail, let_pause, Fault};
 use peregrine::{Durability, Error, Isolation, Options};
 
 use crate::dice::Dice;
@@ -21,7 +22,8 @@ pub enum Ending {
     PowerLostAtEnd,
     /// Power is lost on the way.
     PowerLost,
-    /// A call to the operating system fails, once or from then on; in the end power is lost.
+    /// Calls to the operating system fail, once, now and then or from then on, or points of the engine do; in the end
+    /// power is lost.
     CallFails,
 }
 
@@ -47,6 +49,59 @@ pub enum Role {
     Reader,
     /// It writes, in many short transactions.
     Writer,
+}
+
+/// What fails at points of the engine, and who stays there for a while: each once in so many points, 0: never.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Points {
+    killed: u64,
+    no_memory: u64,
+    no_frame: u64,
+    pauses: u64,
+}
+
+impl Points {
+    fn drawn(dice: &mut Dice, ending: Ending) -> Points {
+        let points = Points {
+            killed: [0, 0, 8, 64][dice.below(4) as usize],
+            pauses: [0, 0, 256, 4_096][dice.below(4) as usize],
+            ..Points::default()
+        };
+        match ending {
+            Ending::CallFails => Points {
+                killed: points.killed,
+                pauses: points.pauses,
+                ..Points::failing(dice)
+            },
+            _ => points,
+        }
+    }
+
+    /// Points at which there is no memory, or no frame.
+    pub fn failing(dice: &mut Dice) -> Points {
+        Points {
+            no_memory: [0, 16, 256, 2_048][dice.below(4) as usize],
+            no_frame: [0, 16, 256, 2_048][dice.below(4) as usize],
+            ..Points::default()
+        }
+    }
+
+    /// The same, where no error is expected: to be killed is none.
+    fn without_errors(self) -> Points {
+        Points {
+            no_memory: 0,
+            no_frame: 0,
+            ..self
+        }
+    }
+
+    /// From now on it is so.
+    pub fn set(self) {
+        let_fail(Fault::Killed, self.killed);
+        let_fail(Fault::NoMemory, self.no_memory);
+        let_fail(Fault::NoFrame, self.no_frame);
+        let_pause(self.pauses);
+    }
 }
 
 /// What is played.
@@ -84,6 +139,9 @@ pub struct Plan {
     pub durability: Durability,
     /// How it ends.
     pub ending: Ending,
+    /// Whether calls to the operating system fail, where something does.
+    pub calls_fail: bool,
+    points: Points,
     scan_threads: usize,
     log_segment_bytes: u64,
     lock_wait_timeout: Duration,
@@ -94,6 +152,7 @@ impl Plan {
     #[must_use]
     pub fn new(seed: u64) -> Plan {
         let mut dice = Dice::new(seed, 0);
+        let mut points_dice = Dice::new(seed, OWNERS * 7);
         let isolations = [
             None,
             None,
@@ -133,6 +192,8 @@ impl Plan {
             isolation: isolations[dice.below(6) as usize],
             durability: durabilities[dice.below(4) as usize],
             ending: Ending::of(seed),
+            calls_fail: points_dice.below(3) > 0,
+            points: Points::drawn(&mut points_dice, Ending::of(seed)),
             scan_threads: 1 + dice.below(3) as usize,
             log_segment_bytes: [16 << 10, 32 << 10, 256 << 10][dice.below(3) as usize],
             // Without a limit, a wait that nobody ends is seen: the schedule has no end.
@@ -174,10 +235,19 @@ impl Plan {
         }
     }
 
-    /// Whether an error is one of a call that this schedule lets fail.
+    /// Whether an error is one of a call or a point that this schedule lets fail.
     #[must_use]
     pub fn expects(&self, error: &Error) -> bool {
-        is_of_call(error) && self.ending == Ending::CallFails
+        is_refused(error) && self.ending == Ending::CallFails
+    }
+
+    /// What happens at points in the first life, before a crash, or in the second: nothing fails then.
+    #[must_use]
+    pub fn points(&self, life: u64) -> Points {
+        match life {
+            0 => self.points,
+            _ => self.points.without_errors(),
+        }
     }
 
     /// How its database is opened: with all its threads, and the smallest pool.
@@ -195,10 +265,15 @@ impl Plan {
     }
 }
 
-/// Whether a call to the operating system failed, now or before.
-pub(super) fn is_of_call(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::Io { .. } | Error::NoSpace { .. } | Error::Stopped(_)
-    )
+/// Whether a call to the operating system failed, now or before, or there was no memory or no frame. Nothing of the
+/// operation is done then.
+pub(super) fn is_refused(error: &Error) -> bool {
+    match error {
+        Error::Io { .. }
+        | Error::NoSpace { .. }
+        | Error::Stopped(_)
+        | Error::OutOfMemory { .. } => true,
+        Error::TooLarge(what) => what.contains("of the buffer pool are in use"),
+        _ => false,
+    }
 }

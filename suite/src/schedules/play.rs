@@ -13,7 +13,7 @@ use peregrine::{Database, Error, Isolation, Table};
 
 use super::ledger::Ledger;
 use super::links::{Link, Links};
-use super::plan::{is_of_call, Ending, Plan, OWNERS};
+use super::plan::{is_refused, Ending, Plan, Points, OWNERS};
 use super::power::{Crash, Power};
 use super::reading::{in_order, rows, Read};
 use super::session::{Now, Session};
@@ -176,12 +176,16 @@ impl Play {
         let mut dice = Dice::new(plan.seed, OWNERS * 6);
         if dice.below(3) == 0 {
             let_fail(&os, &mut dice);
+            if dice.below(2) == 0 {
+                Points::failing(&mut dice).set();
+            }
             match Database::open_on(Arc::new(os.clone()), DIR, plan.options()) {
                 // It may have stopped.
                 Ok(db) => drop(db.close()),
-                Err(error) if is_of_call(&error) => {}
+                Err(error) if is_refused(&error) => {}
                 Err(error) => return Err(format!("recovery where a call fails: {error}")),
             }
+            Points::default().set();
             os.heal();
         }
         Play::opened(plan, os, ledgers)
@@ -236,6 +240,7 @@ impl Play {
 
     /// Runs all sessions, and the upkeep beside them.
     fn run(&self, life: u64, transactions: u32) -> Result<(), String> {
+        self.plan.points(life).set();
         let mut threads = Vec::new();
         for number in 0..self.plan.sessions {
             let (plan, db) = (Arc::clone(&self.plan), Arc::clone(&self.db));
@@ -258,13 +263,14 @@ impl Play {
                 .join()
                 .map_err(|_| "a session panicked".to_owned())??;
         }
+        Points::default().set();
         Ok(())
     }
 
     /// What no session does.
     fn upkeep(&self, life: u64) -> Result<(), String> {
         let mut dice = Dice::new(self.plan.seed, OWNERS * 2 + life);
-        if self.plan.ending == Ending::CallFails && life == 0 {
+        if self.plan.ending == Ending::CallFails && self.plan.calls_fail && life == 0 {
             let_fail(&self.os, &mut dice);
         }
         for step in 0..=self.plan.upkeep {
@@ -473,7 +479,7 @@ fn nothing(plan: &Plan) -> Vec<Now> {
     (0..plan.sessions).map(|_| Now::default()).collect()
 }
 
-/// Lets a call fail that is to come.
+/// Lets a call fail that is to come, or calls.
 fn let_fail(os: &SimulatedOs, dice: &mut Dice) {
     let calls = [
         FaultOn::Write,
@@ -489,9 +495,10 @@ fn let_fail(os: &SimulatedOs, dice: &mut Dice) {
     };
     let most = 1 << dice.below(7);
     let after = u64::from(dice.below(most));
-    match dice.below(2) {
+    match dice.below(3) {
         0 => os.fail(on, after, kind),
-        _ => os.fail_once(on, after, kind),
+        1 => os.fail_once(on, after, kind),
+        _ => os.fail_now_and_then(on, 1 + after, kind),
     }
 }
 

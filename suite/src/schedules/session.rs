@@ -10,7 +10,7 @@ use peregrine::{
 
 use super::ledger::{Ledger, Rows};
 use super::links::Link;
-use super::plan::{is_of_call, Ending, Plan, Role, OWNERS};
+use super::plan::{is_refused, Ending, Plan, Role, OWNERS};
 use super::power::Power;
 use super::reading::Read;
 use super::tables::{ACCOUNTS, OWN, SHARED};
@@ -88,7 +88,8 @@ pub enum End {
     Conflict,
     /// A wait came to no end, or was interrupted: what the statement was at is not done, and nothing is wrong.
     NotDone,
-    /// A call to the operating system failed; of a commit: whether it is there is unknown.
+    /// A call to the operating system failed, or there was no memory or no frame; of a commit: whether it is there is
+    /// unknown.
     Failed(String),
     /// The transaction takes this no more: fine where a call has failed in it, or rows lack entries.
     Refused(String),
@@ -104,7 +105,7 @@ impl From<Error> for End {
             | Error::WriteConflict
             | Error::RowChanged
             | Error::TableNewerThanSnapshot(_) => End::Conflict,
-            error if is_of_call(&error) => End::Failed(error.to_string()),
+            error if is_refused(&error) => End::Failed(error.to_string()),
             Error::Invalid(what) => End::Refused(format!("fails: {what}")),
             other => End::Wrong(format!("fails: {other}")),
         }
@@ -163,7 +164,7 @@ pub(super) struct Work {
     pub(super) links: Vec<Link>,
     /// Its commit has begun.
     commits: bool,
-    /// A call to the operating system failed in one of its statements.
+    /// One of its statements has failed so.
     has_failed: bool,
     /// It went back to a savepoint at which entries of a bulk insert could not be put in.
     lacks_entries: bool,

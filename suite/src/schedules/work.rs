@@ -49,6 +49,8 @@ pub struct Outcome {
     pub points: u64,
     /// How often the turn went to another thread.
     pub turns: u64,
+    /// How often something failed at a point of the engine.
+    pub struck: u64,
     /// How many failed.
     pub failed: u64,
     /// The first of them, with how to see them again.
@@ -76,14 +78,15 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}: schedules: {} of the whole engine, {} of them with a crash, {} failed; {} points, {} turns; seed {}; \
-             {:.0} s",
+            "{}: schedules: {} of the whole engine, {} of them with a crash, {} failed; {} points, {} turns, {} \
+             failures at points; seed {}; {:.0} s",
             if self.held() { "held" } else { "NOT HELD" },
             self.schedules,
             self.crashes,
             self.failed,
             self.points,
             self.turns,
+            self.struck,
             self.seed,
             self.took.as_secs_f64()
         )
@@ -185,7 +188,7 @@ fn one_process(
         if interrupt::requested() {
             let _ = child.kill();
         }
-        let mut words = line.splitn(4, ' ');
+        let mut words = line.splitn(5, ' ');
         let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
         let mut all = all.lock();
         match line.as_bytes().first() {
@@ -198,6 +201,7 @@ fn one_process(
                 let _ = number();
                 all.points += number().unwrap_or(0);
                 all.turns += number().unwrap_or(0);
+                all.struck += number().unwrap_or(0);
             }
             _ => all.fail(format!("{}\n    {line}", again(current))),
         }
@@ -221,15 +225,15 @@ pub fn stay_on(processor: u32) {
     let _ = rustix::thread::sched_setaffinity(None, &only);
 }
 
-/// Plays schedules in this process, and tells of each: its seed before, points and turns after, or what is wrong.
-/// Whether all went through; the first that does not ends it.
+/// Plays schedules in this process, and tells of each: its seed before; points, turns and failures at points after, or
+/// what is wrong. Whether all went through; the first that does not ends it.
 pub fn here(first: u64, schedules: u64, mut told: impl FnMut(&str)) -> bool {
     for seed in first..first.saturating_add(schedules) {
         told(&seed.to_string());
         match play(seed) {
             Ok(passed) => told(&format!(
-                " {} {} {:016x}",
-                passed.points, passed.turns, passed.trace
+                " {} {} {} {:016x}",
+                passed.points, passed.turns, passed.struck, passed.trace
             )),
             Err(wrong) => {
                 told(&format!("failed: {}", wrong.replace('\n', "; ")));

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::random::{below, next};
+use crate::random::{below, next, one_of};
 
 /// A call to the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,17 +82,19 @@ pub struct Fault {
     /// Calls that it lets pass before.
     pub after: u64,
     pub once: bool,
+    /// Of the calls behind these it hits one in so many.
+    pub once_in: u64,
     pub kind: io::ErrorKind,
 }
 
 impl Fault {
     /// Whether this call fails.
-    pub fn strikes(&mut self, call: Call, grows: bool) -> bool {
+    pub fn strikes(&mut self, call: Call, grows: bool, random: &mut u64) -> bool {
         if !self.on.covers(call, grows) {
             return false;
         }
         match self.after {
-            0 => true,
+            0 => self.once_in <= 1 || one_of(random, self.once_in),
             _ => {
                 self.after -= 1;
                 false

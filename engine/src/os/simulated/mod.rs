@@ -114,23 +114,41 @@ impl SimulatedOs {
     /// ones, until [`SimulatedOs::heal`]. A write that fails may have written something, and a sync
     /// that fails leaves some of what it was to bring to the device forgotten for good.
     pub fn fail(&self, on: FaultOn, after: u64, kind: io::ErrorKind) {
-        self.fault(on, after, kind, false);
+        self.plan(Fault {
+            on,
+            after,
+            once: false,
+            once_in: 1,
+            kind,
+        });
     }
 
     /// As [`SimulatedOs::fail`], but only that one operation.
     pub fn fail_once(&self, on: FaultOn, after: u64, kind: io::ErrorKind) {
-        self.fault(on, after, kind, true);
-    }
-
-    fn fault(&self, on: FaultOn, after: u64, kind: io::ErrorKind, once: bool) {
-        let mut machine = self.machine.lock();
-        machine.struck = 0;
-        machine.fault = Some(Fault {
+        self.plan(Fault {
             on,
             after,
-            once,
+            once: true,
+            once_in: 1,
             kind,
         });
+    }
+
+    /// As [`SimulatedOs::fail`], but of these operations only one in so many, by chance.
+    pub fn fail_now_and_then(&self, on: FaultOn, once_in: u64, kind: io::ErrorKind) {
+        self.plan(Fault {
+            on,
+            after: 0,
+            once: false,
+            once_in,
+            kind,
+        });
+    }
+
+    fn plan(&self, fault: Fault) {
+        let mut machine = self.machine.lock();
+        machine.struck = 0;
+        machine.fault = Some(fault);
     }
 
     /// Ends [`SimulatedOs::fail`].
@@ -186,7 +204,7 @@ impl Machine {
         let Some(fault) = &mut self.fault else {
             return Ok(());
         };
-        if !fault.strikes(call, grows) {
+        if !fault.strikes(call, grows, &mut self.random) {
             return Ok(());
         }
         self.struck += 1;

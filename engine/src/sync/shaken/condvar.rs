@@ -9,13 +9,13 @@ use super::schedule::{me, now, point, with_me, Woken};
 
 /// As `parking_lot::Condvar`.
 #[derive(Debug, Default)]
-pub(crate) struct Condvar {
+pub struct Condvar {
     inner: parking_lot::Condvar,
 }
 
 /// Whether a wait ended because its time was over.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TimedOut(bool);
+pub struct TimedOut(bool);
 
 impl TimedOut {
     pub fn timed_out(self) -> bool {

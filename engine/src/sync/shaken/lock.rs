@@ -7,11 +7,11 @@ use super::schedule::{me, point, with_me};
 
 /// As `parking_lot::Mutex`.
 #[derive(Default)]
-pub(crate) struct Mutex<T: ?Sized> {
+pub struct Mutex<T: ?Sized> {
     inner: parking_lot::Mutex<T>,
 }
 
-pub(crate) struct MutexGuard<'a, T: ?Sized> {
+pub struct MutexGuard<'a, T: ?Sized> {
     pub(super) mutex: &'a Mutex<T>,
     /// There, except while the guard is unlocked for a moment.
     pub(super) held: Option<parking_lot::MutexGuard<'a, T>>,
@@ -112,16 +112,16 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
 
 /// As `parking_lot::RwLock`.
 #[derive(Default)]
-pub(crate) struct RwLock<T: ?Sized> {
+pub struct RwLock<T: ?Sized> {
     inner: parking_lot::RwLock<T>,
 }
 
-pub(crate) struct RwLockReadGuard<'a, T: ?Sized> {
+pub struct RwLockReadGuard<'a, T: ?Sized> {
     lock: &'a RwLock<T>,
     held: Option<parking_lot::RwLockReadGuard<'a, T>>,
 }
 
-pub(crate) struct RwLockWriteGuard<'a, T: ?Sized> {
+pub struct RwLockWriteGuard<'a, T: ?Sized> {
     lock: &'a RwLock<T>,
     held: Option<parking_lot::RwLockWriteGuard<'a, T>>,
 }

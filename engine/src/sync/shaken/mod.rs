@@ -1,6 +1,7 @@
 //! Shaken builds: the same types with points, and schedules.
 
 pub(crate) mod atomic;
+mod chances;
 mod condvar;
 pub(crate) mod futex;
 mod lock;
@@ -10,6 +11,9 @@ mod strategy;
 mod tests;
 pub mod thread;
 
-pub(crate) use self::condvar::Condvar;
-pub(crate) use self::lock::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-pub(crate) use self::schedule::{now, point, since, spin_loop};
+pub use self::chances::{let_fail, let_pause};
+pub(crate) use self::chances::{pause, strikes};
+pub use self::condvar::Condvar;
+pub use self::lock::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub use self::schedule::now;
+pub(crate) use self::schedule::{point, since, spin_loop};

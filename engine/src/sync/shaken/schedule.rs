@@ -7,7 +7,7 @@
 //! Nothing here knows what the threads do. A run that panics or in which everybody waits for ever has failed; its
 //! threads then stay where they are, for ever, since nobody can tell them to leave.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use super::chances::{now_and_then, Chances};
 use super::strategy::Choices;
 pub use super::strategy::Strategy;
-use crate::random::below;
 
 /// What a point costs of the counted time.
 const POINT: Duration = Duration::from_micros(1);
@@ -37,6 +37,8 @@ pub struct Passed {
     pub points: u64,
     /// How often the turn went to another thread.
     pub turns: u64,
+    /// How often something failed at a point.
+    pub struck: u64,
     /// A number made of all choices: two runs with the same number were the same.
     pub trace: u64,
 }
@@ -54,6 +56,7 @@ pub fn run(
     let schedule = Arc::new(Schedule {
         state: Mutex::new(State::new(Arc::clone(&clock), strategy, seed)),
         clock,
+        chances: Chances::new(seed),
         ended: Condvar::new(),
     });
     let first = schedule.begin("first");
@@ -78,14 +81,13 @@ pub fn run(
     Ok(Passed {
         points: state.clock.points(),
         turns: state.turns,
+        struck: schedule.chances.struck(),
         trace: state.trace,
     })
 }
 
 thread_local! {
     static ME: RefCell<Option<Me>> = const { RefCell::new(None) };
-    /// Of threads outside schedules: points until the next at which they let others go first.
-    static UNTIL: Cell<u32> = const { Cell::new(0) };
 }
 
 /// A thread of a schedule.
@@ -104,6 +106,7 @@ impl std::fmt::Debug for Me {
 pub(super) struct Schedule {
     state: Mutex<State>,
     clock: Arc<Clock>,
+    chances: Chances,
     /// The run has ended or failed.
     ended: Condvar,
 }
@@ -403,6 +406,11 @@ impl Me {
         self.schedule.begin(name)
     }
 
+    /// What may happen to the schedule's threads.
+    pub(super) fn chances(&self) -> &Chances {
+        &self.schedule.chances
+    }
+
     /// What those wait for who wait for the thread's end.
     fn ends_at(&self) -> usize {
         self.address(0)
@@ -536,7 +544,7 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// The moment from which schedules count their time.
-fn origin() -> Instant {
+pub(super) fn origin() -> Instant {
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
     *ORIGIN.get_or_init(Instant::now)
 }
@@ -564,20 +572,6 @@ pub fn point() {
     }
 }
 
-/// Outside schedules: once in some hundreds of points others go first.
-fn now_and_then() {
-    let left = UNTIL.try_with(|until| {
-        let left = until.get();
-        until.set(left.wrapping_sub(1));
-        left
-    });
-    if left == Ok(0) {
-        std::thread::yield_now();
-        let mut state = origin().elapsed().as_nanos() as u64;
-        let _ = UNTIL.try_with(|until| until.set(below(&mut state, 1_000) as u32));
-    }
-}
-
 /// Looks again at what another thread changes.
 pub(crate) fn spin_loop() {
     if with_me(|me| me.point(true)).is_none() {
@@ -586,7 +580,7 @@ pub(crate) fn spin_loop() {
 }
 
 /// The time: the clock's, or that of the schedule.
-pub(crate) fn now() -> Instant {
+pub fn now() -> Instant {
     with_me(Me::now).unwrap_or_else(Instant::now)
 }
 

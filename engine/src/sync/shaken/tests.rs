@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::schedule::{run, Passed, Strategy};
-use super::{futex, now, since, thread, Condvar, Mutex, RwLock};
-use crate::sync::thread_number;
+use super::{futex, let_fail, let_pause, now, since, strikes, thread, Condvar, Mutex, RwLock};
+use crate::sync::{thread_number, Fault};
 
 fn start(work: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
     thread::Builder::new().spawn(work).unwrap()
@@ -190,6 +190,57 @@ fn helpers_of_a_scope_end_with_it() {
             }
         });
         assert_eq!(number.load(Ordering::Relaxed), 3);
+    });
+    assert!(outcomes.all(|outcome| outcome.is_ok()));
+}
+
+#[test]
+fn what_is_asked_for_fails_by_the_seed_and_nothing_else() {
+    let outcomes = || {
+        with_seeds(|| {
+            let times = |fault| (0..1_000).filter(|_| strikes(fault)).count();
+            assert_eq!(times(Fault::NoMemory), 0);
+            let_fail(Fault::NoMemory, 10);
+            start(move || {
+                assert!((1..300).contains(&times(Fault::NoMemory)));
+                assert_eq!(times(Fault::NoFrame), 0);
+            })
+            .join()
+            .unwrap();
+            let_fail(Fault::NoMemory, 0);
+            assert_eq!(times(Fault::NoMemory), 0);
+        })
+    };
+    let struck = |passed: Result<Passed, String>| passed.unwrap().struck;
+    let first: Vec<u64> = outcomes().map(struck).collect();
+    assert!(first.iter().any(|times| *times != first[0]));
+    assert_eq!(first, outcomes().map(struck).collect::<Vec<_>>());
+    let_fail(Fault::Killed, 1);
+    assert!(!strikes(Fault::Killed), "outside schedules");
+}
+
+#[test]
+fn who_pauses_stays_away_and_keeps_what_it_has() {
+    let mut outcomes = with_seeds(|| {
+        let_pause(4);
+        let began = now();
+        let number = Arc::new(Mutex::new(0));
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let number = Arc::clone(&number);
+                start(move || {
+                    for _ in 0..10 {
+                        let mut number = number.lock();
+                        let read = *number;
+                        super::pause();
+                        *number = read + 1;
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|t| t.join().unwrap());
+        assert_eq!(*number.lock(), 30);
+        assert!(since(began) < Duration::from_secs(10));
     });
     assert!(outcomes.all(|outcome| outcome.is_ok()));
 }

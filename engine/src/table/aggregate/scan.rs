@@ -10,6 +10,7 @@ use crate::knobs;
 use crate::row::narrow::ColumnSet;
 use crate::row::scalar::{Found, ScalarPlace};
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{strikes, Fault};
 use crate::table::narrow::Asked;
 use crate::table::open_table::{Table, TableTrees};
 use crate::tree::{KnownLeaf, Leaf, LeafSummary, Leaves, NarrowLeaf, Step, Tree};
@@ -61,7 +62,8 @@ impl Stop {
     }
 
     fn check(&self) -> Result<()> {
-        if self.kill.is_killed() || self.failed.load(Ordering::Relaxed) {
+        let failed = self.failed.load(Ordering::Relaxed);
+        if failed || self.kill.is_killed() || strikes(Fault::Killed) {
             return Err(Error::Interrupted);
         }
         Ok(())

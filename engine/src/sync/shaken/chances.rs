@@ -1,0 +1,121 @@
+//! What fails at points of a schedule, and who stays away there for a while: by chance, as the seed says. And who goes
+//! first outside schedules.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::schedule::{origin, with_me};
+use super::thread::sleep;
+use crate::random::{below, one_of};
+use crate::sync::Fault;
+
+/// The longest pause takes this power of two, in microseconds of the counted time.
+const LONGEST: usize = 16;
+
+/// The chances of a schedule, for who has the turn: nobody else looks at them.
+#[derive(Debug)]
+pub(super) struct Chances {
+    /// Each fault comes once in so many points, in the mean; with 0 at none.
+    faults: [AtomicU64; 3],
+    /// The same of pauses.
+    pauses: AtomicU64,
+    random: AtomicU64,
+    /// Points at which something has failed.
+    struck: AtomicU64,
+}
+
+impl Chances {
+    /// Of the seed of a schedule: nothing happens until it is asked for.
+    pub fn new(seed: u64) -> Self {
+        Chances {
+            faults: Default::default(),
+            pauses: AtomicU64::new(0),
+            // Not the numbers by which threads are chosen.
+            random: AtomicU64::new(!seed),
+            struck: AtomicU64::new(0),
+        }
+    }
+
+    pub fn struck(&self) -> u64 {
+        self.struck.load(Ordering::Relaxed)
+    }
+
+    fn drawn<T>(&self, draw: impl FnOnce(&mut u64) -> T) -> T {
+        let mut random = self.random.load(Ordering::Relaxed);
+        let drawn = draw(&mut random);
+        self.random.store(random, Ordering::Relaxed);
+        drawn
+    }
+
+    fn comes(&self, once_in: &AtomicU64) -> bool {
+        match once_in.load(Ordering::Relaxed) {
+            0 => false,
+            n => self.drawn(|random| one_of(random, n)),
+        }
+    }
+
+    fn strikes(&self, fault: Fault) -> bool {
+        let strikes = self.comes(&self.faults[fault as usize]);
+        if strikes {
+            self.struck.fetch_add(1, Ordering::Relaxed);
+        }
+        strikes
+    }
+
+    /// How long the thread stays away. Short ones are as frequent as long ones.
+    fn pause(&self) -> Option<Duration> {
+        if !self.comes(&self.pauses) {
+            return None;
+        }
+        let length = self.drawn(|random| below(random, LONGEST + 1));
+        Some(Duration::from_micros(1 << length))
+    }
+}
+
+/// From now on a fault comes once in so many points of this thread's schedule, in the mean; with 0 at none. Outside
+/// schedules nothing fails.
+pub fn let_fail(fault: Fault, once_in: u64) {
+    with_me(|me| me.chances().faults[fault as usize].store(once_in, Ordering::Relaxed));
+}
+
+/// The same of pauses, at which a thread stays where it is for a while: with a latch, before it tells what it did.
+pub fn let_pause(once_in: u64) {
+    with_me(|me| me.chances().pauses.store(once_in, Ordering::Relaxed));
+}
+
+/// Whether this fails now.
+pub(crate) fn strikes(fault: Fault) -> bool {
+    with_me(|me| me.chances().strikes(fault)).unwrap_or(false)
+}
+
+/// A place where the thread may stay for a while.
+pub(crate) fn pause() {
+    let pause = with_me(|me| me.chances().pause()).flatten();
+    if let Some(pause) = pause.filter(|_| !std::thread::panicking()) {
+        sleep(pause);
+    }
+}
+
+thread_local! {
+    /// Of threads outside schedules: points until the next at which they let others go first.
+    static UNTIL: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Outside schedules: once in some hundreds of points others go first, and rarely the thread stays away for a moment.
+pub(super) fn now_and_then() {
+    let left = UNTIL.try_with(|until| {
+        let left = until.get();
+        until.set(left.wrapping_sub(1));
+        left
+    });
+    if left == Ok(0) {
+        let mut state = origin().elapsed().as_nanos() as u64;
+        if one_of(&mut state, 256) {
+            std::thread::sleep(Duration::from_micros(below(&mut state, 1_000) as u64));
+        } else {
+            std::thread::yield_now();
+        }
+        let _ = UNTIL.try_with(|until| until.set(below(&mut state, 1_000) as u32));
+    }
+}
