@@ -313,9 +313,7 @@ bool add_tests(THD *thd, const Comparisons &all, KeyRange *range) {
   return true;
 }
 
-}  // namespace
-
-bool find_key_range(THD *thd, TABLE *table, List<Item> &conditions, bool tests, KeyRange *range) {
+bool find_range(THD *thd, TABLE *table, List<Item> &conditions, bool tests, KeyRange *range) {
   Comparisons all;
   List_iterator_fast<Item> each(conditions);
   while (Item *condition = each++)
@@ -366,6 +364,18 @@ bool find_key_range(THD *thd, TABLE *table, List<Item> &conditions, bool tests, 
     range->high_parts = before;
   }
   return true;
+}
+
+}  // namespace
+
+bool find_key_range(THD *thd, TABLE *table, List<Item> &conditions, bool tests, KeyRange *range) {
+  /* Constants are evaluated. Where that fails or warns, the server is to say so, as often as it
+     evaluates them, and not at all where it does not. */
+  Dummy_error_handler said;
+  thd->push_internal_handler(&said);
+  const bool found = find_range(thd, table, conditions, tests, range);
+  thd->pop_internal_handler();
+  return found && !said.any_error();
 }
 
 bool needs_rows(const TABLE *table, const KeyRange &range) {
