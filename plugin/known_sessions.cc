@@ -19,8 +19,8 @@ namespace peregrine {
    connection. */
 static std::shared_mutex mutex;
 
-/* A thread has several sessions while the server reads its own tables in the midst of a statement, in
-   a transaction that it puts in between. */
+/* A thread has several sessions while the server reads its own tables in the midst of a statement,
+   in a transaction that it puts in between. */
 struct Known {
   THD *thd = nullptr;
   uint sessions = 0;
@@ -55,7 +55,8 @@ static THD *thread_of(uint64_t session) {
    put in between. The one that goes on behind it learns of it here. */
 static void pass_kill_on(THD *thd) {
   if (likely(thd->killed == NOT_KILLED)) return;
-  if (Connection *connection = existing_connection(thd)) peregrine_session_kill(connection->session);
+  const Connection *connection = existing_connection(thd);
+  if (connection) peregrine_session_kill(connection->session);
 }
 
 static uint32_t told_waits(uint64_t) {
