@@ -69,6 +69,13 @@ Kind kind_of(const Item *item) {
   }
 }
 
+/* Whether nothing is worked out to know a constant. */
+bool is_plain_constant(const Item *item) {
+  if (item->basic_const_item()) return true;
+  return item->type() == Item::FUNC_ITEM && item->const_item() &&
+         static_cast<const Item_func *>(item)->functype() == Item_func::GUSERVAR_FUNC;
+}
+
 /* Columns and constants that the server compares as they are. */
 bool are_quiet_operands(const Item_func *function) {
   Item **arguments = function->arguments();
@@ -76,7 +83,7 @@ bool are_quiet_operands(const Item_func *function) {
   if (kind == Kind::kOther) return false;
   for (uint n = 0; n < function->argument_count(); n++) {
     Item *operand = arguments[n];
-    if (operand->type() != Item::FIELD_ITEM && !operand->basic_const_item()) return false;
+    if (operand->type() != Item::FIELD_ITEM && !is_plain_constant(operand)) return false;
     if (kind_of(operand) != kind) return false;
   }
   return true;

@@ -107,10 +107,20 @@ bool compares_as_strings(const Field *field, const Item *constant) {
          both.type_handler() == own;
 }
 
+/* Whether evaluating a constant of the statement may change something: the server may not come to it.
+   What reads a variable, or the last automatic value, has no argument. */
+bool may_change_something(const Field *field, const Item *constant) {
+  if (constant->type() != Item::FUNC_ITEM) return false;
+  const SELECT_LEX *select = field->table->in_use->lex->first_select_lex();
+  return (select->uncacheable & UNCACHEABLE_SIDEEFFECT) &&
+         static_cast<const Item_func *>(constant)->argument_count() != 0;
+}
+
 /* Whether the order of a key is the order in which the server compares the column with the
    constant, and the constant is a value that the column can have. */
 bool comparable(const Field *field, Item *constant, CHARSET_INFO *collation) {
-  if (!constant->const_item() || constant->with_subquery() || constant->is_expensive())
+  if (!constant->const_item() || constant->with_subquery() || constant->is_expensive() ||
+      may_change_something(field, constant))
     return false;
   if (is_integer(field->type())) {
     if (constant->cmp_type() != INT_RESULT) return false;
