@@ -69,11 +69,11 @@ Kind kind_of(const Item *item) {
   }
 }
 
-/* Whether nothing is worked out to know a constant. */
-bool is_plain_constant(const Item *item) {
-  if (item->basic_const_item()) return true;
+/* Whether nothing is worked out to know a constant: it is written down, or a variable has it. */
+bool is_plain_constant(Item *item) {
+  if (item->basic_const_item() || item->get_item_splocal()) return true;
   return item->type() == Item::FUNC_ITEM && item->const_item() &&
-         static_cast<const Item_func *>(item)->functype() == Item_func::GUSERVAR_FUNC;
+         static_cast<Item_func *>(item)->functype() == Item_func::GUSERVAR_FUNC;
 }
 
 /* Columns and constants that the server compares as they are. */

@@ -107,8 +107,8 @@ bool compares_as_strings(const Field *field, const Item *constant) {
          both.type_handler() == own;
 }
 
-/* Whether evaluating a constant of the statement may change something: the server may not come to it.
-   What reads a variable, or the last automatic value, has no argument. */
+/* Whether evaluating a constant of the statement may change something: the server may not come to
+   it. What reads a variable, or the last automatic value, has no argument. */
 bool may_change_something(const Field *field, const Item *constant) {
   if (constant->type() != Item::FUNC_ITEM) return false;
   const SELECT_LEX *select = field->table->in_use->lex->first_select_lex();
