@@ -140,6 +140,36 @@ bool add_in_order(THD *thd, Item *condition, List<Item> *list) {
                                 : list->push_back(condition, thd->mem_root);
 }
 
+/* Whether the server may put something else in a column's place where it evaluates conditions: the
+   constant, or the column of the outer table, that one of them says it equals. */
+bool is_replaced(const Field *field, List<Item> &conditions, const TABLE *inner) {
+  List_iterator_fast<Item> each(conditions);
+  while (Item *condition = each++) {
+    if (condition->type() != Item::FUNC_ITEM) continue;
+    const auto *function = static_cast<Item_func *>(condition);
+    if (function->functype() != Item_func::EQ_FUNC) continue;
+    for (uint n = 0; n < 2; n++) {
+      const Item *operand = function->arguments()[n];
+      if (operand->type() != Item::FIELD_ITEM) continue;
+      if (static_cast<const Item_field *>(operand)->field != field) continue;
+      if (field->table == inner || function->arguments()[1 - n]->const_item()) return true;
+    }
+  }
+  return false;
+}
+
+/* Whether conditions that may have something to say are evaluated by the server for the same rows,
+   with the same columns. `all`: with the others. */
+bool are_evaluated_alike(List<Item> &conditions, List<Item> &all, const JoinPlan &plan) {
+  const auto is = [&](const Field *field) { return is_replaced(field, all, plan.inner); };
+  List_iterator_fast<Item> each(conditions);
+  while (Item *condition = each++) {
+    if (is_quiet(condition)) continue;
+    if (names(condition, plan.outer, is) || names(condition, plan.inner, is)) return false;
+  }
+  return true;
+}
+
 /* The whole of the outer table, by the shortest key that has all that is read. */
 void read_all(JoinPlan *plan) {
   TABLE *outer = plan->outer;
@@ -250,7 +280,8 @@ bool find_join(THD *thd, List<Item> &conditions, TABLE *const tables[2], bool li
     found = true;
     *plan = way;
   }
-  return found;
+  return found && are_evaluated_alike(plan->outer_conditions, conditions, *plan) &&
+         are_evaluated_alike(plan->conditions, conditions, *plan);
 }
 
 }  // namespace peregrine
