@@ -20,7 +20,8 @@ bool hold(List<Item> &conditions) {
 PushedJoin::PushedJoin(THD *thd, SELECT_LEX *select, const JoinPlan &plan)
     : PushedSelect(thd, select, static_cast<RowHandler *>(plan.outer->file)),
       plan_(plan),
-      inner_(static_cast<RowHandler *>(plan.inner->file)) {}
+      inner_(static_cast<RowHandler *>(plan.inner->file)),
+      reads_ahead_(plan.outer_is_quiet && thd_tx_isolation(thd) != ISO_SERIALIZABLE) {}
 
 void PushedJoin::restore() {
   outer_rows_.restore();
@@ -87,7 +88,7 @@ int PushedJoin::read_outer(ha_rows wanted) {
     if (plan_.range.unique) return HA_ERR_END_OF_FILE;
     /* Each pair takes a row at least, and it may be one of many: rows behind a LIMIT may be read,
        but nobody may see that. */
-    ha_rows rows = plan_.outer_is_quiet ? std::max<ha_rows>(2 * size_, wanted) : wanted;
+    ha_rows rows = reads_ahead_ ? std::max<ha_rows>(2 * size_, wanted) : wanted;
     if (offset_) rows = std::min(rows, offset_);
     size_ = static_cast<uint>(std::min<ha_rows>(most_, rows));
     if (int error = handler_->next_rows_of_range(plan_.range, &outer_rows_, size_)) return error;

@@ -37,6 +37,9 @@ class PushedJoin final : public PushedSelect {
 
   JoinPlan plan_;
   RowHandler *const inner_;
+  /* Whether rows may be read, and judged, that the statement does not come to: at SERIALIZABLE they
+     would be locked. */
+  const bool reads_ahead_;
   bool begun_ = false;
   /* Rows of the outer table, and at the same places those of the inner one. */
   RowBatch outer_rows_;
