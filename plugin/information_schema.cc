@@ -1,7 +1,7 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
 
 /* INFORMATION_SCHEMA.PEREGRINE_TRX, _LOCKS, _LOCK_WAITS and _METRICS. Rows are shown to who has the
-   privilege PROCESS, as InnoDB does it. */
+   privilege PROCESS. */
 
 #include "information_schema.h"
 #include "counters.h"
@@ -29,20 +29,25 @@ struct Look {
   ~Look() { peregrine_inspection_free(inspection); }
 };
 
+/* Looks that are kept: of so many statements at once, the latest. */
+constexpr size_t kLooks = 8;
+
 /* One look for all the tables of a statement, so that they fit together when joined. */
 static std::shared_ptr<const Look> look_of(THD *thd) {
+  struct Kept {
+    query_id_t query = 0;
+    std::shared_ptr<const Look> look;
+  };
   static std::mutex mutex;
-  static query_id_t query;
-  static std::weak_ptr<const Look> latest;
-  static std::shared_ptr<const Look> kept;
+  static Kept kept[kLooks];
+  static size_t oldest = 0;
   std::lock_guard<std::mutex> guard(mutex);
-  if (query == thd->query_id) {
-    if (auto look = latest.lock()) return look;
-  }
+  for (const Kept &each : kept)
+    if (each.look && each.query == thd->query_id) return each.look;
   auto look = std::make_shared<Look>();
   if (peregrine_inspect(engine, &look->inspection, &look->lists) != PEREGRINE_OK) return nullptr;
-  query = thd->query_id;
-  latest = kept = look;
+  kept[oldest] = {thd->query_id, look};
+  oldest = (oldest + 1) % kLooks;
   return look;
 }
 

@@ -101,6 +101,8 @@ int RowHandler::aggregate_range(const KeyRange &range, const peregrine_aggregate
                  : peregrine_set_end(handle_, range.high, range.high_parts, range.high_inclusive);
   if (likely(code == PEREGRINE_OK)) code = prepare_rows(range);
   if (unlikely(code != PEREGRINE_OK)) return server_error(code, ha_thd());
+  /* This may take long, and a KILL may have reached another session of the thread's alone. */
+  if (unlikely(table->in_use->killed != NOT_KILLED)) peregrine_session_kill(session);
   table->in_use->status_var.ha_read_key_count++;
   return finish(peregrine_aggregate_range(handle_, session, range.low, range.low_parts,
                                           range.low_inclusive, wanted, count),
