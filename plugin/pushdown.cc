@@ -226,8 +226,10 @@ select_handler *push_range(THD *thd, SELECT_LEX *select, Source *source) {
   if (whole && !table->covering_keys.is_clear_all())
     range.key = find_shortest_key(table, &table->covering_keys);
   Aggregates inside;
+  /* What is put into a variable may not fit, and what is said of that names a row. */
+  const bool counts = thd->lex->result && !range.unique && !range.test_count && !range.group;
   if (aggregates &&
-      !inside.find(select->item_list, static_cast<RowHandler *>(table->file), range) &&
+      !inside.find(select->item_list, static_cast<RowHandler *>(table->file), range, counts) &&
       (whole || range.test_count || range.group))
     return nullptr;
   const bool limited = !aggregates && select->master_unit()->lim.get_select_limit() != HA_POS_ERROR;
