@@ -53,6 +53,7 @@ void PushedJoin::add_key_values(ReadColumns *columns) const {
 
 int PushedJoin::init_scan() {
   begun_ = false;
+  count_plan(plan_.range);
   if (outer_columns_.begin(thd, plan_.outer) || inner_columns_.begin(thd, plan_.inner))
     return HA_ERR_OUT_OF_MEM;
   for (ReadColumns *columns : {&outer_columns_, &inner_columns_}) {

@@ -18,6 +18,7 @@ void PushedRange::restore() {
 
 int PushedRange::init_scan() {
   begun_ = false;
+  count_plan(range_);
   /* The columns of the select list only: what else the statement names is in its condition, which
      the range decides, and in its order, which the key has. */
   if (columns_.begin(thd, handler_->get_table())) return HA_ERR_OUT_OF_MEM;

@@ -28,6 +28,16 @@ int PushedSelect::end_scan() {
   return 0;
 }
 
+void PushedSelect::count_plan(const KeyRange &range) const {
+  if (range.unique || range.equal) return;
+  if (range.is_whole()) {
+    thd->set_status_no_index_used();
+    thd->inc_status_select_scan();
+  } else {
+    thd->inc_status_select_range();
+  }
+}
+
 void PushedSelect::print_error(int error, myf flags) {
   /* The statement was killed, which is told already. */
   if (thd->is_error()) return;
