@@ -52,9 +52,10 @@ static THD *thread_of(uint64_t session) {
 }
 
 /* A KILL reaches the session that the thread has at that moment, which may be that of a transaction
-   put in between. The one that goes on behind it learns of it here. */
+   put in between. The one that goes on behind it learns of it here. (ABORT_QUERY is no KILL: the
+   statement has looked at as many rows as it may.) */
 static void pass_kill_on(THD *thd) {
-  if (likely(thd->killed == NOT_KILLED)) return;
+  if (likely(thd->killed == NOT_KILLED || thd->killed == ABORT_QUERY)) return;
   const Connection *connection = existing_connection(thd);
   if (connection) peregrine_session_kill(connection->session);
 }
