@@ -76,11 +76,24 @@ bool is_plain_constant(Item *item) {
          static_cast<Item_func *>(item)->functype() == Item_func::GUSERVAR_FUNC;
 }
 
+/* Columns of days, and constants that are days however they are read. */
+bool are_days(const Item_func *function) {
+  Item **arguments = function->arguments();
+  for (uint n = 0; n < function->argument_count(); n++) {
+    Item *operand = arguments[n];
+    const bool is_day_of_row = operand->type() == Item::FIELD_ITEM &&
+                               static_cast<Item_field *>(operand)->field->type() == MYSQL_TYPE_DATE;
+    if (!is_day_of_row && !(is_plain_constant(operand) && is_day(operand))) return false;
+  }
+  return true;
+}
+
 /* Columns and constants that the server compares as they are. */
 bool are_quiet_operands(const Item_func *function) {
   Item **arguments = function->arguments();
   const Kind kind = kind_of(arguments[0]);
-  if (kind == Kind::kOther) return false;
+  if (kind == Kind::kOther || kind_of(arguments[function->argument_count() - 1]) == Kind::kOther)
+    return are_days(function);
   for (uint n = 0; n < function->argument_count(); n++) {
     Item *operand = arguments[n];
     if (operand->type() != Item::FIELD_ITEM && !is_plain_constant(operand)) return false;

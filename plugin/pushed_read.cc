@@ -7,8 +7,14 @@
 #include "errors.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace peregrine {
+
+/* How many of so many rows are marked with 1, and not with 0. */
+static ha_rows count_of(const uchar *marks, uint rows) {
+  return std::accumulate(marks, marks + rows, ha_rows{0});
+}
 
 /* Notes that rows have been read by a key; MAX_KEY: by none. */
 void RowHandler::count_rows(uint key, ha_rows rows) {
@@ -66,11 +72,10 @@ int RowHandler::rows_of_keys(const uchar *keys, uint key_length, RowBatch *batch
   peregrine_session *session;
   if (int error = this->session(&session)) return error;
   if (int error = use_key(table->s->primary_key)) return error;
-  for (uint n = 0; n < rows; n++) table->in_use->status_var.ha_read_key_count += wanted[n];
+  table->in_use->status_var.ha_read_key_count += count_of(wanted, rows);
   const int code = peregrine_multi_get(handle_, session, keys, key_length, rows,
                                        target(batch->records()), batch->length(), wanted);
-  if (likely(code == PEREGRINE_OK))
-    for (uint n = 0; n < rows; n++) count_rows(table->s->primary_key, wanted[n]);
+  if (likely(code == PEREGRINE_OK)) count_rows(table->s->primary_key, count_of(wanted, rows));
   batch->fill(rows);
   return finish(code, HA_ERR_END_OF_FILE);
 }

@@ -33,6 +33,7 @@ void PushedSelect::count_plan(const KeyRange &range) const {
   if (range.is_whole()) {
     thd->set_status_no_index_used();
     thd->inc_status_select_scan();
+    thd->query_plan_flags |= QPLAN_FULL_SCAN;
   } else {
     thd->inc_status_select_range();
   }

@@ -25,9 +25,7 @@ class RowBatch {
   uint length() const { return length_; }
 
   uint count() const { return count_; }
-  /* Which row the columns are at, from 0 on: after next() only. */
-  uint at() const { return at_ - 1; }
-  /* Which row next() goes to. */
+  /* Which row next() goes to, from 0 on. */
   uint next_row() const { return at_; }
 
   /* The records have been filled: so many rows. The columns are moved by next(). */
