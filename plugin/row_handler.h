@@ -140,6 +140,7 @@ class RowHandler final : public handler {
   int check_decided(THD *thd);
   int use_key(uint key);
   int use_condition();
+  void count_rows(uint key, ha_rows rows);
   int prepare_rows(const KeyRange &range);
   static int check_condition(void *handler);
   int search(uchar *record, const uchar *key, key_part_map parts, peregrine_seek seek, int end);

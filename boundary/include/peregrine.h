@@ -89,7 +89,7 @@ typedef enum peregrine_told_waits {
 } peregrine_told_waits;
 
 /* What the server knows of its sessions, by the numbers of peregrine_session_new(). No function may
-   wait for a session, or call the engine. */
+   wait for a session, or call the engine, but that told_waits may kill the session. */
 typedef struct peregrine_sessions {
   /* Writes the text of the statement that a session is executing, in UTF-8, cut to `capacity`
      bytes; returns its length, or SIZE_MAX when it is not known. Called while the session waits for
