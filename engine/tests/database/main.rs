@@ -1,6 +1,7 @@
 //! The whole database through its public interface, against models.
 
 mod aggregates;
+mod another_database;
 mod ascii;
 mod auto_increment;
 mod bulk_insert;

@@ -168,7 +168,8 @@ impl Transaction {
     /// rows of the table, by a savepoint, and when those of all transactions take an eighth of the
     /// pool's size, in memory beside the pool.
     pub fn begin_bulk_insert(&mut self, table: &Arc<Table>) {
-        if self.deferred_of(table).is_some() {
+        // A table of another database is refused by the inserts.
+        if self.deferred_of(table).is_some() || self.check_is_of(table).is_err() {
             return;
         }
         let indexes = table.layout.indexes.iter().zip(1..);
