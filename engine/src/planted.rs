@@ -272,6 +272,8 @@ pub enum PlantedFault {
     TablesByNumber,
     /// Relative paths are those of the directory that is the current one when they are used.
     FollowCurrentDirectory,
+    /// A transaction of which an operation has unwound half done is committed.
+    CommitUnwound,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -319,7 +321,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 109] = [
+        pub const MENDED: [PlantedFault; 110] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -429,6 +431,7 @@ mod planting {
             PlantedFault::TrustOthersMark,
             PlantedFault::TablesByNumber,
             PlantedFault::FollowCurrentDirectory,
+            PlantedFault::CommitUnwound,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

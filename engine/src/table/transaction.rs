@@ -97,8 +97,8 @@ pub struct Transaction {
     pub(super) read_buffer: Vec<u8>,
     pub(super) counts: RowCounts,
     /// It went back to a savepoint at which what was kept aside could not be put in, and why: rows from before
-    /// it may lack entries.
-    lacks_entries: Option<Error>,
+    /// it may lack entries. Or an operation has unwound (`unwound.rs`).
+    pub(super) lacks_entries: Option<Error>,
 }
 
 /// A place in a transaction to roll back to.

@@ -45,4 +45,5 @@ mod threads;
 mod told_waits;
 mod two_halves;
 mod unread_asides;
+mod unwound;
 mod values_outside;
