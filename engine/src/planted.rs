@@ -274,6 +274,8 @@ pub enum PlantedFault {
     FollowCurrentDirectory,
     /// A transaction of which an operation has unwound half done is committed.
     CommitUnwound,
+    /// The last number that an auto-increment counter can stand at is given again and again.
+    LastValueAgain,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -321,7 +323,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 110] = [
+        pub const MENDED: [PlantedFault; 111] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -432,6 +434,7 @@ mod planting {
             PlantedFault::TablesByNumber,
             PlantedFault::FollowCurrentDirectory,
             PlantedFault::CommitUnwound,
+            PlantedFault::LastValueAgain,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
