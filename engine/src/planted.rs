@@ -276,6 +276,10 @@ pub enum PlantedFault {
     CommitUnwound,
     /// The last number that an auto-increment counter can stand at is given again and again.
     LastValueAgain,
+    /// A row takes the bits of what is no number from its key.
+    TrustKeyOfNan,
+    /// An opening drops all tables where the prefix of those that are to go is empty.
+    DropAllOnOpen,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -323,7 +327,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 111] = [
+        pub const MENDED: [PlantedFault; 113] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -435,6 +439,8 @@ mod planting {
             PlantedFault::FollowCurrentDirectory,
             PlantedFault::CommitUnwound,
             PlantedFault::LastValueAgain,
+            PlantedFault::TrustKeyOfNan,
+            PlantedFault::DropAllOnOpen,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -14,6 +14,7 @@ use crate::knobs;
 use crate::log::{Log, LogOptions};
 use crate::os::{Os, RealOs};
 use crate::page::Pool;
+use crate::planted::{is_planted, PlantedFault};
 use crate::recovery::{self, AsideFiles, Meta, Recoverable};
 use crate::settings::{Options, MOST_SCAN_THREADS};
 use crate::store::Store;
@@ -159,6 +160,12 @@ fn check_options(options: &Options) -> Result<()> {
         }
     }
     check_scan_threads(options.scan_threads)?;
+    let all = options.drop_on_open.as_deref() == Some("");
+    if all && !is_planted(PlantedFault::DropAllOnOpen) {
+        return Err(Error::Invalid(
+            "drop_on_open must not be empty: all names begin so".into(),
+        ));
+    }
     let target = options.recovery_target;
     if !target.is_zero() && !(Duration::from_secs(1)..=LONGEST_RECOVERY).contains(&target) {
         return Err(Error::Invalid(format!(

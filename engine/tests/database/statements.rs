@@ -97,6 +97,22 @@ fn options_out_of_range_and_absent_databases_are_refused() {
 }
 
 #[test]
+fn an_empty_prefix_of_tables_to_drop_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    db.create_table("t", &schema()).unwrap();
+    db.close().unwrap();
+    let all = Options {
+        drop_on_open: Some(String::new()),
+        ..options()
+    };
+    let refused = Database::open(dir.path(), all);
+    assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+    let db = Database::open(dir.path(), options()).unwrap();
+    assert_eq!(db.table_names(), ["t"]);
+}
+
+#[test]
 fn tables_in_use_are_busy_and_dropped_ones_are_gone() {
     let dir = tempfile::tempdir().unwrap();
     let db = Database::open(dir.path(), options()).unwrap();
