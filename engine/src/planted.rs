@@ -280,6 +280,8 @@ pub enum PlantedFault {
     TrustKeyOfNan,
     /// An opening drops all tables where the prefix of those that are to go is empty.
     DropAllOnOpen,
+    /// Who guards a key locks the record of that key, and gives that lock back with the guard.
+    GuardAsRow,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -327,7 +329,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 113] = [
+        pub const MENDED: [PlantedFault; 114] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -441,6 +443,7 @@ mod planting {
             PlantedFault::LastValueAgain,
             PlantedFault::TrustKeyOfNan,
             PlantedFault::DropAllOnOpen,
+            PlantedFault::GuardAsRow,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
