@@ -282,6 +282,8 @@ pub enum PlantedFault {
     DropAllOnOpen,
     /// Who guards a key locks the record of that key, and gives that lock back with the guard.
     GuardAsRow,
+    /// A new database takes the place of a log whose data file is missing.
+    ReplaceLostLog,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -329,7 +331,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 114] = [
+        pub const MENDED: [PlantedFault; 115] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -444,6 +446,7 @@ mod planting {
             PlantedFault::TrustKeyOfNan,
             PlantedFault::DropAllOnOpen,
             PlantedFault::GuardAsRow,
+            PlantedFault::ReplaceLostLog,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -66,6 +66,7 @@ impl Database {
                 name: dir.display().to_string(),
             });
         }
+        check_no_log(&*os, dir)?;
         let store = Store::create(os.clone(), dir)?;
         Database::start_new(os, dir, store, options)
     }
@@ -146,6 +147,23 @@ pub(super) fn check_scan_threads(threads: usize) -> Result<()> {
     Err(Error::Invalid(format!(
         "scan_threads must be from 1 to {MOST_SCAN_THREADS}, not {threads}"
     )))
+}
+
+/// Refuses a directory in which there is a log without a data file. A creation makes the data file first, so that file
+/// has been lost, and what the log has is perhaps wanted.
+fn check_no_log(os: &dyn Os, dir: &Path) -> Result<()> {
+    let log = dir.join(LOG_DIR);
+    if !os.exists(&log)? || is_planted(PlantedFault::ReplaceLostLog) {
+        return Ok(());
+    }
+    let is_segment = |name: &String| name.parse::<u64>().is_ok();
+    match os.list(&log)?.iter().any(is_segment) {
+        true => Err(Error::Format {
+            file: log,
+            what: "a log is here, but the data file that it belongs to is missing".into(),
+        }),
+        false => Ok(()),
+    }
 }
 
 fn check_options(options: &Options) -> Result<()> {

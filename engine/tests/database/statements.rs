@@ -113,6 +113,23 @@ fn an_empty_prefix_of_tables_to_drop_is_refused() {
 }
 
 #[test]
+fn no_new_database_replaces_a_log_whose_data_file_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    db.create_table("t", &schema()).unwrap();
+    drop(db);
+    let names = || -> Vec<_> {
+        let entries = std::fs::read_dir(dir.path().join("log")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect()
+    };
+    let before = names();
+    std::fs::remove_file(dir.path().join("data")).unwrap();
+    let refused = Database::open(dir.path(), options());
+    assert!(matches!(refused, Err(Error::Format { .. })), "{refused:?}");
+    assert_eq!(names(), before);
+}
+
+#[test]
 fn tables_in_use_are_busy_and_dropped_ones_are_gone() {
     let dir = tempfile::tempdir().unwrap();
     let db = Database::open(dir.path(), options()).unwrap();
