@@ -284,6 +284,8 @@ pub enum PlantedFault {
     GuardAsRow,
     /// A new database takes the place of a log whose data file is missing.
     ReplaceLostLog,
+    /// A prepared transaction can take a snapshot, and has it until it is decided.
+    SnapshotOfPrepared,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -331,7 +333,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 115] = [
+        pub const MENDED: [PlantedFault; 116] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -447,6 +449,7 @@ mod planting {
             PlantedFault::DropAllOnOpen,
             PlantedFault::GuardAsRow,
             PlantedFault::ReplaceLostLog,
+            PlantedFault::SnapshotOfPrepared,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -161,9 +161,10 @@ impl Transaction {
     }
 
     /// Takes the snapshot now, rather than at the first read. At [`Isolation::Serializable`], which
-    /// has locks instead of a snapshot, this does nothing.
+    /// has locks instead of a snapshot, this does nothing, nor in a prepared transaction, which reads nothing more.
     pub fn take_snapshot(&mut self) {
-        if self.isolation() != Isolation::Serializable {
+        let reads = !self.is_prepared() || is_planted(PlantedFault::SnapshotOfPrepared);
+        if reads && self.isolation() != Isolation::Serializable {
             self.inner.view();
         }
     }

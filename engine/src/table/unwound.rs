@@ -1,7 +1,8 @@
 //! Row operations that end in a panic of the embedding program's code.
 //!
 //! A collation gives sort keys in the middle of an operation. Where it panics the row may stand without its entries,
-//! and the log knows nothing of it. Such a transaction must not be committed.
+//! and the log knows nothing of it. So may rows of a bulk insert, where who is told of a wait panics
+//! ([`crate::Sessions`]). Such a transaction must not be committed.
 
 use super::transaction::Transaction;
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! Panics of a program's collation in the middle of a change.
+//! Panics of a program's code in the middle of a change: of its collation, and where it is told of a wait.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use peregrine::os::simulated::SimulatedOs;
 use peregrine::{
     Collations, Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key,
-    Options, Result, Savepoint, Seek, Table, TableSchema, Transaction, Value,
+    Options, Result, Savepoint, Seek, Sessions, Table, TableSchema, ToldWaits, Transaction, Value,
 };
 
 use crate::ascii::{Ascii, NO_CASE};
-use crate::schemas::INT;
+use crate::schemas::{grouped, INT};
 
 /// A collation that panics when it is told to.
 #[derive(Default)]
@@ -114,4 +114,39 @@ fn the_way_back_before_the_half_row_makes_it_whole() {
     world.insert(&mut txn, 3).unwrap();
     txn.commit().unwrap();
     world.assert_ids(&[1, 3]);
+}
+
+/// Sessions that are told of no wait in peace.
+struct Nervous;
+
+impl Sessions for Nervous {
+    fn told_waits(&self, _: u64) -> ToldWaits {
+        panic!("not today either")
+    }
+}
+
+/// What a bulk insert had kept aside is lost with the panic.
+#[test]
+fn rows_without_entries_are_not_committed_where_a_wait_has_unwound() {
+    let options = Options {
+        sessions: Some(Arc::new(Nervous)),
+        ..Options::default()
+    };
+    let db = Database::open_on(Arc::new(SimulatedOs::new(1)), "/db", options).unwrap();
+    let table = db.create_table("t", &grouped()).unwrap();
+    // Its range of the index is in the way of all entries.
+    let mut reader = db.begin(Isolation::Serializable);
+    let mut cursor = Cursor::new(&table, 1, CursorOptions::default());
+    assert!(!cursor.seek(&mut reader, &[], Seek::First).unwrap());
+
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    txn.begin_bulk_insert(&table);
+    let row: [Value<'_>; 3] = [1u32.into(), 7u32.into(), "body".into()];
+    txn.insert(&table, &row).unwrap();
+    let outcome = catch_unwind(AssertUnwindSafe(|| txn.end_bulk_insert()));
+    assert!(outcome.is_err());
+    reader.commit().unwrap();
+    let refused = txn.commit();
+    assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+    assert!(!cursor.seek(&mut txn, &[], Seek::First).unwrap());
 }

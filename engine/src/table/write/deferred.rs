@@ -249,10 +249,12 @@ impl Transaction {
     pub(in crate::table) fn put_deferred(&mut self, of: Option<&Table>) -> Result<()> {
         self.check_entries()?;
         let mut all = std::mem::take(&mut self.deferred);
-        let result = all
-            .iter_mut()
-            .filter(|deferred| of.is_none_or(|table| table.id() == deferred.table.id()))
-            .try_for_each(|deferred| self.put_in(deferred));
+        // A panic of who is told of a wait takes them along.
+        let result = self.whole_or_unwound(|txn| {
+            all.iter_mut()
+                .filter(|deferred| of.is_none_or(|table| table.id() == deferred.table.id()))
+                .try_for_each(|deferred| txn.put_in(deferred))
+        });
         self.deferred = all;
         result
     }
