@@ -81,8 +81,8 @@ pub(crate) enum WholeKey {
 
 /// An open table. Cheap to share; stays valid until the table is dropped, after which every
 /// operation returns [`Error::NotFound`], or until the database is closed: transactions of another one, or
-/// of the next opening, refuse it with [`Error::Invalid`]. While it is truncated, and for a moment where it can't be dropped,
-/// transactions that come to it get [`Error::Busy`].
+/// of the next opening, refuse it with [`Error::Invalid`]. While it is truncated, and for a moment where it
+/// can't be dropped, transactions that come to it get [`Error::Busy`].
 pub struct Table {
     id: TableId,
     /// Of its database, as it is open now.
