@@ -286,6 +286,8 @@ pub enum PlantedFault {
     ReplaceLostLog,
     /// A prepared transaction can take a snapshot, and has it until it is decided.
     SnapshotOfPrepared,
+    /// A thread whose buffer for new values is gone can change nothing.
+    NeedThreadsBuffer,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -333,7 +335,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 116] = [
+        pub const MENDED: [PlantedFault; 117] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -450,6 +452,7 @@ mod planting {
             PlantedFault::GuardAsRow,
             PlantedFault::ReplaceLostLog,
             PlantedFault::SnapshotOfPrepared,
+            PlantedFault::NeedThreadsBuffer,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

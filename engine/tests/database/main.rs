@@ -41,6 +41,7 @@ mod space_given_back;
 mod statements;
 mod stopped_cursors;
 mod taken_back;
+mod thread_ends;
 mod threads;
 mod told_waits;
 mod two_halves;
