@@ -288,6 +288,8 @@ pub enum PlantedFault {
     SnapshotOfPrepared,
     /// A thread whose buffer for new values is gone can change nothing.
     NeedThreadsBuffer,
+    /// A database whose creation did not end is made also where none shall be created.
+    CreateAnyway,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -335,7 +337,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 117] = [
+        pub const MENDED: [PlantedFault; 118] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -453,6 +455,7 @@ mod planting {
             PlantedFault::ReplaceLostLog,
             PlantedFault::SnapshotOfPrepared,
             PlantedFault::NeedThreadsBuffer,
+            PlantedFault::CreateAnyway,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -56,15 +56,15 @@ impl Database {
             let (store, meta) = Store::open(os.clone(), dir)?;
             if meta.is_empty() {
                 // Its creation did not come to the first checkpoint: nothing is in it.
+                if !options.create && !is_planted(PlantedFault::CreateAnyway) {
+                    return Err(no_database(dir));
+                }
                 return Database::start_new(os, dir, store, options);
             }
             return Database::start(os, dir, store, &Meta::decode(&meta)?, options);
         }
         if !options.create {
-            return Err(Error::NotFound {
-                what: "database",
-                name: dir.display().to_string(),
-            });
+            return Err(no_database(dir));
         }
         check_no_log(&*os, dir)?;
         let store = Store::create(os.clone(), dir)?;
@@ -147,6 +147,13 @@ pub(super) fn check_scan_threads(threads: usize) -> Result<()> {
     Err(Error::Invalid(format!(
         "scan_threads must be from 1 to {MOST_SCAN_THREADS}, not {threads}"
     )))
+}
+
+fn no_database(dir: &Path) -> Error {
+    Error::NotFound {
+        what: "database",
+        name: dir.display().to_string(),
+    }
 }
 
 /// Refuses a directory in which there is a log without a data file. A creation makes the data file first, so that file

@@ -113,6 +113,25 @@ fn an_empty_prefix_of_tables_to_drop_is_refused() {
 }
 
 #[test]
+fn what_a_refused_creation_leaves_is_no_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let wrong = Options {
+        log_segment_bytes: Some(5),
+        ..options()
+    };
+    let refused = Database::open(dir.path(), wrong);
+    assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+    let existing = Options {
+        create: false,
+        ..options()
+    };
+    let refused = Database::open(dir.path(), existing);
+    assert!(matches!(refused, Err(Error::NotFound { .. })), "{refused:?}");
+    let db = Database::open(dir.path(), options()).unwrap();
+    assert!(db.table_names().is_empty());
+}
+
+#[test]
 fn no_new_database_replaces_a_log_whose_data_file_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let db = Database::open(dir.path(), options()).unwrap();
