@@ -234,8 +234,13 @@ impl Database {
     ///
     /// # Errors
     /// As [`Database::drop_table`]; those of writing the log. [`Error::Invalid`]: the way back to a savepoint has
-    /// failed.
+    /// failed; or `txn` is of another database.
     pub fn drop_table_used_by(&self, txn: &mut Transaction, name: &str) -> Result<()> {
+        if !txn.is_of(&self.shared) {
+            return Err(Error::Invalid(format!(
+                "table {name} belongs to another open database than the transaction"
+            )));
+        }
         let id = self.shared.registry.id_of(name)?;
         let own = match is_planted(PlantedFault::OwnUseIsBusy) {
             true => 0,

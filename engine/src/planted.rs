@@ -288,6 +288,28 @@ pub enum PlantedFault {
     CountLogRecords,
     /// A check and a dump need the file of the directory's lock.
     NeedLockFile,
+    /// A transaction knows tables by their numbers, whichever database they are of.
+    TablesByNumber,
+    /// Relative paths are those of the directory that is the current one when they are used.
+    FollowCurrentDirectory,
+    /// A transaction of which an operation has unwound half done is committed.
+    CommitUnwound,
+    /// The last number that an auto-increment counter can stand at is given again and again.
+    LastValueAgain,
+    /// A row takes the bits of what is no number from its key.
+    TrustKeyOfNan,
+    /// An opening drops all tables where the prefix of those that are to go is empty.
+    DropAllOnOpen,
+    /// Who guards a key locks the record of that key, and gives that lock back with the guard.
+    GuardAsRow,
+    /// A new database takes the place of a log whose data file is missing.
+    ReplaceLostLog,
+    /// A prepared transaction can take a snapshot, and has it until it is decided.
+    SnapshotOfPrepared,
+    /// A thread whose buffer for new values is gone can change nothing.
+    NeedThreadsBuffer,
+    /// A database whose creation did not end is made also where none shall be created.
+    CreateAnyway,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// A transaction goes on after an error that only a rollback can follow.
@@ -357,7 +379,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 128] = [
+        pub const MENDED: [PlantedFault; 139] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -486,6 +508,17 @@ mod planting {
             PlantedFault::CutByFree,
             PlantedFault::CutBehindKey,
             PlantedFault::WaitForCopy,
+            PlantedFault::TablesByNumber,
+            PlantedFault::FollowCurrentDirectory,
+            PlantedFault::CommitUnwound,
+            PlantedFault::LastValueAgain,
+            PlantedFault::TrustKeyOfNan,
+            PlantedFault::DropAllOnOpen,
+            PlantedFault::GuardAsRow,
+            PlantedFault::ReplaceLostLog,
+            PlantedFault::SnapshotOfPrepared,
+            PlantedFault::NeedThreadsBuffer,
+            PlantedFault::CreateAnyway,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

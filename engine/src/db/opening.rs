@@ -14,6 +14,7 @@ use crate::knobs;
 use crate::log::{Log, LogOptions};
 use crate::os::{Os, RealOs};
 use crate::page::Pool;
+use crate::planted::{is_planted, PlantedFault};
 use crate::recovery::{self, AsideFiles, Meta, Recoverable};
 use crate::settings::{Options, MOST_SCAN_THREADS};
 use crate::store::Store;
@@ -55,17 +56,18 @@ impl Database {
             let (store, meta) = Store::open(os.clone(), dir)?;
             if meta.is_empty() {
                 // Its creation did not come to the first checkpoint: nothing is in it.
+                if !options.create && !is_planted(PlantedFault::CreateAnyway) {
+                    return Err(no_database(dir));
+                }
                 return Database::start_new(os, dir, store, options);
             }
             let meta = Meta::decode(&meta, store.path())?;
             return Database::start(os, dir, store, &meta, options);
         }
         if !options.create {
-            return Err(Error::NotFound {
-                what: "database",
-                name: dir.display().to_string(),
-            });
+            return Err(no_database(dir));
         }
+        check_no_log(&*os, dir)?;
         let store = Store::create(os.clone(), dir)?;
         Database::start_new(os, dir, store, options)
     }
@@ -148,6 +150,30 @@ pub(super) fn check_scan_threads(threads: usize) -> Result<()> {
     )))
 }
 
+fn no_database(dir: &Path) -> Error {
+    Error::NotFound {
+        what: "database",
+        name: dir.display().to_string(),
+    }
+}
+
+/// Refuses a directory in which there is a log without a data file. A creation makes the data file first, so that file
+/// has been lost, and what the log has is perhaps wanted.
+fn check_no_log(os: &dyn Os, dir: &Path) -> Result<()> {
+    let log = dir.join(LOG_DIR);
+    if !os.exists(&log)? || is_planted(PlantedFault::ReplaceLostLog) {
+        return Ok(());
+    }
+    let is_segment = |name: &String| name.parse::<u64>().is_ok();
+    match os.list(&log)?.iter().any(is_segment) {
+        true => Err(Error::Format {
+            file: log,
+            what: "a log is here, but the data file that it belongs to is missing".into(),
+        }),
+        false => Ok(()),
+    }
+}
+
 fn check_options(options: &Options) -> Result<()> {
     for (name, value) in [
         ("pool_bytes", options.pool_bytes as u64),
@@ -160,6 +186,12 @@ fn check_options(options: &Options) -> Result<()> {
         }
     }
     check_scan_threads(options.scan_threads)?;
+    let all = options.drop_on_open.as_deref() == Some("");
+    if all && !is_planted(PlantedFault::DropAllOnOpen) {
+        return Err(Error::Invalid(
+            "drop_on_open must not be empty: all names begin so".into(),
+        ));
+    }
     let target = options.recovery_target;
     if !target.is_zero() && !(Duration::from_secs(1)..=LONGEST_RECOVERY).contains(&target) {
         return Err(Error::Invalid(format!(

@@ -80,10 +80,13 @@ pub(crate) enum WholeKey {
 }
 
 /// An open table. Cheap to share; stays valid until the table is dropped, after which every
-/// operation returns [`Error::NotFound`]. While it is truncated, and for a moment where it can't be dropped,
-/// transactions that come to it get [`Error::Busy`].
+/// operation returns [`Error::NotFound`], or until the database is closed: transactions of another one, or
+/// of the next opening, refuse it with [`Error::Invalid`]. While it is truncated, and for a moment where it
+/// can't be dropped, transactions that come to it get [`Error::Busy`].
 pub struct Table {
     id: TableId,
+    /// Of its database, as it is open now.
+    pool: Arc<Pool>,
     name: RwLock<String>,
     schema: TableSchema,
     pub(crate) layout: Layout,
@@ -123,6 +126,7 @@ impl Table {
         }
         Ok(Table {
             id: definition.id,
+            pool: pool.clone(),
             name: RwLock::new(definition.name.clone()),
             schema: definition.schema.clone(),
             layout,
@@ -136,6 +140,12 @@ impl Table {
     /// The table's number within the database, never reused.
     pub fn id(&self) -> TableId {
         self.id
+    }
+
+    /// Whether it is a table of the open database with this pool.
+    #[inline]
+    pub(crate) fn is_of(&self, pool: &Arc<Pool>) -> bool {
+        Arc::ptr_eq(&self.pool, pool)
     }
 
     /// The table's present name.
@@ -306,7 +316,7 @@ impl Table {
     /// back by rollback. With an `offset` of 0 or beyond `increment` it counts as 1.
     ///
     /// # Errors
-    /// `Error::TooLarge` when the first value would pass `max`.
+    /// `Error::TooLarge` when the first value would pass `max`, or be 2^64 - 1, which is never given.
     pub fn reserve_auto_increment(
         &self,
         n: u64,

@@ -14,6 +14,7 @@ use super::version::Header;
 use super::Transaction;
 use crate::error::{Error, Result};
 use crate::ids::{TreeId, TxId};
+use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 use crate::tree::Tree;
 
@@ -228,12 +229,17 @@ impl Transaction {
     }
 
     /// Locks the name of a key of which there need be no record, against others who do; waits as long
-    /// as allowed. Not inside the gate.
+    /// as allowed. It is not the lock of that key's record, which stays when the name is given back. Not inside
+    /// the gate.
     ///
     /// # Errors
     /// Those of [`Transaction::wait`].
     pub fn lock_name(&mut self, tree: TreeId, key: &[u8]) -> Result<KeyLock> {
-        let row = Row::new(tree, key);
+        let record = Row::new(tree, key);
+        let row = match is_planted(PlantedFault::GuardAsRow) {
+            true => record,
+            false => Row(!record.0),
+        };
         let name = RowName::new(tree, key);
         let mode = LockMode::Exclusive;
         loop {
@@ -241,7 +247,8 @@ impl Transaction {
             if self.system.locks().try_lock(row, &name, &participant, mode) {
                 return Ok(KeyLock(row));
             }
-            self.wait(&Conflict::with_holders(tree, key, mode))?;
+            let conflict = Conflict::with_holders(tree, key, mode);
+            self.wait(&Conflict { row, ..conflict })?;
         }
     }
 

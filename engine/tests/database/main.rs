@@ -1,6 +1,7 @@
 //! The whole database through its public interface, against models.
 
 mod aggregates;
+mod another_database;
 mod ascii;
 mod auto_increment;
 mod bulk_insert;
@@ -41,8 +42,10 @@ mod space_given_back;
 mod statements;
 mod stopped_cursors;
 mod taken_back;
+mod thread_ends;
 mod threads;
 mod told_waits;
 mod two_halves;
 mod unread_asides;
+mod unwound;
 mod values_outside;

@@ -168,7 +168,8 @@ impl Transaction {
     /// rows of the table, by a savepoint, and when those of all transactions take an eighth of the
     /// pool's size, in memory beside the pool.
     pub fn begin_bulk_insert(&mut self, table: &Arc<Table>) {
-        if self.deferred_of(table).is_some() {
+        // A table of another database is refused by the inserts.
+        if self.deferred_of(table).is_some() || self.check_is_of(table).is_err() {
             return;
         }
         let indexes = table.layout.indexes.iter().zip(1..);
@@ -253,10 +254,12 @@ impl Transaction {
         }
         self.check_entries()?;
         let mut all = std::mem::take(&mut self.deferred);
-        let result = all
-            .iter_mut()
-            .filter(|deferred| of.is_none_or(|table| table.id() == deferred.table.id()))
-            .try_for_each(|deferred| self.put_in(deferred));
+        // A panic of who is told of a wait takes them along.
+        let result = self.whole_or_unwound(|txn| {
+            all.iter_mut()
+                .filter(|deferred| of.is_none_or(|table| table.id() == deferred.table.id()))
+                .try_for_each(|deferred| txn.put_in(deferred))
+        });
         self.deferred = all;
         result
     }
