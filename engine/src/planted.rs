@@ -312,6 +312,8 @@ pub enum PlantedFault {
     CutBehindKey,
     /// Who keeps a narrow copy of a leaf waits for a frame for it.
     WaitForCopy,
+    /// A table's columns and indexes keep the names that they had when it was made.
+    KeepOldNames,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -357,7 +359,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 128] = [
+        pub const MENDED: [PlantedFault; 129] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -486,6 +488,7 @@ mod planting {
             PlantedFault::CutByFree,
             PlantedFault::CutBehindKey,
             PlantedFault::WaitForCopy,
+            PlantedFault::KeepOldNames,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
