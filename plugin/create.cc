@@ -195,9 +195,11 @@ enum_alter_inplace_result RowHandler::check_if_supported_inplace_alter(TABLE *al
 
 bool RowHandler::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) {
   if (!commit) {
-    /* Of other partitions the change may have failed. What fails here the next opening does. */
-    TableLayout layout(table);
-    peregrine_table_set_names(share_->table, layout.definition());
+    /* Another partition's change may have failed. What fails here the next opening does. */
+    const TableLayout layout(table);
+    if (peregrine_table_set_names(share_->table, layout.definition()) != PEREGRINE_OK)
+      sql_print_warning("Peregrine: %s keeps the new names of its columns and keys: %s",
+                        table->s->table_name.str, last_error_text().c_ptr_safe());
     return false;
   }
   uint32_t locking;

@@ -125,8 +125,8 @@ fn names_of_another_definition_are_not_taken() {
     let open = Open::with_keys(&[0, 1, 2]);
     for (keys, code) in [
         (&[0, 2, 1][..], OK),
-        (&[0, 1], DEFINITION),
-        (&[0, 1, 1], DEFINITION),
+        (&[0, 1][..], DEFINITION),
+        (&[0, 1, 1][..], DEFINITION),
     ] {
         // SAFETY: the table is open, and the definition lives until the end of the call.
         let named = with_definition(keys, |definition| unsafe {

@@ -125,7 +125,10 @@ fn names_change_as_a_whole_or_not_at_all() {
     os.fail(FaultOn::Growth, 0, ErrorKind::StorageFull);
     let numbers = |n: u32| names(["id", &format!("number{n}"), "content"], "number");
     let (last, refused) = (1..100_000)
-        .find_map(|n| db.set_names("t", &numbers(n)).err().map(|error| (n - 1, error)))
+        .find_map(|n| {
+            let named = db.set_names("t", &numbers(n));
+            named.err().map(|error| (n - 1, error))
+        })
         .unwrap();
     assert!(matches!(refused, Error::NoSpace { .. }), "{refused}");
     let expected = match last {
