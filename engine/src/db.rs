@@ -15,7 +15,7 @@ pub use self::inspection::{Deadlock, Inspection, Lock, NamedRow, MOST_LOCKS};
 use crate::checkpoint::{self, Checkpointer};
 use crate::error::{Error, Result};
 use crate::planted::{is_planted, PlantedFault};
-use crate::row::TableSchema;
+use crate::row::{SchemaNames, TableSchema};
 use crate::settings::{Durability, Isolation, Locking, TableOptions};
 use crate::sync::atomic::Ordering;
 use crate::sync::Mutex;
@@ -209,6 +209,14 @@ impl Database {
     /// [`Error::NotFound`].
     pub fn set_locking(&self, name: &str, locking: Locking) -> Result<()> {
         self.tables.set_locking(&self.shared, name, locking)
+    }
+
+    /// Gives a table's columns and indexes other names. The table is not touched, nor is who uses it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Invalid`] where there are not as many names as columns and indexes.
+    pub fn set_names(&self, name: &str, names: &SchemaNames) -> Result<()> {
+        self.tables.set_names(&self.shared, name, names)
     }
 
     /// Makes a table's auto-increment counter at least `value`. Durable when it returns, unlike

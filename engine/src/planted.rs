@@ -334,6 +334,8 @@ pub enum PlantedFault {
     CutBehindKey,
     /// Who keeps a narrow copy of a leaf waits for a frame for it.
     WaitForCopy,
+    /// A table's columns and indexes keep the names that they had when it was made.
+    KeepOldNames,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -379,7 +381,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 139] = [
+        pub const MENDED: [PlantedFault; 140] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -519,6 +521,7 @@ mod planting {
             PlantedFault::SnapshotOfPrepared,
             PlantedFault::NeedThreadsBuffer,
             PlantedFault::CreateAnyway,
+            PlantedFault::KeepOldNames,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

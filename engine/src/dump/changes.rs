@@ -272,6 +272,18 @@ impl Changes {
                     entry.definition.name = name;
                 }
             }
+            DdlRecord::Names(id, names) => {
+                let Some(entry) = self.tables.get_mut(&id) else {
+                    return;
+                };
+                match entry.definition.schema.named(&names) {
+                    Ok(schema) => entry.definition.schema = schema,
+                    Err(why) => self.refused.push(Missing {
+                        what: format!("the new names in table {}", entry.definition.name),
+                        why,
+                    }),
+                }
+            }
             DdlRecord::Counter(..) | DdlRecord::Locking(..) => {}
         }
     }

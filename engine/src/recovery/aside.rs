@@ -456,7 +456,8 @@ impl<'a> Asides<'a> {
             DdlRecord::Drop(id)
             | DdlRecord::Rename(id, _)
             | DdlRecord::Counter(id, _)
-            | DdlRecord::Locking(id, _) => *id,
+            | DdlRecord::Locking(id, _)
+            | DdlRecord::Names(id, _) => *id,
         };
         self.lost.contains_key(&table)
     }

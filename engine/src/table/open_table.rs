@@ -88,7 +88,8 @@ pub struct Table {
     /// Of its database, as it is open now.
     pool: Arc<Pool>,
     name: RwLock<String>,
-    schema: TableSchema,
+    /// Other names may come to its columns and indexes.
+    schema: RwLock<Arc<TableSchema>>,
     pub(crate) layout: Layout,
     pub(crate) trees: ArcSwap<TableTrees>,
     pub(crate) state: Arc<TableState>,
@@ -128,7 +129,7 @@ impl Table {
             id: definition.id,
             pool: pool.clone(),
             name: RwLock::new(definition.name.clone()),
-            schema: definition.schema.clone(),
+            schema: RwLock::new(Arc::new(definition.schema.clone())),
             layout,
             trees: ArcSwap::from_pointee(trees),
             state,
@@ -157,9 +158,13 @@ impl Table {
         name.clone_into(&mut self.name.write());
     }
 
-    /// The schema it was created with.
-    pub fn schema(&self) -> &TableSchema {
-        &self.schema
+    /// The schema it was created with, with the present names of its columns and indexes.
+    pub fn schema(&self) -> Arc<TableSchema> {
+        Arc::clone(&self.schema.read())
+    }
+
+    pub(crate) fn set_schema(&self, schema: TableSchema) {
+        *self.schema.write() = Arc::new(schema);
     }
 
     pub(crate) fn collations(&self) -> Option<&dyn Collations> {

@@ -195,7 +195,7 @@ impl Registry {
         }
     }
 
-    /// Puts a changed definition (name, trees) in the place of the present one. `trees`: its trees, if they are open.
+    /// Puts a changed definition (names, trees) in the place of the present one. `trees`: its trees, if they are open.
     pub fn replace(&self, definition: Definition, trees: Option<TableTrees>) -> Result<()> {
         let mut tables = self.tables.write();
         let tables = &mut *tables;
@@ -207,6 +207,9 @@ impl Registry {
         let packed = PackedDefinition::new(&definition)?;
         if let Some(table) = &entry.table {
             table.set_name(&definition.name);
+            if before.schema != definition.schema {
+                table.set_schema(definition.schema.clone());
+            }
             if before.trees != definition.trees {
                 let open = || TableTrees::open(&self.pool, &definition);
                 table.trees.store(Arc::new(trees.map_or_else(open, Ok)?));

@@ -24,6 +24,7 @@ mod narrow_copies;
 mod newer_tables;
 mod one_table;
 mod optimistic;
+mod other_names;
 mod own_tables;
 mod passed_rows;
 mod prepared;
