@@ -268,6 +268,8 @@ pub enum PlantedFault {
     LogBeforeCatalog,
     /// A mark that says that all before it is durable counts as durable itself as soon as it is appended.
     TrustOthersMark,
+    /// Whether the log has room for a change of a definition is found out when the catalog has it.
+    UnaskedLog,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -315,7 +317,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 107] = [
+        pub const MENDED: [PlantedFault; 108] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -423,6 +425,7 @@ mod planting {
             PlantedFault::ForgetLostUndecided,
             PlantedFault::LogBeforeCatalog,
             PlantedFault::TrustOthersMark,
+            PlantedFault::UnaskedLog,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -41,6 +41,17 @@ fn key(table: TableId, chunk: u16) -> [u8; 6] {
     key
 }
 
+/// In how many records a definition stands.
+fn count_chunks(bytes: &[u8]) -> Result<u16> {
+    u16::try_from(bytes.chunks(CHUNK).len()).map_err(|_| {
+        Error::TooLarge(format!(
+            "a table's definition has at most {} bytes, not {}",
+            CHUNK * usize::from(u16::MAX),
+            bytes.len()
+        ))
+    })
+}
+
 impl Catalog {
     /// A new, empty catalog.
     pub fn create(pool: &Arc<Pool>) -> Result<Catalog> {
@@ -118,18 +129,16 @@ impl Catalog {
         finish(pending)
     }
 
+    /// Refuses a definition that [`Catalog::put`] would refuse, whatever room there is.
+    pub fn check(definition: &Definition) -> Result<()> {
+        count_chunks(&definition.encode()?).map(drop)
+    }
+
     /// Writes a definition, replacing the table's present one. Inside the gate.
     pub fn put(&self, definition: &Definition) -> Result<()> {
         let bytes = definition.encode()?;
-        let chunks = bytes.chunks(CHUNK);
-        let count = u16::try_from(chunks.len()).map_err(|_| {
-            Error::TooLarge(format!(
-                "a table's definition has at most {} bytes, not {}",
-                CHUNK * usize::from(u16::MAX),
-                bytes.len()
-            ))
-        })?;
-        for (n, chunk) in (0..count).zip(chunks) {
+        let count = count_chunks(&bytes)?;
+        for (n, chunk) in (0..count).zip(bytes.chunks(CHUNK)) {
             // No more room than it needs: so what was there can be put back without any.
             let room = chunk.len() + 1;
             self.tree

@@ -24,6 +24,8 @@ use crate::row::TableSchema;
 use crate::settings::{Durability, Locking, TableOptions};
 use crate::sync::Mutex;
 use crate::tree::{cannot_be_read, Tree};
+#[cfg(test)]
+use crate::txn::Moment;
 
 #[cfg(test)]
 mod tests;
@@ -187,7 +189,8 @@ impl Tables {
     }
 
     /// Writes a table's definition into the catalog, and its change to the log. Where one of the two can't be, the
-    /// catalog has `before` again, or nothing: so what can fail does so before the log has the change. Inside the gate.
+    /// catalog has `before` again, or nothing: so what can fail does so before the log has the change. The log promises
+    /// its room before: on a full disk the way back might need a page, and find no room for one either. Inside the gate.
     fn change(
         &self,
         shared: &Shared,
@@ -203,10 +206,18 @@ impl Tables {
         if !is_planted(PlantedFault::LogBeforeRoots) {
             self.catalog.bring(after.id)?;
         }
+        let record = record.encode()?;
+        Catalog::check(after)?;
+        let unasked = is_planted(PlantedFault::UnaskedLog);
+        let room = (!unasked).then(|| shared.log.promise(record.len()));
+        let room = room.transpose()?;
         let written = self.catalog.put(after);
-        let logged = written
-            .and_then(|()| record.encode())
-            .and_then(|record| shared.log.append(KIND_DDL, &[&record]));
+        #[cfg(test)]
+        shared.system.moments.come_to(Moment::DefinitionWritten);
+        let logged = written.and_then(|()| match room {
+            Some(room) => room.append(KIND_DDL, &[&record]),
+            None => shared.log.append(KIND_DDL, &[&record]),
+        });
         if logged.is_err() {
             let undone = match before {
                 Some(before) => self.catalog.put(before),

@@ -7,6 +7,7 @@ use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 
 use crate::os::simulated::{FaultOn, Loss, SimulatedOs};
+use crate::txn::Moment;
 use crate::{
     Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Options,
     Result, Seek, TableSchema, Value,
@@ -304,6 +305,40 @@ fn a_table_for_which_the_catalog_has_no_room_is_not_created_and_stops_nothing() 
         }
     }
     assert!(refused > 0, "no write was needed");
+}
+
+/// The disk fills up when the catalog has the definition, and the way back would need pages that can't be read.
+#[test]
+fn a_definition_that_the_catalog_has_finds_room_in_the_log() {
+    let os = SimulatedOs::new(8);
+    let options = Options {
+        pool_bytes: 1 << 20,
+        background: false,
+        log_segment_bytes: Some(16 << 10),
+        ..Options::default()
+    };
+    let db = Database::open_on(Arc::new(os.clone()), "/db", options).unwrap();
+    // Longer than a segment.
+    let long = TableSchema {
+        user: vec![1; 20_000],
+        ..schema()
+    };
+    db.create_table("old", &long).unwrap();
+    let (pool, disk) = (db.registry().pool().clone(), os.clone());
+    let moments = &db.system().moments;
+    moments.at(Moment::DefinitionWritten, move || {
+        while pool.core().evict_some(64).unwrap() > 0 {}
+        disk.set_capacity(Some(disk.used()));
+        disk.fail(FaultOn::Read, 0, ErrorKind::Other);
+    });
+    let created = db.create_table("new", &long).map(drop);
+    assert!(moments.passed());
+    os.heal();
+    os.set_capacity(None);
+    created.unwrap();
+    let os = os.crash_with(Loss::Nothing, 0);
+    drop(db);
+    assert_eq!(open(&os).table_names(), ["new", "old"]);
 }
 
 #[test]
