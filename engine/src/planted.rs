@@ -270,6 +270,8 @@ pub enum PlantedFault {
     TrustOthersMark,
     /// Whether the log has room for a change of a definition is found out when the catalog has it.
     UnaskedLog,
+    /// Log segments that a killed process had made for records that it did not write stay ahead of the log.
+    KeepUnwrittenSegments,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -317,7 +319,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 108] = [
+        pub const MENDED: [PlantedFault; 109] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -426,6 +428,7 @@ mod planting {
             PlantedFault::LogBeforeCatalog,
             PlantedFault::TrustOthersMark,
             PlantedFault::UnaskedLog,
+            PlantedFault::KeepUnwrittenSegments,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

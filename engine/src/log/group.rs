@@ -119,6 +119,11 @@ impl State {
     }
 }
 
+/// Bytes that are left behind every record.
+pub fn room_behind() -> u64 {
+    (MARKS_BEHIND * (RECORD_HEADER + MARK_PAYLOAD)) as u64
+}
+
 /// Refuses records that are too long.
 fn check_len(len: usize) -> Result<()> {
     match len > MAX_PAYLOAD {

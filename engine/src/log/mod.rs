@@ -192,6 +192,7 @@ impl Log {
             false => end,
         };
         segments.sync(synced, now)?;
+        segments.let_go_behind(now + group::room_behind())?;
         let group = Arc::new(Group::new(
             Arc::new(segments),
             Arc::clone(&options.stop),
