@@ -272,7 +272,7 @@ impl Parts {
         if let Some(prefix) = &options.drop_on_open {
             for name in shared.registry.names() {
                 if name.starts_with(prefix) {
-                    tables.remove_table(&shared, &name, None)?;
+                    tables.remove_on_open(&shared, &name)?;
                 }
             }
         }

@@ -88,6 +88,17 @@ fn durable(log: &Log, lsn: Lsn) -> Result<()> {
     log.durable(lsn, when)
 }
 
+/// What keeps no table from being dropped, though pages stay in use for it.
+fn is_damage(error: &Error) -> bool {
+    matches!(error, Error::Corrupt { .. })
+}
+
+/// As [`is_damage`], where the log says already that the table is gone, or no program knows it any more: some space is
+/// less than the database.
+fn passes_gone(error: &Error) -> bool {
+    is_damage(error) || cannot_be_read(error) && !is_planted(PlantedFault::NeedDroppedRoots)
+}
+
 /// Frees the pages of a tree whose table is gone: the log says so. Those that can't be found for damage, or
 /// for a read that fails, stay behind.
 fn destroy(tree: &Tree) -> Result<()> {
@@ -276,6 +287,21 @@ impl Tables {
         name: &str,
         own: Option<(TableId, u64)>,
     ) -> Result<()> {
+        self.remove_passing(shared, name, own, is_damage)
+    }
+
+    /// Drops a table when the database is opened: its pages that can't be read stay behind.
+    pub fn remove_on_open(&self, shared: &Shared, name: &str) -> Result<()> {
+        self.remove_passing(shared, name, None, passes_gone)
+    }
+
+    fn remove_passing(
+        &self,
+        shared: &Shared,
+        name: &str,
+        own: Option<(TableId, u64)>,
+        passes: fn(&Error) -> bool,
+    ) -> Result<()> {
         let _numbers = self.numbers.lock();
         let id = self.registry.id_of(name)?;
         let own = match own {
@@ -292,7 +318,7 @@ impl Tables {
         self.close(id, name, own)?;
         let result = (|| {
             let _closed = shared.system.gate().close();
-            let trees = self.trees_to_destroy(&definition)?;
+            let trees = self.trees_to_destroy(&definition, passes)?;
             let lsn = self.append(shared, id, &DdlRecord::Drop(id))?;
             self.whole(trees.and_then(|trees| self.remove(&definition, &trees)))?;
             Ok(lsn)
@@ -346,7 +372,7 @@ impl Tables {
         let result =
             (|| {
                 let _closed = shared.system.gate().close();
-                let trees = self.trees_to_destroy(&old)?;
+                let trees = self.trees_to_destroy(&old, is_damage)?;
                 let made = self.create_trees(&mut definition)?;
                 let record = DdlRecord::Truncate(definition.clone());
                 let logged: Result<_> = (|| {
@@ -386,7 +412,7 @@ impl Tables {
             }
             DdlRecord::Drop(id) => {
                 let definition = self.registry.definition(id)?;
-                let trees = self.registry.trees_to_destroy(&definition)?;
+                let trees = self.registry.trees_to_destroy(&definition, passes_gone)?;
                 self.remove(&definition, &trees)?;
             }
             DdlRecord::Rename(id, name) => {
@@ -398,7 +424,7 @@ impl Tables {
             DdlRecord::Truncate(mut definition) => {
                 numbers.pass(&definition);
                 let old = self.registry.definition(definition.id)?;
-                let trees = self.registry.trees_to_destroy(&old)?;
+                let trees = self.registry.trees_to_destroy(&old, passes_gone)?;
                 self.create_trees(&mut definition)?;
                 self.catalog.put(&definition)?;
                 self.replace_trees(&definition, None, &trees)?;
@@ -437,8 +463,12 @@ impl Tables {
 
     /// The trees of a table that is to go. What can fail for a page that can't be read, or for an image that can't
     /// be written, is done: it comes before the log has the change. Inside the gate, which is closed.
-    fn trees_to_destroy(&self, definition: &Definition) -> Result<Result<Vec<Arc<Tree>>>> {
-        let trees = self.registry.trees_to_destroy(definition);
+    fn trees_to_destroy(
+        &self,
+        definition: &Definition,
+        passes: fn(&Error) -> bool,
+    ) -> Result<Result<Vec<Arc<Tree>>>> {
+        let trees = self.registry.trees_to_destroy(definition, passes);
         if is_planted(PlantedFault::LogBeforeRoots) {
             return Ok(trees);
         }
