@@ -273,8 +273,7 @@ pub enum PlantedFault {
     /// Log segments that a killed process had made for records that it did not write stay ahead of the log.
     KeepUnwrittenSegments,
     /// An opening needs the roots of tables that it drops, or that the log drops.
-    NeedDroppedRoots,
-    /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
+XX's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
@@ -321,7 +320,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 110] = [
+        pub const MENDED: [PlantedFault; 111] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -432,6 +431,7 @@ mod planting {
             PlantedFault::UnaskedLog,
             PlantedFault::KeepUnwrittenSegments,
             PlantedFault::NeedDroppedRoots,
+            PlantedFault::UncheckedPlaces,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
