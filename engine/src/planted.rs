@@ -320,7 +320,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 111] = [
+        pub const MENDED: [PlantedFault; 112] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -432,6 +432,7 @@ mod planting {
             PlantedFault::KeepUnwrittenSegments,
             PlantedFault::NeedDroppedRoots,
             PlantedFault::UncheckedPlaces,
+            PlantedFault::NeedUndo,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

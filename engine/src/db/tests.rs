@@ -1,6 +1,7 @@
 //! Checkpoints that programs ask for, where something else comes between their steps.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use crate::ids::{TableId, TreeId};
 use crate::os::simulated::{Loss, SimulatedOs};
 use crate::recovery::AsideFiles;
+use crate::store::PartKind;
 use crate::tree::Change;
 use crate::txn::Moment;
 use crate::{
@@ -159,6 +161,56 @@ fn what_is_prepared_in_a_table_whose_definition_makes_no_sense_is_kept() {
     let files = AsideFiles::new(Arc::new(os.clone()), db.dir(), number);
     let kept = files.load().unwrap().remove(&id).unwrap().unwrap();
     assert_eq!(kept.changes.len(), 2);
+}
+
+/// Nobody knows which tables it has changed, but for its records there.
+#[test]
+fn tables_with_records_of_a_transaction_whose_undo_is_damaged_are_set_aside() {
+    let os = SimulatedOs::new(11);
+    let db = open(&os);
+    create(&db);
+    let other = db.create_table("other", &schema()).unwrap();
+    let mut txn = insert(&db, 0..3);
+    txn.insert(&other, &[Value::UInt(1)]).unwrap();
+    txn.commit().unwrap();
+    let loser = insert(&db, 3..6);
+    db.checkpoint().unwrap();
+    let undo = {
+        let closed = db.system().gate().close();
+        db.system().capture(&closed).undo_pages().to_vec()
+    };
+    let parts = db.registry().pool().store().parts();
+    insert(&db, 6..8).commit().unwrap();
+    txn.insert(&other, &[Value::UInt(2)]).unwrap();
+    txn.commit().unwrap();
+    let id = db.table("t").unwrap().id();
+    let os = os.crash_with(Loss::Nothing, 0);
+    drop((loser, txn));
+    for part in parts {
+        if matches!(part.kind, PartKind::Page(page) if undo.contains(&page)) {
+            let generation = part.offset as usize + 16;
+            os.damage(Path::new("/db/data"), |data| data[generation] ^= 1);
+        }
+    }
+
+    let set_aside = |db: &Database| {
+        let opened = db.table("t").map(drop);
+        assert!(matches!(opened, Err(Error::Corrupt { .. })), "{opened:?}");
+        let other = db.table("other").unwrap();
+        assert_eq!(other.estimate_rows(), 2);
+        let number = db.registry().pool().store().database_id();
+        let files = AsideFiles::new(Arc::new(os.clone()), db.dir(), number);
+        let aside = files.load().unwrap().remove(&id).unwrap().unwrap();
+        assert_eq!((aside.unfinished.len(), aside.changes.len()), (1, 2));
+    };
+    set_aside(&open(&os));
+    let db = open(&os);
+    set_aside(&db);
+    db.drop_table("t").unwrap();
+    create(&db);
+    insert(&db, 0..3).commit().unwrap();
+    drop(db);
+    assert_eq!(count(&open(&os)), 3);
 }
 
 #[test]

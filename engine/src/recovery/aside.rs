@@ -411,7 +411,7 @@ impl<'a> Asides<'a> {
         Ok(asides)
     }
 
-    /// Sets tables aside in which rollback has met damage.
+    /// Sets tables aside in which rollback has met damage, or of which it can't know all that is to be undone.
     pub fn take_damaged(&mut self) {
         for (table, error) in self.registry.take_damaged() {
             self.set_aside(table, &error);

@@ -12,7 +12,7 @@ use super::open_table::{Table, TableTrees};
 use super::state::TableState;
 use crate::catalog::{Definition, PackedDefinition};
 use crate::error::{Error, Result};
-use crate::ids::{TableId, TreeId};
+use crate::ids::{TableId, TreeId, TxId};
 use crate::knobs;
 use crate::page::Pool;
 use crate::planted::{is_planted, PlantedFault};
@@ -27,6 +27,7 @@ use crate::txn::{RedoBuffer, Replayed, Trees};
 mod counted;
 #[cfg(test)]
 mod tests;
+mod unfinished;
 
 pub(crate) use self::counted::Counted;
 
@@ -437,6 +438,10 @@ impl Trees for Registry {
 
     fn damaged(&self, tree: TreeId, error: &Error) {
         self.note_damage(tree, error);
+    }
+
+    fn unfinished(&self, transactions: &BTreeMap<TxId, Error>) -> Result<()> {
+        self.note_unfinished(transactions)
     }
 
     fn note_is_lost(&self, note: &[u8], error: &Error) {
