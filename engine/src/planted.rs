@@ -320,7 +320,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 112] = [
+        pub const MENDED: [PlantedFault; 113] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -433,6 +433,7 @@ mod planting {
             PlantedFault::NeedDroppedRoots,
             PlantedFault::UncheckedPlaces,
             PlantedFault::NeedUndo,
+            PlantedFault::ContradictionStopsRevival,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
