@@ -320,7 +320,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 113] = [
+        pub const MENDED: [PlantedFault; 114] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -434,6 +434,7 @@ mod planting {
             PlantedFault::UncheckedPlaces,
             PlantedFault::NeedUndo,
             PlantedFault::ContradictionStopsRevival,
+            PlantedFault::LeaveOldAsides,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -77,6 +77,7 @@ impl Database {
         if let Some(bytes) = options.log_segment_bytes {
             log_options.segment_bytes = bytes;
         }
+        AsideFiles::new(os.clone(), dir, store.database_id()).clear()?;
         let log = Log::create(os.clone(), &dir.join(LOG_DIR), log_options)?;
         let pool = pool_of(&*os, store, &options)?;
         let parts = Parts::new(pool, log, &options)?;

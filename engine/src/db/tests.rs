@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use crate::ids::{TableId, TreeId};
 use crate::os::simulated::{Loss, SimulatedOs};
-use crate::recovery::AsideFiles;
+use crate::os::Os;
+use crate::recovery::{Aside, AsideFiles};
 use crate::store::PartKind;
 use crate::tree::Change;
 use crate::txn::Moment;
@@ -161,6 +162,22 @@ fn what_is_prepared_in_a_table_whose_definition_makes_no_sense_is_kept() {
     let files = AsideFiles::new(Arc::new(os.clone()), db.dir(), number);
     let kept = files.load().unwrap().remove(&id).unwrap().unwrap();
     assert_eq!(kept.changes.len(), 2);
+}
+
+/// Its data and its log are gone, and not the files of its tables set aside.
+#[test]
+fn a_database_in_the_place_of_another_has_no_tables_set_aside() {
+    let os = SimulatedOs::new(12);
+    let dir = Path::new("/db");
+    os.create_dir(dir).unwrap();
+    let files = AsideFiles::new(Arc::new(os.clone()), dir, 7);
+    files.update(TableId(1), |_| Aside::default()).unwrap();
+    let db = open(&os);
+    create(&db);
+    assert_eq!(db.table("t").unwrap().id(), TableId(1));
+    insert(&db, 0..3).commit().unwrap();
+    drop(db);
+    assert_eq!(count(&open(&os)), 3);
 }
 
 /// Nobody knows which tables it has changed, but for its records there.
