@@ -273,7 +273,16 @@ pub enum PlantedFault {
     /// Log segments that a killed process had made for records that it did not write stay ahead of the log.
     KeepUnwrittenSegments,
     /// An opening needs the roots of tables that it drops, or that the log drops.
-XX's flush waits once for the writes of others, and not again where one is tried again.
+    NeedDroppedRoots,
+    /// Space in the data file is given out that no place can name.
+    UncheckedPlaces,
+    /// An opening needs all undo of the transactions that it rolls back.
+    NeedUndo,
+    /// A change of a prepared transaction that can't be made again keeps all tables closed.
+    ContradictionStopsRevival,
+    /// Files of tables set aside stay where a new database is created in the place of another.
+    LeaveOldAsides,
+    /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
