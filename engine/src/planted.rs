@@ -282,6 +282,8 @@ pub enum PlantedFault {
     ContradictionStopsRevival,
     /// Files of tables set aside stay where a new database is created in the place of another.
     LeaveOldAsides,
+    /// An opening fails where its checkpoint finds no room.
+    OpenOnlyWithRoom,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -329,7 +331,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 114] = [
+        pub const MENDED: [PlantedFault; 115] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -444,6 +446,7 @@ mod planting {
             PlantedFault::NeedUndo,
             PlantedFault::ContradictionStopsRevival,
             PlantedFault::LeaveOldAsides,
+            PlantedFault::OpenOnlyWithRoom,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -164,6 +164,34 @@ fn what_is_prepared_in_a_table_whose_definition_makes_no_sense_is_kept() {
     assert_eq!(kept.changes.len(), 2);
 }
 
+/// What is written before there is room stands in the log alone, as what was written before the crash.
+#[test]
+fn a_database_without_room_for_a_checkpoint_opens() {
+    const ROWS: u64 = 10_000;
+    let os = SimulatedOs::new(13);
+    let db = open(&os);
+    create(&db);
+    insert(&db, 0..ROWS).commit().unwrap();
+    let xid = Xid::new(1, b"global", b"branch").unwrap();
+    insert(&db, ROWS..ROWS + 1).prepare(&xid).unwrap();
+    let full = os.crash_with(Loss::Nothing, 0);
+    full.set_capacity(Some(0));
+    let db = open(&full);
+    let refused = db.checkpoint();
+    assert!(matches!(refused, Err(Error::NoSpace { .. })), "{refused:?}");
+    assert_eq!(count(&db), ROWS);
+    db.commit_prepared(&xid).unwrap();
+    insert(&db, ROWS + 1..ROWS + 3).commit().unwrap();
+    let again = full.crash_with(Loss::Nothing, 0);
+    assert_eq!(count(&open(&again)), ROWS + 3);
+    full.set_capacity(None);
+    db.checkpoint().unwrap();
+    let after = full.crash_with(Loss::Everything, 0);
+    let db = open(&after);
+    assert_eq!(count(&db), ROWS + 3);
+    assert!(db.prepared().is_empty());
+}
+
 /// Its data and its log are gone, and not the files of its tables set aside.
 #[test]
 fn a_database_in_the_place_of_another_has_no_tables_set_aside() {
