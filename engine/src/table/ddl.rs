@@ -217,8 +217,8 @@ impl Tables {
         if !is_planted(PlantedFault::LogBeforeRoots) {
             self.catalog.bring(after.id)?;
         }
-        let record = record.encode()?;
         Catalog::check(after)?;
+        let record = record.encode()?;
         let unasked = is_planted(PlantedFault::UnaskedLog);
         let room = (!unasked).then(|| shared.log.promise(record.len()));
         let room = room.transpose()?;
