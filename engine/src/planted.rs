@@ -272,7 +272,7 @@ pub enum PlantedFault {
     UnaskedLog,
     /// Log segments that a killed process had made for records that it did not write stay ahead of the log.
     KeepUnwrittenSegments,
-    /// An opening needs the roots of tables that it drops, or that the log drops.
+    /// An opening needs the roots of tables that it drops, or that the log drops or empties.
     NeedDroppedRoots,
     /// Space in the data file is given out that no place can name.
     UncheckedPlaces,

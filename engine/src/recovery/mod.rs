@@ -2,7 +2,7 @@
 //!
 //! 1. The checkpoint's pages and its [`Meta`]: catalog, counters, transactions.
 //! 2. The log is read, to learn which transactions committed after the checkpoint, and which tables are
-//!    dropped: these are left alone.
+//!    dropped or emptied: until then these are left alone.
 //! 3. Transactions that were running at the checkpoint are rolled back, what had ended is purged.
 //!    The log is read again, to apply changes, and those of table definitions, in its order.
 //! 4. Transactions that are prepared and not decided are made again, as running ones.
@@ -30,7 +30,7 @@ pub(crate) use undecided::Undecided;
 use self::aside::Asides;
 use crate::catalog::{DdlRecord, KIND_COUNTER, KIND_DDL};
 use crate::error::{Error, Result};
-use crate::ids::TableId;
+use crate::ids::{Lsn, TableId};
 use crate::log::Log;
 use crate::planted::{is_planted, PlantedFault};
 use crate::table::ddl::Tables;
@@ -65,7 +65,8 @@ pub(crate) struct Recoverable<'a> {
     pub drop_on_open: Option<&'a str>,
 }
 
-/// Changes that need not be made again, for their tables are dropped. Nor need their pages be readable.
+/// Changes that need not be made again, for their tables are dropped or emptied. Nor need the pages be readable that
+/// the tables have until then.
 struct LeftOut<'a> {
     /// Dropped in the log: by the transaction that used them, it may be, before it committed.
     dropped: HashSet<TableId>,
@@ -76,6 +77,8 @@ struct LeftOut<'a> {
     renamed: HashMap<TableId, String>,
     /// Tables of both kinds that were there at the checkpoint.
     alone: HashSet<TableId>,
+    /// Where the log last empties tables.
+    emptied: HashMap<TableId, Lsn>,
 }
 
 impl LeftOut<'_> {
@@ -94,12 +97,15 @@ impl LeftOut<'_> {
         last.starts_with(prefix)
     }
 
-    /// Whether no change of a table is made again. There may be others, that the log makes.
-    fn has(&self, table: TableId) -> bool {
-        self.is_dropped(table) || self.alone.contains(&table)
+    /// Whether a change of a table is not made again, which the log has at this position. There may be others, of
+    /// tables that the log makes.
+    fn has(&self, table: TableId, at: Lsn) -> bool {
+        let is_emptied = || self.emptied.get(&table).is_some_and(|&last| at < last);
+        self.is_dropped(table) || self.alone.contains(&table) || is_emptied()
     }
 
-    /// Lets nothing change tables any more that are there, and about to go: neither rollback nor purge.
+    /// Lets nothing change tables any more that are there, and about to go or to be emptied: neither rollback nor
+    /// purge.
     fn leave_alone(&mut self, registry: &Registry) -> Result<()> {
         if is_planted(PlantedFault::NeedDroppedRoots) {
             return Ok(());
@@ -109,6 +115,9 @@ impl LeftOut<'_> {
             if self.is_dropped(table) || self.ends_with_process(table, &name) {
                 registry.leave_alone(table);
                 self.alone.insert(table);
+            } else if self.emptied.contains_key(&table) {
+                // With its new trees it is like any other.
+                registry.leave_alone(table);
             }
         }
         Ok(())
@@ -150,12 +159,14 @@ pub(crate) fn recover(
         highest,
         dropped,
         renamed,
+        emptied,
     } = ends;
     let mut left_out = LeftOut {
         dropped,
         drop_on_open,
         renamed,
         alone: HashSet::new(),
+        emptied,
     };
     left_out.leave_alone(&tables.registry)?;
     system.restore(&meta.transactions)?;
@@ -204,7 +215,7 @@ fn replay_all(
                 for change in changes {
                     let change = change?;
                     replayed.changes += 1;
-                    if left_out.has(change.table) || asides.has(change.table) {
+                    if left_out.has(change.table, record.start) || asides.has(change.table) {
                         continue;
                     }
                     match apply(tables, left_out, &mut last, &change) {

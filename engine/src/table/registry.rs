@@ -163,7 +163,7 @@ impl Registry {
         }
     }
 
-    /// Nothing of the table is changed any more, if it is there: it is about to go.
+    /// Nothing of the table is changed any more, if it is there, until it is dropped or has other trees.
     pub fn leave_alone(&self, id: TableId) {
         self.set_aside(id, no_table(id));
     }
