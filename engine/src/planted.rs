@@ -284,6 +284,8 @@ pub enum PlantedFault {
     LeaveOldAsides,
     /// An opening fails where its checkpoint finds no room.
     OpenOnlyWithRoom,
+    /// Where a definition was written in part, all of the one before is written again.
+    PutAllBack,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -331,7 +333,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 115] = [
+        pub const MENDED: [PlantedFault; 116] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -447,6 +449,7 @@ mod planting {
             PlantedFault::ContradictionStopsRevival,
             PlantedFault::LeaveOldAsides,
             PlantedFault::OpenOnlyWithRoom,
+            PlantedFault::PutAllBack,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -13,7 +13,8 @@ use super::shared::Shared;
 use super::state::TableState;
 use super::Table;
 use crate::catalog::{
-    Catalog, DdlRecord, Definition, PackedDefinition, TreeRoot, FIRST_TREE, KIND_COUNTER, KIND_DDL,
+    Catalog, DdlRecord, Definition, PackedDefinition, TreeRoot, Written, FIRST_TREE, KIND_COUNTER,
+    KIND_DDL,
 };
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, PageId, TableId, TreeId};
@@ -222,18 +223,19 @@ impl Tables {
         let unasked = is_planted(PlantedFault::UnaskedLog);
         let room = (!unasked).then(|| shared.log.promise(record.len()));
         let room = room.transpose()?;
-        let written = self.catalog.put(after);
+        let mut written = Written::default();
+        let put = self.catalog.put_noting(after, &mut written);
         #[cfg(test)]
-        shared.system.moments.come_to(Moment::DefinitionWritten);
-        let logged = written.and_then(|()| match room {
+        shared.system.moments.come_to(match put {
+            Ok(()) => Moment::DefinitionWritten,
+            Err(_) => Moment::DefinitionRefused,
+        });
+        let logged = put.and_then(|()| match room {
             Some(room) => room.append(KIND_DDL, &[&record]),
             None => shared.log.append(KIND_DDL, &[&record]),
         });
         if logged.is_err() {
-            let undone = match before {
-                Some(before) => self.catalog.put(before),
-                None => self.catalog.remove(after.id),
-            };
+            let undone = self.catalog.put_back(after.id, before, &written);
             self.or_stop("a table's definition could not be put back", undone)?;
         }
         logged

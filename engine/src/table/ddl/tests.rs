@@ -1,6 +1,7 @@
 //! Tables that are dropped or truncated while a checkpoint still needs their pages, and cannot be given them.
 
 use std::io::ErrorKind;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
 use rand::rngs::SmallRng;
@@ -309,6 +310,27 @@ fn a_table_that_can_not_be_opened_is_not_created() {
 /// one of the tables.
 #[test]
 fn a_table_for_which_the_catalog_has_no_room_is_not_created_and_stops_nothing() {
+    refuse_tables(&|_, _| ());
+}
+
+/// The same, where the catalog's pages that are as on disk leave memory before the way back, and can't be read.
+#[test]
+fn a_definition_of_which_nothing_was_written_is_not_put_back() {
+    let met = Arc::new(AtomicU32::new(0));
+    refuse_tables(&|db, os| {
+        let (pool, disk, met) = (db.registry().pool().clone(), os.clone(), met.clone());
+        db.system().moments.at(Moment::DefinitionRefused, move || {
+            // Those that are newer can't be written.
+            let _ = pool.core().evict_some(64);
+            disk.fail(FaultOn::Read, 0, ErrorKind::Other);
+            met.fetch_add(1, Ordering::Relaxed);
+        });
+    });
+    assert!(met.load(Ordering::Relaxed) > 0, "the catalog had room");
+}
+
+/// Writes fail from each one on that the creation of a table needs, after `prepare`.
+fn refuse_tables(prepare: &dyn Fn(&Database, &SimulatedOs)) {
     let options = || Options {
         pool_bytes: 1 << 20,
         background: false,
@@ -327,9 +349,10 @@ fn a_table_for_which_the_catalog_has_no_room_is_not_created_and_stops_nothing() 
                 db.create_table(&format!("t{n}"), &long).unwrap();
             }
             fill_rows(&db, ROWS / 2);
+            prepare(&db, &os);
             os.fail(FaultOn::Write, write, ErrorKind::Other);
             let created = db.create_table("new", &long).map(drop);
-            let unhurt = os.struck() == 0;
+            let unhurt = created.is_ok() && os.struck() == 0;
             os.heal();
             let case = format!("{before} tables, write {write}");
             match created {

@@ -22,6 +22,8 @@ pub enum Moment {
     TableToDrop,
     /// The catalog has a table's changed definition, and the log is about to get the change.
     DefinitionWritten,
+    /// The catalog has no room for a table's changed definition, and is about to get what it had before.
+    DefinitionRefused,
     /// The log has an auto-increment counter, and nobody has been told so yet.
     CounterLogged,
     /// A reader has found a version that its view does not see, and is about to look at the one before.
