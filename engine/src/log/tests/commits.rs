@@ -117,7 +117,7 @@ fn promised_room_is_kept_until_it_is_used_or_given_up() {
     let os = SimulatedOs::new(13);
     let log = create_without_threads(&os);
     os.set_capacity(Some(os.used()));
-    let long = vec![7; 8_000];
+    let long = vec![7u8; 8_000];
     let promised = log.promise(long.len()).unwrap();
     let refused = log.append(1, &[&long]);
     assert!(matches!(refused, Err(Error::NoSpace { .. })), "{refused:?}");
