@@ -284,9 +284,11 @@ impl Parts {
         let source = Arc::new(Source::new(shared.clone(), tables.clone(), pool.clone()));
         let store = pool.store();
         let is_behind = match checkpoint::checkpoint(store, &shared.log, &*source) {
-            // The log has everything, as between any two checkpoints: the next opening does the same again.
+            // The log has everything, as between any two checkpoints: the next opening does the same again. Only where
+            // the file says that it takes this program's version: an earlier one would lose what the log has of it.
             Err(error @ Error::NoSpace { .. })
-                if meta.is_some() && !is_planted(PlantedFault::OpenOnlyWithRoom) =>
+                if meta.is_some_and(|meta| meta.is_current)
+                    && !is_planted(PlantedFault::OpenOnlyWithRoom) =>
             {
                 tracing::error!("the checkpoint of an opening failed: {error}");
                 true

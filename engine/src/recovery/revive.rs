@@ -247,8 +247,9 @@ fn keep_undecided(
     Ok(changed)
 }
 
-/// Whether an error says that the log and the table contradict each other. In logs of earlier versions a transaction can
-/// have half of a refused change of a key. Nobody knows then what the row is: whoever dumps the table gets the changes.
+/// Whether an error says that the log and the table contradict each other. In logs of earlier versions a transaction
+/// can have half of a refused change of a key. Nobody knows then what the row is: whoever dumps the table gets the
+/// changes.
 fn is_in_the_way(error: &Error) -> bool {
     matches!(
         error,

@@ -202,7 +202,8 @@ impl Tables {
 
     /// Writes a table's definition into the catalog, and its change to the log. Where one of the two can't be, the
     /// catalog has `before` again, or nothing: so what can fail does so before the log has the change. The log promises
-    /// its room before: on a full disk the way back might need a page, and find no room for one either. Inside the gate.
+    /// its room before: on a full disk the way back might need a page, and find no room for one either. Inside the
+    /// gate.
     fn change(
         &self,
         shared: &Shared,
