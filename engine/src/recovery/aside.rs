@@ -238,9 +238,6 @@ impl AsideFiles {
 
     /// For a database that is being created: removes the files of one that was here before, and is no more. They would
     /// count as damaged ones of its own tables.
-    ///
-    /// # Errors
-    /// Those of the folder, and of removing files.
     pub fn clear(&self) -> Result<()> {
         if is_planted(PlantedFault::LeaveOldAsides) || !self.os.exists(&self.dir)? {
             return Ok(());
