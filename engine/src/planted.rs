@@ -310,6 +310,24 @@ pub enum PlantedFault {
     NeedThreadsBuffer,
     /// A database whose creation did not end is made also where none shall be created.
     CreateAnyway,
+    /// Whether the log has room for a change of a definition is found out when the catalog has it.
+    UnaskedLog,
+    /// Log segments that a killed process had made for records that it did not write stay ahead of the log.
+    KeepUnwrittenSegments,
+    /// An opening needs the roots of tables that it drops, or that the log drops or empties.
+    NeedDroppedRoots,
+    /// Space in the data file is given out that no place can name.
+    UncheckedPlaces,
+    /// An opening needs all undo of the transactions that it rolls back.
+    NeedUndo,
+    /// A change of a prepared transaction that can't be made again keeps all tables closed.
+    ContradictionStopsRevival,
+    /// Files of tables set aside stay where a new database is created in the place of another.
+    LeaveOldAsides,
+    /// An opening fails where its checkpoint finds no room.
+    OpenOnlyWithRoom,
+    /// Where a definition was written in part, all of the one before is written again.
+    PutAllBack,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// A transaction goes on after an error that only a rollback can follow.
@@ -381,7 +399,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 140] = [
+        pub const MENDED: [PlantedFault; 149] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -522,6 +540,15 @@ mod planting {
             PlantedFault::NeedThreadsBuffer,
             PlantedFault::CreateAnyway,
             PlantedFault::KeepOldNames,
+            PlantedFault::UnaskedLog,
+            PlantedFault::KeepUnwrittenSegments,
+            PlantedFault::NeedDroppedRoots,
+            PlantedFault::UncheckedPlaces,
+            PlantedFault::NeedUndo,
+            PlantedFault::ContradictionStopsRevival,
+            PlantedFault::LeaveOldAsides,
+            PlantedFault::OpenOnlyWithRoom,
+            PlantedFault::PutAllBack,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

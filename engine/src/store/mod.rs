@@ -204,7 +204,7 @@ impl Store {
     pub fn write_page_seen(&self, page: PageId, image: &[u8], seen: u64) -> Result<()> {
         let _writing = self.writing.read();
         let place = self.encoded(page, image, |bytes, units| {
-            let offset = self.space.take_next(units, &*self.file);
+            let offset = self.space.take_next(units, &*self.file)?;
             match self.file.write_at(bytes, offset * UNIT as u64) {
                 Ok(()) => Ok(offset),
                 Err(error) => {

@@ -169,6 +169,29 @@ fn replay_leaves_out_no_table_that_stays() {
     assert_eq!(count(&db, &table), 1);
 }
 
+/// A row that is not there is deleted. So it can stand in logs of earlier versions, after a refused change of a key.
+#[test]
+fn a_prepared_change_that_can_not_be_made_again_keeps_no_other_table_closed() {
+    let os = SimulatedOs::new(1);
+    let db = open(&os);
+    let table = create(&db);
+    let other = create_named(&db, "other");
+    insert(&db, &table, 1).commit().unwrap();
+    let mut txn = insert(&db, &other, 1);
+    let key = table.encode_key(0, &[Value::UInt(2)]).unwrap();
+    txn.inner.redo().delete(table.id(), &key);
+    let xid = Xid::new(1, b"prepared", b"").unwrap();
+    txn.prepare(&xid).unwrap();
+    let db = open(&os.crash(1));
+    let opened = db.table("t").map(drop);
+    assert!(matches!(opened, Err(Error::Corrupt { .. })), "{opened:?}");
+    let other = db.table("other").unwrap();
+    assert_eq!(count(&db, &other), 0);
+    db.commit_prepared(&xid).unwrap();
+    assert_eq!(count(&db, &other), 1);
+    db.drop_table("t").unwrap();
+}
+
 /// Values are given back when the log has just got the counter, and a checkpoint is wanted then. The next to take one
 /// of them relies on what the log has.
 #[test]
