@@ -278,6 +278,8 @@ pub enum PlantedFault {
     CompareAllLeaves,
     /// The log makes tables without trees.
     TakeTreeless,
+    /// A dump takes what was noted to commit for committed, also where the log breaks off.
+    DecideByPart,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -323,7 +325,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 111] = [
+        pub const MENDED: [PlantedFault; 112] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -435,6 +437,7 @@ mod planting {
             PlantedFault::ForgetBeforeUnread,
             PlantedFault::CompareAllLeaves,
             PlantedFault::TakeTreeless,
+            PlantedFault::DecideByPart,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
