@@ -288,6 +288,8 @@ impl<'a> Table<'a> {
         let is_text = || std::str::from_utf8(bytes).is_ok();
         let is_right = match character_set(column.collation) {
             None | Some("latin1") => true,
+            // They are no text there.
+            Some(_) if matches!(column.ty, ColumnType::Bytes { .. }) => true,
             Some("ascii") => bytes.is_ascii(),
             // Letters of four bytes are in utf8mb4 alone.
             Some("utf8mb3") => is_text() && bytes.iter().all(|byte| *byte < 0xf0),
