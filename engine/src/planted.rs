@@ -354,6 +354,8 @@ pub enum PlantedFault {
     WaitForCopy,
     /// A table's columns and indexes keep the names that they had when it was made.
     KeepOldNames,
+    /// A dump takes what was noted to commit for committed, also where the log breaks off.
+    DecideByPart,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -399,7 +401,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 149] = [
+        pub const MENDED: [PlantedFault; 150] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -549,6 +551,7 @@ mod planting {
             PlantedFault::LeaveOldAsides,
             PlantedFault::OpenOnlyWithRoom,
             PlantedFault::PutAllBack,
+            PlantedFault::DecideByPart,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
