@@ -294,6 +294,10 @@ pub enum PlantedFault {
     FollowCurrentDirectory,
     /// A transaction of which an operation has unwound half done is committed.
     CommitUnwound,
+    /// Who panics where a wait is told of stays in the row's queue.
+    StayQueued,
+    /// What a bulk insert has kept aside, and a panic has taken along, still counts.
+    CountLostAside,
     /// The last number that an auto-increment counter can stand at is given again and again.
     LastValueAgain,
     /// A row takes the bits of what is no number from its key.
@@ -401,7 +405,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 150] = [
+        pub const MENDED: [PlantedFault; 152] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -533,6 +537,8 @@ mod planting {
             PlantedFault::TablesByNumber,
             PlantedFault::FollowCurrentDirectory,
             PlantedFault::CommitUnwound,
+            PlantedFault::StayQueued,
+            PlantedFault::CountLostAside,
             PlantedFault::LastValueAgain,
             PlantedFault::TrustKeyOfNan,
             PlantedFault::DropAllOnOpen,

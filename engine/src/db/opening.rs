@@ -166,7 +166,9 @@ fn check_no_log(os: &dyn Os, dir: &Path) -> Result<()> {
         return Ok(());
     }
     let is_segment = |name: &String| name.parse::<u64>().is_ok();
-    match os.list(&log)?.iter().any(is_segment) {
+    let is_there = os.list(&log)?.iter().any(is_segment);
+    // Another process may have created both since the data file was looked for.
+    match is_there && !Store::exists(os, dir)? {
         true => Err(Error::Format {
             file: log,
             what: "a log is here, but the data file that it belongs to is missing".into(),

@@ -321,7 +321,7 @@ impl Table {
     /// back by rollback. With an `offset` of 0 or beyond `increment` it counts as 1.
     ///
     /// # Errors
-    /// `Error::TooLarge` when the first value would pass `max`, or be 2^64 - 1, which is never given.
+    /// `Error::TooLarge` when the first value would pass `max`, or be 2^64 - 1, behind which no counter can stand.
     pub fn reserve_auto_increment(
         &self,
         n: u64,

@@ -126,7 +126,10 @@ fn what_a_refused_creation_leaves_is_no_database() {
         ..options()
     };
     let refused = Database::open(dir.path(), existing);
-    assert!(matches!(refused, Err(Error::NotFound { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::NotFound { .. })),
+        "{refused:?}"
+    );
     let db = Database::open(dir.path(), options()).unwrap();
     assert!(db.table_names().is_empty());
 }

@@ -3,11 +3,13 @@
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::time::Duration;
 
 use peregrine::os::simulated::SimulatedOs;
 use peregrine::{
     Collations, Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key,
-    Options, Result, Savepoint, Seek, Sessions, Table, TableSchema, ToldWaits, Transaction, Value,
+    Options, Result, RowLock, Savepoint, Seek, Sessions, Table, TableSchema, ToldWaits,
+    Transaction, Value,
 };
 
 use crate::ascii::{Ascii, NO_CASE};
@@ -125,14 +127,18 @@ impl Sessions for Nervous {
     }
 }
 
-/// What a bulk insert had kept aside is lost with the panic.
-#[test]
-fn rows_without_entries_are_not_committed_where_a_wait_has_unwound() {
+fn nervous() -> Database {
     let options = Options {
         sessions: Some(Arc::new(Nervous)),
         ..Options::default()
     };
-    let db = Database::open_on(Arc::new(SimulatedOs::new(1)), "/db", options).unwrap();
+    Database::open_on(Arc::new(SimulatedOs::new(1)), "/db", options).unwrap()
+}
+
+/// What a bulk insert had kept aside is lost with the panic.
+#[test]
+fn rows_without_entries_are_not_committed_where_a_wait_has_unwound() {
+    let db = nervous();
     let table = db.create_table("t", &grouped()).unwrap();
     // Its range of the index is in the way of all entries.
     let mut reader = db.begin(Isolation::Serializable);
@@ -149,4 +155,28 @@ fn rows_without_entries_are_not_committed_where_a_wait_has_unwound() {
     let refused = txn.commit();
     assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
     assert!(!cursor.seek(&mut txn, &[], Seek::First).unwrap());
+}
+
+/// Nobody would take the row that is granted to it.
+#[test]
+fn who_unwinds_where_a_wait_is_told_of_waits_no_more() {
+    let db = nervous();
+    let table = db.create_table("t", &grouped()).unwrap();
+    let mut holder = db.begin(Isolation::ReadCommitted);
+    let row: [Value<'_>; 3] = [1u32.into(), 7u32.into(), "body".into()];
+    holder.insert(&table, &row).unwrap();
+
+    let key = table.encode_key(0, &[1u32.into()]).unwrap();
+    let mut waiter = db.begin(Isolation::ReadCommitted);
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        waiter.get_locked(&table, &key, RowLock::Exclusive, |_| ())
+    }));
+    assert!(outcome.is_err());
+    waiter.rollback().unwrap();
+    holder.commit().unwrap();
+
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    txn.set_lock_wait_timeout(Duration::ZERO);
+    txn.delete(&table, &key).unwrap();
+    txn.commit().unwrap();
 }
