@@ -208,8 +208,8 @@ bool RowHandler::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *
   const bool counts = info->create_info->used_fields & HA_CREATE_USED_AUTO;
   const ulonglong next = info->create_info->auto_increment_value;
   auto change = [&](inplace_alter_handler_ctx *context) {
-    return static_cast<AlterContext *>(context)->handler->change_definition(
-        layout.definition(), locking, counts, next);
+    return static_cast<AlterContext *>(context)->handler->change_definition(layout.definition(),
+                                                                            locking, counts, next);
   };
   /* The server asks the first partition only; the contexts of all are here. */
   inplace_alter_handler_ctx **all = info->group_commit_ctx;

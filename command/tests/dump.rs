@@ -109,7 +109,11 @@ fn a_table_that_makes_no_file_keeps_no_other_from_its_own() {
         ("b/c.csv".into(), 5),
     ] {
         let text = std::fs::read_to_string(dir.path().join("out").join(&file)).expect("a file");
-        assert_eq!(text, format!("\"id\",\"number\"\r\n1,{number}\r\n"), "{file}");
+        assert_eq!(
+            text,
+            format!("\"id\",\"number\"\r\n1,{number}\r\n"),
+            "{file}"
+        );
     }
 }
 

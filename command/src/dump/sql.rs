@@ -274,7 +274,10 @@ impl<'a> Table<'a> {
                 ),
                 _ => "no texts of its type: MariaDB changes them".to_owned(),
             };
-            format!("table {}: {values} values of column {name}, {why}", self.table)
+            format!(
+                "table {}: {values} values of column {name}, {why}",
+                self.table
+            )
         });
         told.collect()
     }

@@ -297,7 +297,9 @@ pub(super) fn compare(
         };
         if !same {
             let column = &table.layout.columns[part.column].column.name;
-            return wrong(&format!("column {column} of the entry differs from that of"));
+            return wrong(&format!(
+                "column {column} of the entry differs from that of"
+            ));
         }
     }
     Ok(())

@@ -592,5 +592,7 @@ fn it_takes_no_snapshot_any_more() {
     let mut txn = bank.prepared("a");
     txn.take_snapshot();
     let transactions = bank.db.inspect().transactions;
-    assert!(transactions.iter().all(|entry| entry.snapshot_age.is_none()));
+    assert!(transactions
+        .iter()
+        .all(|entry| entry.snapshot_age.is_none()));
 }

@@ -172,7 +172,11 @@ fn an_opening_lets_go_of_what_a_killed_process_made_ahead_of_the_log() {
         for (seed, loss) in (0..4).flat_map(|seed| Loss::ALL.map(|loss| (seed, loss))) {
             let disk = moment.crash(loss, seed);
             let log = open(&disk, Lsn(0)).unwrap_or_else(|error| panic!("{n} {loss:?}: {error}"));
-            assert_eq!(records(&log, Lsn(0)), [short.clone()], "{n} {loss:?}");
+            assert_eq!(
+                records(&log, Lsn(0)),
+                std::slice::from_ref(&short),
+                "{n} {loss:?}"
+            );
             assert_eq!(log.stats().segments, 1, "{n} {loss:?}");
         }
     }
