@@ -48,7 +48,24 @@ impl Transaction {
         if savepoint.work != work {
             self.returns.add(savepoint.work);
         }
+        self.cut_undo(savepoint);
         Ok(())
+    }
+
+    /// Leaves the room of undo that was taken back to what comes. Not where undo from before the savepoint has been cut
+    /// off since: what stands there by now need not begin where the savepoint was made.
+    fn cut_undo(&mut self, savepoint: &Savepoint) {
+        let moved = self.cuts.went_below(savepoint.cuts, savepoint.undo_kept);
+        if moved || is_planted(PlantedFault::KeepUndoneParts) {
+            return;
+        }
+        if let Some(undo) = &mut self.undo {
+            let before = undo.kept();
+            undo.take_back(savepoint.undo_kept);
+            if undo.kept() != before {
+                self.cuts.add(undo.kept());
+            }
+        }
     }
 
     /// As [`Transaction::rollback_to`], for an operation that is refused half done, with a savepoint of its own. No
@@ -59,7 +76,7 @@ impl Transaction {
     /// As [`Transaction::rollback_to`], without those of other transactions in the way.
     pub fn take_operation_back(&mut self, savepoint: &Savepoint) -> Result<()> {
         self.go_back(savepoint)?;
-        // Only here: of the savepoints that are still there none was made since.
+        // Of the savepoints that are still there none was made since: none need know of it.
         if let Some(undo) = &mut self.undo {
             undo.take_back(savepoint.undo_kept);
         }

@@ -97,6 +97,36 @@ fn operations_taken_back_need_no_undo_pages() {
     assert_eq!(fixture.records(&fixture.tree).len(), 0);
 }
 
+/// To a savepoint that is made anew each time, or to the same.
+#[test]
+fn inserts_taken_back_to_savepoints_need_no_undo_pages() {
+    for anew in [true, false] {
+        let fixture = Fixture::new();
+        let mut txn = fixture.begin(ReadCommitted);
+        let mut savepoint = txn.savepoint();
+        let mut most = 0;
+        for n in 0..5000u32 {
+            if n % 1000 == 0 {
+                write(&fixture, &mut txn, &n.to_be_bytes());
+                savepoint = txn.savepoint();
+            }
+            if anew {
+                savepoint = txn.savepoint();
+            }
+            for part in 0..3 {
+                write(&fixture, &mut txn, format!("taken back {part}").as_bytes());
+            }
+            txn.rollback_to(&savepoint).unwrap();
+            most = most.max(fixture.system.stats().undo_pages);
+        }
+        // Where pages count as full early, they are more.
+        assert!(crate::knobs::SHAKEN || most <= 3, "{most}");
+        assert_eq!(fixture.records(&fixture.tree).len(), 5);
+        txn.rollback().unwrap();
+        assert_eq!(fixture.records(&fixture.tree).len(), 0);
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Write,
