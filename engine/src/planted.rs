@@ -312,6 +312,20 @@ pub enum PlantedFault {
     CutBehindKey,
     /// Who keeps a narrow copy of a leaf waits for a frame for it.
     WaitForCopy,
+    /// Who was granted a row beside its writer holds it, too, while it waits for that one.
+    HoldBesideWriter,
+    /// Rows whose entries a transaction gives up stay listed until its end.
+    ListGivenUp,
+    /// A step of purge tries rollbacks that were abandoned to their end.
+    RetryAtOnce,
+    /// The undo of what a rollback to a savepoint has taken back takes room until the transaction ends.
+    KeepUndoneParts,
+    /// A check takes errors that pass for faults of the table.
+    PassingIsDamage,
+    /// All tables are locked while one is opened.
+    OpenUnderLock,
+    /// A database finds its files from whatever the working directory is.
+    RelativePaths,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -357,7 +371,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 128] = [
+        pub const MENDED: [PlantedFault; 135] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -486,6 +500,13 @@ mod planting {
             PlantedFault::CutByFree,
             PlantedFault::CutBehindKey,
             PlantedFault::WaitForCopy,
+            PlantedFault::HoldBesideWriter,
+            PlantedFault::ListGivenUp,
+            PlantedFault::RetryAtOnce,
+            PlantedFault::KeepUndoneParts,
+            PlantedFault::PassingIsDamage,
+            PlantedFault::OpenUnderLock,
+            PlantedFault::RelativePaths,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -50,9 +50,12 @@ struct Check<'a> {
 /// without a free page or a read that fails, says nothing of the table.
 pub(super) fn fault(error: Error) -> Result<String> {
     let is_fault = match &error {
-        Error::Corrupt { .. } | Error::Format { .. } | Error::Internal(_) => true,
-        // What was read makes no row, entry or key.
-        Error::Invalid(_) | Error::NotFound { .. } => true,
+        // The last two: what was read makes no row, entry or key.
+        Error::Corrupt { .. }
+        | Error::Format { .. }
+        | Error::Internal(_)
+        | Error::Invalid(_)
+        | Error::NotFound { .. } => true,
         // The file was cut off.
         Error::Io { source, .. } if source.kind() == ErrorKind::UnexpectedEof => true,
         Error::Interrupted | Error::Stopped(_) | Error::OutOfMemory { .. } => false,

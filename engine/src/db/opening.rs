@@ -14,6 +14,7 @@ use crate::knobs;
 use crate::log::{Log, LogOptions};
 use crate::os::{Os, RealOs};
 use crate::page::Pool;
+use crate::planted::{is_planted, PlantedFault};
 use crate::recovery::{self, AsideFiles, Meta, Recoverable};
 use crate::settings::{Options, MOST_SCAN_THREADS};
 use crate::store::Store;
@@ -41,7 +42,13 @@ impl Database {
     /// [`Error::Invalid`] for options out of range, [`Error::NotFound`] when there is no database
     /// and none shall be created.
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
-        Database::open_on(RealOs::new(), dir, options)
+        let dir = dir.as_ref();
+        // Files are made, renamed and opened for as long as it is open, whatever the working directory is by then.
+        let absolute = match is_planted(PlantedFault::RelativePaths) {
+            false => std::path::absolute(dir).map_err(|error| Error::io("find", dir, error))?,
+            true => dir.to_path_buf(),
+        };
+        Database::open_on(RealOs::new(), absolute, options)
     }
 
     /// As [`Database::open`], on another operating system than the real one.

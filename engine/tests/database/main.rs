@@ -29,6 +29,7 @@ mod prepared;
 mod read_ahead;
 mod recovery_reads;
 mod redo_parts;
+mod relative_directory;
 mod reopened;
 mod row_counts;
 mod row_in_the_way;
