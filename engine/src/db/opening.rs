@@ -35,7 +35,7 @@ const LONGEST_RECOVERY: Duration = Duration::from_secs(3600);
 impl Database {
     /// Opens the database in a directory, creating both when they do not exist (see
     /// [`Options::create`]), and recovers it: after this returns, exactly the committed
-    /// transactions are there.
+    /// transactions are there. A relative path is taken from the working directory as it is now.
     ///
     /// # Errors
     /// [`Error::InUse`], [`Error::Format`], [`Error::Corrupt`], [`Error::Io`],
