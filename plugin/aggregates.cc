@@ -79,12 +79,16 @@ int add_sum(Item_sum *item, const AggregateNumber &number) {
 
 }  // namespace
 
-bool Aggregates::find(List<Item> &list, RowHandler *handler, const KeyRange &range) {
+bool Aggregates::find(List<Item> &list, RowHandler *handler, const KeyRange &range, bool counts) {
   uint n = 0;
   List_iterator_fast<Item> each(list);
   while (Item *item = each++) {
     if (item->type() != Item::SUM_FUNC_ITEM) continue; /* the column that groups */
     if (n == kMost || !translate(item, &wanted_[n++])) return false;
+  }
+  if (counts && n != kMost) {
+    rows_at_ = n;
+    wanted_[n++] = {PEREGRINE_AGGREGATE_ROWS, 0};
   }
   if (!handler->can_aggregate(range, wanted_, n)) return false;
   count_ = n;
@@ -93,6 +97,15 @@ bool Aggregates::find(List<Item> &list, RowHandler *handler, const KeyRange &ran
 
 int Aggregates::run(RowHandler *handler, const KeyRange &range) const {
   return handler->aggregate_range(range, wanted_, count_);
+}
+
+int Aggregates::rows(RowHandler *handler, ha_rows *out) const {
+  *out = 0;
+  if (rows_at_ == kMost) return 0;
+  AggregateNumber number;
+  if (int error = handler->aggregate_number(rows_at_, &number)) return error;
+  *out = number.low;
+  return 0;
 }
 
 int Aggregates::give(Item_sum *sum, RowHandler *handler, uint n) const {

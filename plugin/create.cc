@@ -194,13 +194,22 @@ enum_alter_inplace_result RowHandler::check_if_supported_inplace_alter(TABLE *al
 }
 
 bool RowHandler::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) {
-  if (!commit) return false;
+  if (!commit) {
+    /* Another partition's change may have failed. What fails here the next opening does. */
+    const TableLayout layout(table);
+    if (peregrine_table_set_names(share_->table, layout.definition()) != PEREGRINE_OK)
+      sql_print_warning("Peregrine: %s keeps the new names of its columns and keys: %s",
+                        table->s->table_name.str, last_error_text().c_ptr_safe());
+    return false;
+  }
   uint32_t locking;
   if (!read_locking(altered->s->option_struct, &locking)) return true;
+  const TableLayout layout(altered);
   const bool counts = info->create_info->used_fields & HA_CREATE_USED_AUTO;
   const ulonglong next = info->create_info->auto_increment_value;
   auto change = [&](inplace_alter_handler_ctx *context) {
-    return static_cast<AlterContext *>(context)->handler->change_options(locking, counts, next);
+    return static_cast<AlterContext *>(context)->handler->change_definition(
+        layout.definition(), locking, counts, next);
   };
   /* The server asks the first partition only; the contexts of all are here. */
   inplace_alter_handler_ctx **all = info->group_commit_ctx;
@@ -212,8 +221,10 @@ bool RowHandler::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *
 }
 
 /* Changes what the engine keeps beside the rows; true: an error was reported. */
-bool RowHandler::change_options(uint32_t locking, bool counts, ulonglong next) {
-  int code = peregrine_table_set_locking(share_->table, locking);
+bool RowHandler::change_definition(const peregrine_definition *names, uint32_t locking, bool counts,
+                                   ulonglong next) {
+  int code = peregrine_table_set_names(share_->table, names);
+  if (code == PEREGRINE_OK) code = peregrine_table_set_locking(share_->table, locking);
   if (code == PEREGRINE_OK && counts)
     code = peregrine_table_set_auto_increment(share_->table, next);
   if (code == PEREGRINE_OK) return false;

@@ -1,7 +1,7 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
 
 /* INFORMATION_SCHEMA.PEREGRINE_TRX, _LOCKS, _LOCK_WAITS and _METRICS. Rows are shown to who has the
-   privilege PROCESS, as InnoDB does it. */
+   privilege PROCESS. */
 
 #include "information_schema.h"
 #include "counters.h"
@@ -47,28 +47,43 @@ static uint tables_with_look(THD *thd) {
   return tables;
 }
 
+/* Looks that are kept: of so many statements at once, the latest. */
+constexpr size_t kLooks = 8;
+
 /* One look for all the tables of a statement, so that they fit together when joined. It takes the
    more memory the more locks there are, so it goes when the last of them is filled. */
 static std::shared_ptr<const Look> look_of(THD *thd) {
+  struct Kept {
+    query_id_t query;
+    std::shared_ptr<const Look> look;
+    /* Tables that are still to be filled with it. */
+    uint left;
+  };
   static std::mutex mutex;
-  static query_id_t query;
-  static std::shared_ptr<const Look> kept;
-  static uint left;
+  static Kept kept[kLooks];
+  static size_t oldest = 0;
   std::lock_guard<std::mutex> guard(mutex);
-  std::shared_ptr<const Look> look;
-  if (query == thd->query_id) look = kept;
-  if (!look) {
+  Kept *own = nullptr;
+  Kept *room = &kept[oldest];
+  for (Kept &each : kept) {
+    if (!each.look)
+      room = &each;
+    else if (each.query == thd->query_id)
+      own = &each;
+  }
+  if (!own) {
     auto taken = std::make_shared<Look>();
     if (peregrine_inspect(engine, &taken->inspection, &taken->lists) != PEREGRINE_OK)
       return nullptr;
-    look = kept = taken;
-    query = thd->query_id;
-    left = tables_with_look(thd);
+    if (room->look) oldest = (oldest + 1) % kLooks;
+    own = room;
+    *own = {thd->query_id, taken, tables_with_look(thd)};
   }
-  if (left <= 1)
-    kept.reset();
-  else if (left != UINT_MAX)
-    left--;
+  std::shared_ptr<const Look> look = own->look;
+  if (own->left <= 1)
+    own->look.reset();
+  else if (own->left != UINT_MAX)
+    own->left--;
   return look;
 }
 

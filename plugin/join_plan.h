@@ -20,9 +20,14 @@ struct JoinPlan {
   TABLE *inner = nullptr;
   /* The columns of the outer table that have the values of its key's parts. */
   Field *key_values[MAX_REF_PARTS] = {};
-  /* What must hold besides: of a row of the outer table, and of a row of both. */
+  /* What must hold besides: of a row of the outer table, and of a row of both. In the order in
+     which the server evaluates them. */
   List<Item> outer_conditions;
   List<Item> conditions;
+  /* Whether it comes to the same when they are evaluated once more, or not at all: no error, no
+     warning, nothing else that anybody sees. */
+  bool outer_is_quiet = true;
+  bool is_quiet = true;
 };
 
 /* Finds how two tables, whose rows must fulfil all the conditions, are joined. False where that

@@ -64,31 +64,6 @@ bool fits(const Field *field, longlong value, bool is_unsigned) {
   return bits == 64 || value < 1LL << (bits - 1);
 }
 
-/* Whether a constant is a day, written as everybody does ('2009-02-14'): other strings may mean a
-   day, but something else to whatever they are compared with besides. */
-bool is_day(Item *constant) {
-  StringBuffer<16> memory;
-  const String *value = constant->val_str(&memory);
-  if (!value || value->length() != 10 || value->charset()->mbminlen != 1) return false;
-  uint parts[3] = {0, 0, 0};
-  uint part = 0;
-  for (uint i = 0; i < 10; i++) {
-    const char c = value->ptr()[i];
-    if (i == 4 || i == 7) {
-      if (c != '-') return false;
-      part++;
-    } else {
-      if (c < '0' || c > '9') return false;
-      parts[part] = 10 * parts[part] + static_cast<uint>(c - '0');
-    }
-  }
-  const auto [year, month, day] = parts;
-  constexpr uint kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  if (!year || !month || month > 12) return false;
-  const bool leap = month == 2 && year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-  return day && day <= kDays[month - 1] + leap;
-}
-
 /* Whether rows can be tested for a comparison with the column. */
 bool is_testable(const Field *field) {
   return is_integer(field->type()) || field->type() == MYSQL_TYPE_DATE;
@@ -107,10 +82,21 @@ bool compares_as_strings(const Field *field, const Item *constant) {
          both.type_handler() == own;
 }
 
+/* Whether evaluating a constant of the statement may change something: the server may not come to
+   it. What reads a variable, or the last automatic value, has no argument. */
+bool may_change_something(const Field *field, const Item *constant) {
+  const SELECT_LEX *select = field->table->in_use->lex->first_select_lex();
+  if (!(select->uncacheable & UNCACHEABLE_SIDEEFFECT)) return false;
+  return constant->type() == Item::COND_ITEM ||
+         (constant->type() == Item::FUNC_ITEM &&
+          static_cast<const Item_func *>(constant)->argument_count() != 0);
+}
+
 /* Whether the order of a key is the order in which the server compares the column with the
    constant, and the constant is a value that the column can have. */
 bool comparable(const Field *field, Item *constant, CHARSET_INFO *collation) {
-  if (!constant->const_item() || constant->with_subquery() || constant->is_expensive())
+  if (!constant->const_item() || constant->with_subquery() || constant->is_expensive() ||
+      may_change_something(field, constant))
     return false;
   if (is_integer(field->type())) {
     if (constant->cmp_type() != INT_RESULT) return false;
@@ -313,9 +299,7 @@ bool add_tests(THD *thd, const Comparisons &all, KeyRange *range) {
   return true;
 }
 
-}  // namespace
-
-bool find_key_range(THD *thd, TABLE *table, List<Item> &conditions, bool tests, KeyRange *range) {
+bool find_range(THD *thd, TABLE *table, List<Item> &conditions, bool tests, KeyRange *range) {
   Comparisons all;
   List_iterator_fast<Item> each(conditions);
   while (Item *condition = each++)
@@ -366,6 +350,41 @@ bool find_key_range(THD *thd, TABLE *table, List<Item> &conditions, bool tests, 
     range->high_parts = before;
   }
   return true;
+}
+
+}  // namespace
+
+bool find_key_range(THD *thd, TABLE *table, List<Item> &conditions, bool tests, KeyRange *range) {
+  /* Constants are evaluated. Where that fails or warns, the server is to say so, as often as it
+     evaluates them, and not at all where it does not. */
+  Dummy_error_handler said;
+  thd->push_internal_handler(&said);
+  const bool found = find_range(thd, table, conditions, tests, range);
+  thd->pop_internal_handler();
+  return found && !said.any_error();
+}
+
+bool is_day(Item *constant) {
+  StringBuffer<16> memory;
+  const String *value = constant->val_str(&memory);
+  if (!value || value->length() != 10 || value->charset()->mbminlen != 1) return false;
+  uint parts[3] = {0, 0, 0};
+  uint part = 0;
+  for (uint i = 0; i < 10; i++) {
+    const char c = value->ptr()[i];
+    if (i == 4 || i == 7) {
+      if (c != '-') return false;
+      part++;
+    } else {
+      if (c < '0' || c > '9') return false;
+      parts[part] = 10 * parts[part] + static_cast<uint>(c - '0');
+    }
+  }
+  const auto [year, month, day] = parts;
+  constexpr uint kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  if (!year || !month || month > 12) return false;
+  const bool leap = month == 2 && year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+  return day && day <= kDays[month - 1] + leap;
 }
 
 bool needs_rows(const TABLE *table, const KeyRange &range) {

@@ -37,11 +37,14 @@ struct KeyRange {
 };
 
 /* Finds the range that the conditions, all of which must hold, leave of the one key that they are
-   about. False where that can't
-   be told for sure from comparisons of columns with constants, or where there is a choice: that is
-   for the server's optimizer. The range decides all conditions, or with `tests` together with its
-   tests. */
+   about. False where that can't be told for sure from comparisons of columns with constants, or
+   where there is a choice: that is for the server's optimizer. The range decides all conditions, or
+   with `tests` together with its tests. */
 bool find_key_range(THD *thd, TABLE *table, List<Item> &conditions, bool tests, KeyRange *range);
+
+/* Whether a constant is a day, written as everybody does ('2009-02-14'): other strings may mean a
+   day, but something else to whatever they are compared with besides. */
+bool is_day(Item *constant);
 
 /* Whether what is read of the range's rows is not in its key: each must be fetched, and if there
    are many, a scan of the table may be the better plan. */

@@ -2,6 +2,7 @@
 
 #include "known_sessions.h"
 #include "information_schema.h"
+#include "transactions.h"
 
 #include <mutex>
 #include <new>
@@ -17,12 +18,22 @@ namespace peregrine {
 /* Held by who looks up a session as long as it uses its thread: a prepared transaction outlives its
    connection. */
 static std::shared_mutex mutex;
-static std::unordered_map<uint64_t, THD *> threads;
+
+/* A thread has several sessions while the server reads its own tables in the midst of a statement,
+   in a transaction that it puts in between. */
+struct Known {
+  THD *thd = nullptr;
+  uint sessions = 0;
+};
+
+static std::unordered_map<uint64_t, Known> threads;
 
 bool know_session(THD *thd) {
   try {
     std::unique_lock<std::shared_mutex> lock(mutex);
-    threads[thd_get_thread_id(thd)] = thd;
+    Known &known = threads[thd_get_thread_id(thd)];
+    known.thd = thd;
+    known.sessions++;
     return true;
   } catch (const std::bad_alloc &) {
     return false;
@@ -31,17 +42,29 @@ bool know_session(THD *thd) {
 
 void forget_session(THD *thd) {
   std::unique_lock<std::shared_mutex> lock(mutex);
-  threads.erase(thd_get_thread_id(thd));
+  auto found = threads.find(thd_get_thread_id(thd));
+  if (found != threads.end() && --found->second.sessions == 0) threads.erase(found);
 }
 
 static THD *thread_of(uint64_t session) {
   auto found = threads.find(session);
-  return found == threads.end() ? nullptr : found->second;
+  return found == threads.end() ? nullptr : found->second.thd;
+}
+
+/* A KILL reaches the session that the thread has at that moment, which may be that of a transaction
+   put in between. The one that goes on behind it learns of it here. (ABORT_QUERY is no KILL: the
+   statement has looked at as many rows as it may.) */
+static void pass_kill_on(THD *thd) {
+  if (likely(thd->killed == NOT_KILLED || thd->killed == ABORT_QUERY)) return;
+  const Connection *connection = existing_connection(thd);
+  if (connection) peregrine_session_kill(connection->session);
 }
 
 static uint32_t told_waits(uint64_t) {
   THD *thd = current_thd;
-  if (!thd || !thd_need_wait_reports(thd)) return PEREGRINE_TOLD_NONE;
+  if (!thd) return PEREGRINE_TOLD_NONE;
+  pass_kill_on(thd);
+  if (!thd_need_wait_reports(thd)) return PEREGRINE_TOLD_NONE;
   return thd->rgi_slave ? PEREGRINE_TOLD_IN_QUEUE : PEREGRINE_TOLD_FOR_HOLDERS;
 }
 

@@ -226,8 +226,10 @@ select_handler *push_range(THD *thd, SELECT_LEX *select, Source *source) {
   if (whole && !table->covering_keys.is_clear_all())
     range.key = find_shortest_key(table, &table->covering_keys);
   Aggregates inside;
+  /* What is put into a variable may not fit, and what is said of that names a row. */
+  const bool counts = thd->lex->result && !range.unique && !range.test_count && !range.group;
   if (aggregates &&
-      !inside.find(select->item_list, static_cast<RowHandler *>(table->file), range) &&
+      !inside.find(select->item_list, static_cast<RowHandler *>(table->file), range, counts) &&
       (whole || range.test_count || range.group))
     return nullptr;
   const bool limited = !aggregates && select->master_unit()->lim.get_select_limit() != HA_POS_ERROR;
@@ -246,6 +248,11 @@ select_handler *push_join(THD *thd, SELECT_LEX *select, Source *source) {
   const bool limited = select->master_unit()->lim.get_select_limit() != HA_POS_ERROR;
   JoinPlan plan;
   if (!find_join(thd, source->conditions, source->tables, limited, &plan)) return nullptr;
+  /* What is known to be one row the server reads before it runs the statement, and judges it
+     several times. */
+  if (plan.range.unique && !plan.is_quiet) return nullptr;
+  /* Conditions of many rows are evaluated before the select list of the first of them. */
+  if ((select->uncacheable & UNCACHEABLE_SIDEEFFECT) && !plan.outer_is_quiet) return nullptr;
   if (!is_in_order(join->order, plan.outer, plan.range)) {
     /* All rows can be read in the order of the clustered key, too. */
     if (!plan.range.is_whole()) return nullptr;

@@ -15,53 +15,13 @@ bool hold(List<Item> &conditions) {
   return true;
 }
 
-/* A column or a constant, which the server compares as it is. */
-bool is_quiet_operand(Item *item) {
-  return (item->type() == Item::FIELD_ITEM || item->basic_const_item()) &&
-         (item->cmp_type() == INT_RESULT || item->cmp_type() == STRING_RESULT);
-}
-
-/* Whether a condition comes to the same whether it is evaluated or not: no error, no warning,
-   nothing else that anybody sees. */
-bool is_quiet(Item *condition) {
-  if (condition->type() != Item::FUNC_ITEM) return false;
-  auto *function = static_cast<Item_func *>(condition);
-  switch (function->functype()) {
-    case Item_func::EQ_FUNC:
-    case Item_func::NE_FUNC:
-    case Item_func::LT_FUNC:
-    case Item_func::LE_FUNC:
-    case Item_func::GE_FUNC:
-    case Item_func::GT_FUNC:
-    case Item_func::BETWEEN:
-    case Item_func::ISNULL_FUNC:
-    case Item_func::ISNOTNULL_FUNC:
-      break;
-    default:
-      return false;
-  }
-  Item **arguments = function->arguments();
-  for (uint n = 0; n < function->argument_count(); n++) {
-    if (!is_quiet_operand(arguments[n]) || arguments[n]->cmp_type() != arguments[0]->cmp_type())
-      return false;
-  }
-  return true;
-}
-
-bool are_quiet(List<Item> conditions) {
-  List_iterator_fast<Item> each(conditions);
-  while (Item *condition = each++)
-    if (!is_quiet(condition)) return false;
-  return true;
-}
-
 }  // namespace
 
 PushedJoin::PushedJoin(THD *thd, SELECT_LEX *select, const JoinPlan &plan)
     : PushedSelect(thd, select, static_cast<RowHandler *>(plan.outer->file)),
       plan_(plan),
       inner_(static_cast<RowHandler *>(plan.inner->file)),
-      judges_quietly_(are_quiet(plan.outer_conditions)) {}
+      reads_ahead_(plan.outer_is_quiet && thd_tx_isolation(thd) != ISO_SERIALIZABLE) {}
 
 void PushedJoin::restore() {
   outer_rows_.restore();
@@ -93,6 +53,7 @@ void PushedJoin::add_key_values(ReadColumns *columns) const {
 
 int PushedJoin::init_scan() {
   begun_ = false;
+  count_plan(plan_.range);
   if (outer_columns_.begin(thd, plan_.outer) || inner_columns_.begin(thd, plan_.inner))
     return HA_ERR_OUT_OF_MEM;
   for (ReadColumns *columns : {&outer_columns_, &inner_columns_}) {
@@ -107,8 +68,12 @@ int PushedJoin::init_scan() {
   inner_rows_.prepare(thd, plan_.inner, rows);
   most_ = std::min(outer_rows_.most(), inner_rows_.most());
   keys_ = static_cast<uchar *>(thd->alloc(most_ * key().key_length));
+  wanted_ = static_cast<uchar *>(thd->alloc(most_));
   found_ = static_cast<uchar *>(thd->alloc(most_));
-  if (!most_ || !keys_ || !found_ || (offset_ && start_skipping())) return HA_ERR_OUT_OF_MEM;
+  judged_ = 0;
+  uncounted_ = false;
+  if (!most_ || !keys_ || !wanted_ || !found_) return HA_ERR_OUT_OF_MEM;
+  if (offset_ && start_skipping()) return HA_ERR_OUT_OF_MEM;
   return 0;
 }
 
@@ -124,12 +89,13 @@ int PushedJoin::read_outer(ha_rows wanted) {
     if (plan_.range.unique) return HA_ERR_END_OF_FILE;
     /* Each pair takes a row at least, and it may be one of many: rows behind a LIMIT may be read,
        but nobody may see that. */
-    ha_rows rows = judges_quietly_ ? std::max<ha_rows>(2 * size_, wanted) : wanted;
+    ha_rows rows = reads_ahead_ ? std::max<ha_rows>(2 * size_, wanted) : wanted;
     if (offset_) rows = std::min(rows, offset_);
     size_ = static_cast<uint>(std::min<ha_rows>(most_, rows));
     if (int error = handler_->next_rows_of_range(plan_.range, &outer_rows_, size_)) return error;
   }
   rows_read_ += outer_rows_.count();
+  judged_ = 0;
   return 0;
 }
 
@@ -144,34 +110,70 @@ bool PushedJoin::put_key(uchar *image) const {
   return true;
 }
 
-/* Reads the rows of the inner table that those of the outer one lead to. */
+/* Whether the present row of the outer table, which is number `at` of the batch, is looked up. */
+bool PushedJoin::is_wanted(uint at) {
+  return hold(plan_.outer_conditions) && put_key(keys_ + at * key().key_length);
+}
+
+/* Judges rows of the outer table, and reads those of the inner one that they lead to. The first row
+   has its turn. If another has something to say, it and those behind it wait for theirs: it comes
+   after what is said of the rows before. */
 int PushedJoin::look_up() {
-  const uint key_length = key().key_length;
-  while (outer_rows_.next()) {
-    const uint at = outer_rows_.at();
-    found_[at] = hold(plan_.outer_conditions) && put_key(keys_ + at * key_length);
-  }
+  const uint from = judged_;
+  memset(found_, 0, outer_rows_.count());
+  outer_rows_.next();
+  wanted_[judged_++] = is_wanted(from);
   if (unlikely(thd->is_error())) return HA_ERR_GENERIC;
-  outer_rows_.rewind();
-  if (int error =
-          inner_->rows_of_keys(keys_, key_length, &inner_rows_, outer_rows_.count(), found_))
+  Dummy_error_handler said;
+  thd->push_internal_handler(&said);
+  while (outer_rows_.next()) {
+    const bool wanted = is_wanted(judged_);
+    if (unlikely(said.any_error())) break;
+    wanted_[judged_++] = wanted;
+  }
+  thd->pop_internal_handler();
+  if (unlikely(thd->is_error())) return HA_ERR_GENERIC;
+  memcpy(found_ + from, wanted_ + from, judged_ - from);
+  const uint rows = outer_rows_.count();
+  if (int error = inner_->rows_of_keys(keys_, key().key_length, &inner_rows_, rows, found_))
     return error;
-  for (uint n = 0; n < outer_rows_.count(); n++) rows_read_ += found_[n];
+  for (uint n = from; n < judged_; n++) rows_read_ += found_[n];
+  outer_rows_.go_to(from);
+  inner_rows_.go_to(from);
   return 0;
 }
 
 /* Goes to the next pair of rows that the statement is about; `wanted`: how many of them, at most,
-   will be wanted, or passed over, with this one. */
+   will be wanted, or passed over, with this one. The rows that warnings name are counted as the
+   server counts them: from 1 on at each look-up, and one more for each row that it is done with,
+   which is two for a pair. */
 int PushedJoin::next_pair(ha_rows wanted) {
+  Diagnostics_area *area = thd->get_stmt_da();
+  constexpr int kBehindPair = 1 + 2;
+  if (uncounted_) area->reset_current_row_for_warning(kBehindPair);
+  uncounted_ = false;
+  uint next = outer_rows_.next_row();
   for (;;) {
-    while (outer_rows_.next()) {
+    for (; next < judged_; next++) {
+      outer_rows_.next();
       inner_rows_.next();
-      if (!found_[outer_rows_.at()]) continue;
-      if (hold(plan_.conditions)) return 0;
+      if (wanted_[next]) area->reset_current_row_for_warning(1);
+      if (!found_[next]) {
+        area->inc_current_row_for_warning();
+        continue;
+      }
+      if (hold(plan_.conditions)) {
+        uncounted_ = true;
+        return 0;
+      }
       if (unlikely(thd->is_error())) return HA_ERR_GENERIC;
+      area->reset_current_row_for_warning(kBehindPair);
     }
     if (unlikely(thd->check_killed())) return HA_ERR_ABORTED_BY_USER;
-    if (int error = read_outer(wanted)) return error;
+    if (next == outer_rows_.count()) {
+      if (int error = read_outer(wanted)) return error;
+      next = 0;
+    }
     if (int error = look_up()) return error;
   }
 }

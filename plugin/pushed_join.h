@@ -29,6 +29,7 @@ class PushedJoin final : public PushedSelect {
   void add_key_values(ReadColumns *columns) const;
   int next_pair(ha_rows wanted);
   int read_outer(ha_rows wanted);
+  bool is_wanted(uint at);
   int look_up();
   bool put_key(uchar *image) const;
   /* By which rows of the inner table are looked up. */
@@ -36,6 +37,9 @@ class PushedJoin final : public PushedSelect {
 
   JoinPlan plan_;
   RowHandler *const inner_;
+  /* Whether rows may be read, and judged, that the statement does not come to: at SERIALIZABLE they
+     would be locked. */
+  const bool reads_ahead_;
   bool begun_ = false;
   /* Rows of the outer table, and at the same places those of the inner one. */
   RowBatch outer_rows_;
@@ -45,14 +49,17 @@ class PushedJoin final : public PushedSelect {
   /* Those of rows that are passed over. */
   ReadColumns outer_skipped_;
   ReadColumns inner_skipped_;
-  /* The keys of the batch's rows, and which of them are looked up, then which were found. */
+  /* The keys of the batch's rows, which of them are looked up, and which were found. */
   uchar *keys_ = nullptr;
+  uchar *wanted_ = nullptr;
   uchar *found_ = nullptr;
   uint most_ = 0;
   /* Rows of the present batch. */
   uint size_ = 1;
-  /* Whether rows may be judged that the statement does not come to. */
-  const bool judges_quietly_;
+  /* Rows of the present batch that have been judged, and looked up. */
+  uint judged_ = 0;
+  /* Whether the last pair is not counted yet: what its select list says is said of it. */
+  bool uncounted_ = false;
 };
 
 }  // namespace peregrine

@@ -18,6 +18,7 @@ void PushedRange::restore() {
 
 int PushedRange::init_scan() {
   begun_ = false;
+  count_plan(range_);
   /* The columns of the select list only: what else the statement names is in its condition, which
      the range decides, and in its order, which the key has. */
   if (columns_.begin(thd, handler_->get_table())) return HA_ERR_OUT_OF_MEM;
@@ -63,9 +64,15 @@ int PushedRange::skip(ha_rows rows) {
   return 0;
 }
 
+/* Warnings of the one row that comes of all name the row behind the last one, as the server has
+   it. */
 int PushedRange::aggregate() {
+  Diagnostics_area *area = thd->get_stmt_da();
   if (!inside_.empty()) {
     if (int error = inside_.run(handler_, range_)) return error;
+    ha_rows rows;
+    if (int error = inside_.rows(handler_, &rows)) return error;
+    area->reset_current_row_for_warning(static_cast<int>(rows + 1));
     return inside_.give(select->item_list, handler_);
   }
   int error;
@@ -75,7 +82,9 @@ int PushedRange::aggregate() {
       if (static_cast<Item_sum *>(item)->aggregator_add()) return HA_ERR_GENERIC;
     if (unlikely(thd->check_killed())) return HA_ERR_ABORTED_BY_USER;
   }
-  return error == HA_ERR_END_OF_FILE ? 0 : error;
+  if (error != HA_ERR_END_OF_FILE) return error;
+  if (rows_read_ && !range_.unique) area->inc_current_row_for_warning();
+  return 0;
 }
 
 int PushedRange::next_group() {

@@ -7,8 +7,20 @@
 #include "errors.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace peregrine {
+
+/* How many of so many rows are marked with 1, and not with 0. */
+static ha_rows count_of(const uchar *marks, uint rows) {
+  return std::accumulate(marks, marks + rows, ha_rows{0});
+}
+
+/* Notes that rows have been read by a key; MAX_KEY: by none. */
+void RowHandler::count_rows(uint key, ha_rows rows) {
+  rows_read += rows;
+  index_rows_read[key] += rows;
+}
 
 int RowHandler::first_of_range(const KeyRange &range) {
   peregrine_session *session;
@@ -22,9 +34,10 @@ int RowHandler::first_of_range(const KeyRange &range) {
   else if (range.low)
     seek = range.low_inclusive ? PEREGRINE_AT_OR_AFTER : PEREGRINE_AFTER;
   table->in_use->status_var.ha_read_key_count++;
-  return finish(peregrine_search(handle_, session, range.low, range.low_parts, seek,
-                                 target(table->record[0])),
-                HA_ERR_END_OF_FILE);
+  code = peregrine_search(handle_, session, range.low, range.low_parts, seek,
+                          target(table->record[0]));
+  if (likely(code == PEREGRINE_OK)) count_rows(range.key, 1);
+  return finish(code, HA_ERR_END_OF_FILE);
 }
 
 int RowHandler::next_of_range(const KeyRange &range) {
@@ -33,9 +46,10 @@ int RowHandler::next_of_range(const KeyRange &range) {
   if (int error = this->session(&session)) return error;
   table->in_use->status_var.ha_read_next_count++;
   const peregrine_target into = target(table->record[0]);
-  return finish(range.equal ? peregrine_next_same(handle_, session, into)
-                            : peregrine_next(handle_, session, into),
-                HA_ERR_END_OF_FILE);
+  const int code = range.equal ? peregrine_next_same(handle_, session, into)
+                               : peregrine_next(handle_, session, into);
+  if (likely(code == PEREGRINE_OK)) count_rows(range.key, 1);
+  return finish(code, HA_ERR_END_OF_FILE);
 }
 
 int RowHandler::next_rows_of_range(const KeyRange &range, RowBatch *batch, ha_rows wanted) {
@@ -46,6 +60,7 @@ int RowHandler::next_rows_of_range(const KeyRange &range, RowBatch *batch, ha_ro
   const int code = peregrine_next_rows(handle_, session, target(batch->records()), batch->length(),
                                        most, range.equal, &rows);
   table->in_use->status_var.ha_read_next_count += rows + (rows < most);
+  count_rows(range.key, rows);
   batch->fill(static_cast<uint>(rows));
   return finish(code, HA_ERR_END_OF_FILE);
 }
@@ -57,9 +72,10 @@ int RowHandler::rows_of_keys(const uchar *keys, uint key_length, RowBatch *batch
   peregrine_session *session;
   if (int error = this->session(&session)) return error;
   if (int error = use_key(table->s->primary_key)) return error;
-  for (uint n = 0; n < rows; n++) table->in_use->status_var.ha_read_key_count += wanted[n];
+  table->in_use->status_var.ha_read_key_count += count_of(wanted, rows);
   const int code = peregrine_multi_get(handle_, session, keys, key_length, rows,
                                        target(batch->records()), batch->length(), wanted);
+  if (likely(code == PEREGRINE_OK)) count_rows(table->s->primary_key, count_of(wanted, rows));
   batch->fill(rows);
   return finish(code, HA_ERR_END_OF_FILE);
 }
@@ -90,6 +106,8 @@ int RowHandler::aggregate_range(const KeyRange &range, const peregrine_aggregate
                  : peregrine_set_end(handle_, range.high, range.high_parts, range.high_inclusive);
   if (likely(code == PEREGRINE_OK)) code = prepare_rows(range);
   if (unlikely(code != PEREGRINE_OK)) return server_error(code, ha_thd());
+  /* This may take long, and a KILL may have reached another session of the thread's alone. */
+  if (unlikely(table->in_use->killed != NOT_KILLED)) peregrine_session_kill(session);
   table->in_use->status_var.ha_read_key_count++;
   return finish(peregrine_aggregate_range(handle_, session, range.low, range.low_parts,
                                           range.low_inclusive, wanted, count),

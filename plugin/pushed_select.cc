@@ -28,6 +28,17 @@ int PushedSelect::end_scan() {
   return 0;
 }
 
+void PushedSelect::count_plan(const KeyRange &range) const {
+  if (range.unique || range.equal) return;
+  if (range.is_whole()) {
+    thd->set_status_no_index_used();
+    thd->inc_status_select_scan();
+    thd->query_plan_flags |= QPLAN_FULL_SCAN;
+  } else {
+    thd->inc_status_select_range();
+  }
+}
+
 void PushedSelect::print_error(int error, myf flags) {
   /* The statement was killed, which is told already. */
   if (thd->is_error()) return;

@@ -26,6 +26,8 @@ class PushedSelect : public select_handler {
   /* Leaves the tables as the server had them. */
   virtual void restore() = 0;
   void print_error(int error, myf flags) override;
+  /* Counts the statement by how it reads its first table, as the server does. */
+  void count_plan(const KeyRange &range) const;
 
   RowHandler *const handler_;
   /* Rows that are passed over, and rows that are still to be sent. */

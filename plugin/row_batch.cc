@@ -43,14 +43,14 @@ void RowBatch::fill(uint rows) {
   at_ = 0;
 }
 
-void RowBatch::rewind() {
-  at_ = 0;
+void RowBatch::go_to(uint row) {
+  at_ = row;
 }
 
 bool RowBatch::next() {
   if (at_ == count_) return false;
-  move(at_ ? static_cast<my_ptrdiff_t>(length_)
-           : static_cast<my_ptrdiff_t>(records_ - table_->record[0]) - moved_);
+  const my_ptrdiff_t first = records_ - table_->record[0];
+  move(first + static_cast<my_ptrdiff_t>(at_) * length_ - moved_);
   at_++;
   return true;
 }

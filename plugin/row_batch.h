@@ -25,15 +25,15 @@ class RowBatch {
   uint length() const { return length_; }
 
   uint count() const { return count_; }
-  /* Which row the columns are at, from 0 on: after next() only. */
-  uint at() const { return at_ - 1; }
+  /* Which row next() goes to, from 0 on. */
+  uint next_row() const { return at_; }
 
   /* The records have been filled: so many rows. The columns are moved by next(). */
   void fill(uint rows);
   /* Moves the columns to the next row; false where there is none. */
   bool next();
-  /* The next row is the first one again. */
-  void rewind();
+  /* The next row is that one, from 0 on. */
+  void go_to(uint row);
   /* Moves the columns back to the table's own record. */
   void restore();
 

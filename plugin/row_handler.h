@@ -140,6 +140,7 @@ class RowHandler final : public handler {
   int check_decided(THD *thd);
   int use_key(uint key);
   int use_condition();
+  void count_rows(uint key, ha_rows rows);
   int prepare_rows(const KeyRange &range);
   static int check_condition(void *handler);
   int search(uchar *record, const uchar *key, key_part_map parts, peregrine_seek seek, int end);
@@ -173,7 +174,8 @@ class RowHandler final : public handler {
     static_assert(sizeof(my_bitmap_map) == sizeof(uint64_t), "words of 64 bits");
     return reinterpret_cast<const uint64_t *>(map->bitmap);
   }
-  bool change_options(uint32_t locking, bool counts, ulonglong next);
+  bool change_definition(const peregrine_definition *names, uint32_t locking, bool counts,
+                         ulonglong next);
   void raise_auto_increment();
   bool lock_auto_increment(bool *for_a_moment);
   void unlock_auto_increment();

@@ -89,7 +89,7 @@ typedef enum peregrine_told_waits {
 } peregrine_told_waits;
 
 /* What the server knows of its sessions, by the numbers of peregrine_session_new(). No function may
-   wait for a session, or call the engine. */
+   wait for a session, or call the engine, but that told_waits may kill the session. */
 typedef struct peregrine_sessions {
   /* Writes the text of the statement that a session is executing, in UTF-8, cut to `capacity`
      bytes; returns its length, or SIZE_MAX when it is not known. Called while the session waits for
@@ -302,6 +302,11 @@ PEREGRINE_CODE peregrine_table_set_auto_increment(peregrine_table *table, uint64
 
 /* Changes what a conflict does, from the next one on. */
 PEREGRINE_CODE peregrine_table_set_locking(peregrine_table *table, uint32_t locking);
+
+/* Gives the engine's columns and keys the names of a definition that is the table's else:
+   PEREGRINE_DEFINITION where it is not. They are for people: in inspections, checks and dumps. */
+PEREGRINE_CODE peregrine_table_set_names(peregrine_table *table,
+                                         const peregrine_definition *definition);
 
 /* The greatest length of a row's position in bytes, ending length included. */
 uint32_t peregrine_table_position_length(const peregrine_table *table);

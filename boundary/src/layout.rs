@@ -1,7 +1,7 @@
 //! Where the columns and keys of a table stand in the server's buffers, and the engine's schema
 //! that follows from it.
 
-use peregrine::row::{Column, ColumnType, Index, Key, KeyPart, TableSchema};
+use peregrine::row::{Column, ColumnType, Index, Key, KeyPart, SchemaNames, TableSchema};
 
 use crate::c_types::{Code, ColumnDefinition, KeyDefinition, TableDefinition};
 use crate::failure::{Failure, Outcome};
@@ -222,6 +222,21 @@ impl Layout {
         }
         self.key_of_index = key_of_index;
         true
+    }
+
+    /// The server's names in the order of the engine's columns and indexes; `server` is as for
+    /// [`Layout::find_indexes`], which has found them.
+    pub fn names(&self, server: &TableSchema) -> SchemaNames {
+        let mut indexes = vec![String::new(); server.indexes.len()];
+        let secondary = self.keys.iter().filter(|key| key.index != 0);
+        for (key, index) in secondary.zip(&server.indexes) {
+            indexes[key.index - 1].clone_from(&index.name);
+        }
+        let columns = server.columns.iter();
+        SchemaNames {
+            columns: columns.map(|column| column.name.clone()).collect(),
+            indexes,
+        }
     }
 
     fn find_clustered_parts(&mut self) {

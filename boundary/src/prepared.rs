@@ -1,6 +1,6 @@
 //! Two-phase commit: preparing a session's transaction, listing prepared ones, ending them by name.
 
-use peregrine::{Prepared, Xid};
+use peregrine::{Error, Prepared, Xid};
 
 use crate::c_types::{Code, XidImage, XID_BYTES};
 use crate::engine::{engine, SharedEngine};
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn peregrine_engine_prepared(
 unsafe fn end(
     shared: *mut SharedEngine,
     name: *const XidImage,
-    end: impl FnOnce(&peregrine::Database, &Xid) -> peregrine::Result<()>,
+    end: impl Fn(&peregrine::Database, &Xid) -> peregrine::Result<()>,
 ) -> i32 {
     // SAFETY: by the caller's promise.
     match unsafe { engine(shared) } {
@@ -132,16 +132,28 @@ unsafe fn end(
             let name = unsafe { name.as_ref() }.ok_or_else(|| Failure::argument("name"))?;
             let name = name.name()?;
             // The server passes the name on before the session that had the transaction has given it up.
-            let session_has = || known(engine, &name).is_some_and(|known| !known.detached);
-            if !engine.wait_until_given_up(session_has) {
-                return Err(Failure::new(
-                    Code::Busy,
-                    "a session still has the prepared transaction",
-                ));
-            }
-            match known(engine, &name) {
-                Some(known) => Ok(end(&engine.database, &known.xid).map(|()| true)?),
-                None => Ok(false),
+            // Or somebody else is about to end it.
+            let somebody_has = || known(engine, &name).is_some_and(|known| !known.detached);
+            let is_free = || known(engine, &name).is_some_and(|known| known.detached);
+            loop {
+                if !engine.wait_until_given_up(somebody_has) {
+                    return Err(Failure::new(
+                        Code::Busy,
+                        "a session still has the prepared transaction",
+                    ));
+                }
+                let Some(known) = known(engine, &name) else {
+                    return Ok(false);
+                };
+                match end(&engine.database, &known.xid) {
+                    // Somebody else was quicker to take it.
+                    Err(Error::NotFound { .. }) if !is_free() => {}
+                    ended => {
+                        // Whatever came of it, others who want to end it need not wait any more.
+                        engine.tell_given_up();
+                        return Ok(ended.map(|()| true)?);
+                    }
+                }
             }
         }),
         Err(failure) => keep(failure),
@@ -194,15 +206,19 @@ pub unsafe extern "C" fn peregrine_engine_sync_log(shared: *mut SharedEngine) ->
 #[cfg(test)]
 mod tests {
     use std::ptr::null_mut;
-    use std::time::Duration;
+    use std::sync::Barrier;
+    use std::time::{Duration, Instant};
 
     use peregrine::os::simulated::SimulatedOs;
     use peregrine::{Database, Options};
 
     use super::*;
     use crate::engine::Engine;
-    use crate::fixture::{record, Open, OK};
-    use crate::session::peregrine_session_free;
+    use crate::fixture::{record, Open, END, OK};
+    use crate::session::{peregrine_session_free, peregrine_session_new};
+
+    /// How long the open engine of these tests waits for who has a transaction.
+    const PATIENCE: Duration = Duration::from_secs(50);
 
     /// The server tells others the name before the session that is being closed has given it up.
     #[test]
@@ -226,6 +242,41 @@ mod tests {
         assert_eq!(other.join().unwrap(), OK);
         // SAFETY: the engine is open.
         assert!(unsafe { engine_of(&open) }.database.prepared().is_empty());
+    }
+
+    /// Who comes second waits for the first, and no longer, whatever comes of that one.
+    #[test]
+    fn of_two_ends_of_one_transaction_at_once_one_ends_it_and_the_other_finds_none() {
+        let mut open = Open::new();
+        let begin = Instant::now();
+        for round in 0..200 {
+            open.start();
+            open.insert(record(round, Some(1), None));
+            let xid = Xid::new(1, b"name", b"").unwrap();
+            // SAFETY: the session is this thread's, and freed once; the engine is open.
+            unsafe {
+                let name = XidImage::of(&xid);
+                assert_eq!(peregrine_session_prepare(open.session, &name, 0), OK);
+                peregrine_session_free(open.session);
+                open.session = null_mut();
+                let made = peregrine_session_new(open.engine, 1, &mut open.session);
+                assert_eq!(made, OK);
+            }
+            let (engine, together) = (open.engine as usize, Barrier::new(2));
+            let commit = || {
+                let name = XidImage::of(&xid);
+                together.wait();
+                // SAFETY: the engine is open until this thread has ended.
+                unsafe { peregrine_engine_commit_prepared(engine as *mut SharedEngine, &name) }
+            };
+            let mut codes = std::thread::scope(|scope| {
+                let others = [scope.spawn(commit), scope.spawn(commit)];
+                others.map(|other| other.join().unwrap())
+            });
+            codes.sort_unstable();
+            assert_eq!(codes, [OK, END]);
+        }
+        assert!(begin.elapsed() < PATIENCE);
     }
 
     /// The engine of an open table.

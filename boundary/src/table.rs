@@ -230,6 +230,13 @@ pub unsafe extern "C" fn peregrine_tables_drop(
     }
 }
 
+fn differs(name: &str) -> Failure {
+    Failure::new(
+        Code::Definition,
+        format!("the server's definition of table {name} differs from the engine's"),
+    )
+}
+
 /// See the header.
 ///
 /// # Safety
@@ -255,11 +262,8 @@ pub unsafe extern "C" fn peregrine_table_open(
             let (mut layout, schema) = Layout::read(definition)?;
             let position_length = key_bound(&layout, &schema) + POSITION_LENGTH_BYTES;
             let table = engine.database.table(name)?;
-            if !layout.find_indexes(table.schema(), &schema) {
-                return Err(Failure::new(
-                    Code::Definition,
-                    format!("the server's definition of table {name} differs from the engine's"),
-                ));
+            if !layout.find_indexes(&table.schema(), &schema) {
+                return Err(differs(name));
             }
             let shared = Arc::new(SharedTable {
                 engine: Arc::clone(engine),
@@ -526,6 +530,33 @@ pub unsafe extern "C" fn peregrine_table_set_locking(pointer: *mut TableBox, loc
         with_table(pointer, |shared, table| {
             let database = &shared.engine.database;
             database.set_locking(&table.name(), locking_of(locking)?)?;
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `pointer` must be an open table; all pointers in the definition must be valid.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_table_set_names(
+    pointer: *mut TableBox,
+    definition: *const TableDefinition,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with_table(pointer, |shared, table| {
+            let definition = definition
+                .as_ref()
+                .ok_or_else(|| Failure::argument("definition of a table"))?;
+            let (mut layout, schema) = Layout::read(definition)?;
+            let name = table.name();
+            if !layout.find_indexes(&table.schema(), &schema) {
+                return Err(differs(&name));
+            }
+            let names = layout.names(&schema);
+            shared.engine.database.set_names(&name, &names)?;
             Ok(true)
         })
     }

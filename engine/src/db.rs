@@ -15,7 +15,7 @@ pub use self::inspection::{Deadlock, Inspection, Lock, NamedRow, MOST_LOCKS};
 use crate::checkpoint::{self, Checkpointer};
 use crate::error::{Error, Result};
 use crate::planted::{is_planted, PlantedFault};
-use crate::row::TableSchema;
+use crate::row::{SchemaNames, TableSchema};
 use crate::settings::{Durability, Isolation, Locking, TableOptions};
 use crate::sync::atomic::Ordering;
 use crate::sync::Mutex;
@@ -211,6 +211,14 @@ impl Database {
         self.tables.set_locking(&self.shared, name, locking)
     }
 
+    /// Gives a table's columns and indexes other names. The table is not touched, nor is who uses it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Invalid`] where there are not as many names as columns and indexes.
+    pub fn set_names(&self, name: &str, names: &SchemaNames) -> Result<()> {
+        self.tables.set_names(&self.shared, name, names)
+    }
+
     /// Makes a table's auto-increment counter at least `value`. Durable when it returns, unlike
     /// [`Table::set_auto_increment_at_least`].
     ///
@@ -234,8 +242,13 @@ impl Database {
     ///
     /// # Errors
     /// As [`Database::drop_table`]; those of writing the log. [`Error::Invalid`]: the way back to a savepoint has
-    /// failed.
+    /// failed; or `txn` is of another database.
     pub fn drop_table_used_by(&self, txn: &mut Transaction, name: &str) -> Result<()> {
+        if !txn.is_of(&self.shared) {
+            return Err(Error::Invalid(format!(
+                "table {name} belongs to another open database than the transaction"
+            )));
+        }
         let id = self.shared.registry.id_of(name)?;
         let own = match is_planted(PlantedFault::OwnUseIsBusy) {
             true => 0,

@@ -32,8 +32,8 @@ pub use error::{Error, Result};
 #[cfg(feature = "broken")]
 pub use planted::{plant, PlantedFault};
 pub use row::{
-    Collations, Column, ColumnType, Index, Key, KeyPart, NumberPlace, OwnedValue, TableSchema,
-    Text, TextPlace, Value,
+    Collations, Column, ColumnType, Index, Key, KeyPart, NumberPlace, OwnedValue, SchemaNames,
+    TableSchema, Text, TextPlace, Value,
 };
 pub use settings::{Durability, Isolation, Locking, Options, TableOptions};
 pub use table::{

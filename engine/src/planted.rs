@@ -288,6 +288,50 @@ pub enum PlantedFault {
     CountLogRecords,
     /// A check and a dump need the file of the directory's lock.
     NeedLockFile,
+    /// A transaction knows tables by their numbers, whichever database they are of.
+    TablesByNumber,
+    /// Relative paths are those of the directory that is the current one when they are used.
+    FollowCurrentDirectory,
+    /// A transaction of which an operation has unwound half done is committed.
+    CommitUnwound,
+    /// Who panics where a wait is told of stays in the row's queue.
+    StayQueued,
+    /// What a bulk insert has kept aside, and a panic has taken along, still counts.
+    CountLostAside,
+    /// The last number that an auto-increment counter can stand at is given again and again.
+    LastValueAgain,
+    /// A row takes the bits of what is no number from its key.
+    TrustKeyOfNan,
+    /// An opening drops all tables where the prefix of those that are to go is empty.
+    DropAllOnOpen,
+    /// Who guards a key locks the record of that key, and gives that lock back with the guard.
+    GuardAsRow,
+    /// A new database takes the place of a log whose data file is missing.
+    ReplaceLostLog,
+    /// A prepared transaction can take a snapshot, and has it until it is decided.
+    SnapshotOfPrepared,
+    /// A thread whose buffer for new values is gone can change nothing.
+    NeedThreadsBuffer,
+    /// A database whose creation did not end is made also where none shall be created.
+    CreateAnyway,
+    /// Whether the log has room for a change of a definition is found out when the catalog has it.
+    UnaskedLog,
+    /// Log segments that a killed process had made for records that it did not write stay ahead of the log.
+    KeepUnwrittenSegments,
+    /// An opening needs the roots of tables that it drops, or that the log drops or empties.
+    NeedDroppedRoots,
+    /// Space in the data file is given out that no place can name.
+    UncheckedPlaces,
+    /// An opening needs all undo of the transactions that it rolls back.
+    NeedUndo,
+    /// A change of a prepared transaction that can't be made again keeps all tables closed.
+    ContradictionStopsRevival,
+    /// Files of tables set aside stay where a new database is created in the place of another.
+    LeaveOldAsides,
+    /// An opening fails where its checkpoint finds no room.
+    OpenOnlyWithRoom,
+    /// Where a definition was written in part, all of the one before is written again.
+    PutAllBack,
     /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
     FlushLooksOnce,
     /// A transaction goes on after an error that only a rollback can follow.
@@ -324,8 +368,10 @@ pub enum PlantedFault {
     PassingIsDamage,
     /// All tables are locked while one is opened.
     OpenUnderLock,
-    /// A database finds its files from whatever the working directory is.
-    RelativePaths,
+    /// A table's columns and indexes keep the names that they had when it was made.
+    KeepOldNames,
+    /// A dump takes what was noted to commit for committed, also where the log breaks off.
+    DecideByPart,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -371,7 +417,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 135] = [
+        pub const MENDED: [PlantedFault; 158] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -506,7 +552,30 @@ mod planting {
             PlantedFault::KeepUndoneParts,
             PlantedFault::PassingIsDamage,
             PlantedFault::OpenUnderLock,
-            PlantedFault::RelativePaths,
+            PlantedFault::TablesByNumber,
+            PlantedFault::FollowCurrentDirectory,
+            PlantedFault::CommitUnwound,
+            PlantedFault::StayQueued,
+            PlantedFault::CountLostAside,
+            PlantedFault::LastValueAgain,
+            PlantedFault::TrustKeyOfNan,
+            PlantedFault::DropAllOnOpen,
+            PlantedFault::GuardAsRow,
+            PlantedFault::ReplaceLostLog,
+            PlantedFault::SnapshotOfPrepared,
+            PlantedFault::NeedThreadsBuffer,
+            PlantedFault::CreateAnyway,
+            PlantedFault::KeepOldNames,
+            PlantedFault::UnaskedLog,
+            PlantedFault::KeepUnwrittenSegments,
+            PlantedFault::NeedDroppedRoots,
+            PlantedFault::UncheckedPlaces,
+            PlantedFault::NeedUndo,
+            PlantedFault::ContradictionStopsRevival,
+            PlantedFault::LeaveOldAsides,
+            PlantedFault::OpenOnlyWithRoom,
+            PlantedFault::PutAllBack,
+            PlantedFault::DecideByPart,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -132,8 +132,8 @@ pub struct Options {
     pub sessions: Option<Arc<dyn Sessions>>,
     /// Whether a directory without a database becomes a new one. Default true.
     pub create: bool,
-    /// Tables whose names begin so are dropped on opening: those that end with the process. Default
-    /// `None`.
+    /// Tables whose names begin so are dropped on opening: those that end with the process. Not empty, for all
+    /// names begin so. Default `None`.
     pub drop_on_open: Option<String>,
     /// The rule of isolation that is left out; `None`: the one that the environment names.
     #[cfg(feature = "broken")]

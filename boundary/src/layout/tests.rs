@@ -7,6 +7,7 @@ use crate::fixture::{record, with_definition, Open, Record, END, OK};
 use crate::layout::Layout;
 use crate::row_calls::{peregrine_next, peregrine_search};
 use crate::session::peregrine_session_commit;
+use crate::table::peregrine_table_set_names;
 
 const DUPLICATE: i32 = Code::Duplicate as i32;
 const DEFINITION: i32 = Code::Definition as i32;
@@ -98,5 +99,39 @@ fn a_column_of_no_key_may_have_lost_its_collation() {
         engine.columns[2].collation = 8;
         assert_eq!(layout.find_indexes(&engine, &server), opens, "{keys:?}");
         assert!(!layout.find_indexes(&server, &engine), "{keys:?}");
+    }
+}
+
+#[test]
+fn names_go_to_the_columns_and_indexes_that_have_them() {
+    // SAFETY: the definition, and all that it points to, lives until the end of the call.
+    let read = with_definition(&[0, 1, 2], |definition| unsafe { Layout::read(definition) });
+    let (mut layout, mut server) = read.unwrap();
+    let mut engine = server.clone();
+    engine.indexes.reverse();
+    for (n, column) in server.columns.iter_mut().enumerate() {
+        column.name = format!("c{n}");
+    }
+    server.indexes[0].name = "amounts".into();
+    server.indexes[1].name = "fixed".into();
+    assert!(layout.find_indexes(&engine, &server));
+    let names = layout.names(&server);
+    assert_eq!(names.columns, ["c0", "c1", "c2", "c3"]);
+    assert_eq!(names.indexes, ["fixed", "amounts"]);
+}
+
+#[test]
+fn names_of_another_definition_are_not_taken() {
+    let open = Open::with_keys(&[0, 1, 2]);
+    for (keys, code) in [
+        (&[0, 2, 1][..], OK),
+        (&[0, 1][..], DEFINITION),
+        (&[0, 1, 1][..], DEFINITION),
+    ] {
+        // SAFETY: the table is open, and the definition lives until the end of the call.
+        let named = with_definition(keys, |definition| unsafe {
+            peregrine_table_set_names(open.table, definition)
+        });
+        assert_eq!(named, code, "{keys:?}");
     }
 }

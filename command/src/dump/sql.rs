@@ -237,8 +237,11 @@ impl<'a> Table<'a> {
             if n > 0 {
                 text.push(',');
             }
-            if !push_value(&mut text, value) {
+            let has_it = push_value(&mut text, value);
+            if !has_it {
                 text.push_str(not_a_number(self.is_nullable(n)));
+            }
+            if !has_it || !self.keeps(n, value) {
                 *self.lost.entry(n).or_default() += 1;
             }
         }
@@ -263,14 +266,46 @@ impl<'a> Table<'a> {
     pub fn lost(&self) -> Vec<String> {
         let told = self.lost.iter().map(|(&n, values)| {
             let column = self.schema.columns.get(n);
-            format!(
-                "table {}: {values} values of column {}, infinite or no numbers: {} stands there",
-                self.table,
-                column.map_or("", |column| column.name.as_str()),
-                not_a_number(self.is_nullable(n))
-            )
+            let name = column.map_or("", |column| column.name.as_str());
+            let why = match column.map(|column| column.ty) {
+                Some(ColumnType::Float | ColumnType::Double) => format!(
+                    "infinite or no numbers: {} stands there",
+                    not_a_number(self.is_nullable(n))
+                ),
+                _ => "no texts of its type: MariaDB changes them".to_owned(),
+            };
+            format!("table {}: {values} values of column {name}, {why}", self.table)
         });
         told.collect()
+    }
+
+    /// Whether MariaDB keeps a value as it is. It does not refuse others, but loads what it can of them.
+    fn keeps(&self, column: usize, value: &OwnedValue) -> bool {
+        let column = self.schema.columns.get(column);
+        let (Some(column), OwnedValue::Bytes(bytes)) = (column, value) else {
+            return true;
+        };
+        let is_text = || std::str::from_utf8(bytes).is_ok();
+        let is_right = match character_set(column.collation) {
+            None | Some("latin1") => true,
+            // They are no text there.
+            Some(_) if matches!(column.ty, ColumnType::Bytes { .. }) => true,
+            Some("ascii") => bytes.is_ascii(),
+            // Letters of four bytes are in utf8mb4 alone.
+            Some("utf8mb3") => is_text() && bytes.iter().all(|byte| *byte < 0xf0),
+            Some(_) => is_text(),
+        };
+        is_right && self.has_room(column, bytes)
+    }
+
+    /// Whether a text is not longer than its column: a program may name its tables as the server does.
+    fn has_room(&self, column: &Column, bytes: &[u8]) -> bool {
+        let ColumnType::VarBytes { max } = column.ty else {
+            return true;
+        };
+        let room = self.characters(max, column.collation);
+        let letters = || String::from_utf8_lossy(bytes).chars().count() as u64;
+        bytes.len() as u64 <= room || letters() <= room || self.is_wide()
     }
 
     fn is_nullable(&self, column: usize) -> bool {
@@ -436,6 +471,41 @@ INSERT INTO `my shop`.`t$1` VALUES
         let text = created(&format!("d/{own}"), vec![], None);
         assert!(text.contains(&format!("-- d/{own} has")), "{text}");
         assert!(text.contains(&format!(".`{short}~1`")), "{text}");
+    }
+
+    #[test]
+    fn texts_that_mariadb_would_change_are_told() {
+        let text = |name: &str, collation| {
+            Column::new(name, ColumnType::VarBytes { max: 8 }).collation(collation)
+        };
+        let schema = TableSchema {
+            columns: vec![text("a", 45), text("b", 33), text("c", 11), text("d", 8)],
+            primary: None,
+            indexes: vec![],
+            user: vec![],
+        };
+        let rows: [[&[u8]; 4]; 3] = [
+            ["жж".as_bytes(), "ж".as_bytes(), b"c", b"\xe9"],
+            [b"abc", "😀".as_bytes(), "é".as_bytes(), &[0xff; 8]],
+            [b"\xe9", b"abc", b"", b""],
+        ];
+        let told = |name: &str| {
+            let mut table = Table::new(name, &schema, &mut Names::default());
+            for row in rows {
+                let row = row.map(|bytes| OwnedValue::Bytes(bytes.to_vec()));
+                table.row(&mut std::io::sink(), &row).unwrap();
+            }
+            table.lost()
+        };
+        let lost = |name: &str, values: u32, column: &str| {
+            let why = "no texts of its type: MariaDB changes them";
+            format!("table {name}: {values} values of column {column}, {why}")
+        };
+        let of_server = |(values, column)| lost("d/t", values, column);
+        let expected = [(2, "a"), (1, "b"), (1, "c")].map(of_server);
+        assert_eq!(told("d/t"), expected);
+        // Columns of a program's tables are wider.
+        assert_eq!(told("t")[0], lost("t", 1, "a"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TableId, TreeId};
 use crate::planted::{is_planted, PlantedFault};
-use crate::row::TableSchema;
+use crate::row::{SchemaNames, TableSchema};
 use crate::settings::Locking;
 
 /// Log record kind: a change of the catalog.
@@ -20,6 +20,8 @@ const VERSION: u8 = 3;
 const VERSION_WITHOUT_LOCKING: u8 = 2;
 /// First byte of log records that programs before did not know: [`DdlRecord::CreateCounted`].
 const VERSION_COUNTED: u8 = 4;
+/// The same of [`DdlRecord::Names`].
+const VERSION_NAMES: u8 = 5;
 
 /// A tree of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,14 +98,18 @@ pub enum DdlRecord {
     Locking(TableId, Locking),
     /// A table was created, and its auto-increment counter is at this: both, or neither.
     CreateCounted(Definition, u64),
+    /// A table's columns and indexes got other names.
+    Names(TableId, SchemaNames),
 }
 
 impl DdlRecord {
     /// As bytes.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let mut bytes = encode(self)?;
-        if matches!(self, DdlRecord::CreateCounted(..)) {
-            bytes[0] = VERSION_COUNTED;
+        match self {
+            DdlRecord::CreateCounted(..) => bytes[0] = VERSION_COUNTED,
+            DdlRecord::Names(..) => bytes[0] = VERSION_NAMES,
+            _ => {}
         }
         Ok(bytes)
     }
@@ -112,7 +118,7 @@ impl DdlRecord {
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let what = "log record of a table definition";
         let record: DdlRecord = match bytes.split_first() {
-            Some((&VERSION_COUNTED, rest)) => from_postcard(rest, what),
+            Some((&(VERSION_COUNTED | VERSION_NAMES), rest)) => from_postcard(rest, what),
             _ => decode(bytes, what),
         }?;
         match &record {
@@ -186,6 +192,11 @@ mod tests {
             // A program that does not know it takes it for what it is: a newer version's.
             prop_assert_eq!(bytes[0], VERSION_COUNTED);
             prop_assert_eq!(DdlRecord::decode(&bytes).unwrap(), record);
+            let names = SchemaNames { columns: vec![definition.name.clone()], indexes: vec!["j".into()] };
+            let record = DdlRecord::Names(TableId(id), names);
+            let bytes = record.encode().unwrap();
+            prop_assert_eq!(bytes[0], VERSION_NAMES);
+            prop_assert_eq!(DdlRecord::decode(&bytes).unwrap(), record);
 
             // As the version before wrote them.
             let definition = Definition { locking: Locking::Pessimistic, ..definition };
@@ -208,7 +219,7 @@ mod tests {
         #[test]
         fn never_panics(mut bytes in any::<Vec<u8>>(), versioned in any::<bool>()) {
             if versioned && !bytes.is_empty() {
-                bytes[0] = VERSION_COUNTED - bytes[0] % 3;
+                bytes[0] = VERSION_NAMES - bytes[0] % 4;
             }
             let _ = Definition::decode(&bytes);
             let _ = DdlRecord::decode(&bytes);

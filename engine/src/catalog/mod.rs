@@ -34,11 +34,31 @@ pub struct Catalog {
     tree: Tree,
 }
 
+/// How far the writing of a definition has come.
+#[derive(Debug, Default)]
+pub struct Written {
+    /// So many records have been written.
+    chunks: u16,
+    /// All have; those of the definition before that are more go next.
+    all: bool,
+}
+
 fn key(table: TableId, chunk: u16) -> [u8; 6] {
     let mut key = [0; 6];
     key[..4].copy_from_slice(&table.0.to_be_bytes());
     key[4..].copy_from_slice(&chunk.to_be_bytes());
     key
+}
+
+/// In how many records a definition stands.
+fn count_chunks(bytes: &[u8]) -> Result<u16> {
+    u16::try_from(bytes.chunks(CHUNK).len()).map_err(|_| {
+        Error::TooLarge(format!(
+            "a table's definition has at most {} bytes, not {}",
+            CHUNK * usize::from(u16::MAX),
+            bytes.len()
+        ))
+    })
 }
 
 impl Catalog {
@@ -118,27 +138,64 @@ impl Catalog {
         finish(pending)
     }
 
+    /// Refuses a definition that [`Catalog::put`] would refuse, whatever room there is.
+    pub fn check(definition: &Definition) -> Result<()> {
+        count_chunks(&definition.encode()?).map(drop)
+    }
+
     /// Writes a definition, replacing the table's present one. Inside the gate.
     pub fn put(&self, definition: &Definition) -> Result<()> {
+        self.put_noting(definition, &mut Written::default())
+    }
+
+    /// As [`Catalog::put`]. Where it fails, `written` is what [`Catalog::put_back`] needs.
+    pub fn put_noting(&self, definition: &Definition, written: &mut Written) -> Result<()> {
         let bytes = definition.encode()?;
-        let chunks = bytes.chunks(CHUNK);
-        let count = u16::try_from(chunks.len()).map_err(|_| {
-            Error::TooLarge(format!(
-                "a table's definition has at most {} bytes, not {}",
-                CHUNK * usize::from(u16::MAX),
-                bytes.len()
-            ))
-        })?;
-        for (n, chunk) in (0..count).zip(chunks) {
-            // No more room than it needs: so what was there can be put back without any.
-            let room = chunk.len() + 1;
-            self.tree
-                .modify(&key(definition.id, n), room, 0, |_, out| {
-                    encode_settled(chunk, out);
-                    (Change::Put, ())
-                })?;
+        let count = count_chunks(&bytes)?;
+        for (n, chunk) in (0..count).zip(bytes.chunks(CHUNK)) {
+            self.put_chunk(definition.id, n, chunk)?;
+            written.chunks = n + 1;
         }
+        written.all = true;
         self.remove_from(definition.id, count)
+    }
+
+    /// Puts a table's definition back as it was `before`, or takes it out, when another was `written` so far. Inside
+    /// the gate, in the same stay. Of one that was written in part only pages are touched that it has changed: on a
+    /// full disk they are in memory still, and those of the rest may not come back there.
+    pub fn put_back(
+        &self,
+        table: TableId,
+        before: Option<&Definition>,
+        written: &Written,
+    ) -> Result<()> {
+        if written.all || is_planted(PlantedFault::PutAllBack) {
+            return match before {
+                Some(before) => self.put(before),
+                None => self.remove(table),
+            };
+        }
+        let bytes = before.map(Definition::encode).transpose()?;
+        let mut chunks = bytes.iter().flat_map(|bytes| bytes.chunks(CHUNK));
+        for n in 0..written.chunks {
+            match chunks.next() {
+                Some(chunk) => self.put_chunk(table, n, chunk)?,
+                None => {
+                    let remove = |_: Option<&[u8]>, _: &mut Vec<u8>| (Change::Remove, ());
+                    self.tree.rewrite(&key(table, n), remove)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn put_chunk(&self, table: TableId, n: u16, chunk: &[u8]) -> Result<()> {
+        // No more room than it needs: so what was there can be put back without any.
+        let room = chunk.len() + 1;
+        self.tree.modify(&key(table, n), room, 0, |_, out| {
+            encode_settled(chunk, out);
+            (Change::Put, ())
+        })
     }
 
     /// Brings the pages into memory in which a table's definition stands, or would stand, and the one behind, at

@@ -77,6 +77,7 @@ impl CheckpointSource for Source {
             transactions,
             counters: self.counters(),
             replay_pace: *self.replay_pace.lock(),
+            is_current: true,
         };
         Ok(Captured {
             keep_log_from: meta.log_from(),

@@ -149,7 +149,7 @@ impl Database {
             },
             Some(table) => NamedRow {
                 table: table.name(),
-                index: table.index_name(row.tree()).unwrap_or_default().into(),
+                index: table.index_name(row.tree()).unwrap_or_default(),
                 key: table.key_text(row.tree(), row.key(), row.is_cut()),
             },
             None => NamedRow {

@@ -35,20 +35,14 @@ const LONGEST_RECOVERY: Duration = Duration::from_secs(3600);
 impl Database {
     /// Opens the database in a directory, creating both when they do not exist (see
     /// [`Options::create`]), and recovers it: after this returns, exactly the committed
-    /// transactions are there. A relative path is taken from the working directory as it is now.
+    /// transactions are there.
     ///
     /// # Errors
     /// [`Error::InUse`], [`Error::Format`], [`Error::Corrupt`], [`Error::Io`],
     /// [`Error::Invalid`] for options out of range, [`Error::NotFound`] when there is no database
     /// and none shall be created.
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
-        let dir = dir.as_ref();
-        // Files are made, renamed and opened for as long as it is open, whatever the working directory is by then.
-        let absolute = match is_planted(PlantedFault::RelativePaths) {
-            false => std::path::absolute(dir).map_err(|error| Error::io("find", dir, error))?,
-            true => dir.to_path_buf(),
-        };
-        Database::open_on(RealOs::new(), absolute, options)
+        Database::open_on(RealOs::new(), dir, options)
     }
 
     /// As [`Database::open`], on another operating system than the real one.
@@ -62,17 +56,18 @@ impl Database {
             let (store, meta) = Store::open(os.clone(), dir)?;
             if meta.is_empty() {
                 // Its creation did not come to the first checkpoint: nothing is in it.
+                if !options.create && !is_planted(PlantedFault::CreateAnyway) {
+                    return Err(no_database(dir));
+                }
                 return Database::start_new(os, dir, store, options);
             }
             let meta = Meta::decode(&meta, store.path())?;
             return Database::start(os, dir, store, &meta, options);
         }
         if !options.create {
-            return Err(Error::NotFound {
-                what: "database",
-                name: dir.display().to_string(),
-            });
+            return Err(no_database(dir));
         }
+        check_no_log(&*os, dir)?;
         let store = Store::create(os.clone(), dir)?;
         Database::start_new(os, dir, store, options)
     }
@@ -85,6 +80,7 @@ impl Database {
         if let Some(bytes) = options.log_segment_bytes {
             log_options.segment_bytes = bytes;
         }
+        AsideFiles::new(os.clone(), dir, store.database_id()).clear()?;
         let log = Log::create(os.clone(), &dir.join(LOG_DIR), log_options)?;
         let pool = pool_of(&*os, store, &options)?;
         let parts = Parts::new(pool, log, &options)?;
@@ -155,6 +151,32 @@ pub(super) fn check_scan_threads(threads: usize) -> Result<()> {
     )))
 }
 
+fn no_database(dir: &Path) -> Error {
+    Error::NotFound {
+        what: "database",
+        name: dir.display().to_string(),
+    }
+}
+
+/// Refuses a directory in which there is a log without a data file. A creation makes the data file first, so that file
+/// has been lost, and what the log has is perhaps wanted.
+fn check_no_log(os: &dyn Os, dir: &Path) -> Result<()> {
+    let log = dir.join(LOG_DIR);
+    if !os.exists(&log)? || is_planted(PlantedFault::ReplaceLostLog) {
+        return Ok(());
+    }
+    let is_segment = |name: &String| name.parse::<u64>().is_ok();
+    let is_there = os.list(&log)?.iter().any(is_segment);
+    // Another process may have created both since the data file was looked for.
+    match is_there && !Store::exists(os, dir)? {
+        true => Err(Error::Format {
+            file: log,
+            what: "a log is here, but the data file that it belongs to is missing".into(),
+        }),
+        false => Ok(()),
+    }
+}
+
 fn check_options(options: &Options) -> Result<()> {
     for (name, value) in [
         ("pool_bytes", options.pool_bytes as u64),
@@ -167,6 +189,12 @@ fn check_options(options: &Options) -> Result<()> {
         }
     }
     check_scan_threads(options.scan_threads)?;
+    let all = options.drop_on_open.as_deref() == Some("");
+    if all && !is_planted(PlantedFault::DropAllOnOpen) {
+        return Err(Error::Invalid(
+            "drop_on_open must not be empty: all names begin so".into(),
+        ));
+    }
     let target = options.recovery_target;
     if !target.is_zero() && !(Duration::from_secs(1)..=LONGEST_RECOVERY).contains(&target) {
         return Err(Error::Invalid(format!(
@@ -226,7 +254,7 @@ impl Parts {
         Ok(Parts { pool, shared })
     }
 
-    /// Recovers, takes a checkpoint, starts the threads.
+    /// Recovers, takes a checkpoint if there is room for one, starts the threads.
     fn finish(
         self,
         dir: &Path,
@@ -280,7 +308,7 @@ impl Parts {
         if let Some(prefix) = &options.drop_on_open {
             for name in shared.registry.names() {
                 if name.starts_with(prefix) {
-                    tables.remove_table(&shared, &name, None)?;
+                    tables.remove_on_open(&shared, &name)?;
                 }
             }
         }
@@ -289,7 +317,21 @@ impl Parts {
         }
         let source = Arc::new(Source::new(shared.clone(), tables.clone(), pool.clone()));
         let store = pool.store();
-        checkpoint::checkpoint(store, &shared.log, &*source)?;
+        let is_behind = match checkpoint::checkpoint(store, &shared.log, &*source) {
+            // The log has everything, as between any two checkpoints: the next opening does the same again. Only where
+            // the file says that it takes this program's version: an earlier one would lose what the log has of it.
+            Err(error @ Error::NoSpace { .. })
+                if meta.is_some_and(|meta| meta.is_current)
+                    && !is_planted(PlantedFault::OpenOnlyWithRoom) =>
+            {
+                tracing::error!("the checkpoint of an opening failed: {error}");
+                true
+            }
+            done => {
+                done?;
+                false
+            }
+        };
         if meta.is_none() {
             // Now both headers lead to a checkpoint: should one get lost, the database isn't taken
             // for one whose creation never ended.
@@ -320,6 +362,9 @@ impl Parts {
         };
         let store = pool.store().clone();
         let checkpointer = Checkpointer::start(store, shared.log.clone(), source, triggers)?;
+        if is_behind {
+            checkpointer.request();
+        }
         Ok(Database {
             shared,
             tables,

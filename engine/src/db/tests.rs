@@ -1,6 +1,7 @@
 //! Checkpoints that programs ask for, where something else comes between their steps.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::Arc;
@@ -9,7 +10,9 @@ use crate::catalog::{KIND_COUNTER, KIND_DDL};
 use crate::check::{check_on, Report};
 use crate::ids::{TableId, TreeId};
 use crate::os::simulated::{Loss, SimulatedOs};
-use crate::recovery::AsideFiles;
+use crate::os::Os;
+use crate::recovery::{Aside, AsideFiles};
+use crate::store::PartKind;
 use crate::tree::Change;
 use crate::txn::{Moment, KIND_COMMIT};
 use crate::{
@@ -165,6 +168,100 @@ fn what_is_prepared_in_a_table_whose_definition_makes_no_sense_is_kept() {
     let files = AsideFiles::new(Arc::new(os.clone()), db.dir(), number);
     let kept = files.load().unwrap().remove(&id).unwrap().unwrap();
     assert_eq!(kept.changes.len(), 2);
+}
+
+/// What is written before there is room stands in the log alone, as what was written before the crash.
+#[test]
+fn a_database_without_room_for_a_checkpoint_opens() {
+    const ROWS: u64 = 10_000;
+    let os = SimulatedOs::new(13);
+    let db = open(&os);
+    create(&db);
+    insert(&db, 0..ROWS).commit().unwrap();
+    let xid = Xid::new(1, b"global", b"branch").unwrap();
+    insert(&db, ROWS..ROWS + 1).prepare(&xid).unwrap();
+    let full = os.crash_with(Loss::Nothing, 0);
+    full.set_capacity(Some(0));
+    let db = open(&full);
+    let refused = db.checkpoint();
+    assert!(matches!(refused, Err(Error::NoSpace { .. })), "{refused:?}");
+    assert_eq!(count(&db), ROWS);
+    db.commit_prepared(&xid).unwrap();
+    insert(&db, ROWS + 1..ROWS + 3).commit().unwrap();
+    let again = full.crash_with(Loss::Nothing, 0);
+    assert_eq!(count(&open(&again)), ROWS + 3);
+    full.set_capacity(None);
+    db.checkpoint().unwrap();
+    let after = full.crash_with(Loss::Everything, 0);
+    let db = open(&after);
+    assert_eq!(count(&db), ROWS + 3);
+    assert!(db.prepared().is_empty());
+}
+
+/// Its data and its log are gone, and not the files of its tables set aside.
+#[test]
+fn a_database_in_the_place_of_another_has_no_tables_set_aside() {
+    let os = SimulatedOs::new(12);
+    let dir = Path::new("/db");
+    os.create_dir(dir).unwrap();
+    let files = AsideFiles::new(Arc::new(os.clone()), dir, 7);
+    files.update(TableId(1), |_| Aside::default()).unwrap();
+    let db = open(&os);
+    create(&db);
+    assert_eq!(db.table("t").unwrap().id(), TableId(1));
+    insert(&db, 0..3).commit().unwrap();
+    drop(db);
+    assert_eq!(count(&open(&os)), 3);
+}
+
+/// Nobody knows which tables it has changed, but for its records there.
+#[test]
+fn tables_with_records_of_a_transaction_whose_undo_is_damaged_are_set_aside() {
+    let os = SimulatedOs::new(11);
+    let db = open(&os);
+    create(&db);
+    let other = db.create_table("other", &schema()).unwrap();
+    let mut txn = insert(&db, 0..3);
+    txn.insert(&other, &[Value::UInt(1)]).unwrap();
+    txn.commit().unwrap();
+    let loser = insert(&db, 3..6);
+    db.checkpoint().unwrap();
+    let undo = {
+        let closed = db.system().gate().close();
+        db.system().capture(&closed).undo_pages().to_vec()
+    };
+    let parts = db.registry().pool().store().parts();
+    insert(&db, 6..8).commit().unwrap();
+    txn.insert(&other, &[Value::UInt(2)]).unwrap();
+    txn.commit().unwrap();
+    let id = db.table("t").unwrap().id();
+    let os = os.crash_with(Loss::Nothing, 0);
+    drop((loser, txn));
+    for part in parts {
+        if matches!(part.kind, PartKind::Page(page) if undo.contains(&page)) {
+            let generation = part.offset as usize + 16;
+            os.damage(Path::new("/db/data"), |data| data[generation] ^= 1);
+        }
+    }
+
+    let set_aside = |db: &Database| {
+        let opened = db.table("t").map(drop);
+        assert!(matches!(opened, Err(Error::Corrupt { .. })), "{opened:?}");
+        let other = db.table("other").unwrap();
+        assert_eq!(other.estimate_rows(), 2);
+        let number = db.registry().pool().store().database_id();
+        let files = AsideFiles::new(Arc::new(os.clone()), db.dir(), number);
+        let aside = files.load().unwrap().remove(&id).unwrap().unwrap();
+        assert_eq!((aside.unfinished.len(), aside.changes.len()), (1, 2));
+    };
+    set_aside(&open(&os));
+    let db = open(&os);
+    set_aside(&db);
+    db.drop_table("t").unwrap();
+    create(&db);
+    insert(&db, 0..3).commit().unwrap();
+    drop(db);
+    assert_eq!(count(&open(&os)), 3);
 }
 
 #[test]

@@ -155,11 +155,19 @@ impl Changes {
         }
     }
 
-    /// Adds what transactions have changed that were prepared, and have committed since.
-    fn add_decided(&mut self, ends: &Ends) -> Result<()> {
+    /// Adds what transactions have changed that were prepared, and have committed since. `is_whole`: of all of the log
+    /// it is known how they have ended.
+    fn add_decided(&mut self, ends: &Ends, is_whole: bool) -> Result<()> {
         for (table, undecided) in std::mem::take(&mut self.undecided) {
             let is_prepared = ends.prepared.values().any(|record| undecided.is_of(record));
             if is_prepared || !undecided.commits {
+                continue;
+            }
+            // What the log no more tells may be that it is prepared still: a commit is noted before it is in the log.
+            let mut numbers = undecided.numbers.iter();
+            let is_told = is_whole || numbers.any(|number| ends.committed.contains(number));
+            if !is_told && !is_planted(PlantedFault::DecideByPart) {
+                self.undecided.push((table, undecided));
                 continue;
             }
             for (key, row) in undecided.changes {
@@ -200,7 +208,7 @@ impl Changes {
         }
         self.transactions = ends.committed.len();
         self.prepared = ends.prepared.len();
-        self.add_decided(&ends)?;
+        self.add_decided(&ends, stopped.is_none())?;
         // The second reading ends where the first did.
         for record in open(from)?.take(understood) {
             let record = record?;
@@ -272,6 +280,18 @@ impl Changes {
                     entry.definition.name = name;
                 }
             }
+            DdlRecord::Names(id, names) => {
+                let Some(entry) = self.tables.get_mut(&id) else {
+                    return;
+                };
+                match entry.definition.schema.named(&names) {
+                    Ok(schema) => entry.definition.schema = schema,
+                    Err(why) => self.refused.push(Missing {
+                        what: format!("the new names in table {}", entry.definition.name),
+                        why,
+                    }),
+                }
+            }
             DdlRecord::Counter(..) | DdlRecord::Locking(..) => {}
         }
     }
@@ -297,5 +317,34 @@ impl Changes {
             .into_values()
             .map(|entry| (entry.definition, entry.changes))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The file of a table set aside has noted that they commit.
+    #[test]
+    fn changes_of_what_may_be_prepared_still_are_missing() {
+        let table = TableId(1);
+        let mut changes = Changes::new(BTreeMap::new());
+        for number in [7, 8] {
+            let undecided = Undecided {
+                numbers: vec![TxId(number)],
+                commits: true,
+                changes: vec![(vec![1], None)],
+            };
+            changes.undecided.push((table, undecided));
+        }
+        let mut ends = Ends::default();
+        ends.committed.insert(TxId(8));
+        changes.add_decided(&ends, false).unwrap();
+        assert_eq!(changes.undecided.len(), 1);
+        assert_eq!(changes.undecided[0].1.numbers, [TxId(7)]);
+        assert_eq!(changes.lost[&table], 1, "changes that were taken");
+        changes.add_decided(&ends, true).unwrap();
+        assert!(changes.undecided.is_empty());
+        assert_eq!(changes.lost[&table], 2);
     }
 }

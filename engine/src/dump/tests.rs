@@ -51,7 +51,7 @@ fn log_of(os: &SimulatedOs) -> (Log, Lsn) {
         background: false,
         ..LogOptions::new(store.database_id(), Arc::new(StopFlag::new()))
     };
-    let from = Meta::decode(&meta).unwrap().log_from();
+    let from = Meta::decode(&meta, dir).unwrap().log_from();
     let log = Log::open(os, &dir.join("log"), options, from).unwrap();
     (log, from)
 }

@@ -58,6 +58,8 @@ struct State {
     written: u64,
     /// Segments have been made up to here.
     prepared: u64,
+    /// So many bytes of them are for records that are still to come: [`Group::promise`].
+    promised: u64,
     /// The end of the last mark which says that all before it is durable.
     confirmed: u64,
     /// Where the last mark begins and ends.
@@ -117,6 +119,27 @@ impl State {
     }
 }
 
+/// Bytes that are left behind every record.
+pub fn room_behind() -> u64 {
+    (MARKS_BEHIND * (RECORD_HEADER + MARK_PAYLOAD)) as u64
+}
+
+/// Refuses records that are too long.
+fn check_len(len: usize) -> Result<()> {
+    match len > MAX_PAYLOAD {
+        false => Ok(()),
+        true => Err(Error::TooLarge(format!(
+            "a log record of {len} bytes; the limit is {MAX_PAYLOAD}"
+        ))),
+    }
+}
+
+fn crc_of(payload: &[&[u8]]) -> u32 {
+    payload
+        .iter()
+        .fold(0, |crc, part| crc32c::crc32c_append(crc, part))
+}
+
 impl Group {
     /// At the end of the stream, `tail`, all of it durable; `epoch` is this opening's number.
     pub fn new(
@@ -137,6 +160,7 @@ impl Group {
                 buffer_start: end,
                 written: end,
                 prepared,
+                promised: 0,
                 confirmed: end,
                 last_mark: (end, 0),
                 writing: false,
@@ -169,20 +193,55 @@ impl Group {
     /// Appends a record; returns its end.
     pub fn append(&self, kind: u8, payload: &[&[u8]]) -> Result<u64> {
         let len: usize = payload.iter().map(|part| part.len()).sum();
-        if len > MAX_PAYLOAD {
-            return Err(Error::TooLarge(format!(
-                "a log record of {len} bytes; the limit is {MAX_PAYLOAD}"
+        check_len(len)?;
+        let crc = crc_of(payload);
+        let state = self.state_with_room(RECORD_HEADER + len, MARKS_BEHIND)?;
+        self.append_to(state, kind, (len, crc), payload)
+    }
+
+    /// Promises room for a record of `len` bytes. Returns how many bytes of the log that is: nobody else gets them.
+    pub fn promise(&self, len: usize) -> Result<u64> {
+        check_len(len)?;
+        // The record may begin a buffer.
+        let bytes = RECORD_HEADER + MARK_PAYLOAD + RECORD_HEADER + len;
+        let mut state = self.state_with_room(bytes, MARKS_BEHIND)?;
+        state.promised += bytes as u64;
+        Ok(bytes as u64)
+    }
+
+    /// Others can have so many bytes that were promised.
+    pub fn take_promise_back(&self, promised: u64) {
+        self.state.lock().promised -= promised;
+    }
+
+    /// As [`Group::append`], with a record for which there is `promised` room; that is 0 afterwards.
+    pub fn append_promised(&self, kind: u8, payload: &[&[u8]], promised: &mut u64) -> Result<u64> {
+        let len: usize = payload.iter().map(|part| part.len()).sum();
+        let crc = crc_of(payload);
+        let mut state = self.state.lock();
+        self.stop.check()?;
+        if (RECORD_HEADER + MARK_PAYLOAD + RECORD_HEADER + len) as u64 > *promised {
+            return Err(Error::Internal(format!(
+                "a log record of {len} bytes has {promised} bytes of room"
             )));
         }
+        state.promised -= std::mem::take(promised);
+        self.append_to(state, kind, (len, crc), payload)
+    }
+
+    /// Appends a record, whose length and checksum are given. There is room for it.
+    fn append_to(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        kind: u8,
+        (len, crc): (usize, u32),
+        payload: &[&[u8]],
+    ) -> Result<u64> {
         if kind >= FIRST_OWN_KIND {
             return Err(Error::Internal(format!(
                 "log record kind {kind}: kinds from {FIRST_OWN_KIND} on are the log's own"
             )));
         }
-        let crc = payload
-            .iter()
-            .fold(0, |crc, part| crc32c::crc32c_append(crc, part));
-        let mut state = self.state_with_room(RECORD_HEADER + len, MARKS_BEHIND)?;
         let more = RECORD_HEADER + MARK_PAYLOAD + RECORD_HEADER + len;
         room::reserve(&mut state.buffer, more, "a log record")?;
         state.begin_buffer();
@@ -217,7 +276,8 @@ impl Group {
         loop {
             let state = self.state.lock();
             self.stop.check()?;
-            let wanted = state.end() + (len + marks * (RECORD_HEADER + MARK_PAYLOAD)) as u64;
+            let behind = (len + marks * (RECORD_HEADER + MARK_PAYLOAD)) as u64;
+            let wanted = state.end() + state.promised + behind;
             if wanted <= state.prepared {
                 return Ok(state);
             }

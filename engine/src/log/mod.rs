@@ -193,6 +193,7 @@ impl Log {
             false => end,
         };
         segments.sync(synced, now)?;
+        segments.let_go_behind(now + group::room_behind())?;
         let group = Arc::new(Group::new(
             Arc::new(segments),
             Arc::clone(&options.stop),
@@ -224,6 +225,18 @@ impl Log {
     /// [`Error::Stopped`].
     pub fn append(&self, kind: u8, payload: &[&[u8]]) -> Result<Lsn> {
         self.group.append(kind, payload).map(Lsn)
+    }
+
+    /// Promises room for a record of `len` bytes: nobody else gets it, so [`Promised::append`] is not refused for want
+    /// of space. For whoever could not go back once the log has refused.
+    ///
+    /// # Errors
+    /// As those of [`Log::append`].
+    pub fn promise(&self, len: usize) -> Result<Promised<'_>> {
+        Ok(Promised {
+            group: &self.group,
+            bytes: self.group.promise(len)?,
+        })
     }
 
     /// Appends a mark and returns its *beginning*: a position from which the log can be read,
@@ -310,6 +323,30 @@ impl Log {
             segments: self.group.segments.count() as u64,
             file_bytes: self.group.segments.file_bytes(),
         }
+    }
+}
+
+/// Room for a record, until it is appended or this is dropped: see [`Log::promise`].
+#[derive(Debug)]
+pub struct Promised<'a> {
+    group: &'a Group,
+    bytes: u64,
+}
+
+impl Promised<'_> {
+    /// As [`Log::append`], with a record that is no longer than was said.
+    ///
+    /// # Errors
+    /// As those of [`Log::append`], but for want of space.
+    pub fn append(mut self, kind: u8, payload: &[&[u8]]) -> Result<Lsn> {
+        let end = self.group.append_promised(kind, payload, &mut self.bytes);
+        end.map(Lsn)
+    }
+}
+
+impl Drop for Promised<'_> {
+    fn drop(&mut self) {
+        self.group.take_promise_back(self.bytes);
     }
 }
 

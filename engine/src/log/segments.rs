@@ -5,6 +5,7 @@
 //! a sync has only data to write. Byte layout: `docs/format.md`, "Log segment".
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -407,13 +408,34 @@ impl Segments {
         if named || is_planted(PlantedFault::KeepRefusedSegments) {
             return;
         }
-        for number in (first..failed).rev() {
+        self.become_spares(first..failed);
+    }
+
+    /// Makes segments that nothing stands in spares, the last one first, each durably. Ends at the first that can't
+    /// be renamed.
+    fn become_spares(&self, numbers: Range<u64>) {
+        for number in numbers.rev() {
             let renamed = self.become_spare(number);
             if let Err(error) = renamed.and_then(|()| self.os.sync_dir(&self.dir)) {
                 tracing::warn!("{error}");
                 return;
             }
         }
+    }
+
+    /// For an opening, once it has written where the log ends: what a process that was killed had made for records
+    /// that it did not write becomes spares, from behind the segment of `position` on; and a file without a segment's
+    /// name goes. What can't be renamed or removed stays.
+    pub fn let_go_behind(&self, position: u64) -> Result<()> {
+        if is_planted(PlantedFault::KeepUnwrittenSegments) {
+            return Ok(());
+        }
+        let _making = self.making()?;
+        self.give_up(None);
+        let last = self.open.lock().files.keys().next_back().copied();
+        let first = position / self.capacity() + 1;
+        self.become_spares(first..last.map_or(first, |last| last + 1));
+        Ok(())
     }
 
     fn is_recycled(&self, number: u64) -> bool {

@@ -20,14 +20,29 @@ const LOCK_FILE: &str = "lock";
 #[derive(Debug)]
 pub struct RealOs {
     origin: Instant,
+    /// Where relative paths begin.
+    base: PathBuf,
 }
 
 impl RealOs {
-    /// The system, shared.
+    /// The system, shared. Relative paths are those of the directory that is the current one now: the program may
+    /// change that, and other files may have these names there.
     pub fn new() -> Arc<Self> {
+        // One that can't be reached by its name is left to the system.
+        let base = std::env::current_dir().ok().filter(|dir| dir.is_dir());
         Arc::new(RealOs {
             origin: Instant::now(),
+            base: base.unwrap_or_default(),
         })
+    }
+
+    /// Where a path leads.
+    fn at(&self, path: &Path) -> PathBuf {
+        // An empty one names nothing.
+        if path.as_os_str().is_empty() || is_planted(PlantedFault::FollowCurrentDirectory) {
+            return path.to_owned();
+        }
+        self.base.join(path)
     }
 }
 
@@ -63,7 +78,7 @@ impl Os for RealOs {
             _ => "open",
         };
         let file = options
-            .open(path)
+            .open(self.at(path))
             .map_err(|source| Error::io(action, path, source))?;
         if mode == OpenMode::CreateNew {
             // The umask must not decide who of the group can make a backup.
@@ -81,7 +96,7 @@ impl Os for RealOs {
         let opened = fs::OpenOptions::new()
             .read(true)
             .custom_flags(flags)
-            .open(path);
+            .open(self.at(path));
         let file = match opened {
             Ok(file) => file,
             // What file systems without such reads say.
@@ -103,14 +118,15 @@ impl Os for RealOs {
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
-        path.try_exists()
+        self.at(path)
+            .try_exists()
             .map_err(|source| Error::io("look up", path, source))
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
         let wrap = |source| Error::io("list", dir, source);
         let mut names = Vec::new();
-        for entry in fs::read_dir(dir).map_err(wrap)? {
+        for entry in fs::read_dir(self.at(dir)).map_err(wrap)? {
             if let Ok(name) = entry.map_err(wrap)?.file_name().into_string() {
                 names.push(name);
             }
@@ -120,23 +136,24 @@ impl Os for RealOs {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        fs::rename(from, to).map_err(|source| Error::io("rename", from, source))
+        fs::rename(self.at(from), self.at(to)).map_err(|source| Error::io("rename", from, source))
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        fs::remove_file(path).map_err(|source| Error::io("remove", path, source))
+        fs::remove_file(self.at(path)).map_err(|source| Error::io("remove", path, source))
     }
 
     fn create_dir(&self, path: &Path) -> Result<()> {
-        match fs::DirBuilder::new().mode(0o700).create(path) {
+        let at = self.at(path);
+        match fs::DirBuilder::new().mode(0o700).create(&at) {
             Ok(()) => Ok(()),
-            Err(source) if source.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+            Err(source) if source.kind() == io::ErrorKind::AlreadyExists && at.is_dir() => Ok(()),
             Err(source) => Err(Error::io("create directory", path, source)),
         }
     }
 
     fn sync_dir(&self, path: &Path) -> Result<()> {
-        fs::File::open(path)
+        fs::File::open(self.at(path))
             .and_then(|dir| dir.sync_all())
             .map_err(|source| Error::io("sync directory", path, source))
     }
@@ -150,7 +167,7 @@ impl Os for RealOs {
             .create(mode == LockMode::Exclusive)
             .truncate(false)
             .mode(0o660)
-            .open(&path)
+            .open(self.at(&path))
         {
             Ok(file) => file,
             Err(source)
@@ -289,6 +306,36 @@ mod tests {
         os.sync_dir(&sub).unwrap();
         assert_eq!(os.list(&sub).unwrap(), ["other"]);
         assert!(os.open(&path, OpenMode::ReadWrite).is_err());
+    }
+
+    #[test]
+    fn relative_paths_stay_where_they_were() {
+        let dir = tempfile::tempdir().unwrap();
+        let os = RealOs {
+            origin: Instant::now(),
+            base: dir.path().to_owned(),
+        };
+        let within = |name: &str| dir.path().join(name);
+        fs::create_dir(within("kept")).unwrap();
+        fs::write(within("kept/data"), b"hello").unwrap();
+
+        let (kept, data) = (Path::new("kept"), Path::new("kept/data"));
+        assert!(os.exists(data).unwrap());
+        let file = os.open(data, OpenMode::ReadWrite).unwrap();
+        assert_eq!((file.path(), file.len().unwrap()), (data, 5));
+        assert!(os.open_direct(data, DIRECT_ALIGN).is_ok());
+        assert_eq!(os.list(kept).unwrap(), ["data"]);
+        os.rename(data, Path::new("kept/other")).unwrap();
+        os.create_dir(Path::new("kept/log")).unwrap();
+        os.sync_dir(kept).unwrap();
+        let _lock = os.lock_dir(kept, LockMode::Exclusive).unwrap();
+        assert_eq!(os.list(&within("kept")).unwrap(), ["lock", "log", "other"]);
+        os.remove(Path::new("kept/other")).unwrap();
+        assert!(!within("kept/other").exists());
+        assert!(os.exists(Path::new("")).is_ok_and(|there| !there));
+
+        let now = std::env::current_dir().unwrap();
+        assert_eq!(RealOs::new().base, now);
     }
 
     #[test]

@@ -236,6 +236,20 @@ impl AsideFiles {
         Ok(asides)
     }
 
+    /// For a database that is being created: removes the files of one that was here before, and is no more. They would
+    /// count as damaged ones of its own tables.
+    pub fn clear(&self) -> Result<()> {
+        if is_planted(PlantedFault::LeaveOldAsides) || !self.os.exists(&self.dir)? {
+            return Ok(());
+        }
+        for name in self.os.list(&self.dir)? {
+            if name.parse::<u32>().is_ok() {
+                self.os.remove(&self.dir.join(name))?;
+            }
+        }
+        self.os.sync_dir(&self.dir)
+    }
+
     /// As [`AsideFiles::load`], for recovery: a file that can't be read now may tell more another time.
     ///
     /// # Errors
@@ -411,7 +425,7 @@ impl<'a> Asides<'a> {
         Ok(asides)
     }
 
-    /// Sets tables aside in which rollback has met damage.
+    /// Sets tables aside in which rollback has met damage, or of which it can't know all that is to be undone.
     pub fn take_damaged(&mut self) {
         for (table, error) in self.registry.take_damaged() {
             self.set_aside(table, &error);
@@ -456,7 +470,8 @@ impl<'a> Asides<'a> {
             DdlRecord::Drop(id)
             | DdlRecord::Rename(id, _)
             | DdlRecord::Counter(id, _)
-            | DdlRecord::Locking(id, _) => *id,
+            | DdlRecord::Locking(id, _)
+            | DdlRecord::Names(id, _) => *id,
         };
         self.lost.contains_key(&table)
     }

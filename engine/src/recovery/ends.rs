@@ -28,6 +28,8 @@ pub(crate) struct Ends {
     pub dropped: HashSet<TableId>,
     /// The last names of tables that were renamed.
     pub renamed: HashMap<TableId, String>,
+    /// Where tables were last emptied, after the checkpoint.
+    pub emptied: HashMap<TableId, Lsn>,
 }
 
 impl Ends {
@@ -63,6 +65,9 @@ impl Ends {
                 }
                 DdlRecord::Rename(id, name) => {
                     self.renamed.insert(id, name);
+                }
+                DdlRecord::Truncate(definition) if record.start >= checkpoint => {
+                    self.emptied.insert(definition.id, record.start);
                 }
                 _ => {}
             },

@@ -31,6 +31,9 @@ pub(crate) struct Meta {
     /// How slow opens were when that was measured. Behind the rest, and not in every record.
     #[serde(skip)]
     pub replay_pace: ReplayPace,
+    /// Whether its version is this program's. Programs of an earlier one don't know all that the log can have now.
+    #[serde(skip)]
+    pub is_current: bool,
 }
 
 /// A table's counters.
@@ -55,13 +58,14 @@ impl Meta {
     /// [`Error::Format`] for a record of a newer version; [`Error::Internal`] when it does not decode.
     pub fn decode(bytes: &[u8], file: &Path) -> Result<Self> {
         match bytes.split_first() {
-            Some((&(1 | VERSION), rest)) => {
+            Some((&version @ (1 | VERSION), rest)) => {
                 let (mut meta, rest) = postcard::take_from_bytes::<Meta>(rest).map_err(|e| {
                     Error::Internal(format!("the checkpoint's record can't be read: {e}"))
                 })?;
                 if let Ok(stored) = postcard::from_bytes(rest) {
                     meta.replay_pace = ReplayPace::from_stored(stored);
                 }
+                meta.is_current = version == VERSION;
                 Ok(meta)
             }
             Some((version, _)) => Err(Error::Format {
@@ -93,5 +97,23 @@ mod tests {
         let file = Path::new("/db/data");
         let refused = Meta::decode(&[VERSION + 1], file).unwrap_err();
         assert!(matches!(&refused, Error::Format { file: named, .. } if named == file));
+    }
+
+    #[test]
+    fn it_says_whether_it_is_of_this_version() {
+        let file = Path::new("/db/data");
+        let meta = Meta {
+            checkpoint: Lsn(1),
+            catalog: PageId(1),
+            numbers: Numbers::default(),
+            transactions: Captured::default(),
+            counters: Vec::new(),
+            replay_pace: ReplayPace::default(),
+            is_current: true,
+        };
+        let mut bytes = meta.encode().unwrap();
+        assert!(Meta::decode(&bytes, file).unwrap().is_current);
+        bytes[0] = 1;
+        assert!(!Meta::decode(&bytes, file).unwrap().is_current);
     }
 }

@@ -1,9 +1,10 @@
 //! From the last checkpoint and the log to the state of the last commit.
 //!
 //! 1. The checkpoint's pages and its [`Meta`]: catalog, counters, transactions.
-//! 2. Transactions that were running at the checkpoint are rolled back, what had ended is purged.
-//! 3. The log is read twice: once to learn which transactions committed after the checkpoint,
-//!    once to apply their changes, and those of table definitions, in log order.
+//! 2. The log is read, to learn which transactions committed after the checkpoint, and which tables are
+//!    dropped or emptied: until then these are left alone.
+//! 3. Transactions that were running at the checkpoint are rolled back, what had ended is purged.
+//!    The log is read again, to apply changes, and those of table definitions, in its order.
 //! 4. Transactions that are prepared and not decided are made again, as running ones.
 //! 5. Tables in which damage was in the way are set aside (`aside.rs`).
 //! 6. A new checkpoint (taken by the caller), so that none of this is needed again.
@@ -29,10 +30,11 @@ pub(crate) use undecided::Undecided;
 use self::aside::Asides;
 use crate::catalog::{DdlRecord, KIND_COUNTER, KIND_DDL};
 use crate::error::{Error, Result};
-use crate::ids::TableId;
+use crate::ids::{Lsn, TableId};
 use crate::log::Log;
 use crate::planted::{is_planted, PlantedFault};
 use crate::table::ddl::Tables;
+use crate::table::registry::Registry;
 use crate::table::{replay, Table};
 use crate::txn::{
     Change, ChangeReader, ChangeRecord, PreparedRecord, System, KIND_CHANGES, KIND_COMMIT,
@@ -63,29 +65,62 @@ pub(crate) struct Recoverable<'a> {
     pub drop_on_open: Option<&'a str>,
 }
 
-/// Changes that need not be made again, for their tables are dropped.
+/// Changes that need not be made again, for their tables are dropped or emptied. Nor need the pages be readable that
+/// the tables have until then.
 struct LeftOut<'a> {
-    /// Dropped later in the log: left out where the table is gone already.
+    /// Dropped in the log: by the transaction that used them, it may be, before it committed.
     dropped: HashSet<TableId>,
     /// The names begin so of those that are dropped once all is replayed. Such a table may lack rows that its changes
     /// build upon.
     drop_on_open: Option<&'a str>,
     /// The names that tables have then, where they are renamed.
     renamed: HashMap<TableId, String>,
+    /// Tables of both kinds that were there at the checkpoint.
+    alone: HashSet<TableId>,
+    /// Where the log last empties tables.
+    emptied: HashMap<TableId, Lsn>,
 }
 
 impl LeftOut<'_> {
-    fn ends_with_process(&self, table: &Table) -> bool {
+    fn is_dropped(&self, table: TableId) -> bool {
+        self.dropped.contains(&table) && !is_planted(PlantedFault::DroppedIsDamage)
+    }
+
+    fn ends_with_process(&self, table: TableId, name: &str) -> bool {
         let Some(prefix) = self.drop_on_open else {
             return false;
         };
         if is_planted(PlantedFault::ReplayEndedTables) {
             return false;
         }
-        match self.renamed.get(&table.id()) {
-            Some(name) => name.starts_with(prefix),
-            None => table.name().starts_with(prefix),
+        let last = self.renamed.get(&table).map_or(name, String::as_str);
+        last.starts_with(prefix)
+    }
+
+    /// Whether a change of a table is not made again, which the log has at this position. There may be others, of
+    /// tables that the log makes.
+    fn has(&self, table: TableId, at: Lsn) -> bool {
+        let is_emptied = || self.emptied.get(&table).is_some_and(|&last| at < last);
+        self.is_dropped(table) || self.alone.contains(&table) || is_emptied()
+    }
+
+    /// Lets nothing change tables any more that are there, and about to go or to be emptied: neither rollback nor
+    /// purge.
+    fn leave_alone(&mut self, registry: &Registry) -> Result<()> {
+        if is_planted(PlantedFault::NeedDroppedRoots) {
+            return Ok(());
         }
+        for name in registry.names() {
+            let table = registry.id_of(&name)?;
+            if self.is_dropped(table) || self.ends_with_process(table, &name) {
+                registry.leave_alone(table);
+                self.alone.insert(table);
+            } else if self.emptied.contains_key(&table) {
+                // With its new trees it is like any other.
+                registry.leave_alone(table);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -112,8 +147,6 @@ pub(crate) fn recover(
     } = state;
     let running = meta.transactions.running().collect();
     let mut asides = Asides::new(&files, asides, &tables.registry, running, damaged)?;
-    system.restore(&meta.transactions)?;
-    asides.take_damaged();
     let mut ends = Ends::default();
     let from = meta.log_from();
     for record in log.read_from(from)? {
@@ -126,12 +159,18 @@ pub(crate) fn recover(
         highest,
         dropped,
         renamed,
+        emptied,
     } = ends;
-    let left_out = LeftOut {
+    let mut left_out = LeftOut {
         dropped,
         drop_on_open,
         renamed,
+        alone: HashSet::new(),
+        emptied,
     };
+    left_out.leave_alone(&tables.registry)?;
+    system.restore(&meta.transactions)?;
+    asides.take_damaged();
     if is_planted(PlantedFault::DropLastCommit) {
         transactions.remove(&last_commit);
     }
@@ -176,7 +215,7 @@ fn replay_all(
                 for change in changes {
                     let change = change?;
                     replayed.changes += 1;
-                    if asides.has(change.table) {
+                    if left_out.has(change.table, record.start) || asides.has(change.table) {
                         continue;
                     }
                     match apply(tables, left_out, &mut last, &change) {
@@ -226,14 +265,9 @@ fn apply(
         Some(changed) if changed.table.id() == change.table => changed,
         _ => match tables.registry.table_of(change.table)? {
             Some(table) => last.insert(Changed {
-                left_out: left_out.ends_with_process(&table),
+                left_out: left_out.ends_with_process(table.id(), &table.name()),
                 table,
             }),
-            None if left_out.dropped.contains(&change.table)
-                && !is_planted(PlantedFault::DroppedIsDamage) =>
-            {
-                return Ok(())
-            }
             None => {
                 return Err(Error::Internal(format!(
                     "the log has changes of table {}, which does not exist",

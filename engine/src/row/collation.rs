@@ -9,7 +9,11 @@ pub trait Collations: Send + Sync {
     ///
     /// The string must end itself: no sort key of a collation may be a proper prefix of another,
     /// because other key parts follow it. With `prefix_chars`, only that many first characters
-    /// of the value count.
+    /// of the value count. Each has at most 4 bytes, and of a value that stands outside its row no more than so
+    /// many are given: the last character may be cut, and that is no error.
+    ///
+    /// Where this panics within a change of a row, the transaction can only be rolled back, or go back to a
+    /// savepoint before that.
     ///
     /// # Errors
     /// `Error::Invalid` for an unknown collation.

@@ -19,6 +19,6 @@ pub(crate) mod varint;
 
 pub use collation::Collations;
 pub use number::NumberPlace;
-pub use schema::{Column, ColumnType, Index, Key, KeyPart, TableSchema};
+pub use schema::{Column, ColumnType, Index, Key, KeyPart, SchemaNames, TableSchema};
 pub use text::{Text, TextPlace};
 pub use value::{OwnedValue, Value};

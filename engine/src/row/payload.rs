@@ -21,6 +21,7 @@ use super::schema::ColumnType;
 use super::value::Value;
 use super::varint;
 use crate::error::{Error, Result};
+use crate::planted::{is_planted, PlantedFault};
 use crate::room;
 
 pub(super) const WIDTH_MASK: u8 = 3;
@@ -94,11 +95,12 @@ fn number_bytes(column: &ColumnLayout, value: Value<'_>) -> Option<([u8; 8], usi
     Some((bytes, len))
 }
 
-/// Whether the clustered key gives exactly this value back.
+/// Whether the clustered key gives exactly this value back. Of what is no number it may have other bits.
 fn key_gives(value: Value<'_>) -> bool {
+    let trusts = is_planted(PlantedFault::TrustKeyOfNan);
     match value {
-        Value::Float(v) => v.to_bits() != (-0.0f32).to_bits(),
-        Value::Double(v) => v.to_bits() != (-0.0f64).to_bits(),
+        Value::Float(v) => v.to_bits() != (-0.0f32).to_bits() && (trusts || !v.is_nan()),
+        Value::Double(v) => v.to_bits() != (-0.0f64).to_bits() && (trusts || !v.is_nan()),
         Value::Bytes(v) => stands_as_is(v),
         _ => true,
     }

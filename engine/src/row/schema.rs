@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::value::OwnedValue;
+use crate::error::{Error, Result};
 
 /// What a table is: its columns, its keys, and whatever the embedding program wants kept with it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -15,6 +16,40 @@ pub struct TableSchema {
     pub indexes: Vec<Index>,
     /// Opaque to the engine, kept with the table and returned with its schema.
     pub user: Vec<u8>,
+}
+
+/// The names in a [`TableSchema`], which can change while everything else stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchemaNames {
+    /// Those of the columns, in their order.
+    pub columns: Vec<String>,
+    /// Those of the secondary indexes, in their order.
+    pub indexes: Vec<String>,
+}
+
+impl TableSchema {
+    /// The same schema with other names.
+    ///
+    /// # Errors
+    /// `Error::Invalid` where there are not as many names as columns and indexes.
+    pub fn named(&self, names: &SchemaNames) -> Result<TableSchema> {
+        let (columns, indexes) = (self.columns.len(), self.indexes.len());
+        if (names.columns.len(), names.indexes.len()) != (columns, indexes) {
+            return Err(Error::Invalid(format!(
+                "{} and {} names for {columns} columns and {indexes} indexes",
+                names.columns.len(),
+                names.indexes.len()
+            )));
+        }
+        let mut schema = self.clone();
+        for (column, name) in schema.columns.iter_mut().zip(&names.columns) {
+            column.name.clone_from(name);
+        }
+        for (index, name) in schema.indexes.iter_mut().zip(&names.indexes) {
+            index.name.clone_from(name);
+        }
+        Ok(schema)
+    }
 }
 
 /// A column.

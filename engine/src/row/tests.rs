@@ -412,6 +412,34 @@ proptest! {
     }
 }
 
+/// What is no number comes out of its key another one: the processor sets a bit of it.
+#[test]
+fn no_bit_of_a_key_column_changes() {
+    let schema = TableSchema {
+        columns: vec![
+            Column::new("f", ColumnType::Float),
+            Column::new("d", ColumnType::Double),
+        ],
+        primary: Some(Key::new(&[0, 1])),
+        ..TableSchema::default()
+    };
+    let layout = Layout::new(&schema).unwrap();
+    let row = [
+        Value::Float(f32::from_bits(0x7fa0_0001)),
+        Value::Double(f64::from_bits(0xfff4_0000_0000_0001)),
+    ];
+    let key = clustered_key(&layout, &row, 0);
+    let mut encoder = RowEncoder::default();
+    encoder.measure(&layout, &row).unwrap();
+    let mut bytes = Vec::new();
+    encoder.write(&layout, &row, &mut bytes).unwrap();
+    let read = RowRef::new(&layout, &key, &bytes).unwrap();
+    for (n, value) in row.into_iter().enumerate() {
+        let found = read.get(n).unwrap();
+        assert!(same(found, value), "{n}: {found:?}");
+    }
+}
+
 #[test]
 fn values_that_do_not_fit_are_refused() {
     let schema = TableSchema {

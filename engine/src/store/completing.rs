@@ -157,7 +157,7 @@ impl Store {
         }
         .encode(self.database_id);
         let units = units_for(record.len());
-        let offset = self.take_for_part(units);
+        let offset = self.take_for_part(units)?;
         parts.taken.push((offset, units));
         let mut bytes = record;
         let len = bytes.len() as u64;
@@ -170,10 +170,10 @@ impl Store {
     }
 
     /// Space for chunks and record: not at the file's end, when that may be cut off soon.
-    fn take_for_part(&self, units: u64) -> u64 {
+    fn take_for_part(&self, units: u64) -> Result<u64> {
         self.packed_end()
             .and_then(|limit| self.space.take_below(units, limit))
-            .unwrap_or_else(|| self.space.take(units))
+            .map_or_else(|| self.space.take(units), Ok)
     }
 
     fn add_chunk(&self, parts: &mut Parts, index: usize, entries: &[u64]) -> Result<()> {
@@ -199,7 +199,7 @@ impl Store {
         if parts.group.is_empty() {
             return Ok(());
         }
-        let first = self.take_for_part(parts.group_units);
+        let first = self.take_for_part(parts.group_units)?;
         parts.taken.push((first, parts.group_units));
         parts.group_units = 0;
         let mut offset = first;

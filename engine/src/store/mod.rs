@@ -132,6 +132,14 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
+/// Gives `f` the thread's working memory, or other memory at its end, when that may be gone.
+fn with_scratch<R>(f: impl FnOnce(&mut Scratch) -> R) -> R {
+    match SCRATCH.try_with(|_| ()) {
+        Ok(()) => SCRATCH.with_borrow_mut(f),
+        Err(_) => f(&mut Scratch::default()),
+    }
+}
+
 impl Store {
     /// Ends the use of the files, though values may live on that refer to the store: nothing is
     /// written any more, and others may open the directory.
@@ -196,7 +204,7 @@ impl Store {
     pub fn write_page_seen(&self, page: PageId, image: &[u8], seen: u64) -> Result<()> {
         let _writing = self.writing.read();
         let place = self.encoded(page, image, |bytes, units| {
-            let offset = self.space.take_next(units, &*self.file);
+            let offset = self.space.take_next(units, &*self.file)?;
             match self.file.write_at(bytes, offset * UNIT as u64) {
                 Ok(()) => Ok(offset),
                 Err(error) => {
@@ -255,7 +263,7 @@ impl Store {
             return Err(Error::Internal(what));
         }
         let generation = self.generation.fetch_add(1, Ordering::Relaxed) + 1;
-        SCRATCH.with_borrow_mut(|scratch| {
+        with_scratch(|scratch| {
             let units = image::encode(page, generation, image, scratch);
             let offset = put(&scratch.image, units).inspect_err(|error| self.note(error))?;
             self.counters.writes.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,8 @@
 //! Where a page's image stands in the data file: one word.
 
+use crate::error::{Error, Result};
+use crate::planted::{is_planted, PlantedFault};
+
 /// Bytes of the unit in which space is given out.
 pub const UNIT: usize = 1024;
 
@@ -68,6 +71,17 @@ impl Place {
     pub fn is_of_generation(self, generation: u64) -> bool {
         (self.0 ^ generation) & ((1 << GENERATION_BITS) - 1) == 0
     }
+}
+
+/// Refuses a file of so many units in which no place could name the last ones.
+pub fn check_end(end: u64) -> Result<()> {
+    let most = 1 << OFFSET_BITS;
+    if end <= most || is_planted(PlantedFault::UncheckedPlaces) {
+        return Ok(());
+    }
+    Err(Error::TooLarge(format!(
+        "the data file can't grow to {end} KiB; the limit is {most} KiB"
+    )))
 }
 
 /// The units that `bytes` take.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::place::{Place, UNIT};
-use super::{image, Store, SCRATCH};
+use super::{image, with_scratch, Store};
 use crate::error::{Error, Result};
 use crate::ids::{PageId, PAGE_SIZE};
 use crate::knobs;
@@ -80,7 +80,7 @@ impl Store {
             let what = format!("a page buffer of {} bytes, not {PAGE_SIZE}", buf.len());
             return Err(Error::Internal(what));
         }
-        SCRATCH.with_borrow_mut(|scratch| loop {
+        with_scratch(|scratch| loop {
             let place = self.table.current(page);
             if place.is_none() {
                 return Err(self.corrupt(page, "the place table has no place for it".into()));

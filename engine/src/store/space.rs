@@ -1,7 +1,7 @@
 //! Giving out the data file's space to many threads, and cutting the file's free tail off.
 
 use super::extents::{Extents, LONGEST};
-use super::place::UNIT;
+use super::place::{check_end, UNIT};
 use crate::error::Result;
 use crate::knobs;
 use crate::os::File;
@@ -101,7 +101,10 @@ impl Space {
     }
 
     /// Space for one image, next to the one given out before where possible.
-    pub fn take_next(&self, units: u64, file: &dyn File) -> u64 {
+    ///
+    /// # Errors
+    /// [`crate::Error::TooLarge`] where no place could name it.
+    pub fn take_next(&self, units: u64, file: &dyn File) -> Result<u64> {
         loop {
             let mut state = self.state.lock();
             if state.run.units < units {
@@ -111,7 +114,7 @@ impl Space {
                     None if state.is_loose() => {
                         if let Some(offset) = state.extents.take(units) {
                             state.note_taken();
-                            return offset;
+                            return Ok(offset);
                         }
                     }
                     None => {}
@@ -121,7 +124,7 @@ impl Space {
                 let offset = state.run.offset;
                 state.run.offset += units;
                 state.run.units -= units;
-                return offset;
+                return Ok(offset);
             }
             drop(state);
             let Some(grown) = self.grow_by_run(file) else {
@@ -134,19 +137,22 @@ impl Space {
     }
 
     /// Space for `units`, wherever they fit best.
-    pub fn take(&self, units: u64) -> u64 {
+    ///
+    /// # Errors
+    /// As those of [`Space::take_next`].
+    pub fn take(&self, units: u64) -> Result<u64> {
         {
             let mut state = self.state.lock();
             if let Some(offset) = state.extents.take(units) {
                 state.note_taken();
-                return offset;
+                return Ok(offset);
             }
             // What is set aside for evicted pages, rather than more of the disk for one image.
             if state.run.units >= units {
                 state.drop_run();
                 if let Some(offset) = state.extents.take(units) {
                     state.note_taken();
-                    return offset;
+                    return Ok(offset);
                 }
             }
         }
@@ -186,7 +192,11 @@ impl Space {
     /// A run behind the file's end, where the disk gives it: short pieces may do where it does not.
     fn grow_by_run(&self, file: &dyn File) -> Option<Run> {
         let _growth = self.growth.lock();
-        let offset = self.state.lock().extents.append(knobs::space_run());
+        let offset = {
+            let mut state = self.state.lock();
+            check_end(state.extents.end() + knobs::space_run()).ok()?;
+            state.extents.append(knobs::space_run())
+        };
         if let Err(error) = reserve(file, offset, knobs::space_run()) {
             tracing::debug!("the data file can't grow: {error}");
             self.state.lock().extents.retract(offset);
@@ -198,12 +208,13 @@ impl Space {
         Some(Run { offset, units })
     }
 
-    fn grow(&self, units: u64) -> u64 {
+    fn grow(&self, units: u64) -> Result<u64> {
         let _growth = self.growth.lock();
         let mut state = self.state.lock();
+        check_end(state.extents.end() + units)?;
         let offset = state.extents.extend(units);
         state.note_taken();
-        offset
+        Ok(offset)
     }
 
     /// Gives space back.
@@ -216,7 +227,8 @@ impl Space {
     /// the disk's room. Those that are free anyway count.
     ///
     /// # Errors
-    /// [`crate::Error::NoSpace`] where the disk has no more room; as much as before is kept then.
+    /// [`crate::Error::NoSpace`] where the disk has no more room; as much as before is kept then. As those of
+    /// [`Space::take_next`].
     pub fn keep(&self, units: u64, file: &dyn File) -> Result<()> {
         let _growth = self.growth.lock();
         let (offset, missing) = {
@@ -224,6 +236,7 @@ impl Space {
             state.kept = units;
             let missing = units.saturating_sub(state.extents.roomy_units());
             let missing = missing.next_multiple_of(knobs::space_run());
+            check_end(state.extents.end() + missing)?;
             (state.extents.append(missing), missing)
         };
         let reserved = reserve(file, offset, missing);
@@ -332,6 +345,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::error::Error;
     use crate::os::simulated::SimulatedOs;
     use crate::os::{OpenMode, Os};
 
@@ -350,8 +364,8 @@ mod tests {
                         for step in 0..3000u64 {
                             let units = 1 + (step * 7 + thread) % 17;
                             match step % 3 {
-                                0 => held.push((space.take(units), units)),
-                                1 => held.push((space.take_next(units, file), units)),
+                                0 => held.push((space.take(units).unwrap(), units)),
+                                1 => held.push((space.take_next(units, file).unwrap(), units)),
                                 _ => {
                                     let at = (step * 31) as usize % held.len();
                                     let (offset, units) = held.swap_remove(at);
@@ -396,7 +410,8 @@ mod tests {
             space.give(run.offset + piece * 40, 20);
         }
         assert_eq!(space.take_run(&*file), None);
-        let mut taken: Vec<u64> = (0..4).map(|_| space.take_next(17, &*file)).collect();
+        let take = || space.take_next(17, &*file).unwrap();
+        let mut taken: Vec<u64> = (0..4).map(|_| take()).collect();
         taken.sort_unstable();
         let pieces: Vec<u64> = (0..4).map(|piece| run.offset + piece * 40).collect();
         assert_eq!(taken, pieces);
@@ -406,7 +421,26 @@ mod tests {
             "the file has not grown"
         );
         os.set_capacity(None);
-        assert_eq!(space.take_next(17, &*file), 8 + knobs::space_run());
+        assert_eq!(take(), 8 + knobs::space_run());
+    }
+
+    #[test]
+    fn no_space_is_given_that_no_place_could_name() {
+        let space = Space::new(Extents::new((1 << 38) - 5));
+        assert_eq!(space.take(5).unwrap(), (1 << 38) - 5);
+        let refused = space.take(1);
+        assert!(matches!(refused, Err(Error::TooLarge(_))), "{refused:?}");
+        let os = SimulatedOs::new(1);
+        os.create_dir(Path::new("/db")).unwrap();
+        let file = os.open(Path::new("/db/data"), OpenMode::CreateNew).unwrap();
+        let refused = space.take_next(1, &*file);
+        assert!(matches!(refused, Err(Error::TooLarge(_))), "{refused:?}");
+        assert_eq!(space.take_run(&*file), None);
+        let refused = space.keep(1, &*file);
+        assert!(matches!(refused, Err(Error::TooLarge(_))), "{refused:?}");
+        assert_eq!(file.len().unwrap(), 0);
+        space.give((1 << 38) - 5, 5);
+        assert_eq!(space.take_next(4, &*file).unwrap(), (1 << 38) - 5);
     }
 
     /// Short pieces are no room for a checkpoint's images, however much they come to.

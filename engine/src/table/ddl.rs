@@ -13,17 +13,20 @@ use super::shared::Shared;
 use super::state::TableState;
 use super::Table;
 use crate::catalog::{
-    Catalog, DdlRecord, Definition, PackedDefinition, TreeRoot, FIRST_TREE, KIND_COUNTER, KIND_DDL,
+    Catalog, DdlRecord, Definition, PackedDefinition, TreeRoot, Written, FIRST_TREE, KIND_COUNTER,
+    KIND_DDL,
 };
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, PageId, TableId, TreeId};
 use crate::log::Log;
 use crate::planted::{is_planted, PlantedFault};
 use crate::row::layout::Layout;
-use crate::row::TableSchema;
+use crate::row::{SchemaNames, TableSchema};
 use crate::settings::{Durability, Locking, TableOptions};
 use crate::sync::Mutex;
 use crate::tree::{cannot_be_read, Tree};
+#[cfg(test)]
+use crate::txn::Moment;
 
 #[cfg(test)]
 mod tests;
@@ -84,6 +87,17 @@ fn durable(log: &Log, lsn: Lsn) -> Result<()> {
         true => Durability::WriteAtCommit,
     };
     log.durable(lsn, when)
+}
+
+/// What keeps no table from being dropped, though pages stay in use for it.
+fn is_damage(error: &Error) -> bool {
+    matches!(error, Error::Corrupt { .. })
+}
+
+/// As [`is_damage`], where the log says already that the table is gone, or no program knows it any more: some space is
+/// less than the database.
+fn passes_gone(error: &Error) -> bool {
+    is_damage(error) || cannot_be_read(error) && !is_planted(PlantedFault::NeedDroppedRoots)
 }
 
 /// Frees the pages of a tree whose table is gone: the log says so. Those that can't be found for damage, or
@@ -187,7 +201,9 @@ impl Tables {
     }
 
     /// Writes a table's definition into the catalog, and its change to the log. Where one of the two can't be, the
-    /// catalog has `before` again, or nothing: so what can fail does so before the log has the change. Inside the gate.
+    /// catalog has `before` again, or nothing: so what can fail does so before the log has the change. The log promises
+    /// its room before: on a full disk the way back might need a page, and find no room for one either. Inside the
+    /// gate.
     fn change(
         &self,
         shared: &Shared,
@@ -203,15 +219,24 @@ impl Tables {
         if !is_planted(PlantedFault::LogBeforeRoots) {
             self.catalog.bring(after.id)?;
         }
-        let written = self.catalog.put(after);
-        let logged = written
-            .and_then(|()| record.encode())
-            .and_then(|record| shared.log.append(KIND_DDL, &[&record]));
+        Catalog::check(after)?;
+        let record = record.encode()?;
+        let unasked = is_planted(PlantedFault::UnaskedLog);
+        let room = (!unasked).then(|| shared.log.promise(record.len()));
+        let room = room.transpose()?;
+        let mut written = Written::default();
+        let put = self.catalog.put_noting(after, &mut written);
+        #[cfg(test)]
+        shared.system.moments.come_to(match put {
+            Ok(()) => Moment::DefinitionWritten,
+            Err(_) => Moment::DefinitionRefused,
+        });
+        let logged = put.and_then(|()| match room {
+            Some(room) => room.append(KIND_DDL, &[&record]),
+            None => shared.log.append(KIND_DDL, &[&record]),
+        });
         if logged.is_err() {
-            let undone = match before {
-                Some(before) => self.catalog.put(before),
-                None => self.catalog.remove(after.id),
-            };
+            let undone = self.catalog.put_back(after.id, before, &written);
             self.or_stop("a table's definition could not be put back", undone)?;
         }
         logged
@@ -257,6 +282,29 @@ impl Tables {
         durable(&shared.log, lsn)
     }
 
+    /// Gives a table's columns and indexes other names. Nothing else of it changes: who uses it goes on, and
+    /// snapshots are of the table as before.
+    pub fn set_names(&self, shared: &Shared, name: &str, names: &SchemaNames) -> Result<()> {
+        let _numbers = self.numbers.lock();
+        let id = self.registry.id_of(name)?;
+        let before = self.registry.definition(id)?;
+        let schema = before.schema.named(names)?;
+        if schema == before.schema || is_planted(PlantedFault::KeepOldNames) {
+            return Ok(());
+        }
+        let definition = Definition {
+            schema,
+            ..before.clone()
+        };
+        let lsn = {
+            let _inside = shared.system.gate().enter();
+            let record = DdlRecord::Names(id, names.clone());
+            self.change(shared, Some(&before), &definition, &record)?
+        };
+        self.registry.replace(definition, None)?;
+        durable(&shared.log, lsn)
+    }
+
     /// Drops a table. Of the transactions that use the table `own`, the caller answers for so many: where the name has
     /// come to another table since, there is no such table.
     pub fn remove_table(
@@ -264,6 +312,21 @@ impl Tables {
         shared: &Shared,
         name: &str,
         own: Option<(TableId, u64)>,
+    ) -> Result<()> {
+        self.remove_passing(shared, name, own, is_damage)
+    }
+
+    /// Drops a table when the database is opened: its pages that can't be read stay behind.
+    pub fn remove_on_open(&self, shared: &Shared, name: &str) -> Result<()> {
+        self.remove_passing(shared, name, None, passes_gone)
+    }
+
+    fn remove_passing(
+        &self,
+        shared: &Shared,
+        name: &str,
+        own: Option<(TableId, u64)>,
+        passes: fn(&Error) -> bool,
     ) -> Result<()> {
         let _numbers = self.numbers.lock();
         let id = self.registry.id_of(name)?;
@@ -281,7 +344,7 @@ impl Tables {
         self.close(id, name, own)?;
         let result = (|| {
             let _closed = shared.system.gate().close();
-            let trees = self.trees_to_destroy(&definition)?;
+            let trees = self.trees_to_destroy(&definition, passes)?;
             let lsn = self.append(shared, id, &DdlRecord::Drop(id))?;
             self.whole(trees.and_then(|trees| self.remove(&definition, &trees)))?;
             Ok(lsn)
@@ -335,7 +398,7 @@ impl Tables {
         let result =
             (|| {
                 let _closed = shared.system.gate().close();
-                let trees = self.trees_to_destroy(&old)?;
+                let trees = self.trees_to_destroy(&old, is_damage)?;
                 let made = self.create_trees(&mut definition)?;
                 let record = DdlRecord::Truncate(definition.clone());
                 let logged: Result<_> = (|| {
@@ -375,7 +438,7 @@ impl Tables {
             }
             DdlRecord::Drop(id) => {
                 let definition = self.registry.definition(id)?;
-                let trees = self.registry.trees_to_destroy(&definition)?;
+                let trees = self.registry.trees_to_destroy(&definition, passes_gone)?;
                 self.remove(&definition, &trees)?;
             }
             DdlRecord::Rename(id, name) => {
@@ -387,7 +450,7 @@ impl Tables {
             DdlRecord::Truncate(mut definition) => {
                 numbers.pass(&definition);
                 let old = self.registry.definition(definition.id)?;
-                let trees = self.registry.trees_to_destroy(&old)?;
+                let trees = self.registry.trees_to_destroy(&old, passes_gone)?;
                 self.create_trees(&mut definition)?;
                 self.catalog.put(&definition)?;
                 self.replace_trees(&definition, None, &trees)?;
@@ -395,6 +458,12 @@ impl Tables {
             DdlRecord::Locking(id, locking) => {
                 let mut definition = self.registry.definition(id)?;
                 definition.locking = locking;
+                self.catalog.put(&definition)?;
+                self.registry.replace(definition, None)?;
+            }
+            DdlRecord::Names(id, names) => {
+                let mut definition = self.registry.definition(id)?;
+                definition.schema = definition.schema.named(&names)?;
                 self.catalog.put(&definition)?;
                 self.registry.replace(definition, None)?;
             }
@@ -426,8 +495,12 @@ impl Tables {
 
     /// The trees of a table that is to go. What can fail for a page that can't be read, or for an image that can't
     /// be written, is done: it comes before the log has the change. Inside the gate, which is closed.
-    fn trees_to_destroy(&self, definition: &Definition) -> Result<Result<Vec<Arc<Tree>>>> {
-        let trees = self.registry.trees_to_destroy(definition);
+    fn trees_to_destroy(
+        &self,
+        definition: &Definition,
+        passes: fn(&Error) -> bool,
+    ) -> Result<Result<Vec<Arc<Tree>>>> {
+        let trees = self.registry.trees_to_destroy(definition, passes);
         if is_planted(PlantedFault::LogBeforeRoots) {
             return Ok(trees);
         }

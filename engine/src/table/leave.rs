@@ -1,10 +1,19 @@
 //! A transaction and a table that it drops, or whose creation fails, before it ends.
 
+use std::sync::Arc;
+
+use super::shared::Shared;
 use super::transaction::Transaction;
 use crate::error::Result;
 use crate::ids::TableId;
+use crate::planted::{is_planted, PlantedFault};
 
 impl Transaction {
+    /// Whether it is a transaction of this open database.
+    pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
+        Arc::ptr_eq(&self.shared, shared) || is_planted(PlantedFault::TablesByNumber)
+    }
+
     /// The transaction is about to drop a table: how often it counts among those that use it.
     ///
     /// What the log is still to get of it goes there first, before the table's end: replay then meets

@@ -25,6 +25,7 @@ pub(crate) mod shared;
 pub(crate) mod state;
 mod statistics;
 mod transaction;
+mod unwound;
 mod users;
 mod walk;
 mod write;

@@ -80,12 +80,16 @@ pub(crate) enum WholeKey {
 }
 
 /// An open table. Cheap to share; stays valid until the table is dropped, after which every
-/// operation returns [`Error::NotFound`]. While it is truncated, and for a moment where it can't be dropped,
-/// transactions that come to it get [`Error::Busy`].
+/// operation returns [`Error::NotFound`], or until the database is closed: transactions of another one, or
+/// of the next opening, refuse it with [`Error::Invalid`]. While it is truncated, and for a moment where it
+/// can't be dropped, transactions that come to it get [`Error::Busy`].
 pub struct Table {
     id: TableId,
+    /// Of its database, as it is open now.
+    pool: Arc<Pool>,
     name: RwLock<String>,
-    schema: TableSchema,
+    /// Other names may come to its columns and indexes.
+    schema: RwLock<Arc<TableSchema>>,
     pub(crate) layout: Layout,
     pub(crate) trees: ArcSwap<TableTrees>,
     pub(crate) state: Arc<TableState>,
@@ -123,8 +127,9 @@ impl Table {
         }
         Ok(Table {
             id: definition.id,
+            pool: pool.clone(),
             name: RwLock::new(definition.name.clone()),
-            schema: definition.schema.clone(),
+            schema: RwLock::new(Arc::new(definition.schema.clone())),
             layout,
             trees: ArcSwap::from_pointee(trees),
             state,
@@ -138,6 +143,12 @@ impl Table {
         self.id
     }
 
+    /// Whether it is a table of the open database with this pool.
+    #[inline]
+    pub(crate) fn is_of(&self, pool: &Arc<Pool>) -> bool {
+        Arc::ptr_eq(&self.pool, pool)
+    }
+
     /// The table's present name.
     pub fn name(&self) -> String {
         self.name.read().clone()
@@ -147,9 +158,13 @@ impl Table {
         name.clone_into(&mut self.name.write());
     }
 
-    /// The schema it was created with.
-    pub fn schema(&self) -> &TableSchema {
-        &self.schema
+    /// The schema it was created with, with the present names of its columns and indexes.
+    pub fn schema(&self) -> Arc<TableSchema> {
+        Arc::clone(&self.schema.read())
+    }
+
+    pub(crate) fn set_schema(&self, schema: TableSchema) {
+        *self.schema.write() = Arc::new(schema);
     }
 
     pub(crate) fn collations(&self) -> Option<&dyn Collations> {
@@ -306,7 +321,7 @@ impl Table {
     /// back by rollback. With an `offset` of 0 or beyond `increment` it counts as 1.
     ///
     /// # Errors
-    /// `Error::TooLarge` when the first value would pass `max`.
+    /// `Error::TooLarge` when the first value would pass `max`, or be 2^64 - 1, behind which no counter can stand.
     pub fn reserve_auto_increment(
         &self,
         n: u64,

@@ -12,7 +12,7 @@ use super::open_table::{Table, TableTrees};
 use super::state::TableState;
 use crate::catalog::{Definition, PackedDefinition};
 use crate::error::{Error, Result};
-use crate::ids::{TableId, TreeId};
+use crate::ids::{TableId, TreeId, TxId};
 use crate::knobs;
 use crate::page::Pool;
 use crate::planted::{is_planted, PlantedFault};
@@ -21,12 +21,13 @@ use crate::row::{Collations, TableSchema};
 use crate::settings::Locking;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, RwLock};
-use crate::tree::Tree;
+use crate::tree::{cannot_be_read, Tree};
 use crate::txn::{RedoBuffer, Replayed, Trees};
 
 mod counted;
 #[cfg(test)]
 mod tests;
+mod unfinished;
 
 pub(crate) use self::counted::Counted;
 
@@ -169,6 +170,11 @@ impl Registry {
         }
     }
 
+    /// Nothing of the table is changed any more, if it is there, until it is dropped or has other trees.
+    pub fn leave_alone(&self, id: TableId) {
+        self.set_aside(id, no_table(id));
+    }
+
     /// Whether a table is there and set aside.
     pub fn is_set_aside(&self, id: TableId) -> bool {
         let tables = self.tables.read();
@@ -205,7 +211,7 @@ impl Registry {
         }
     }
 
-    /// Puts a changed definition (name, trees) in the place of the present one. `trees`: its trees, if they are open.
+    /// Puts a changed definition (names, trees) in the place of the present one. `trees`: its trees, if they are open.
     pub fn replace(&self, definition: Definition, trees: Option<TableTrees>) -> Result<()> {
         let state = self.state(definition.id);
         // Who opens it meanwhile would do so by the definition that goes.
@@ -220,6 +226,9 @@ impl Registry {
         let packed = PackedDefinition::new(&definition)?;
         if let Some(table) = &entry.table {
             table.set_name(&definition.name);
+            if before.schema != definition.schema {
+                table.set_schema(definition.schema.clone());
+            }
             if before.trees != definition.trees {
                 let open = || TableTrees::open(&self.pool, &definition);
                 table.trees.store(Arc::new(trees.map_or_else(open, Ok)?));
@@ -363,23 +372,33 @@ impl Registry {
         Ok(entry.table.clone())
     }
 
-    /// The trees of a table that is to go, opened if need be. Where the table can't be used, those
-    /// whose root can be read: the pages of the others are lost space.
+    /// The trees of a table that is to go, opened if need be. Where the table can't be used, those whose root can be
+    /// read: the pages of the others are lost space, where the error `passes`.
     ///
     /// # Errors
-    /// I/O errors.
-    pub fn trees_to_destroy(&self, definition: &Definition) -> Result<Vec<Arc<Tree>>> {
+    /// I/O errors that don't pass.
+    pub fn trees_to_destroy(
+        &self,
+        definition: &Definition,
+        passes: fn(&Error) -> bool,
+    ) -> Result<Vec<Arc<Tree>>> {
         match self.table_of(definition.id) {
             Ok(Some(table)) => return Ok(table.trees.load().all().cloned().collect()),
             Ok(None) => return Err(no_table(&definition.name)),
-            Err(Error::Corrupt { .. }) => {}
+            Err(error) if passes(&error) || self.is_set_aside(definition.id) => {}
             Err(error) => return Err(error),
         }
         let mut trees = Vec::new();
         for root in definition.all_trees() {
-            match Tree::open(&self.pool, root.id, root.root) {
+            let open = || Tree::open(&self.pool, root.id, root.root);
+            // A read that fails is tried once more: what is not found now is nobody's for ever.
+            let opened = open().or_else(|error| match cannot_be_read(&error) {
+                true => open(),
+                false => Err(error),
+            });
+            match opened {
                 Ok(tree) => trees.push(Arc::new(tree)),
-                Err(error @ Error::Corrupt { .. }) => {
+                Err(error) if passes(&error) => {
                     tracing::warn!("pages of a tree that goes stay in use: {error}");
                 }
                 Err(error) => return Err(error),
@@ -457,6 +476,10 @@ impl Trees for Registry {
 
     fn damaged(&self, tree: TreeId, error: &Error) {
         self.note_damage(tree, error);
+    }
+
+    fn unfinished(&self, transactions: &BTreeMap<TxId, Error>) -> Result<()> {
+        self.note_unfinished(transactions)
     }
 
     fn note_is_lost(&self, note: &[u8], error: &Error) {

@@ -8,10 +8,10 @@ use crate::row::Value;
 impl Table {
     /// The name of the index with this tree: "PRIMARY" for the clustered one. `None` for a tree
     /// without rows (of large values), or of another table.
-    pub(crate) fn index_name(&self, tree: TreeId) -> Option<&str> {
+    pub(crate) fn index_name(&self, tree: TreeId) -> Option<String> {
         match self.index_of(tree)? {
-            0 => Some("PRIMARY"),
-            n => Some(&self.schema().indexes.get(n - 1)?.name),
+            0 => Some("PRIMARY".into()),
+            n => Some(self.schema().indexes.get(n - 1)?.name.clone()),
         }
     }
 

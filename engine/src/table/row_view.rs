@@ -96,7 +96,7 @@ impl<'a> RowView<'a> {
     /// # Errors
     /// As [`RowView::get_large`].
     pub fn to_values(&self) -> Result<Vec<crate::OwnedValue>> {
-        (0..self.table.schema().columns.len())
+        (0..self.table.layout.columns.len())
             .map(|column| match self.get(column)? {
                 Value::OutOfRow(_) => {
                     let mut bytes = Vec::new();

@@ -137,6 +137,7 @@ impl TableState {
         } else {
             offset
         };
+        let takes_last = is_planted(PlantedFault::LastValueAgain);
         let exhausted = |at: u64| {
             Error::TooLarge(format!(
                 "the auto-increment counter is at {at} and can't go beyond {max}"
@@ -148,7 +149,8 @@ impl TableState {
             let first = steps
                 .checked_mul(increment)
                 .and_then(|s| s.checked_add(offset))
-                .filter(|&first| first <= max)
+                // The counter could not go beyond the last number, which would be taken again.
+                .filter(|&first| first <= max && (first < u64::MAX || takes_last))
                 .ok_or_else(|| exhausted(now))?;
             // The counter stands an increment behind the last value taken, or at the end.
             let last = first.saturating_add((n.max(1) - 1).saturating_mul(increment));

@@ -98,8 +98,8 @@ pub struct Transaction {
     pub(super) read_buffer: Vec<u8>,
     pub(super) counts: RowCounts,
     /// It went back to a savepoint at which what was kept aside could not be put in, and why: rows from before
-    /// it may lack entries.
-    lacks_entries: Option<Error>,
+    /// it may lack entries. Or an operation has unwound (`unwound.rs`).
+    pub(super) lacks_entries: Option<Error>,
 }
 
 /// A place in a transaction to roll back to.
@@ -162,9 +162,10 @@ impl Transaction {
     }
 
     /// Takes the snapshot now, rather than at the first read. At [`Isolation::Serializable`], which
-    /// has locks instead of a snapshot, this does nothing.
+    /// has locks instead of a snapshot, this does nothing, nor in a prepared transaction, which reads nothing more.
     pub fn take_snapshot(&mut self) {
-        if self.isolation() != Isolation::Serializable {
+        let reads = !self.is_prepared() || is_planted(PlantedFault::SnapshotOfPrepared);
+        if reads && self.isolation() != Isolation::Serializable {
             self.inner.view();
         }
     }
@@ -433,7 +434,7 @@ impl Transaction {
         if self.looks_aside() {
             self.put_deferred(Some(table))?;
         }
-        match self.used.iter().rposition(|u| u.id == table.id()) {
+        match self.place_of(table) {
             Some(n) if matches!(self.used[n].entered, Entered::Yes(_)) => Ok(n),
             known => {
                 let n = self.enter_first(table, known)?;
@@ -457,9 +458,33 @@ impl Transaction {
     #[inline]
     pub(super) fn enter_table_blind(&mut self, table: &Table) -> Result<usize> {
         self.inner.check_whole()?;
-        match self.used.iter().rposition(|u| u.id == table.id()) {
+        match self.place_of(table) {
             Some(n) if !matches!(self.used[n].entered, Entered::No) => Ok(n),
             known => self.enter_first(table, known),
+        }
+    }
+
+    /// Where the table stands in `used`. A table of another open database may have the same number.
+    #[inline]
+    fn place_of(&self, table: &Table) -> Option<usize> {
+        let by_number = is_planted(PlantedFault::TablesByNumber);
+        let same = |used: &Used| match by_number {
+            false => Arc::ptr_eq(&used.state, &table.state),
+            true => used.id == table.id(),
+        };
+        self.used.iter().rposition(same)
+    }
+
+    /// Refuses a table of another database than the transaction's, or of an earlier opening of it: log and undo of
+    /// the one would have changes of the other.
+    pub(super) fn check_is_of(&self, table: &Table) -> Result<()> {
+        let pool = self.shared.system.pool();
+        match table.is_of(pool) || is_planted(PlantedFault::TablesByNumber) {
+            true => Ok(()),
+            false => Err(Error::Invalid(format!(
+                "table {} belongs to another open database than the transaction",
+                table.name()
+            ))),
         }
     }
 
@@ -472,6 +497,7 @@ impl Transaction {
         let n = match known {
             Some(n) => n,
             None => {
+                self.check_is_of(table)?;
                 self.used.push(Used {
                     id: table.id(),
                     state: table.state.clone(),

@@ -260,7 +260,7 @@ impl Transaction {
         s: &mut Scratch,
         mut operation: impl FnMut(&mut Self, &mut Scratch) -> Result<()>,
     ) -> Result<()> {
-        let mut result = operation(self, s);
+        let mut result = self.whole_or_unwound(|txn| operation(txn, s));
         if result.is_ok() {
             return result;
         }
@@ -285,7 +285,7 @@ impl Transaction {
                     return result;
                 }
             }
-            result = operation(self, s);
+            result = self.whole_or_unwound(|txn| operation(txn, s));
         }
     }
 

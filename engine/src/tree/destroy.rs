@@ -53,7 +53,7 @@ impl Tree {
             if self.destroyed.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let root = self.core.pin_page(self.root)?;
+            let root = self.pin_inner(self.root)?;
             // Before its frame and its number can be another page's.
             self.destroyed.store(true, Ordering::Release);
             root

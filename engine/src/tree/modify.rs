@@ -7,10 +7,20 @@ use super::{check_sizes, Tree};
 use crate::error::{Error, Result};
 use crate::knobs;
 use crate::page::{Change, ExclusiveGuard};
+use crate::planted::{is_planted, PlantedFault};
 
 thread_local! {
     /// The new value on its way into the leaf.
     static NEW_VALUE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The thread's buffer, or another at its end, when that may be gone: a transaction may be dropped then.
+fn take_buffer() -> Result<Vec<u8>> {
+    let taken = NEW_VALUE.try_with(RefCell::take);
+    if taken.is_err() && is_planted(PlantedFault::NeedThreadsBuffer) {
+        return Err(Error::Internal("the thread's buffer is gone".into()));
+    }
+    Ok(taken.unwrap_or_default())
 }
 
 impl Tree {
@@ -58,7 +68,7 @@ impl Tree {
         // Before `f`, because this can fail.
         guard.prepare()?;
         let (at, found) = guard.node().lower_bound(key);
-        let mut new = NEW_VALUE.take();
+        let mut new = take_buffer()?;
         new.clear();
         let old = found.then(|| guard.node().value(at));
         let (change, result) = f(old, &mut new);
@@ -93,7 +103,8 @@ impl Tree {
                 }
             }
         }
-        NEW_VALUE.set(new);
+        // At the thread's end there may be no place for it.
+        let _ = NEW_VALUE.try_with(|buffer| buffer.replace(new));
         drop(guard);
         if meagre {
             self.merge_around(key, 0);

@@ -1,5 +1,7 @@
 //! What a checkpoint holds of transactions, and what an open does with it.
 
+use std::collections::BTreeMap;
+
 use super::gate::ClosedGate;
 use super::purge::{purge_past_damage, read_past_damage};
 use super::rollback::take_back;
@@ -84,20 +86,28 @@ impl System {
     /// rolls back what was running (what of it committed later, replay brings), purges what had
     /// ended, frees all undo pages of the last run, and goes on with higher numbers. Pages of tables
     /// that can't be read are told to [`Trees::damaged`](super::system::Trees::damaged), or
-    /// [`Trees::note_is_lost`](super::system::Trees::note_is_lost).
+    /// [`Trees::note_is_lost`](super::system::Trees::note_is_lost); transactions whose undo can't be read, to
+    /// [`Trees::unfinished`](super::system::Trees::unfinished).
     ///
     /// # Errors
     /// I/O errors; [`Error::Internal`](crate::Error::Internal) where undo and trees disagree.
     pub fn restore(&self, captured: &Captured) -> Result<()> {
         let trees = self.trees()?;
         let mut copy = UndoCopy::default();
+        let mut unfinished = BTreeMap::new();
         for running in &captured.running {
             if is_planted(PlantedFault::KeepLosers) {
                 break;
             }
             let mut head = running.undo_head;
             while !head.is_none() {
-                let record = copy.read(self.pool(), head)?;
+                let record = match copy.read(self.pool(), head) {
+                    Err(error @ Error::Corrupt { .. }) if !is_planted(PlantedFault::NeedUndo) => {
+                        unfinished.insert(running.txid, error);
+                        break;
+                    }
+                    record => record?,
+                };
                 // No snapshot lives on, so of delete marks only this transaction's own are put
                 // back: they stand over what it still has to restore.
                 let taken = take_back(
@@ -126,6 +136,9 @@ impl System {
                 }
                 head = record.previous;
             }
+        }
+        if !unfinished.is_empty() {
+            trees.unfinished(&unfinished)?;
         }
         for finished in &captured.finished {
             let mut head = finished.head;

@@ -42,8 +42,9 @@ impl LockMode {
     }
 }
 
-/// A row's name in the lock table: a hash of tree and key. Two rows of the same name share their
-/// locks, which costs a needless wait in 2^64 and nothing else.
+/// A row's name in the lock table: a hash of tree and key. Two rows of the same name, as one pair in 2^64 is, share
+/// their locks. That costs a needless wait. And who has locked the one, and writes the other or waits for its writer,
+/// may lose the lock of the first: with it goes an entry that both need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Row(pub u64);
 

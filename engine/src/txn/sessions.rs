@@ -26,7 +26,7 @@ pub enum ToldWaits {
 }
 
 /// The sessions of the embedding program, by what it said in [`super::Transaction::set_session`]. Nothing here may
-/// call the engine, or wait for a session.
+/// wait for a session, or call the engine otherwise than to kill.
 pub trait Sessions: Send + Sync {
     /// The text of what a session is executing; `None` where that is not known. Called while the
     /// session waits for a row lock.
@@ -35,7 +35,8 @@ pub trait Sessions: Send + Sync {
         None
     }
 
-    /// What to tell of the waits of a session. Called by the thread that is about to wait.
+    /// What to tell of the waits of a session. Called by the thread that is about to wait, and does not
+    /// wait where this kills its transaction ([`super::KillHandle`]).
     fn told_waits(&self, session: u64) -> ToldWaits {
         let _ = session;
         ToldWaits::None

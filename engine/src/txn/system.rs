@@ -1,5 +1,6 @@
 //! What all transactions of a database share.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -59,6 +60,15 @@ pub trait Trees: Send + Sync {
     /// A rollback at opening could not take back a change in this tree: a page can't be read. The
     /// rollback goes on.
     fn damaged(&self, _tree: TreeId, _error: &Error) {}
+
+    /// Rollbacks at opening could not find what else these transactions have changed: a page of undo can't be read,
+    /// with this error. Where records of them stand is left to the layer above. Nothing else runs.
+    ///
+    /// # Errors
+    /// I/O errors.
+    fn unfinished(&self, _transactions: &BTreeMap<TxId, Error>) -> Result<()> {
+        Ok(())
+    }
 
     /// A rollback at opening could not follow a note given to [`Transaction::note_on_rollback`]: a page can't be
     /// read. The rollback goes on.

@@ -1,11 +1,12 @@
 //! Locking rows, and waiting for them.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::broken::BrokenRule;
 use super::deadlock::may_close_a_circle;
-use super::lock::{Enqueued, LockMode, Row, Taken};
-use super::participant::{micros_now, WaitState, Wake};
+use super::lock::{Enqueued, LockMode, LockTable, Row, Taken};
+use super::participant::{micros_now, Participant, WaitState, Wake};
 use super::row_name::RowName;
 use super::snapshot::{never_given, ReadView};
 use super::status::Status;
@@ -14,6 +15,7 @@ use super::version::Header;
 use super::Transaction;
 use crate::error::{Error, Result};
 use crate::ids::{TreeId, TxId};
+use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 use crate::tree::Tree;
 
@@ -65,6 +67,23 @@ impl Conflict {
 /// What [`Transaction::lock_name`] has locked.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyLock(Row);
+
+/// A place in a row's queue of which others are being told. Where what they do panics it is left: nobody would take
+/// the row that is granted there.
+struct Queued<'a> {
+    locks: &'a LockTable,
+    row: Row,
+    me: &'a Arc<Participant>,
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        if !is_planted(PlantedFault::StayQueued) {
+            self.locks.leave(self.row, self.me);
+            self.me.parker.set(WaitState::Idle);
+        }
+    }
+}
 
 /// The outcome of [`Transaction::try_lock_row`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,12 +247,17 @@ impl Transaction {
     }
 
     /// Locks the name of a key of which there need be no record, against others who do; waits as long
-    /// as allowed. Not inside the gate.
+    /// as allowed. It is not the lock of that key's record, which stays when the name is given back. Not inside
+    /// the gate.
     ///
     /// # Errors
     /// Those of [`Transaction::wait`].
     pub fn lock_name(&mut self, tree: TreeId, key: &[u8]) -> Result<KeyLock> {
-        let row = Row::new(tree, key);
+        let record = Row::new(tree, key);
+        let row = match is_planted(PlantedFault::GuardAsRow) {
+            true => record,
+            false => Row(!record.0),
+        };
         let name = RowName::new(tree, key);
         let mode = LockMode::Exclusive;
         loop {
@@ -241,7 +265,8 @@ impl Transaction {
             if self.system.locks().try_lock(row, &name, &participant, mode) {
                 return Ok(KeyLock(row));
             }
-            self.wait(&Conflict::with_holders(tree, key, mode))?;
+            let conflict = Conflict::with_holders(tree, key, mode);
+            self.wait(&Conflict { row, ..conflict })?;
         }
     }
 
@@ -339,6 +364,11 @@ impl Transaction {
         if outcome == Enqueued::Retry {
             return Ok(());
         }
+        let queued = Queued {
+            locks,
+            row,
+            me: &me,
+        };
         system.tell_waits(row, &me, outcome == Enqueued::WaitingWithHolder);
         // Others that wait for the row now wait for the holders that came with this waiter: a
         // circle can close that does not go through it.
@@ -348,6 +378,7 @@ impl Transaction {
                 system.break_circles(start);
             }
         }
+        std::mem::forget(queued);
         let began = crate::sync::now();
         system.counters.wait_begins();
         me.shown.lock_waits.fetch_add(1, Ordering::Relaxed);

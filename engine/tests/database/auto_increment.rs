@@ -223,6 +223,21 @@ fn values_given_back_take_the_counter_below_no_row() {
     assert_eq!(table.next_auto_increment(), first + 1);
 }
 
+#[test]
+fn no_value_is_given_twice_where_the_counter_ends() {
+    let db = Database::open_on(Arc::new(SimulatedOs::new(1)), "/db", options()).unwrap();
+    for (increment, last) in [(1u64, u64::MAX - 1), (2, u64::MAX - 2)] {
+        let table = db.create_table(&increment.to_string(), &schema()).unwrap();
+        table.set_auto_increment_at_least(last);
+        let reserve = || table.reserve_auto_increment(1, increment, 1, u64::MAX);
+        assert_eq!(reserve().unwrap(), last);
+        for _ in 0..2 {
+            let refused = reserve();
+            assert!(matches!(refused, Err(Error::TooLarge(_))), "{refused:?}");
+        }
+    }
+}
+
 /// Values are reserved, another session's commit tells the log of the counter, and they are given back. The next
 /// checkpoint lets the log go; whoever takes one of them then tells nobody.
 #[test]

@@ -168,3 +168,29 @@ fn guards_of_rows_with_which_a_table_is_filled_are_given_back() {
     assert!(is_there(&mut txn, &table, 7).unwrap());
     txn.commit().unwrap();
 }
+
+#[test]
+fn a_locked_row_stays_locked_when_a_guard_of_its_key_is_given_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path().join("db"), options()).unwrap();
+    let table = table(&db, "t");
+    let mut txn = hasty(&db, Isolation::ReadCommitted);
+    insert(&mut txn, &table, 1, 7);
+    txn.commit().unwrap();
+    let key = table.encode_key(0, &[1u32.into()]).unwrap();
+    let both = LEVELS.map(|level| [(level, true), (level, false)]);
+    for (level, guards_first) in both.into_iter().flatten() {
+        let mut txn = hasty(&db, level);
+        if guards_first {
+            txn.guard(&table, 0, &key).unwrap();
+        }
+        let row = txn.get_locked(&table, &key, RowLock::Exclusive, |_| ());
+        assert!(row.unwrap().is_some());
+        if !guards_first {
+            txn.guard(&table, 0, &key).unwrap();
+        }
+        insert(&mut txn, &table, 2, 8);
+        would_wait(hasty(&db, level).delete(&table, &key));
+        txn.rollback().unwrap();
+    }
+}

@@ -1,6 +1,7 @@
 //! The whole database through its public interface, against models.
 
 mod aggregates;
+mod another_database;
 mod ascii;
 mod auto_increment;
 mod bulk_insert;
@@ -23,13 +24,13 @@ mod narrow_copies;
 mod newer_tables;
 mod one_table;
 mod optimistic;
+mod other_names;
 mod own_tables;
 mod passed_rows;
 mod prepared;
 mod read_ahead;
 mod recovery_reads;
 mod redo_parts;
-mod relative_directory;
 mod reopened;
 mod row_counts;
 mod row_in_the_way;
@@ -42,8 +43,10 @@ mod space_given_back;
 mod statements;
 mod stopped_cursors;
 mod taken_back;
+mod thread_ends;
 mod threads;
 mod told_waits;
 mod two_halves;
 mod unread_asides;
+mod unwound;
 mod values_outside;

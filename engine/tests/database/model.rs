@@ -69,7 +69,7 @@ impl World {
             (_, false) => {
                 let schema = schemas::schema(&mut self.rng);
                 let table = self.db().create_table(name, &schema).unwrap();
-                assert_eq!(table.schema(), &schema);
+                assert_eq!(*table.schema(), schema);
                 trace!("create {name} {:?} {:?}", schema.primary, schema.indexes);
                 self.committed.insert(
                     name.into(),
@@ -124,7 +124,7 @@ impl World {
         let names: Vec<String> = self.committed.keys().cloned().collect();
         assert_eq!(self.db().table_names(), names);
         for (name, table) in &self.committed {
-            assert_eq!(self.db().table(name).unwrap().schema(), &table.schema);
+            assert_eq!(*self.db().table(name).unwrap().schema(), table.schema);
         }
     }
 

@@ -584,3 +584,13 @@ fn a_dump_leaves_it_out_and_says_so() {
     let expected = [10, 20, 33, 40, 50].map(OwnedValue::UInt).to_vec();
     assert_eq!(dumped(bank.restart(false)), (expected, true));
 }
+
+/// It would hold back purge until it is decided.
+#[test]
+fn it_takes_no_snapshot_any_more() {
+    let bank = Bank::new();
+    let mut txn = bank.prepared("a");
+    txn.take_snapshot();
+    let transactions = bank.db.inspect().transactions;
+    assert!(transactions.iter().all(|entry| entry.snapshot_age.is_none()));
+}

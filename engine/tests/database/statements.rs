@@ -97,6 +97,61 @@ fn options_out_of_range_and_absent_databases_are_refused() {
 }
 
 #[test]
+fn an_empty_prefix_of_tables_to_drop_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    db.create_table("t", &schema()).unwrap();
+    db.close().unwrap();
+    let all = Options {
+        drop_on_open: Some(String::new()),
+        ..options()
+    };
+    let refused = Database::open(dir.path(), all);
+    assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+    let db = Database::open(dir.path(), options()).unwrap();
+    assert_eq!(db.table_names(), ["t"]);
+}
+
+#[test]
+fn what_a_refused_creation_leaves_is_no_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let wrong = Options {
+        log_segment_bytes: Some(5),
+        ..options()
+    };
+    let refused = Database::open(dir.path(), wrong);
+    assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+    let existing = Options {
+        create: false,
+        ..options()
+    };
+    let refused = Database::open(dir.path(), existing);
+    assert!(
+        matches!(refused, Err(Error::NotFound { .. })),
+        "{refused:?}"
+    );
+    let db = Database::open(dir.path(), options()).unwrap();
+    assert!(db.table_names().is_empty());
+}
+
+#[test]
+fn no_new_database_replaces_a_log_whose_data_file_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    db.create_table("t", &schema()).unwrap();
+    drop(db);
+    let names = || -> Vec<_> {
+        let entries = std::fs::read_dir(dir.path().join("log")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect()
+    };
+    let before = names();
+    std::fs::remove_file(dir.path().join("data")).unwrap();
+    let refused = Database::open(dir.path(), options());
+    assert!(matches!(refused, Err(Error::Format { .. })), "{refused:?}");
+    assert_eq!(names(), before);
+}
+
+#[test]
 fn tables_in_use_are_busy_and_dropped_ones_are_gone() {
     let dir = tempfile::tempdir().unwrap();
     let db = Database::open(dir.path(), options()).unwrap();

@@ -249,3 +249,38 @@ fn rows_taken_back_before_the_log_had_them_are_free() {
     txn.commit().unwrap();
     assert_eq!(world.after_a_crash().rows(), world.rows());
 }
+
+/// The undo of a refused row gives its room to that of the next change. Others still find what was there before all
+/// changes, and so does a crash, with a checkpoint in between, and a rollback.
+#[test]
+fn undo_in_the_place_of_that_of_refused_rows_leads_back() {
+    let world = World::new();
+    let mut txn = world.begin();
+    for id in 0..3 {
+        world.insert(&mut txn, id, id, 0).unwrap();
+    }
+    txn.commit().unwrap();
+    let before = world.rows();
+    for n in 0..40 {
+        for code in 0..1 + n % 3 {
+            let refused = world.insert(&mut txn, ROWS + code, code, 1);
+            refused.unwrap_err();
+        }
+        world.update(&mut txn, n % 3, n % 3, n + 2).unwrap();
+        if n % 10 == 5 {
+            // Something new, whose undo is of the same kind as that of what is refused.
+            world.insert(&mut txn, OWN + n, OWN + n, 1).unwrap();
+        }
+        if n % 16 == 9 {
+            world.db.checkpoint().unwrap();
+            assert_eq!(world.after_a_crash().rows(), before);
+        }
+        assert_eq!(world.rows(), before);
+    }
+    assert_eq!(world.after_a_crash().rows(), before);
+    txn.rollback().unwrap();
+    assert_eq!(world.rows(), before);
+    let mut report = Report::default();
+    world.db.check_table("t", &|| false, &mut report).unwrap();
+    assert_eq!(report.problems, Vec::<String>::new());
+}

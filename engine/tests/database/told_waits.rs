@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use peregrine::{
-    Column, ColumnType, Database, Error, Isolation, Key, Options, RowLock, Sessions, Table,
-    TableSchema, ToldWaits, Transaction, Value,
+    Column, ColumnType, Database, Error, Isolation, Key, KillHandle, Options, RowLock, Sessions,
+    Table, TableSchema, ToldWaits, Transaction, Value,
 };
 
 use crate::schemas::options;
@@ -35,10 +35,14 @@ struct World {
 
 impl World {
     fn new() -> World {
-        let dir = tempfile::tempdir().unwrap();
         let (sender, told) = channel();
+        World::of(Arc::new(InOrder(Mutex::new(sender))), told)
+    }
+
+    fn of(sessions: Arc<dyn Sessions>, told: Receiver<(u64, u64)>) -> World {
+        let dir = tempfile::tempdir().unwrap();
         let options = Options {
-            sessions: Some(Arc::new(InOrder(Mutex::new(sender)))),
+            sessions: Some(sessions),
             ..options()
         };
         let db = Database::open(dir.path().join("db"), options).unwrap();
@@ -181,4 +185,29 @@ fn who_gives_way_is_a_deadlocks_victim_however_much_it_has_done() {
         assert!(matches!(outcome, Err(Error::Deadlock)), "{outcome:?}");
     });
     earlier.commit().unwrap();
+}
+
+/// Kills who is about to wait.
+#[derive(Default)]
+struct Kills(Mutex<Option<KillHandle>>);
+
+impl Sessions for Kills {
+    fn told_waits(&self, _: u64) -> ToldWaits {
+        if let Some(kill) = &*self.0.lock().unwrap() {
+            kill.kill();
+        }
+        ToldWaits::None
+    }
+}
+
+#[test]
+fn who_is_killed_when_it_is_about_to_wait_does_not_wait() {
+    let sessions = Arc::new(Kills::default());
+    let world = World::of(sessions.clone(), channel().1);
+    let mut first = world.begin(1);
+    world.change(&mut first, 1).unwrap();
+    let mut second = world.begin(2);
+    *sessions.0.lock().unwrap() = Some(second.kill_handle());
+    let outcome = world.change(&mut second, 1);
+    assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
 }

@@ -353,15 +353,12 @@ fn opened(disk: &Disk, world: &World, fault: &Fault, say: &mut dyn FnMut(String)
     }
     // The others go on working.
     for (n, table) in TABLES.into_iter().enumerate() {
-        if own != Some(n) {
-            if let Err(error) = write(&db, table) {
-                say(format!("writing into {table} ends with {error}"));
+        if own == Some(n) || errors.contains_key(&n) {
+            if let Err(error) = db.drop_table(table) {
+                say(format!("dropping the damaged table ends with {error}"));
             }
-        }
-    }
-    if let Some(owner) = own {
-        if let Err(error) = db.drop_table(TABLES[owner]) {
-            say(format!("dropping the damaged table ends with {error}"));
+        } else if let Err(error) = write(&db, table) {
+            say(format!("writing into {table} ends with {error}"));
         }
     }
     if let Err(error) = db.close() {

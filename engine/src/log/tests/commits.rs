@@ -111,6 +111,28 @@ fn a_full_disk_refuses_appends_and_ends() {
     assert_eq!(records(&log, Lsn(0)), appended);
 }
 
+/// Whatever others append meanwhile, on a full disk.
+#[test]
+fn promised_room_is_kept_until_it_is_used_or_given_up() {
+    let os = SimulatedOs::new(13);
+    let log = create_without_threads(&os);
+    os.set_capacity(Some(os.used()));
+    let long = vec![7u8; 8_000];
+    let promised = log.promise(long.len()).unwrap();
+    let refused = log.append(1, &[&long]);
+    assert!(matches!(refused, Err(Error::NoSpace { .. })), "{refused:?}");
+    drop(promised);
+    let promised = log.promise(long.len()).unwrap();
+    let mut short = 0;
+    while log.append(2, &[b"short"]).is_ok() {
+        short += 1;
+    }
+    log.confirm().unwrap();
+    let end = promised.append(1, &[&long]).unwrap();
+    log.durable(end, Durability::SyncAtCommit).unwrap();
+    assert_eq!(records(&log, Lsn(0)).len(), short + 1);
+}
+
 /// A checkpoint begins while somebody has everything confirmed: its mark is appended, and not durable yet.
 #[test]
 fn a_mark_that_another_appends_is_durable_when_it_confirms() {

@@ -148,6 +148,36 @@ fn the_power_may_go_while_segments_are_given_back() {
     }
 }
 
+/// Whatever is lost with the machine meanwhile, no segment is missing.
+#[test]
+fn an_opening_lets_go_of_what_a_killed_process_made_ahead_of_the_log() {
+    let short = record(1, 100);
+    let os = SimulatedOs::new(18);
+    let log = create_without_threads(&os);
+    log.append(short.0, &[&short.1]).unwrap();
+    log.durable(log.end(), Durability::SyncAtCommit).unwrap();
+    log.group.segments.prepare(6 * log.segment_bytes()).unwrap();
+    // The next one has no name yet.
+    let new = os.open(&dir().join("new"), OpenMode::CreateNew).unwrap();
+    new.allocate(0, SMALL).unwrap();
+    assert_eq!(os.list(&dir()).unwrap().len(), 7);
+    let killed = os.crash_with(Loss::Nothing, 0);
+    killed.record();
+    let log = open(&killed, Lsn(0)).unwrap();
+    assert_eq!(log.stats().segments, 1);
+    log.give_spares_back().unwrap();
+    assert_eq!(files(&killed, &log), (1, 1));
+    drop(log);
+    for (n, moment) in killed.recorded().iter().enumerate() {
+        for (seed, loss) in (0..4).flat_map(|seed| Loss::ALL.map(|loss| (seed, loss))) {
+            let disk = moment.crash(loss, seed);
+            let log = open(&disk, Lsn(0)).unwrap_or_else(|error| panic!("{n} {loss:?}: {error}"));
+            assert_eq!(records(&log, Lsn(0)), [short.clone()], "{n} {loss:?}");
+            assert_eq!(log.stats().segments, 1, "{n} {loss:?}");
+        }
+    }
+}
+
 /// The directory may be another's as soon as the log is closed.
 #[test]
 fn no_file_is_made_renamed_or_removed_after_closing() {

@@ -1,13 +1,15 @@
 //! Commits, where something else comes between their steps.
 
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 
 use crate::os::simulated::SimulatedOs;
 use crate::row::payload::{LargeRef, RowEncoder};
+use crate::sync::atomic::Ordering;
 use crate::txn::Moment;
 use crate::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Error, Isolation, Key, Options, Seek,
-    Table, TableSchema, Transaction, Value, Xid,
+    Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Options,
+    Seek, Sessions, Table, TableSchema, ToldWaits, Transaction, Value, Xid,
 };
 
 fn open(os: &SimulatedOs) -> Arc<Database> {
@@ -169,6 +171,29 @@ fn replay_leaves_out_no_table_that_stays() {
     assert_eq!(count(&db, &table), 1);
 }
 
+/// A row that is not there is deleted. So it can stand in logs of earlier versions, after a refused change of a key.
+#[test]
+fn a_prepared_change_that_can_not_be_made_again_keeps_no_other_table_closed() {
+    let os = SimulatedOs::new(1);
+    let db = open(&os);
+    let table = create(&db);
+    let other = create_named(&db, "other");
+    insert(&db, &table, 1).commit().unwrap();
+    let mut txn = insert(&db, &other, 1);
+    let key = table.encode_key(0, &[Value::UInt(2)]).unwrap();
+    txn.inner.redo().delete(table.id(), &key);
+    let xid = Xid::new(1, b"prepared", b"").unwrap();
+    txn.prepare(&xid).unwrap();
+    let db = open(&os.crash(1));
+    let opened = db.table("t").map(drop);
+    assert!(matches!(opened, Err(Error::Corrupt { .. })), "{opened:?}");
+    let other = db.table("other").unwrap();
+    assert_eq!(count(&db, &other), 0);
+    db.commit_prepared(&xid).unwrap();
+    assert_eq!(count(&db, &other), 1);
+    db.drop_table("t").unwrap();
+}
+
 /// Values are given back when the log has just got the counter, and a checkpoint is wanted then. The next to take one
 /// of them relies on what the log has.
 #[test]
@@ -220,4 +245,51 @@ fn a_table_that_gets_the_name_of_one_that_is_dropped_stays() {
         assert_eq!(count(&db, &table), 1);
     }
     db.drop_table_used_by(&mut txn, "renamed").unwrap();
+}
+
+/// Sessions that are told of no wait in peace.
+struct Nervous;
+
+impl Sessions for Nervous {
+    fn told_waits(&self, _: u64) -> ToldWaits {
+        panic!("not today")
+    }
+}
+
+#[test]
+fn what_a_panic_takes_along_of_a_bulk_insert_counts_no_more() {
+    let options = Options {
+        background: false,
+        sessions: Some(Arc::new(Nervous)),
+        ..Options::default()
+    };
+    let db = Database::open_on(Arc::new(SimulatedOs::new(1)), "/db", options).unwrap();
+    let int = ColumnType::Int {
+        bytes: 4,
+        signed: false,
+    };
+    let schema = TableSchema {
+        columns: vec![Column::new("id", int), Column::new("group", int)],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![Index::new("group", &[1])],
+        user: vec![],
+    };
+    let table = db.create_table("t", &schema).unwrap();
+    // Its range of the index is in the way of all entries.
+    let mut reader = db.begin(Isolation::Serializable);
+    let mut cursor = Cursor::new(&table, 1, CursorOptions::default());
+    assert!(!cursor.seek(&mut reader, &[], Seek::First).unwrap());
+
+    let aside = |txn: &Transaction| txn.shared.deferred_bytes.load(Ordering::Relaxed);
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    txn.begin_bulk_insert(&table);
+    for id in [1, 2] {
+        txn.insert(&table, &[Value::UInt(id), Value::UInt(id)])
+            .unwrap();
+    }
+    assert!(aside(&txn) > 0);
+    let outcome = catch_unwind(AssertUnwindSafe(|| txn.end_bulk_insert()));
+    assert!(outcome.is_err());
+    txn.rollback().unwrap();
+    assert_eq!(aside(&txn), 0);
 }

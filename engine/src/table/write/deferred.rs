@@ -19,6 +19,7 @@ use super::{EntryBytes, Scratch};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, PAGE_SIZE};
 use crate::knobs;
+use crate::planted::{is_planted, PlantedFault};
 use crate::room;
 use crate::row::Value;
 use crate::sync::atomic::Ordering;
@@ -33,6 +34,7 @@ pub(in crate::table) struct Deferred {
     runs: Vec<(IndexId, Run)>,
     /// Bytes of these that are counted with those of all transactions.
     counted: usize,
+    shared: Arc<Shared>,
 }
 
 /// Entries of one index.
@@ -135,13 +137,14 @@ impl Deferred {
     }
 
     /// Counts what has come since with what all transactions keep aside; whether that is too much.
-    fn is_too_much(&mut self, shared: &Shared) -> bool {
+    fn is_too_much(&mut self) -> bool {
         let used = self.used_bytes();
         if used <= self.counted {
             return false;
         }
         let more = (used - self.counted).next_multiple_of(knobs::deferred_step());
         self.counted += more;
+        let shared = &self.shared;
         let before = shared.deferred_bytes.fetch_add(more, Ordering::Relaxed);
         let pool = shared.registry.pool().core().frames.count() * PAGE_SIZE;
         before + more
@@ -150,13 +153,23 @@ impl Deferred {
     }
 
     /// Forgets what is kept aside: it is in the indexes now, or the rows are undone.
-    pub fn forget(&mut self, shared: &Shared) {
+    pub fn forget(&mut self) {
         for (_, run) in &mut self.runs {
             *run = Run::default();
         }
         let counted = std::mem::take(&mut self.counted);
         if counted > 0 {
-            shared.deferred_bytes.fetch_sub(counted, Ordering::Relaxed);
+            let all = &self.shared.deferred_bytes;
+            all.fetch_sub(counted, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Deferred {
+    /// Where a panic takes it along, too, it counts no more.
+    fn drop(&mut self) {
+        if !is_planted(PlantedFault::CountLostAside) {
+            self.forget();
         }
     }
 }
@@ -168,7 +181,8 @@ impl Transaction {
     /// rows of the table, by a savepoint, and when those of all transactions take an eighth of the
     /// pool's size, in memory beside the pool.
     pub fn begin_bulk_insert(&mut self, table: &Arc<Table>) {
-        if self.deferred_of(table).is_some() {
+        // A table of another database is refused by the inserts.
+        if self.deferred_of(table).is_some() || self.check_is_of(table).is_err() {
             return;
         }
         let indexes = table.layout.indexes.iter().zip(1..);
@@ -181,6 +195,7 @@ impl Transaction {
                 table: Arc::clone(table),
                 runs,
                 counted: 0,
+                shared: self.shared.clone(),
             });
         }
     }
@@ -207,9 +222,7 @@ impl Transaction {
     #[inline]
     pub(super) fn make_room_aside(&mut self, table: &Table) -> Result<()> {
         match self.deferred_of(table) {
-            Some(aside) if self.deferred[aside].is_too_much(&self.shared) => {
-                self.put_deferred(None)
-            }
+            Some(aside) if self.deferred[aside].is_too_much() => self.put_deferred(None),
             _ => Ok(()),
         }
     }
@@ -253,10 +266,12 @@ impl Transaction {
         }
         self.check_entries()?;
         let mut all = std::mem::take(&mut self.deferred);
-        let result = all
-            .iter_mut()
-            .filter(|deferred| of.is_none_or(|table| table.id() == deferred.table.id()))
-            .try_for_each(|deferred| self.put_in(deferred));
+        // A panic of who is told of a wait takes them along.
+        let result = self.whole_or_unwound(|txn| {
+            all.iter_mut()
+                .filter(|deferred| of.is_none_or(|table| table.id() == deferred.table.id()))
+                .try_for_each(|deferred| txn.put_in(deferred))
+        });
         self.deferred = all;
         result
     }
@@ -264,14 +279,14 @@ impl Transaction {
     /// Forgets what is kept aside: the rows are undone.
     pub(in crate::table) fn forget_deferred(&mut self) {
         for deferred in &mut self.deferred {
-            deferred.forget(&self.shared);
+            deferred.forget();
         }
     }
 
     /// As [`Transaction::forget_deferred`], for a table that is gone.
     pub(in crate::table) fn forget_deferred_of(&mut self, table: TableId) {
         for deferred in self.deferred.iter_mut().filter(|d| d.table.id() == table) {
-            deferred.forget(&self.shared);
+            deferred.forget();
         }
         self.deferred
             .retain(|deferred| deferred.table.id() != table);
@@ -299,7 +314,7 @@ impl Transaction {
             }
             *run = Run::default();
         }
-        deferred.forget(&self.shared);
+        deferred.forget();
         Ok(())
     }
 }

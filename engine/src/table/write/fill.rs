@@ -22,8 +22,9 @@ impl Transaction {
     /// table, or the end of the transaction. A table that could not be filled is to be dropped.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a table of many sessions.
+    /// [`Error::Invalid`] for a table of many sessions, or of another database.
     pub fn begin_fill(&mut self, table: &Table) -> Result<()> {
+        self.check_is_of(table)?;
         if !table.state.is_of_one_session() {
             return Err(Error::Invalid(
                 "only a table that one session has for itself is filled without versions".into(),

@@ -20,6 +20,10 @@ pub enum Moment {
     CommitSeen,
     /// The number of a table is known that is about to be dropped, by the transaction that has used it.
     TableToDrop,
+    /// The catalog has a table's changed definition, and the log is about to get the change.
+    DefinitionWritten,
+    /// The catalog has no room for a table's changed definition, and is about to get what it had before.
+    DefinitionRefused,
     /// The log has an auto-increment counter, and nobody has been told so yet.
     CounterLogged,
     /// A reader has found a version that its view does not see, and is about to look at the one before.
