@@ -34,10 +34,9 @@ pub unsafe extern "C" fn peregrine_table_check(
         // SAFETY: by the caller's promise.
         let stop = || unsafe { interrupted(context) } != 0;
         let name = shared.table().name();
-        shared
-            .engine
-            .database
-            .check_table(&name, &stop, &mut report)?;
+        let database = &shared.engine.database;
+        let checked = database.check_table(&name, &stop, &mut report);
+        // Also what was found before an error that ends the check.
         for text in &report.problems {
             // SAFETY: by the caller's promise; the text lives through the call.
             unsafe { problem(context, text.as_ptr().cast::<c_char>(), text.len()) };
@@ -47,6 +46,7 @@ pub unsafe extern "C" fn peregrine_table_check(
             // SAFETY: as above.
             unsafe { problem(context, text.as_ptr().cast::<c_char>(), text.len()) };
         }
+        checked?;
         Ok(report.is_sound())
     })
 }

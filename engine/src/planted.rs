@@ -356,6 +356,18 @@ pub enum PlantedFault {
     CutBehindKey,
     /// Who keeps a narrow copy of a leaf waits for a frame for it.
     WaitForCopy,
+    /// Who was granted a row beside its writer holds it, too, while it waits for that one.
+    HoldBesideWriter,
+    /// Rows whose entries a transaction gives up stay listed until its end.
+    ListGivenUp,
+    /// A step of purge tries rollbacks that were abandoned to their end.
+    RetryAtOnce,
+    /// The undo of what a rollback to a savepoint has taken back takes room until the transaction ends.
+    KeepUndoneParts,
+    /// A check takes errors that pass for faults of the table.
+    PassingIsDamage,
+    /// All tables are locked while one is opened.
+    OpenUnderLock,
     /// A table's columns and indexes keep the names that they had when it was made.
     KeepOldNames,
     /// A dump takes what was noted to commit for committed, also where the log breaks off.
@@ -405,7 +417,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 152] = [
+        pub const MENDED: [PlantedFault; 158] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -534,6 +546,12 @@ mod planting {
             PlantedFault::CutByFree,
             PlantedFault::CutBehindKey,
             PlantedFault::WaitForCopy,
+            PlantedFault::HoldBesideWriter,
+            PlantedFault::ListGivenUp,
+            PlantedFault::RetryAtOnce,
+            PlantedFault::KeepUndoneParts,
+            PlantedFault::PassingIsDamage,
+            PlantedFault::OpenUnderLock,
             PlantedFault::TablesByNumber,
             PlantedFault::FollowCurrentDirectory,
             PlantedFault::CommitUnwound,

@@ -1,15 +1,17 @@
 //! Faults that are planted in a table: each is found.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
+use super::open_table::fault;
 use super::{check_on, Report};
 use crate::dump::Dump;
-use crate::os::simulated::SimulatedOs;
+use crate::os::simulated::{FaultOn, SimulatedOs};
 use crate::page::Change;
 use crate::row::{Column, ColumnType, Index, Key, Value};
 use crate::table::{Cursor, CursorOptions, Seek, Table};
 use crate::tree::Tree;
-use crate::{Database, Isolation, Options, TableSchema};
+use crate::{Database, Error, Isolation, Options, TableSchema};
 
 fn table(db: &Database) -> Arc<Table> {
     let int = |name| {
@@ -237,4 +239,40 @@ fn a_copy_without_the_file_of_its_lock_is_checked_and_dumped() {
     assert!(Dump::open(&path).unwrap().missing().is_empty());
     assert!(!path.join("lock").exists());
     Database::open(&path, Options::default()).unwrap();
+}
+
+/// A read that fails, or a pool without a free page, says nothing of the table.
+#[test]
+fn what_may_pass_ends_a_check_and_is_no_fault_of_the_table() {
+    let os = SimulatedOs::new(3);
+    let open = || {
+        let options = Options {
+            background: false,
+            ..Options::default()
+        };
+        Database::open_on(Arc::new(os.clone()), "/db", options).unwrap()
+    };
+    let db = open();
+    drop(table(&db));
+    db.close().unwrap();
+    let db = open();
+    // Its roots are read, and no more.
+    let table = db.table("t").unwrap();
+    os.fail(FaultOn::Read, 0, ErrorKind::Other);
+    let mut report = Report::default();
+    let failed = db.check_table("t", &|| false, &mut report);
+    assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
+    assert!(report.is_sound(), "{:?}", report.problems);
+    os.heal();
+    db.check_table("t", &|| false, &mut report).unwrap();
+    assert!(report.is_sound(), "{:?}", report.problems);
+    drop(table);
+    for passes in [
+        Error::TooLarge("all pages are in use".into()),
+        Error::NoSpace { path: "db".into() },
+    ] {
+        assert!(fault(passes).is_err());
+    }
+    let cut = Error::io("read", "db", ErrorKind::UnexpectedEof.into());
+    assert!(fault(cut).is_ok());
 }

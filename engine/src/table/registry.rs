@@ -59,6 +59,13 @@ struct Entry {
     set_aside: Option<Box<Error>>,
 }
 
+/// What is known of a table without reading anything.
+enum Look {
+    Gone,
+    Open(Arc<Table>),
+    Closed(Arc<TableState>),
+}
+
 impl Tables {
     /// Closes tables that nobody has, and nobody has asked for lately, if many are open.
     fn close_unused(&mut self) {
@@ -191,6 +198,9 @@ impl Registry {
 
     /// Takes a table out: nobody finds it or its trees any more.
     pub fn remove(&self, definition: &Definition) {
+        let state = self.state(definition.id);
+        // Who opens it meanwhile would have trees that know nothing of their end.
+        let _unopened = state.as_ref().map(|state| state.opening.lock());
         let mut tables = self.tables.write();
         if let Some(gone) = tables.by_id.remove(&definition.id) {
             gone.counted.state().set_gone();
@@ -203,6 +213,9 @@ impl Registry {
 
     /// Puts a changed definition (names, trees) in the place of the present one. `trees`: its trees, if they are open.
     pub fn replace(&self, definition: Definition, trees: Option<TableTrees>) -> Result<()> {
+        let state = self.state(definition.id);
+        // Who opens it meanwhile would do so by the definition that goes.
+        let _unopened = state.as_ref().map(|state| state.opening.lock());
         let mut tables = self.tables.write();
         let tables = &mut *tables;
         let entry = tables
@@ -303,10 +316,10 @@ impl Registry {
         self.table_of(id)?.ok_or_else(|| no_table(name))
     }
 
-    /// The table of a number, opened if need be.
-    pub fn table_of(&self, id: TableId) -> Result<Option<Arc<Table>>> {
-        match self.tables.read().by_id.get(&id) {
-            None => return Ok(None),
+    /// Looks whether a table is there, and open.
+    fn look(&self, id: TableId) -> Result<Look> {
+        Ok(match self.tables.read().by_id.get(&id) {
+            None => Look::Gone,
             Some(Entry {
                 set_aside: Some(error),
                 ..
@@ -319,21 +332,43 @@ impl Registry {
                 if !used.load(Ordering::Relaxed) {
                     used.store(true, Ordering::Relaxed);
                 }
-                return Ok(Some(table.clone()));
+                Look::Open(table.clone())
             }
-            Some(_) => {}
+            Some(entry) => Look::Closed(entry.counted.state().clone()),
+        })
+    }
+
+    /// The table of a number, opened if need be.
+    pub fn table_of(&self, id: TableId) -> Result<Option<Arc<Table>>> {
+        let state = match self.look(id)? {
+            Look::Gone => return Ok(None),
+            Look::Open(table) => return Ok(Some(table)),
+            Look::Closed(state) => state,
+        };
+        // What is read from disk may take its time: who wants another table does not wait for that.
+        let _opening = state.opening.lock();
+        match self.look(id)? {
+            Look::Gone => return Ok(None),
+            Look::Open(table) => return Ok(Some(table)),
+            Look::Closed(_) => {}
         }
-        let mut tables = self.tables.write();
+        let definition = self.definition(id)?;
+        let held = is_planted(PlantedFault::OpenUnderLock).then(|| self.tables.write());
+        let table = self.open(&definition, state.clone())?;
+        #[cfg(test)]
+        state.moments.come_to(crate::txn::Moment::TableOpened);
+        let mut tables = match held {
+            Some(tables) => tables,
+            None => self.tables.write(),
+        };
         let tables = &mut *tables;
         tables.close_unused();
+        // It is still there: who takes it out waits until it is open.
         let Some(entry) = tables.by_id.get_mut(&id) else {
             return Ok(None);
         };
-        if entry.table.is_none() {
-            let state = entry.counted.state().clone();
-            entry.table = Some(self.open(&entry.definition.unpack()?, state)?);
-            tables.opened.push_back(id);
-        }
+        entry.table = Some(table);
+        tables.opened.push_back(id);
         Ok(entry.table.clone())
     }
 

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::ids::Csn;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use crate::sync::Mutex;
 #[cfg(test)]
 use crate::txn::tests::moments::Moments;
 use crate::txn::GateGuard;
@@ -27,6 +28,9 @@ pub(crate) struct TableState {
     users: Users,
     /// Those of them that are prepared, and may outlive their sessions.
     prepared: AtomicU64,
+    /// Held by who opens the table, and by who changes its definition or takes it out. Nobody who has the lock of all
+    /// tables waits for it.
+    pub opening: Mutex<()>,
     /// The table is being changed as a whole, or is gone: no transaction may begin to use it.
     closed: AtomicBool,
     gone: AtomicBool,
@@ -51,6 +55,7 @@ impl TableState {
             next_large: AtomicU64::new(1),
             users: Users::default(),
             prepared: AtomicU64::new(0),
+            opening: Mutex::default(),
             closed: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             since: AtomicU64::new(0),

@@ -6,6 +6,7 @@
 
 use super::system::System;
 use super::transaction::Transaction;
+use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
 
@@ -43,16 +44,24 @@ impl Abandoned {
 }
 
 impl System {
-    /// Tries to roll back what was abandoned.
-    pub(super) fn retry_abandoned(&self) {
+    /// Tries to roll back what was abandoned, a part of each transaction; whether there is more that can be undone now.
+    pub(super) fn retry_abandoned(&self) -> bool {
         if self.abandoned.len() == 0 {
-            return;
+            return false;
         }
+        let most = match is_planted(PlantedFault::RetryAtOnce) {
+            false => knobs::purge_step(),
+            true => usize::MAX,
+        };
+        let mut more = false;
         for mut transaction in self.abandoned.take() {
-            if transaction.rollback().is_err() {
+            let undone = transaction.rollback_some(most);
+            more |= matches!(undone, Ok(false));
+            if !matches!(undone, Ok(true)) {
                 self.abandoned.push(transaction);
             }
         }
+        more
     }
 
     /// Lets go of what was abandoned, and of what will be, as it is: the next open rolls it back.

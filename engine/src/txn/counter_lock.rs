@@ -44,7 +44,7 @@ impl Transaction {
     pub fn unlock_counter(&mut self, clustered: TreeId) {
         if let Some(me) = &self.participant {
             let row = Row::new(TreeId(clustered.0 | COUNTER), &[]);
-            me.forget_newest(row);
+            me.forget(row);
             self.system.locks().release(row, me);
         }
     }

@@ -11,7 +11,7 @@
 
 use std::cmp::Ordering as CmpOrdering;
 use std::collections::hash_map::{DefaultHasher, Entry as MapEntry};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
 
@@ -42,8 +42,9 @@ impl LockMode {
     }
 }
 
-/// A row's name in the lock table: a hash of tree and key. Two rows of the same name share their
-/// locks, which costs a needless wait in 2^64 and nothing else.
+/// A row's name in the lock table: a hash of tree and key. Two rows of the same name, as one pair in 2^64 is, share
+/// their locks. That costs a needless wait. And who has locked the one, and writes the other or waits for its writer,
+/// may lose the lock of the first: with it goes an entry that both need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Row(pub u64);
 
@@ -58,7 +59,7 @@ impl Row {
 
 /// `Row` is a hash already.
 #[derive(Default)]
-struct RowHasher(u64);
+pub(super) struct RowHasher(u64);
 
 impl Hasher for RowHasher {
     fn finish(&self) -> u64 {
@@ -69,6 +70,9 @@ impl Hasher for RowHasher {
         self.0 = row;
     }
 }
+
+/// Rows, each once.
+pub(super) type RowSet = HashSet<Row, BuildHasherDefault<RowHasher>>;
 
 #[derive(Clone)]
 pub(super) struct Holder {
@@ -266,7 +270,7 @@ impl LockTable {
         if give_up && queue.waiters.is_empty() {
             rows.remove(&row);
             shard.count.fetch_sub(1, Ordering::Relaxed);
-            who.forget_newest(row);
+            who.forget(row);
         } else if !is_planted(PlantedFault::SharedWriter) {
             // Those who wait to share the row must not come to do so beside its writer.
             queue.holders[own].hold(LockMode::Exclusive);
@@ -406,7 +410,7 @@ impl LockTable {
         };
         queue.holders.remove(own);
         if goes_on {
-            who.forget_newest(row);
+            who.forget(row);
         }
         let granted = queue.grant(row);
         if queue.is_empty() {
@@ -431,7 +435,7 @@ impl LockTable {
         }
         occupied.remove();
         shard.count.fetch_sub(1, Ordering::Relaxed);
-        who.forget_newest(row);
+        who.forget(row);
         true
     }
 
@@ -604,22 +608,33 @@ impl Queue {
         writer: Option<&Arc<Participant>>,
     ) -> Enqueued {
         let mut entered = false;
+        let held = self.position(who);
         match writer {
-            Some(writer) => match self.position(writer) {
-                Some(held) => self.holders[held].hold(LockMode::Exclusive),
-                None => {
-                    entered = !self.waiters.is_empty();
-                    // Fails when the writer has ended: then there is nothing to wait for.
-                    if !self.enter(row, writer, LockMode::Exclusive)
-                        && !is_planted(PlantedFault::WaitForEnded)
-                    {
-                        return Enqueued::Retry;
+            Some(writer) => {
+                match self.position(writer) {
+                    Some(held) => self.holders[held].hold(LockMode::Exclusive),
+                    None => {
+                        entered = !self.waiters.is_empty();
+                        // Fails when the writer has ended: then there is nothing to wait for.
+                        if !self.enter(row, writer, LockMode::Exclusive)
+                            && !is_planted(PlantedFault::WaitForEnded)
+                        {
+                            return Enqueued::Retry;
+                        }
                     }
                 }
-            },
+                // Granted when the writer was at the row already: both would hold it, and wait for each other.
+                let granted = held.filter(|own| {
+                    !self.holders[*own].ranged && !is_planted(PlantedFault::HoldBesideWriter)
+                });
+                if let Some(own) = granted {
+                    self.holders.remove(own);
+                    who.forget(row);
+                }
+            }
             None => {
                 // Whoever holds the row already goes before those in the queue.
-                let first = self.waiters.is_empty() || self.position(who).is_some();
+                let first = self.waiters.is_empty() || held.is_some();
                 if first && self.compatible(who, mode) {
                     return Enqueued::Retry;
                 }
@@ -631,8 +646,8 @@ impl Queue {
         };
         who.parker.set(WaitState::Queued(row));
         // Who holds the row already and wants more of it goes first: nobody behind can be granted
-        // before it has it.
-        if self.position(who).is_some() {
+        // before it has it. So does who was granted it in vain: it has waited before.
+        if held.is_some() {
             self.waiters.push_front(waiter);
         } else {
             self.waiters.push_back(waiter);

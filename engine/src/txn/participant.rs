@@ -6,7 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use smallvec::SmallVec;
 
-use super::lock::Row;
+use super::lock::{Row, RowSet};
 use super::version::UndoPtr;
 use crate::ids::{Lsn, TreeId};
 use crate::planted::{is_planted, PlantedFault};
@@ -154,7 +154,7 @@ pub(super) struct Participant {
     /// Whether the program interrupts it for one that waits for it.
     gives_way: AtomicBool,
     /// Rows in whose queues it stands as holder; `None` once it has ended.
-    rows: Mutex<Option<Vec<Row>>>,
+    rows: Mutex<Option<RowSet>>,
     /// Trees in which it holds ranges.
     ranged_trees: Mutex<SmallVec<[TreeId; 4]>>,
     pub parker: Arc<Parker>,
@@ -189,7 +189,7 @@ impl Participant {
             first_redo: AtomicU64::new(u64::MAX),
             work: AtomicU64::new(0),
             gives_way: AtomicBool::new(false),
-            rows: Mutex::new(Some(Vec::new())),
+            rows: Mutex::new(Some(RowSet::default())),
             ranged_trees: Mutex::default(),
             parker,
             shown: Shown::default(),
@@ -243,25 +243,26 @@ impl Participant {
     pub fn add_row(&self, row: Row) -> bool {
         match &mut *self.rows.lock() {
             Some(rows) => {
-                rows.push(row);
+                rows.insert(row);
                 true
             }
             None => false,
         }
     }
 
-    /// Forgets `row` where it is the newest one held (older ones stay listed, which is harmless).
-    pub fn forget_newest(&self, row: Row) {
+    /// Forgets `row`, which it holds no more. One that stays listed is harmless.
+    pub fn forget(&self, row: Row) {
+        if is_planted(PlantedFault::ListGivenUp) {
+            return;
+        }
         if let Some(rows) = &mut *self.rows.lock() {
-            if rows.last() == Some(&row) {
-                rows.pop();
-            }
+            rows.remove(&row);
         }
     }
 
     /// Rows with an entry in the lock table that it holds.
     pub fn held_rows(&self) -> usize {
-        self.rows.lock().as_ref().map_or(0, Vec::len)
+        self.rows.lock().as_ref().map_or(0, RowSet::len)
     }
 
     /// Remembers that it holds ranges in `tree`. Once for each tree.
@@ -275,7 +276,7 @@ impl Participant {
     }
 
     /// Ends: gives the rows to release.
-    pub fn take_rows(&self) -> Vec<Row> {
+    pub fn take_rows(&self) -> RowSet {
         self.rows.lock().take().unwrap_or_default()
     }
 }

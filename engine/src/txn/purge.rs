@@ -106,7 +106,13 @@ impl System {
     /// I/O errors; what was not done is done by a later step.
     pub fn purge_step(&self) -> Result<bool> {
         let mut first = self.purge.step.lock();
-        self.retry_abandoned();
+        // In parts, so that a long rollback keeps nothing else from being purged.
+        let more = self.retry_abandoned();
+        Ok(self.purge_some(&mut first)? || more)
+    }
+
+    /// What a step does beside rollbacks.
+    fn purge_some(&self, first: &mut usize) -> Result<bool> {
         // What it would change, a checkpoint may find no room for: after that, then.
         if self.pool().check_room().is_err() {
             return Ok(false);

@@ -48,7 +48,24 @@ impl Transaction {
         if savepoint.work != work {
             self.returns.add(savepoint.work);
         }
+        self.cut_undo(savepoint);
         Ok(())
+    }
+
+    /// Leaves the room of undo that was taken back to what comes. Not where undo from before the savepoint has been cut
+    /// off since: what stands there by now need not begin where the savepoint was made.
+    fn cut_undo(&mut self, savepoint: &Savepoint) {
+        let moved = self.cuts.went_below(savepoint.cuts, savepoint.undo_kept);
+        if moved || is_planted(PlantedFault::KeepUndoneParts) {
+            return;
+        }
+        if let Some(undo) = &mut self.undo {
+            let before = undo.kept();
+            undo.take_back(savepoint.undo_kept);
+            if undo.kept() != before {
+                self.cuts.add(undo.kept());
+            }
+        }
     }
 
     /// As [`Transaction::rollback_to`], for an operation that is refused half done, with a savepoint of its own. No
@@ -59,7 +76,7 @@ impl Transaction {
     /// As [`Transaction::rollback_to`], without those of other transactions in the way.
     pub fn take_operation_back(&mut self, savepoint: &Savepoint) -> Result<()> {
         self.go_back(savepoint)?;
-        // Only here: of the savepoints that are still there none was made since.
+        // Of the savepoints that are still there none was made since: none need know of it.
         if let Some(undo) = &mut self.undo {
             undo.take_back(savepoint.undo_kept);
         }
@@ -109,10 +126,10 @@ impl Transaction {
             false => savepoint.redo_parts != self.redo_parts,
             true => savepoint.redo_len > self.redo.len(),
         };
-        let undone = self.undo_to(savepoint.undo, Extent::Part { logged });
+        let undone = self.undo_to(savepoint.undo, Extent::Part { logged }, usize::MAX);
         if self.doomed_by().is_none() {
             self.standing = match undone {
-                Ok(()) => Standing::Whole,
+                Ok(_) => Standing::Whole,
                 Err(_) => Standing::HalfUndone(savepoint.clone()),
             };
         }
@@ -134,6 +151,15 @@ impl Transaction {
     /// I/O errors; the transaction then still holds what it could not undo, and this can be tried
     /// again. A prepared one may still be so ([`Transaction::is_prepared`]): then nothing was undone.
     pub fn rollback(&mut self) -> Result<()> {
+        self.rollback_some(usize::MAX).map(|_| ())
+    }
+
+    /// As [`Transaction::rollback`], of so many undo records at most; false: there are more, and this is to be called
+    /// again.
+    ///
+    /// # Errors
+    /// As [`Transaction::rollback`].
+    pub(super) fn rollback_some(&mut self, most: usize) -> Result<bool> {
         let logged = match self.phase {
             Phase::Running => None,
             _ => {
@@ -150,7 +176,9 @@ impl Transaction {
             if !is_planted(PlantedFault::HoldRollingBack) {
                 self.let_go_of_what_only_commits_need();
             }
-            self.undo_to(UndoPtr::NONE, Extent::Whole)?;
+            if !self.undo_to(UndoPtr::NONE, Extent::Whole, most)? {
+                return Ok(false);
+            }
             let system = self.system.clone();
             let inside = system.gate().enter();
             self.end_writing(End::Abort);
@@ -159,10 +187,10 @@ impl Transaction {
         }
         self.end_locking();
         self.reset();
-        match logged {
-            Some(lsn) => self.system.log().durable(lsn, self.system.durability()),
-            None => Ok(()),
+        if let Some(lsn) = logged {
+            self.system.log().durable(lsn, self.system.durability())?;
         }
+        Ok(true)
     }
 
     /// It reads nothing more, and never commits. Its rollback may last for long, or stand still at a damaged page:
@@ -176,15 +204,21 @@ impl Transaction {
         }
     }
 
-    fn undo_to(&mut self, target: UndoPtr, extent: Extent) -> Result<()> {
+    /// Undoes at most so many records of what was done since `target`; false: there are more.
+    fn undo_to(&mut self, target: UndoPtr, extent: Extent, most: usize) -> Result<bool> {
         if self.undo_head == target {
-            return Ok(());
+            return Ok(true);
         }
+        let mut left = most;
         let system = self.system.clone();
         let trees = system.trees()?.clone();
         let mut copy = UndoCopy::default();
         let mut page: Option<PinnedPage> = None;
         while self.undo_head != target && !self.undo_head.is_none() {
+            if left == 0 {
+                return Ok(false);
+            }
+            left -= 1;
             // The page may have to be read from disk: not inside the gate. It stays in memory, for
             // pruning may change the pointer to still older versions up to the last moment.
             let head = self.undo_head;
@@ -250,7 +284,7 @@ impl Transaction {
                 "a savepoint's undo record is not in the transaction's chain".into(),
             ));
         }
-        Ok(())
+        Ok(true)
     }
 }
 

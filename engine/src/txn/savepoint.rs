@@ -10,6 +10,8 @@ pub struct Savepoint {
     pub(super) undo: UndoPtr,
     /// Bytes that stood in the undo stream.
     pub(super) undo_kept: u64,
+    /// How often undo had been cut off by then.
+    pub(super) cuts: u64,
     pub(super) work: u64,
     /// How often the transaction had gone back by then.
     pub(super) returns: u64,
@@ -43,9 +45,14 @@ impl Returns {
 
     /// Whether the transaction has gone back behind a savepoint since that was made.
     pub fn passed(&self, savepoint: &Savepoint) -> bool {
-        let since = |(number, _): &(u64, u64)| *number < savepoint.returns;
-        let first = self.furthest.partition_point(since);
+        self.went_below(savepoint.returns, savepoint.work)
+    }
+
+    /// Whether one of those behind the first `count` has left less than this.
+    pub fn went_below(&self, count: u64, least: u64) -> bool {
+        let before = |(number, _): &(u64, u64)| *number < count;
+        let first = self.furthest.partition_point(before);
         let furthest = self.furthest.get(first);
-        furthest.is_some_and(|(_, left)| *left < savepoint.work)
+        furthest.is_some_and(|(_, left)| *left < least)
     }
 }

@@ -104,6 +104,8 @@ pub struct Transaction {
     pub(super) work: u64,
     /// The ways back to savepoints so far.
     pub(super) returns: Returns,
+    /// How its undo was cut off on such ways, each to how many bytes.
+    pub(super) cuts: Returns,
     /// Whether purge has to look at its undo: it deleted something, or left a note.
     pub(super) purge_looks: bool,
     pub(super) redo: RedoBuffer,
@@ -147,6 +149,7 @@ impl Transaction {
             undo_head: UndoPtr::NONE,
             work: 0,
             returns: Returns::default(),
+            cuts: Returns::default(),
             purge_looks: false,
             redo: RedoBuffer::default(),
             redo_parts: 0,
@@ -444,6 +447,7 @@ impl Transaction {
             generation: self.generation,
             undo: self.undo_head,
             undo_kept: self.undo.as_ref().map_or(0, StreamWriter::kept),
+            cuts: self.cuts.count(),
             work: self.work,
             returns: self.returns.count(),
             redo_parts: self.redo_parts,
@@ -465,6 +469,7 @@ impl Transaction {
         self.undo_head = UndoPtr::NONE;
         self.work = 0;
         self.returns = Returns::default();
+        self.cuts = Returns::default();
         self.purge_looks = false;
         self.redo.clear();
         self.redo_parts = 0;

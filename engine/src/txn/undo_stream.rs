@@ -299,12 +299,12 @@ impl StreamWriter {
         self.kept
     }
 
-    /// An operation was taken back that began when so many bytes stood there. Where its records all stand in the
-    /// present page, and nobody can be on the way to one of them, their room is used again: who is refused
+    /// All was taken back that was done since so many bytes stood there. Of its records those that stand at the end
+    /// of the present page, and that nobody can be on the way to, leave their room to others: who is refused
     /// again and again in one transaction needs no more pages for it.
     pub fn take_back(&mut self, kept: u64) {
-        let bytes = self.kept.saturating_sub(kept);
-        if bytes > self.unpointed || is_planted(PlantedFault::KeepTakenBack) {
+        let bytes = self.kept.saturating_sub(kept).min(self.unpointed);
+        if is_planted(PlantedFault::KeepTakenBack) {
             return;
         }
         if let Some(cursor) = &mut self.cursor {

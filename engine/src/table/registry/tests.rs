@@ -1,9 +1,12 @@
+use std::sync::mpsc::channel;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::knobs;
 use crate::os::simulated::SimulatedOs;
+use crate::txn::Moment;
 use crate::{
-    Column, ColumnType, Database, Index, Isolation, Key, Options, Table, TableSchema, Value,
+    Column, ColumnType, Database, Error, Index, Isolation, Key, Options, Table, TableSchema, Value,
 };
 
 // More than [`knobs::most_tables_open`] ever is.
@@ -95,4 +98,74 @@ fn a_table_that_is_about_to_go_is_not_closed() {
     let now = registry.trees_to_destroy(&definition, |_| false).unwrap();
     assert!(Arc::ptr_eq(&trees[0], &now[0]));
     registry.state(definition.id).unwrap().reopen();
+}
+
+/// The disk may take its time for what is read of a table.
+#[test]
+fn who_wants_another_table_does_not_wait_for_one_that_is_being_opened() {
+    let os = Arc::new(SimulatedOs::new(1));
+    let open = || {
+        let options = Options {
+            pool_bytes: 1 << 20,
+            background: false,
+            ..Options::default()
+        };
+        Arc::new(Database::open_on(os.clone(), "/db", options).unwrap())
+    };
+    let db = open();
+    for name in ["slow", "other"] {
+        db.create_table(name, &schema()).unwrap();
+    }
+    drop(db);
+    let db = open();
+    let slow = db.registry().id_of("slow").unwrap();
+    let state = db.registry().state(slow).unwrap();
+    let (found, waits) = channel();
+    let others = db.clone();
+    state.moments.at(Moment::TableOpened, move || {
+        let (tell, told) = channel();
+        let looks = std::thread::spawn(move || {
+            let table = others.table("other");
+            tell.send(table.is_ok()).unwrap_or_default();
+        });
+        let other = told.recv_timeout(Duration::from_secs(5));
+        found.send((other, looks)).unwrap();
+    });
+    let table = db.table("slow").unwrap();
+    let (other, looks) = waits.recv().unwrap();
+    looks.join().unwrap();
+    assert_eq!(other, Ok(true));
+    assert!(Arc::ptr_eq(&table, &db.table("slow").unwrap()));
+}
+
+/// Two that open one table at once would each have their own statistics, and trees of which one goes with the table.
+#[test]
+fn a_table_that_is_being_opened_is_dropped_when_it_is_open() {
+    let os = Arc::new(SimulatedOs::new(1));
+    let open = || {
+        let options = Options {
+            pool_bytes: 1 << 20,
+            background: false,
+            ..Options::default()
+        };
+        Arc::new(Database::open_on(os.clone(), "/db", options).unwrap())
+    };
+    let db = open();
+    db.create_table("t", &schema()).unwrap();
+    drop(db);
+    let db = open();
+    let id = db.registry().id_of("t").unwrap();
+    let state = db.registry().state(id).unwrap();
+    let (began, drops) = channel();
+    let others = db.clone();
+    state.moments.at(Moment::TableOpened, move || {
+        let drops = std::thread::spawn(move || others.drop_table("t"));
+        began.send(drops).unwrap();
+    });
+    let table = db.table("t").unwrap();
+    drops.recv().unwrap().join().unwrap().unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    let late = txn.insert(&table, &[Value::UInt(1), Value::UInt(7)]);
+    assert!(matches!(late, Err(Error::NotFound { .. })), "{late:?}");
+    assert!(db.registry().table_of(id).unwrap().is_none());
 }

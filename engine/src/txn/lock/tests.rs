@@ -171,3 +171,46 @@ fn nobody_comes_to_share_a_row_with_its_writer() {
     locks.release(row, &writer);
     assert_eq!(reader.parker.state(), WaitState::Granted);
 }
+
+/// A third has written the row between the end of the one that was waited for and the grant. It is not in the way of
+/// its own next write.
+#[test]
+fn who_is_granted_a_row_beside_its_writer_holds_nothing_of_it() {
+    let locks = LockTable::default();
+    let (tree, key) = (TreeId(1), b"k");
+    let row = Row::new(tree, key);
+    let [ended, writer, waiter] = [(); 3].map(|()| Participant::new(Default::default()));
+    let exclusive = LockMode::Exclusive;
+    let queued = locks.enqueue(row, &name(), &waiter, exclusive, Some(&ended));
+    assert_eq!(queued, Enqueued::Waiting);
+    locks.release(row, &ended);
+    assert_eq!(waiter.parker.state(), WaitState::Granted);
+    let queued = locks.enqueue(row, &name(), &waiter, exclusive, Some(&writer));
+    assert_eq!(queued, Enqueued::Waiting);
+    // It goes back to a savepoint, and writes again.
+    locks.hold(tree, key, &writer);
+    assert!(locks.admits_writer(tree, key, &writer, true));
+    assert_eq!(waiter.parker.state(), WaitState::Queued(row));
+    locks.release(row, &writer);
+    assert_eq!(waiter.parker.state(), WaitState::Granted);
+    locks.release(row, &waiter);
+    assert_eq!(locks.len(), 0);
+}
+
+/// Rows that are written, and taken back to a savepoint, as often as may be.
+#[test]
+fn who_gives_entries_up_again_and_again_lists_none_of_them() {
+    let locks = LockTable::default();
+    let who = Participant::new(Default::default());
+    let keys: Vec<[u8; 4]> = (0..8u32).map(u32::to_be_bytes).collect();
+    for _ in 0..3 {
+        for key in &keys {
+            locks.hold(TreeId(1), key, &who);
+        }
+        assert_eq!(who.held_rows(), keys.len());
+        for key in &keys {
+            assert!(locks.admits_writer(TreeId(1), key, &who, true));
+        }
+        assert_eq!(who.held_rows(), 0);
+    }
+}

@@ -38,6 +38,8 @@ pub enum Moment {
     FlushWaits,
     /// The flush has waited, and another's write has failed: it is about to be tried again.
     FlushTriesAgain,
+    /// A table's roots have been read, and it is about to be the one that others find.
+    TableOpened,
 }
 
 type Act = Box<dyn FnOnce() + Send>;

@@ -301,6 +301,36 @@ fn a_rollback_that_stands_still_keeps_no_old_versions_and_nothing_of_the_log() {
     assert_eq!(get(&mut reader, tree, &key(0)).unwrap(), [1]);
 }
 
+/// Nothing else is purged while a step lasts.
+#[test]
+fn a_step_takes_back_a_part_of_what_was_abandoned() {
+    let fixture = Fixture::new();
+    let (system, tree) = (&fixture.system, &fixture.tree);
+    let mut txn = fixture.begin(ReadCommitted);
+    let rows = 2 * crate::knobs::purge_step() as u32;
+    for i in 0..rows {
+        put(&mut txn, tree, &key(i), b"1", PutMode::Insert).unwrap();
+    }
+    {
+        let inside = system.gate().enter();
+        txn.note_on_rollback(&inside, b"note").unwrap();
+    }
+    let refuse = &fixture.trees.refuse_rollback;
+    refuse.store(true, Ordering::Relaxed);
+    drop(txn);
+    assert_eq!(system.stats().abandoned, 1);
+    // One that can't go on does not ask for another step at once.
+    assert!(!system.purge_step().unwrap());
+    refuse.store(false, Ordering::Relaxed);
+    for _ in 0..2 {
+        assert!(system.purge_step().unwrap(), "there is more to do");
+        assert_eq!(system.stats().abandoned, 1);
+    }
+    fixture.purge();
+    assert_eq!(system.stats().abandoned, 0);
+    assert!(fixture.records(tree).is_empty());
+}
+
 /// What its rollback has left is the next opening's.
 #[test]
 fn a_transaction_that_outlives_its_database_is_let_go_though_its_rollback_fails() {

@@ -1,10 +1,12 @@
 //! Savepoints: which lead back to where, and which are gone.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::fixture::{get, put, Fixture};
 use crate::error::Error;
-use crate::settings::Isolation::ReadCommitted;
+use crate::settings::Isolation::{ReadCommitted, RepeatableRead};
 use crate::txn::{PutMode, Savepoint, Transaction};
 
 fn write(fixture: &Fixture, txn: &mut Transaction, key: &[u8]) {
@@ -97,6 +99,36 @@ fn operations_taken_back_need_no_undo_pages() {
     assert_eq!(fixture.records(&fixture.tree).len(), 0);
 }
 
+/// To a savepoint that is made anew each time, or to the same.
+#[test]
+fn inserts_taken_back_to_savepoints_need_no_undo_pages() {
+    for anew in [true, false] {
+        let fixture = Fixture::new();
+        let mut txn = fixture.begin(ReadCommitted);
+        let mut savepoint = txn.savepoint();
+        let mut most = 0;
+        for n in 0..5000u32 {
+            if n % 1000 == 0 {
+                write(&fixture, &mut txn, &n.to_be_bytes());
+                savepoint = txn.savepoint();
+            }
+            if anew {
+                savepoint = txn.savepoint();
+            }
+            for part in 0..3 {
+                write(&fixture, &mut txn, format!("taken back {part}").as_bytes());
+            }
+            txn.rollback_to(&savepoint).unwrap();
+            most = most.max(fixture.system.stats().undo_pages);
+        }
+        // Where pages count as full early, they are more.
+        assert!(crate::knobs::SHAKEN || most <= 3, "{most}");
+        assert_eq!(fixture.records(&fixture.tree).len(), 5);
+        txn.rollback().unwrap();
+        assert_eq!(fixture.records(&fixture.tree).len(), 0);
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Write,
@@ -148,5 +180,51 @@ proptest! {
         let found: Vec<Vec<u8>> = found.map(|(key, ..)| key).collect();
         let kept: Vec<Vec<u8>> = written.iter().map(|n| n.to_be_bytes().to_vec()).collect();
         prop_assert_eq!(found, kept);
+    }
+
+    /// As above, of rows that a snapshot goes on reading: what it needs of their undo stays where it is.
+    #[test]
+    fn rows_that_a_snapshot_reads_are_taken_back_to_savepoints(
+        steps in proptest::collection::vec((step(), 0u32..6), 1..60),
+    ) {
+        let fixture = Fixture::new();
+        let rows = || (0..3u32).map(|row| (row.to_be_bytes().to_vec(), b"before".to_vec()));
+        fixture.load(rows());
+        let mut reader = fixture.begin(RepeatableRead);
+        let mut txn = fixture.begin(ReadCommitted);
+        let mut written: Vec<(u32, u32)> = Vec::new();
+        let mut marks: Vec<(Savepoint, Vec<(u32, u32)>)> = Vec::new();
+        for (n, (step, row)) in (0u32..).zip(steps) {
+            match step {
+                Step::Write => {
+                    // Of each two rows one is new.
+                    let row = if row < 3 { row } else { 100 + n };
+                    let (key, payload) = (row.to_be_bytes(), n.to_be_bytes());
+                    put(&mut txn, &fixture.tree, &key, &payload, PutMode::Upsert).unwrap();
+                    written.push((row, n));
+                }
+                Step::Mark => marks.push((txn.savepoint(), written.clone())),
+                Step::Back(_) if marks.is_empty() => {}
+                Step::Back(to) => {
+                    let (mark, then) = to.get(&marks);
+                    let back = txn.rollback_to(mark);
+                    prop_assert_eq!(back.is_ok(), written.starts_with(then), "{:?}", back);
+                    if back.is_ok() {
+                        written.truncate(then.len());
+                    }
+                }
+            }
+            for (key, payload) in rows() {
+                prop_assert_eq!(get(&mut reader, &fixture.tree, &key), Some(payload));
+            }
+        }
+        txn.commit().unwrap();
+        let mut kept: BTreeMap<Vec<u8>, Vec<u8>> = rows().collect();
+        for (row, n) in written {
+            kept.insert(row.to_be_bytes().to_vec(), n.to_be_bytes().to_vec());
+        }
+        let records = fixture.records(&fixture.tree).into_iter();
+        let found = records.map(|(key, _, payload)| (key, payload));
+        prop_assert_eq!(found.collect::<BTreeMap<_, _>>(), kept);
     }
 }
