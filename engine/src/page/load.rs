@@ -41,11 +41,14 @@ impl Core {
             let what = "expected the child of a node, found the node itself";
             return Err(self.corrupt(id, what.into()));
         }
+        // Who has one of the two latches now has to go on before the caller can.
         let Some(mut parent) = ExclusiveGuard::try_upgrade(self, place.parent, place.version)
         else {
+            crate::sync::spin_loop();
             return Ok(());
         };
         let Some(child) = SharedGuard::try_lock(self, frame) else {
+            crate::sync::spin_loop();
             return Ok(());
         };
         let mut entries = self.table.lock(id);
