@@ -370,6 +370,8 @@ pub enum PlantedFault {
     OpenUnderLock,
     /// A table's columns and indexes keep the names that they had when it was made.
     KeepOldNames,
+    /// Who gives a table the names that it has waits for all changes of definitions.
+    KnownNamesWait,
     /// A dump takes what was noted to commit for committed, also where the log breaks off.
     DecideByPart,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -417,7 +419,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 158] = [
+        pub const MENDED: [PlantedFault; 159] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -566,6 +568,7 @@ mod planting {
             PlantedFault::NeedThreadsBuffer,
             PlantedFault::CreateAnyway,
             PlantedFault::KeepOldNames,
+            PlantedFault::KnownNamesWait,
             PlantedFault::UnaskedLog,
             PlantedFault::KeepUnwrittenSegments,
             PlantedFault::NeedDroppedRoots,
