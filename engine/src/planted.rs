@@ -362,6 +362,8 @@ pub enum PlantedFault {
     ListGivenUp,
     /// A step of purge tries rollbacks that were abandoned to their end.
     RetryAtOnce,
+    /// Where purge fails it rests, also between the parts of an abandoned rollback.
+    RestBetweenParts,
     /// The undo of what a rollback to a savepoint has taken back takes room until the transaction ends.
     KeepUndoneParts,
     /// A check takes errors that pass for faults of the table.
@@ -419,7 +421,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 159] = [
+        pub const MENDED: [PlantedFault; 160] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -551,6 +553,7 @@ mod planting {
             PlantedFault::HoldBesideWriter,
             PlantedFault::ListGivenUp,
             PlantedFault::RetryAtOnce,
+            PlantedFault::RestBetweenParts,
             PlantedFault::KeepUndoneParts,
             PlantedFault::PassingIsDamage,
             PlantedFault::OpenUnderLock,
