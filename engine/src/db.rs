@@ -216,6 +216,12 @@ impl Database {
     /// # Errors
     /// [`Error::NotFound`]; [`Error::Invalid`] where there are not as many names as columns and indexes.
     pub fn set_names(&self, name: &str, names: &SchemaNames) -> Result<()> {
+        // Who opens a table gives it the names that it has, most often. That waits for no change of another.
+        let registry = &self.shared.registry;
+        let now = registry.definition(registry.id_of(name)?)?.schema;
+        if now.named(names)? == now && !is_planted(PlantedFault::KnownNamesWait) {
+            return Ok(());
+        }
         self.tables.set_names(&self.shared, name, names)
     }
 

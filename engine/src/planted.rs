@@ -362,6 +362,8 @@ pub enum PlantedFault {
     ListGivenUp,
     /// A step of purge tries rollbacks that were abandoned to their end.
     RetryAtOnce,
+    /// Where purge fails it rests, also between the parts of an abandoned rollback.
+    RestBetweenParts,
     /// The undo of what a rollback to a savepoint has taken back takes room until the transaction ends.
     KeepUndoneParts,
     /// A check takes errors that pass for faults of the table.
@@ -370,6 +372,8 @@ pub enum PlantedFault {
     OpenUnderLock,
     /// A table's columns and indexes keep the names that they had when it was made.
     KeepOldNames,
+    /// Who gives a table the names that it has waits for all changes of definitions.
+    KnownNamesWait,
     /// A dump takes what was noted to commit for committed, also where the log breaks off.
     DecideByPart,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -417,7 +421,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 158] = [
+        pub const MENDED: [PlantedFault; 160] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -549,6 +553,7 @@ mod planting {
             PlantedFault::HoldBesideWriter,
             PlantedFault::ListGivenUp,
             PlantedFault::RetryAtOnce,
+            PlantedFault::RestBetweenParts,
             PlantedFault::KeepUndoneParts,
             PlantedFault::PassingIsDamage,
             PlantedFault::OpenUnderLock,
@@ -566,6 +571,7 @@ mod planting {
             PlantedFault::NeedThreadsBuffer,
             PlantedFault::CreateAnyway,
             PlantedFault::KeepOldNames,
+            PlantedFault::KnownNamesWait,
             PlantedFault::UnaskedLog,
             PlantedFault::KeepUnwrittenSegments,
             PlantedFault::NeedDroppedRoots,

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::catalog::{KIND_COUNTER, KIND_DDL};
 use crate::check::{check_on, Report};
@@ -17,7 +18,7 @@ use crate::tree::Change;
 use crate::txn::{Moment, KIND_COMMIT};
 use crate::{
     Column, ColumnType, Cursor, CursorOptions, Database, Durability, Error, Isolation, Key,
-    Options, Result, Seek, TableSchema, Transaction, Value, Xid,
+    Options, Result, SchemaNames, Seek, TableSchema, Transaction, Value, Xid,
 };
 
 fn open(os: &SimulatedOs) -> Arc<Database> {
@@ -322,4 +323,26 @@ fn a_record_of_the_log_that_no_opening_can_read_is_found_by_a_check() {
         );
         assert!(try_open(&os.crash(1)).is_err(), "{kind}");
     }
+}
+
+/// So it is wherever a server opens a table. Others may be changing definitions, or a checkpoint may begin.
+#[test]
+fn names_that_a_table_has_already_wait_for_no_change_of_another() {
+    let os = SimulatedOs::new(12);
+    let db = open(&os);
+    create(&db);
+    let names = SchemaNames {
+        columns: vec!["id".into()],
+        indexes: vec![],
+    };
+    let (tell, told) = channel();
+    let others = db.clone();
+    let changing = db.tables.numbers.lock();
+    let opens = std::thread::spawn(move || {
+        tell.send(others.set_names("t", &names)).unwrap_or_default();
+    });
+    let opened = told.recv_timeout(Duration::from_secs(5));
+    drop(changing);
+    opens.join().unwrap();
+    assert!(matches!(opened, Ok(Ok(()))), "{opened:?}");
 }

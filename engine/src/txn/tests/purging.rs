@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use super::fixture::{delete, get, put, scan, Fixture, TREE};
+use super::fixture::{delete, get, put, scan, Fixture, OTHER, TREE};
 use crate::error::Error;
 use crate::settings::Isolation::{ReadCommitted, RepeatableRead};
 use crate::tree::Tree;
@@ -329,6 +329,40 @@ fn a_step_takes_back_a_part_of_what_was_abandoned() {
     fixture.purge();
     assert_eq!(system.stats().abandoned, 0);
     assert!(fixture.records(tree).is_empty());
+}
+
+/// Purge rests where it fails, as at a page that the disk does not give.
+#[test]
+fn what_purge_can_not_read_slows_no_rollback_down() {
+    let fixture = Fixture::new();
+    let (system, tree, other) = (&fixture.system, &fixture.tree, &fixture.other);
+    let mut txn = fixture.begin(ReadCommitted);
+    put(&mut txn, other, &key(0), b"1", PutMode::Insert).unwrap();
+    txn.commit().unwrap();
+    delete(&mut txn, other, &key(0)).unwrap();
+    txn.commit().unwrap();
+    for i in 0..2 * crate::knobs::purge_step() as u32 {
+        put(&mut txn, tree, &key(i), b"1", PutMode::Insert).unwrap();
+    }
+    {
+        let inside = system.gate().enter();
+        txn.note_on_rollback(&inside, b"note").unwrap();
+    }
+    let refuse = &fixture.trees.refuse_rollback;
+    refuse.store(true, Ordering::Relaxed);
+    drop(txn);
+    refuse.store(false, Ordering::Relaxed);
+    *fixture.trees.unopened.lock() = Some(OTHER);
+    for _ in 0..2 {
+        assert!(system.purge_step().unwrap(), "there is more to do");
+        assert_eq!(system.stats().abandoned, 1);
+    }
+    assert!(system.purge_step().is_err());
+    assert_eq!(system.stats().abandoned, 0);
+    *fixture.trees.unopened.lock() = None;
+    fixture.purge();
+    assert!(fixture.records(tree).is_empty());
+    assert!(fixture.records(other).is_empty());
 }
 
 /// What its rollback has left is the next opening's.
