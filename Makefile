@@ -28,7 +28,7 @@ plugin: library mariadb ## compile the plug-in into target/plugin
 	@if [ -e target/mariadb/current/env ]; then $(MAKE) -f setup/plugin.mk; \
 	else echo "No MariaDB here: going on without the plug-in, with the embedded engine."; fi
 
-test: unit mtr compare sessions workloads orders plans ## every test: library, plug-in, comparison with InnoDB, sessions that meet, workloads, shaken builds
+test: unit mtr compare sessions workloads orders ## every test: library, plug-in, comparison with InnoDB, sessions that meet, workloads, orders of threads
 
 unit: mariadb
 	cargo test --workspace
@@ -103,13 +103,12 @@ schedules: ## the whole engine in orders of threads that a seed decides, knobs d
 	cargo build -q -p peregrine-command --features shaken,broken --target-dir target/shaken
 	target/shaken/debug/peregrine bench schedules $(OPTIONS)
 
-# Shaken builds for ten minutes, from fresh seeds, which the lines tell: orders of threads on all processors, then
-# servers. One after the other: who waits for a processor would say little about orders, and less about plans.
+# From a fresh seed each time; the line tells it.
 orders:
 	@$(MAKE) schedules OPTIONS="--duration 300 --schedules 1000000000"
 
-# Many short lives: each has other knobs.
-plans: mariadb
+# Servers with the shaken plug-in, from a fresh seed: many short lives, each with other knobs.
+plans: mariadb ## random statements on shaken servers for five minutes
 	@if [ -e target/mariadb/current/env ]; then $(MAKE) statements \
 		OPTIONS="--seed $$(date +%s) --duration 300 --statements 1000000000 --statements-a-life 5000"; \
 	else echo "No MariaDB here: going on without servers."; fi
