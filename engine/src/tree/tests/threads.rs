@@ -1,6 +1,7 @@
 //! Many threads, one tree.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Barrier;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -103,10 +104,12 @@ fn high_trees_grow_and_shrink() {
     let bench = Bench::new(192);
     let tree = bench.tree(1);
     let highest = AtomicU64::new(0);
+    // Separators are long between keys of two threads alone: once all have theirs in the tree.
+    let all_grown = Barrier::new(4);
     let models: Vec<Model> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4u32)
             .map(|me| {
-                let (tree, highest) = (&tree, &highest);
+                let (tree, highest, all_grown) = (&tree, &highest, &all_grown);
                 scope.spawn(move || {
                     let mut random = SmallRng::seed_from_u64(u64::from(me));
                     let mut model = Model::new();
@@ -115,6 +118,9 @@ fn high_trees_grow_and_shrink() {
                             let key = deep_key(random.random_range(0..KEYS) * 4 + me);
                             let value = vec![me as u8; random.random_range(0..500)];
                             assert_eq!(put(tree, &key, &value), model.insert(key, value));
+                        }
+                        if wave == 0 {
+                            all_grown.wait();
                         }
                         let height = tree.stats().unwrap().height;
                         highest.fetch_max(u64::from(height), Ordering::Relaxed);
