@@ -84,9 +84,9 @@ int PushedJoin::read_outer(ha_rows wanted) {
     if (int error = handler_->first_of_range(plan_.range)) return error;
     begun_ = true;
     memcpy(outer_rows_.records(), plan_.outer->record[0], outer_rows_.length());
-    outer_rows_.fill(1);
+    outer_rows_.fill(1, false);
   } else {
-    if (plan_.range.unique) return HA_ERR_END_OF_FILE;
+    if (plan_.range.unique || outer_rows_.is_last()) return HA_ERR_END_OF_FILE;
     /* Each pair takes a row at least, and it may be one of many: rows behind a LIMIT may be read,
        but nobody may see that. */
     ha_rows rows = reads_ahead_ ? std::max<ha_rows>(2 * size_, wanted) : wanted;

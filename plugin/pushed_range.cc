@@ -35,6 +35,11 @@ int PushedRange::init_scan() {
   return 0;
 }
 
+/* The server has counted the first one. */
+inline void PushedRange::count_row() {
+  if (rows_read_++) thd->get_stmt_da()->inc_current_row_for_warning();
+}
+
 /* Goes to the next row of the range; `more`: how many will be wanted behind it. */
 int PushedRange::read(ha_rows more) {
   if (!batch_.next()) {
@@ -44,14 +49,14 @@ int PushedRange::read(ha_rows more) {
       if (!range_.unique) batch_.prepare(thd, handler_->get_table(), more);
     } else if (batch_.has_room()) {
       batch_.restore();
+      if (batch_.is_last()) return HA_ERR_END_OF_FILE;
       if (int error = handler_->next_rows_of_range(range_, &batch_, more + 1)) return error;
       batch_.next();
     } else if (int error = handler_->next_of_range(range_)) {
       return error;
     }
   }
-  /* The server has counted the first one. */
-  if (rows_read_++) thd->get_stmt_da()->inc_current_row_for_warning();
+  count_row();
   return 0;
 }
 
@@ -104,6 +109,13 @@ int PushedRange::next_group() {
 
 int PushedRange::next_row() {
   if (unlikely(!rows_left_)) return HA_ERR_END_OF_FILE;
+  /* Most rows come this way: none of an offset, an aggregate or a group. */
+  if (likely(batch_.next())) {
+    count_row();
+    rows_left_--;
+    rows_found_++;
+    return 0;
+  }
   if (range_.group) return next_group();
   if (!begun_ && !aggregates_ && offset_)
     if (int error = skip(offset_)) return error;

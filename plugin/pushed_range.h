@@ -30,6 +30,7 @@ class PushedRange final : public PushedSelect {
   void restore() override;
 
  private:
+  void count_row();
   int read(ha_rows more);
   int skip(ha_rows rows);
   int aggregate();

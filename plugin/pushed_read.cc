@@ -61,7 +61,7 @@ int RowHandler::next_rows_of_range(const KeyRange &range, RowBatch *batch, ha_ro
                                        most, range.equal, &rows);
   table->in_use->status_var.ha_read_next_count += rows + (rows < most);
   count_rows(range.key, rows);
-  batch->fill(static_cast<uint>(rows));
+  batch->fill(static_cast<uint>(rows), rows < most);
   return finish(code, HA_ERR_END_OF_FILE);
 }
 
@@ -76,7 +76,7 @@ int RowHandler::rows_of_keys(const uchar *keys, uint key_length, RowBatch *batch
   const int code = peregrine_multi_get(handle_, session, keys, key_length, rows,
                                        target(batch->records()), batch->length(), wanted);
   if (likely(code == PEREGRINE_OK)) count_rows(table->s->primary_key, count_of(wanted, rows));
-  batch->fill(rows);
+  batch->fill(rows, false);
   return finish(code, HA_ERR_END_OF_FILE);
 }
 

@@ -33,26 +33,16 @@ void RowBatch::prepare(THD *thd, TABLE *table, ha_rows rows) {
   most_ = most;
 }
 
-void RowBatch::move(my_ptrdiff_t by) {
-  for (Field **field = fields_; *field; field++) (*field)->move_field_offset(by);
-  moved_ += by;
-}
-
-void RowBatch::fill(uint rows) {
+void RowBatch::fill(uint rows, bool last) {
   count_ = rows;
-  at_ = 0;
+  last_ = last;
+  go_to(0);
 }
 
 void RowBatch::go_to(uint row) {
   at_ = row;
-}
-
-bool RowBatch::next() {
-  if (at_ == count_) return false;
   const my_ptrdiff_t first = records_ - table_->record[0];
-  move(first + static_cast<my_ptrdiff_t>(at_) * length_ - moved_);
-  at_++;
-  return true;
+  to_next_ = first + static_cast<my_ptrdiff_t>(row) * length_ - moved_;
 }
 
 void RowBatch::restore() {

@@ -28,17 +28,28 @@ class RowBatch {
   /* Which row next() goes to, from 0 on. */
   uint next_row() const { return at_; }
 
-  /* The records have been filled: so many rows. The columns are moved by next(). */
-  void fill(uint rows);
+  /* The records have been filled: so many rows; `last`: none come behind them. The columns are moved
+     by next(). */
+  void fill(uint rows, bool last);
+  bool is_last() const { return last_; }
   /* Moves the columns to the next row; false where there is none. */
-  bool next();
+  bool next() {
+    if (at_ == count_) return false;
+    at_++;
+    move(to_next_);
+    to_next_ = length_;
+    return true;
+  }
   /* The next row is that one, from 0 on. */
   void go_to(uint row);
   /* Moves the columns back to the table's own record. */
   void restore();
 
  private:
-  void move(my_ptrdiff_t by);
+  void move(my_ptrdiff_t by) {
+    for (Field **field = fields_; *field; field++) (*field)->move_field_offset(by);
+    moved_ += by;
+  }
 
   TABLE *table_ = nullptr;
   uchar *records_ = nullptr;
@@ -49,8 +60,10 @@ class RowBatch {
   uint most_ = 0;
   uint count_ = 0;
   uint at_ = 0;
-  /* How far the columns are from the table's own record. */
+  bool last_ = false;
+  /* How far the columns are from the table's own record, and from the next row. */
   my_ptrdiff_t moved_ = 0;
+  my_ptrdiff_t to_next_ = 0;
 };
 
 }  // namespace peregrine

@@ -334,7 +334,7 @@ fn fill(column: &ColumnLayout, bytes: &mut [u8]) {
 }
 
 /// Writes the low bytes of a number. Of known lengths: a call of memcpy would cost more than that.
-#[inline]
+#[inline(always)]
 fn write_number(bytes: &mut [u8], length: usize, v: u64) {
     let all = v.to_le_bytes();
     match length {

@@ -183,7 +183,11 @@ impl Session {
 
     /// Undoes what is left of a statement whose rollback has failed. Nothing else is done in the
     /// transaction before.
+    #[inline]
     fn undo_rest(&mut self) -> Outcome {
+        if self.half_undone.is_none() {
+            return Ok(());
+        }
         if let (true, Some(mark), Some(transaction)) =
             (self.active, &self.half_undone, &mut self.transaction)
         {

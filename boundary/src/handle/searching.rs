@@ -296,10 +296,15 @@ impl Handle {
             else {
                 break;
             };
+            let mut in_leaf = false;
             while rows < most {
-                if !moved(cursor, transaction, step)? {
-                    self.current = Current::None;
-                    return Ok(rows);
+                if !(in_leaf && cursor.next_in_leaf()?) {
+                    if !moved(cursor, transaction, step)? {
+                        self.current = Current::None;
+                        return Ok(rows);
+                    }
+                    in_leaf = step != Step::Previous
+                        && cursor.is_in_leaf(transaction, step == Step::NextSame);
                 }
                 // SAFETY: by the caller's promise.
                 let record = unsafe { self.shared.record_mut(at(rows).record)? };

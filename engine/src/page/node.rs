@@ -274,7 +274,7 @@ impl<'a> Node<'a> {
 
     /// The `n` bytes of record `i`'s key from byte `from` on, at most 16, and anything behind them. `None` where it
     /// has not as many, or they begin in the prefix or stand at the page's end.
-    #[inline]
+    #[inline(always)]
     pub fn key_word(&self, i: usize, from: usize, n: usize) -> Option<u128> {
         let suffix = from.checked_sub(get_u16(self.page, PREFIX_LEN))?;
         if suffix + n > self.suffix_len(i) {
@@ -287,6 +287,19 @@ impl<'a> Node<'a> {
         }
         let head = (self.head(i) << (8 * suffix)).swap_bytes();
         Some(u128::from(head) | word << (8 * (HEAD - suffix)))
+    }
+
+    /// The `n` bytes, 1 to 8, of record `i`'s key from byte `from` on, as a number whose highest byte is the first.
+    /// `None` as for [`Node::key_word`].
+    #[inline]
+    pub fn key_number(&self, i: usize, from: usize, n: usize) -> Option<u64> {
+        let suffix = from.checked_sub(get_u16(self.page, PREFIX_LEN))?;
+        if suffix + n > HEAD {
+            let word = self.key_word(i, from, n)? as u64;
+            return Some(word.swap_bytes() >> (64 - 8 * n));
+        }
+        let has = suffix + n <= self.suffix_len(i);
+        has.then(|| u64::from(self.head(i) << (8 * suffix) >> (8 * (HEAD - n))))
     }
 
     /// A byte of record `i`'s key; `at` must be below `key_len(i)`.

@@ -34,6 +34,16 @@ impl NumberPlace {
         self.bytes.into()
     }
 
+    /// The number in a key of which `word` gives so many bytes from that byte on as a number, highest first; `None`
+    /// where it gives none, and where the place counts from the key's end.
+    #[inline]
+    pub(crate) fn read_word(&self, word: impl Fn(usize, usize) -> Option<u64>) -> Option<u64> {
+        if self.from_end {
+            return None;
+        }
+        Some(word(self.at, self.bytes.into())? ^ self.flip)
+    }
+
     /// The number in a key of `length` bytes, of which `byte` gives one: the low bytes as in two's
     /// complement, those above zero. `None` when the key is too short.
     #[inline]

@@ -379,6 +379,23 @@ impl Cursor {
         Ok(false)
     }
 
+    /// Whether [`Cursor::next_in_leaf`] may be tried, instead of [`Cursor::next`] or with `same_prefix` of
+    /// [`Cursor::next_same_prefix`].
+    #[inline]
+    pub fn is_in_leaf(&self, txn: &mut Transaction, same_prefix: bool) -> bool {
+        self.index != 0 && (self.same_prefix || !same_prefix) && self.can_step(txn)
+    }
+
+    /// Goes to the next entry where that stands in the leaf at hand; otherwise stays, and says false. Only as long as
+    /// nothing else has been done with the transaction since [`Cursor::is_in_leaf`] said that it may be tried.
+    ///
+    /// # Errors
+    /// `Error::Internal` when the bytes are no entry.
+    #[inline]
+    pub fn next_in_leaf(&mut self) -> Result<bool> {
+        self.walk.step_within()
+    }
+
     /// The row, or index entry, that the cursor stands on. Valid until the cursor moves.
     ///
     /// # Errors

@@ -123,7 +123,9 @@ impl Walk {
     #[inline]
     pub fn number(&self, place: &NumberPlace) -> Option<u64> {
         let image = self.leaf()?;
-        place.read(image.key_len(self.at), |i| image.key_byte(self.at, i))
+        place
+            .read_word(|from, n| image.key_number(self.at, from, n))
+            .or_else(|| place.read(image.key_len(self.at), |i| image.key_byte(self.at, i)))
     }
 
     /// Puts a string of the entry that the walk stands on into `out`; `None` when it does not fit.
@@ -136,8 +138,8 @@ impl Walk {
     fn move_to(&mut self, at: usize, payload: Payload) {
         self.at = at;
         self.payload = payload;
-        if let Some(key) = self.key.take() {
-            self.spare.set(key);
+        if self.key.get().is_some() {
+            self.spare.set(self.key.take().unwrap_or_default());
         }
     }
 

@@ -266,6 +266,13 @@ impl LeafImage {
         self.node().key_word(i, from, n)
     }
 
+    /// The `n` bytes, 1 to 8, of record `i`'s key from byte `from` on, as a number, if they can be had at once. `i`
+    /// must be below `count()`.
+    #[inline]
+    pub fn key_number(&self, i: usize, from: usize, n: usize) -> Option<u64> {
+        self.node().key_number(i, from, n)
+    }
+
     /// Length of record `i`'s key. `i` must be below `count()`.
     #[inline]
     pub fn key_len(&self, i: usize) -> usize {

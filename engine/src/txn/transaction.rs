@@ -463,6 +463,7 @@ impl Transaction {
     }
 
     /// Makes the object empty for the next transaction. Its locks and its number are given up.
+    #[inline]
     pub(super) fn reset(&mut self) {
         self.drop_view();
         self.txid = TxId(0);

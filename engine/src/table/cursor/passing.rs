@@ -29,9 +29,10 @@ impl Cursor {
     /// waits for it, too.
     ///
     /// For whoever changes rows that match a condition. A search for the one row of a whole key waits anyway.
+    #[inline]
     pub fn set_semi_consistent(&mut self, tries: bool) {
         self.semi_consistent = tries;
-        if !tries {
+        if !tries && self.committed.is_some() {
             self.committed = None;
         }
     }
@@ -107,6 +108,9 @@ impl Cursor {
     /// now.
     #[inline]
     pub(super) fn leaves_committed(&mut self) -> Option<Vec<u8>> {
+        if self.committed.is_none() {
+            return None;
+        }
         let row = self.committed.take()?;
         row.again.then(|| self.key().to_vec())
     }
