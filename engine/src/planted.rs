@@ -382,6 +382,8 @@ pub enum PlantedFault {
     EndStaysEnd,
     /// A cursor passes over leaves without records in one call.
     PassEmptyLeaves,
+    /// Narrow copies are known whose frame has gone before.
+    EnterGoneCopies,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -427,7 +429,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 163] = [
+        pub const MENDED: [PlantedFault; 164] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -591,6 +593,7 @@ mod planting {
             PlantedFault::WalkBehindEnd,
             PlantedFault::EndStaysEnd,
             PlantedFault::PassEmptyLeaves,
+            PlantedFault::EnterGoneCopies,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
