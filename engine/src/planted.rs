@@ -376,6 +376,14 @@ pub enum PlantedFault {
     KnownNamesWait,
     /// A dump takes what was noted to commit for committed, also where the log breaks off.
     DecideByPart,
+    /// A walk goes through what it does not see behind its bounds, to the next record that it sees.
+    WalkBehindEnd,
+    /// A walk that has ended at its bounds has ended when these are moved.
+    EndStaysEnd,
+    /// A cursor passes over leaves without records in one call.
+    PassEmptyLeaves,
+    /// Narrow copies are known whose frame has gone before.
+    EnterGoneCopies,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -421,7 +429,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 160] = [
+        pub const MENDED: [PlantedFault; 164] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -582,6 +590,10 @@ mod planting {
             PlantedFault::OpenOnlyWithRoom,
             PlantedFault::PutAllBack,
             PlantedFault::DecideByPart,
+            PlantedFault::WalkBehindEnd,
+            PlantedFault::EndStaysEnd,
+            PlantedFault::PassEmptyLeaves,
+            PlantedFault::EnterGoneCopies,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -220,6 +220,10 @@ impl Core {
             };
             drop(entries);
             let guard = ExclusiveGuard::lock(self, frame);
+            // It may be another page's by now, whose image is none of this call's business.
+            if guard.page().0 != id {
+                continue;
+            }
             guard.prepare()?;
             let mut entries = shard.lock();
             if entries.get(&id) == Some(&Entry::Ready(frame)) && guard.page().0 == id {

@@ -172,9 +172,20 @@ impl Core {
     /// Keeps a copy of a leaf that was seen at this version; the leaf itself is one of the first to go then.
     /// Nothing is kept where the leaf has changed, or there is no frame for it. To be called without any latch.
     pub fn keep_narrow(&self, page: u64, leaf: LeafSeen, columns: u64, copy: &[u8]) {
-        let Some((filling, at)) = self.place_copy(page, copy) else {
-            return;
-        };
+        if let Some(place) = self.place_copy(page, copy) {
+            self.enter_copy(page, leaf, columns, copy.len(), place);
+        }
+    }
+
+    /// Makes a copy known that stands at a place that [`Core::place_copy`] gave.
+    pub(super) fn enter_copy(
+        &self,
+        page: u64,
+        leaf: LeafSeen,
+        columns: u64,
+        len: usize,
+        (filling, at): (Filling, u16),
+    ) {
         // While the leaf is latched it can't leave: nobody misses the entry then.
         let Some(guard) = SharedGuard::try_lock(self, leaf.frame) else {
             return;
@@ -182,11 +193,19 @@ impl Core {
         if guard.version() != leaf.version || guard.page().0 != page {
             return;
         }
+        // Who gives the frame up forgets what is known of it then: it may have gone since.
+        let Some(there) = SharedGuard::try_lock(self, filling.frame) else {
+            return;
+        };
+        let is_there = there.page().0 == COPIES && get_u64(there.bytes(), 0) == filling.number;
+        if !is_there && !is_planted(PlantedFault::EnterGoneCopies) {
+            return;
+        }
         let kept = Kept {
             frame: filling.frame,
             filling: filling.number,
             at,
-            len: copy.len() as u16,
+            len: len as u16,
             columns,
             leaf,
         };

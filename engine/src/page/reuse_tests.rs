@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::frames::{FrameId, NO_FRAME};
 use super::guard::SharedGuard;
 use super::header::*;
+use super::narrow::LeafSeen;
 use super::{Core, LeafShape, Pool, MIN_FRAMES};
 use crate::ids::{TreeId, PAGE_SIZE};
 use crate::knobs;
@@ -175,4 +176,23 @@ fn no_frame_is_waited_for_to_keep_a_copy() {
     assert!(looks <= 2 * MIN_FRAMES, "{looks} looks for a frame");
     held.into_iter().for_each(|guard| core.release_frame(guard));
     assert!(core.place_copy(1, &[0; 100]).is_some());
+}
+
+#[test]
+fn a_copy_whose_frame_has_gone_before_it_is_known_is_not_kept() {
+    let (pool, tree) = tree();
+    let core = pool.core();
+    assert_eq!(get(&tree, 0), Some(1));
+    let frame = children(core, PageKind::Leaf)[0];
+    let guard = SharedGuard::lock(core, frame);
+    let (page, version) = (guard.page().0, guard.version());
+    drop(guard);
+    let leaf = LeafSeen { frame, version };
+    let place = core.place_copy(page, &[0; 100]).unwrap();
+    core.enter_copy(page, leaf, 1, 100, place);
+    assert!(core.has_narrow(page, 1));
+    assert!(core.evict_copies(place.0.frame));
+    assert!(!core.has_narrow(page, 1));
+    core.enter_copy(page, leaf, 1, 100, place);
+    assert!(!core.has_narrow(page, 1));
 }

@@ -322,7 +322,14 @@ impl Cursor {
         };
         self.same_prefix = to == Seek::Exact;
         self.set_stop();
-        self.start(txn, trees, position, ahead)
+        if to != Seek::ExactLast {
+            return self.start(txn, trees, position, ahead);
+        }
+        self.walk.set_floor(prefix);
+        let found = self.start(txn, trees, position, ahead);
+        // What comes before may be asked for next.
+        self.walk.set_floor(&[]);
+        found
     }
 
     /// Goes to the next entry; false at the end, and before the first seek. The cursor then stands

@@ -31,8 +31,13 @@ pub(super) struct Walk {
     /// The last step led behind the last record: the leaf at hand may then be another than the one
     /// that the walk last stood in, and `at` says nothing about it.
     ended: bool,
-    /// Where [`Walk::step_within`] ends: keys from here on are not wanted. `None`: nowhere.
+    /// It had ended when its bounds were set anew: there may be more now.
+    reopened: bool,
+    /// Keys from here on are not wanted: [`Walk::step_within`] ends there, and leaves behind it are not
+    /// looked at. `None`: nowhere.
     stop: Option<Vec<u8>>,
+    /// Going backward: keys below are not wanted, and leaves before it are not looked at.
+    floor: Vec<u8>,
     /// The first record of the leaf that is not below `stop`.
     limit: usize,
     pub view: ReadView,
@@ -79,7 +84,9 @@ impl Walk {
             at: 0,
             all_visible: false,
             ended: false,
+            reopened: false,
             stop: None,
+            floor: Vec::new(),
             limit: 0,
             view: ReadView {
                 csn: crate::ids::Csn(0),
@@ -148,6 +155,11 @@ impl Walk {
         self.ended && !is_planted(PlantedFault::StandAtEnd)
     }
 
+    /// Whether it has ended within bounds that are others now: only a search tells what follows.
+    pub fn may_have_more(&self) -> bool {
+        self.reopened && !is_planted(PlantedFault::EndStaysEnd)
+    }
+
     /// After a step that led to no record: the key of the one that the walk stood on before.
     pub fn last_key(&self) -> &[u8] {
         if self.has_left {
@@ -169,13 +181,35 @@ impl Walk {
         }
     }
 
-    /// Sets where [`Walk::step_within`] ends, from the leaf that is copied next.
+    /// Sets where a walk forward ends; [`Walk::step_within`] from the leaf that is copied next.
     pub fn set_stop(&mut self, stop: Option<Vec<u8>>) {
         if let Some(image) = &mut self.image {
             image.set_end(stop.as_deref());
         }
         self.stop = stop;
         self.limit = 0;
+        self.reopened = self.ended;
+    }
+
+    /// Sets where a walk backward ends: before keys below this; if it is empty, nowhere.
+    pub fn set_floor(&mut self, floor: &[u8]) {
+        self.floor.clear();
+        self.floor.extend_from_slice(floor);
+        self.reopened = self.ended;
+    }
+
+    /// Whether nothing is wanted of the leaves before one that begins there.
+    fn ends_at(&self, lower: &[u8]) -> bool {
+        lower.is_empty()
+            || !self.floor.is_empty()
+                && lower <= &self.floor[..]
+                && !is_planted(PlantedFault::WalkBehindEnd)
+    }
+
+    /// Whether nothing is wanted of the leaves behind one that ends there.
+    fn stops_at(&self, upper: &[u8]) -> bool {
+        let stop = self.stop.as_deref();
+        stop.is_some_and(|stop| stop <= upper) && !is_planted(PlantedFault::WalkBehindEnd)
     }
 
     fn find_limit(&mut self) {
@@ -227,6 +261,7 @@ impl Walk {
     ) -> Result<bool> {
         self.view = view;
         self.ended = false;
+        self.reopened = false;
         self.unsure = false;
         let copied = txn.versions().before_copy();
         let found = if self.locker.is_some() {
@@ -234,7 +269,7 @@ impl Walk {
         } else {
             let stop = self.stop.as_deref();
             let image = self.image.get_or_insert_with(|| {
-                let mut image = LeafImage::new();
+                let mut image = LeafImage::one_by_one();
                 image.set_end(stop);
                 image
             });
@@ -310,7 +345,7 @@ impl Walk {
         let Some(locker) = &self.locker else {
             return Ok(false);
         };
-        let image = self.image.get_or_insert_with(LeafImage::new);
+        let image = self.image.get_or_insert_with(LeafImage::one_by_one);
         let stop = self.stop.as_deref();
         // The part of the range on the side of the position.
         let mut side = Vec::new();
@@ -391,7 +426,7 @@ impl Walk {
             Direction::Backward => {
                 let lower = self.image.as_ref().map_or(&[][..], LeafImage::lower_fence);
                 fence.extend_from_slice(lower);
-                (!lower.is_empty()).then_some(Position::Before(&fence))
+                (!self.ends_at(lower)).then_some(Position::Before(&fence))
             }
         };
         let found = match position {
@@ -485,23 +520,22 @@ impl Walk {
         if self.locker.is_some() {
             return self.next_locked_leaf(tree, direction);
         }
+        let neighbour = self.image.as_ref().and_then(|image| match direction {
+            Direction::Forward => image.upper_fence().filter(|upper| !self.stops_at(upper)),
+            Direction::Backward => Some(image.lower_fence()).filter(|lower| !self.ends_at(lower)),
+        });
+        let Some(neighbour) = neighbour else {
+            return Ok(None);
+        };
+        self.fence.clear();
+        self.fence.extend_from_slice(neighbour);
         let Some(image) = &mut self.image else {
             return Ok(None);
         };
         let copied = txn.versions().before_copy();
-        self.fence.clear();
         let more = match direction {
-            Direction::Forward => match image.upper_fence() {
-                None => false,
-                Some(fence) => {
-                    self.fence.extend_from_slice(fence);
-                    tree.copy_next_leaf(image)?
-                }
-            },
-            Direction::Backward => {
-                self.fence.extend_from_slice(image.lower_fence());
-                tree.copy_previous_leaf(image)?
-            }
+            Direction::Forward => tree.copy_next_leaf(image)?,
+            Direction::Backward => tree.copy_previous_leaf(image)?,
         };
         if !more {
             return Ok(None);

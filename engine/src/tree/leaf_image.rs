@@ -4,6 +4,7 @@ use super::descend::Route;
 use super::Tree;
 use crate::error::Result;
 use crate::page::{self, Ahead, Node, Page, SharedGuard};
+use crate::planted::{is_planted, PlantedFault};
 
 /// Which leaf a cursor wants: the one that holds the record so described. Leaves without such a
 /// record are passed over.
@@ -70,6 +71,8 @@ pub struct LeafImage {
     /// Where the cursor ends, if it does: see [`LeafImage::set_end`].
     end: Vec<u8>,
     has_end: bool,
+    /// See [`LeafImage::one_by_one`].
+    one_by_one: bool,
 }
 
 impl Tree {
@@ -125,9 +128,13 @@ impl Tree {
         Ok(more && self.copy_on(at.forward(), into, fence)?)
     }
 
-    /// Copies the next leaf from the fence on that has records on this side of it.
+    /// Copies the next leaf from the fence on that has records on this side of it, and within the cursor's end.
     fn copy_on(&self, forward: bool, into: &mut LeafImage, fence: &mut Vec<u8>) -> Result<bool> {
         loop {
+            let is_behind = forward && into.has_end && fence[..] >= into.end[..];
+            if is_behind && !is_planted(PlantedFault::WalkBehindEnd) {
+                return Ok(false);
+            }
             into.passed += 1;
             let ahead = into.ahead(forward);
             let route = if forward {
@@ -143,7 +150,7 @@ impl Tree {
             } else {
                 Position::Before(fence)
             };
-            if here.find(node).is_some() {
+            if here.find(node).is_some() || into.one_by_one && node.count() == 0 {
                 into.copy(node);
                 return Ok(true);
             }
@@ -208,11 +215,21 @@ impl LeafImage {
             passed: 0,
             end: Vec::new(),
             has_end: false,
+            one_by_one: false,
+        }
+    }
+
+    /// As [`LeafImage::new`], for who looks at something between leaves: leaves without records that come
+    /// before the one that is wanted are not passed over, but copied like any other.
+    pub fn one_by_one() -> LeafImage {
+        LeafImage {
+            one_by_one: !is_planted(PlantedFault::PassEmptyLeaves),
+            ..LeafImage::new()
         }
     }
 
     /// Says that a cursor that goes forward will not go beyond this key, so that no leaves behind it
-    /// are read ahead.
+    /// are read ahead, nor looked at for records.
     pub fn set_end(&mut self, end: Option<&[u8]>) {
         self.has_end = end.is_some();
         self.end.clear();

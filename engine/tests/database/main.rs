@@ -4,6 +4,7 @@ mod aggregates;
 mod another_database;
 mod ascii;
 mod auto_increment;
+mod bounded_scans;
 mod bulk_insert;
 mod check_in_use;
 mod damaged_tables;

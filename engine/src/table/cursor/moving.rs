@@ -469,11 +469,12 @@ impl Cursor {
         };
         let goes_back =
             direction == Direction::Backward && !is_planted(PlantedFault::TrustOldPrefix);
-        if self.same_prefix && ahead == Ahead::End && (locks || goes_back) {
+        let forward = direction == Direction::Forward;
+        if self.same_prefix && ahead == Ahead::End && (forward || locks || goes_back) {
             // The cursor goes beyond what the last seek was for, and the lock with it.
             self.leave_prefix();
             // The walk may have come to its end where the lock did.
-            goes_on = false;
+            goes_on &= !(locks || goes_back);
         }
         if !goes_on {
             return self.restart(txn, trees, direction, ahead);
@@ -491,6 +492,9 @@ impl Cursor {
             self.place.clear();
             self.place.extend_from_slice(self.batch.last_key());
             self.at = At::Gap(Gap::On);
+            if self.walk.may_have_more() {
+                return self.restart(txn, trees, direction, ahead);
+            }
             if self.walk.has_ended() {
                 // Behind what the filter had skipped, last.
                 return Ok(self.at_end());

@@ -310,3 +310,45 @@ fn a_cursor_behind_its_end_reads_nothing_ahead() {
     }
     assert!(bench.pool.stats().reads > before, "no leaf was away");
 }
+
+/// Who looks between leaves whether it is to end comes to each, also where merges could join none of them.
+#[test]
+fn leaves_without_records_are_come_to_one_by_one() {
+    const KEYS: u32 = 60;
+    let os = SimulatedOs::new(1);
+    let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
+    let pool = Pool::without_thread(64 * PAGE_SIZE, Arc::new(store)).unwrap();
+    let bench = Bench { os, pool };
+    let tree = bench.tree(1);
+    for n in 0..KEYS {
+        assert_eq!(put(&tree, &n.to_be_bytes(), &[1; 3000]), None);
+    }
+    for n in 0..KEYS {
+        // No leaf has its neighbours in memory, to be joined with.
+        while bench.pool.core().evict_some(64).unwrap() > 0 {}
+        assert!(remove(&tree, &n.to_be_bytes()).is_some());
+    }
+    let leaves = tree.stats().unwrap().leaf_pages;
+    assert!(leaves > 4, "{leaves} leaves");
+    let mut image = LeafImage::new();
+    assert!(!tree.copy_leaf(Position::First, &mut image).unwrap());
+    let mut image = LeafImage::one_by_one();
+    for forward in [true, false] {
+        let from = if forward {
+            Position::First
+        } else {
+            Position::Last
+        };
+        let mut more = tree.copy_leaf(from, &mut image).unwrap();
+        let mut passed = 1;
+        while more {
+            assert_eq!(image.count(), 0);
+            passed += 1;
+            more = match forward {
+                true => tree.copy_next_leaf(&mut image).unwrap(),
+                false => tree.copy_previous_leaf(&mut image).unwrap(),
+            };
+        }
+        assert_eq!(passed, leaves);
+    }
+}
