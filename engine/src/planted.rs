@@ -376,6 +376,10 @@ pub enum PlantedFault {
     KnownNamesWait,
     /// A dump takes what was noted to commit for committed, also where the log breaks off.
     DecideByPart,
+    /// Images that move down in the data file take room that is kept for a checkpoint.
+    MoveIntoKept,
+    /// An opening gives back the room that was kept for a checkpoint.
+    GiveTailUp,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -421,7 +425,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 160] = [
+        pub const MENDED: [PlantedFault; 162] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -582,6 +586,8 @@ mod planting {
             PlantedFault::OpenOnlyWithRoom,
             PlantedFault::PutAllBack,
             PlantedFault::DecideByPart,
+            PlantedFault::MoveIntoKept,
+            PlantedFault::GiveTailUp,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -115,7 +115,7 @@ impl Database {
         let asides = files.load_read()?;
         let log = Log::open(os, &dir.join(LOG_DIR), log_options, meta.log_from())?;
         // Nothing was changed so far: a newer version's files stay as they are.
-        store.cut_lost()?;
+        store.free_lost()?;
         let parts = Parts::new(pool, log, &options)?;
         for (id, packed) in definitions {
             // They are in the order of the tables' numbers.

@@ -13,7 +13,7 @@ use crate::ids::{TableId, TreeId};
 use crate::os::simulated::{Loss, SimulatedOs};
 use crate::os::Os;
 use crate::recovery::{Aside, AsideFiles};
-use crate::store::PartKind;
+use crate::store::{Part, PartKind};
 use crate::tree::Change;
 use crate::txn::{Moment, KIND_COMMIT};
 use crate::{
@@ -171,6 +171,14 @@ fn what_is_prepared_in_a_table_whose_definition_makes_no_sense_is_kept() {
     assert_eq!(kept.changes.len(), 2);
 }
 
+/// Lets others have what the disk has given a data file behind its last checkpoint.
+fn cut_behind_checkpoint(os: &SimulatedOs, parts: &[Part]) {
+    let end = parts.iter().map(|part| part.offset + part.len).max();
+    os.damage(Path::new("/db/data"), |data| {
+        data.truncate(end.unwrap() as usize);
+    });
+}
+
 /// What ends before there is room stands in the log alone, as what was written before the crash.
 #[test]
 fn a_database_without_room_for_a_checkpoint_opens() {
@@ -181,7 +189,9 @@ fn a_database_without_room_for_a_checkpoint_opens() {
     insert(&db, 0..ROWS).commit().unwrap();
     let xid = Xid::new(1, b"global", b"branch").unwrap();
     insert(&db, ROWS..ROWS + 1).prepare(&xid).unwrap();
+    let parts = db.registry().pool().store().parts();
     let full = os.crash_with(Loss::Nothing, 0);
+    cut_behind_checkpoint(&full, &parts);
     full.set_capacity(Some(0));
     let db = open(&full);
     let refused = db.checkpoint();
@@ -196,6 +206,25 @@ fn a_database_without_room_for_a_checkpoint_opens() {
     let db = open(&after);
     assert_eq!(count(&db), ROWS + 1);
     assert!(db.prepared().is_empty());
+}
+
+/// The process before had got it from the disk: others may take it as soon as the engine lets go of it.
+#[test]
+fn the_room_that_was_kept_for_a_checkpoint_outlives_a_crash() {
+    const ROWS: u64 = 10_000;
+    let os = SimulatedOs::new(14);
+    let db = open(&os);
+    create(&db);
+    insert(&db, 0..ROWS).commit().unwrap();
+    assert!(db.registry().pool().keep_room(false).unwrap().is_none());
+    let full = os.crash_with(Loss::Nothing, 0);
+    full.set_capacity(Some(0));
+    let db = open(&full);
+    assert_eq!(count(&db), ROWS);
+    let stats = db.registry().pool().store().stats();
+    assert_eq!(stats.checkpoints, 1, "the opening's own found no room");
+    let after = full.crash_with(Loss::Everything, 0);
+    assert_eq!(count(&open(&after)), ROWS);
 }
 
 /// Its data and its log are gone, and not the files of its tables set aside.
