@@ -380,6 +380,8 @@ pub enum PlantedFault {
     MoveIntoKept,
     /// An opening gives back the room that was kept for a checkpoint.
     GiveTailUp,
+    /// An opening needs room in the log for what it drops.
+    NeedRoomToDrop,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -425,7 +427,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 162] = [
+        pub const MENDED: [PlantedFault; 163] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -588,6 +590,7 @@ mod planting {
             PlantedFault::DecideByPart,
             PlantedFault::MoveIntoKept,
             PlantedFault::GiveTailUp,
+            PlantedFault::NeedRoomToDrop,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -1,5 +1,6 @@
 //! Checkpoints that programs ask for, where something else comes between their steps.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -225,6 +226,56 @@ fn the_room_that_was_kept_for_a_checkpoint_outlives_a_crash() {
     assert_eq!(stats.checkpoints, 1, "the opening's own found no room");
     let after = full.crash_with(Loss::Everything, 0);
     assert_eq!(count(&open(&after)), ROWS);
+}
+
+/// The log does not say that it went, and has another of that name by then.
+#[test]
+fn tables_that_end_with_the_process_go_where_the_log_has_no_room_to_say_so() {
+    let try_open = |os: &SimulatedOs| {
+        let options = Options {
+            background: false,
+            log_segment_bytes: Some(16 << 10),
+            drop_on_open: Some("ends".into()),
+            ..Options::default()
+        };
+        Database::open_on(Arc::new(os.clone()), "/db", options)
+    };
+    let os = SimulatedOs::new(16);
+    let db = try_open(&os).unwrap();
+    create(&db);
+    db.create_table("ends", &schema()).unwrap();
+    let parts = db.registry().pool().store().parts();
+    os.set_capacity(Some(os.used()));
+    let mut rows = 0;
+    let refused = loop {
+        match insert(&db, rows..rows + 1).commit() {
+            Ok(()) => rows += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, Error::NoSpace { .. }), "{refused}");
+    let full = os.crash_with(Loss::Nothing, 0);
+    drop(db);
+    cut_behind_checkpoint(&full, &parts);
+    full.set_capacity(Some(0));
+
+    let db = try_open(&full).unwrap();
+    assert_eq!(db.table_names(), ["t"]);
+    assert_eq!(count(&db), rows);
+    full.set_capacity(None);
+    db.create_table("ends", &schema()).unwrap();
+    let full = full.crash_with(Loss::Nothing, 0);
+    drop(db);
+    let db = try_open(&full).unwrap();
+    assert_eq!(db.table_names(), ["t"]);
+    assert_eq!(count(&db), rows);
+    let (mut damaged, mut defined) = (BTreeMap::new(), Vec::new());
+    let load = db.tables.catalog.load(&mut damaged, &mut |definition| {
+        defined.push(definition.name);
+        Ok(())
+    });
+    load.unwrap();
+    assert_eq!(defined, ["t"]);
 }
 
 /// Its data and its log are gone, and not the files of its tables set aside.
