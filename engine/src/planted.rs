@@ -382,6 +382,8 @@ pub enum PlantedFault {
     GiveTailUp,
     /// An opening needs room in the log for what it drops.
     NeedRoomToDrop,
+    /// An opening fails where undo, or what it is about, makes no sense.
+    NonsenseStopsOpening,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -427,7 +429,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 163] = [
+        pub const MENDED: [PlantedFault; 164] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -591,6 +593,7 @@ mod planting {
             PlantedFault::MoveIntoKept,
             PlantedFault::GiveTailUp,
             PlantedFault::NeedRoomToDrop,
+            PlantedFault::NonsenseStopsOpening,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -344,6 +344,45 @@ fn tables_with_records_of_a_transaction_whose_undo_is_damaged_are_set_aside() {
     assert_eq!(count(&open(&os)), 3);
 }
 
+/// Its checksum is right: a fault of the program has written it, and would be in the way of each opening.
+#[test]
+fn undo_that_makes_no_sense_keeps_no_other_table_closed() {
+    let os = SimulatedOs::new(17);
+    let db = open(&os);
+    create(&db);
+    let other = db.create_table("other", &schema()).unwrap();
+    let mut txn = insert(&db, 0..3);
+    txn.insert(&other, &[Value::UInt(1)]).unwrap();
+    txn.commit().unwrap();
+    let loser = insert(&db, 3..6);
+    let undo = {
+        let closed = db.system().gate().close();
+        db.system().capture(&closed).undo_pages().to_vec()
+    };
+    let pool = db.registry().pool().clone();
+    let mut sound = Vec::new();
+    for &page in &undo {
+        let mut guard = pool.fetch_exclusive(page).unwrap();
+        let body = guard.body_mut().unwrap();
+        sound.push(body.to_vec());
+        body.fill(0xFF);
+    }
+    db.checkpoint().unwrap();
+    let crashed = os.crash_with(Loss::Nothing, 0);
+    for (&page, bytes) in undo.iter().zip(&sound) {
+        let mut guard = pool.fetch_exclusive(page).unwrap();
+        guard.body_mut().unwrap().copy_from_slice(bytes);
+    }
+    drop((loser, txn, other, pool, db));
+
+    for _ in 0..2 {
+        let db = open(&crashed);
+        let opened = db.table("t").map(drop);
+        assert!(matches!(opened, Err(Error::Corrupt { .. })), "{opened:?}");
+        assert_eq!(db.table("other").unwrap().estimate_rows(), 1);
+    }
+}
+
 #[test]
 fn numbers_of_tables_and_trees_are_not_given_again_when_none_is_left() {
     let os = SimulatedOs::new(10);
