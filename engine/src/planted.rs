@@ -384,6 +384,8 @@ pub enum PlantedFault {
     NeedRoomToDrop,
     /// An opening fails where undo, or what it is about, makes no sense.
     NonsenseStopsOpening,
+    /// A table whose definition makes no sense stays in the catalog where the log drops it.
+    KeepLostTables,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -429,7 +431,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 164] = [
+        pub const MENDED: [PlantedFault; 165] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -594,6 +596,7 @@ mod planting {
             PlantedFault::GiveTailUp,
             PlantedFault::NeedRoomToDrop,
             PlantedFault::NonsenseStopsOpening,
+            PlantedFault::KeepLostTables,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -131,6 +131,42 @@ fn checkpoints_of_several_threads_lose_nothing_of_a_writer() {
     assert_eq!(found.table("t").unwrap().estimate_rows(), 300);
 }
 
+/// Lets a table's definition in the catalog make no sense.
+fn garble_definition(db: &Database, id: TableId) {
+    let mut key = [0; 6];
+    key[..4].copy_from_slice(&id.0.to_be_bytes());
+    let _inside = db.system().gate().enter();
+    let garble = |old: Option<&[u8]>, out: &mut Vec<u8>| {
+        out.extend_from_slice(old.unwrap());
+        // Behind the record's own byte, and the version.
+        out[2..].fill(0xFF);
+        (Change::Put, ())
+    };
+    db.tables.catalog.tree().rewrite(&key, garble).unwrap();
+}
+
+#[test]
+fn a_table_whose_definition_makes_no_sense_goes_where_the_log_drops_it() {
+    let os = SimulatedOs::new(18);
+    let db = open(&os);
+    create(&db);
+    garble_definition(&db, db.table("t").unwrap().id());
+    db.checkpoint().unwrap();
+    insert(&db, 0..3).commit().unwrap();
+    db.drop_table("t").unwrap();
+    let os = os.crash_with(Loss::Nothing, 0);
+    drop(db);
+    let db = open(&os);
+    let mut damaged = BTreeMap::new();
+    let load = db.tables.catalog.load(&mut damaged, &mut |_| Ok(()));
+    load.unwrap();
+    assert!(damaged.is_empty(), "{damaged:?}");
+    create(&db);
+    insert(&db, 0..3).commit().unwrap();
+    drop(db);
+    assert_eq!(count(&open(&os)), 3);
+}
+
 /// Nothing is known of the table but its changes, which whoever repairs it needs.
 #[test]
 fn what_is_prepared_in_a_table_whose_definition_makes_no_sense_is_kept() {
@@ -139,18 +175,7 @@ fn what_is_prepared_in_a_table_whose_definition_makes_no_sense_is_kept() {
     create(&db);
     let id = db.table("t").unwrap().id();
     insert(&db, 0..3).commit().unwrap();
-    let mut key = [0; 6];
-    key[..4].copy_from_slice(&id.0.to_be_bytes());
-    {
-        let _inside = db.system().gate().enter();
-        let garble = |old: Option<&[u8]>, out: &mut Vec<u8>| {
-            out.extend_from_slice(old.unwrap());
-            // Behind the record's own byte, and the version.
-            out[2..].fill(0xFF);
-            (Change::Put, ())
-        };
-        db.tables.catalog.tree().rewrite(&key, garble).unwrap();
-    }
+    garble_definition(&db, id);
     db.checkpoint().unwrap();
     let xid = Xid::new(1, b"global", b"branch").unwrap();
     insert(&db, 3..5).prepare(&xid).unwrap();

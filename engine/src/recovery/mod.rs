@@ -258,6 +258,11 @@ fn replay_all(
                         tables.remove_unlogged(name, id)?;
                     }
                     tables.apply(record)?;
+                } else if let DdlRecord::Drop(id) = record {
+                    if !is_planted(PlantedFault::KeepLostTables) {
+                        tables.forget_lost(id)?;
+                        asides.forget_lost(id);
+                    }
                 }
                 if let Some(table) = made {
                     asides.made(table);
