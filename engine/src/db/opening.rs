@@ -212,6 +212,9 @@ fn pool_of(os: &dyn Os, mut store: Store, options: &Options) -> Result<Arc<Pool>
             "the file system has no reads of single KiB past the page cache: direct_io must be off here".into(),
         ));
     }
+    if options.unreadable_is_damage {
+        store.take_unreadable_for_damage();
+    }
     let store = Arc::new(store);
     let pool_bytes = (options.pool_bytes / knobs::pool_part()).max(LEAST_BYTES as usize);
     match options.background {

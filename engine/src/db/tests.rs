@@ -369,6 +369,48 @@ fn tables_with_records_of_a_transaction_whose_undo_is_damaged_are_set_aside() {
     assert_eq!(count(&open(&os)), 3);
 }
 
+/// A bad sector: each read of it fails, where bad bytes would be read, and told by their checksum.
+#[test]
+fn a_page_that_can_never_be_read_counts_as_damaged_where_the_program_says_so() {
+    let os = SimulatedOs::new(19);
+    let db = open(&os);
+    create(&db);
+    let other = db.create_table("other", &schema()).unwrap();
+    insert(&db, 0..3).commit().unwrap();
+    db.checkpoint().unwrap();
+    let id = db.table("t").unwrap().id();
+    let root = db.registry().definition(id).unwrap().trees[0].root;
+    let parts = db.registry().pool().store().parts();
+    let part = parts
+        .iter()
+        .find(|part| part.kind == PartKind::Page(root))
+        .unwrap();
+    let mut txn = insert(&db, 3..5);
+    txn.insert(&other, &[Value::UInt(1)]).unwrap();
+    txn.commit().unwrap();
+    let os = os.crash_with(Loss::Nothing, 0);
+    drop((txn, other, db));
+    os.spoil(Path::new("/db/data"), part.offset);
+
+    let opened = |unreadable_is_damage| {
+        let options = Options {
+            background: false,
+            unreadable_is_damage,
+            ..Options::default()
+        };
+        Database::open_on(Arc::new(os.clone()), "/db", options)
+    };
+    let refused = opened(false).map(drop);
+    assert!(matches!(refused, Err(Error::Io { .. })), "{refused:?}");
+    // Once it is set aside, nobody needs that page any more.
+    for unreadable_is_damage in [true, false] {
+        let db = opened(unreadable_is_damage).unwrap();
+        let used = db.table("t").map(drop);
+        assert!(matches!(used, Err(Error::Corrupt { .. })), "{used:?}");
+        assert_eq!(db.table("other").unwrap().estimate_rows(), 1);
+    }
+}
+
 /// Its checksum is right: a fault of the program has written it, and would be in the way of each opening.
 #[test]
 fn undo_that_makes_no_sense_keeps_no_other_table_closed() {
