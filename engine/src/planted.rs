@@ -386,6 +386,8 @@ pub enum PlantedFault {
     NonsenseStopsOpening,
     /// A table whose definition makes no sense stays in the catalog where the log drops it.
     KeepLostTables,
+    /// An opening needs room in the log for a copy of prepared transactions.
+    NeedRoomToRevive,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -431,7 +433,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 165] = [
+        pub const MENDED: [PlantedFault; 166] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -597,6 +599,7 @@ mod planting {
             PlantedFault::NeedRoomToDrop,
             PlantedFault::NonsenseStopsOpening,
             PlantedFault::KeepLostTables,
+            PlantedFault::NeedRoomToRevive,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -303,6 +303,63 @@ fn tables_that_end_with_the_process_go_where_the_log_has_no_room_to_say_so() {
     assert_eq!(defined, ["t"]);
 }
 
+/// The log has them where they stood before: nothing of them need go there once more.
+#[test]
+fn prepared_transactions_are_there_where_the_log_has_no_room_for_a_copy() {
+    let try_open = |os: &SimulatedOs| {
+        let options = Options {
+            background: false,
+            log_segment_bytes: Some(16 << 10),
+            ..Options::default()
+        };
+        Database::open_on(Arc::new(os.clone()), "/db", options)
+    };
+    for commits in [true, false] {
+        let os = SimulatedOs::new(20);
+        let db = try_open(&os).unwrap();
+        create(&db);
+        let parts = db.registry().pool().store().parts();
+        let xid = Xid::new(1, b"global", b"branch").unwrap();
+        insert(&db, 1000..1003).prepare(&xid).unwrap();
+        os.set_capacity(Some(os.used()));
+        let mut rows = 0;
+        while insert(&db, rows..rows + 1).commit().is_ok() {
+            rows += 1;
+        }
+        let full = os.crash_with(Loss::Nothing, 0);
+        drop(db);
+        cut_behind_checkpoint(&full, &parts);
+        full.set_capacity(Some(0));
+
+        let db = try_open(&full).unwrap();
+        assert_eq!(db.prepared().len(), 1);
+        assert_eq!(count(&db), rows);
+        full.set_capacity(None);
+        // A checkpoint keeps what the log has of it.
+        for id in 2000..2010 {
+            insert(&db, id..id + 1).commit().unwrap();
+            db.checkpoint().unwrap();
+        }
+        let again = full.crash_with(Loss::Nothing, 0);
+        match commits {
+            true => db.commit_prepared(&xid).unwrap(),
+            false => db.rollback_prepared(&xid).unwrap(),
+        }
+        let rows = rows + 10;
+        let decided = rows + if commits { 3 } else { 0 };
+        assert_eq!(count(&db), decided);
+        let after = full.crash_with(Loss::Nothing, 0);
+        let found = try_open(&after).unwrap();
+        assert!(found.prepared().is_empty());
+        assert_eq!(count(&found), decided);
+        // What was not decided before a crash can be decided after it.
+        let found = try_open(&again).unwrap();
+        assert_eq!((found.prepared().len(), count(&found)), (1, rows));
+        found.commit_prepared(&xid).unwrap();
+        assert_eq!(count(&found), rows + 3);
+    }
+}
+
 /// Its data and its log are gone, and not the files of its tables set aside.
 #[test]
 fn a_database_in_the_place_of_another_has_no_tables_set_aside() {
