@@ -51,6 +51,15 @@ static MYSQL_SYSVAR_BOOL(direct_io, direct_io, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_
                          "memory twice, where the file system allows it. OFF: through it",
                          nullptr, nullptr, 0);
 
+static my_bool unreadable_is_damage;
+
+static MYSQL_SYSVAR_BOOL(unreadable_is_damage, unreadable_is_damage,
+                         PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_READONLY,
+                         "ON: a page whose read fails twice counts as damaged, so that recovery "
+                         "sets its table aside, for good, and the server starts. OFF: recovery "
+                         "fails where it can't read a page, and another start tries again",
+                         nullptr, nullptr, 0);
+
 static MYSQL_SYSVAR_ULONGLONG(log_size, log_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                               "Bytes of redo log after which a checkpoint starts; more makes "
                               "checkpoints rarer and recovery after a crash longer",
@@ -155,6 +164,7 @@ bool rollback_on_timeout() {
 st_mysql_sys_var *system_variables[] = {
     MYSQL_SYSVAR(buffer_pool_size),
     MYSQL_SYSVAR(direct_io),
+    MYSQL_SYSVAR(unreadable_is_damage),
     MYSQL_SYSVAR(log_size),
     MYSQL_SYSVAR(checkpoint_interval),
     MYSQL_SYSVAR(recovery_target_seconds),
@@ -215,6 +225,7 @@ static int start(void *p) {
       "#peregrine"; /* in the data directory, where the server works; no schema is called so */
   options.pool_bytes = buffer_pool_size;
   options.direct_io = direct_io;
+  options.unreadable_is_damage = unreadable_is_damage;
   options.log_bytes = log_size;
   options.checkpoint_seconds = checkpoint_interval;
   options.recovery_target_seconds = recovery_target_seconds;

@@ -116,6 +116,7 @@ typedef struct peregrine_options {
   const char *temporary_prefix; /* NUL-terminated; tables whose names begin so are dropped on
                                    opening. NULL: none */
   uint32_t direct_io; /* not 0: pages are read past the system's page cache */
+  uint32_t unreadable_is_damage; /* not 0: a page whose read fails twice counts as damaged */
 } peregrine_options;
 
 typedef struct peregrine_counters {

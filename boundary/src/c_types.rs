@@ -102,6 +102,8 @@ pub struct EngineOptions {
     pub temporary_prefix: *const c_char,
     /// Other than 0: pages are read past the system's page cache.
     pub direct_io: u32,
+    /// Other than 0: a page whose read fails twice counts as damaged.
+    pub unreadable_is_damage: u32,
 }
 
 /// The most bytes of a transaction's name.

@@ -150,6 +150,7 @@ pub unsafe extern "C" fn peregrine_engine_open(
                 pool_bytes: usize::try_from(options.pool_bytes)
                     .map_err(|_| Failure::new(Code::Invalid, "the buffer pool is too large"))?,
                 direct_io: options.direct_io != 0,
+                unreadable_is_damage: options.unreadable_is_damage != 0,
                 durability: durability(options.flush_log_at_commit)?,
                 lock_wait_timeout: Duration::from_secs(options.lock_wait_seconds.into()),
                 log_bytes: options.log_bytes,

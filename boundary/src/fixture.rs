@@ -136,6 +136,7 @@ impl Open {
             sessions: null(),
             temporary_prefix: null(),
             direct_io: 0,
+            unreadable_is_damage: 0,
         };
         let mut open = Open {
             engine: null_mut(),

@@ -384,6 +384,18 @@ pub enum PlantedFault {
     PassEmptyLeaves,
     /// Narrow copies are known whose frame has gone before.
     EnterGoneCopies,
+    /// Images that move down in the data file take room that is kept for a checkpoint.
+    MoveIntoKept,
+    /// An opening gives back the room that was kept for a checkpoint.
+    GiveTailUp,
+    /// An opening needs room in the log for what it drops.
+    NeedRoomToDrop,
+    /// An opening fails where undo, or what it is about, makes no sense.
+    NonsenseStopsOpening,
+    /// A table whose definition makes no sense stays in the catalog where the log drops it.
+    KeepLostTables,
+    /// An opening needs room in the log for a copy of prepared transactions.
+    NeedRoomToRevive,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -430,6 +442,7 @@ mod planting {
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
         pub const MENDED: [PlantedFault; 164] = [
+        pub const MENDED: [PlantedFault; 166] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -594,6 +607,12 @@ mod planting {
             PlantedFault::EndStaysEnd,
             PlantedFault::PassEmptyLeaves,
             PlantedFault::EnterGoneCopies,
+            PlantedFault::MoveIntoKept,
+            PlantedFault::GiveTailUp,
+            PlantedFault::NeedRoomToDrop,
+            PlantedFault::NonsenseStopsOpening,
+            PlantedFault::KeepLostTables,
+            PlantedFault::NeedRoomToRevive,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

@@ -101,6 +101,10 @@ pub struct Options {
     /// is then kept in memory twice, and [`Options::pool_bytes`] is all the memory that pages have.
     /// Default false.
     pub direct_io: bool,
+    /// Whether a page whose read fails, twice in a row, counts as damaged: as with bad bytes, an opening that needs it
+    /// sets its table aside, for good, instead of failing. For a device with bad sectors, and somebody who has made
+    /// sure that it is that: a device that is away for a minute fails the same. Default false.
+    pub unreadable_is_damage: bool,
     /// When commits are durable. Default [`Durability::SyncAtCommit`].
     pub durability: Durability,
     /// How long a row operation waits for another transaction's lock. Default 50 s.
@@ -145,6 +149,7 @@ impl Default for Options {
         Options {
             pool_bytes: 64 << 20,
             direct_io: false,
+            unreadable_is_damage: false,
             durability: Durability::default(),
             lock_wait_timeout: Duration::from_secs(50),
             log_bytes: 512 << 20,
@@ -168,6 +173,7 @@ impl std::fmt::Debug for Options {
         f.debug_struct("Options")
             .field("pool_bytes", &self.pool_bytes)
             .field("direct_io", &self.direct_io)
+            .field("unreadable_is_damage", &self.unreadable_is_damage)
             .field("durability", &self.durability)
             .field("lock_wait_timeout", &self.lock_wait_timeout)
             .field("log_bytes", &self.log_bytes)

@@ -115,7 +115,7 @@ impl Database {
         let asides = files.load_read()?;
         let log = Log::open(os, &dir.join(LOG_DIR), log_options, meta.log_from())?;
         // Nothing was changed so far: a newer version's files stay as they are.
-        store.cut_lost()?;
+        store.free_lost()?;
         let parts = Parts::new(pool, log, &options)?;
         for (id, packed) in definitions {
             // They are in the order of the tables' numbers.
@@ -211,6 +211,9 @@ fn pool_of(os: &dyn Os, mut store: Store, options: &Options) -> Result<Arc<Pool>
         return Err(Error::Invalid(
             "the file system has no reads of single KiB past the page cache: direct_io must be off here".into(),
         ));
+    }
+    if options.unreadable_is_damage {
+        store.take_unreadable_for_damage();
     }
     let store = Arc::new(store);
     let pool_bytes = (options.pool_bytes / knobs::pool_part()).max(LEAST_BYTES as usize);

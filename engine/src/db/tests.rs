@@ -1,5 +1,6 @@
 //! Checkpoints that programs ask for, where something else comes between their steps.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,7 @@ use crate::ids::{TableId, TreeId};
 use crate::os::simulated::{Loss, SimulatedOs};
 use crate::os::Os;
 use crate::recovery::{Aside, AsideFiles};
-use crate::store::PartKind;
+use crate::store::{Part, PartKind};
 use crate::tree::Change;
 use crate::txn::{Moment, KIND_COMMIT};
 use crate::{
@@ -130,6 +131,42 @@ fn checkpoints_of_several_threads_lose_nothing_of_a_writer() {
     assert_eq!(found.table("t").unwrap().estimate_rows(), 300);
 }
 
+/// Lets a table's definition in the catalog make no sense.
+fn garble_definition(db: &Database, id: TableId) {
+    let mut key = [0; 6];
+    key[..4].copy_from_slice(&id.0.to_be_bytes());
+    let _inside = db.system().gate().enter();
+    let garble = |old: Option<&[u8]>, out: &mut Vec<u8>| {
+        out.extend_from_slice(old.unwrap());
+        // Behind the record's own byte, and the version.
+        out[2..].fill(0xFF);
+        (Change::Put, ())
+    };
+    db.tables.catalog.tree().rewrite(&key, garble).unwrap();
+}
+
+#[test]
+fn a_table_whose_definition_makes_no_sense_goes_where_the_log_drops_it() {
+    let os = SimulatedOs::new(18);
+    let db = open(&os);
+    create(&db);
+    garble_definition(&db, db.table("t").unwrap().id());
+    db.checkpoint().unwrap();
+    insert(&db, 0..3).commit().unwrap();
+    db.drop_table("t").unwrap();
+    let os = os.crash_with(Loss::Nothing, 0);
+    drop(db);
+    let db = open(&os);
+    let mut damaged = BTreeMap::new();
+    let load = db.tables.catalog.load(&mut damaged, &mut |_| Ok(()));
+    load.unwrap();
+    assert!(damaged.is_empty(), "{damaged:?}");
+    create(&db);
+    insert(&db, 0..3).commit().unwrap();
+    drop(db);
+    assert_eq!(count(&open(&os)), 3);
+}
+
 /// Nothing is known of the table but its changes, which whoever repairs it needs.
 #[test]
 fn what_is_prepared_in_a_table_whose_definition_makes_no_sense_is_kept() {
@@ -138,18 +175,7 @@ fn what_is_prepared_in_a_table_whose_definition_makes_no_sense_is_kept() {
     create(&db);
     let id = db.table("t").unwrap().id();
     insert(&db, 0..3).commit().unwrap();
-    let mut key = [0; 6];
-    key[..4].copy_from_slice(&id.0.to_be_bytes());
-    {
-        let _inside = db.system().gate().enter();
-        let garble = |old: Option<&[u8]>, out: &mut Vec<u8>| {
-            out.extend_from_slice(old.unwrap());
-            // Behind the record's own byte, and the version.
-            out[2..].fill(0xFF);
-            (Change::Put, ())
-        };
-        db.tables.catalog.tree().rewrite(&key, garble).unwrap();
-    }
+    garble_definition(&db, id);
     db.checkpoint().unwrap();
     let xid = Xid::new(1, b"global", b"branch").unwrap();
     insert(&db, 3..5).prepare(&xid).unwrap();
@@ -171,6 +197,14 @@ fn what_is_prepared_in_a_table_whose_definition_makes_no_sense_is_kept() {
     assert_eq!(kept.changes.len(), 2);
 }
 
+/// Lets others have what the disk has given a data file behind its last checkpoint.
+fn cut_behind_checkpoint(os: &SimulatedOs, parts: &[Part]) {
+    let end = parts.iter().map(|part| part.offset + part.len).max();
+    os.damage(Path::new("/db/data"), |data| {
+        data.truncate(end.unwrap() as usize);
+    });
+}
+
 /// What ends before there is room stands in the log alone, as what was written before the crash.
 #[test]
 fn a_database_without_room_for_a_checkpoint_opens() {
@@ -181,7 +215,9 @@ fn a_database_without_room_for_a_checkpoint_opens() {
     insert(&db, 0..ROWS).commit().unwrap();
     let xid = Xid::new(1, b"global", b"branch").unwrap();
     insert(&db, ROWS..ROWS + 1).prepare(&xid).unwrap();
+    let parts = db.registry().pool().store().parts();
     let full = os.crash_with(Loss::Nothing, 0);
+    cut_behind_checkpoint(&full, &parts);
     full.set_capacity(Some(0));
     let db = open(&full);
     let refused = db.checkpoint();
@@ -196,6 +232,132 @@ fn a_database_without_room_for_a_checkpoint_opens() {
     let db = open(&after);
     assert_eq!(count(&db), ROWS + 1);
     assert!(db.prepared().is_empty());
+}
+
+/// The process before had got it from the disk: others may take it as soon as the engine lets go of it.
+#[test]
+fn the_room_that_was_kept_for_a_checkpoint_outlives_a_crash() {
+    const ROWS: u64 = 10_000;
+    let os = SimulatedOs::new(14);
+    let db = open(&os);
+    create(&db);
+    insert(&db, 0..ROWS).commit().unwrap();
+    assert!(db.registry().pool().keep_room(false).unwrap().is_none());
+    let full = os.crash_with(Loss::Nothing, 0);
+    full.set_capacity(Some(0));
+    let db = open(&full);
+    assert_eq!(count(&db), ROWS);
+    let stats = db.registry().pool().store().stats();
+    assert_eq!(stats.checkpoints, 1, "the opening's own found no room");
+    let after = full.crash_with(Loss::Everything, 0);
+    assert_eq!(count(&open(&after)), ROWS);
+}
+
+/// The log does not say that it went, and has another of that name by then.
+#[test]
+fn tables_that_end_with_the_process_go_where_the_log_has_no_room_to_say_so() {
+    let try_open = |os: &SimulatedOs| {
+        let options = Options {
+            background: false,
+            log_segment_bytes: Some(16 << 10),
+            drop_on_open: Some("ends".into()),
+            ..Options::default()
+        };
+        Database::open_on(Arc::new(os.clone()), "/db", options)
+    };
+    let os = SimulatedOs::new(16);
+    let db = try_open(&os).unwrap();
+    create(&db);
+    db.create_table("ends", &schema()).unwrap();
+    let parts = db.registry().pool().store().parts();
+    os.set_capacity(Some(os.used()));
+    let mut rows = 0;
+    let refused = loop {
+        match insert(&db, rows..rows + 1).commit() {
+            Ok(()) => rows += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, Error::NoSpace { .. }), "{refused}");
+    let full = os.crash_with(Loss::Nothing, 0);
+    drop(db);
+    cut_behind_checkpoint(&full, &parts);
+    full.set_capacity(Some(0));
+
+    let db = try_open(&full).unwrap();
+    assert_eq!(db.table_names(), ["t"]);
+    assert_eq!(count(&db), rows);
+    full.set_capacity(None);
+    db.create_table("ends", &schema()).unwrap();
+    let full = full.crash_with(Loss::Nothing, 0);
+    drop(db);
+    let db = try_open(&full).unwrap();
+    assert_eq!(db.table_names(), ["t"]);
+    assert_eq!(count(&db), rows);
+    let (mut damaged, mut defined) = (BTreeMap::new(), Vec::new());
+    let load = db.tables.catalog.load(&mut damaged, &mut |definition| {
+        defined.push(definition.name);
+        Ok(())
+    });
+    load.unwrap();
+    assert_eq!(defined, ["t"]);
+}
+
+/// The log has them where they stood before: nothing of them need go there once more.
+#[test]
+fn prepared_transactions_are_there_where_the_log_has_no_room_for_a_copy() {
+    let try_open = |os: &SimulatedOs| {
+        let options = Options {
+            background: false,
+            log_segment_bytes: Some(16 << 10),
+            ..Options::default()
+        };
+        Database::open_on(Arc::new(os.clone()), "/db", options)
+    };
+    for commits in [true, false] {
+        let os = SimulatedOs::new(20);
+        let db = try_open(&os).unwrap();
+        create(&db);
+        let parts = db.registry().pool().store().parts();
+        let xid = Xid::new(1, b"global", b"branch").unwrap();
+        insert(&db, 1000..1003).prepare(&xid).unwrap();
+        os.set_capacity(Some(os.used()));
+        let mut rows = 0;
+        while insert(&db, rows..rows + 1).commit().is_ok() {
+            rows += 1;
+        }
+        let full = os.crash_with(Loss::Nothing, 0);
+        drop(db);
+        cut_behind_checkpoint(&full, &parts);
+        full.set_capacity(Some(0));
+
+        let db = try_open(&full).unwrap();
+        assert_eq!(db.prepared().len(), 1);
+        assert_eq!(count(&db), rows);
+        full.set_capacity(None);
+        // A checkpoint keeps what the log has of it.
+        for id in 2000..2010 {
+            insert(&db, id..id + 1).commit().unwrap();
+            db.checkpoint().unwrap();
+        }
+        let again = full.crash_with(Loss::Nothing, 0);
+        match commits {
+            true => db.commit_prepared(&xid).unwrap(),
+            false => db.rollback_prepared(&xid).unwrap(),
+        }
+        let rows = rows + 10;
+        let decided = rows + if commits { 3 } else { 0 };
+        assert_eq!(count(&db), decided);
+        let after = full.crash_with(Loss::Nothing, 0);
+        let found = try_open(&after).unwrap();
+        assert!(found.prepared().is_empty());
+        assert_eq!(count(&found), decided);
+        // What was not decided before a crash can be decided after it.
+        let found = try_open(&again).unwrap();
+        assert_eq!((found.prepared().len(), count(&found)), (1, rows));
+        found.commit_prepared(&xid).unwrap();
+        assert_eq!(count(&found), rows + 3);
+    }
 }
 
 /// Its data and its log are gone, and not the files of its tables set aside.
@@ -262,6 +424,87 @@ fn tables_with_records_of_a_transaction_whose_undo_is_damaged_are_set_aside() {
     insert(&db, 0..3).commit().unwrap();
     drop(db);
     assert_eq!(count(&open(&os)), 3);
+}
+
+/// A bad sector: each read of it fails, where bad bytes would be read, and told by their checksum.
+#[test]
+fn a_page_that_can_never_be_read_counts_as_damaged_where_the_program_says_so() {
+    let os = SimulatedOs::new(19);
+    let db = open(&os);
+    create(&db);
+    let other = db.create_table("other", &schema()).unwrap();
+    insert(&db, 0..3).commit().unwrap();
+    db.checkpoint().unwrap();
+    let id = db.table("t").unwrap().id();
+    let root = db.registry().definition(id).unwrap().trees[0].root;
+    let parts = db.registry().pool().store().parts();
+    let part = parts
+        .iter()
+        .find(|part| part.kind == PartKind::Page(root))
+        .unwrap();
+    let mut txn = insert(&db, 3..5);
+    txn.insert(&other, &[Value::UInt(1)]).unwrap();
+    txn.commit().unwrap();
+    let os = os.crash_with(Loss::Nothing, 0);
+    drop((txn, other, db));
+    os.spoil(Path::new("/db/data"), part.offset);
+
+    let opened = |unreadable_is_damage| {
+        let options = Options {
+            background: false,
+            unreadable_is_damage,
+            ..Options::default()
+        };
+        Database::open_on(Arc::new(os.clone()), "/db", options)
+    };
+    let refused = opened(false).map(drop);
+    assert!(matches!(refused, Err(Error::Io { .. })), "{refused:?}");
+    // Once it is set aside, nobody needs that page any more.
+    for unreadable_is_damage in [true, false] {
+        let db = opened(unreadable_is_damage).unwrap();
+        let used = db.table("t").map(drop);
+        assert!(matches!(used, Err(Error::Corrupt { .. })), "{used:?}");
+        assert_eq!(db.table("other").unwrap().estimate_rows(), 1);
+    }
+}
+
+/// Its checksum is right: a fault of the program has written it, and would be in the way of each opening.
+#[test]
+fn undo_that_makes_no_sense_keeps_no_other_table_closed() {
+    let os = SimulatedOs::new(17);
+    let db = open(&os);
+    create(&db);
+    let other = db.create_table("other", &schema()).unwrap();
+    let mut txn = insert(&db, 0..3);
+    txn.insert(&other, &[Value::UInt(1)]).unwrap();
+    txn.commit().unwrap();
+    let loser = insert(&db, 3..6);
+    let undo = {
+        let closed = db.system().gate().close();
+        db.system().capture(&closed).undo_pages().to_vec()
+    };
+    let pool = db.registry().pool().clone();
+    let mut sound = Vec::new();
+    for &page in &undo {
+        let mut guard = pool.fetch_exclusive(page).unwrap();
+        let body = guard.body_mut().unwrap();
+        sound.push(body.to_vec());
+        body.fill(0xFF);
+    }
+    db.checkpoint().unwrap();
+    let crashed = os.crash_with(Loss::Nothing, 0);
+    for (&page, bytes) in undo.iter().zip(&sound) {
+        let mut guard = pool.fetch_exclusive(page).unwrap();
+        guard.body_mut().unwrap().copy_from_slice(bytes);
+    }
+    drop((loser, txn, other, pool, db));
+
+    for _ in 0..2 {
+        let db = open(&crashed);
+        let opened = db.table("t").map(drop);
+        assert!(matches!(opened, Err(Error::Corrupt { .. })), "{opened:?}");
+        assert_eq!(db.table("other").unwrap().estimate_rows(), 1);
+    }
 }
 
 #[test]

@@ -476,6 +476,11 @@ impl<'a> Asides<'a> {
         self.lost.contains_key(&table)
     }
 
+    /// A table whose definition makes no sense is gone.
+    pub fn forget_lost(&mut self, table: TableId) {
+        self.lost.remove(&table);
+    }
+
     /// A table has lost all its rows, or is gone: what was wrong with it does not matter any more.
     pub fn forget(&mut self, table: TableId) {
         self.now.remove(&table);

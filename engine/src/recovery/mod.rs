@@ -97,6 +97,17 @@ impl LeftOut<'_> {
         last.starts_with(prefix)
     }
 
+    /// The table that a change of definitions gives a name with which tables are dropped on opening, and the name.
+    fn names_ended<'r>(&self, record: &'r DdlRecord) -> Option<(TableId, &'r str)> {
+        let (id, name) = match record {
+            DdlRecord::Create(made) | DdlRecord::CreateCounted(made, _) => (made.id, &made.name),
+            DdlRecord::Rename(id, name) => (*id, name),
+            _ => return None,
+        };
+        let prefix = self.drop_on_open?;
+        name.starts_with(prefix).then_some((id, name.as_str()))
+    }
+
     /// Whether a change of a table is not made again, which the log has at this position. There may be others, of
     /// tables that the log makes.
     fn has(&self, table: TableId, at: Lsn) -> bool {
@@ -243,7 +254,15 @@ fn replay_all(
                     _ => None,
                 };
                 if !asides.is_lost(&record) {
+                    if let Some((id, name)) = left_out.names_ended(&record) {
+                        tables.remove_unlogged(name, id)?;
+                    }
                     tables.apply(record)?;
+                } else if let DdlRecord::Drop(id) = record {
+                    if !is_planted(PlantedFault::KeepLostTables) {
+                        tables.forget_lost(id)?;
+                        asides.forget_lost(id);
+                    }
                 }
                 if let Some(table) = made {
                     asides.made(table);

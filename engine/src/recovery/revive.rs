@@ -4,6 +4,8 @@
 //! It gets a new number, and its changes and its record stand in the log anew, under that number. So
 //! the log need not be kept from where they stood before, and the next recovery does the same again.
 //! A crash on the way leaves the old record or both; the new one names the old one, which is void then.
+//! On a full disk the log has no room for that: then the old records stay good, the log is kept, and the transaction
+//! ends there under its old number.
 //! Changes of tables that are set aside are not made again, but kept (`undecided.rs`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,7 +22,7 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::settings::{Durability, Isolation};
 use crate::table::shared::Shared;
 use crate::table::{Table, Transaction};
-use crate::txn::{ChangeReader, KIND_CHANGES};
+use crate::txn::{ChangeReader, PreparedRecord, KIND_CHANGES};
 
 /// A transaction that is being made again.
 struct Alive {
@@ -47,16 +49,33 @@ pub(crate) fn revive(
     let (committed, records) = (&replayed.committed, &replayed.prepared[..]);
     let lost = &replayed.lost;
     let mut damaged = BTreeMap::new();
+    // Where the log has no room for copies, the old records stay good.
+    let mut stands = false;
     let mut alive = loop {
         let mut alive = HashMap::new();
         for record in records {
             let mut transaction = Transaction::new(shared.clone(), Isolation::ReadCommitted);
             // They had their locks all at once before, so none is in the way of another.
             transaction.set_lock_wait_timeout(Duration::ZERO);
+            if stands {
+                transaction.stand_as(record.txid, committed.from);
+            }
             let aside = BTreeMap::new();
             alive.insert(record.txid, Alive { transaction, aside });
         }
-        let Some((table, error)) = repeat_all(shared, committed.from, lost, &mut alive)? else {
+        let repeated = match repeat_all(shared, committed.from, lost, &mut alive) {
+            Err(Error::NoSpace { .. })
+                if !stands && !is_planted(PlantedFault::NeedRoomToRevive) =>
+            {
+                stands = true;
+                for mut alive in alive.into_values() {
+                    alive.transaction.rollback()?;
+                }
+                continue;
+            }
+            repeated => repeated?,
+        };
+        let Some((table, error)) = repeated else {
             break alive;
         };
         // All go back, and are made once more without that table.
@@ -89,7 +108,7 @@ pub(crate) fn revive(
         }) = alive.remove(&record.txid)
         {
             let number = transaction.number();
-            transaction.prepare_as(&record.xid, Some(record.txid), Durability::SyncAtCommit)?;
+            prepare(&mut transaction, record, committed.from, stands)?;
             if let Some(tables) = tables.get(&record.txid) {
                 transaction.set_changed_aside(Box::new(InFiles {
                     files: files.clone(),
@@ -102,6 +121,27 @@ pub(crate) fn revive(
         }
     }
     Ok(())
+}
+
+/// Prepares a transaction that was made again. If it `stands` under its old number, or the log has no room for a copy,
+/// the log is kept `from` where the old records are, and they go on to tell of it.
+fn prepare(
+    transaction: &mut Transaction,
+    record: &PreparedRecord,
+    from: Lsn,
+    stands: bool,
+) -> Result<()> {
+    if !stands {
+        let replaces = Some(record.txid);
+        match transaction.prepare_as(&record.xid, replaces, Durability::SyncAtCommit) {
+            Err(Error::NoSpace { .. })
+                if !transaction.is_prepared() && !is_planted(PlantedFault::NeedRoomToRevive) => {}
+            prepared => return prepared,
+        }
+    }
+    tracing::warn!(xid = %record.xid, "the log has no room for a copy of a prepared transaction");
+    transaction.stand_as(record.txid, from);
+    transaction.prepare_standing(&record.xid)
 }
 
 /// Whether nothing of a table is changed any more. One that is `lost` is not in the registry.

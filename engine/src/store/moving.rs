@@ -102,7 +102,7 @@ impl Store {
             let _writing = self.writing.read();
             self.file.read_exact_at(&mut image, from.byte_offset())?;
             // Where it finds no room, a shorter one may.
-            let Some(offset) = self.space.take_below(from.units(), limit) else {
+            let Some(offset) = self.space.take_spare_below(from.units(), limit) else {
                 continue;
             };
             let to = from.moved_to(offset);

@@ -121,17 +121,14 @@ impl Store {
         Err(last.unwrap_or_else(|| Error::Internal("a data file without a header".into())))
     }
 
-    /// Cuts off what was written after the last checkpoint, and lost with it. To be called once,
-    /// when everything that was opened proved to be of a format that this version reads.
+    /// Makes the space free that was taken after the last checkpoint, and lost with it. The file stays as long as it
+    /// is until a checkpoint is complete: the room for that is perhaps among it, and others may take what the disk has
+    /// otherwise. To be called once, when everything that was opened proved to be of a format that this version reads.
     ///
     /// # Errors
     /// Those of the file.
-    pub fn cut_lost(&self) -> Result<()> {
-        let end = self.space.units().0 * UNIT as u64;
-        if self.file.len()? > end {
-            self.file.set_len(end)?;
-        }
-        Ok(())
+    pub fn free_lost(&self) -> Result<()> {
+        self.space.take_over_tail(&*self.file)
     }
 
     /// What is wrong with either header, though the other will do: the next checkpoint writes it

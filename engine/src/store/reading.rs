@@ -1,5 +1,6 @@
 //! Reading images: one at a time, or several that lie near one another with one call.
 
+use std::io;
 use std::sync::Arc;
 
 use super::place::{Place, UNIT};
@@ -33,6 +34,8 @@ impl Aligned {
 pub(super) struct Reading {
     /// The data file for reads past the page cache; `None`: through it.
     direct: Option<Arc<dyn File>>,
+    /// See [`Store::take_unreadable_for_damage`].
+    unreadable_is_damage: bool,
     buffers: Mutex<Vec<Aligned>>,
 }
 
@@ -50,6 +53,14 @@ impl ImageRun {
     }
 }
 
+/// Whether a read has failed for the device's sake, and not for want of memory.
+fn is_of_device(error: &Error) -> bool {
+    match error {
+        Error::Io { source, .. } => source.kind() != io::ErrorKind::OutOfMemory,
+        _ => false,
+    }
+}
+
 /// What unpacks a page into `PAGE_SIZE` bytes, or gives its error.
 pub type Unpack<'a> = dyn FnMut(&mut [u8]) -> Result<()> + 'a;
 
@@ -64,6 +75,11 @@ impl Store {
         Ok(self.reading.direct.is_some())
     }
 
+    /// From now on a page that can't be read, not even when that is tried again, counts as damaged.
+    pub fn take_unreadable_for_damage(&mut self) {
+        self.reading.unreadable_is_damage = true;
+    }
+
     fn reader(&self) -> &dyn File {
         match &self.reading.direct {
             Some(direct) => &**direct,
@@ -74,7 +90,8 @@ impl Store {
     /// Reads a page from its current place into `buf` (`PAGE_SIZE` bytes); the hole reads as zeros.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the image's checksum, page id or generation is not what it must be.
+    /// [`Error::Corrupt`] when the image's checksum, page id or generation is not what it must be. I/O errors, see
+    /// [`Store::take_unreadable_for_damage`].
     pub fn read_page(&self, page: PageId, buf: &mut [u8]) -> Result<()> {
         if buf.len() != PAGE_SIZE {
             let what = format!("a page buffer of {} bytes, not {PAGE_SIZE}", buf.len());
@@ -102,7 +119,18 @@ impl Store {
 
     /// Fills `bytes` from a place on.
     fn bring(&self, page: PageId, place: Place, bytes: &mut [u8]) -> Result<()> {
-        let found = self.reader().read_at(bytes, place.byte_offset())?;
+        let mut read = self.reader().read_at(bytes, place.byte_offset());
+        if read.is_err() && self.reading.unreadable_is_damage {
+            read = self.reader().read_at(bytes, place.byte_offset());
+            match read {
+                Err(error) if is_of_device(&error) => {
+                    let what = format!("it can't be read: {error}");
+                    return Err(self.damaged(page, place, what));
+                }
+                again => read = again,
+            }
+        }
+        let found = read?;
         if found < bytes.len() {
             let what = format!(
                 "expected {} bytes, the file ends after {found}",

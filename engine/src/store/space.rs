@@ -161,11 +161,23 @@ impl Space {
 
     /// As [`Space::take`], but only below `limit` and without growth.
     pub fn take_below(&self, units: u64, limit: u64) -> Option<u64> {
+        self.take_low(units, limit, true)
+    }
+
+    /// As [`Space::take_below`], for who can do without: nothing of the room that is kept.
+    pub fn take_spare_below(&self, units: u64, limit: u64) -> Option<u64> {
+        self.take_low(units, limit, is_planted(PlantedFault::MoveIntoKept))
+    }
+
+    fn take_low(&self, units: u64, limit: u64, of_kept: bool) -> Option<u64> {
         let mut state = self.state.lock();
-        // The best fit may lie too high; a longer extent need not.
+        let before = state.extents.roomy_units();
+        // The best fit may lie too high, or be kept; a longer extent need not.
         for times in [1, 2, 4, 16, 64, 512] {
             let (offset, taken) = state.extents.take_between(units * times, units)?;
-            if offset + units <= limit {
+            let roomy = state.extents.roomy_units();
+            let is_spare = roomy >= state.kept.min(before);
+            if offset + units <= limit && (of_kept || is_spare) {
                 state.note_taken();
                 return Some(offset);
             }
@@ -252,6 +264,39 @@ impl Space {
                 give_back(file, offset * UNIT as u64);
                 Err(error)
             }
+        }
+    }
+
+    /// Makes what the file has behind the last used unit free space: another process, which was killed, has got it from
+    /// the disk. Where the disk does not have all of it any more, or no place could name it, it is cut off.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn take_over_tail(&self, file: &dyn File) -> Result<()> {
+        let _growth = self.growth.lock();
+        let (unit, len) = (UNIT as u64, file.len()?);
+        let end = self.state.lock().extents.end();
+        let units = (len / unit).saturating_sub(end);
+        // There may be holes in what was not written in order.
+        let is_usable = || {
+            check_end(end + units)?;
+            file.allocate(end * unit, units * unit)
+        };
+        let gives_up = is_planted(PlantedFault::GiveTailUp);
+        if units > 0 && !gives_up {
+            match is_usable() {
+                Ok(()) => {
+                    let mut state = self.state.lock();
+                    let offset = state.extents.append(units);
+                    state.give(offset, units);
+                    return Ok(());
+                }
+                Err(error) => tracing::debug!("the data file's tail is cut off: {error}"),
+            }
+        }
+        match len > end * unit {
+            true => file.set_len(end * unit),
+            false => Ok(()),
         }
     }
 
@@ -441,6 +486,30 @@ mod tests {
         assert_eq!(file.len().unwrap(), 0);
         space.give((1 << 38) - 5, 5);
         assert_eq!(space.take_next(4, &*file).unwrap(), (1 << 38) - 5);
+    }
+
+    /// The place that an image leaves is free at the next checkpoint's end only, which needs that room before.
+    #[test]
+    fn images_that_move_down_leave_the_room_that_is_kept() {
+        let os = SimulatedOs::new(1);
+        os.create_dir(Path::new("/db")).unwrap();
+        let file = os.open(Path::new("/db/data"), OpenMode::CreateNew).unwrap();
+        let (long, end) = (20 * LONGEST, 50 * LONGEST);
+        let mut extents = Extents::new(end);
+        extents.give(8, 10);
+        extents.give(8 + LONGEST, long);
+        file.set_len(end * UNIT as u64).unwrap();
+        let space = Space::new(extents);
+        space.keep(long, &*file).unwrap();
+        assert_eq!(space.units().0, end, "there was room enough");
+        assert_eq!(space.take_spare_below(12, end), None);
+        assert_eq!(space.take_spare_below(10, end), Some(8));
+        assert_eq!(space.roomy_units(), long);
+        // A checkpoint's own parts are what it is kept for.
+        assert_eq!(space.take_below(12, end), Some(8 + LONGEST));
+        space.give(8 + LONGEST, 12);
+        space.keep(long - LONGEST, &*file).unwrap();
+        assert_eq!(space.take_spare_below(12, end), Some(8 + LONGEST));
     }
 
     /// Short pieces are no room for a checkpoint's images, however much they come to.

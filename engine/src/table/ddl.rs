@@ -313,12 +313,14 @@ impl Tables {
         name: &str,
         own: Option<(TableId, u64)>,
     ) -> Result<()> {
-        self.remove_passing(shared, name, own, is_damage)
+        self.remove_passing(shared, name, own, is_damage, false)
     }
 
-    /// Drops a table when the database is opened: its pages that can't be read stay behind.
+    /// Drops a table when the database is opened: its pages that can't be read stay behind. Where the log has no room
+    /// for that, it does not say so: an opening that finds the table again drops it again.
     pub fn remove_on_open(&self, shared: &Shared, name: &str) -> Result<()> {
-        self.remove_passing(shared, name, None, passes_gone)
+        let unlogged = !is_planted(PlantedFault::NeedRoomToDrop);
+        self.remove_passing(shared, name, None, passes_gone, unlogged)
     }
 
     fn remove_passing(
@@ -327,6 +329,7 @@ impl Tables {
         name: &str,
         own: Option<(TableId, u64)>,
         passes: fn(&Error) -> bool,
+        unlogged: bool,
     ) -> Result<()> {
         let _numbers = self.numbers.lock();
         let id = self.registry.id_of(name)?;
@@ -342,17 +345,42 @@ impl Tables {
         };
         let definition = self.registry.definition(id)?;
         self.close(id, name, own)?;
-        let result = (|| {
+        let result: Result<_> = (|| {
             let _closed = shared.system.gate().close();
             let trees = self.trees_to_destroy(&definition, passes)?;
-            let lsn = self.append(shared, id, &DdlRecord::Drop(id))?;
+            let lsn = match self.append(shared, id, &DdlRecord::Drop(id)) {
+                Err(Error::NoSpace { .. }) if unlogged => {
+                    // Perhaps it was not the log that had no room.
+                    self.catalog.bring(id)?;
+                    tracing::warn!(name, "dropped, and the log has no room to say so");
+                    None
+                }
+                lsn => Some(lsn?),
+            };
             self.whole(trees.and_then(|trees| self.remove(&definition, &trees)))?;
             Ok(lsn)
         })();
         if result.is_err() {
             self.reopen(id);
         }
-        durable(&shared.log, result?)
+        match result? {
+            Some(lsn) => durable(&shared.log, lsn),
+            None => Ok(()),
+        }
+    }
+
+    /// Drops the table that has a name which the log gives to the table `other`: an opening has dropped it when the log
+    /// had no room to say so. Nothing else runs.
+    pub fn remove_unlogged(&self, name: &str, other: TableId) -> Result<()> {
+        let _numbers = self.numbers.lock();
+        match self.registry.id_of(name) {
+            Ok(id) if id != other => {
+                let definition = self.registry.definition(id)?;
+                let trees = self.registry.trees_to_destroy(&definition, passes_gone)?;
+                self.remove(&definition, &trees)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Renames a table. `as_new`: it counts as made now.
@@ -426,6 +454,13 @@ impl Tables {
         }
         self.reopen(id);
         durable(&shared.log, result?)
+    }
+
+    /// Removes what the catalog has of a table whose definition makes no sense, and that the log drops. Its pages stay
+    /// in use, for nobody knows which they are. Nothing else runs.
+    pub fn forget_lost(&self, id: TableId) -> Result<()> {
+        let _numbers = self.numbers.lock();
+        self.catalog.remove(id)
     }
 
     /// Makes a change from the log again. Nothing else runs.

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::transaction::{Transaction, Used};
 use crate::error::{Error, Result};
-use crate::ids::TxId;
+use crate::ids::{Lsn, TxId};
 use crate::settings::Durability;
 use crate::sync::Mutex;
 use crate::txn::Xid;
@@ -169,6 +169,24 @@ impl Transaction {
         let result = self
             .log_counters()
             .and_then(|()| self.inner.prepare(xid, replaces, durability));
+        self.note_prepared(xid, result)
+    }
+
+    /// What it changes from now on, and has changed, stands in the log already: see
+    /// [`crate::txn::Transaction::stand_as`].
+    pub(crate) fn stand_as(&mut self, number: TxId, from: Lsn) {
+        self.inner.stand_as(number, from);
+    }
+
+    /// As [`Transaction::prepare`], behind [`Transaction::stand_as`].
+    pub(crate) fn prepare_standing(&mut self, xid: &Xid) -> Result<()> {
+        self.make_whole()?;
+        self.shared.prepared.reserve(xid)?;
+        let result = self.inner.prepare_standing();
+        self.note_prepared(xid, result)
+    }
+
+    fn note_prepared(&mut self, xid: &Xid, result: Result<()>) -> Result<()> {
         if !self.inner.is_prepared() {
             self.shared.prepared.forget(xid);
             return result;

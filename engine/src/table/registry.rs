@@ -191,7 +191,7 @@ impl Registry {
 
     fn note_damage(&self, tree: TreeId, error: &Error) {
         let table = self.tables.read().by_tree.get(&tree).copied();
-        if let (Some(table), Error::Corrupt { .. }) = (table, error) {
+        if let Some(table) = table {
             self.damaged.lock().insert(table, error.clone());
         }
     }

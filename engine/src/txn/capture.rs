@@ -57,6 +57,28 @@ impl Captured {
     }
 }
 
+/// What keeps a rollback at opening from its end, and no opening from its own: a page that can't be read, and one that
+/// makes no sense though its checksum is right. The latter comes of a fault of the program, which would be in the way
+/// each time.
+fn is_damage(error: &Error) -> bool {
+    match error {
+        Error::Corrupt { .. } => true,
+        Error::Internal(_) => !is_planted(PlantedFault::NonsenseStopsOpening),
+        _ => false,
+    }
+}
+
+/// What makes no sense of an ended transaction is not purged, and stays.
+fn past_nonsense<T>(txid: TxId, done: Result<Option<T>>) -> Result<Option<T>> {
+    match done {
+        Err(error) if is_damage(&error) => {
+            tracing::error!("transaction {txid} can't be purged as a whole: {error}");
+            Ok(None)
+        }
+        done => done,
+    }
+}
+
 impl System {
     /// What a checkpoint must hold; inside the closed gate.
     pub fn capture(&self, _closed: &ClosedGate<'_>) -> Captured {
@@ -89,8 +111,10 @@ impl System {
     /// [`Trees::note_is_lost`](super::system::Trees::note_is_lost); transactions whose undo can't be read, to
     /// [`Trees::unfinished`](super::system::Trees::unfinished).
     ///
+    /// What makes no sense there though it can be read, and where undo and trees disagree, counts as damage, too.
+    ///
     /// # Errors
-    /// I/O errors; [`Error::Internal`](crate::Error::Internal) where undo and trees disagree.
+    /// I/O errors.
     pub fn restore(&self, captured: &Captured) -> Result<()> {
         let trees = self.trees()?;
         let mut copy = UndoCopy::default();
@@ -102,7 +126,7 @@ impl System {
             let mut head = running.undo_head;
             while !head.is_none() {
                 let record = match copy.read(self.pool(), head) {
-                    Err(error @ Error::Corrupt { .. }) if !is_planted(PlantedFault::NeedUndo) => {
+                    Err(error) if is_damage(&error) && !is_planted(PlantedFault::NeedUndo) => {
                         unfinished.insert(running.txid, error);
                         break;
                     }
@@ -125,13 +149,14 @@ impl System {
                 );
                 match taken {
                     // It names no tree: only the layer above knows what it is about.
-                    Err(error @ Error::Corrupt { .. })
-                        if record.kind == Kind::RollbackNote
+                    Err(error)
+                        if is_damage(&error)
+                            && record.kind == Kind::RollbackNote
                             && !is_planted(PlantedFault::DropLostNotes) =>
                     {
                         trees.note_is_lost(record.value, &error);
                     }
-                    Err(error @ Error::Corrupt { .. }) => trees.damaged(record.tree, &error),
+                    Err(error) if is_damage(&error) => trees.damaged(record.tree, &error),
                     taken => taken?,
                 }
                 head = record.previous;
@@ -143,9 +168,12 @@ impl System {
         for finished in &captured.finished {
             let mut head = finished.head;
             while !head.is_none() {
-                let record = read_past_damage(self.pool(), finished.txid, head, &mut copy)?;
-                let Some(record) = record else { break };
-                purge_past_damage(trees, finished.txid, &record)?;
+                let record = read_past_damage(self.pool(), finished.txid, head, &mut copy);
+                let Some(record) = past_nonsense(finished.txid, record)? else {
+                    break;
+                };
+                let purged = purge_past_damage(trees, finished.txid, &record);
+                past_nonsense(finished.txid, purged.map(Some))?;
                 head = record.previous;
             }
         }

@@ -87,6 +87,10 @@ impl Transaction {
         if self.redo.len() < knobs::redo_part() {
             return Ok(());
         }
+        if self.logged_as.is_some() {
+            self.redo.clear();
+            return Ok(());
+        }
         self.append(inside)
     }
 
@@ -187,6 +191,10 @@ impl Transaction {
 
     /// A transaction without logical changes (all rolled back to a savepoint) leaves no record.
     fn append_commit(&mut self) -> Result<Option<Lsn>> {
+        if let Some(number) = self.logged_as {
+            let owner = encode_owner(number);
+            return Ok(Some(self.system.log().append(KIND_COMMIT, &[&owner])?));
+        }
         if self.redo.is_empty() && self.redo_parts == 0 {
             return Ok(None);
         }

@@ -69,14 +69,7 @@ impl Transaction {
             };
             logged = Some(system.log().append(KIND_PREPARED, &[&record.encode()])?);
         }
-        self.phase = Phase::Prepared {
-            logged: logged.is_some(),
-        };
-        if let Some(participant) = &self.participant {
-            participant.shown.prepared.store(true, Ordering::Relaxed);
-        }
-        // It reads nothing more, so it keeps no old versions for itself.
-        self.drop_view();
+        self.become_prepared(logged.is_some());
         match logged {
             Some(lsn) => {
                 let durability = durability.at_most(self.system.durability());
@@ -84,6 +77,35 @@ impl Transaction {
             }
             None => Ok(()),
         }
+    }
+
+    /// The log has all of this transaction already, prepared, under another number, and has room for no more: an
+    /// opening makes it again. None of its changes go there once more, the log is kept from `from` on, where they all
+    /// are, and it ends there under that number.
+    pub fn stand_as(&mut self, number: TxId, from: Lsn) {
+        self.begin_writing();
+        self.participant().note_redo(from);
+        self.logged_as = Some(number);
+    }
+
+    /// As [`Transaction::prepare`], where the log has its record: see [`Transaction::stand_as`].
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: a way back has failed.
+    pub fn prepare_standing(&mut self) -> Result<()> {
+        self.check_whole()?;
+        self.redo.clear();
+        self.become_prepared(true);
+        Ok(())
+    }
+
+    fn become_prepared(&mut self, logged: bool) {
+        self.phase = Phase::Prepared { logged };
+        if let Some(participant) = &self.participant {
+            participant.shown.prepared.store(true, Ordering::Relaxed);
+        }
+        // It reads nothing more, so it keeps no old versions for itself.
+        self.drop_view();
     }
 
     /// Whether it is prepared, and neither committed nor being rolled back.
@@ -99,7 +121,7 @@ impl Transaction {
         };
         let mut at = None;
         if logged {
-            let record = encode_owner(self.txid);
+            let record = encode_owner(self.logged_as.unwrap_or(self.txid));
             at = Some(self.system.log().append(KIND_ROLLED_BACK, &[&record])?);
         }
         self.phase = Phase::RollingBack;

@@ -111,6 +111,8 @@ pub struct Transaction {
     pub(super) redo: RedoBuffer,
     /// Parts of the redo that are in the log already.
     pub(super) redo_parts: u64,
+    /// The number under which the log has all of it already: see [`Transaction::stand_as`].
+    pub(super) logged_as: Option<TxId>,
     pub(super) phase: Phase,
     pub(super) standing: Standing,
     pub(super) generation: u64,
@@ -153,6 +155,7 @@ impl Transaction {
             purge_looks: false,
             redo: RedoBuffer::default(),
             redo_parts: 0,
+            logged_as: None,
             phase: Phase::Running,
             standing: Standing::Whole,
             generation,
@@ -474,6 +477,7 @@ impl Transaction {
         self.purge_looks = false;
         self.redo.clear();
         self.redo_parts = 0;
+        self.logged_as = None;
         self.phase = Phase::Running;
         self.standing = Standing::Whole;
         self.generation = self.slot.next_generation();

@@ -17,6 +17,12 @@ impl SimulatedOs {
         });
     }
 
+    /// From now on each read of this byte fails, as in a bad sector, for this machine.
+    pub fn spoil(&self, path: &Path, offset: u64) {
+        let spoilt = (path.to_owned(), offset);
+        self.machine.lock().unreadable.push(spoilt);
+    }
+
     /// Writes over bytes of a file, durable and live; it does not get longer.
     pub fn overwrite(&self, path: &Path, offset: u64, data: &[u8]) {
         self.damage_bytes(path, |bytes| {

@@ -73,6 +73,8 @@ struct Machine {
     locked: BTreeMap<PathBuf, (LockMode, usize)>,
     /// Bytes that all files together may have.
     capacity: Option<u64>,
+    /// Bytes in sectors that can't be read.
+    unreadable: Vec<(PathBuf, u64)>,
     used: u64,
     fault: Option<Fault>,
     /// Calls that a fault has hit.
@@ -300,6 +302,12 @@ impl File for SimulatedFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
         let mut machine = self.machine.lock();
         machine.strike(Call::Read, false, "read", &self.path)?;
+        let read = offset..offset + buf.len() as u64;
+        let is_bad = |(path, at): &(PathBuf, u64)| *path == self.path && read.contains(at);
+        if machine.unreadable.iter().any(is_bad) {
+            let source = io::Error::from(io::ErrorKind::Other);
+            return Err(Error::io("read", &self.path, source));
+        }
         let content = machine.disk.content(self.file);
         Ok(content.map_or(0, |content| content.live.read(offset as usize, buf)))
     }

@@ -10,7 +10,8 @@ use crate::txn::Header;
 
 impl Registry {
     /// Looks through all tables, and notes those as damaged in which a record of one of these transactions stands.
-    /// So does a table that can't be read: what it has nobody knows. It takes as long as reading all tables does.
+    /// So does a table that can't be read, or makes no sense: what it has nobody knows. It takes as long as reading all
+    /// tables does.
     pub(super) fn note_unfinished(&self, unfinished: &BTreeMap<TxId, Error>) -> Result<()> {
         for name in self.names() {
             let id = self.id_of(&name)?;
@@ -19,7 +20,7 @@ impl Registry {
             }
             match self.unfinished_in(id, unfinished) {
                 Ok(None) => {}
-                Ok(Some(error)) | Err(error @ Error::Corrupt { .. }) => {
+                Ok(Some(error)) | Err(error @ (Error::Corrupt { .. } | Error::Internal(_))) => {
                     self.damaged.lock().insert(id, error);
                 }
                 Err(error) => return Err(error),
