@@ -7,6 +7,11 @@
 
 #include <new>
 
+#include <sql_parse.h>
+
+/* Of the server (sql_class.cc), which no header declares. */
+extern "C" int thd_need_wait_reports(const MYSQL_THD thd);
+
 namespace peregrine {
 
 bool in_long_transaction(THD *thd) {
@@ -46,7 +51,19 @@ static bool only_reads(THD *thd) {
   return thd->lex->sql_command == SQLCOM_SELECT && !thd->lex->requires_prelocking();
 }
 
+/* Whether a replica repeats a statement of its source, beside others perhaps that came before it there
+   and are not committed here. By a snapshot it would not see what they do. It reads with locks, as
+   in InnoDB, and so waits for them, or gives way to them. Rows of the binary log are not read for,
+   but by triggers. */
+static bool repeats_in_parallel(THD *thd) {
+  if (likely(!thd->rgi_slave) || !thd_need_wait_reports(thd)) return false;
+  LEX *lex = thd->lex;
+  return lex->is_stmt_row_injection() ? lex->requires_prelocking()
+                                      : sqlcom_can_generate_row_events(thd);
+}
+
 static uint isolation_of(THD *thd) {
+  if (unlikely(repeats_in_parallel(thd))) return PEREGRINE_SERIALIZABLE;
   switch (thd_tx_isolation(thd)) {
     case ISO_READ_UNCOMMITTED:
     case ISO_READ_COMMITTED:

@@ -114,6 +114,11 @@ impl Session {
         self.mark = None;
         self.savepoints_before = Some(self.savepoints.len());
         transaction.start_statement();
+        // A replica's transaction may come to a statement that must not miss what others are writing.
+        let rises = level == Isolation::Serializable && self.isolation != level;
+        if rises && transaction.make_serializable() {
+            self.isolation = level;
+        }
         Ok(())
     }
 

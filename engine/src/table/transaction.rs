@@ -150,9 +150,20 @@ impl Transaction {
         self.inner.id()
     }
 
-    /// The isolation level it was begun with.
+    /// The isolation level it was begun with, or [`Transaction::make_serializable`] has given it.
     pub fn isolation(&self) -> Isolation {
         self.inner.isolation()
+    }
+
+    /// From here on the transaction is [`Isolation::Serializable`], also where it has changed or locked rows already;
+    /// cursors lock from their next seek on. False, and it stays as it is, where it has a snapshot, or is prepared.
+    pub fn make_serializable(&mut self) -> bool {
+        if self.is_prepared() || !self.inner.make_serializable() {
+            return false;
+        }
+        self.writes += 1;
+        self.last_table = TableId(0);
+        true
     }
 
     /// Marks the start of a statement: under READ COMMITTED the next read takes a new snapshot.
