@@ -180,8 +180,11 @@ static int savepoint_release(handlerton *, THD *thd, void *place) {
   return report_session_error(code, thd, ER_GET_ERRMSG);
 }
 
-static bool can_release_metadata_locks(handlerton *, THD *) {
-  return false;
+/* Asked before the rollback to a savepoint. Without a binary log the server gives the metadata locks
+   back whatever it is told. */
+static bool can_release_metadata_locks(handlerton *, THD *thd) {
+  Connection *connection = existing_connection(thd);
+  return connection && peregrine_savepoint_leaves_tables(connection->session) == PEREGRINE_OK;
 }
 
 static int start_consistent_snapshot(handlerton *, THD *thd) {
