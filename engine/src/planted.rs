@@ -396,6 +396,8 @@ pub enum PlantedFault {
     KeepLostTables,
     /// An opening needs room in the log for a copy of prepared transactions.
     NeedRoomToRevive,
+    /// A transaction that has gone back to a savepoint still uses the tables that it has read since.
+    StayInTables,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -443,6 +445,7 @@ mod planting {
         /// Faults that a test of the engine finds, each named as in the environment variable.
         pub const MENDED: [PlantedFault; 164] = [
         pub const MENDED: [PlantedFault; 166] = [
+        pub const MENDED: [PlantedFault; 161] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -613,6 +616,7 @@ mod planting {
             PlantedFault::NonsenseStopsOpening,
             PlantedFault::KeepLostTables,
             PlantedFault::NeedRoomToRevive,
+            PlantedFault::StayInTables,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
