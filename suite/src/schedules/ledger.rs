@@ -75,6 +75,16 @@ impl Ledger {
         states.any(|rows| are(found, rows))
     }
 
+    /// Whether one of the commits, which may still be on its way, left this row.
+    pub fn had(&self, read: &Read) -> bool {
+        let entries = self.0.lock();
+        let mut states = entries.states.iter().rev();
+        states.any(|rows| {
+            rows.get(&read.id)
+                .is_some_and(|row| row.print == read.print)
+        })
+    }
+
     /// The rows after the newest commit that was acknowledged.
     pub fn newest(&self) -> Rows {
         let entries = self.0.lock();
@@ -91,4 +101,38 @@ pub fn are(found: &[Read], rows: &Rows) -> bool {
             rows.get(&read.id)
                 .is_some_and(|row| row.print == read.print)
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedules::tables::account;
+
+    fn read(id: u64, amount: u64) -> Read {
+        let row = account(id, amount);
+        Read {
+            id,
+            group: amount,
+            code: row.code,
+            print: row.print,
+        }
+    }
+
+    #[test]
+    fn rows_of_two_commits_are_those_of_none() {
+        let ledger = Ledger::default();
+        let rows = |amount: u64| Rows::from([(1, account(1, amount)), (2, account(2, amount))]);
+        ledger.begins(&rows(10), &[]);
+        ledger.acknowledge();
+        ledger.begins(&rows(20), &[]);
+        let (begun, acknowledged) = ledger.position();
+        let range = || acknowledged..begun;
+        assert!(ledger.was(&[read(1, 10), read(2, 10)], range()));
+        assert!(ledger.was(&[read(1, 20), read(2, 20)], range()));
+        assert!(!ledger.was(&[read(1, 10), read(2, 20)], range()));
+        assert!(ledger.had(&read(2, 20)) && !ledger.had(&read(2, 30)));
+        ledger.acknowledge();
+        let (begun, acknowledged) = ledger.position();
+        assert!(!ledger.was(&[read(1, 10), read(2, 10)], acknowledged..begun));
+    }
 }

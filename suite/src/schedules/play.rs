@@ -247,9 +247,8 @@ impl Play {
             let (ledgers, power) = (Arc::clone(&self.ledgers), Arc::clone(&self.power));
             let now = Arc::clone(&self.now);
             let session = move || {
-                let ledger = &ledgers[number as usize];
                 let now = &now[number as usize];
-                match Session::new(&plan, number, life, &db, ledger, &power, now) {
+                match Session::new(&plan, number, life, &db, &ledgers, &power, now) {
                     Err(error) if plan.expects(&error) => Ok(()),
                     session => session.map_err(engine("opening tables"))?.run(transactions),
                 }
