@@ -21,6 +21,8 @@ struct Entries {
     states: Vec<Rows>,
     /// The newest of them that was acknowledged.
     acknowledged: usize,
+    /// The newest of them that is durable, whatever commits wait for.
+    durable: usize,
     /// Changes of rows that all sessions change, with the commit that made them.
     links: Vec<(usize, Link)>,
 }
@@ -54,6 +56,17 @@ impl Ledger {
     pub fn position(&self) -> (usize, usize) {
         let entries = self.0.lock();
         (entries.states.len(), entries.acknowledged)
+    }
+
+    /// All commits to this one are durable.
+    pub fn is_durable(&self, commit: usize) {
+        let mut entries = self.0.lock();
+        entries.durable = entries.durable.max(commit);
+    }
+
+    /// See [`Ledger::is_durable`].
+    pub fn durable(&self) -> usize {
+        self.0.lock().durable
     }
 
     /// Adds the changes of rows that all sessions change: those of commits before the range, and of its first, count

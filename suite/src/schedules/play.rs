@@ -323,7 +323,7 @@ impl Play {
         let outcome = match chosen {
             0 | 1 => db.checkpoint(),
             2 => db.purge(),
-            3 => db.sync_log(),
+            3 => self.sync_log(),
             9 | 10 => {
                 let session = dice.below(self.now.len() as u32);
                 self.now[session as usize].kill();
@@ -361,6 +361,17 @@ impl Play {
             Err(error) if self.plan.expects(&error) => Ok(()),
             other => other.map_err(engine("upkeep")),
         }
+    }
+
+    /// What was acknowledged before is durable then, also where commits wait for less.
+    fn sync_log(&self) -> peregrine::Result<()> {
+        let before = self.ledgers.iter().map(|ledger| ledger.position().1);
+        let before: Vec<usize> = before.collect();
+        self.db.sync_log()?;
+        for (ledger, commit) in self.ledgers.iter().zip(before) {
+            ledger.is_durable(commit);
+        }
+        Ok(())
     }
 
     /// Closes the database, all of which is purged, and checks it.
