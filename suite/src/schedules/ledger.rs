@@ -98,6 +98,16 @@ impl Ledger {
         })
     }
 
+    /// The row of this content that one of the commits left: with all from which its bytes follow.
+    pub fn row_of(&self, read: &Read) -> Option<Row> {
+        let entries = self.0.lock();
+        let mut states = entries.states.iter().rev();
+        states.find_map(|rows| {
+            let row = rows.get(&read.id)?;
+            (row.print == read.print).then_some(*row)
+        })
+    }
+
     /// The rows after the newest commit that was acknowledged.
     pub fn newest(&self) -> Rows {
         let entries = self.0.lock();

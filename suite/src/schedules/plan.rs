@@ -141,6 +141,8 @@ pub struct Plan {
     pub ending: Ending,
     /// Whether calls to the operating system fail, where something does.
     pub calls_fail: bool,
+    /// Whether an update can leave a large value as it is.
+    pub keeps_large: bool,
     points: Points,
     scan_threads: usize,
     log_segment_bytes: u64,
@@ -153,6 +155,8 @@ impl Plan {
     pub fn new(seed: u64) -> Plan {
         let mut dice = Dice::new(seed, 0);
         let mut points_dice = Dice::new(seed, OWNERS * 7);
+        // What came later, so that all else is drawn as before.
+        let mut later_dice = Dice::new(seed, OWNERS * 8);
         let isolations = [
             None,
             None,
@@ -193,6 +197,7 @@ impl Plan {
             durability: durabilities[dice.below(4) as usize],
             ending: Ending::of(seed),
             calls_fail: points_dice.below(3) > 0,
+            keeps_large: later_dice.below(3) == 0,
             points: Points::drawn(&mut points_dice, Ending::of(seed)),
             scan_threads: 1 + dice.below(3) as usize,
             log_segment_bytes: [16 << 10, 32 << 10, 256 << 10][dice.below(3) as usize],

@@ -11,7 +11,7 @@ use peregrine::sync::schedule::{self, Passed, Strategy};
 use peregrine::sync::thread;
 use peregrine::{Database, Error, Isolation, Table};
 
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Rows};
 use super::links::{Link, Links};
 use super::plan::{is_refused, Ending, Plan, Points, OWNERS};
 use super::power::{Crash, Power};
@@ -89,7 +89,7 @@ impl Play {
         txn.commit()?;
         let mut dice = Dice::new(plan.seed, OWNERS * 3);
         for (session, ledger) in self.ledgers.iter().enumerate() {
-            let mut filled = super::ledger::Rows::new();
+            let mut filled = Rows::new();
             for n in 0..plan.filled.min(plan.keys) {
                 let id = n * OWNERS + session as u64;
                 let pad = dice.below(plan.most_pad + 1);
@@ -222,20 +222,24 @@ impl Play {
             to: Some(read.print),
         });
         let links: Vec<Link> = links.collect();
-        let ledgers = (0..self.plan.sessions).map(|session| {
+        let of = |session: u64, before: &Ledger| -> Result<Ledger, String> {
+            let mut kept = Rows::new();
+            for read in found.iter().filter(|read| read.id % OWNERS == session) {
+                let row = before.row_of(read);
+                let row = row.ok_or_else(|| {
+                    format!("row {} of session {session} is of no commit", read.id)
+                })?;
+                kept.insert(read.id, row);
+            }
             let ledger = Ledger::default();
-            let own = found.iter().filter(|read| read.id % OWNERS == session);
-            let rows = own.map(|read| {
-                let group = u32::try_from(read.group).unwrap_or(0);
-                let mut row = Row::new(self.plan.kind, read.id, group, read.code, 0, None);
-                row.print = read.print;
-                (read.id, row)
-            });
-            ledger.begins(&rows.collect(), if session == 0 { &links } else { &[] });
+            ledger.begins(&kept, if session == 0 { &links } else { &[] });
             ledger.acknowledge();
-            ledger
-        });
-        Ok(ledgers.collect())
+            Ok(ledger)
+        };
+        let ledgers = (0_u64..).zip(self.ledgers.iter());
+        ledgers
+            .map(|(session, before)| of(session, before))
+            .collect()
     }
 
     /// Runs all sessions, and the upkeep beside them.
