@@ -1,6 +1,7 @@
 //! Plays a workload on a database and keeps the model beside it. The same plan on the same disk does
 //! the same, call by call.
 
+mod automatic;
 mod undecided;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -421,7 +422,7 @@ impl<'a> Player<'a> {
         for _ in 0..10 {
             let id = match self.plan.keys {
                 Keys::Random => 1 + self.number(most * 4),
-                Keys::Automatic => table.reserve_auto_increment(1, 1, 1, u64::MAX)?,
+                Keys::Automatic => self.automatic(table, name)?,
                 Keys::Ascending => {
                     let last = |state: &TableState| state.rows.keys().next_back().copied();
                     let last = self.state().tables.get(name).and_then(|t| last(t));
