@@ -2,6 +2,7 @@
 //! the same, call by call.
 
 mod automatic;
+mod held;
 mod undecided;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use peregrine::{Database, Isolation, Result, Savepoint, Table, Transaction, Value};
 
+use self::held::Held;
 use self::undecided::Undecided;
 use super::model::{Changes, Kind, Row, State, TableState};
 use super::workload::{Keys, Plan};
@@ -36,6 +38,7 @@ pub struct Player<'a> {
     pub in_doubt: Option<State>,
     sessions: Vec<Option<Session>>,
     undecided: Vec<Undecided>,
+    held: Held,
     next_code: u64,
     next_name: u64,
 }
@@ -97,6 +100,7 @@ impl<'a> Player<'a> {
             in_doubt: None,
             sessions: (0..plan.sessions).map(|_| None).collect(),
             undecided: Vec::new(),
+            held: Held::new(plan),
             next_code: 1,
             next_name: 0,
         }
@@ -148,6 +152,7 @@ impl<'a> Player<'a> {
     /// The engine's. Then the step has changed nothing, but for a commit, after which
     /// [`Player::in_doubt`] may be found.
     pub fn step(&mut self, db: &Database) -> Result<()> {
+        self.look_at_held(db)?;
         let session = self.dice.below(self.plan.sessions) as usize;
         let names = self.table_names();
         if self.sessions[session].as_ref().is_some_and(|s| s.spoilt) {
@@ -246,6 +251,7 @@ impl<'a> Player<'a> {
 
     /// Ends all open transactions without a commit. Prepared ones live on without their sessions.
     pub fn drop_sessions(&mut self) {
+        self.held.give_up();
         self.sessions.iter_mut().for_each(|session| *session = None);
         self.detach_all();
     }
@@ -255,6 +261,7 @@ impl<'a> Player<'a> {
     /// # Errors
     /// The engine's.
     pub fn roll_back_all(&mut self) -> Result<()> {
+        self.held.give_up();
         (0..self.sessions.len()).try_for_each(|session| self.rollback(session))?;
         self.forget_decided();
         Ok(())
@@ -332,6 +339,7 @@ impl<'a> Player<'a> {
         if sessions.any(|session| session.used.contains(name)) || self.is_undecided(name) {
             return Ok(());
         }
+        self.held.give_up();
         let mut after = self.state().clone();
         let acknowledged = self.acknowledged();
         (self.note)(2 * acknowledged + 1);
