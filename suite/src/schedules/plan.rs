@@ -5,6 +5,7 @@ use std::time::Duration;
 use peregrine::sync::{let_fail, let_pause, Fault};
 use peregrine::{Durability, Error, Isolation, Options};
 
+use super::varied;
 use crate::dice::Dice;
 use crate::simulated::model::Kind;
 
@@ -143,6 +144,10 @@ pub struct Plan {
     pub calls_fail: bool,
     /// Whether an update can leave a large value as it is.
     pub keeps_large: bool,
+    /// Sessions beside all these in tables of their own: see `varied/`.
+    pub varied: u64,
+    /// Whether they lock the counter of automatic values while they reserve some.
+    pub locks_counter: bool,
     points: Points,
     pool_bytes: usize,
     scan_threads: usize,
@@ -200,6 +205,8 @@ impl Plan {
             ending: Ending::of(seed),
             calls_fail: points_dice.below(3) > 0,
             keeps_large: later_dice.below(3) == 0,
+            varied: [0, 0, 0, 0, 1, 2][later_dice.below(6) as usize],
+            locks_counter: later_dice.below(2) == 0,
             points: Points::drawn(&mut points_dice, Ending::of(seed)),
             pool_bytes: 1 << 20,
             scan_threads: 1 + dice.below(3) as usize,
@@ -320,7 +327,7 @@ impl Plan {
     /// How its database is opened: with all its threads, and most often the smallest pool.
     #[must_use]
     pub fn options(&self) -> Options {
-        Options {
+        let options = Options {
             pool_bytes: self.pool_bytes,
             log_bytes: 1 << 20,
             log_segment_bytes: self.log_segment_bytes,
@@ -328,6 +335,10 @@ impl Plan {
             durability: self.durability,
             scan_threads: self.scan_threads,
             ..Options::default()
+        };
+        match self.varied {
+            0 => options,
+            _ => varied::found::options(options),
         }
     }
 }
@@ -357,6 +368,7 @@ mod tests {
         assert!(some(|plan| plan.most_large == 1_000_000 && plan.kind.large));
         assert!(some(|plan| plan.pool_bytes == 16 << 20));
         assert!(some(|plan| plan.log_segment_bytes.is_none()));
+        assert!(some(|plan| plan.varied == 2) && some(|plan| plan.varied == 0));
         assert!(some(|plan| plan.keeps_large) && some(|plan| !plan.keeps_large));
     }
 }
