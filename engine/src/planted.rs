@@ -224,6 +224,8 @@ pub enum PlantedFault {
     KeepOldSummaries,
     /// What was written while the log was being synced counts as durable.
     SyncedMeanwhile,
+    /// The place of a page is free as soon as the page has another, though the last checkpoint still names it.
+    TakeInUse,
     /// Who asks for all commits to be durable is told that they are, and they become so later.
     SyncLogLater,
     /// Who comes to wait for a writer that has ended meanwhile waits nevertheless.
@@ -626,10 +628,11 @@ mod planting {
         ];
 
         /// Faults that those schedules have not been seen to find.
-        pub const UNFOUND: [PlantedFault; 3] = [
+        pub const UNFOUND: [PlantedFault; 4] = [
             PlantedFault::EvictChanged,
             PlantedFault::BringUnseen,
             PlantedFault::SyncLogLater,
+            PlantedFault::TakeInUse,
         ];
     }
 
