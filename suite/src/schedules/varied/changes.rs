@@ -1,6 +1,6 @@
 //! Changes: rows of the session, automatic values, tables of one session, and how the table is locked.
 
-use peregrine::{Error, Locking, RowLock, Table, TableOptions};
+use peregrine::{Error, Locking, RowLock, SchemaNames, Table, TableOptions};
 
 use super::rows::{schema, Row, Rows, VARIED};
 use super::session::{Varied, Work};
@@ -208,6 +208,26 @@ impl Varied<'_> {
         let locking = locking[self.dice.below(3) as usize];
         work.trail += &format!(" {locking:?};");
         Ok(self.db.set_locking(VARIED, locking)?)
+    }
+
+    /// The table's columns and indexes have other names from here on, and who uses it goes on. One session does it.
+    pub(super) fn set_names(&mut self, work: &mut Work) -> Step {
+        let turn = self.dice.below(3);
+        work.trail += &format!(" names {turn};");
+        let plain = schema();
+        let columns = plain.columns.iter().map(|column| &column.name);
+        let indexes = plain.indexes.iter().map(|index| &index.name);
+        let names = SchemaNames {
+            columns: columns.map(|name| format!("{name} {turn}")).collect(),
+            indexes: indexes.map(|name| format!("{name} {turn}")).collect(),
+        };
+        self.db.set_names(VARIED, &names)?;
+        let expected = plain.named(&names)?;
+        let found = self.table.schema();
+        match *found == expected {
+            true => Ok(()),
+            false => wrong(format!("the table is {found:?} where {expected:?} was")),
+        }
     }
 
     /// A table of one session: filled while it is made, changed, and dropped by the transaction that has used it.

@@ -142,6 +142,7 @@ impl<'a> Varied<'a> {
                 self.back_to(work, n)
             }
             21 => self.count(work),
+            22 if self.number == 0 && self.dice.below(2) == 0 => self.set_names(work),
             22 => self.set_locking(work),
             _ => self.own_table(work),
         }
