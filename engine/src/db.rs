@@ -353,6 +353,9 @@ impl Database {
     /// # Errors
     /// [`Error::Stopped`].
     pub fn sync_log(&self) -> Result<()> {
+        if is_planted(PlantedFault::SyncLogLater) {
+            return Ok(());
+        }
         self.shared.log.confirm()
     }
 

@@ -224,6 +224,10 @@ pub enum PlantedFault {
     KeepOldSummaries,
     /// What was written while the log was being synced counts as durable.
     SyncedMeanwhile,
+    /// The place of a page is free as soon as the page has another, though the last checkpoint still names it.
+    TakeInUse,
+    /// Who asks for all commits to be durable is told that they are, and they become so later.
+    SyncLogLater,
     /// Who comes to wait for a writer that has ended meanwhile waits nevertheless.
     WaitForEnded,
     /// Whether the log has redo since a savepoint is told by the length of what it has not.
@@ -659,8 +663,12 @@ mod planting {
         ];
 
         /// Faults that those schedules have not been seen to find.
-        pub const UNFOUND: [PlantedFault; 2] =
-            [PlantedFault::EvictChanged, PlantedFault::BringUnseen];
+        pub const UNFOUND: [PlantedFault; 4] = [
+            PlantedFault::EvictChanged,
+            PlantedFault::BringUnseen,
+            PlantedFault::SyncLogLater,
+            PlantedFault::TakeInUse,
+        ];
     }
 
     /// The fault that the environment names; a name that is none is a mistake of who runs the tests.

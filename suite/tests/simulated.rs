@@ -74,6 +74,28 @@ fn prepared_transactions_wait_for_their_decision_over_a_crash() {
     assert!(outcome.held(), "{outcome}\n{:#?}", outcome.totals.failures);
 }
 
+/// In the second round of the families snapshots are held.
+#[test]
+fn snapshots_stay_as_they_are_also_where_calls_fail() {
+    let number = FAMILIES.iter().position(|family| *family == "interleaved");
+    let number = (FAMILIES.len() + number.expect("the family is there")) as u64;
+    let workloads = Workloads {
+        only: Some(number),
+        ..one_of_each(100)
+    };
+    let plan = Plan::new(workloads.seed, number, workloads.size);
+    assert!(plan.holds_snapshots);
+    let states = play(&plan).expect("it runs").states;
+    assert!(states.len() > 10, "{} states", states.len());
+    let request = io_errors::Request {
+        workloads,
+        stride: 7,
+    };
+    let outcome = io_errors::run(&request, |_| ()).expect("every workload runs");
+    let totals = &outcome.totals;
+    assert_eq!(totals.wrong, 0, "{outcome}\n{:#?}", totals.failures);
+}
+
 /// Without this a failure could not be seen again.
 #[test]
 fn a_workload_does_the_same_each_time() {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::place::Place;
 use crate::ids::PageId;
+use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock};
 
@@ -169,7 +170,11 @@ impl Table {
             versions.pending = Some(chunk.copy());
             versions.pending_of = epoch;
         }
-        let durable = versions.durable.get_or_insert_with(|| chunk.copy())[i];
+        let durable = versions.durable.get_or_insert_with(|| chunk.copy());
+        if to_current && is_planted(PlantedFault::TakeInUse) {
+            durable[i] = place.0;
+        }
+        let durable = durable[i];
 
         let mut before = Freed::new();
         before.push(place);

@@ -46,10 +46,16 @@ impl Session<'_> {
             true => moved,
             false => id,
         };
-        let row = self.new_row(to);
+        let mut row = self.new_row(to);
+        let kept = work.rows.get(&id).and_then(|row| row.large);
+        let keeps = self.plan.keeps_large && kept.is_some() && row.code.is_multiple_of(3);
+        if keeps {
+            row = Row::new(self.plan.kind, to, row.group, row.code, row.pad, kept);
+            work.trail += " large value kept:";
+        }
         work.trail += &format!(" update {id} to {to}, {} bytes;", row.pad);
         let key = self.encoded(id)?;
-        row.with_values(self.plan.kind, to, false, |values| {
+        row.with_values(self.plan.kind, to, keeps, |values| {
             work.txn.update(&self.own, &key, values)
         })?;
         work.rows.remove(&id);

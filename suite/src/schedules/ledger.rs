@@ -21,6 +21,8 @@ struct Entries {
     states: Vec<Rows>,
     /// The newest of them that was acknowledged.
     acknowledged: usize,
+    /// The newest of them that is durable, whatever commits wait for.
+    durable: usize,
     /// Changes of rows that all sessions change, with the commit that made them.
     links: Vec<(usize, Link)>,
 }
@@ -56,6 +58,17 @@ impl Ledger {
         (entries.states.len(), entries.acknowledged)
     }
 
+    /// All commits to this one are durable.
+    pub fn is_durable(&self, commit: usize) {
+        let mut entries = self.0.lock();
+        entries.durable = entries.durable.max(commit);
+    }
+
+    /// See [`Ledger::is_durable`].
+    pub fn durable(&self) -> usize {
+        self.0.lock().durable
+    }
+
     /// Adds the changes of rows that all sessions change: those of commits before the range, and of its first, count
     /// as acknowledged, the others of the range as begun.
     pub fn add_links(&self, range: &std::ops::Range<usize>, to: &mut Links) {
@@ -75,6 +88,26 @@ impl Ledger {
         states.any(|rows| are(found, rows))
     }
 
+    /// Whether one of the commits, which may still be on its way, left this row.
+    pub fn had(&self, read: &Read) -> bool {
+        let entries = self.0.lock();
+        let mut states = entries.states.iter().rev();
+        states.any(|rows| {
+            rows.get(&read.id)
+                .is_some_and(|row| row.print == read.print)
+        })
+    }
+
+    /// The row of this content that one of the commits left: with all from which its bytes follow.
+    pub fn row_of(&self, read: &Read) -> Option<Row> {
+        let entries = self.0.lock();
+        let mut states = entries.states.iter().rev();
+        states.find_map(|rows| {
+            let row = rows.get(&read.id)?;
+            (row.print == read.print).then_some(*row)
+        })
+    }
+
     /// The rows after the newest commit that was acknowledged.
     pub fn newest(&self) -> Rows {
         let entries = self.0.lock();
@@ -91,4 +124,38 @@ pub fn are(found: &[Read], rows: &Rows) -> bool {
             rows.get(&read.id)
                 .is_some_and(|row| row.print == read.print)
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedules::tables::account;
+
+    fn read(id: u64, amount: u64) -> Read {
+        let row = account(id, amount);
+        Read {
+            id,
+            group: amount,
+            code: row.code,
+            print: row.print,
+        }
+    }
+
+    #[test]
+    fn rows_of_two_commits_are_those_of_none() {
+        let ledger = Ledger::default();
+        let rows = |amount: u64| Rows::from([(1, account(1, amount)), (2, account(2, amount))]);
+        ledger.begins(&rows(10), &[]);
+        ledger.acknowledge();
+        ledger.begins(&rows(20), &[]);
+        let (begun, acknowledged) = ledger.position();
+        let range = || acknowledged..begun;
+        assert!(ledger.was(&[read(1, 10), read(2, 10)], range()));
+        assert!(ledger.was(&[read(1, 20), read(2, 20)], range()));
+        assert!(!ledger.was(&[read(1, 10), read(2, 20)], range()));
+        assert!(ledger.had(&read(2, 20)) && !ledger.had(&read(2, 30)));
+        ledger.acknowledge();
+        let (begun, acknowledged) = ledger.position();
+        assert!(!ledger.was(&[read(1, 10), read(2, 10)], acknowledged..begun));
+    }
 }

@@ -12,6 +12,7 @@
 //! | `links.rs` | rows that all sessions change |
 //! | `power.rs` | power that is lost, and what must be found then |
 //! | `play.rs` | one schedule, and what must hold at its end |
+//! | `varied/` | sessions in tables of other kinds |
 //! | `work.rs` | many of them, in processes with different knobs |
 
 mod changes;
@@ -24,4 +25,5 @@ mod queries;
 pub mod reading;
 pub mod session;
 pub mod tables;
+pub mod varied;
 pub mod work;

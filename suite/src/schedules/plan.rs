@@ -5,6 +5,7 @@ use std::time::Duration;
 use peregrine::sync::{let_fail, let_pause, Fault};
 use peregrine::{Durability, Error, Isolation, Options};
 
+use super::varied;
 use crate::dice::Dice;
 use crate::simulated::model::Kind;
 
@@ -141,9 +142,17 @@ pub struct Plan {
     pub ending: Ending,
     /// Whether calls to the operating system fail, where something does.
     pub calls_fail: bool,
+    /// Whether an update can leave a large value as it is.
+    pub keeps_large: bool,
+    /// Sessions beside all these in tables of their own: see `varied/`.
+    pub varied: u64,
+    /// Whether they lock the counter of automatic values while they reserve some.
+    pub locks_counter: bool,
     points: Points,
+    pool_bytes: usize,
     scan_threads: usize,
-    log_segment_bytes: u64,
+    /// `None`: what suits the log.
+    log_segment_bytes: Option<u64>,
     lock_wait_timeout: Duration,
 }
 
@@ -153,6 +162,8 @@ impl Plan {
     pub fn new(seed: u64) -> Plan {
         let mut dice = Dice::new(seed, 0);
         let mut points_dice = Dice::new(seed, OWNERS * 7);
+        // What came later, so that all else is drawn as before.
+        let mut later_dice = Dice::new(seed, OWNERS * 8);
         let isolations = [
             None,
             None,
@@ -193,9 +204,13 @@ impl Plan {
             durability: durabilities[dice.below(4) as usize],
             ending: Ending::of(seed),
             calls_fail: points_dice.below(3) > 0,
+            keeps_large: later_dice.below(3) == 0,
+            varied: [0, 0, 0, 0, 1, 2][later_dice.below(6) as usize],
+            locks_counter: later_dice.below(2) == 0,
             points: Points::drawn(&mut points_dice, Ending::of(seed)),
+            pool_bytes: 1 << 20,
             scan_threads: 1 + dice.below(3) as usize,
-            log_segment_bytes: [16 << 10, 32 << 10, 256 << 10][dice.below(3) as usize],
+            log_segment_bytes: Some([16 << 10, 32 << 10, 256 << 10][dice.below(3) as usize]),
             // Without a limit, a wait that nobody ends is seen: the schedule has no end.
             lock_wait_timeout: [
                 Duration::from_millis(1),
@@ -205,9 +220,68 @@ impl Plan {
             ][dice.below(4) as usize],
         };
         let plan = plan.with_limits_where_calls_fail();
-        match dice.below(24) {
+        let plan = match dice.below(24) {
             0 => plan.larger_than_the_pool(),
             _ => plan,
+        };
+        match later_dice.below(64) {
+            0 => plan.of_many_transactions(),
+            1 => plan.of_very_large_values(),
+            2 => plan.with_a_larger_pool(),
+            3 | 4 => plan.with_a_log_as_it_suits(),
+            _ => plan,
+        }
+    }
+
+    /// With so many transactions that their ends are put together and thrown away, and few rows.
+    fn of_many_transactions(self) -> Plan {
+        let mut roles = vec![Role::Writer; MOST_SESSIONS as usize];
+        roles[0] = self.roles[0];
+        Plan {
+            sessions: self.sessions.max(2),
+            roles,
+            transactions: 40,
+            statements: self.statements.min(2),
+            upkeep: 40,
+            filled: 3,
+            keys: 8,
+            most_pad: 20,
+            most_large: 200,
+            ..self
+        }
+    }
+
+    /// With values of up to a mebibyte, few of them: chunks over many stays inside the gate.
+    fn of_very_large_values(self) -> Plan {
+        Plan {
+            sessions: self.sessions.min(2),
+            transactions: self.transactions.min(3),
+            statements: self.statements.min(4),
+            kind: Kind {
+                large: true,
+                ..self.kind
+            },
+            filled: 3,
+            keys: 8,
+            most_large: 1_000_000,
+            pool_bytes: 4 << 20,
+            ..self
+        }
+    }
+
+    /// With a pool of many parts.
+    fn with_a_larger_pool(self) -> Plan {
+        Plan {
+            pool_bytes: 16 << 20,
+            ..self
+        }
+    }
+
+    /// With segments of the log as long as suits its length.
+    fn with_a_log_as_it_suits(self) -> Plan {
+        Plan {
+            log_segment_bytes: None,
+            ..self
         }
     }
 
@@ -250,17 +324,21 @@ impl Plan {
         }
     }
 
-    /// How its database is opened: with all its threads, and the smallest pool.
+    /// How its database is opened: with all its threads, and most often the smallest pool.
     #[must_use]
     pub fn options(&self) -> Options {
-        Options {
-            pool_bytes: 1 << 20,
+        let options = Options {
+            pool_bytes: self.pool_bytes,
             log_bytes: 1 << 20,
-            log_segment_bytes: Some(self.log_segment_bytes),
+            log_segment_bytes: self.log_segment_bytes,
             lock_wait_timeout: self.lock_wait_timeout,
             durability: self.durability,
             scan_threads: self.scan_threads,
             ..Options::default()
+        };
+        match self.varied {
+            0 => options,
+            _ => varied::found::options(options),
         }
     }
 }
@@ -275,5 +353,22 @@ pub(super) fn is_refused(error: &Error) -> bool {
         | Error::OutOfMemory { .. } => true,
         Error::TooLarge(what) => what.contains("of the buffer pool are in use"),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_plans_are_of_many_transactions_of_large_values_or_of_other_sizes() {
+        let plans: Vec<Plan> = (0..2_000).map(Plan::new).collect();
+        let some = |what: fn(&Plan) -> bool| plans.iter().any(what);
+        assert!(some(|plan| plan.transactions == 40 && plan.sessions > 1));
+        assert!(some(|plan| plan.most_large == 1_000_000 && plan.kind.large));
+        assert!(some(|plan| plan.pool_bytes == 16 << 20));
+        assert!(some(|plan| plan.log_segment_bytes.is_none()));
+        assert!(some(|plan| plan.varied == 2) && some(|plan| plan.varied == 0));
+        assert!(some(|plan| plan.keeps_large) && some(|plan| !plan.keeps_large));
     }
 }

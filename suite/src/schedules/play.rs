@@ -11,13 +11,16 @@ use peregrine::sync::schedule::{self, Passed, Strategy};
 use peregrine::sync::thread;
 use peregrine::{Database, Error, Isolation, Table};
 
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Rows};
 use super::links::{Link, Links};
 use super::plan::{is_refused, Ending, Plan, Points, OWNERS};
 use super::power::{Crash, Power};
 use super::reading::{in_order, rows, Read};
 use super::session::{Now, Session};
 use super::tables::{account, ACCOUNTS, ACCOUNTS_KIND, AMOUNT, OWN, SHARED, SHARED_KIND};
+use super::varied::counted::Given;
+use super::varied::found;
+use super::varied::session::Varied;
 use crate::dice::Dice;
 use crate::simulated::model::{Kind, Row};
 
@@ -48,6 +51,8 @@ struct Play {
     power: Arc<Power>,
     /// What each session is at.
     now: Arc<Vec<Now>>,
+    /// Automatic values that somebody has.
+    given: Arc<Given>,
     db: Arc<Database>,
 }
 
@@ -61,11 +66,12 @@ impl Play {
         let os = SimulatedOs::new(plan.seed);
         let db = Database::open_on(Arc::new(os.clone()), DIR, plan.options());
         let db = db.map_err(engine("creating"))?;
-        let ledgers: Vec<Ledger> = (0..plan.sessions).map(|_| Ledger::default()).collect();
-        let ledgers = Arc::new(ledgers);
+        let ledgers = (0..plan.sessions + plan.varied).map(|_| Ledger::default());
+        let ledgers: Arc<Vec<Ledger>> = Arc::new(ledgers.collect());
         let play = Play {
             power: Arc::new(Power::new(&plan, 0, &os, &ledgers)),
             now: Arc::new(nothing(&plan)),
+            given: Arc::default(),
             plan,
             os,
             ledgers,
@@ -88,8 +94,8 @@ impl Play {
         }
         txn.commit()?;
         let mut dice = Dice::new(plan.seed, OWNERS * 3);
-        for (session, ledger) in self.ledgers.iter().enumerate() {
-            let mut filled = super::ledger::Rows::new();
+        for (session, ledger) in self.own_ledgers().iter().enumerate() {
+            let mut filled = Rows::new();
             for n in 0..plan.filled.min(plan.keys) {
                 let id = n * OWNERS + session as u64;
                 let pad = dice.below(plan.most_pad + 1);
@@ -101,7 +107,24 @@ impl Play {
             ledger.begins(&filled, &[]);
             ledger.acknowledge();
         }
+        if plan.varied > 0 {
+            found::create(db)?;
+        }
+        for ledger in self.varied_ledgers() {
+            ledger.begins(&Rows::new(), &[]);
+            ledger.acknowledge();
+        }
         db.sync_log()
+    }
+
+    /// Those of the sessions that have rows in [`OWN`].
+    fn own_ledgers(&self) -> &[Ledger] {
+        &self.ledgers[..self.plan.sessions as usize]
+    }
+
+    /// Those of the sessions in `varied/`.
+    fn varied_ledgers(&self) -> &[Ledger] {
+        &self.ledgers[self.plan.sessions as usize..]
     }
 
     /// Sessions and upkeep; then everything that must hold.
@@ -157,9 +180,15 @@ impl Play {
     fn opened(plan: Arc<Plan>, os: SimulatedOs, ledgers: Arc<Vec<Ledger>>) -> Result<Play, String> {
         let db = Database::open_on(Arc::new(os.clone()), DIR, plan.options());
         let db = Arc::new(db.map_err(engine("opening"))?);
+        found::of_one_session_are_gone(&db)?;
+        let given = match plan.varied {
+            0 => Given::default(),
+            _ => Given::new(found::values(&db).map_err(engine("reading"))?.0),
+        };
         Ok(Play {
             power: Arc::new(Power::new(&plan, 1, &os, &ledgers)),
             now: Arc::new(nothing(&plan)),
+            given: Arc::new(given),
             plan,
             os,
             ledgers,
@@ -222,20 +251,29 @@ impl Play {
             to: Some(read.print),
         });
         let links: Vec<Link> = links.collect();
-        let ledgers = (0..self.plan.sessions).map(|session| {
+        let of = |session: u64, before: &Ledger| -> Result<Ledger, String> {
+            let mut kept = Rows::new();
+            for read in found.iter().filter(|read| read.id % OWNERS == session) {
+                let row = before.row_of(read);
+                let row = row.ok_or_else(|| {
+                    format!("row {} of session {session} is of no commit", read.id)
+                })?;
+                kept.insert(read.id, row);
+            }
             let ledger = Ledger::default();
-            let own = found.iter().filter(|read| read.id % OWNERS == session);
-            let rows = own.map(|read| {
-                let group = u32::try_from(read.group).unwrap_or(0);
-                let mut row = Row::new(self.plan.kind, read.id, group, read.code, 0, None);
-                row.print = read.print;
-                (read.id, row)
-            });
-            ledger.begins(&rows.collect(), if session == 0 { &links } else { &[] });
+            ledger.begins(&kept, if session == 0 { &links } else { &[] });
             ledger.acknowledge();
-            ledger
+            Ok(ledger)
+        };
+        let ledgers = (0_u64..).zip(self.own_ledgers());
+        let varied = (0..self.plan.varied).map(|session| {
+            let ledger = found::ledger(&self.db, session);
+            ledger.map_err(engine("reading"))
         });
-        Ok(ledgers.collect())
+        ledgers
+            .map(|(session, before)| of(session, before))
+            .chain(varied)
+            .collect()
     }
 
     /// Runs all sessions, and the upkeep beside them.
@@ -247,14 +285,30 @@ impl Play {
             let (ledgers, power) = (Arc::clone(&self.ledgers), Arc::clone(&self.power));
             let now = Arc::clone(&self.now);
             let session = move || {
-                let ledger = &ledgers[number as usize];
                 let now = &now[number as usize];
-                match Session::new(&plan, number, life, &db, ledger, &power, now) {
+                let own = &ledgers[..plan.sessions as usize];
+                match Session::new(&plan, number, life, &db, own, &power, now) {
                     Err(error) if plan.expects(&error) => Ok(()),
                     session => session.map_err(engine("opening tables"))?.run(transactions),
                 }
             };
             let thread = thread::Builder::new().name("session".into()).spawn(session);
+            threads.push(thread.map_err(|error| error.to_string())?);
+        }
+        for number in 0..self.plan.varied {
+            let (plan, db) = (Arc::clone(&self.plan), Arc::clone(&self.db));
+            let (ledgers, power) = (Arc::clone(&self.ledgers), Arc::clone(&self.power));
+            let given = Arc::clone(&self.given);
+            let session = move || {
+                let ledger = &ledgers[(plan.sessions + number) as usize];
+                match Varied::new(&plan, number, life, &db, &given, ledger, &power) {
+                    Err(error) if plan.expects(&error) => Ok(()),
+                    session => session
+                        .map_err(engine("opening tables"))?
+                        .run(2 * transactions),
+                }
+            };
+            let thread = thread::Builder::new().name("varied".into()).spawn(session);
             threads.push(thread.map_err(|error| error.to_string())?);
         }
         self.upkeep(life)?;
@@ -324,7 +378,7 @@ impl Play {
         let outcome = match chosen {
             0 | 1 => db.checkpoint(),
             2 => db.purge(),
-            3 => db.sync_log(),
+            3 => self.sync_log(),
             9 | 10 => {
                 let session = dice.below(self.now.len() as u32);
                 self.now[session as usize].kill();
@@ -362,6 +416,17 @@ impl Play {
             Err(error) if self.plan.expects(&error) => Ok(()),
             other => other.map_err(engine("upkeep")),
         }
+    }
+
+    /// What was acknowledged before is durable then, also where commits wait for less.
+    fn sync_log(&self) -> peregrine::Result<()> {
+        let before = self.ledgers.iter().map(|ledger| ledger.position().1);
+        let before: Vec<usize> = before.collect();
+        self.db.sync_log()?;
+        for (ledger, commit) in self.ledgers.iter().zip(before) {
+            ledger.is_durable(commit);
+        }
+        Ok(())
     }
 
     /// Closes the database, all of which is purged, and checks it.
@@ -437,7 +502,7 @@ impl Play {
         let (table, mut txn) = self.reader(db, OWN)?;
         let found = every_index(&mut txn, &table)?;
         let mut links = Links::default();
-        for (session, ledger) in (0_u64..).zip(self.ledgers.iter()) {
+        for (session, ledger) in (0_u64..).zip(self.own_ledgers()) {
             let own = found.iter().filter(|read| read.id % OWNERS == session);
             let own: Vec<Read> = own.copied().collect();
             let (_, acknowledged) = ledger.position();
@@ -467,6 +532,10 @@ impl Play {
         let (table, mut txn) = self.reader(db, ACCOUNTS)?;
         let found = every_index(&mut txn, &table)?;
         let amounts: u64 = found.iter().map(|read| read.group).sum();
+        if self.plan.varied > 0 {
+            let commits = commits.map(|commits| &commits[self.plan.sessions as usize..]);
+            found::compare(db, self.varied_ledgers(), commits)?;
+        }
         match amounts == AMOUNT * self.plan.accounts {
             true => Ok(()),
             false => Err(format!("in the end amounts come to {amounts}")),

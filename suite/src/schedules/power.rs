@@ -107,9 +107,11 @@ impl Power {
         };
         let positions = || self.ledgers.iter().map(Ledger::position);
         let before: Vec<_> = positions().collect();
+        let durable: Vec<usize> = self.ledgers.iter().map(Ledger::durable).collect();
         let disk = self.os.crash_with(loss, bits);
-        let commits = before.iter().zip(positions()).map(|(before, after)| {
-            let least = if self.synced { before.1 } else { 0 };
+        let ranges = before.iter().zip(durable).zip(positions());
+        let commits = ranges.map(|((before, durable), after)| {
+            let least = if self.synced { before.1 } else { durable };
             least..after.0
         });
         let commits = commits.collect();

@@ -94,6 +94,7 @@ impl Session<'_> {
                 work.rows.keys().collect::<Vec<_>>()
             ));
         }
+        self.whole_commits(work, &others)?;
         if work.txn.isolation() != Isolation::ReadCommitted {
             others.sort_unstable_by_key(|read| read.id);
             match &work.others {
@@ -108,6 +109,40 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The rows of each other session, all read in one statement without a lock of its own, are those after one of
+    /// its commits: none is seen in part, none that was never begun, and none older than the last that was
+    /// acknowledged before this transaction began.
+    fn whole_commits(&self, work: &Work, others: &[Read]) -> Step {
+        for (session, ledger) in (0_u64..).zip(self.ledgers) {
+            if session == self.number {
+                continue;
+            }
+            let theirs = others.iter().filter(|read| read.id % OWNERS == session);
+            let theirs: Vec<Read> = theirs.copied().collect();
+            let range = work.seen[session as usize]..ledger.position().0;
+            if !ledger.was(&theirs, range.clone()) {
+                let ids: Vec<u64> = theirs.iter().map(|read| read.id).collect();
+                return wrong(format!(
+                    "rows of session {session} are {ids:?}, and not those after one of its commits {range:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// A row of another session is as one of its commits left it.
+    fn was_committed(&self, read: &Read) -> Step {
+        let owner = read.id % OWNERS;
+        let ledger = self.ledgers.get(owner as usize);
+        if owner == self.number || ledger.is_some_and(|ledger| ledger.had(read)) {
+            return Ok(());
+        }
+        wrong(format!(
+            "row {} of session {owner} is as nobody committed it",
+            read.id
+        ))
     }
 
     /// The number of rows by an aggregate is that of a scan.
@@ -199,6 +234,7 @@ impl Session<'_> {
             }
         }
         drop(cursor);
+        found.iter().try_for_each(|read| self.was_committed(read))?;
         let own = found.iter().filter(|read| read.id % OWNERS == self.number);
         let own: Vec<u64> = own.map(|read| read.id).collect();
         let mut expected: Vec<Read> = work
@@ -249,7 +285,11 @@ impl Session<'_> {
         for (n, id) in ids.iter().enumerate() {
             let found = many.row(n)?;
             let found = found.map(|row| read(&row, self.plan.kind.large));
-            let found = found.transpose()?.map(|read| read.print);
+            let found = found.transpose()?;
+            if let Some(found) = &found {
+                self.was_committed(found)?;
+            }
+            let found = found.map(|read| read.print);
             let expected = work.rows.get(id).map(|row| row.print);
             if id % OWNERS == self.number && found != expected {
                 return wrong(format!("row {id} of many is not as it was written"));

@@ -142,6 +142,8 @@ pub struct Session<'a> {
     pub(super) plan: &'a Plan,
     pub(super) number: u64,
     pub(super) dice: Dice,
+    /// Those of all sessions.
+    pub(super) ledgers: &'a [Ledger],
     ledger: &'a Ledger,
     power: &'a Power,
     now: &'a Now,
@@ -172,6 +174,8 @@ pub(super) struct Work {
     pub(super) trail: String,
     /// Rows of others, when they were first looked at, where they must stay the same.
     pub(super) others: Option<Vec<Read>>,
+    /// Of each session the commit that was acknowledged last before this transaction began.
+    pub(super) seen: Vec<usize>,
 }
 
 impl Work {
@@ -193,7 +197,7 @@ impl<'a> Session<'a> {
         number: u64,
         life: u64,
         db: &'a Database,
-        ledger: &'a Ledger,
+        ledgers: &'a [Ledger],
         power: &'a Power,
         now: &'a Now,
     ) -> Result<Self> {
@@ -201,7 +205,8 @@ impl<'a> Session<'a> {
             plan,
             number,
             dice: Dice::new(plan.seed, 1 + number + life * OWNERS),
-            ledger,
+            ledgers,
+            ledger: &ledgers[number as usize],
             power,
             now,
             own: db.table(OWN)?,
@@ -232,7 +237,9 @@ impl<'a> Session<'a> {
                 ];
                 all[self.dice.below(3) as usize]
             });
+            let seen = self.ledgers.iter().map(|ledger| ledger.position().1);
             let mut work = Work {
+                seen: seen.collect(),
                 txn: self.db.begin(isolation),
                 rows: self.ledger.newest(),
                 savepoints: Vec::new(),

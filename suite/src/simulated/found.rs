@@ -125,6 +125,22 @@ impl Found {
         Ok(Found { tables, prepared })
     }
 
+    /// Reads what a transaction sees of the tables of a state.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn seen(db: &Database, txn: &mut Transaction, state: &State) -> Result<Found> {
+        let mut tables = BTreeMap::new();
+        for name in state.tables.keys() {
+            let table = db.table(name)?;
+            tables.insert(name.clone(), read_table(&table, txn)?);
+        }
+        Ok(Found {
+            tables,
+            prepared: BTreeSet::new(),
+        })
+    }
+
     /// How this differs from a state; `None` when it does not.
     #[must_use]
     pub fn against(&self, state: &State) -> Option<Difference> {

@@ -103,6 +103,8 @@ pub struct Faults {
     pub stopped: u64,
     /// Runs in which work went on without opening again.
     pub went_on: u64,
+    /// Runs whose fault was met by no call: it lay behind the workload's end.
+    pub unmet: u64,
     /// Rollbacks that could not end before there was space again: the pool was full of changed pages.
     pub waited: u64,
     /// Acknowledgements after the engine had stopped.
@@ -121,6 +123,7 @@ impl Findings for Faults {
         self.errors += other.errors;
         self.stopped += other.stopped;
         self.went_on += other.went_on;
+        self.unmet += other.unmet;
         self.waited += other.waited;
         self.false_acknowledgements += other.false_acknowledgements;
     }
@@ -137,8 +140,8 @@ impl Findings for Faults {
         format!(
             "{} runs of {} workloads with an I/O error, {} with a full disk ({} statements got an error, {} \
              times the engine stopped and recovered, {} times work went on, {} rollbacks had to wait for \
-             space), {} openings with either ({} gave an error): {} aborts, {} lost, {} phantom, {} false \
-             acknowledgements, {} runs wrong",
+             space, {} faults lay behind the end), {} openings with either ({} gave an error): {} aborts, {} \
+             lost, {} phantom, {} false acknowledgements, {} runs wrong",
             self.io_faults,
             totals.workloads,
             self.full,
@@ -146,6 +149,7 @@ impl Findings for Faults {
             self.stopped,
             self.went_on,
             self.waited,
+            self.unmet,
             self.openings,
             self.refused,
             totals.panics,
@@ -332,6 +336,7 @@ impl Run<'_> {
         let mut note = |_| ();
         let mut player = Player::new(self.plan, &mut note);
         let end = self.play(&disk, &db, &mut player)?;
+        self.found.unmet += u64::from(disk.struck() == 0);
         disk.heal();
         let mut allowed = vec![player.state().clone()];
         match &end {
@@ -388,6 +393,11 @@ impl Run<'_> {
                     }
                     (_, Error::Stopped(_)) => return Ok(End::Stopped),
                     (Fault::NoSpace { .. }, _) => self.on_full_disk(disk, db, player, &error)?,
+                    // A sync that failed forgets pages, and their readers may be faster than what stops the engine.
+                    // One that works, and ends a checkpoint, has forgotten nothing.
+                    (_, Error::Corrupt { .. } | Error::Internal(_)) if db.checkpoint().is_ok() => {
+                        return Err(wrong("the engine works", &error));
+                    }
                     // A fault that stays is mended after a while, and work must go on.
                     _ if met >= MOST_ERRORS => disk.heal(),
                     _ => {}

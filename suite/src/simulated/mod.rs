@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `workload.rs` | small workloads of many kinds, by seed |
-//! | `player.rs`, `player/` | plays one, and keeps the model beside it; what is prepared and not decided |
+//! | `player.rs`, `player/` | plays one, and keeps the model beside it; what is prepared, what is held |
 //! | `model.rs`, `found.rs` | what must be there, and what is |
 //! | `image.rs` | a disk after a crash: checked, recovered, compared |
 //! | `played.rs` | a workload that ran, the disk at every moment of it |

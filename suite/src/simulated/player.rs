@@ -1,6 +1,8 @@
 //! Plays a workload on a database and keeps the model beside it. The same plan on the same disk does
 //! the same, call by call.
 
+mod automatic;
+mod held;
 mod undecided;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,6 +10,7 @@ use std::sync::Arc;
 
 use peregrine::{Database, Isolation, Result, Savepoint, Table, Transaction, Value};
 
+use self::held::Held;
 use self::undecided::Undecided;
 use super::model::{Changes, Kind, Row, State, TableState};
 use super::workload::{Keys, Plan};
@@ -35,6 +38,7 @@ pub struct Player<'a> {
     pub in_doubt: Option<State>,
     sessions: Vec<Option<Session>>,
     undecided: Vec<Undecided>,
+    held: Held,
     next_code: u64,
     next_name: u64,
 }
@@ -96,6 +100,7 @@ impl<'a> Player<'a> {
             in_doubt: None,
             sessions: (0..plan.sessions).map(|_| None).collect(),
             undecided: Vec::new(),
+            held: Held::new(plan),
             next_code: 1,
             next_name: 0,
         }
@@ -147,6 +152,7 @@ impl<'a> Player<'a> {
     /// The engine's. Then the step has changed nothing, but for a commit, after which
     /// [`Player::in_doubt`] may be found.
     pub fn step(&mut self, db: &Database) -> Result<()> {
+        self.look_at_held(db)?;
         let session = self.dice.below(self.plan.sessions) as usize;
         let names = self.table_names();
         if self.sessions[session].as_ref().is_some_and(|s| s.spoilt) {
@@ -245,6 +251,7 @@ impl<'a> Player<'a> {
 
     /// Ends all open transactions without a commit. Prepared ones live on without their sessions.
     pub fn drop_sessions(&mut self) {
+        self.held.give_up();
         self.sessions.iter_mut().for_each(|session| *session = None);
         self.detach_all();
     }
@@ -254,6 +261,7 @@ impl<'a> Player<'a> {
     /// # Errors
     /// The engine's.
     pub fn roll_back_all(&mut self) -> Result<()> {
+        self.held.give_up();
         (0..self.sessions.len()).try_for_each(|session| self.rollback(session))?;
         self.forget_decided();
         Ok(())
@@ -331,6 +339,7 @@ impl<'a> Player<'a> {
         if sessions.any(|session| session.used.contains(name)) || self.is_undecided(name) {
             return Ok(());
         }
+        self.held.give_up();
         let mut after = self.state().clone();
         let acknowledged = self.acknowledged();
         (self.note)(2 * acknowledged + 1);
@@ -421,7 +430,7 @@ impl<'a> Player<'a> {
         for _ in 0..10 {
             let id = match self.plan.keys {
                 Keys::Random => 1 + self.number(most * 4),
-                Keys::Automatic => table.reserve_auto_increment(1, 1, 1, u64::MAX)?,
+                Keys::Automatic => self.automatic(table, name)?,
                 Keys::Ascending => {
                     let last = |state: &TableState| state.rows.keys().next_back().copied();
                     let last = self.state().tables.get(name).and_then(|t| last(t));

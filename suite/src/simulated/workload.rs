@@ -84,6 +84,8 @@ pub struct Plan {
     pub most_large: u32,
     /// Bytes of a log segment.
     pub segment_bytes: u64,
+    /// Whether snapshots are held while all goes on, and read: in every second round of the families.
+    pub holds_snapshots: bool,
 }
 
 /// The kinds of workloads.
@@ -151,6 +153,7 @@ impl Plan {
             most_pad: [100, 900, 3_000][dice.below(3) as usize],
             most_large: 12_000,
             segment_bytes: [16 << 10, 32 << 10, 64 << 10, 256 << 10][dice.below(4) as usize],
+            holds_snapshots: (number / FAMILIES.len() as u64) % 2 == 1,
         };
         let weights = &mut plan.weights;
         match family {
@@ -183,6 +186,8 @@ impl Plan {
                 (plan.filled, plan.most_rows, plan.most_pad) = (380, 700, 3_700);
                 (plan.tables, plan.keys, plan.steps) = (vec![INDEXED], Keys::Random, 40);
                 weights.clear = 1;
+                // To read all of it would be most of the work.
+                plan.holds_snapshots = false;
             }
             "prepared" => {
                 (weights.prepare, weights.decide, weights.commit) = (5, 4, 2);
