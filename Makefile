@@ -39,12 +39,13 @@ mtr: plugin ## the plug-in's tests, run by MariaDB's own test runner
 compare: plugin ## the same statements on InnoDB and on Peregrine, answers compared
 	@mtr/run same
 
-sessions: plugin ## statements once answered wrongly, and slices of long proofs: anomalies, histories, bank, pushdown, memory
+sessions: plugin ## statements once answered wrongly, and slices of long proofs: anomalies, histories, bank, pushdown, changes, memory
 	@if [ -e target/mariadb/current/env ]; then \
 		target/release/peregrine bench behaviour --engines peregrine --deadlocks 3 && \
 		target/release/peregrine bench histories --target server --duration 4 --window 1000 --crash-every 3 && \
 		target/release/peregrine bench bank --duration 10 --kill-every 4 && \
 		target/release/peregrine bench pushdown --queries 400 && \
+		target/release/peregrine bench changes --statements 1500 && \
 		target/release/peregrine bench answers && \
 		{ target/release/peregrine bench memory --duration 6 --cache 16M || [ $$? -eq 69 ]; }; \
 	else echo "No MariaDB here: going on without servers."; fi
