@@ -123,6 +123,11 @@ shaken-plugin: mariadb ## the plug-in with every tuning constant drawn from its 
 statements: library shaken-plugin ## random statements and plans on servers with that plug-in (OPTIONS="--seed N --duration SECONDS")
 	target/release/peregrine bench statements --plugin target/shaken/plugin/ha_peregrine.so $(OPTIONS)
 
+broken-plugin: mariadb ## the plug-in in a build in which a rule or a step can be left out, in target/broken/plugin
+	cargo build -q --release -p peregrine-boundary --features broken --target-dir target/broken
+	$(MAKE) --no-print-directory -f setup/plugin.mk out=target/broken/plugin \
+		engine=target/broken/release/libperegrine_boundary.a
+
 verify-shaken: library ## what shaking shows, a line a point: held or not, with its figure
 	@verify/shaken
 
@@ -154,4 +159,4 @@ clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken target/shaken target/sanitizers
 
-.PHONY: help bench knobs shaken shaken-plugin statements schedules orders plans build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz
+.PHONY: help bench knobs shaken shaken-plugin broken-plugin statements schedules orders plans build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz
