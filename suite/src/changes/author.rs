@@ -169,11 +169,13 @@ impl Author {
         let move_by = 1 + self.dice.below(40);
         match self.dice.below(20) {
             0..=5 => {
-                let how = ["INSERT", "INSERT", "INSERT IGNORE", "REPLACE"][self.dice.below(4) as usize];
+                let how =
+                    ["INSERT", "INSERT", "INSERT IGNORE", "REPLACE"][self.dice.below(4) as usize];
                 format!("{how} INTO {name} ({WRITTEN}) VALUES {}", self.rows(5))
             }
             6 | 7 => format!(
-                "INSERT INTO {name} ({WRITTEN}) VALUES {} ON DUPLICATE KEY UPDATE {column} = VALUES({column}), n = n + 1",
+                "INSERT INTO {name} ({WRITTEN}) VALUES {} \
+                 ON DUPLICATE KEY UPDATE {column} = VALUES({column}), n = n + 1",
                 self.rows(3)
             ),
             8..=10 => {
@@ -187,7 +189,10 @@ impl Author {
             // Two rows never get one number, whatever the order; one may be in the way of another.
             12 => {
                 let (id, u) = (self.dice.between(0, MOST), self.dice.between(0, 9_999));
-                format!("UPDATE {name} SET u = {u} WHERE id BETWEEN {id} AND {}", id + 2)
+                format!(
+                    "UPDATE {name} SET u = {u} WHERE id BETWEEN {id} AND {}",
+                    id + 2
+                )
             }
             // Keys move, some over each other.
             13 if table.has_unique_ids => {
@@ -203,7 +208,10 @@ impl Author {
             }
             16 if table.has_unique_ids => {
                 let condition = self.condition("", 200);
-                format!("DELETE FROM {name} WHERE {condition} ORDER BY id LIMIT {}", self.dice.below(12))
+                format!(
+                    "DELETE FROM {name} WHERE {condition} ORDER BY id LIMIT {}",
+                    self.dice.below(12)
+                )
             }
             17 => {
                 let from = self.table_of_ids().name;
@@ -214,7 +222,10 @@ impl Author {
                      WHERE id BETWEEN {low} AND {high} ORDER BY id"
                 )
             }
-            _ => format!("INSERT IGNORE INTO {name} ({WRITTEN}) VALUES {}", self.rows(9)),
+            _ => format!(
+                "INSERT IGNORE INTO {name} ({WRITTEN}) VALUES {}",
+                self.rows(9)
+            ),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Histories through a server: every operation is a statement or a few of them; a crash is `kill -9`. What is read is read in
-//! ways that chance decides: what a level promises holds on each of the engine's paths to a row.
+//! Histories through a server: every operation is a statement or a few of them; a crash is `kill -9`. What is read is
+//! read in ways that chance decides: what a level promises holds on each of the engine's paths to a row.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
