@@ -39,12 +39,13 @@ mtr: plugin ## the plug-in's tests, run by MariaDB's own test runner
 compare: plugin ## the same statements on InnoDB and on Peregrine, answers compared
 	@mtr/run same
 
-sessions: plugin ## statements once answered wrongly, and slices of long proofs: anomalies, histories, bank, pushdown, memory
+sessions: plugin ## statements once answered wrongly, and slices of long proofs: anomalies, histories, bank, pushdown, changes, memory
 	@if [ -e target/mariadb/current/env ]; then \
 		target/release/peregrine bench behaviour --engines peregrine --deadlocks 3 && \
 		target/release/peregrine bench histories --target server --duration 4 --window 1000 --crash-every 3 && \
 		target/release/peregrine bench bank --duration 10 --kill-every 4 && \
 		target/release/peregrine bench pushdown --queries 400 && \
+		target/release/peregrine bench changes --statements 1500 && \
 		target/release/peregrine bench answers && \
 		{ target/release/peregrine bench memory --duration 6 --cache 16M || [ $$? -eq 69 ]; }; \
 	else echo "No MariaDB here: going on without servers."; fi
@@ -122,6 +123,11 @@ shaken-plugin: mariadb ## the plug-in with every tuning constant drawn from its 
 statements: library shaken-plugin ## random statements and plans on servers with that plug-in (OPTIONS="--seed N --duration SECONDS")
 	target/release/peregrine bench statements --plugin target/shaken/plugin/ha_peregrine.so $(OPTIONS)
 
+broken-plugin: mariadb ## the plug-in in a build in which a rule or a step can be left out, in target/broken/plugin
+	cargo build -q --release -p peregrine-boundary --features broken --target-dir target/broken
+	$(MAKE) --no-print-directory -f setup/plugin.mk out=target/broken/plugin \
+		engine=target/broken/release/libperegrine_boundary.a
+
 verify-shaken: library ## what shaking shows, a line a point: held or not, with its figure
 	@verify/shaken
 
@@ -153,4 +159,4 @@ clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken target/shaken target/sanitizers
 
-.PHONY: help bench knobs shaken shaken-plugin statements schedules orders plans build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz
+.PHONY: help bench knobs shaken shaken-plugin broken-plugin statements schedules orders plans build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz

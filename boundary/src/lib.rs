@@ -21,6 +21,7 @@ pub mod handle;
 pub mod inspect;
 pub mod key_image;
 pub mod layout;
+mod planted;
 pub mod plugin_knobs;
 pub mod prepared;
 pub mod record;

@@ -10,6 +10,7 @@ use crate::c_types::Code;
 use crate::engine::{engine, Engine, SharedEngine};
 use crate::failure::{keep, Failure, Outcome};
 use crate::guard;
+use crate::planted::{is_planted, Fault};
 use crate::table::{table, TableBox};
 
 /// What a connection has open.
@@ -167,7 +168,9 @@ impl Session {
         // Where all is to be rolled back, that follows, and the statement goes with it.
         let goes_on = self.check_goes_on().is_ok();
         if let (true, Some(mark)) = (self.active && goes_on, self.mark.take()) {
-            self.roll_back_to(mark)?;
+            if !is_planted(Fault::KeepFailedStatement) {
+                self.roll_back_to(mark)?;
+            }
             // One that the statement has begun and not ended keeps nothing aside any more.
             let _lacks_entries = self.transaction()?.end_bulk_insert();
         }

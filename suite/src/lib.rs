@@ -1,7 +1,7 @@
 //! The measuring suite behind `peregrine bench`: a private server, workloads with their right
 //! answers, a load generator, results, and the report.
 //!
-//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`statements`], [`pushdown`], [`answers`], [`strain`], [`corruption`], [`fuzz`], [`full_disk`], [`embedded`],
+//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`statements`], [`changes`], [`pushdown`], [`answers`], [`strain`], [`corruption`], [`fuzz`], [`full_disk`], [`embedded`],
 //! [`cross_check`] and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`workload`] and [`stores`] →
 //! [`normal`] → [`server`] and [`target`] → [`error`] and [`dice`].
 // LMDB's memory map can only be opened by an unsafe call (stores/lmdb.rs); nothing else may have one.
@@ -11,6 +11,7 @@ pub mod answers;
 pub mod arithmetic;
 pub mod bank;
 pub mod behaviour;
+pub mod changes;
 pub mod corruption;
 pub mod crash;
 pub mod cross_check;

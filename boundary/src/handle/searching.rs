@@ -7,6 +7,7 @@ use crate::c_types::{Code, Target};
 use crate::failure::{Failure, Outcome};
 use crate::key_image;
 use crate::layout::Layout;
+use crate::planted::{is_planted, Fault};
 use crate::record::{has, Projection, Values};
 use crate::session::Session;
 
@@ -261,7 +262,10 @@ impl Handle {
             self.generation = generation;
             cursor.step_off();
         }
-        let found = moved(cursor, transaction, step)?;
+        let mut found = moved(cursor, transaction, step)?;
+        if found && self.key != u32::MAX && is_planted(Fault::SkipRow) {
+            found = moved(cursor, transaction, step)?;
+        }
         self.take(transaction, found, wanted, record)
     }
 

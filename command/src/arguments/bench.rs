@@ -19,8 +19,8 @@ use super::strain::{
     ScanThreadsArguments,
 };
 use super::transactions::{
-    AnswersArguments, BankArguments, BehaviourArguments, HistoriesArguments, PushdownArguments,
-    StatementsArguments,
+    AnswersArguments, BankArguments, BehaviourArguments, ChangesArguments, HistoriesArguments,
+    PushdownArguments, StatementsArguments,
 };
 
 /// What the benchmark can do.
@@ -93,6 +93,9 @@ pub enum BenchAction {
     /// Asks generated SELECTs of InnoDB, and of Peregrine with the engine and with the server running
     /// them: the answers must be the same. One line; exit status 1 when some differ.
     Pushdown(PushdownArguments),
+    /// Random changes of one session, each run on `InnoDB` and on Peregrine: errors, numbers of rows, and the rows by
+    /// every index must be the same. One line; exit status 1 when something differs.
+    Changes(ChangesArguments),
     /// Random statements of several sessions on servers with random settings, one after the other: each query has one
     /// answer in a snapshot, whatever its plan, and in the end all tables are sound. One line; exit status 1 when
     /// something is wrong.

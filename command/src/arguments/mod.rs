@@ -50,8 +50,8 @@ pub use self::strain::{
     ScanThreadsArguments,
 };
 pub use self::transactions::{
-    AnswersArguments, BankArguments, BehaviourArguments, HistoriesArguments, PushdownArguments,
-    StatementsArguments,
+    AnswersArguments, BankArguments, BehaviourArguments, ChangesArguments, HistoriesArguments,
+    PushdownArguments, StatementsArguments,
 };
 pub use self::values::WarmUp;
 

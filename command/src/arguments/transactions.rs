@@ -1,5 +1,5 @@
-//! `peregrine bench behaviour`, `histories`, `bank`, `pushdown`, `statements` and `answers`: what sessions see
-//! of each other.
+//! `peregrine bench behaviour`, `histories`, `bank`, `pushdown`, `changes`, `statements` and `answers`: what sessions
+//! see of each other.
 
 use std::path::PathBuf;
 
@@ -102,6 +102,20 @@ pub struct PushdownArguments {
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub queries: u64,
     /// Seed of tables, queries and changes.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The server.
+    #[command(flatten)]
+    pub host: HostArguments,
+}
+
+/// Options of `peregrine bench changes`.
+#[derive(Debug, Args)]
+pub struct ChangesArguments {
+    /// Statements.
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub statements: u64,
+    /// Seed of rows and statements.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// The server.

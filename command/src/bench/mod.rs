@@ -4,6 +4,7 @@ mod answers;
 mod bank;
 mod bars;
 mod behaviour;
+mod changes;
 mod check;
 mod checkpoints;
 mod corruption;
@@ -52,6 +53,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Bank(arguments) => bank::run(arguments),
         BenchAction::Embedded(arguments) => embedded::run(arguments),
         BenchAction::Pushdown(arguments) => pushdown::run(arguments),
+        BenchAction::Changes(arguments) => changes::run(arguments),
         BenchAction::Statements(arguments) => statements::run(arguments),
         BenchAction::Answers(arguments) => answers::run(arguments),
         BenchAction::Contention(arguments) => strain::contention(arguments),

@@ -149,6 +149,11 @@ fn work(
         while begun.elapsed() < length && !interrupt::requested() && !has_failed(day) {
             std::thread::sleep(Duration::from_millis(20).min(length));
         }
+        // Nobody ends before all are told to, but for a fault, or because the connection is gone.
+        let early = workers.iter().any(|worker| worker.is_finished());
+        if early && !has_failed(day) && !interrupt::requested() {
+            note(&day.failed, "a connection went by itself".to_owned());
+        }
         let killed = if kills { server.kill() } else { Ok(()) };
         stop.store(true, Ordering::Relaxed);
         let ended: Vec<_> = workers

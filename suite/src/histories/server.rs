@@ -1,12 +1,16 @@
-//! Histories through a server: every operation is a statement or a few of them; a crash is `kill -9`.
+//! Histories through a server: every operation is a statement or a few of them; a crash is `kill -9`. What is read is
+//! read in ways that chance decides: what a level promises holds on each of the engine's paths to a row.
 
-use mysql::prelude::Queryable;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use mysql::prelude::{FromRow, Queryable};
 
 use super::history::{
     first_group, Group, Key, Keys, Predicate, Version, FIRST_LIST, FIRST_PLACE, KEYS_OF_A_WINDOW,
 };
 use super::target::{Done, Session, Target, Trouble};
 use crate::behaviour::level::Level;
+use crate::dice::Dice;
 use crate::error::{Result, StatementContext};
 use crate::target::hosted::{self, Hosted};
 use crate::target::Engine;
@@ -20,12 +24,40 @@ const LOCK_WAIT_S: u32 = 5;
 /// timeout, and a row changed since the snapshot.
 const REFUSALS: [u16; 3] = [1213, 1205, 1020];
 
+/// Ways to a register's row, with `{}` for what is read: by its key, from an index that has all of it, as one of
+/// several ranges, and by a join. No row has the largest number.
+const WAYS_TO_A_REGISTER: [&str; 5] = [
+    "SELECT {} FROM registers WHERE id = ?",
+    "SELECT {} FROM registers FORCE INDEX (narrow) WHERE id = ?",
+    "SELECT {} FROM registers WHERE id IN (?, 4294967295)",
+    "SELECT {} FROM registers FORCE INDEX (narrow) WHERE id IN (?, 4294967295)",
+    "SELECT r.{} FROM registers AS o JOIN registers AS r ON r.id = o.id WHERE o.id = ?",
+];
+
+/// Ways to the rows of a group: by the index, which does not have the version, from one that has all, and by the
+/// primary key. `{first}`, `{from}` and `{to}` are ids, `{era}` is the window.
+const WAYS_TO_A_GROUP: [&str; 3] = [
+    "SELECT id - {first}, version FROM places FORCE INDEX (by_place) WHERE era = {era} AND place = ?",
+    "SELECT id - {first}, version FROM places FORCE INDEX (narrow) WHERE era = {era} AND place = ?",
+    "SELECT id - {first}, version FROM places FORCE INDEX (PRIMARY) WHERE id >= {from} AND id < {to} AND place = ?",
+];
+
+/// Ways to all rows that are there.
+const WAYS_TO_ALL: [&str; 4] = [
+    "SELECT id - {first}, version FROM places FORCE INDEX (PRIMARY) WHERE id >= {from} AND id < {to}",
+    "SELECT id - {first}, version FROM places FORCE INDEX (by_place) WHERE era = {era}",
+    "SELECT id - {first}, version FROM places FORCE INDEX (narrow) WHERE era = {era}",
+    "SELECT id - {first}, version FROM places FORCE INDEX (by_place) WHERE era = {era} AND place IN (0, 1, 2)",
+];
+
 /// Tables on a private server.
 pub struct Server {
     server: Hosted,
     engine: Engine,
     level: Level,
     prepare: Vec<String>,
+    /// Sessions that were opened.
+    sessions: AtomicU32,
 }
 
 impl Server {
@@ -43,7 +75,7 @@ impl Server {
                 format!("USE {SCHEMA}"),
                 format!(
                     "CREATE TABLE registers (id int unsigned primary key, version int unsigned not null, \
-                     replaced int unsigned not null) ENGINE={name}"
+                     replaced int unsigned not null, key narrow (id, version, replaced)) ENGINE={name}"
                 ),
                 format!(
                     "CREATE TABLE homes (id int unsigned primary key, version int unsigned not null, \
@@ -52,7 +84,7 @@ impl Server {
                 format!(
                     "CREATE TABLE places (id int unsigned primary key, era int unsigned not null, \
                      place tinyint unsigned not null, version int unsigned not null, \
-                     key by_place (era, place)) ENGINE={name}"
+                     key by_place (era, place), key narrow (era, place, version)) ENGINE={name}"
                 ),
                 format!(
                     "CREATE TABLE lists (id int unsigned primary key, elements varchar(1000) \
@@ -65,6 +97,7 @@ impl Server {
             engine,
             level,
             prepare,
+            sessions: AtomicU32::new(0),
         })
     }
 
@@ -121,7 +154,17 @@ impl Target for Server {
             let wait = format!("SET SESSION {variable} = {LOCK_WAIT_S}");
             connection.query_drop(&wait).running(&wait)?;
         }
-        Ok(Box::new(ServerSession { connection, window }))
+        let number = self.sessions.fetch_add(1, Ordering::Relaxed);
+        if self.engine == Engine::Peregrine {
+            let pushdown = ["ON", "OFF"][(number % 2) as usize];
+            let setting = format!("SET SESSION peregrine_pushdown = {pushdown}");
+            connection.query_drop(&setting).running(&setting)?;
+        }
+        Ok(Box::new(ServerSession {
+            connection,
+            window,
+            ways: Dice::new(u64::from(number), 0),
+        }))
     }
 
     fn crash(&mut self) -> Result<()> {
@@ -140,6 +183,8 @@ impl Target for Server {
 struct ServerSession {
     connection: mysql::Conn,
     window: u32,
+    /// Which way is taken to what is read.
+    ways: Dice,
 }
 
 fn trouble(error: mysql::Error) -> Trouble {
@@ -179,11 +224,39 @@ impl ServerSession {
         row.ok_or_else(missing)
     }
 
+    /// Rows of a query with one `?`, as text or prepared.
+    fn rows<T: FromRow>(&mut self, sql: &str, constant: u32) -> Done<Vec<T>> {
+        let rows = match self.ways.below(2) {
+            0 => {
+                let text = sql.replace('?', &constant.to_string());
+                self.connection.query(text)
+            }
+            _ => self.connection.exec(sql, (constant,)),
+        };
+        rows.map_err(trouble)
+    }
+
+    /// The one row of such a query.
+    fn row<T: FromRow>(&mut self, sql: &str, constant: u32) -> Done<T> {
+        let mut rows = self.rows(sql, constant)?;
+        match (rows.pop(), rows.len()) {
+            (Some(row), 0) => Ok(row),
+            (None, _) => Err(missing()),
+            (Some(_), more) => Err(Trouble::Wrong(format!("{sql}: {} rows", more + 1))),
+        }
+    }
+
+    /// Something of a register, by any way.
+    fn of_register(&mut self, column: &str, key: Key) -> Done<Version> {
+        let way = self.ways.below(WAYS_TO_A_REGISTER.len() as u32) as usize;
+        let sql = WAYS_TO_A_REGISTER[way].replace("{}", column);
+        let id = self.id(key);
+        self.row(&sql, id)
+    }
+
     fn elements(&mut self, key: Key) -> Done<Vec<Version>> {
-        let text: String = self.one(&format!(
-            "SELECT elements FROM lists WHERE id = {}",
-            self.id(key)
-        ))?;
+        let id = self.id(key);
+        let text: String = self.row("SELECT elements FROM lists WHERE id = ?", id)?;
         text.split_terminator(',')
             .map(|number| {
                 number
@@ -200,11 +273,11 @@ impl Session for ServerSession {
     }
 
     fn read(&mut self, key: Key, lock: bool) -> Done<Version> {
-        let lock = if lock { " FOR UPDATE" } else { "" };
-        self.one(&format!(
-            "SELECT version FROM registers WHERE id = {}{lock}",
-            self.id(key)
-        ))
+        if !lock {
+            return self.of_register("version", key);
+        }
+        let id = self.id(key);
+        self.row("SELECT version FROM registers WHERE id = ? FOR UPDATE", id)
     }
 
     fn write(&mut self, key: Key, version: Version, _blind: bool) -> Done<Version> {
@@ -212,7 +285,7 @@ impl Session for ServerSession {
         self.change(&format!(
             "UPDATE registers SET replaced = version, version = {version} WHERE id = {id}"
         ))?;
-        self.one(&format!("SELECT replaced FROM registers WHERE id = {id}"))
+        self.of_register("replaced", key)
     }
 
     fn read_list(&mut self, key: Key) -> Done<Vec<Version>> {
@@ -262,20 +335,24 @@ impl Session for ServerSession {
 
     fn scan(&mut self, predicate: Predicate) -> Done<Vec<(Key, Version)>> {
         let first = self.window * KEYS_OF_A_WINDOW;
-        let statement = match predicate {
-            Predicate::In(group) => format!(
-                "SELECT id - {first}, version FROM places FORCE INDEX (by_place) \
-                 WHERE era = {} AND place = {group}",
-                self.window
-            ),
-            Predicate::Present => format!(
-                "SELECT id - {first}, version FROM places FORCE INDEX (PRIMARY) \
-                 WHERE id >= {} AND id < {}",
-                first + FIRST_PLACE,
-                first + FIRST_LIST
-            ),
+        let put = |sql: &str| {
+            sql.replace("{first}", &first.to_string())
+                .replace("{from}", &(first + FIRST_PLACE).to_string())
+                .replace("{to}", &(first + FIRST_LIST).to_string())
         };
-        self.connection.query(statement).map_err(trouble)
+        let era = self.window.to_string();
+        match predicate {
+            Predicate::In(group) => {
+                let way = self.ways.below(WAYS_TO_A_GROUP.len() as u32) as usize;
+                let sql = put(WAYS_TO_A_GROUP[way]).replace("{era}", &era);
+                self.rows(&sql, u32::from(group))
+            }
+            Predicate::Present => {
+                let way = self.ways.below(WAYS_TO_ALL.len() as u32) as usize;
+                let sql = put(WAYS_TO_ALL[way]).replace("{era}", &era);
+                self.connection.query(sql).map_err(trouble)
+            }
+        }
     }
 
     fn commit(&mut self) -> Done<()> {

@@ -122,6 +122,36 @@ pub(crate) fn brief(answer: &Answer) -> String {
     }
 }
 
+/// What one answer has, and the other has not.
+pub(crate) fn difference(wanted: &Answer, got: &Answer) -> String {
+    let (Answer::Rows(some, _), Answer::Rows(others, _)) = (wanted, got) else {
+        return format!("{}, not {}", brief(got), brief(wanted));
+    };
+    let more = Answer::Rows(only_in(others, some), Vec::new());
+    let less = Answer::Rows(only_in(some, others), Vec::new());
+    let (more, less) = (brief(&more), brief(&less));
+    format!(
+        "{} rows, not {}: {more} too many, {less} are missing",
+        others.len(),
+        some.len()
+    )
+}
+
+/// Rows that only one of two answers has, both in order.
+fn only_in(one: &[String], other: &[String]) -> Vec<String> {
+    let mut left: Vec<&String> = other.iter().collect();
+    let mut only = Vec::new();
+    for row in one {
+        match left.iter().position(|there| *there == row) {
+            Some(at) => {
+                left.swap_remove(at);
+            }
+            None => only.push(row.clone()),
+        }
+    }
+    only
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,5 +200,16 @@ mod tests {
         assert!(!agrees(&rows(&["a", "a"]), &rows(&["b", "c"])));
         assert!(!agrees(&rows(&["a", "d"]), &rows(&["b", "c"])));
         assert!(!agrees(&rows(&["a"]), &rows(&["b", "c"])));
+    }
+
+    #[test]
+    fn a_row_that_is_there_twice_is_told_once_where_the_other_has_it_once() {
+        let rows =
+            |rows: &[&str]| -> Vec<String> { rows.iter().map(|r| (*r).to_owned()).collect() };
+        assert_eq!(
+            only_in(&rows(&["a", "b", "b"]), &rows(&["b", "c"])),
+            rows(&["a", "b"])
+        );
+        assert!(only_in(&rows(&["b"]), &rows(&["b", "c"])).is_empty());
     }
 }

@@ -6,10 +6,10 @@ use mysql::Conn;
 use super::life::Shared;
 use super::plan::{names, Plan};
 use super::query::Asked;
-use super::second_opinion::{copies, gone, only_in};
+use super::second_opinion::{copies, gone};
 use crate::dice::Dice;
 use crate::error::{Result, StatementContext};
-use crate::pushdown::answer::{self, agree, brief, Answer};
+use crate::pushdown::answer::{self, agree, brief, difference, Answer};
 use crate::pushdown::queries::Query;
 use crate::pushdown::tables::TABLES;
 use crate::target::Engine;
@@ -223,21 +223,6 @@ impl Judge<'_> {
         }
         gone(&mut self.connection, &schema)
     }
-}
-
-/// What one answer has, and the other has not.
-fn difference(wanted: &Answer, got: &Answer) -> String {
-    let (Answer::Rows(some, _), Answer::Rows(others, _)) = (wanted, got) else {
-        return format!("{}, not {}", brief(got), brief(wanted));
-    };
-    let more = Answer::Rows(only_in(others, some), Vec::new());
-    let less = Answer::Rows(only_in(some, others), Vec::new());
-    let (more, less) = (brief(&more), brief(&less));
-    format!(
-        "{} rows, not {}: {more} too many, {less} are missing",
-        others.len(),
-        some.len()
-    )
 }
 
 fn is_lost(answer: &Answer) -> bool {

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use mysql::prelude::Queryable;
 use mysql::{Conn, Row};
 
+use super::indexes::unlike_the_rows;
 use super::judge::Judge;
 use super::plan::names;
 use super::run::Request;
@@ -155,7 +156,7 @@ impl Life {
         })
     }
 
-    /// The end: killed or not, all tables are sound, and each index has all rows.
+    /// The end: killed or not, all tables are sound, and each index has all rows, and entries that fit them.
     fn end(&self, server: &mut Hosted, shared: &Shared) -> Result<()> {
         if self.is_killed {
             server.kill()?;
@@ -174,6 +175,10 @@ impl Life {
             counts.dedup();
             if counts.len() != 1 {
                 shared.wrong(format!("the indexes of {name} have {counts:?} rows"));
+            }
+            // The check above is the engine's own.
+            for unlike in unlike_the_rows(&mut connection, name)? {
+                shared.wrong(unlike);
             }
         }
         drop(connection);

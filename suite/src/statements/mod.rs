@@ -8,6 +8,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `life.rs` | one server's life: how it is started, its sessions, its end |
+//! | `indexes.rs` | what the indexes of a table have, beside its rows |
 //! | `run.rs` | lives, one after the other, and what came of them |
 //! | `judge.rs` | who asks the same by many plans |
 //! | `plan.rs` | a plan: settings of a session, and indexes that are forced or ignored |
@@ -15,6 +16,7 @@
 //! | `second_opinion.rs` | copies of the tables with InnoDB, for queries whose answers differ |
 //! | `writer.rs` | who changes tables |
 
+mod indexes;
 mod judge;
 mod life;
 mod plan;

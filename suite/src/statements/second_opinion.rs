@@ -78,21 +78,6 @@ pub fn gone(connection: &mut Conn, schema: &str) -> Result<()> {
     hosted::run_all(connection, &statements)
 }
 
-/// Rows that only one of two answers has, both in order.
-pub fn only_in(one: &[String], other: &[String]) -> Vec<String> {
-    let mut left: Vec<&String> = other.iter().collect();
-    let mut only = Vec::new();
-    for row in one {
-        match left.iter().position(|there| *there == row) {
-            Some(at) => {
-                left.swap_remove(at);
-            }
-            None => only.push(row.clone()),
-        }
-    }
-    only
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,16 +90,5 @@ mod tests {
         assert_eq!(extra_key(&with), Some("KEY `extra` (`d`,`a`)"));
         let between = with.replace("KEY `a` (`a`),", "KEY `a` (`a`),\n  KEY `extra` (`b`,`a`),");
         assert_eq!(extra_key(&between), Some("KEY `extra` (`b`,`a`)"));
-    }
-
-    #[test]
-    fn a_row_that_is_there_twice_is_told_once_where_the_other_has_it_once() {
-        let rows =
-            |rows: &[&str]| -> Vec<String> { rows.iter().map(|r| (*r).to_owned()).collect() };
-        assert_eq!(
-            only_in(&rows(&["a", "b", "b"]), &rows(&["b", "c"])),
-            rows(&["a", "b"])
-        );
-        assert!(only_in(&rows(&["b"]), &rows(&["b", "c"])).is_empty());
     }
 }

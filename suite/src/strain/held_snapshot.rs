@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
 
+use super::refusal;
 use super::size::Size;
 use crate::dice::Dice;
 use crate::error::{Result, StatementContext, SuiteError};
@@ -160,7 +162,8 @@ pub fn run(server: &Hosted, request: &Request, mut told: impl FnMut(&str)) -> Re
     }
     let stop = AtomicBool::new(false);
     let (done, refused) = (AtomicU64::new(0), AtomicU64::new(0));
-    let (stop_in, done_in, refused_in) = (&stop, &done, &refused);
+    let failed = Mutex::new(None);
+    let (stop_in, done_in, refused_in, failed_in) = (&stop, &done, &refused, &failed);
     let mut outcome = std::thread::scope(|scope| {
         for (writer, mut connection) in (0_u64..).zip(connections) {
             scope.spawn(move || {
@@ -170,7 +173,10 @@ pub fn run(server: &Hosted, request: &Request, mut told: impl FnMut(&str)) -> Re
                     let statement = format!("UPDATE held SET n = n + 1 WHERE id = {id}");
                     match connection.query_drop(statement) {
                         Ok(()) => done_in.fetch_add(1, Ordering::Relaxed),
-                        Err(_) => refused_in.fetch_add(1, Ordering::Relaxed),
+                        Err(error) => match refusal::fault(&error) {
+                            None => refused_in.fetch_add(1, Ordering::Relaxed),
+                            Some(fault) => return note(failed_in, fault),
+                        },
                     };
                 }
             });
@@ -180,9 +186,19 @@ pub fn run(server: &Hosted, request: &Request, mut told: impl FnMut(&str)) -> Re
         held
     })?;
     outcome.refused = refused.load(Ordering::Relaxed);
+    if let Some(fault) = failed.into_inner().unwrap_or_default() {
+        return Err(SuiteError::Server(fault));
+    }
     told("waiting for what was kept for the reader to go");
     (outcome.after, outcome.settled_s) = settled(server, request, &mut told)?;
     Ok(outcome)
+}
+
+/// Keeps the first fault.
+fn note(failed: &Mutex<Option<String>>, fault: String) {
+    if let Ok(mut failed) = failed.lock() {
+        failed.get_or_insert(fault);
+    }
 }
 
 /// The time with the snapshot.

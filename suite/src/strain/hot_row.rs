@@ -1,11 +1,12 @@
 //! One row updated by many sessions.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Barrier;
+use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
 
+use super::refusal;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::target::hosted::{self, Hosted};
 use crate::target::Engine;
@@ -83,7 +84,8 @@ fn once(server: &Hosted, engine: Engine, count: u32, run: Duration) -> Result<Th
     let begin = Barrier::new(count as usize + 1);
     let stop = AtomicBool::new(false);
     let (done, refused) = (AtomicU64::new(0), AtomicU64::new(0));
-    let (begin, stop, done_in, refused_in) = (&begin, &stop, &done, &refused);
+    let failed = Mutex::new(None);
+    let (begin, stop, done_in, refused_in, failed_in) = (&begin, &stop, &done, &refused, &failed);
     let elapsed = std::thread::scope(|scope| {
         for mut connection in connections {
             scope.spawn(move || {
@@ -91,7 +93,15 @@ fn once(server: &Hosted, engine: Engine, count: u32, run: Duration) -> Result<Th
                 while !stop.load(Ordering::Relaxed) {
                     match connection.query_drop("UPDATE hot SET n = n + 1 WHERE id = 1") {
                         Ok(()) => done_in.fetch_add(1, Ordering::Relaxed),
-                        Err(_) => refused_in.fetch_add(1, Ordering::Relaxed),
+                        Err(error) => match refusal::fault(&error) {
+                            None => refused_in.fetch_add(1, Ordering::Relaxed),
+                            Some(fault) => {
+                                if let Ok(mut failed) = failed_in.lock() {
+                                    failed.get_or_insert(fault);
+                                }
+                                return;
+                            }
+                        },
                     };
                 }
             });
@@ -104,6 +114,9 @@ fn once(server: &Hosted, engine: Engine, count: u32, run: Duration) -> Result<Th
         stop.store(true, Ordering::Relaxed);
         (counted, elapsed)
     });
+    if let Some(fault) = failed.into_inner().unwrap_or_default() {
+        return Err(SuiteError::Server(fault));
+    }
     let statement = "SELECT n FROM strain.hot";
     let value: Option<u64> = connection.query_first(statement).running(statement)?;
     let value = value.ok_or_else(|| SuiteError::Server("the hot row is gone".to_owned()))?;

@@ -156,6 +156,22 @@ fn read(connection: &mut mysql::Conn, table: u32) -> Result<()> {
     }
 }
 
+/// The row by each of the other indexes, and what their entries say of it.
+fn read_by_indexes(connection: &mut mysql::Conn, table: u32) -> Result<()> {
+    let (_, name) = name(table);
+    for (index, value) in [("a", table), ("b", table % 7)] {
+        let statement = format!(
+            "SELECT id, a, b, (SELECT MIN({index}) FROM {name} FORCE INDEX ({index})) FROM {name} \
+             FORCE INDEX ({index}) WHERE {index} = {value}"
+        );
+        let found: Vec<(u32, u32, u32, u32)> = connection.query(&statement).running(&statement)?;
+        if found != [(1, table, table % 7, value)] {
+            return Err(SuiteError::Server(format!("{statement}: {found:?}")));
+        }
+    }
+    Ok(())
+}
+
 /// Runs it for one engine, on a server of its own.
 ///
 /// # Errors
@@ -200,6 +216,8 @@ pub fn measure(
     figures.memory[1] = memory(server)?;
     figures.read = each(server, tables, read)?;
     figures.memory[2] = memory(server)?;
+    // Behind the figures: only whether all is there.
+    each(server, tables, read_by_indexes)?;
     told(&format!("{}: {figures}", engine.title()));
     Ok(figures)
 }

@@ -12,6 +12,7 @@ pub mod many_tables;
 pub mod memory;
 mod memory_load;
 pub mod recovery_time;
+mod refusal;
 pub mod ring;
 pub mod scan_threads;
 pub mod size;
