@@ -447,9 +447,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 164] = [
-        pub const MENDED: [PlantedFault; 166] = [
-        pub const MENDED: [PlantedFault; 161] = [
+        pub const MENDED: [PlantedFault; 171] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
