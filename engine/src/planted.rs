@@ -376,6 +376,8 @@ pub enum PlantedFault {
     KnownNamesWait,
     /// A dump takes what was noted to commit for committed, also where the log breaks off.
     DecideByPart,
+    /// A transaction that gives back the counter of another database's table gives back its own.
+    UnlockByNumber,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -421,7 +423,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 160] = [
+        pub const MENDED: [PlantedFault; 161] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -582,6 +584,7 @@ mod planting {
             PlantedFault::OpenOnlyWithRoom,
             PlantedFault::PutAllBack,
             PlantedFault::DecideByPart,
+            PlantedFault::UnlockByNumber,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
