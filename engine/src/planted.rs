@@ -378,6 +378,8 @@ pub enum PlantedFault {
     DecideByPart,
     /// A transaction that gives back the counter of another database's table gives back its own.
     UnlockByNumber,
+    /// A row with which a table is filled, and whose insert has unwound, counts as one that was not inserted.
+    FillUnguarded,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -423,7 +425,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 161] = [
+        pub const MENDED: [PlantedFault; 162] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -585,6 +587,7 @@ mod planting {
             PlantedFault::PutAllBack,
             PlantedFault::DecideByPart,
             PlantedFault::UnlockByNumber,
+            PlantedFault::FillUnguarded,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.
