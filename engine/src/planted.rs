@@ -402,6 +402,10 @@ pub enum PlantedFault {
     NeedRoomToRevive,
     /// A transaction that has gone back to a savepoint still uses the tables that it has read since.
     StayInTables,
+    /// A transaction that gives back the counter of another database's table gives back its own.
+    UnlockByNumber,
+    /// A row with which a table is filled, and whose insert has unwound, counts as one that was not inserted.
+    FillUnguarded,
     /// Who has read by a latch's version looks at the version without a fence.
     UnfencedRead,
     /// Who has taken a latch exclusively changes what it guards without a fence.
@@ -447,7 +451,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 171] = [
+        pub const MENDED: [PlantedFault; 173] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -619,6 +623,8 @@ mod planting {
             PlantedFault::KeepLostTables,
             PlantedFault::NeedRoomToRevive,
             PlantedFault::StayInTables,
+            PlantedFault::UnlockByNumber,
+            PlantedFault::FillUnguarded,
         ];
 
         /// Faults of durability, which the proofs on a simulated disk find.

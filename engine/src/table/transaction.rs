@@ -451,8 +451,11 @@ impl Transaction {
         self.inner.lock_counter(tree)
     }
 
-    /// Gives the counter's lock back, if it is held.
+    /// Gives the counter's lock back, if it is held; of a table of another database nothing.
     pub fn unlock_auto_increment(&mut self, table: &Table) {
+        if self.check_is_of(table).is_err() && !is_planted(PlantedFault::UnlockByNumber) {
+            return;
+        }
         let tree = table.trees.load().clustered.id();
         self.inner.unlock_counter(tree);
     }

@@ -138,7 +138,10 @@ impl Transaction {
         let used = self.enter_table_blind(table)?;
         let mut scratch = std::mem::take(&mut self.scratch);
         if self.filling == table.id() {
-            let result = self.fill(table, key, row, &mut scratch);
+            let result = match is_planted(PlantedFault::FillUnguarded) {
+                false => self.whole_or_unwound(|txn| txn.fill(table, key, row, &mut scratch)),
+                true => self.fill(table, key, row, &mut scratch),
+            };
             self.scratch = scratch;
             self.wrote(table, used, result.is_ok());
             result?;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use peregrine::os::simulated::SimulatedOs;
 use peregrine::{
     Collations, Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key,
-    Options, Result, RowLock, Savepoint, Seek, Sessions, Table, TableSchema, ToldWaits,
-    Transaction, Value,
+    Options, Result, RowLock, Savepoint, Seek, Sessions, Table, TableOptions, TableSchema,
+    ToldWaits, Transaction, Value,
 };
 
 use crate::ascii::{Ascii, NO_CASE};
@@ -179,4 +179,26 @@ fn who_unwinds_where_a_wait_is_told_of_waits_no_more() {
     txn.set_lock_wait_timeout(Duration::ZERO);
     txn.delete(&table, &key).unwrap();
     txn.commit().unwrap();
+}
+
+#[test]
+fn a_table_is_not_committed_whose_filling_has_unwound() {
+    let world = World::new();
+    let own = TableOptions {
+        of_one_session: true,
+        ..TableOptions::default()
+    };
+    let schema = world.table.schema();
+    let table = world.db.create_table_with("own", &schema, &own).unwrap();
+    let mut txn = world.db.begin(Isolation::ReadCommitted);
+    txn.begin_fill(&table).unwrap();
+    txn.insert(&table, &[1u32.into(), "name".into()]).unwrap();
+    world.moody.0.store(true, Ordering::SeqCst);
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        txn.insert(&table, &[2u32.into(), "name".into()])
+    }));
+    world.moody.0.store(false, Ordering::SeqCst);
+    assert!(outcome.is_err());
+    let refused = txn.commit();
+    assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
 }
