@@ -108,9 +108,8 @@ impl Cursor {
     /// now.
     #[inline]
     pub(super) fn leaves_committed(&mut self) -> Option<Vec<u8>> {
-        if self.committed.is_none() {
-            return None;
-        }
+        // Taken only where there is one: each step comes here.
+        self.committed.as_ref()?;
         let row = self.committed.take()?;
         row.again.then(|| self.key().to_vec())
     }
