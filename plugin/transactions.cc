@@ -7,11 +7,6 @@
 
 #include <new>
 
-#include <sql_parse.h>
-
-/* Of the server (sql_class.cc), which no header declares. */
-extern "C" int thd_need_wait_reports(const MYSQL_THD thd);
-
 namespace peregrine {
 
 bool in_long_transaction(THD *thd) {
@@ -46,23 +41,12 @@ Connection *connection_of(THD *thd) {
   return connection;
 }
 
-bool only_reads(THD *thd) {
+/* Whether the statement is a SELECT that changes nothing, be it in a function that it calls. */
+static bool only_reads(THD *thd) {
   return thd->lex->sql_command == SQLCOM_SELECT && !thd->lex->requires_prelocking();
 }
 
-/* Whether a replica repeats a statement of its source, beside others perhaps that came before it there
-   and are not committed here. By a snapshot it would not see what they do. It reads with locks, as
-   in InnoDB, and so waits for them, or gives way to them. Rows of the binary log are not read for,
-   but by triggers. */
-static bool repeats_in_parallel(THD *thd) {
-  if (likely(!thd->rgi_slave) || !thd_need_wait_reports(thd)) return false;
-  LEX *lex = thd->lex;
-  return lex->is_stmt_row_injection() ? lex->requires_prelocking()
-                                      : sqlcom_can_generate_row_events(thd);
-}
-
 static uint isolation_of(THD *thd) {
-  if (unlikely(repeats_in_parallel(thd))) return PEREGRINE_SERIALIZABLE;
   switch (thd_tx_isolation(thd)) {
     case ISO_READ_UNCOMMITTED:
     case ISO_READ_COMMITTED:
@@ -179,11 +163,8 @@ static int savepoint_release(handlerton *, THD *thd, void *place) {
   return report_session_error(code, thd, ER_GET_ERRMSG);
 }
 
-/* Asked before the rollback to a savepoint. Without a binary log the server gives the metadata locks
-   back whatever it is told. */
-static bool can_release_metadata_locks(handlerton *, THD *thd) {
-  Connection *connection = existing_connection(thd);
-  return connection && peregrine_savepoint_leaves_tables(connection->session) == PEREGRINE_OK;
+static bool can_release_metadata_locks(handlerton *, THD *) {
+  return false;
 }
 
 static int start_consistent_snapshot(handlerton *, THD *thd) {

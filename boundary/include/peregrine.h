@@ -387,9 +387,6 @@ PEREGRINE_CODE peregrine_engine_sync_log(peregrine_engine *engine);
    with `later` not 0 does so, too. Those that are set in a statement, by functions, go with it. */
 PEREGRINE_CODE peregrine_savepoint_set(peregrine_session *session, uint64_t *out);
 PEREGRINE_CODE peregrine_savepoint_rollback(peregrine_session *session, uint64_t savepoint);
-/* PEREGRINE_OK: a rollback to a savepoint, outside of a statement, also leaves the tables that were used since, as the
-   transaction has changed and locked nothing. Otherwise PEREGRINE_END. */
-PEREGRINE_CODE peregrine_savepoint_leaves_tables(peregrine_session *session);
 PEREGRINE_CODE peregrine_savepoint_release(peregrine_session *session, uint64_t savepoint,
                                            uint32_t later);
 

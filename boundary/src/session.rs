@@ -115,11 +115,6 @@ impl Session {
         self.mark = None;
         self.savepoints_before = Some(self.savepoints.len());
         transaction.start_statement();
-        // A replica's transaction may come to a statement that must not miss what others are writing.
-        let rises = level == Isolation::Serializable && self.isolation != level;
-        if rises && transaction.make_serializable() {
-            self.isolation = level;
-        }
         Ok(())
     }
 
@@ -529,27 +524,8 @@ pub unsafe extern "C" fn peregrine_savepoint_rollback(
             if !named.behind_mark {
                 session.mark = None;
             }
-            session.roll_back_to(savepoint.clone())?;
-            // The server may let others at the tables that were used since. A statement that goes on has them open.
-            if session.savepoints_before.is_none() {
-                session.transaction()?.leave_since(&savepoint);
-            }
+            session.roll_back_to(savepoint)?;
             Ok(true)
-        })
-    }
-}
-
-/// See the header.
-///
-/// # Safety
-/// `pointer` must be a session of this thread.
-#[no_mangle]
-pub unsafe extern "C" fn peregrine_savepoint_leaves_tables(pointer: *mut SessionBox) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        with(pointer, |session| {
-            let between = session.savepoints_before.is_none();
-            Ok(between && session.transaction()?.holds_nothing())
         })
     }
 }

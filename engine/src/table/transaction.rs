@@ -109,8 +109,6 @@ pub struct Savepoint {
     /// Why what was kept aside could not be put in.
     lacks_entries: Option<Error>,
     rows: SmallVec<[i64; 4]>,
-    /// The tables that were used by then, by their places in `used`.
-    entered: SmallVec<[bool; 4]>,
     counts: RowCounts,
 }
 
@@ -152,20 +150,9 @@ impl Transaction {
         self.inner.id()
     }
 
-    /// The isolation level it was begun with, or [`Transaction::make_serializable`] has given it.
+    /// The isolation level it was begun with.
     pub fn isolation(&self) -> Isolation {
         self.inner.isolation()
-    }
-
-    /// From here on the transaction is [`Isolation::Serializable`], also where it has changed or locked rows already;
-    /// cursors lock from their next seek on. False, and it stays as it is, where it has a snapshot, or is prepared.
-    pub fn make_serializable(&mut self) -> bool {
-        if self.is_prepared() || !self.inner.make_serializable() {
-            return false;
-        }
-        self.writes += 1;
-        self.last_table = TableId(0);
-        true
     }
 
     /// Marks the start of a statement: under READ COMMITTED the next read takes a new snapshot.
@@ -212,7 +199,6 @@ impl Transaction {
             inner: self.inner.savepoint(),
             lacks_entries: self.lacks_entries.clone().or(failed),
             rows: self.used.iter().map(|u| u.rows).collect(),
-            entered: self.used.iter().map(Used::is_entered).collect(),
             counts: self.counts,
         }
     }
@@ -238,30 +224,6 @@ impl Transaction {
         self.counts = savepoint.counts;
         self.inner.show_rows_changed(self.rows_changed());
         Ok(())
-    }
-
-    /// Whether the transaction has neither changed nor locked anything: of tables that it has read it keeps no more than
-    /// that they can't be dropped.
-    pub fn holds_nothing(&self) -> bool {
-        self.inner.is_read_only() && !self.is_prepared() && self.filling == TableId(0)
-    }
-
-    /// After [`Transaction::rollback_to`]: leaves the tables that were used since the savepoint alone, where
-    /// [`Transaction::holds_nothing`] is so, and says whether. Others can then drop them or change them as a whole.
-    pub fn leave_since(&mut self, savepoint: &Savepoint) -> bool {
-        if !self.holds_nothing() || is_planted(PlantedFault::StayInTables) {
-            return false;
-        }
-        for (n, used) in self.used.iter_mut().enumerate() {
-            let before = savepoint.entered.get(n).copied().unwrap_or(false);
-            if !before && !used.written {
-                used.forget();
-            }
-        }
-        // Cursors come in again.
-        self.writes += 1;
-        self.last_table = TableId(0);
-        true
     }
 
     /// Commits; returns when the commit is as durable as [`crate::Options::durability`] says, and with it

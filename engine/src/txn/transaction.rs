@@ -204,18 +204,6 @@ impl Transaction {
         Ok(())
     }
 
-    /// Changes the isolation level to SERIALIZABLE for what follows, also after changes and locks; false, and nothing
-    /// is changed, where a snapshot has been taken that later reads may not differ from.
-    pub fn make_serializable(&mut self) -> bool {
-        if self.view.is_some() {
-            return false;
-        }
-        self.isolation = Isolation::Serializable;
-        let shown = &self.slot.owner().isolation;
-        shown.store(self.isolation as u8, Ordering::Relaxed);
-        true
-    }
-
     /// An empty transaction for who has this one: at the same level, as patient, and shown as the same session's.
     pub fn another(&self) -> Transaction {
         let mut other = self.system.begin(self.isolation);

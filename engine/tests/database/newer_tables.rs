@@ -238,38 +238,6 @@ fn only_snapshots_that_last_are_too_old() {
     }
 }
 
-/// Who has read tables since a savepoint, and gone back there, is in nobody's way any more.
-#[test]
-fn tables_that_were_read_since_a_savepoint_can_be_dropped() {
-    let dir = tempfile::tempdir().unwrap();
-    let db = Database::open(dir.path().join("db"), options()).unwrap();
-    let before = db.create_table("before", &schema()).unwrap();
-    let since = db.create_table("since", &schema()).unwrap();
-    let mut txn = db.begin(Isolation::RepeatableRead);
-    read(&mut txn, &before, 0).unwrap();
-    let savepoint = txn.savepoint();
-    read(&mut txn, &since, 1).unwrap();
-    assert!(db.drop_table("since").is_err());
-    txn.rollback_to(&savepoint).unwrap();
-    assert!(txn.leave_since(&savepoint));
-    assert!(db.drop_table("before").is_err());
-    db.drop_table("since").unwrap();
-    let gone = read(&mut txn, &since, 1);
-    assert!(matches!(gone, Err(Error::NotFound { .. })), "{gone:?}");
-    read(&mut txn, &before, 0).unwrap();
-
-    // Who has changed something stays.
-    let since = db.create_table("since", &schema()).unwrap();
-    let mut writer = db.begin(Isolation::RepeatableRead);
-    let savepoint = writer.savepoint();
-    writer.insert(&since, &[1u32.into()]).unwrap();
-    writer.rollback_to(&savepoint).unwrap();
-    assert!(!writer.leave_since(&savepoint));
-    assert!(db.drop_table("since").is_err());
-    writer.rollback().unwrap();
-    db.drop_table("since").unwrap();
-}
-
 /// A table of one session is read by a transaction that had its snapshot before.
 #[test]
 fn tables_of_one_session_are_never_too_new() {

@@ -446,35 +446,6 @@ fn what_is_being_inserted_is_waited_for() {
     }
 }
 
-/// Who has changed rows and read none by a snapshot can become serializable.
-#[test]
-fn a_transaction_becomes_serializable_in_its_midst() {
-    let dir = tempfile::tempdir().unwrap();
-    let (db, table) = fixed(dir.path());
-    let read = look(0, Seek::AtOrAfter, 20, Some(40), 9);
-    for level in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
-        let mut reader = db.begin(level);
-        reader.insert(&table, &row(60, 9, 600)).unwrap();
-        reader.start_statement();
-        assert!(reader.make_serializable());
-        assert_eq!(reader.isolation(), Isolation::Serializable);
-        let mut writer = db.begin(Isolation::ReadCommitted);
-        writer.insert(&table, &row(25, 9, 250)).unwrap();
-        let waits = scan(&mut reader, &table, &read);
-        assert!(matches!(waits, Err(Error::LockNotAvailable)), "{waits:?}");
-        writer.rollback().unwrap();
-        scan(&mut reader, &table, &read).unwrap();
-        let done = writer.insert(&table, &row(25, 9, 250));
-        assert!(matches!(done, Err(Error::LockNotAvailable)), "{done:?}");
-        writer.rollback().unwrap();
-        reader.rollback().unwrap();
-    }
-    let mut reader = db.begin(Isolation::RepeatableRead);
-    scan(&mut reader, &table, &read).unwrap();
-    assert!(!reader.make_serializable());
-    assert_eq!(reader.isolation(), Isolation::RepeatableRead);
-}
-
 /// What an operation was refused for stays as it is.
 #[test]
 fn a_refusal_is_a_read() {
