@@ -81,6 +81,7 @@ int RowHandler::external_lock(THD *thd, int type) {
   if (type == F_UNLCK) {
     Connection *connection = connection_;
     connection_ = nullptr;
+    logs_nothing_ = false;
     return connection ? release_table(thd, connection) : 0;
   }
   if (int error = check_decided(thd)) return error;
@@ -89,6 +90,8 @@ int RowHandler::external_lock(THD *thd, int type) {
   if (int error = begin_statement(thd, connection)) return error;
   if (type == F_WRLCK) stored_lock_ = PEREGRINE_LOCK_EXCLUSIVE;
   use_lock(stored_lock_);
+  /* SELECT … FOR UPDATE. The server asks for the flags once this has returned. */
+  logs_nothing_ = type == F_WRLCK && only_reads(thd);
   connection->tables++;
   connection_ = connection;
   return 0;

@@ -38,7 +38,8 @@ static bool has_several_unique_keys(const TABLE_SHARE *share) {
 handler::Table_flags RowHandler::table_flags() const {
   const Table_flags order =
       has_several_unique_keys(table_share) ? HA_DUPLICATE_KEY_NOT_IN_ORDER : 0;
-  return order | HA_REC_NOT_IN_SEQ /* positions are no multiples of a length */
+  const Table_flags logged = logs_nothing_ ? HA_BINLOG_STMT_CAPABLE : 0;
+  return order | logged | HA_REC_NOT_IN_SEQ /* positions are no multiples of a length */
          | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS | HA_CAN_GEOMETRY | HA_CAN_VIRTUAL_COLUMNS |
          HA_PARTIAL_COLUMN_READ         /* only the columns asked for are decoded */
          | HA_TABLE_SCAN_ON_INDEX       /* rows stand in the clustered index */

@@ -41,8 +41,7 @@ Connection *connection_of(THD *thd) {
   return connection;
 }
 
-/* Whether the statement is a SELECT that changes nothing, be it in a function that it calls. */
-static bool only_reads(THD *thd) {
+bool only_reads(THD *thd) {
   return thd->lex->sql_command == SQLCOM_SELECT && !thd->lex->requires_prelocking();
 }
 

@@ -40,6 +40,9 @@ bool in_long_transaction(THD *thd);
 /* Whether what the engine has done in the statement is part of such a transaction. */
 bool outlives_statement(THD *thd);
 
+/* Whether the statement is a SELECT that changes nothing, be it in a function that it calls. */
+bool only_reads(THD *thd);
+
 /* Begins the statement where it has not begun, and takes part in the server's transaction. */
 int begin_statement(THD *thd, Connection *connection);
 
