@@ -106,7 +106,7 @@ schedules: ## the whole engine in orders of threads that a seed decides, knobs d
 
 # From a fresh seed each time; the line tells it.
 orders:
-	@$(MAKE) schedules OPTIONS="--duration 300 --schedules 1000000000"
+	@$(MAKE) schedules OPTIONS="--duration 180 --schedules 1000000000"
 
 # Servers with the shaken plug-in, from a fresh seed: many short lives, each with other knobs.
 plans: mariadb ## random statements on shaken servers for five minutes

@@ -55,6 +55,13 @@ impl<'a> Varied<'a> {
         ledger: &'a Ledger,
         power: &'a Power,
     ) -> Result<Self> {
+        // Points that kill may strike here, too.
+        let rows = loop {
+            match own_rows(db, number) {
+                Err(peregrine::Error::Interrupted) => {}
+                rows => break rows?,
+            }
+        };
         Ok(Varied {
             plan,
             number,
@@ -66,7 +73,7 @@ impl<'a> Varied<'a> {
             next_name: life << 32,
             ledger,
             power,
-            rows: own_rows(db, number)?,
+            rows,
         })
     }
 
