@@ -28,8 +28,8 @@ class RowBatch {
   /* Which row next() goes to, from 0 on. */
   uint next_row() const { return at_; }
 
-  /* The records have been filled: so many rows; `last`: none come behind them. The columns are moved
-     by next(). */
+  /* The records have been filled: so many rows; `last`: none come behind them. The columns are
+     moved by next(). */
   void fill(uint rows, bool last);
   bool is_last() const { return last_; }
   /* Moves the columns to the next row; false where there is none. */

@@ -187,8 +187,8 @@ class RowHandler final : public handler {
   uint32_t lock_ = PEREGRINE_LOCK_NONE;
   peregrine_lock stored_lock_ = PEREGRINE_LOCK_NONE;
   bool skip_locked_ = false;
-  /* Whether rows are locked for a statement of which nothing comes to the binary log, so that it may
-     be one of statements. */
+  /* Whether rows are locked for a statement of which nothing comes to the binary log, so that it
+     may be one of statements. */
   bool logs_nothing_ = false;
   /* Whether scans look at rows before they wait for them. */
   bool semi_consistent_ = false;
