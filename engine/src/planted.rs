@@ -400,8 +400,6 @@ pub enum PlantedFault {
     KeepLostTables,
     /// An opening needs room in the log for a copy of prepared transactions.
     NeedRoomToRevive,
-    /// A transaction that gives back the counter of another database's table gives back its own.
-    UnlockByNumber,
     /// A row with which a table is filled, and whose insert has unwound, counts as one that was not inserted.
     FillUnguarded,
     /// Who has read by a latch's version looks at the version without a fence.
@@ -449,7 +447,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 172] = [
+        pub const MENDED: [PlantedFault; 171] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -620,7 +618,6 @@ mod planting {
             PlantedFault::NonsenseStopsOpening,
             PlantedFault::KeepLostTables,
             PlantedFault::NeedRoomToRevive,
-            PlantedFault::UnlockByNumber,
             PlantedFault::FillUnguarded,
         ];
 

@@ -65,17 +65,3 @@ fn a_table_that_is_kept_over_a_reopening_is_refused() {
     txn.commit().unwrap();
     assert!(has(&mut txn, &table, 1).unwrap());
 }
-
-#[test]
-fn who_gives_back_a_counter_of_another_database_keeps_its_own() {
-    let one = OneTable::new(&numbered());
-    let other = OneTable::new(&numbered());
-    let mut holder = one.begin();
-    holder.lock_auto_increment(&one.table).unwrap();
-    holder.unlock_auto_increment(&other.table);
-    let mut second = one.begin();
-    let taken = second.lock_auto_increment(&one.table);
-    assert!(matches!(taken, Err(Error::LockWaitTimeout)), "{taken:?}");
-    holder.unlock_auto_increment(&one.table);
-    second.lock_auto_increment(&one.table).unwrap();
-}
