@@ -4,8 +4,11 @@ use peregrine::check::Report;
 use peregrine::os::simulated::{FaultOn, SimulatedOs};
 use peregrine::{Column, ColumnType, Database, Key, Options, RowLock, TableSchema, Value};
 
+use super::savepoints::{
+    peregrine_savepoint_release, peregrine_savepoint_rollback, peregrine_savepoint_set,
+};
 use super::*;
-use crate::c_types::Target;
+use crate::c_types::{Code, Target};
 use crate::change_calls::{peregrine_begin_bulk_insert, peregrine_end_bulk_insert};
 use crate::fixture::{record, Open, Record, END, OK};
 use crate::row_calls::peregrine_multi_get;

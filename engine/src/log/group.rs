@@ -14,7 +14,8 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::record::{self, Header, FIRST_OWN_KIND, MARK_PAYLOAD, MAX_PAYLOAD, RECORD_HEADER};
-use super::segments::{Segments, Tail};
+use super::segments::Segments;
+use super::tail::Tail;
 use crate::error::{Error, Result};
 use crate::knobs;
 use crate::os::StopFlag;

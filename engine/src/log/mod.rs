@@ -5,7 +5,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `record.rs` | a record's frame, and the marks |
-//! | `segments.rs` | the files, their recycling, the one writer's position |
+//! | `segments.rs`, `segment_header.rs` | the files and their recycling; what each begins with |
+//! | `tail.rs` | the one writer's position |
 //! | `demand.rs` | how many spare files the pace of the log calls for |
 //! | `group.rs` | the buffer, group commit |
 //! | `reader.rs` | reading back, the valid end |
@@ -16,7 +17,9 @@ mod group;
 pub(crate) mod hostile;
 mod reader;
 mod record;
+mod segment_header;
 mod segments;
+mod tail;
 #[cfg(test)]
 mod tests;
 
@@ -26,7 +29,8 @@ use std::sync::Arc;
 use self::demand::Demand;
 use self::group::Group;
 pub use self::reader::{LogReader, LogRecord};
-use self::segments::{Segments, Tail};
+use self::segments::Segments;
+use self::tail::Tail;
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
 use crate::knobs;

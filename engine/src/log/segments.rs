@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::segment_header::{self, BLOCK, LARGEST_SEGMENT};
 use crate::error::{Error, Result};
 use crate::knobs;
 use crate::os::{directory_of, File, OpenMode, Os};
@@ -16,13 +17,8 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::room;
 use crate::sync::{Mutex, MutexGuard};
 
-/// Bytes of a segment's header, and what a write begins and ends at.
-pub const BLOCK: u64 = 4096;
-const MAGIC: [u8; 8] = *b"PGREDO\0\0";
-const FORMAT: u32 = 1;
-/// Numbers and sizes stay below these, so that positions fit 63 bits.
+/// Numbers stay below this, and sizes below another limit, so that positions fit 63 bits.
 const MOST_SEGMENTS: u64 = 1 << 30;
-const LARGEST_SEGMENT: u64 = 1 << 32;
 /// Prefix of the names of spares, which tell nothing else.
 const SPARE: &str = "spare-";
 /// The name of a file that is being made a segment, and was no spare.
@@ -51,78 +47,6 @@ struct Open {
     next_spare: u64,
 }
 
-fn encode_header(database_id: u64, number: u64, segment_bytes: u64) -> Vec<u8> {
-    let mut bytes = vec![0; BLOCK as usize];
-    bytes[0..8].copy_from_slice(&MAGIC);
-    bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
-    bytes[16..24].copy_from_slice(&database_id.to_le_bytes());
-    bytes[24..32].copy_from_slice(&number.to_le_bytes());
-    bytes[32..40].copy_from_slice(&segment_bytes.to_le_bytes());
-    let at = bytes.len() - 4;
-    let checksum = crc32c::crc32c(&bytes[..at]);
-    bytes[at..].copy_from_slice(&checksum.to_le_bytes());
-    bytes
-}
-
-/// Reads a segment's header; returns the segment's size.
-fn check_header(file: &dyn File, database_id: u64, number: u64) -> Result<u64> {
-    let mut bytes = vec![0; BLOCK as usize];
-    let found = file.read_at(&mut bytes, 0)?;
-    let corrupt = |what: String| Error::Corrupt {
-        file: file.path().to_owned(),
-        offset: 0,
-        page: None,
-        what,
-    };
-    let format = |what: String| Error::Format {
-        file: file.path().to_owned(),
-        what,
-    };
-    let u64_at = |at: usize| {
-        let mut word = [0; 8];
-        word.copy_from_slice(&bytes[at..at + 8]);
-        u64::from_le_bytes(word)
-    };
-    if bytes[0..8] != MAGIC {
-        return Err(corrupt(format!(
-            "expected a log segment, which begins with {MAGIC:02x?}, found {:02x?}",
-            &bytes[0..8]
-        )));
-    }
-    let at = bytes.len() - 4;
-    let expected = u64_at(at - 4) >> 32;
-    let computed = u64::from(crc32c::crc32c(&bytes[..at]));
-    if found < bytes.len() || expected != computed {
-        return Err(corrupt(format!(
-            "the checksum of the segment's header says {expected:#010x}, its bytes give {computed:#010x}"
-        )));
-    }
-    let version = u64_at(8) as u32;
-    if version > FORMAT {
-        return Err(format(format!(
-            "the log has format {version}, this version of Peregrine reads formats up to {FORMAT}; \
-             open it with a newer version (it was left untouched)"
-        )));
-    }
-    let (id, found, size) = (u64_at(16), u64_at(24), u64_at(32));
-    if id != database_id {
-        return Err(format(format!(
-            "this is a log of database {id:016x}, expected {database_id:016x}"
-        )));
-    }
-    if found != number {
-        return Err(corrupt(format!("expected segment {number}, found {found}")));
-    }
-    if !is_size(size) {
-        return Err(corrupt(format!("segments of {size} bytes can't be")));
-    }
-    Ok(size)
-}
-
-fn is_size(segment_bytes: u64) -> bool {
-    segment_bytes % BLOCK == 0 && (4 * BLOCK..=LARGEST_SEGMENT).contains(&segment_bytes)
-}
-
 fn name_of(number: u64) -> String {
     format!("{number:08}")
 }
@@ -135,7 +59,7 @@ impl Segments {
         database_id: u64,
         segment_bytes: u64,
     ) -> Result<Self> {
-        if !is_size(segment_bytes) {
+        if !segment_header::is_size(segment_bytes) {
             return Err(Error::Invalid(format!(
                 "log segments of {segment_bytes} bytes: the size must be a multiple of {BLOCK}, \
                  at least {}, at most {LARGEST_SEGMENT}",
@@ -202,7 +126,7 @@ impl Segments {
             return Err(missing(0, "the log has no segments".into()));
         };
         let file = os.open(&dir.join(name_of(newest)), mode)?;
-        let segment_bytes = check_header(&*file, database_id, newest)?;
+        let segment_bytes = segment_header::check(&*file, database_id, newest)?;
         let first = from / (segment_bytes - BLOCK);
         for number in first..=newest {
             if numbers.binary_search(&number).is_err() {
@@ -210,7 +134,7 @@ impl Segments {
                 return Err(missing(number, what));
             }
             let file = os.open(&dir.join(name_of(number)), mode)?;
-            let size = check_header(&*file, database_id, number)?;
+            let size = segment_header::check(&*file, database_id, number)?;
             if size != segment_bytes {
                 let what = format!("a segment of {size} bytes among ones of {segment_bytes}");
                 return Err(missing(number, what));
@@ -294,7 +218,7 @@ impl Segments {
     }
 
     /// Segment `number`, made when it isn't there.
-    fn segment(&self, number: u64) -> Result<Arc<dyn File>> {
+    pub(super) fn segment(&self, number: u64) -> Result<Arc<dyn File>> {
         if let Some(file) = self.existing(number) {
             return Ok(file);
         }
@@ -349,7 +273,7 @@ impl Segments {
             file.set_len(0)?;
             file.allocate(0, self.segment_bytes)?;
         }
-        let header = encode_header(self.database_id, number, self.segment_bytes);
+        let header = segment_header::encode(self.database_id, number, self.segment_bytes);
         file.write_at(&header, 0)?;
         file.sync_data()?;
         // The name appears only when the header is on the device.
@@ -438,7 +362,7 @@ impl Segments {
         Ok(())
     }
 
-    fn is_recycled(&self, number: u64) -> bool {
+    pub(super) fn is_recycled(&self, number: u64) -> bool {
         self.open.lock().recycled.contains(&number)
     }
 
@@ -608,77 +532,5 @@ impl Segments {
                 return Err(error);
             }
         }
-    }
-}
-
-/// The one writer's position in the stream. Writes are whole blocks: the last, partly filled one
-/// is kept, and written again with the next bytes, so that nothing has to be read back.
-#[derive(Debug)]
-pub struct Tail {
-    position: u64,
-    /// The bytes of the last block before `position`.
-    block: Vec<u8>,
-    /// Position before which the segment's blocks were written before.
-    written_before: u64,
-    out: Vec<u8>,
-}
-
-impl Tail {
-    /// At `position`, where the stream ends.
-    pub fn at(segments: &Segments, position: u64) -> Result<Tail> {
-        let within = position % segments.capacity() % BLOCK;
-        let mut block = vec![0; within as usize];
-        let found = segments.read(position - within, &mut block)?;
-        debug_assert_eq!(found, block.len());
-        Ok(Tail {
-            position,
-            block,
-            written_before: position,
-            out: Vec::new(),
-        })
-    }
-
-    /// Writes `bytes` at the end. `ahead`: they will be synced, so small writes go ahead of
-    /// themselves where the segment is new.
-    pub fn write(&mut self, segments: &Segments, bytes: &[u8], ahead: bool) -> Result<()> {
-        let capacity = segments.capacity();
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let number = self.position / capacity;
-            let file = segments.segment(number)?;
-            let segment_end = (number + 1) * capacity;
-            if segments.is_recycled(number) {
-                self.written_before = segment_end;
-            }
-            let room = (segment_end - self.position) as usize;
-            let piece = knobs::log_write_blocks() * BLOCK as usize - self.block.len();
-            let (now, later) = rest.split_at(rest.len().min(room).min(piece));
-            let start = self.position - self.block.len() as u64;
-            let end = self.position + now.len() as u64;
-
-            self.out.clear();
-            self.out.extend_from_slice(&self.block);
-            self.out.extend_from_slice(now);
-            let zeros = knobs::log_blocks_ahead() * BLOCK;
-            let mut padded = self.out.len().next_multiple_of(BLOCK as usize);
-            if ahead
-                && (now.len() as u64) < zeros / 4
-                && start + padded as u64 > self.written_before
-            {
-                let target = (start % capacity + padded as u64).next_multiple_of(zeros);
-                padded = (target.min(capacity) - start % capacity) as usize;
-            }
-            self.out.resize(padded, 0);
-            file.write_at(&self.out, BLOCK + start % capacity)?;
-
-            self.written_before = self.written_before.max(start + padded as u64);
-            let kept = (end - start) as usize % BLOCK as usize;
-            let at = (end - start) as usize - kept;
-            self.block.clear();
-            self.block.extend_from_slice(&self.out[at..at + kept]);
-            self.position = end;
-            rest = later;
-        }
-        Ok(())
     }
 }

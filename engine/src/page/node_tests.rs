@@ -61,7 +61,7 @@ fn check_pieces(node: &Node<'_>, i: usize, key: &[u8]) {
     let begins = [0, prefix / 2, prefix, prefix + 1, prefix + 5, key.len()];
     for from in begins {
         let rest = key.len().saturating_sub(from);
-        for n in [0, 1, 5, 16, rest, rest + 1] {
+        for n in [0, 1, 3, 4, 5, 8, 16, rest, rest + 1] {
             let piece = key.get(from..from + n);
             let mut out = vec![0; n];
             let copied = node.copy_key(i, from, &mut out);
@@ -69,6 +69,11 @@ fn check_pieces(node: &Node<'_>, i: usize, key: &[u8]) {
             let word = node.key_word(i, from, n).filter(|_| n <= 16);
             if let Some(word) = word {
                 assert_eq!(Some(&word.to_le_bytes()[..n]), piece);
+            }
+            if (1..=8).contains(&n) {
+                if let Some(number) = node.key_number(i, from, n) {
+                    assert_eq!(Some(&number.to_be_bytes()[8 - n..]), piece);
+                }
             }
         }
     }
@@ -433,6 +438,9 @@ fn short_pieces_of_keys_are_had_at_once_but_at_the_pages_end() {
             let word = node.key_word(usize::from(i), from, 7 - from);
             let word = word.expect("a value stands behind the key").to_le_bytes();
             assert_eq!(word[..7 - from], [1, 2, i, 4, 5, 6, 7][from..]);
+            let number = node.key_number(usize::from(i), from, 7 - from);
+            let number = number.expect("so is a number").to_be_bytes();
+            assert_eq!(number[1 + from..], [1, 2, i, 4, 5, 6, 7][from..]);
         }
     }
 }

@@ -11,23 +11,26 @@
 #![forbid(unsafe_code)]
 
 mod aside;
+mod aside_files;
 mod ends;
 mod kept;
 mod meta;
 mod revive;
+mod setting_aside;
 mod undecided;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-pub(crate) use aside::{Aside, AsideFiles};
+pub(crate) use aside::Aside;
+pub(crate) use aside_files::AsideFiles;
 pub(crate) use ends::Ends;
 pub(crate) use kept::Committed;
 pub(crate) use meta::{Counters, Meta};
 pub(crate) use revive::revive;
 pub(crate) use undecided::Undecided;
 
-use self::aside::Asides;
+use self::setting_aside::Asides;
 use crate::catalog::{DdlRecord, KIND_COUNTER, KIND_DDL};
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TableId};

@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::aside::{Aside, AsideFiles};
+use super::aside::Aside;
+use super::aside_files::AsideFiles;
 use super::kept::{kept, KeptChange};
 use super::undecided::{InFiles, Undecided};
 use super::Replayed;

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::aside::{Aside, AsideFiles};
+use super::aside::Aside;
+use super::aside_files::AsideFiles;
 use super::kept::KeptChange;
 use crate::error::Result;
 use crate::ids::{TableId, TxId};

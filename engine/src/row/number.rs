@@ -190,6 +190,12 @@ mod tests {
                     let Some(place) = layout.number_place(index, n) else { continue };
                     let mask = u64::MAX >> (64 - 8 * place.bytes());
                     prop_assert_eq!(place.read(key.len(), |i| key[i]), Some(bits & mask));
+                    let number = |from: usize, n: usize| {
+                        let all = key.get(from..from + n)?;
+                        Some(all.iter().fold(0, |number, &b| number << 8 | u64::from(b)))
+                    };
+                    let read = place.read_word(number);
+                    prop_assert!(read.is_none_or(|read| read == bits & mask), "{:?}", read);
                     for short in 0..place.bytes() {
                         prop_assert_eq!(place.read(short, |i| key[i]), None);
                     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::large;
 use super::open_table::TableTrees;
-use super::registry::{Counted, Registry};
+use super::registry::Registry;
 use super::shared::Shared;
 use super::state::TableState;
 use super::Table;
@@ -28,6 +28,7 @@ use crate::tree::{cannot_be_read, Tree};
 #[cfg(test)]
 use crate::txn::Moment;
 
+mod replay;
 #[cfg(test)]
 mod tests;
 
@@ -369,20 +370,6 @@ impl Tables {
         }
     }
 
-    /// Drops the table that has a name which the log gives to the table `other`: an opening has dropped it when the log
-    /// had no room to say so. Nothing else runs.
-    pub fn remove_unlogged(&self, name: &str, other: TableId) -> Result<()> {
-        let _numbers = self.numbers.lock();
-        match self.registry.id_of(name) {
-            Ok(id) if id != other => {
-                let definition = self.registry.definition(id)?;
-                let trees = self.registry.trees_to_destroy(&definition, passes_gone)?;
-                self.remove(&definition, &trees)
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Renames a table. `as_new`: it counts as made now.
     pub fn rename(&self, shared: &Shared, from: &str, to: &str, as_new: bool) -> Result<()> {
         let _numbers = self.numbers.lock();
@@ -454,78 +441,6 @@ impl Tables {
         }
         self.reopen(id);
         durable(&shared.log, result?)
-    }
-
-    /// Removes what the catalog has of a table whose definition makes no sense, and that the log drops. Its pages stay
-    /// in use, for nobody knows which they are. Nothing else runs.
-    pub fn forget_lost(&self, id: TableId) -> Result<()> {
-        let _numbers = self.numbers.lock();
-        self.catalog.remove(id)
-    }
-
-    /// Makes a change from the log again. Nothing else runs.
-    pub fn apply(&self, record: DdlRecord) -> Result<()> {
-        let mut numbers = self.numbers.lock();
-        match record {
-            DdlRecord::Create(definition) => self.create_again(&mut numbers, definition, 1)?,
-            DdlRecord::CreateCounted(definition, next) => {
-                self.create_again(&mut numbers, definition, next)?;
-            }
-            DdlRecord::Drop(id) => {
-                let definition = self.registry.definition(id)?;
-                let trees = self.registry.trees_to_destroy(&definition, passes_gone)?;
-                self.remove(&definition, &trees)?;
-            }
-            DdlRecord::Rename(id, name) => {
-                let mut definition = self.registry.definition(id)?;
-                definition.name = name;
-                self.catalog.put(&definition)?;
-                self.registry.replace(definition, None)?;
-            }
-            DdlRecord::Truncate(mut definition) => {
-                numbers.pass(&definition);
-                let old = self.registry.definition(definition.id)?;
-                let trees = self.registry.trees_to_destroy(&old, passes_gone)?;
-                self.create_trees(&mut definition)?;
-                self.catalog.put(&definition)?;
-                self.replace_trees(&definition, None, &trees)?;
-            }
-            DdlRecord::Locking(id, locking) => {
-                let mut definition = self.registry.definition(id)?;
-                definition.locking = locking;
-                self.catalog.put(&definition)?;
-                self.registry.replace(definition, None)?;
-            }
-            DdlRecord::Names(id, names) => {
-                let mut definition = self.registry.definition(id)?;
-                definition.schema = definition.schema.named(&names)?;
-                self.catalog.put(&definition)?;
-                self.registry.replace(definition, None)?;
-            }
-            DdlRecord::Counter(id, next) => {
-                if let Some(state) = self.registry.state(id) {
-                    state.raise_auto(next);
-                    state.auto_logged(next);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes a table from the log again.
-    fn create_again(
-        &self,
-        numbers: &mut Numbers,
-        mut definition: Definition,
-        next_auto: u64,
-    ) -> Result<()> {
-        numbers.pass(&definition);
-        self.create_trees(&mut definition)?;
-        self.catalog.put(&definition)?;
-        let packed = PackedDefinition::new(&definition)?;
-        let counted = Counted::new(0, next_auto);
-        self.registry.add(&definition, packed, counted, None);
-        Ok(())
     }
 
     /// The trees of a table that is to go. What can fail for a page that can't be read, or for an image that can't

@@ -5,7 +5,8 @@
 //! no tree has, so that waits for it are fair, seen by deadlock detection, and listed as others are.
 //! Unlike a row's it can be given back before the transaction ends.
 
-use super::lock::{LockMode, Row};
+use super::lock::LockMode;
+use super::row_name::Row;
 use super::row_name::RowName;
 use super::wait::Conflict;
 use super::Transaction;

@@ -108,7 +108,8 @@ impl Step {
 mod tests {
     use super::*;
     use crate::ids::TreeId;
-    use crate::txn::lock::{Enqueued, LockMode, Row};
+    use crate::txn::lock::{Enqueued, LockMode};
+    use crate::txn::row_name::Row;
     use crate::txn::row_name::RowName;
 
     fn row(number: u8) -> Row {

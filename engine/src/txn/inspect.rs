@@ -10,8 +10,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::lock::{LockMode, Row};
+use super::lock::LockMode;
 use super::participant::{Participant, WaitState};
+use super::row_name::Row;
 use super::row_name::RowName;
 use super::System;
 use crate::settings::Isolation;

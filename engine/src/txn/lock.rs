@@ -10,112 +10,24 @@
 //! exclusively. So the leaf latch decides which of the two came first. See `docs/locking.md`.
 
 use std::cmp::Ordering as CmpOrdering;
-use std::collections::hash_map::{DefaultHasher, Entry as MapEntry};
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::collections::hash_map::Entry as MapEntry;
+use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
 
-use super::participant::{Parker, Participant, WaitState};
-use super::row_name::RowName;
+pub(super) use super::lock_queue::Enqueued;
+pub use super::lock_queue::LockMode;
+use super::lock_queue::{Holder, Queue, Waiter};
+use super::participant::{Participant, WaitState};
+use super::row_name::{Row, RowHasher, RowName};
 use crate::ids::TreeId;
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::Mutex;
-
-/// Strength of a row lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockMode {
-    /// Others may lock it shared too; nobody else writes it.
-    Shared,
-    /// Nobody else locks or writes it.
-    Exclusive,
-}
-
-impl LockMode {
-    /// Whether two locks of these strengths can't be held by two transactions at once.
-    fn excludes(self, other: LockMode) -> bool {
-        (self, other) != (LockMode::Shared, LockMode::Shared)
-    }
-}
-
-/// A row's name in the lock table: a hash of tree and key. Two rows of the same name, as one pair in 2^64 is, share
-/// their locks. That costs a needless wait. And who has locked the one, and writes the other or waits for its writer,
-/// may lose the lock of the first: with it goes an entry that both need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Row(pub u64);
-
-impl Row {
-    pub fn new(tree: TreeId, key: &[u8]) -> Row {
-        let mut hasher = DefaultHasher::new();
-        tree.hash(&mut hasher);
-        key.hash(&mut hasher);
-        Row(hasher.finish())
-    }
-}
-
-/// `Row` is a hash already.
-#[derive(Default)]
-pub(super) struct RowHasher(u64);
-
-impl Hasher for RowHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, _: &[u8]) {}
-    fn write_u64(&mut self, row: u64) {
-        self.0 = row;
-    }
-}
-
-/// Rows, each once.
-pub(super) type RowSet = HashSet<Row, BuildHasherDefault<RowHasher>>;
-
-#[derive(Clone)]
-pub(super) struct Holder {
-    pub who: Arc<Participant>,
-    pub mode: LockMode,
-    /// Only for a range around the row, so that a writer can wait for it: the row itself it has not locked.
-    ranged: bool,
-}
-
-impl Holder {
-    /// It holds the row itself.
-    fn hold(&mut self, mode: LockMode) {
-        self.mode = mode;
-        self.ranged = false;
-    }
-}
-
-#[derive(Clone)]
-pub(super) struct Waiter {
-    pub who: Arc<Participant>,
-    pub mode: LockMode,
-}
-
-struct Queue {
-    /// For those who look on.
-    name: RowName,
-    holders: SmallVec<[Holder; 1]>,
-    waiters: VecDeque<Waiter>,
-}
-
-/// Those granted, to be woken once the shard's mutex is free: who wakes may be put aside for who is
-/// woken, and nobody could use the shard meanwhile.
-#[must_use]
-#[derive(Default)]
-struct Granted(SmallVec<[Arc<Parker>; 2]>);
-
-impl Granted {
-    fn wake(self) {
-        for parker in self.0 {
-            parker.rouse();
-        }
-    }
-}
 
 type Rows = HashMap<Row, Queue, BuildHasherDefault<RowHasher>>;
 
@@ -138,28 +50,6 @@ pub(super) enum Taken {
     Newly,
     /// It had an entry already, if perhaps a weaker one.
     Before,
-}
-
-/// What came of asking for a place in a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Enqueued {
-    /// What was in the way is gone.
-    Retry,
-    /// In the queue; the parker's state says so.
-    Waiting,
-    /// In the queue, and others that wait there have another holder before them, who came with it.
-    WaitingWithHolder,
-}
-
-impl Enqueued {
-    /// Of one that waits, whether it has `entered` a holder before others.
-    fn with(self, entered: bool) -> Enqueued {
-        match self {
-            Enqueued::Retry => Enqueued::Retry,
-            _ if entered && !is_planted(PlantedFault::UntoldHolders) => Enqueued::WaitingWithHolder,
-            waiting => waiting,
-        }
-    }
 }
 
 impl Default for LockTable {
@@ -535,161 +425,6 @@ impl LockTable {
             .iter()
             .map(|shard| shard.count.load(Ordering::Relaxed))
             .sum()
-    }
-}
-
-impl Queue {
-    fn new(name: &RowName) -> Self {
-        Queue {
-            name: *name,
-            holders: SmallVec::new(),
-            waiters: VecDeque::new(),
-        }
-    }
-
-    fn position(&self, who: &Arc<Participant>) -> Option<usize> {
-        self.holders
-            .iter()
-            .position(|holder| Arc::ptr_eq(&holder.who, who))
-    }
-
-    /// Shows each holder to `f` as one that `who` waits for. That is true of those that share the row as well as `who`
-    /// would: then somebody before it waits for them.
-    fn waits_for_holders(
-        &self,
-        who: &Arc<Participant>,
-        f: &mut impl FnMut(&Participant, &Participant),
-    ) {
-        for holder in &self.holders {
-            if !Arc::ptr_eq(&holder.who, who) {
-                f(who, &holder.who);
-            }
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.holders.is_empty() && self.waiters.is_empty()
-    }
-
-    /// Whether `who` could hold the row in `mode` beside the present holders.
-    fn compatible(&self, who: &Arc<Participant>, mode: LockMode) -> bool {
-        self.holders
-            .iter()
-            .all(|holder| Arc::ptr_eq(&holder.who, who) || !mode.excludes(holder.mode))
-    }
-
-    /// Makes `who` a holder for what it holds elsewhere: the row's header, or a range. False when
-    /// it has ended.
-    fn enter(&mut self, row: Row, who: &Arc<Participant>, mode: LockMode) -> bool {
-        if !who.add_row(row) {
-            return false;
-        }
-        self.holders.push(Holder {
-            who: who.clone(),
-            mode,
-            ranged: mode == LockMode::Shared,
-        });
-        // Where it waits here itself it goes first, as every holder that wants more.
-        if who.parker.state() == WaitState::Queued(row) {
-            let waits = |waiter: &Waiter| Arc::ptr_eq(&waiter.who, who);
-            let at = self.waiters.iter().position(waits);
-            if let Some(waiter) = at.and_then(|at| self.waiters.remove(at)) {
-                self.waiters.push_front(waiter);
-            }
-        }
-        true
-    }
-
-    fn enqueue(
-        &mut self,
-        row: Row,
-        who: &Arc<Participant>,
-        mode: LockMode,
-        writer: Option<&Arc<Participant>>,
-    ) -> Enqueued {
-        let mut entered = false;
-        let held = self.position(who);
-        match writer {
-            Some(writer) => {
-                match self.position(writer) {
-                    Some(held) => self.holders[held].hold(LockMode::Exclusive),
-                    None => {
-                        entered = !self.waiters.is_empty();
-                        // Fails when the writer has ended: then there is nothing to wait for.
-                        if !self.enter(row, writer, LockMode::Exclusive)
-                            && !is_planted(PlantedFault::WaitForEnded)
-                        {
-                            return Enqueued::Retry;
-                        }
-                    }
-                }
-                // Granted when the writer was at the row already: both would hold it, and wait for each other.
-                let granted = held.filter(|own| {
-                    !self.holders[*own].ranged && !is_planted(PlantedFault::HoldBesideWriter)
-                });
-                if let Some(own) = granted {
-                    self.holders.remove(own);
-                    who.forget(row);
-                }
-            }
-            None => {
-                // Whoever holds the row already goes before those in the queue.
-                let first = self.waiters.is_empty() || held.is_some();
-                if first && self.compatible(who, mode) {
-                    return Enqueued::Retry;
-                }
-            }
-        }
-        let waiter = Waiter {
-            who: who.clone(),
-            mode,
-        };
-        who.parker.set(WaitState::Queued(row));
-        // Who holds the row already and wants more of it goes first: nobody behind can be granted
-        // before it has it. So does who was granted it in vain: it has waited before.
-        if held.is_some() {
-            self.waiters.push_front(waiter);
-        } else {
-            self.waiters.push_back(waiter);
-        }
-        Enqueued::Waiting.with(entered)
-    }
-
-    fn grant(&mut self, row: Row) -> Granted {
-        let mut granted = Granted::default();
-        while let Some(front) = self.waiters.front() {
-            if !self.compatible(&front.who, front.mode) {
-                break;
-            }
-            let Some(waiter) = self.waiters.pop_front() else {
-                break;
-            };
-            match self.position(&waiter.who) {
-                Some(own) => {
-                    let mode = match waiter.mode {
-                        LockMode::Exclusive => LockMode::Exclusive,
-                        LockMode::Shared => self.holders[own].mode,
-                    };
-                    self.holders[own].hold(mode);
-                }
-                None => {
-                    waiter.who.add_row(row);
-                    self.holders.push(Holder {
-                        who: waiter.who.clone(),
-                        mode: waiter.mode,
-                        ranged: false,
-                    });
-                }
-            }
-            if waiter.who.parker.end_wait(WaitState::Granted) {
-                granted.0.push(waiter.who.parker.clone());
-            }
-        }
-        // Who locks the row waits for no ranges, and the next writer finds them again.
-        if self.waiters.is_empty() && !is_planted(PlantedFault::RangesStayRows) {
-            self.holders.retain(|holder| !holder.ranged);
-        }
-        granted
     }
 }
 

@@ -32,6 +32,7 @@ mod inspect;
 mod last_committed;
 mod latest_deadlock;
 mod lock;
+mod lock_queue;
 mod order;
 mod participant;
 mod prepare;

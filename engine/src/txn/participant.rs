@@ -6,7 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use smallvec::SmallVec;
 
-use super::lock::{Row, RowSet};
+use super::row_name::{Row, RowSet};
 use super::version::UndoPtr;
 use crate::ids::{Lsn, TreeId};
 use crate::planted::{is_planted, PlantedFault};

@@ -1,10 +1,46 @@
-//! What row an entry of the lock table means, for those who look on.
+//! What row an entry of the lock table means.
 //!
-//! The lock table itself works with hashes. A name takes no memory of its own, so that locking
+//! The lock table itself works with hashes, [`Row`]. Those who look on get a [`RowName`]. A name takes no memory of its own, so that locking
 //! a row costs no allocation: it holds the beginning of the key, which is all of it for most keys
 //! of numbers.
 
+use std::collections::hash_map::DefaultHasher;
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
 use crate::ids::TreeId;
+
+/// A row in the lock table: a hash of tree and key. Two rows of the same hash, as one pair in 2^64 is, share
+/// their locks. That costs a needless wait. And who has locked the one, and writes the other or waits for its writer,
+/// may lose the lock of the first: with it goes an entry that both need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Row(pub u64);
+
+impl Row {
+    pub fn new(tree: TreeId, key: &[u8]) -> Row {
+        let mut hasher = DefaultHasher::new();
+        tree.hash(&mut hasher);
+        key.hash(&mut hasher);
+        Row(hasher.finish())
+    }
+}
+
+/// `Row` is a hash already.
+#[derive(Default)]
+pub(super) struct RowHasher(u64);
+
+impl Hasher for RowHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _: &[u8]) {}
+    fn write_u64(&mut self, row: u64) {
+        self.0 = row;
+    }
+}
+
+/// Rows, each once.
+pub(super) type RowSet = HashSet<Row, BuildHasherDefault<RowHasher>>;
 
 /// Bytes of a key that a name keeps.
 const KEPT: usize = 27;

@@ -7,8 +7,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::lock::Row;
 use super::participant::Participant;
+use super::row_name::Row;
 use super::system::System;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;

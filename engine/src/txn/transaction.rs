@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::broken::BrokenRule;
 #[cfg(feature = "broken")]
 use super::broken::Stale;
-use super::lock::Row;
 use super::participant::{micros_now, Parker, Participant};
 use super::prepare::Phase;
 use super::range::Holders;
 use super::redo::RedoBuffer;
+use super::row_name::Row;
 use super::savepoint::{Returns, Savepoint};
 #[cfg(feature = "broken")]
 use super::snapshot::Horizon;
@@ -466,7 +466,6 @@ impl Transaction {
     }
 
     /// Makes the object empty for the next transaction. Its locks and its number are given up.
-    #[inline]
     pub(super) fn reset(&mut self) {
         self.drop_view();
         self.txid = TxId(0);

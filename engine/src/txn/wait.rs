@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use super::broken::BrokenRule;
 use super::deadlock::may_close_a_circle;
-use super::lock::{Enqueued, LockMode, LockTable, Row, Taken};
+use super::lock::{Enqueued, LockMode, LockTable, Taken};
 use super::participant::{micros_now, Participant, WaitState, Wake};
+use super::row_name::Row;
 use super::row_name::RowName;
 use super::snapshot::{never_given, ReadView};
 use super::status::Status;

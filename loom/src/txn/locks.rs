@@ -6,9 +6,10 @@ use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use loom::thread;
 
-use super::lock::{Enqueued, LockMode, LockTable, Row};
+use super::lock::{Enqueued, LockMode, LockTable};
 use super::participant;
 use super::participant::{Participant, WaitState, Wake};
+use super::row_name::Row;
 use super::row_name::RowName;
 use crate::ids::TreeId;
 use crate::model;

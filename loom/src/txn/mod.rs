@@ -7,6 +7,8 @@ pub mod commits;
 mod grace;
 #[path = "../../../engine/src/txn/lock.rs"]
 mod lock;
+#[path = "../../../engine/src/txn/lock_queue.rs"]
+mod lock_queue;
 pub mod locks;
 #[path = "../../../engine/src/txn/order.rs"]
 mod order;

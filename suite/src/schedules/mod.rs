@@ -10,12 +10,14 @@
 //! | `tables.rs` | what is in the database |
 //! | `reading.rs`, `ledger.rs` | rows as they are read; what was committed |
 //! | `links.rs` | rows that all sessions change |
+//! | `disk.rs` | calls that fail, and the check of what is on the disk |
 //! | `power.rs` | power that is lost, and what must be found then |
 //! | `play.rs` | one schedule, and what must hold at its end |
 //! | `varied/` | sessions in tables of other kinds |
 //! | `work.rs` | many of them, in processes with different knobs |
 
 mod changes;
+mod disk;
 pub mod ledger;
 pub mod links;
 pub mod plan;

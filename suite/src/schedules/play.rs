@@ -4,13 +4,12 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use peregrine::check::{check_on, Report};
-use peregrine::os::simulated::{FaultOn, SimulatedOs};
-use peregrine::os::Os;
+use peregrine::os::simulated::SimulatedOs;
 use peregrine::sync::schedule::{self, Passed, Strategy};
 use peregrine::sync::thread;
 use peregrine::{Database, Error, Isolation, Table};
 
+use super::disk::{check, check_purged, let_fail, DIR};
 use super::ledger::{Ledger, Rows};
 use super::links::{Link, Links};
 use super::plan::{is_refused, Ending, Plan, Points, OWNERS};
@@ -24,7 +23,6 @@ use super::varied::session::Varied;
 use crate::dice::Dice;
 use crate::simulated::model::{Kind, Row};
 
-const DIR: &str = "/db";
 /// A table that comes and goes.
 const PASSING: &str = "passing";
 
@@ -548,29 +546,6 @@ fn nothing(plan: &Plan) -> Vec<Now> {
     (0..plan.sessions).map(|_| Now::default()).collect()
 }
 
-/// Lets a call fail that is to come, or calls.
-fn let_fail(os: &SimulatedOs, dice: &mut Dice) {
-    let calls = [
-        FaultOn::Write,
-        FaultOn::Sync,
-        FaultOn::Read,
-        FaultOn::Any,
-        FaultOn::Growth,
-    ];
-    let on = calls[dice.below(5) as usize];
-    let kind = match dice.below(2) {
-        0 => std::io::ErrorKind::Other,
-        _ => std::io::ErrorKind::StorageFull,
-    };
-    let most = 1 << dice.below(7);
-    let after = u64::from(dice.below(most));
-    match dice.below(3) {
-        0 => os.fail(on, after, kind),
-        1 => os.fail_once(on, after, kind),
-        _ => os.fail_now_and_then(on, 1 + after, kind),
-    }
-}
-
 /// All rows; each index must have the same.
 fn every_index(txn: &mut peregrine::Transaction, table: &Arc<Table>) -> Result<Vec<Read>, String> {
     let first = rows(txn, table, 0, false).map_err(engine("reading"))?;
@@ -588,29 +563,4 @@ fn every_index(txn: &mut peregrine::Transaction, table: &Arc<Table>) -> Result<V
         }
     }
     Ok(first)
-}
-
-/// The structural check of a database that nobody has open.
-fn check(os: &SimulatedOs) -> Result<Report, String> {
-    let os: Arc<dyn Os> = Arc::new(os.clone());
-    let mut report = Report::default();
-    check_on(os, DIR, &mut report).map_err(engine("checking"))?;
-    match report.problems.first() {
-        None => Ok(report),
-        Some(problem) => Err(format!("the check found: {problem}")),
-    }
-}
-
-/// The same, of a database that was closed when all was purged: nothing stands there that nobody can see any more.
-fn check_purged(os: &SimulatedOs) -> Result<(), String> {
-    for table in check(os)?.tables {
-        if (table.deleted, table.unused_chunks) != (0, 0) {
-            return Err(format!(
-                "table {}: {} rows and entries that are marked as deleted, and {} records of large values that no row \
-                 has, are left",
-                table.name, table.deleted, table.unused_chunks
-            ));
-        }
-    }
-    Ok(())
 }

@@ -102,7 +102,7 @@ fn what_is_acknowledged_behind_an_end_that_was_not_synced_survives() {
 /// An end that is longer than what is written at once, over several segments or within one.
 #[test]
 fn a_long_end_that_was_not_synced_is_kept_whole() {
-    let piece = crate::knobs::log_write_blocks() * segments::BLOCK as usize;
+    let piece = crate::knobs::log_write_blocks() * segment_header::BLOCK as usize;
     let bytes = piece * 5 / 2;
     for segment_bytes in [1 << 20, 16 << 20] {
         let (disk, mut all) = unsynced(segment_bytes, bytes, true);

@@ -139,3 +139,48 @@ fn a_locking_cursor_follows_no_version_that_its_last_statement_has_copied() {
     let found = cursor.row().unwrap().to_values().unwrap();
     assert_eq!(found, row(2, 2).map(|value| value.to_owned()));
 }
+
+/// Steps within a leaf lead where all steps do; what the transaction writes, and other cursors' rows, have none.
+#[test]
+fn steps_within_a_leaf_are_the_steps_of_a_cursor() {
+    let db = database();
+    let table = table(&db);
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    for id in 0..3_000 {
+        txn.insert(&table, &row(id, 3 * id)).unwrap();
+    }
+    txn.commit().unwrap();
+    for index_only in [true, false] {
+        let options = CursorOptions {
+            index_only,
+            ..CursorOptions::default()
+        };
+        let mut cursor = Cursor::new(&table, 1, options);
+        let (mut found, mut within) = (0, 0);
+        let mut on = cursor.seek(&mut txn, &[], Seek::First).unwrap();
+        while on {
+            let key = table.encode_key(1, &[Value::UInt(3 * found)]).unwrap();
+            assert!(cursor.key().starts_with(&key), "number {found}");
+            found += 1;
+            on = cursor.is_in_leaf(&mut txn, false) && cursor.next_in_leaf().unwrap();
+            within += u64::from(on);
+            on = on || cursor.next(&mut txn).unwrap();
+        }
+        assert_eq!(found, 3_000);
+        // Rows come in batches, and no leaf is at hand.
+        assert_eq!(within > 2_000, index_only, "{within} within a leaf");
+    }
+    let options = CursorOptions {
+        index_only: true,
+        ..CursorOptions::default()
+    };
+    let mut cursor = Cursor::new(&table, 1, options);
+    assert!(cursor.seek(&mut txn, &[], Seek::First).unwrap());
+    assert!(cursor.is_in_leaf(&mut txn, false));
+    assert!(!cursor.is_in_leaf(&mut txn, true), "no prefix was sought");
+    txn.insert(&table, &row(5_000, 1)).unwrap();
+    assert!(!cursor.is_in_leaf(&mut txn, false), "it has written since");
+    assert!(cursor.next(&mut txn).unwrap());
+    let own = table.encode_key(1, &[Value::UInt(1)]).unwrap();
+    assert!(cursor.key().starts_with(&own));
+}

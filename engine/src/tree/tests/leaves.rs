@@ -284,14 +284,18 @@ fn long_key(n: u32) -> Vec<u8> {
     key
 }
 
+/// Nobody reads but who needs a page.
+fn threadless_bench() -> Bench {
+    let os = SimulatedOs::new(1);
+    let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
+    let pool = Pool::without_thread(64 * PAGE_SIZE, Arc::new(store)).unwrap();
+    Bench { os, pool }
+}
+
 #[test]
 fn a_cursor_behind_its_end_reads_nothing_ahead() {
     const KEYS: u32 = 300;
-    let os = SimulatedOs::new(1);
-    let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
-    // Without threads nobody reads but who needs a page.
-    let pool = Pool::without_thread(64 * PAGE_SIZE, Arc::new(store)).unwrap();
-    let bench = Bench { os, pool };
+    let bench = threadless_bench();
     let tree = bench.tree(1);
     for n in 0..KEYS {
         assert_eq!(put(&tree, &long_key(n), &[1; 3000]), None);
@@ -315,10 +319,7 @@ fn a_cursor_behind_its_end_reads_nothing_ahead() {
 #[test]
 fn leaves_without_records_are_come_to_one_by_one() {
     const KEYS: u32 = 60;
-    let os = SimulatedOs::new(1);
-    let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
-    let pool = Pool::without_thread(64 * PAGE_SIZE, Arc::new(store)).unwrap();
-    let bench = Bench { os, pool };
+    let bench = threadless_bench();
     let tree = bench.tree(1);
     for n in 0..KEYS {
         assert_eq!(put(&tree, &n.to_be_bytes(), &[1; 3000]), None);

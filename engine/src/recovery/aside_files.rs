@@ -1,0 +1,180 @@
+//! The files of tables set aside, in a folder of their own.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::aside::{Aside, DAMAGED};
+use crate::error::{Error, Result};
+use crate::ids::TableId;
+use crate::os::{directory_of, OpenMode, Os};
+use crate::planted::{is_planted, PlantedFault};
+use crate::room;
+use crate::sync::Mutex;
+
+/// The folder within the database directory; a file is named by its table's number.
+const FOLDER: &str = "aside";
+
+/// The folder of tables set aside.
+pub(crate) struct AsideFiles {
+    os: Arc<dyn Os>,
+    dir: PathBuf,
+    database_id: u64,
+    /// Held while a file is read to be written anew.
+    updating: Mutex<()>,
+}
+
+impl AsideFiles {
+    /// Of the database in `dir`.
+    pub fn new(os: Arc<dyn Os>, dir: &Path, database_id: u64) -> Self {
+        AsideFiles {
+            os,
+            dir: dir.join(FOLDER),
+            database_id,
+            updating: Mutex::default(),
+        }
+    }
+
+    fn path(&self, table: TableId) -> PathBuf {
+        self.dir.join(table.to_string())
+    }
+
+    /// Every table that is set aside, with its file's content or what is wrong with that.
+    ///
+    /// # Errors
+    /// Those of the folder.
+    pub fn load(&self) -> Result<BTreeMap<TableId, Result<Aside>>> {
+        let mut asides = BTreeMap::new();
+        if !self.os.exists(&self.dir)? {
+            return Ok(asides);
+        }
+        for name in self.os.list(&self.dir)? {
+            if let Ok(number) = name.parse() {
+                asides.insert(TableId(number), self.read(TableId(number)));
+            }
+        }
+        Ok(asides)
+    }
+
+    /// For a database that is being created: removes the files of one that was here before, and is no more. They would
+    /// count as damaged ones of its own tables.
+    pub fn clear(&self) -> Result<()> {
+        if is_planted(PlantedFault::LeaveOldAsides) || !self.os.exists(&self.dir)? {
+            return Ok(());
+        }
+        for name in self.os.list(&self.dir)? {
+            if name.parse::<u32>().is_ok() {
+                self.os.remove(&self.dir.join(name))?;
+            }
+        }
+        self.os.sync_dir(&self.dir)
+    }
+
+    /// As [`AsideFiles::load`], for recovery: a file that can't be read now may tell more another time.
+    ///
+    /// # Errors
+    /// Those of the folder, and of every file whose bytes were not read.
+    pub fn load_read(&self) -> Result<BTreeMap<TableId, Result<Aside>>> {
+        let asides = self.load()?;
+        if is_planted(PlantedFault::TrustUnreadAside) {
+            return Ok(asides);
+        }
+        for (&table, aside) in &asides {
+            match aside {
+                Ok(_) | Err(Error::Corrupt { .. } | Error::Format { .. }) => {}
+                Err(error @ Error::OutOfMemory { .. }) => {
+                    // It does not say of which file.
+                    let source = io::Error::new(io::ErrorKind::OutOfMemory, error.clone());
+                    return Err(Error::io("read", self.path(table), source));
+                }
+                Err(error) => return Err(error.clone()),
+            }
+        }
+        Ok(asides)
+    }
+
+    /// Makes the names in the folder durable, and its own: a process that was killed may have left them
+    /// in the kernel's memory alone, and what the files tell goes from the log with the next checkpoint.
+    pub(super) fn make_durable(&self) -> Result<()> {
+        if is_planted(PlantedFault::TrustAsideNames) || !self.os.exists(&self.dir)? {
+            return Ok(());
+        }
+        self.sync_names()
+    }
+
+    fn sync_names(&self) -> Result<()> {
+        self.os.sync_dir(directory_of(&self.dir))?;
+        self.os.sync_dir(&self.dir)
+    }
+
+    pub(super) fn read(&self, table: TableId) -> Result<Aside> {
+        let path = self.path(table);
+        Aside::decode(&path, self.database_id, &self.bytes_of(&path)?)
+    }
+
+    fn bytes_of(&self, path: &Path) -> Result<Vec<u8>> {
+        let file = self.os.open(path, OpenMode::ReadOnly)?;
+        let len = usize::try_from(file.len()?).unwrap_or(usize::MAX);
+        let mut bytes = Vec::new();
+        room::reserve(&mut bytes, len, "a table set aside")?;
+        bytes.resize(len, 0);
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
+    }
+
+    pub(super) fn write(&self, table: TableId, aside: &Aside) -> Result<()> {
+        self.write_bytes(&self.path(table), &aside.encode(self.database_id)?)
+    }
+
+    fn write_bytes(&self, path: &Path, bytes: &[u8]) -> Result<()> {
+        self.os.create_dir(&self.dir)?;
+        let new = self.dir.join("new");
+        if self.os.exists(&new)? {
+            self.os.remove(&new)?;
+        }
+        let file = self.os.open(&new, OpenMode::CreateNew)?;
+        file.write_at(bytes, 0)?;
+        file.sync_data()?;
+        // The name appears only when the file is whole.
+        self.os.rename(&new, path)?;
+        self.sync_names()
+    }
+
+    /// Keeps a file that can't be understood under a name of its own, which is returned. It is a copy: without a
+    /// file the table would count as sound, until there is another. A copy of an opening that ended early will do.
+    pub(super) fn keep_damaged(&self, table: TableId) -> Result<PathBuf> {
+        let bytes = self.bytes_of(&self.path(table))?;
+        let mut number = 0u64;
+        loop {
+            let path = self.dir.join(format!("{table}{DAMAGED}{number}"));
+            if !self.os.exists(&path)? {
+                self.write_bytes(&path, &bytes)?;
+                return Ok(path);
+            }
+            if self.bytes_of(&path).is_ok_and(|kept| kept == bytes) {
+                return Ok(path);
+            }
+            number += 1;
+        }
+    }
+
+    /// Changes what is kept of a table; `None`: nothing is yet.
+    pub fn update(
+        &self,
+        table: TableId,
+        change: impl FnOnce(Option<Aside>) -> Aside,
+    ) -> Result<()> {
+        let _updating = self.updating.lock();
+        let before = match self.os.exists(&self.path(table))? {
+            true => Some(self.read(table)?),
+            false => None,
+        };
+        self.write(table, &change(before))
+    }
+
+    pub(super) fn remove(&self, table: TableId) -> Result<()> {
+        self.os.remove(&self.path(table))?;
+        self.os.sync_dir(&self.dir)
+    }
+}

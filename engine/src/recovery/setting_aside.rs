@@ -1,0 +1,202 @@
+//! Which tables recovery sets aside, and whose files say nothing any more.
+
+use std::collections::BTreeMap;
+
+use super::aside::Aside;
+use super::aside_files::AsideFiles;
+use super::kept::Committed;
+use crate::catalog::DdlRecord;
+use crate::error::{Error, Result};
+use crate::ids::{TableId, TreeId, TxId};
+use crate::log::Log;
+use crate::planted::{is_planted, PlantedFault};
+use crate::table::registry::Registry;
+
+/// The tables set aside, while recovery runs.
+pub(super) struct Asides<'a> {
+    files: &'a AsideFiles,
+    registry: &'a Registry,
+    /// What the checkpoint has running: of what could not be taken back of them, nobody knows.
+    running: Vec<TxId>,
+    /// Set aside at an earlier opening: their files have everything. Here without changes.
+    before: BTreeMap<TableId, Aside>,
+    /// Of these, tables that have lost their rows since, or are gone: their files say nothing any more.
+    over: BTreeMap<TableId, Aside>,
+    /// Tables whose files can't be understood. They are set aside now.
+    damaged: BTreeMap<TableId, Error>,
+    now: BTreeMap<TableId, Aside>,
+    /// Tables whose definition makes no sense.
+    lost: BTreeMap<TableId, Error>,
+}
+
+impl<'a> Asides<'a> {
+    /// With the tables that an earlier opening has set aside, as [`AsideFiles::load_read`] has found them.
+    pub fn new(
+        files: &'a AsideFiles,
+        found: BTreeMap<TableId, Result<Aside>>,
+        registry: &'a Registry,
+        running: Vec<TxId>,
+        lost: BTreeMap<TableId, Error>,
+    ) -> Result<Asides<'a>> {
+        let mut asides = Asides {
+            files,
+            registry,
+            running,
+            before: BTreeMap::new(),
+            over: BTreeMap::new(),
+            damaged: BTreeMap::new(),
+            lost,
+            now: BTreeMap::new(),
+        };
+        files.make_durable()?;
+        for (table, aside) in found {
+            let aside = match aside {
+                Ok(mut aside) => {
+                    aside.changes = Vec::new();
+                    aside.undecided = Vec::new();
+                    aside
+                }
+                Err(error) if is_planted(PlantedFault::TrustUnreadAside) => {
+                    Aside::of(&error, Vec::new(), None)
+                }
+                Err(error) => {
+                    let is_known = registry.state(table).is_some();
+                    if is_known || asides.lost.contains_key(&table) {
+                        asides.set_aside(table, &error);
+                    }
+                    asides.damaged.insert(table, error);
+                    continue;
+                }
+            };
+            let definition = registry.definition(table);
+            if definition.is_ok_and(|now| !aside.is_of(&now)) {
+                asides.over.insert(table, aside);
+                continue;
+            }
+            registry.set_aside(table, aside.error());
+            asides.before.insert(table, aside);
+        }
+        Ok(asides)
+    }
+
+    /// Sets tables aside in which rollback has met damage, or of which it can't know all that is to be undone.
+    pub fn take_damaged(&mut self) {
+        for (table, error) in self.registry.take_damaged() {
+            self.set_aside(table, &error);
+        }
+    }
+
+    /// Sets a table aside.
+    pub fn set_aside(&mut self, table: TableId, error: &Error) {
+        if self.before.contains_key(&table) || self.now.contains_key(&table) {
+            return;
+        }
+        tracing::error!(%table, %error, "the table is damaged, and set aside");
+        let aside = Aside::of(error, self.running.clone(), self.clustered(table));
+        self.registry.set_aside(table, aside.error());
+        self.now.insert(table, aside);
+    }
+
+    /// The number of a table's clustered tree.
+    fn clustered(&self, table: TableId) -> Option<TreeId> {
+        let definition = self.registry.definition(table).ok()?;
+        Some(definition.trees.first()?.id)
+    }
+
+    /// Whether a table is set aside, so that none of its changes is applied. One whose definition makes no sense is,
+    /// from its first change on.
+    pub fn has(&mut self, table: TableId) -> bool {
+        if self.before.contains_key(&table) || self.damaged.contains_key(&table) {
+            return true;
+        }
+        if let Some(error) = self.lost.get(&table).cloned() {
+            self.set_aside(table, &error);
+        }
+        self.now.contains_key(&table)
+    }
+
+    /// Whether a change of definitions is of a table whose definition makes no sense.
+    pub fn is_lost(&self, record: &DdlRecord) -> bool {
+        let table = match record {
+            DdlRecord::Create(definition)
+            | DdlRecord::CreateCounted(definition, _)
+            | DdlRecord::Truncate(definition) => definition.id,
+            DdlRecord::Drop(id)
+            | DdlRecord::Rename(id, _)
+            | DdlRecord::Counter(id, _)
+            | DdlRecord::Locking(id, _)
+            | DdlRecord::Names(id, _) => *id,
+        };
+        self.lost.contains_key(&table)
+    }
+
+    /// A table whose definition makes no sense is gone.
+    pub fn forget_lost(&mut self, table: TableId) {
+        self.lost.remove(&table);
+    }
+
+    /// A table has lost all its rows, or is gone: what was wrong with it does not matter any more.
+    pub fn forget(&mut self, table: TableId) {
+        self.now.remove(&table);
+        if is_planted(PlantedFault::AsideForGood) {
+            return;
+        }
+        if let Some(aside) = self.before.remove(&table) {
+            self.over.insert(table, aside);
+        }
+        if self.damaged.remove(&table).is_some() {
+            self.over.insert(table, Aside::default());
+        }
+    }
+
+    /// The log has made a table, or given it other trees. A file that tells of these trees is of an opening of this
+    /// very log, which did not come to its checkpoint. It has all changes, and of prepared transactions those that
+    /// the log has no more under their present numbers: so the table stays set aside.
+    pub fn made(&mut self, table: TableId) {
+        if is_planted(PlantedFault::YoungIsSound) {
+            return;
+        }
+        let clustered = self.clustered(table);
+        if let Some(aside) = self.over.remove(&table) {
+            let is_of = clustered.is_some() && aside.clustered == clustered;
+            let tables = if is_of {
+                &mut self.before
+            } else {
+                &mut self.over
+            };
+            tables.insert(table, aside);
+        }
+        if let Some(aside) = self.before.get(&table) {
+            self.registry.set_aside(table, aside.error());
+        } else if let Some(error) = self.damaged.get(&table).cloned() {
+            self.set_aside(table, &error);
+        }
+    }
+
+    /// Writes what has to outlive the log, and removes the files of tables that need them no more. Returns the tables
+    /// whose definition makes no sense.
+    pub fn finish(mut self, log: &Log, committed: &Committed) -> Result<BTreeMap<TableId, Error>> {
+        let mut changes = committed.changes_of(log, self.now.keys().copied())?;
+        for (table, aside) in &mut self.now {
+            aside.changes = changes.remove(table).unwrap_or_default();
+            if self.damaged.contains_key(table) {
+                let kept = self.files.keep_damaged(*table)?;
+                aside.file = kept.display().to_string();
+                self.registry.set_aside(*table, aside.error());
+            }
+            self.files.write(*table, aside)?;
+        }
+        let void = self.before.into_keys().chain(self.over.into_keys());
+        for table in void.chain(self.damaged.into_keys()) {
+            let kept = self.now.contains_key(&table) || self.lost.contains_key(&table);
+            if !kept && !self.registry.is_set_aside(table) {
+                // Whether it is void, too, can't be told of one that can't be understood.
+                if self.files.read(table).is_err() {
+                    self.files.keep_damaged(table)?;
+                }
+                self.files.remove(table)?;
+            }
+        }
+        Ok(self.lost)
+    }
+}
