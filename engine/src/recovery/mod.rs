@@ -6,7 +6,8 @@
 //! 3. Transactions that were running at the checkpoint are rolled back, what had ended is purged.
 //!    The log is read again, to apply changes, and those of table definitions, in its order.
 //! 4. Transactions that are prepared and not decided are made again, as running ones.
-//! 5. Tables in which damage was in the way are set aside (`aside.rs`).
+//! 5. Tables in which damage was in the way are set aside (`setting_aside.rs`). `aside.rs` has the format of what is
+//!    kept of them, `aside_files.rs` the files.
 //! 6. A new checkpoint (taken by the caller), so that none of this is needed again.
 #![forbid(unsafe_code)]
 
