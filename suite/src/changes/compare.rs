@@ -3,7 +3,7 @@
 use std::fmt;
 
 use mysql::prelude::Queryable;
-use mysql::{Conn, Row};
+use mysql::Conn;
 
 use super::author::{Author, BY_COPY, ENGINE};
 use super::tables;
@@ -12,6 +12,7 @@ use crate::error::{Result, StatementContext, SuiteError};
 use crate::pushdown::answer::{self, difference, Answer};
 use crate::runner::interrupt;
 use crate::target::hosted::{self, Hosted};
+use crate::target::indexes;
 use crate::target::Engine;
 
 /// One in so many statements must be done at least, or the comparison says little.
@@ -124,29 +125,6 @@ impl Side {
     fn ask(&mut self, sql: &str) -> Result<Answer> {
         answer::text(&mut self.connection, sql, 0)
     }
-
-    /// The indexes of a table, and their columns.
-    fn indexes(&mut self, table: &str) -> Result<Vec<(String, String)>> {
-        let show = format!("SHOW INDEX FROM {table}");
-        let rows: Vec<Row> = self.connection.query(&show).running(&show)?;
-        let mut indexes: Vec<(String, String)> = Vec::new();
-        for row in rows {
-            let (Some(name), Some(column)) = (
-                row.get::<String, _>("Key_name"),
-                row.get::<String, _>("Column_name"),
-            ) else {
-                return Err(SuiteError::Server(format!("{show} names no column")));
-            };
-            match indexes.last_mut() {
-                Some((last, columns)) if *last == name => {
-                    columns.push_str(", ");
-                    columns.push_str(&column);
-                }
-                _ => indexes.push((name, column)),
-            }
-        }
-        Ok(indexes)
-    }
 }
 
 /// Whether the number of rows that a statement changed is known beforehand.
@@ -247,7 +225,7 @@ impl Pair {
             self.compare(&format!("SELECT {shown} FROM {table}"), &wanted)?;
             self.setting("OFF")?;
             self.compare(&whole, &wanted)?;
-            for (index, columns) in self.peregrine.indexes(table)? {
+            for (index, columns) in indexes::of_table(&mut self.peregrine.connection, table)? {
                 let by = format!("FROM {table} FORCE INDEX (`{index}`)");
                 self.compare(&format!("SELECT {shown} {by} ORDER BY {columns}"), &wanted)?;
                 let entries = self.right(&format!("SELECT {columns} FROM {table} USE INDEX ()"))?;

@@ -5,6 +5,7 @@ use mysql::Conn;
 
 use crate::error::{Result, StatementContext};
 use crate::pushdown::answer::{self, difference, Answer};
+use crate::target::indexes;
 
 /// Reads a table through each of its indexes: rows by their entries from both ends, and what the entries themselves
 /// hold. What is not as a reading of the rows by themselves has it.
@@ -18,7 +19,7 @@ pub fn unlike_the_rows(connection: &mut Conn, table: &str) -> Result<Vec<String>
         0,
     )?;
     let mut unlike = Vec::new();
-    for (index, columns) in of_table(connection, table)? {
+    for (index, columns) in indexes::of_table(connection, table)? {
         for (first, next) in [("FIRST", "NEXT"), ("LAST", "PREV")] {
             let found = by_handler(connection, table, &index, [first, next])?;
             if found != all {
@@ -36,16 +37,6 @@ pub fn unlike_the_rows(connection: &mut Conn, table: &str) -> Result<Vec<String>
         }
     }
     Ok(unlike)
-}
-
-/// The indexes that a table has by now, and their columns.
-fn of_table(connection: &mut Conn, table: &str) -> Result<Vec<(String, String)>> {
-    let query = format!(
-        "SELECT index_name, GROUP_CONCAT(column_name ORDER BY seq_in_index SEPARATOR ', ') \
-         FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = '{table}' \
-         GROUP BY index_name"
-    );
-    connection.query(&query).running(&query)
 }
 
 /// All rows, as HANDLER reads them through an index.

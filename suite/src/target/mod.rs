@@ -9,6 +9,7 @@ pub mod engine;
 #[cfg(test)]
 pub(crate) mod fake;
 pub mod hosted;
+pub mod indexes;
 pub mod mariadb;
 pub mod null;
 pub mod placement;
