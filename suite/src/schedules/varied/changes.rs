@@ -251,7 +251,10 @@ impl Varied<'_> {
             .iter()
             .try_for_each(|row| work.txn.insert(&table, &row.values()));
         work.txn.end_fill();
-        filled?;
+        if let Err(error) = filled {
+            self.drop_unfilled(work, &name)?;
+            return Err(error.into());
+        }
         let before = work.txn.savepoint();
         let more = self.new_row(1_000);
         let key = more.key(&table)?;
@@ -268,6 +271,20 @@ impl Varied<'_> {
             return wrong(format!("table {name} has {found:?} where {rows:?} were"));
         }
         Ok(self.db.drop_table_used_by(&mut work.txn, &name)?)
+    }
+
+    /// Whoever could not fill a table drops it: its last row may lack entries. Memory, frames and kills are drawn anew
+    /// with each try.
+    fn drop_unfilled(&self, work: &mut Work, name: &str) -> Step {
+        let mut dropped = Ok(());
+        for _ in 0..100 {
+            dropped = self.db.drop_table_used_by(&mut work.txn, name);
+            match &dropped {
+                Err(Error::Interrupted | Error::OutOfMemory { .. } | Error::TooLarge(_)) => {}
+                _ => break,
+            }
+        }
+        Ok(dropped?)
     }
 
     fn has_rows(&self, work: &mut Work, table: &std::sync::Arc<Table>, count: usize) -> Step {
