@@ -194,6 +194,8 @@ pub enum PlantedFault {
     WalkOnKilled,
     /// At READ COMMITTED a cursor keeps rows that it has locked on its way, and not returned.
     KeepRowsOnTheWay,
+    /// A locking cursor misses rows whose entries others have put where it has looked already.
+    MissMovedEntries,
     /// Who holds a range around a row stays its holder when the writer has gone that has waited for it.
     RangesStayRows,
     /// Survivors have a new stream each time; those that had others before are left.
@@ -447,7 +449,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 171] = [
+        pub const MENDED: [PlantedFault; 172] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -528,6 +530,7 @@ mod planting {
             PlantedFault::ShareExclusive,
             PlantedFault::WalkOnKilled,
             PlantedFault::KeepRowsOnTheWay,
+            PlantedFault::MissMovedEntries,
             PlantedFault::RangesStayRows,
             PlantedFault::LeaveStreams,
             PlantedFault::SavepointByWork,

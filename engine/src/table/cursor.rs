@@ -8,6 +8,7 @@
 //!
 //! A cursor that finds no entry keeps its place among them, and goes on from there.
 
+mod moved;
 mod moving;
 mod passing;
 mod place;
@@ -70,6 +71,16 @@ pub enum Seek {
     Last,
 }
 
+impl Seek {
+    /// Where the entries lie that a seek looks at.
+    fn direction(self) -> Direction {
+        match self {
+            Seek::ExactLast | Seek::AtOrBefore | Seek::Before | Seek::Last => Direction::Backward,
+            Seek::Exact | Seek::AtOrAfter | Seek::After | Seek::First => Direction::Forward,
+        }
+    }
+}
+
 /// What a cursor stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
@@ -109,14 +120,17 @@ pub struct Cursor {
     parts: usize,
     /// The columns that rows will be asked for; `None`: all.
     columns: Option<ColumnSet>,
-    /// Rows in the batch lack columns that are asked for now.
-    lacks: bool,
+    /// What is held ahead is out of date: rows lack columns that are asked for now, or others have changed the
+    /// leaf at hand. The next step searches.
+    outdated: bool,
     walk: Walk,
     batch: Batch,
     at: At,
     /// The key that some gaps lie at.
     place: Vec<u8>,
     direction: Direction,
+    /// Where the last seek went.
+    sought: Seek,
     /// The prefix of the last seek.
     prefix: Vec<u8>,
     end: Option<(Vec<u8>, bool)>,
@@ -157,12 +171,13 @@ impl Cursor {
             options,
             parts: usize::MAX,
             columns: None,
-            lacks: false,
+            outdated: false,
             walk: Walk::new(),
             batch: Batch::default(),
             at: At::Gap(Gap::Nowhere),
             place: Vec::new(),
             direction: Direction::Forward,
+            sought: Seek::First,
             prefix: Vec::new(),
             end: None,
             point_key: Vec::new(),
@@ -206,7 +221,7 @@ impl Cursor {
     pub fn set_columns(&mut self, columns: Option<&[usize]>) {
         let before = self.columns;
         self.columns = columns.and_then(ColumnSet::of);
-        self.lacks |= before.is_some_and(|before| !before.holds(self.columns));
+        self.outdated |= before.is_some_and(|before| !before.holds(self.columns));
         let key = self.table.layout.key(self.index);
         self.parts = match (columns, key) {
             (Some(columns), Some(key)) => columns
@@ -253,15 +268,13 @@ impl Cursor {
         txn.enter_table(&self.table)?;
         self.again = self.leaves_committed();
         self.at = At::Gap(Gap::of_seek(to));
+        self.sought = to;
         self.prefix.clear();
         if !matches!(to, Seek::First | Seek::Last) {
             self.prefix.extend_from_slice(prefix);
         }
         self.batch.restart();
-        self.direction = match to {
-            Seek::ExactLast | Seek::AtOrBefore | Seek::Before | Seek::Last => Direction::Backward,
-            _ => Direction::Forward,
-        };
+        self.direction = to.direction();
         if !is_planted(PlantedFault::TrustOldPrefix) {
             self.leave_prefix();
         }

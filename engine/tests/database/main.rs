@@ -21,6 +21,7 @@ mod larger_than_memory;
 mod long_searches;
 mod many_tables;
 mod model;
+mod moved_entries;
 mod narrow_copies;
 mod newer_tables;
 mod one_table;

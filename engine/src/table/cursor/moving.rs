@@ -155,7 +155,7 @@ impl Cursor {
         let lock = txn.read_lock(self.options.lock);
         let view = self.view(txn, lock);
         self.writes = txn.writes;
-        self.lacks = false;
+        self.outdated = false;
         self.plain = !self.batched(txn);
         let locker = locks_ranges(txn).then(|| txn.inner.range_locker());
         self.walk.set_locker(locker, self.newest);
@@ -267,6 +267,12 @@ impl Cursor {
                 }
                 if found && !waited && self.entry_stands(txn, tree)? {
                     self.at = At::Batch;
+                    self.has_locked(txn);
+                    return Ok(true);
+                }
+                if found && !locks_ranges && self.has_moved_behind()? {
+                    self.at = At::Batch;
+                    self.outdated = true;
                     self.has_locked(txn);
                     return Ok(true);
                 }
@@ -458,7 +464,7 @@ impl Cursor {
         let lock = txn.read_lock(self.options.lock);
         let view = self.view(txn, lock);
         let mut goes_on = !matches!(self.at, At::Point | At::PointEntry | At::Gap(_))
-            && !self.lacks
+            && !self.outdated
             && direction == self.direction
             && (lock.is_some() || view.csn == self.walk.view.csn)
             && self.knows_writes(txn);
