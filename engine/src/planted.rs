@@ -196,6 +196,8 @@ pub enum PlantedFault {
     KeepRowsOnTheWay,
     /// A locking cursor misses rows whose entries others have put where it has looked already.
     MissMovedEntries,
+    /// A locking cursor passes over new entries of rows that others are changing.
+    PassMovingEntries,
     /// Who holds a range around a row stays its holder when the writer has gone that has waited for it.
     RangesStayRows,
     /// Survivors have a new stream each time; those that had others before are left.
@@ -449,7 +451,7 @@ mod planting {
 
     impl PlantedFault {
         /// Faults that a test of the engine finds, each named as in the environment variable.
-        pub const MENDED: [PlantedFault; 172] = [
+        pub const MENDED: [PlantedFault; 173] = [
             PlantedFault::RestOfEndedScan,
             PlantedFault::LateSavepoint,
             PlantedFault::UnlockedTakenBack,
@@ -531,6 +533,7 @@ mod planting {
             PlantedFault::WalkOnKilled,
             PlantedFault::KeepRowsOnTheWay,
             PlantedFault::MissMovedEntries,
+            PlantedFault::PassMovingEntries,
             PlantedFault::RangesStayRows,
             PlantedFault::LeaveStreams,
             PlantedFault::SavepointByWork,

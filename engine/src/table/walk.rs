@@ -61,6 +61,10 @@ pub(super) struct Walk {
     reach: Option<Vec<u8>>,
     /// Whether the record that the walk stands on may be of a running writer.
     unsure: bool,
+    /// See [`Walk::set_meets_uncommitted`].
+    meets_uncommitted: bool,
+    /// See [`Walk::is_uncommitted`].
+    uncommitted: bool,
     /// An older version that was fetched from undo.
     older: Vec<u8>,
     payload: Payload,
@@ -101,6 +105,8 @@ impl Walk {
             settles: false,
             reach: None,
             unsure: false,
+            meets_uncommitted: false,
+            uncommitted: false,
             older: Vec::new(),
             payload: Payload::Older(0),
         }
@@ -312,6 +318,17 @@ impl Walk {
         self.locker.is_some()
     }
 
+    /// From the next seek on, a walk that sees the newest state stands on records, too, that others have put and
+    /// not committed: see [`Walk::is_uncommitted`].
+    pub fn set_meets_uncommitted(&mut self, meets: bool) {
+        self.meets_uncommitted = meets;
+    }
+
+    /// Whether the walk stands on a record that was put, and not committed, when the walk came to it.
+    pub fn is_uncommitted(&self) -> bool {
+        self.uncommitted
+    }
+
     /// Whether the walk stands on a record that a running writer may have written, and that counts
     /// only as [`Transaction::settled_payload`] says: see [`Walk::set_payload`].
     pub fn unsure(&self) -> bool {
@@ -469,8 +486,17 @@ impl Walk {
                 |key| image.key(at, key),
             )?
         };
-        let Some(payload) = found else {
-            return Ok(false);
+        self.uncommitted = false;
+        let payload = match found {
+            Some(payload) => payload,
+            None if self.meets_uncommitted && self.view.is_newest() => match live_payload(value)? {
+                Some(put) => {
+                    self.uncommitted = true;
+                    put
+                }
+                None => return Ok(false),
+            },
+            None => return Ok(false),
         };
         // The payload is the tail of the record, or of the buffer for older versions.
         let len = payload.len();

@@ -42,6 +42,12 @@ pub struct ReadView {
 }
 
 impl ReadView {
+    /// Whether this is a view of the newest state: it sees who commits later, too.
+    #[inline]
+    pub fn is_newest(&self) -> bool {
+        self.csn == Csn(u64::MAX)
+    }
+
     /// Whether this view sees what `txid` wrote.
     ///
     /// # Errors

@@ -1,7 +1,8 @@
 //! Rows whose index entries others move while a locking read waits for them: each is found once.
 
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{mpsc, Arc};
 use std::time::Duration;
 
 use peregrine::{
@@ -46,76 +47,118 @@ fn give(txn: &mut Transaction, table: &Table, id: u32, number: u32) {
 /// A look through an index from a place on.
 struct Look {
     index: usize,
-    from: Vec<u32>,
+    from: u32,
     to: Seek,
     /// Forwards, where it ends: behind the entries with this number.
     until: Option<u32>,
     filter: Option<Box<dyn EntryFilter>>,
+    /// How many rows it has found when row 3 gets another number.
+    finds_before: usize,
+    /// Whether that is committed at last, or taken back.
+    commits: bool,
 }
 
 impl Look {
     fn at(from: u32, to: Seek) -> Look {
         Look {
             index: 1,
-            from: vec![from],
+            from,
             to,
             until: None,
             filter: None,
+            finds_before: 1,
+            commits: true,
         }
     }
 
-    /// The rows that it finds when row 3 gets a number meanwhile, and where it was looked for.
-    fn meets(self, number: u32) -> Vec<(u64, u64)> {
+    fn until(self, number: u32) -> Look {
+        Look {
+            until: Some(number),
+            ..self
+        }
+    }
+
+    /// Row 3 has got its number when the look begins.
+    fn late(self) -> Look {
+        Look {
+            finds_before: 0,
+            ..self
+        }
+    }
+
+    /// The rows that it finds, with what they have then, when row 3 gets a number meanwhile. Who gives it ends
+    /// when the look waits.
+    fn meets(mut self, number: u32) -> Vec<(u64, u64)> {
         let dir = tempfile::tempdir().unwrap();
         let (db, table) = rows(dir.path());
         let mut writer = db.begin(Isolation::ReadCommitted);
-        give(&mut writer, &table, 3, number);
-        let (backward, prefix) = match self.to {
-            Seek::ExactLast | Seek::AtOrBefore | Seek::Before | Seek::Last => (true, false),
-            Seek::Exact => (false, true),
-            _ => (false, false),
-        };
+        let commits = self.commits;
+        let change = |writer: &mut Transaction| give(writer, &table, 3, number);
+        let is_late = self.finds_before == 0;
+        if is_late {
+            change(&mut writer);
+        }
+        let (reached, is_reached) = mpsc::channel();
+        let (changed, is_changed) = mpsc::channel();
+        let (db, table) = (&db, &table);
         std::thread::scope(|scope| {
-            let looks = scope.spawn(|| {
-                let mut txn = db.begin(Isolation::ReadCommitted);
-                txn.set_lock_wait_timeout(Duration::from_secs(20));
-                let options = CursorOptions {
-                    lock: RowLock::Exclusive,
-                    ..CursorOptions::default()
-                };
-                let mut cursor = Cursor::new(&table, self.index, options);
-                let values: Vec<Value<'_>> = self.from.iter().map(|&n| n.into()).collect();
-                let from = table.encode_key(self.index, &values).unwrap();
-                if let Some(until) = self.until {
-                    let end = table.encode_key(self.index, &[until.into()]).unwrap();
-                    cursor.set_end(&end, true);
-                }
-                cursor.set_filter(self.filter);
-                let mut found = Vec::new();
-                let mut on = cursor.seek(&mut txn, &from, self.to).unwrap();
-                while on {
-                    found.push(row(&mut cursor));
-                    on = match (backward, prefix) {
-                        (true, _) => cursor.prev(&mut txn).unwrap(),
-                        (_, true) => cursor.next_same_prefix(&mut txn).unwrap(),
-                        _ => cursor.next(&mut txn).unwrap(),
-                    };
-                }
-                let ids = found.iter().map(|(id, _)| *id).collect::<Vec<_>>();
-                assert_eq!(locked(&db, &table), ids.into_iter().collect());
-                found
+            let looks = scope.spawn(move || {
+                self.look(db, table, || {
+                    reached.send(()).unwrap();
+                    is_changed.recv().unwrap();
+                })
             });
+            if !is_late {
+                is_reached.recv().unwrap();
+                change(&mut writer);
+                changed.send(()).unwrap();
+            }
             while db.status().lock_waits_now == 0 && !looks.is_finished() {
                 std::thread::yield_now();
             }
-            writer.commit().unwrap();
+            match commits {
+                true => writer.commit().unwrap(),
+                false => writer.rollback().unwrap(),
+            }
             looks.join().unwrap()
         })
+    }
+
+    fn look(&mut self, db: &Database, table: &Arc<Table>, reached: impl Fn()) -> Vec<(u64, u64)> {
+        let mut txn = db.begin(Isolation::ReadCommitted);
+        txn.set_lock_wait_timeout(Duration::from_secs(20));
+        let options = CursorOptions {
+            lock: RowLock::Exclusive,
+            ..CursorOptions::default()
+        };
+        let mut cursor = Cursor::new(table, self.index, options);
+        if let Some(until) = self.until {
+            let end = table.encode_key(self.index, &[until.into()]).unwrap();
+            cursor.set_end(&end, true);
+        }
+        cursor.set_filter(self.filter.take());
+        let from = table.encode_key(self.index, &[self.from.into()]).unwrap();
+        let mut found = Vec::new();
+        let mut on = cursor.seek(&mut txn, &from, self.to).unwrap();
+        while on {
+            found.push(row(&mut cursor));
+            if found.len() == self.finds_before {
+                reached();
+            }
+            on = match self.to {
+                Seek::Exact => cursor.next_same_prefix(&mut txn).unwrap(),
+                Seek::AtOrAfter | Seek::After | Seek::First => cursor.next(&mut txn).unwrap(),
+                _ => cursor.prev(&mut txn).unwrap(),
+            };
+        }
+        let ids: BTreeSet<u64> = found.iter().map(|(id, _)| *id).collect();
+        assert_eq!(locked(db, table), ids);
+        found
     }
 }
 
 /// The rows that another transaction can't lock.
-fn locked(db: &Database, table: &Arc<Table>) -> std::collections::BTreeSet<u64> {
+fn locked(db: &Database, table: &Arc<Table>) -> BTreeSet<u64> {
     let mut other = db.begin(Isolation::ReadCommitted);
     other.set_lock_wait_timeout(Duration::ZERO);
     (1..=6u32)
@@ -136,30 +179,23 @@ fn locked(db: &Database, table: &Arc<Table>) -> std::collections::BTreeSet<u64> 
 
 #[test]
 fn a_row_that_moves_to_where_the_cursor_has_looked_is_found() {
-    let look = || Look {
-        until: Some(40),
-        ..Look::at(20, Seek::AtOrAfter)
-    };
-    assert_eq!(look().meets(25), [(2, 20), (3, 25), (4, 40)]);
-    assert_eq!(look().meets(20), [(2, 20), (3, 20), (4, 40)]);
-    let from_first = Look {
-        until: Some(40),
-        ..Look::at(0, Seek::First)
-    };
-    assert_eq!(from_first.meets(5), [(1, 10), (2, 20), (3, 5), (4, 40)]);
-    let after = Look {
-        until: Some(40),
-        ..Look::at(20, Seek::After)
-    };
-    assert_eq!(after.meets(21), [(3, 21), (4, 40)]);
+    let look = |from, to| Look::at(from, to).until(40);
+    let found = look(20, Seek::AtOrAfter).meets(25);
+    assert_eq!(found, [(2, 20), (3, 25), (4, 40)]);
+    let found = look(20, Seek::AtOrAfter).meets(20);
+    assert_eq!(found, [(2, 20), (3, 20), (4, 40)]);
+    let found = look(0, Seek::First).meets(5);
+    assert_eq!(found, [(1, 10), (2, 20), (3, 5), (4, 40)]);
+    let found = look(10, Seek::After).meets(11);
+    assert_eq!(found, [(2, 20), (3, 11), (4, 40)]);
 }
 
 #[test]
 fn backwards_too() {
     let found = Look::at(40, Seek::AtOrBefore).meets(40);
     assert_eq!(found, [(4, 40), (3, 40), (2, 20), (1, 10)]);
-    let found = Look::at(40, Seek::Before).meets(39);
-    assert_eq!(found, [(3, 39), (2, 20), (1, 10)]);
+    let found = Look::at(50, Seek::Before).meets(49);
+    assert_eq!(found, [(4, 40), (3, 49), (2, 20), (1, 10)]);
     let found = Look::at(0, Seek::Last).meets(99);
     let all = [(6, 60), (5, 50), (4, 40), (3, 99), (2, 20), (1, 10)];
     assert_eq!(found, all);
@@ -167,48 +203,67 @@ fn backwards_too() {
 
 #[test]
 fn a_row_that_moves_to_where_the_cursor_has_not_begun_is_not() {
-    let until = Some(40);
-    let found = Look {
-        until,
-        ..Look::at(20, Seek::AtOrAfter)
-    };
-    assert_eq!(found.meets(19), [(2, 20), (4, 40)]);
-    let found = Look {
-        until,
-        ..Look::at(20, Seek::After)
-    };
-    assert_eq!(found.meets(20), [(4, 40)]);
+    let look = |from, to| Look::at(from, to).until(40);
+    let found = look(20, Seek::AtOrAfter).meets(19);
+    assert_eq!(found, [(2, 20), (4, 40)]);
+    let found = look(10, Seek::After).meets(10);
+    assert_eq!(found, [(2, 20), (4, 40)]);
     let found = Look::at(40, Seek::AtOrBefore).meets(41);
     assert_eq!(found, [(4, 40), (2, 20), (1, 10)]);
-    let found = Look::at(40, Seek::Before).meets(40);
-    assert_eq!(found, [(2, 20), (1, 10)]);
+    let found = Look::at(50, Seek::Before).meets(50);
+    assert_eq!(found, [(4, 40), (2, 20), (1, 10)]);
 }
 
 #[test]
 fn a_row_that_moves_on_is_found_once_and_in_its_place() {
-    let look = |until| Look {
-        until: Some(until),
-        ..Look::at(20, Seek::AtOrAfter)
-    };
-    assert_eq!(look(50).meets(45), [(2, 20), (4, 40), (3, 45), (5, 50)]);
-    assert_eq!(look(40).meets(45), [(2, 20), (4, 40)]);
+    let look = || Look::at(20, Seek::AtOrAfter);
+    let found = look().until(50).meets(45);
+    assert_eq!(found, [(2, 20), (4, 40), (3, 45), (5, 50)]);
+    assert_eq!(look().until(40).meets(45), [(2, 20), (4, 40)]);
     let found = Look::at(40, Seek::AtOrBefore).meets(15);
     assert_eq!(found, [(4, 40), (2, 20), (3, 15), (1, 10)]);
 }
 
 #[test]
+fn a_row_that_is_moving_is_waited_for_where_it_goes() {
+    let look = || Look::at(0, Seek::First).until(40).late();
+    let found = look().meets(15);
+    assert_eq!(found, [(1, 10), (3, 15), (2, 20), (4, 40)]);
+    let back = Look {
+        commits: false,
+        ..look()
+    };
+    let found = back.meets(15);
+    assert_eq!(found, [(1, 10), (2, 20), (3, 30), (4, 40)]);
+    let found = Look::at(40, Seek::AtOrBefore).late().meets(35);
+    assert_eq!(found, [(4, 40), (3, 35), (2, 20), (1, 10)]);
+}
+
+#[test]
 fn among_the_entries_of_a_prefix() {
-    let look = || Look {
+    let look = |to| Look {
         index: 2,
-        ..Look::at(3, Seek::Exact)
+        ..Look::at(3, to).late()
     };
-    assert_eq!(look().meets(29), [(3, 29)]);
-    assert_eq!(look().meets(31), [(3, 31)]);
-    let last = Look {
-        index: 2,
-        ..Look::at(3, Seek::ExactLast)
+    assert_eq!(look(Seek::Exact).meets(29), [(3, 29)]);
+    assert_eq!(look(Seek::Exact).meets(31), [(3, 31)]);
+    assert_eq!(look(Seek::ExactLast).meets(29)[0], (3, 29));
+    assert_eq!(look(Seek::ExactLast).meets(31)[0], (3, 31));
+}
+
+/// A new row is nobody's until it is committed.
+#[test]
+fn a_row_that_is_being_inserted_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, table) = rows(dir.path());
+    let mut writer = db.begin(Isolation::ReadCommitted);
+    writer.insert(&table, &[7u32.into(), 25u32.into()]).unwrap();
+    let mut look = Look {
+        finds_before: 9,
+        ..Look::at(20, Seek::AtOrAfter).until(40)
     };
-    assert_eq!(last.meets(31)[0], (3, 31));
+    let found = look.look(&db, &table, || {});
+    assert_eq!(found, [(2, 20), (3, 30), (4, 40)]);
 }
 
 /// Keeps entries with even numbers.
@@ -226,9 +281,8 @@ impl EntryFilter for Even {
 #[test]
 fn the_filter_looks_at_the_entry_that_the_row_has_now() {
     let look = || Look {
-        until: Some(40),
         filter: Some(Box::new(Even)),
-        ..Look::at(20, Seek::AtOrAfter)
+        ..Look::at(20, Seek::AtOrAfter).until(40)
     };
     assert_eq!(look().meets(26), [(2, 20), (3, 26), (4, 40)]);
     assert_eq!(look().meets(25), [(2, 20), (4, 40)]);

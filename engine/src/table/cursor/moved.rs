@@ -1,9 +1,10 @@
 //! Rows whose index entries others have moved before they were locked.
 //!
-//! A locking read that ranges don't guard finds an entry, locks its row, and may find that the row has another
+//! A locking read that locks no ranges finds an entry, locks its row, and may find that the row has another
 //! entry by now. One that lies ahead the cursor comes to. One that lies where it has looked already it would
 //! miss, though the row was there all the time: so it returns the row in the place of the entry that it found.
 //! (PostgreSQL's READ COMMITTED does the same: it looks at the newest version of a row once that is locked.)
+//! A new entry that is not committed yet leads to the row, too, as in InnoDB, unless the row itself is new.
 
 use super::{Cursor, Seek};
 use crate::error::Result;
@@ -12,10 +13,32 @@ use crate::row::entry::{self, EntryRef};
 use crate::row::key_bytes::KeyBytes;
 use crate::row::Value;
 use crate::table::filter::Verdict;
+use crate::table::open_table::TableTrees;
 use crate::table::row_view::RowView;
+use crate::table::transaction::Transaction;
 use crate::table::walk::Direction;
 
 impl Cursor {
+    /// From here on, a locking cursor comes to entries, too, that others have put and not committed.
+    pub(super) fn meet_moving(&mut self, locks: bool) {
+        let meets = locks && self.index != 0 && !self.newest;
+        self.walk
+            .set_meets_uncommitted(meets && !is_planted(PlantedFault::PassMovingEntries));
+    }
+
+    /// Whether the entry that the walk stands on is to be looked at: whether it is committed, or the new one
+    /// of a row that is there. Such a row is waited for: where it had its entry, ahead, there may be none by the
+    /// time that the cursor comes there.
+    pub(super) fn leads_to_row(&self, txn: &mut Transaction, trees: &TableTrees) -> Result<bool> {
+        if !self.walk.is_uncommitted() {
+            return Ok(true);
+        }
+        let clustered = entry::clustered_key(self.walk.key(), self.walk.payload())?;
+        let view = txn.inner.latest_view();
+        let row = txn.inner.read(&trees.clustered, clustered, &view, |_| ())?;
+        Ok(row.is_some())
+    }
+
     /// Whether the row of the batch, which is locked, is one that is looked for, and has its entry between where
     /// the last seek began and the entry that led to it.
     #[cold]

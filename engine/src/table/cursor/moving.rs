@@ -159,6 +159,7 @@ impl Cursor {
         self.plain = !self.batched(txn);
         let locker = locks_ranges(txn).then(|| txn.inner.range_locker());
         self.walk.set_locker(locker, self.newest);
+        self.meet_moving(lock.is_some());
         let tree = trees.index(self.index)?;
         let on = self
             .walk
@@ -221,12 +222,12 @@ impl Cursor {
                     break;
                 }
                 match self.look()? {
-                    Verdict::Keep => collected += 1,
-                    Verdict::Skip => {
+                    Verdict::Stop => break,
+                    Verdict::Keep if self.leads_to_row(txn, trees)? => collected += 1,
+                    Verdict::Keep | Verdict::Skip => {
                         taken = true;
                         continue;
                     }
-                    Verdict::Stop => break,
                 }
                 if self.index == 0 {
                     self.batch.add_row(self.walk.key());

@@ -186,8 +186,9 @@ impl Op<'_> {
             s.entry.encode(self.table, index, row, &s.key)?;
             if s.old_entry.key != s.entry.key {
                 let tree = &self.trees.indexes[n];
-                or_wait!(self.delete_entry(tree, &s.old_entry.key)?);
+                // In this order: whoever copies a leaf between the two finds an entry of the row.
                 or_wait!(self.put_entry(n + 1, s.entry.both(), PutMode::Insert, &mut s.found)?);
+                or_wait!(self.delete_entry(tree, &s.old_entry.key)?);
             } else if s.old_entry.payload != s.entry.payload {
                 or_wait!(self.put_entry(n + 1, s.entry.both(), PutMode::Update, &mut s.found)?);
             }
