@@ -31,6 +31,7 @@ use crate::row::key_bytes::KeyBytes;
 use crate::row::narrow::ColumnSet;
 use crate::row::{NumberPlace, Text, TextPlace};
 use crate::tree::Position;
+use moved::Origin;
 use passing::CommittedRow;
 use place::Gap;
 
@@ -69,16 +70,6 @@ pub enum Seek {
     First,
     /// The last entry of all (p is ignored).
     Last,
-}
-
-impl Seek {
-    /// Where the entries lie that a seek looks at.
-    fn direction(self) -> Direction {
-        match self {
-            Seek::ExactLast | Seek::AtOrBefore | Seek::Before | Seek::Last => Direction::Backward,
-            Seek::Exact | Seek::AtOrAfter | Seek::After | Seek::First => Direction::Forward,
-        }
-    }
 }
 
 /// What a cursor stands on.
@@ -120,17 +111,16 @@ pub struct Cursor {
     parts: usize,
     /// The columns that rows will be asked for; `None`: all.
     columns: Option<ColumnSet>,
-    /// What is held ahead is out of date: rows lack columns that are asked for now, or others have changed the
-    /// leaf at hand. The next step searches.
-    outdated: bool,
+    /// Rows in the batch lack columns that are asked for now.
+    lacks: bool,
     walk: Walk,
     batch: Batch,
     at: At,
     /// The key that some gaps lie at.
     place: Vec<u8>,
     direction: Direction,
-    /// Where the last seek went.
-    sought: Seek,
+    /// Where the search or step began that leads to the next row that is locked.
+    origin: Origin,
     /// The prefix of the last seek.
     prefix: Vec<u8>,
     end: Option<(Vec<u8>, bool)>,
@@ -171,13 +161,13 @@ impl Cursor {
             options,
             parts: usize::MAX,
             columns: None,
-            outdated: false,
+            lacks: false,
             walk: Walk::new(),
             batch: Batch::default(),
             at: At::Gap(Gap::Nowhere),
             place: Vec::new(),
             direction: Direction::Forward,
-            sought: Seek::First,
+            origin: Origin::default(),
             prefix: Vec::new(),
             end: None,
             point_key: Vec::new(),
@@ -221,7 +211,7 @@ impl Cursor {
     pub fn set_columns(&mut self, columns: Option<&[usize]>) {
         let before = self.columns;
         self.columns = columns.and_then(ColumnSet::of);
-        self.outdated |= before.is_some_and(|before| !before.holds(self.columns));
+        self.lacks |= before.is_some_and(|before| !before.holds(self.columns));
         let key = self.table.layout.key(self.index);
         self.parts = match (columns, key) {
             (Some(columns), Some(key)) => columns
@@ -268,13 +258,15 @@ impl Cursor {
         txn.enter_table(&self.table)?;
         self.again = self.leaves_committed();
         self.at = At::Gap(Gap::of_seek(to));
-        self.sought = to;
         self.prefix.clear();
         if !matches!(to, Seek::First | Seek::Last) {
             self.prefix.extend_from_slice(prefix);
         }
         self.batch.restart();
-        self.direction = to.direction();
+        self.direction = match to {
+            Seek::ExactLast | Seek::AtOrBefore | Seek::Before | Seek::Last => Direction::Backward,
+            _ => Direction::Forward,
+        };
         if !is_planted(PlantedFault::TrustOldPrefix) {
             self.leave_prefix();
         }

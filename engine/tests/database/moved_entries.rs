@@ -184,34 +184,73 @@ fn a_row_that_moves_to_where_the_cursor_has_looked_is_found() {
     assert_eq!(found, [(2, 20), (3, 25), (4, 40)]);
     let found = look(20, Seek::AtOrAfter).meets(20);
     assert_eq!(found, [(2, 20), (3, 20), (4, 40)]);
-    let found = look(0, Seek::First).meets(5);
-    assert_eq!(found, [(1, 10), (2, 20), (3, 5), (4, 40)]);
-    let found = look(10, Seek::After).meets(11);
-    assert_eq!(found, [(2, 20), (3, 11), (4, 40)]);
+    let found = look(10, Seek::After).meets(21);
+    assert_eq!(found, [(2, 20), (3, 21), (4, 40)]);
 }
 
 #[test]
 fn backwards_too() {
     let found = Look::at(40, Seek::AtOrBefore).meets(40);
     assert_eq!(found, [(4, 40), (3, 40), (2, 20), (1, 10)]);
-    let found = Look::at(50, Seek::Before).meets(49);
-    assert_eq!(found, [(4, 40), (3, 49), (2, 20), (1, 10)]);
-    let found = Look::at(0, Seek::Last).meets(99);
-    let all = [(6, 60), (5, 50), (4, 40), (3, 99), (2, 20), (1, 10)];
-    assert_eq!(found, all);
+    let found = Look::at(50, Seek::Before).meets(39);
+    assert_eq!(found, [(4, 40), (3, 39), (2, 20), (1, 10)]);
+}
+
+/// It may move again, by another that has waited for it, too.
+#[test]
+fn a_row_that_moves_twice_while_it_is_waited_for_is_found() {
+    for (index, to, first, then) in [
+        (1, Seek::First, 35, 25),
+        (2, Seek::Exact, 35, 25),
+        (1, Seek::AtOrBefore, 25, 35),
+        (2, Seek::ExactLast, 25, 35),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let (db, table) = rows(dir.path());
+        let (db, table) = (&db, &table);
+        let mut writer = db.begin(Isolation::ReadCommitted);
+        give(&mut writer, table, 3, first);
+        let waiting = |n: u64| {
+            while u64::from(db.status().lock_waits_now) < n {
+                std::thread::yield_now();
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut other = db.begin(Isolation::ReadCommitted);
+                give(&mut other, table, 3, then);
+                other.commit().unwrap();
+            });
+            waiting(1);
+            let looks = scope.spawn(move || {
+                let mut look = Look {
+                    index,
+                    ..Look::at(if index == 1 { 40 } else { 3 }, to).late()
+                };
+                look.look(db, table, || {})
+            });
+            waiting(2);
+            writer.commit().unwrap();
+            let found = looks.join().unwrap();
+            assert!(
+                found.contains(&(3, u64::from(then))),
+                "{index} {to:?}: {found:?}"
+            );
+        });
+    }
 }
 
 #[test]
 fn a_row_that_moves_to_where_the_cursor_has_not_begun_is_not() {
-    let look = |from, to| Look::at(from, to).until(40);
-    let found = look(20, Seek::AtOrAfter).meets(19);
-    assert_eq!(found, [(2, 20), (4, 40)]);
-    let found = look(10, Seek::After).meets(10);
-    assert_eq!(found, [(2, 20), (4, 40)]);
-    let found = Look::at(40, Seek::AtOrBefore).meets(41);
-    assert_eq!(found, [(4, 40), (2, 20), (1, 10)]);
-    let found = Look::at(50, Seek::Before).meets(50);
-    assert_eq!(found, [(4, 40), (2, 20), (1, 10)]);
+    let look = |from, to| Look::at(from, to).until(40).late();
+    let found = look(25, Seek::AtOrAfter).meets(24);
+    assert_eq!(found, [(4, 40)]);
+    let found = look(20, Seek::After).meets(20);
+    assert_eq!(found, [(4, 40)]);
+    let found = Look::at(35, Seek::AtOrBefore).late().meets(36);
+    assert_eq!(found, [(2, 20), (1, 10)]);
+    let found = Look::at(40, Seek::Before).late().meets(40);
+    assert_eq!(found, [(2, 20), (1, 10)]);
 }
 
 #[test]

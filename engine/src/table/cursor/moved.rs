@@ -1,22 +1,23 @@
 //! Rows whose index entries others have moved before they were locked.
 //!
 //! A locking read that locks no ranges finds an entry, locks its row, and may find that the row has another
-//! entry by now. One that lies ahead the cursor comes to. One that lies where it has looked already it would
-//! miss, though the row was there all the time: so it returns the row in the place of the entry that it found.
-//! (PostgreSQL's READ COMMITTED does the same: it looks at the newest version of a row once that is locked.)
+//! entry by now. One that lies ahead the cursor comes to. One that lies before, and behind the last row that was
+//! returned, it would miss, though the row was there all the time: so it goes back to it.
 //! A new entry that is not committed yet leads to the row, too, as in InnoDB, unless the row itself is new.
 
-use super::{Cursor, Seek};
+use std::cmp::Ordering;
+
+use super::Cursor;
 use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
-use crate::row::entry::{self, EntryRef};
+use crate::row::entry;
 use crate::row::key_bytes::KeyBytes;
 use crate::row::Value;
-use crate::table::filter::Verdict;
 use crate::table::open_table::TableTrees;
 use crate::table::row_view::RowView;
 use crate::table::transaction::Transaction;
 use crate::table::walk::Direction;
+use crate::tree::Position;
 
 impl Cursor {
     /// From here on, a locking cursor comes to entries, too, that others have put and not committed.
@@ -39,12 +40,12 @@ impl Cursor {
         Ok(row.is_some())
     }
 
-    /// Whether the row of the batch, which is locked, is one that is looked for, and has its entry between where
-    /// the last seek began and the entry that led to it.
+    /// The entry that the row of the batch has, now that it is locked, where that lies between where the cursor came
+    /// from and the entry that has led to the row.
     #[cold]
-    pub(super) fn has_moved_behind(&mut self) -> Result<bool> {
+    pub(super) fn moved_back(&self) -> Result<Option<Vec<u8>>> {
         if self.index == 0 || self.newest || is_planted(PlantedFault::MissMovedEntries) {
-            return Ok(false);
+            return Ok(None);
         }
         let index = self.table.key_layout(self.index)?;
         let clustered = self.batch.clustered_key();
@@ -63,36 +64,65 @@ impl Cursor {
             &mut key,
             &mut payload,
         )?;
-        if !self.has_passed(&key) {
-            return Ok(false);
-        }
-        let Some(filter) = &mut self.filter else {
-            return Ok(true);
+        let here = self.batch.key();
+        let behind = match self.direction {
+            Direction::Forward => &key[..] < here,
+            Direction::Backward => &key[..] > here,
         };
-        let bytes = KeyBytes::Here(&key);
-        let parts = usize::MAX;
-        self.filter_entry.decode(index, parts, bytes, &payload)?;
-        let layout = &self.table.layout;
-        let entry = EntryRef::new(layout, index, bytes, &payload, &self.filter_entry);
-        let verdict = filter.look(&RowView::entry(&self.table, entry))?;
-        Ok(verdict == Verdict::Keep)
+        Ok((behind && self.origin.comes_before(&key, self.direction)).then_some(key))
+    }
+}
+
+/// Where a search or a step of a cursor began: what lies from there to where it has come to, it has looked at and
+/// not returned.
+#[derive(Default)]
+pub(super) struct Origin {
+    key: Vec<u8>,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Place {
+    /// Before all entries.
+    #[default]
+    End,
+    /// At the key.
+    At,
+    /// Behind it.
+    Behind,
+}
+
+impl Origin {
+    /// A search began at a position, or a step from a key.
+    pub(super) fn set(&mut self, position: Position<'_>) {
+        self.key.clear();
+        let key = match position {
+            Position::First | Position::Last => {
+                self.place = Place::End;
+                return;
+            }
+            Position::AtOrAfter(key) | Position::AtOrBefore(key) => {
+                self.place = Place::At;
+                key
+            }
+            Position::After(key) | Position::Before(key) => {
+                self.place = Place::Behind;
+                key
+            }
+        };
+        self.key.extend_from_slice(key);
     }
 
-    /// Whether the cursor has been where `key` stands, on its way from where the last seek began to the entry of
-    /// the batch.
-    fn has_passed(&self, key: &[u8]) -> bool {
-        let (here, from) = (self.batch.key(), &self.prefix[..]);
-        let begun = match self.sought {
-            Seek::First | Seek::Last => true,
-            Seek::Exact | Seek::AtOrAfter => key >= from,
-            Seek::After => key > from && !key.starts_with(from),
-            Seek::ExactLast | Seek::AtOrBefore => key <= from || key.starts_with(from),
-            Seek::Before => key < from,
+    /// Whether a cursor that goes in `direction` from here comes to `key`.
+    fn comes_before(&self, key: &[u8], direction: Direction) -> bool {
+        let order = match direction {
+            Direction::Forward => self.key[..].cmp(key),
+            Direction::Backward => key.cmp(&self.key),
         };
-        let before = match self.direction {
-            Direction::Forward => key < here,
-            Direction::Backward => key > here,
-        };
-        begun && before && self.direction == self.sought.direction()
+        match self.place {
+            Place::End => true,
+            Place::At => order != Ordering::Greater,
+            Place::Behind => order == Ordering::Less,
+        }
     }
 }

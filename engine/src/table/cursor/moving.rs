@@ -155,10 +155,13 @@ impl Cursor {
         let lock = txn.read_lock(self.options.lock);
         let view = self.view(txn, lock);
         self.writes = txn.writes;
-        self.outdated = false;
+        self.lacks = false;
         self.plain = !self.batched(txn);
         let locker = locks_ranges(txn).then(|| txn.inner.range_locker());
         self.walk.set_locker(locker, self.newest);
+        if lock.is_some() && self.index != 0 {
+            self.origin.set(position);
+        }
         self.meet_moving(lock.is_some());
         let tree = trees.index(self.index)?;
         let on = self
@@ -271,16 +274,14 @@ impl Cursor {
                     self.has_locked(txn);
                     return Ok(true);
                 }
-                if found && !locks_ranges && self.has_moved_behind()? {
-                    self.at = At::Batch;
-                    self.outdated = true;
-                    self.has_locked(txn);
-                    return Ok(true);
-                }
+                let back = match found && !locks_ranges {
+                    true => self.moved_back()?,
+                    false => None,
+                };
                 passed = (!locks_ranges).then(|| self.batch.last_clustered_key().to_vec());
                 if waited || (!locks_ranges && (found || !self.options.skip_locked)) {
                     // The leaf was copied before somebody changed what was found in it.
-                    on = self.look_again(txn, tree, waited || found)?;
+                    on = self.look_again(txn, tree, back, waited || found)?;
                     continue;
                 }
             } else {
@@ -313,13 +314,19 @@ impl Cursor {
         Ok(same == Some(true))
     }
 
-    /// Copies the leaf anew, and goes on from the entry of the batch: with it (`here`), where it was
-    /// waited for or is another one now, or behind it, where it has no row.
-    fn look_again(&mut self, txn: &mut Transaction, tree: &Tree, here: bool) -> Result<bool> {
+    /// Copies the leaf anew, and goes on from where the row has its entry now (`back`), or else from the entry of the
+    /// batch: with it (`here`), where it was waited for or is another one now, or behind it, where it has no row.
+    fn look_again(
+        &mut self,
+        txn: &mut Transaction,
+        tree: &Tree,
+        back: Option<Vec<u8>>,
+        here: bool,
+    ) -> Result<bool> {
         let lock = txn.read_lock(self.options.lock);
         let view = self.view(txn, lock);
         self.writes = txn.writes;
-        let key = self.batch.last_key();
+        let key = back.as_deref().unwrap_or(self.batch.last_key());
         let position = match (self.direction, here) {
             (Direction::Forward, true) => Position::AtOrAfter(key),
             (Direction::Forward, false) => Position::After(key),
@@ -465,7 +472,7 @@ impl Cursor {
         let lock = txn.read_lock(self.options.lock);
         let view = self.view(txn, lock);
         let mut goes_on = !matches!(self.at, At::Point | At::PointEntry | At::Gap(_))
-            && !self.outdated
+            && !self.lacks
             && direction == self.direction
             && (lock.is_some() || view.csn == self.walk.view.csn)
             && self.knows_writes(txn);
@@ -499,6 +506,9 @@ impl Cursor {
             self.place.clear();
             self.place.extend_from_slice(self.batch.last_key());
             self.at = At::Gap(Gap::On);
+            if lock.is_some() && self.index != 0 {
+                self.origin.set(Position::After(&self.place));
+            }
             if self.walk.may_have_more() {
                 return self.restart(txn, trees, direction, ahead);
             }
