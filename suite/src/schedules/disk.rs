@@ -6,6 +6,7 @@ use peregrine::check::{check_on, Report};
 use peregrine::os::simulated::{FaultOn, SimulatedOs};
 use peregrine::os::Os;
 
+use super::varied::OF_ONE_SESSION;
 use crate::dice::Dice;
 
 /// The directory of the database.
@@ -35,19 +36,37 @@ pub fn let_fail(os: &SimulatedOs, dice: &mut Dice) {
 }
 
 /// The structural check of a database that nobody has open.
-pub fn check(os: &SimulatedOs) -> Result<Report, String> {
+fn check(os: &SimulatedOs) -> Result<Report, String> {
     let os: Arc<dyn Os> = Arc::new(os.clone());
     let mut report = Report::default();
     check_on(os, DIR, &mut report).map_err(|error| format!("checking: {error}"))?;
-    match report.problems.first() {
-        None => Ok(report),
-        Some(problem) => Err(format!("the check found: {problem}")),
-    }
+    Ok(report)
 }
 
-/// The same, of a database that was closed when all was purged: nothing stands there that nobody can see any more.
+fn none<'a>(mut problems: impl Iterator<Item = &'a String>) -> Result<(), String> {
+    problems
+        .next()
+        .map_or(Ok(()), |problem| Err(format!("the check found: {problem}")))
+}
+
+/// The same after a crash. A table of one session that could not be filled may have a row that lacks entries, if the
+/// crash came before it was dropped: the next opening drops it, and nobody sees it.
+pub fn check_crashed(os: &SimulatedOs) -> Result<(), String> {
+    let report = check(os)?;
+    let unseen = format!("table {OF_ONE_SESSION}");
+    none(
+        report
+            .problems
+            .iter()
+            .filter(|problem| !problem.starts_with(&unseen)),
+    )
+}
+
+/// The same, when a database was closed and all was purged: nothing stands there that nobody can see any more.
 pub fn check_purged(os: &SimulatedOs) -> Result<(), String> {
-    for table in check(os)?.tables {
+    let report = check(os)?;
+    none(report.problems.iter())?;
+    for table in report.tables {
         if (table.deleted, table.unused_chunks) != (0, 0) {
             return Err(format!(
                 "table {}: {} rows and entries that are marked as deleted, and {} records of large values that no row \

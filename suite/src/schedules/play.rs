@@ -9,7 +9,7 @@ use peregrine::sync::schedule::{self, Passed, Strategy};
 use peregrine::sync::thread;
 use peregrine::{Database, Error, Isolation, Table};
 
-use super::disk::{check, check_purged, let_fail, DIR};
+use super::disk::{check_crashed, check_purged, let_fail, DIR};
 use super::ledger::{Ledger, Rows};
 use super::links::{Link, Links};
 use super::plan::{is_refused, Ending, Plan, Points, OWNERS};
@@ -220,7 +220,7 @@ impl Play {
 
     /// What is found after a crash; then work goes on.
     fn after(plan: Arc<Plan>, ledgers: Arc<Vec<Ledger>>, crash: Crash) -> Result<(), String> {
-        check(&crash.disk)?;
+        check_crashed(&crash.disk)?;
         let mut play = Play::recovered(plan, crash.disk, ledgers)?;
         for prepared in play.db.prepared() {
             play.db

@@ -17,3 +17,5 @@ pub mod found;
 pub mod rows;
 pub mod session;
 pub mod statements;
+
+pub use changes::OF_ONE_SESSION;
