@@ -211,7 +211,7 @@ fn a_row_that_moves_twice_while_it_is_waited_for_is_found() {
         let mut writer = db.begin(Isolation::ReadCommitted);
         give(&mut writer, table, 3, first);
         let waiting = |n: u64| {
-            while u64::from(db.status().lock_waits_now) < n {
+            while db.status().lock_waits_now < n {
                 std::thread::yield_now();
             }
         };
