@@ -13,7 +13,8 @@ pub enum Strategy {
     /// The same, with another mean after each [`PHASE`] choices: dense for a while, and loose for long.
     Phases,
     /// The thread with the highest priority, as long as it can run. Priorities are drawn when threads begin; at
-    /// `changes` points among the first `within` the running thread gets the lowest (Burckhardt et al., 2010).
+    /// `changes` points among the first `within` the running thread gets the lowest (Burckhardt et al., 2010), and
+    /// after them once in [`FAIR`] points: threads that pause and work again may leave another no time.
     Priorities {
         /// How often a priority changes.
         changes: usize,
@@ -24,6 +25,9 @@ pub enum Strategy {
 
 /// Choices of one phase.
 const PHASE: u32 = 64;
+
+/// Points after which priorities have kept others waiting long enough.
+const FAIR: u64 = 1 << 20;
 
 impl Strategy {
     /// A strategy from a seed: all kinds, of all sizes. A walk that chooses at nearly each point takes as long as
@@ -94,7 +98,7 @@ impl Choices {
                 self.phase.1 -= 1;
                 step + 1 + next(&mut self.random) % (2 * self.phase.0)
             }
-            Strategy::Priorities { .. } => self.later.pop().unwrap_or(u64::MAX),
+            Strategy::Priorities { .. } => self.later.pop().unwrap_or(step + FAIR),
         }
     }
 

@@ -179,6 +179,29 @@ fn a_thread_that_looks_again_lets_others_go_on() {
     assert!(outcomes.all(|outcome| outcome.is_ok()));
 }
 
+/// Two that pause for less than the other works: together they always have something to do.
+#[test]
+fn who_pauses_and_works_again_keeps_nobody_away_for_ever() {
+    let mut outcomes = with_seeds(|| {
+        // By then no priority changes any more that was drawn to.
+        (0..1 << 17).for_each(|_| super::schedule::point());
+        let done = Arc::new(AtomicU64::new(0));
+        let busy = [(); 2].map(|()| {
+            let done = Arc::clone(&done);
+            start(move || {
+                while done.load(Ordering::Relaxed) == 0 {
+                    (0..300).for_each(|_| super::schedule::point());
+                    thread::sleep(Duration::from_micros(100));
+                }
+            })
+        });
+        let last = start(move || done.store(1, Ordering::Relaxed));
+        busy.into_iter().for_each(|t| t.join().unwrap());
+        last.join().unwrap();
+    });
+    assert!(outcomes.all(|outcome| outcome.is_ok()));
+}
+
 #[test]
 fn helpers_of_a_scope_end_with_it() {
     let mut outcomes = with_seeds(|| {
