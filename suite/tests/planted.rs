@@ -76,7 +76,7 @@ fn every_planted_fault_is_caught() {
     // The faults make the engine panic too, which is one way to be caught, and no news.
     std::panic::set_hook(Box::new(|_| ()));
     let mut missed = Vec::new();
-    for fault in PlantedFault::DURABILITY {
+    for &fault in PlantedFault::DURABILITY {
         let (name, proof) = proof_of(fault);
         plant(Some(fault));
         let begun = Instant::now();

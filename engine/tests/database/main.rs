@@ -40,6 +40,7 @@ mod schemas;
 mod searched_again;
 mod semi_consistent;
 mod serializable;
+mod six_rows;
 mod skip_locked;
 mod space_given_back;
 mod statements;

@@ -6,28 +6,20 @@ use std::sync::{mpsc, Arc};
 use std::time::Duration;
 
 use peregrine::{
-    Column, Cursor, CursorOptions, Database, EntryFilter, Error, Index, Isolation, Key, RowLock,
-    RowView, Seek, Table, TableSchema, Transaction, Value, Verdict,
+    Cursor, CursorOptions, Database, EntryFilter, Index, Isolation, RowLock, RowView, Seek, Table,
+    Transaction, Value, Verdict,
 };
 
-use crate::schemas::{options, INT};
+use crate::six_rows::{locked, six_rows};
 
-/// Rows 1 to 6: (id, number); the number, with an index, is ten times the id.
-fn rows(dir: &Path) -> (Database, Arc<Table>) {
-    let db = Database::open(dir.join("db"), options()).unwrap();
-    let schema = TableSchema {
-        columns: vec![Column::new("id", INT), Column::new("number", INT)],
-        primary: Some(Key::new(&[0])),
-        indexes: vec![Index::new("number", &[1]), Index::new("id_number", &[0, 1])],
-        user: vec![],
-    };
-    let table = db.create_table("rows", &schema).unwrap();
-    let mut txn = db.begin(Isolation::ReadCommitted);
-    for id in 1..=6u32 {
-        txn.insert(&table, &[id.into(), (10 * id).into()]).unwrap();
-    }
-    txn.commit().unwrap();
-    (db, table)
+fn numbered(dir: &Path) -> (Database, Arc<Table>) {
+    let indexes = [("number", &[1][..]), ("id_number", &[0, 1])];
+    six_rows(
+        dir,
+        indexes
+            .map(|(name, columns)| Index::new(name, columns))
+            .into(),
+    )
 }
 
 fn row(cursor: &mut Cursor) -> (u64, u64) {
@@ -90,7 +82,7 @@ impl Look {
     /// when the look waits.
     fn meets(mut self, number: u32) -> Vec<(u64, u64)> {
         let dir = tempfile::tempdir().unwrap();
-        let (db, table) = rows(dir.path());
+        let (db, table) = numbered(dir.path());
         let mut writer = db.begin(Isolation::ReadCommitted);
         let commits = self.commits;
         let change = |writer: &mut Transaction| give(writer, &table, 3, number);
@@ -152,29 +144,10 @@ impl Look {
             };
         }
         let ids: BTreeSet<u64> = found.iter().map(|(id, _)| *id).collect();
-        assert_eq!(locked(db, table), ids);
+        let locked: BTreeSet<u64> = locked(db, table).into_iter().map(u64::from).collect();
+        assert_eq!(locked, ids);
         found
     }
-}
-
-/// The rows that another transaction can't lock.
-fn locked(db: &Database, table: &Arc<Table>) -> BTreeSet<u64> {
-    let mut other = db.begin(Isolation::ReadCommitted);
-    other.set_lock_wait_timeout(Duration::ZERO);
-    (1..=6u32)
-        .filter(|id| {
-            let key = table.encode_key(0, &[(*id).into()]).unwrap();
-            match other.get_locked(table, &key, RowLock::Exclusive, |_| ()) {
-                Ok(found) => {
-                    assert!(found.is_some());
-                    false
-                }
-                Err(Error::LockNotAvailable) => true,
-                Err(error) => panic!("{error}"),
-            }
-        })
-        .map(u64::from)
-        .collect()
 }
 
 #[test]
@@ -206,7 +179,7 @@ fn a_row_that_moves_twice_while_it_is_waited_for_is_found() {
         (2, Seek::ExactLast, 25, 35),
     ] {
         let dir = tempfile::tempdir().unwrap();
-        let (db, table) = rows(dir.path());
+        let (db, table) = numbered(dir.path());
         let (db, table) = (&db, &table);
         let mut writer = db.begin(Isolation::ReadCommitted);
         give(&mut writer, table, 3, first);
@@ -294,7 +267,7 @@ fn among_the_entries_of_a_prefix() {
 #[test]
 fn a_row_that_is_being_inserted_is_not_waited_for() {
     let dir = tempfile::tempdir().unwrap();
-    let (db, table) = rows(dir.path());
+    let (db, table) = numbered(dir.path());
     let mut writer = db.begin(Isolation::ReadCommitted);
     writer.insert(&table, &[7u32.into(), 25u32.into()]).unwrap();
     let mut look = Look {

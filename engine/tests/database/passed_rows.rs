@@ -5,29 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use peregrine::{
-    Column, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, RowLock, Seek, Table,
-    TableSchema, Transaction, Value,
+    Cursor, CursorOptions, Database, Index, Isolation, RowLock, Seek, Table, Transaction, Value,
 };
 
-use crate::schemas::{numbered, options, INT};
-
-/// Rows 1 to 6; the second column, with an index, is ten times the first.
-fn rows(dir: &std::path::Path) -> (Database, Arc<Table>) {
-    let db = Database::open(dir.join("db"), options()).unwrap();
-    let schema = TableSchema {
-        columns: vec![Column::new("id", INT), Column::new("number", INT)],
-        primary: Some(Key::new(&[0])),
-        indexes: vec![Index::new("number", &[1])],
-        user: vec![],
-    };
-    let table = db.create_table("rows", &schema).unwrap();
-    let mut txn = db.begin(Isolation::ReadCommitted);
-    for id in 1..=6u32 {
-        txn.insert(&table, &[id.into(), (10 * id).into()]).unwrap();
-    }
-    txn.commit().unwrap();
-    (db, table)
-}
+use crate::schemas::{numbered, options};
+use crate::six_rows::{locked, six_rows};
 
 fn locking(table: &Arc<Table>, index: usize, lock: RowLock) -> Cursor {
     let options = CursorOptions {
@@ -56,28 +38,10 @@ fn look_for(txn: &mut Transaction, table: &Arc<Table>, index: usize, wanted: u64
     }
 }
 
-/// The rows that another transaction can't lock.
-fn locked(db: &Database, table: &Arc<Table>) -> Vec<u32> {
-    let mut other = db.begin(Isolation::ReadCommitted);
-    other.set_lock_wait_timeout(Duration::ZERO);
-    let is_locked = |id: &u32| {
-        let key = table.encode_key(0, &[(*id).into()]).unwrap();
-        match other.get_locked(table, &key, RowLock::Exclusive, |_| ()) {
-            Ok(found) => {
-                assert!(found.is_some());
-                false
-            }
-            Err(Error::LockNotAvailable) => true,
-            Err(error) => panic!("{error}"),
-        }
-    };
-    (1..=6).filter(is_locked).collect()
-}
-
 #[test]
 fn rows_that_are_passed_over_are_free_under_read_committed_and_only_there() {
     let dir = tempfile::tempdir().unwrap();
-    let (db, table) = rows(dir.path());
+    let (db, table) = six_rows(dir.path(), vec![Index::new("number", &[1])]);
     for index in [0, 1] {
         let mut txn = db.begin(Isolation::ReadCommitted);
         look_for(&mut txn, &table, index, 3);
@@ -99,7 +63,7 @@ fn rows_that_are_passed_over_are_free_under_read_committed_and_only_there() {
 #[test]
 fn a_lock_that_was_there_before_the_row_was_passed_over_stays() {
     let dir = tempfile::tempdir().unwrap();
-    let (db, table) = rows(dir.path());
+    let (db, table) = six_rows(dir.path(), vec![Index::new("number", &[1])]);
     let key = |id: u32| table.encode_key(0, &[id.into()]).unwrap();
     for index in [0, 1] {
         let mut txn = db.begin(Isolation::ReadCommitted);
@@ -123,7 +87,7 @@ fn a_lock_that_was_there_before_the_row_was_passed_over_stays() {
 #[test]
 fn a_row_that_was_written_or_locked_again_since_it_was_read_stays_locked() {
     let dir = tempfile::tempdir().unwrap();
-    let (db, table) = rows(dir.path());
+    let (db, table) = six_rows(dir.path(), vec![Index::new("number", &[1])]);
     let key = |id: u32| table.encode_key(0, &[id.into()]).unwrap();
     let mut txn = db.begin(Isolation::ReadCommitted);
     let mut cursor = locking(&table, 0, RowLock::Exclusive);
@@ -155,7 +119,7 @@ fn a_row_that_was_written_or_locked_again_since_it_was_read_stays_locked() {
 #[test]
 fn who_waits_for_a_row_gets_it_when_it_is_passed_over() {
     let dir = tempfile::tempdir().unwrap();
-    let (db, table) = rows(dir.path());
+    let (db, table) = six_rows(dir.path(), vec![Index::new("number", &[1])]);
     let key = table.encode_key(0, &[4u32.into()]).unwrap();
     let mut txn = db.begin(Isolation::ReadCommitted);
     let mut cursor = locking(&table, 0, RowLock::Exclusive);
@@ -185,7 +149,7 @@ fn who_waits_for_a_row_gets_it_when_it_is_passed_over() {
 #[test]
 fn a_row_that_is_another_once_it_is_locked_is_free() {
     let dir = tempfile::tempdir().unwrap();
-    let (db, table) = rows(dir.path());
+    let (db, table) = six_rows(dir.path(), vec![Index::new("number", &[1])]);
     let key = table.encode_key(0, &[3u32.into()]).unwrap();
     let number = table.encode_key(1, &[30u32.into()]).unwrap();
     let mut writer = db.begin(Isolation::ReadCommitted);

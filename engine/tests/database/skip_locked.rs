@@ -3,29 +3,10 @@
 use std::sync::Arc;
 
 use peregrine::{
-    Column, Cursor, CursorOptions, Database, Index, Isolation, Key, RowLock, Seek, Table,
-    TableSchema, Transaction, Value,
+    Cursor, CursorOptions, Index, Isolation, RowLock, Seek, Table, Transaction, Value,
 };
 
-use crate::schemas::{options, INT};
-
-/// Rows 1 to 6; the second column, with an index, is ten times the first.
-fn queue(dir: &std::path::Path) -> (Database, Arc<Table>) {
-    let db = Database::open(dir.join("db"), options()).unwrap();
-    let schema = TableSchema {
-        columns: vec![Column::new("id", INT), Column::new("number", INT)],
-        primary: Some(Key::new(&[0])),
-        indexes: vec![Index::new("number", &[1]).unique()],
-        user: vec![],
-    };
-    let table = db.create_table("queue", &schema).unwrap();
-    let mut txn = db.begin(Isolation::ReadCommitted);
-    for id in 1..=6u32 {
-        txn.insert(&table, &[id.into(), (10 * id).into()]).unwrap();
-    }
-    txn.commit().unwrap();
-    (db, table)
-}
+use crate::six_rows::six_rows;
 
 /// The first rows that are free.
 fn take(txn: &mut Transaction, table: &Arc<Table>, index: usize, most: usize) -> Vec<u64> {
@@ -54,7 +35,7 @@ fn take(txn: &mut Transaction, table: &Arc<Table>, index: usize, most: usize) ->
 #[test]
 fn locked_rows_are_passed_over_and_no_others() {
     let dir = tempfile::tempdir().unwrap();
-    let (db, table) = queue(dir.path());
+    let (db, table) = six_rows(dir.path(), vec![Index::new("number", &[1]).unique()]);
     let key = |id: u32| table.encode_key(0, &[id.into()]).unwrap();
     for level in [
         Isolation::ReadCommitted,
@@ -83,7 +64,7 @@ fn locked_rows_are_passed_over_and_no_others() {
 #[test]
 fn rows_changed_since_the_snapshot_are_passed_over() {
     let dir = tempfile::tempdir().unwrap();
-    let (db, table) = queue(dir.path());
+    let (db, table) = six_rows(dir.path(), vec![Index::new("number", &[1]).unique()]);
     let key = |id: u32| table.encode_key(0, &[id.into()]).unwrap();
     for index in [0, 1] {
         let mut txn = db.begin(Isolation::RepeatableRead);
