@@ -54,13 +54,10 @@ int RowHandler::use_condition() {
 }
 
 /* From here on reads only what the statement asked for, where the server asks for all columns of
-   the key. */
+   the key; or only columns of the key, where it reads the rows by another handler. */
 void RowHandler::narrow() {
   narrowed_ = false;
-  if (!has_asked_ || table->read_set != &table->def_read_set) return;
-  /* A handler above this one, that of a partitioned table, compares whole keys. */
-  if (table->file != this || reads_whole_rows()) return;
-  if (bitmap_cmp(&asked_, table->read_set)) return;
+  if (!has_asked_ || table->read_set != &table->def_read_set || reads_whole_rows()) return;
   my_bitmap_map words[(MAX_FIELDS + 63) / 64];
   MY_BITMAP key_columns;
   my_bitmap_init(&key_columns, words, table->s->fields);
@@ -70,7 +67,15 @@ void RowHandler::narrow() {
     for (uint i = 0; i < parts.user_defined_key_parts; i++)
       bitmap_set_bit(&key_columns, parts.key_part[i].fieldnr - 1);
   }
-  if (!bitmap_cmp(&key_columns, table->read_set)) return;
+  /* The handler above this one: of a partitioned table, which compares whole keys; or the one that
+     reads the rows of which this one reads the entries. */
+  if (table->file != this) {
+    bitmap_copy(&asked_, table->read_set);
+    bitmap_intersect(&asked_, &key_columns);
+    narrowed_ = true;
+    return;
+  }
+  if (bitmap_cmp(&asked_, table->read_set) || !bitmap_cmp(&key_columns, table->read_set)) return;
   bitmap_intersect(&asked_, &key_columns);
   /* Nobody looks at the other columns, but sorts and join buffers copy them. */
   for (Field **field = table->field; *field; field++) {
@@ -155,6 +160,7 @@ int RowHandler::index_init(uint key, bool) {
 }
 
 int RowHandler::index_end() {
+  multi_range_.dsmrr_close();
   active_index = MAX_KEY;
   checks_ = false;
   narrowed_ = false;

@@ -125,6 +125,7 @@ int RowHandler::close() {
 }
 
 int RowHandler::reset() {
+  multi_range_.dsmrr_close();
   peregrine_handle_reset(handle_);
   used_key_ = kNoKey;
   has_range_end_ = false;

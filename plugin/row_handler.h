@@ -90,6 +90,16 @@ class RowHandler final : public handler {
 
   Item *idx_cond_push(uint key, Item *condition) override;
 
+  /* Reading many ranges at once: multi_range.cc. */
+  int multi_range_read_init(RANGE_SEQ_IF *ranges, void *context, uint count, uint mode,
+                            HANDLER_BUFFER *buffer) override;
+  int multi_range_read_next(range_id_t *range) override;
+  ha_rows multi_range_read_info_const(uint key, RANGE_SEQ_IF *ranges, void *context, uint count,
+                                      uint *buffer_size, uint *mode, Cost_estimate *cost) override;
+  ha_rows multi_range_read_info(uint key, uint count, uint rows, uint parts, uint *buffer_size,
+                                uint *mode, Cost_estimate *cost) override;
+  int multi_range_read_explain_info(uint mode, char *text, size_t size) override;
+
   /* Reading for statements that the engine runs itself: pushed_read.cc. */
   bool reads_snapshots() const { return lock_ == PEREGRINE_LOCK_NONE; }
   int first_of_range(const KeyRange &range);
@@ -197,6 +207,8 @@ class RowHandler final : public handler {
   bool has_asked_ = false;
   /* Whether the scan that is open reads these, and not all columns of its key. */
   bool narrowed_ = false;
+  /* The server's way to read many ranges, and its second handler of the table. */
+  DsMrr_impl multi_range_;
   /* The key of the scan that is open, as the engine knows it. */
   uint used_key_ = kNoKey;
   bool has_range_end_ = false;

@@ -131,11 +131,6 @@ faults! {
         SeenOnTheWay,
         /// A walk that locks goes on where the range that it has locked ends, also where the leaf was split meanwhile.
         ReachBeyondLeaf,
-        /// What lies below the end of a prefix counts as starting with it, also where a cursor has since gone back, or
-        /// searched for a whole key.
-        TrustOldPrefix,
-        /// Whether a step locks what it comes to is told by the transaction in which the walk began.
-        LockedAsBegun,
         /// A search for what is longer than any key fails, instead of finding nothing.
         RefuseLongSearch,
         /// A data file that could not be made shorter goes on asking for checkpoints.

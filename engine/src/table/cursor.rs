@@ -267,9 +267,7 @@ impl Cursor {
             Seek::ExactLast | Seek::AtOrBefore | Seek::Before | Seek::Last => Direction::Backward,
             _ => Direction::Forward,
         };
-        if !is_planted(PlantedFault::TrustOldPrefix) {
-            self.leave_prefix();
-        }
+        self.leave_prefix();
         let trees = self.take_trees();
         let result = self.seek_in(txn, &trees, prefix, to);
         self.trees = Some(trees);

@@ -476,19 +476,11 @@ impl Cursor {
             && direction == self.direction
             && (lock.is_some() || view.csn == self.walk.view.csn)
             && self.knows_writes(txn);
-        // The walk may have begun in another transaction, which locked nothing.
-        let locks = match is_planted(PlantedFault::LockedAsBegun) {
-            true => self.walk.locks(),
-            false => locks_ranges(txn),
-        };
-        let goes_back =
-            direction == Direction::Backward && !is_planted(PlantedFault::TrustOldPrefix);
-        let forward = direction == Direction::Forward;
-        if self.same_prefix && ahead == Ahead::End && (forward || locks || goes_back) {
+        if self.same_prefix && ahead == Ahead::End {
             // The cursor goes beyond what the last seek was for, and the lock with it.
             self.leave_prefix();
             // The walk may have come to its end where the lock did.
-            goes_on &= !(locks || goes_back);
+            goes_on &= direction == Direction::Forward && !locks_ranges(txn);
         }
         if !goes_on {
             return self.restart(txn, trees, direction, ahead);
