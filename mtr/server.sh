@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What the scripts here share, who source it: the private server, the plug-in, and the options of a test's server.
 
+# shellcheck disable=SC2154  # of who sources this
 readonly env_file=$checkout/target/mariadb/current/env
 # PEREGRINE_PLUGINS: another build of the plug-in.
 readonly plugins=${PEREGRINE_PLUGINS:-$checkout/target/plugin}

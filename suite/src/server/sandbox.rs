@@ -203,11 +203,13 @@ impl Sandbox {
             .arg("--skip-networking")
             .arg("--plugin-maturity=experimental");
         become_owner(&mut command);
-        for plugin in &options.load {
+        let peregrine = options.plugin.as_ref().map(|_| "ha_peregrine".to_owned());
+        for plugin in options.load.iter().chain(&peregrine) {
             command.arg(format!("--plugin-load-add={plugin}"));
-        }
-        if options.plugin.is_some() {
-            command.arg("--plugin-load-add=ha_peregrine");
+            // A server without what it was started for is none: it ends, and its log says why.
+            if let Some(name) = plugin.strip_prefix("ha_") {
+                command.arg(format!("--{name}=FORCE"));
+            }
         }
         let child = command
             .args(&options.arguments)
