@@ -1,8 +1,8 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
 
-/* Reading many ranges of a key at once: the server's own disk sweep (DS-MRR), as in InnoDB. A second
-   handler of the table reads the entries of the key alone; the rows that they name are then read in
-   the order of the clustered key. Batched key access of joins comes this way, too. */
+/* Reading many ranges of a key at once: the server's own disk sweep (DS-MRR), as in InnoDB. A
+   second handler of the table reads the entries of the key alone; the rows that they name are then
+   read in the order of the clustered key. Batched key access of joins comes this way, too. */
 
 #include "row_handler.h"
 
