@@ -202,7 +202,8 @@ class RowHandler final : public handler {
   bool logs_nothing_ = false;
   /* Whether scans look at rows before they wait for them. */
   bool semi_consistent_ = false;
-  /* The columns that the statement asked for when the server decided to read a key only. */
+  /* The columns that the statement asked for when the server decided to read a key only; of a scan
+     for another handler, those of them that the key has. */
   MY_BITMAP asked_ = {};
   bool has_asked_ = false;
   /* Whether the scan that is open reads these, and not all columns of its key. */

@@ -32,8 +32,9 @@ pub fn six_rows(dir: &Path, indexes: Vec<Index>) -> (Database, Arc<Table>) {
 pub fn locked(db: &Database, table: &Arc<Table>) -> Vec<u32> {
     let mut other = db.begin(Isolation::ReadCommitted);
     other.set_lock_wait_timeout(Duration::ZERO);
-    let is_locked = |id: &u32| is_locked(&mut other, table, *id);
-    (1..=6).filter(is_locked).collect()
+    (1..=6)
+        .filter(|&id| is_locked(&mut other, table, id))
+        .collect()
 }
 
 fn is_locked(other: &mut Transaction, table: &Arc<Table>, id: u32) -> bool {
