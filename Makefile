@@ -98,11 +98,11 @@ knobs: ## write docs/knobs.md anew, from the table of tuning constants
 	PEREGRINE_WRITE_DOCUMENTS=1 cargo test -q -p peregrine --lib knobs::tests::the_document_says_what_the_table_says
 
 shaken: ## the engine's tests with every tuning constant drawn from its range (PEREGRINE_SHAKEN=SEED, without one a fresh seed)
-	cargo test -p peregrine --lib --test database --features shaken --target-dir target/shaken
+	cargo test -p peregrine --lib --test database --features shaken
 
 schedules: ## the whole engine in orders of threads that a seed decides, knobs drawn at random (OPTIONS="--seed N --duration SECONDS")
-	cargo build -q -p peregrine-command --features shaken,broken --target-dir target/shaken
-	target/shaken/debug/peregrine bench schedules $(OPTIONS)
+	cargo build -q -p peregrine-command --features shaken,broken
+	target/debug/peregrine bench schedules $(OPTIONS)
 
 # From a fresh seed each time; the line tells it.
 orders:
@@ -150,10 +150,10 @@ verify-sanitizers: mariadb ## tests under Miri and the sanitizers, with a nightl
 	@verify/sanitizers $(OPTIONS)
 
 catch-broken: ## builds that leave out a rule of isolation: each must be caught by the checker of histories
-	cargo test -p peregrine-suite --features broken --test histories --target-dir target/broken -- --nocapture
+	cargo test -p peregrine-suite --features broken --test histories -- --nocapture
 
 catch-planted: ## builds with a fault of durability: each must be caught by power-loss, io-errors or damage
-	cargo test -p peregrine-suite --features broken --test planted --target-dir target/broken -- --nocapture
+	cargo test -p peregrine-suite --features broken --test planted -- --nocapture
 
 clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release

@@ -61,10 +61,31 @@ bool is_integer(enum_field_types type) {
   }
 }
 
+/* A column's type as a CREATE TABLE has it, in utf8mb4; empty where who reads the files without a
+   server could not read its values. */
+static std::string sql_type(const Field *field) {
+  /* The server's own, such as the hash of a long unique value. */
+  if (field->invisible == INVISIBLE_FULL) return "hidden";
+  const bool is_old_format =
+      field->type_handler()->version().ptr() == Type_handler::version_mariadb53().ptr();
+  if (is_old_format && field->decimals() > 0) return "";
+  StringBuffer<MAX_FIELD_WIDTH> type(&my_charset_utf8mb4_bin);
+  field->sql_type(type);
+  std::string text(type.ptr(), type.length());
+  if (field->has_charset())
+    text += std::string(" CHARACTER SET ") + field->charset()->cs_name.str + " COLLATE " +
+            field->charset()->coll_name.str;
+  if (field->flags & AUTO_INCREMENT_FLAG) text += " AUTO_INCREMENT";
+  return text;
+}
+
 void TableLayout::add_column(const TABLE *table, Field *field) {
   peregrine_column column{};
   column.name = field->field_name.str;
   column.name_length = static_cast<uint32_t>(field->field_name.length);
+  types_.push_back(sql_type(field));
+  column.type = types_.back().data();
+  column.type_length = static_cast<uint32_t>(types_.back().length());
   column.offset = static_cast<uint32_t>(field->offset(table->record[0]));
   column.length = field->pack_length();
   if (field->real_maybe_null()) {
@@ -162,7 +183,7 @@ void TableLayout::keep_one_column() {
   if (columns_.empty() || !std::all_of(columns_.begin(), columns_.end(), is_absent)) return;
   peregrine_column &first = columns_.front();
   first.kind = PEREGRINE_FIXED;
-  first.length = first.null_offset = first.null_bit = 0;
+  first.length = first.null_offset = first.null_bit = first.type_length = 0;
 }
 
 void TableLayout::add_key(const TABLE *table, const KEY &key) {
@@ -198,6 +219,7 @@ void TableLayout::add_key(const TABLE *table, const KEY &key) {
 
 TableLayout::TableLayout(const TABLE *table) {
   columns_.reserve(table->s->fields);
+  types_.reserve(table->s->fields);
   nulls_.resize(table->s->reclength);
   for (Field **field = table->field; *field; field++) {
     add_column(table, *field);

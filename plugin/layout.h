@@ -31,6 +31,7 @@ class TableLayout {
 
   peregrine_definition definition_{};
   std::vector<peregrine_column> columns_;
+  std::vector<std::string> types_;
   std::vector<peregrine_key> keys_;
   std::vector<std::vector<peregrine_key_part>> parts_;
   std::vector<uchar> nulls_;

@@ -182,7 +182,9 @@ typedef enum peregrine_column_kind {
 
 typedef struct peregrine_column {
   const char *name;      /* not NUL-terminated */
+  const char *type;      /* in SQL, UTF-8, not NUL-terminated; kept with the table for `peregrine dump` */
   uint32_t name_length;
+  uint32_t type_length;  /* 0: not known */
   uint32_t kind;         /* peregrine_column_kind */
   uint32_t offset;       /* of the column's bytes in the record */
   uint32_t length;       /* see the kind; a blob's greatest length follows from length_bytes */
@@ -575,7 +577,7 @@ static_assert(sizeof(peregrine_options) == 80, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_sessions) == 24, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_xid) == 144, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_counters) == 224, "as in boundary/src/c_types.rs");
-static_assert(sizeof(peregrine_column) == 48, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_column) == 64, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key_part) == 20, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key) == 32, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_definition) == 40, "as in boundary/src/c_types.rs");

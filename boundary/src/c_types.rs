@@ -163,8 +163,12 @@ pub struct Counters {
 pub struct ColumnDefinition {
     /// Name, not NUL-terminated.
     pub name: *const c_char,
-    /// Its length in bytes.
+    /// Type in SQL, UTF-8, not NUL-terminated.
+    pub type_text: *const c_char,
+    /// Bytes of the name.
     pub name_length: u32,
+    /// Bytes of the type; 0 where it is not known.
+    pub type_length: u32,
     /// One of `peregrine_column_kind`.
     pub kind: u32,
     /// Of the column's bytes in the record.
@@ -393,7 +397,7 @@ const _: () = {
     assert!(size_of::<SessionCalls>() == 24);
     assert!(size_of::<XidImage>() == 144);
     assert!(size_of::<Counters>() == 224);
-    assert!(size_of::<ColumnDefinition>() == 48);
+    assert!(size_of::<ColumnDefinition>() == 64);
     assert!(size_of::<KeyPartDefinition>() == 20);
     assert!(size_of::<KeyDefinition>() == 32);
     assert!(size_of::<TableDefinition>() == 40);

@@ -47,7 +47,9 @@ unsafe extern "C" fn no_sort_key(
 fn column(kind: u32, offset: u32, length: u32, null_bit: u32) -> ColumnDefinition {
     ColumnDefinition {
         name: c"column".as_ptr(),
+        type_text: c"type".as_ptr(),
         name_length: 6,
+        type_length: 4,
         kind,
         offset,
         length,

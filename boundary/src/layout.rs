@@ -6,6 +6,9 @@ use peregrine::row::{Column, ColumnType, Index, Key, KeyPart, SchemaNames, Table
 use crate::c_types::{Code, ColumnDefinition, KeyDefinition, TableDefinition};
 use crate::failure::{Failure, Outcome};
 
+/// Begins what is kept with a table of the server's. Its columns' types in SQL follow, each after a NUL.
+const TYPES_FOLLOW: &str = "MariaDB";
+
 /// How a column stands in the record buffer; see `peregrine_column_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -149,6 +152,7 @@ impl Layout {
             bitmap_length: columns.len().div_ceil(64),
         };
         let mut schema = TableSchema::default();
+        let mut types = vec![TYPES_FOLLOW.to_owned()];
         for column in columns {
             let stored_as = layout.stored.len();
             let placed = place(column, stored_as, record_length)?;
@@ -159,9 +163,12 @@ impl Layout {
                 let mut stored = Column::new(name, ty).collation(column.collation);
                 stored.nullable = placed.null_bit != 0;
                 schema.columns.push(stored);
+                // SAFETY: the type is valid for its length by the caller's promise.
+                types.push(unsafe { text(column.type_text, column.type_length)? });
             }
             layout.columns.push(placed);
         }
+        schema.user = types.join("\0").into_bytes();
         for (number, key) in keys.iter().enumerate() {
             // SAFETY: the parts are valid for their count by the caller's promise.
             let (parts, mut engine_parts) = unsafe { read_parts(key, &layout)? };

@@ -1,59 +1,85 @@
 //! Rows as CSV (RFC 4180): a line of names first; NULL is an empty field, a string is always in
-//! quotes, in UTF-8; bytes that are no text, or of an unknown character set, are `0x` and
-//! hexadecimal digits, without quotes.
+//! quotes, in UTF-8, as is a date or a time; bytes that are no text, or of an unknown character set,
+//! are `0x` and hexadecimal digits, without quotes. ENUM and SET are their numbers.
 
 use std::io::{Result, Write};
 
 use peregrine::{OwnedValue, TableSchema};
 
 use super::characters::text;
+use super::types::{Said, SqlType};
 
 fn quoted(out: &mut dyn Write, text: &str) -> Result<()> {
     write!(out, "\"{}\"", text.replace('"', "\"\""))
 }
 
 /// The line of names.
-pub fn head(out: &mut dyn Write, schema: &TableSchema) -> Result<()> {
-    for (n, column) in schema.columns.iter().enumerate() {
-        if n > 0 {
-            out.write_all(b",")?;
+pub fn head(out: &mut dyn Write, schema: &TableSchema, types: &[SqlType]) -> Result<()> {
+    let mut comma = "";
+    for (column, ty) in schema.columns.iter().zip(types) {
+        if ty.is_hidden {
+            continue;
         }
+        out.write_all(comma.as_bytes())?;
         quoted(out, &column.name)?;
+        comma = ",";
     }
     out.write_all(b"\r\n")
 }
 
 /// The line of a row.
-pub fn row(out: &mut dyn Write, schema: &TableSchema, row: &[OwnedValue]) -> Result<()> {
-    for (n, value) in row.iter().enumerate() {
-        if n > 0 {
-            out.write_all(b",")?;
+pub fn row(
+    out: &mut dyn Write,
+    schema: &TableSchema,
+    types: &[SqlType],
+    row: &[OwnedValue],
+) -> Result<()> {
+    let mut comma = "";
+    for ((value, ty), column) in row.iter().zip(types).zip(&schema.columns) {
+        if ty.is_hidden {
+            continue;
         }
-        match value {
-            OwnedValue::Null => {}
-            OwnedValue::Int(v) => write!(out, "{v}")?,
-            OwnedValue::UInt(v) => write!(out, "{v}")?,
-            OwnedValue::Float(v) => write!(out, "{v}")?,
-            OwnedValue::Double(v) => write!(out, "{v}")?,
-            OwnedValue::Bytes(bytes) => {
-                let column = schema.columns.get(n);
-                let collation = column.map_or(0, |column| column.collation);
-                if let Some(text) = text(collation, bytes) {
-                    quoted(out, &text)?;
-                } else {
-                    out.write_all(b"0x")?;
-                    for byte in bytes {
-                        write!(out, "{byte:02X}")?;
-                    }
-                }
-            }
+        out.write_all(comma.as_bytes())?;
+        comma = ",";
+        match ty.said(value).flatten() {
+            Some(Said::Number(number)) => out.write_all(number.as_bytes())?,
+            Some(Said::Text(text)) => quoted(out, &text)?,
+            Some(Said::Bytes(value) | Said::Letters(value)) => match column.collation {
+                0 => bytes(out, ty.collation(), &value)?,
+                collation => bytes(out, collation, &value)?,
+            },
+            None => plain(out, column.collation, value)?,
         }
     }
     out.write_all(b"\r\n")
 }
 
+/// A value that says what it is.
+fn plain(out: &mut dyn Write, collation: u32, value: &OwnedValue) -> Result<()> {
+    match value {
+        OwnedValue::Null => Ok(()),
+        OwnedValue::Int(v) => write!(out, "{v}"),
+        OwnedValue::UInt(v) => write!(out, "{v}"),
+        OwnedValue::Float(v) => write!(out, "{v}"),
+        OwnedValue::Double(v) => write!(out, "{v}"),
+        OwnedValue::Bytes(value) => bytes(out, collation, value),
+    }
+}
+
+fn bytes(out: &mut dyn Write, collation: u32, bytes: &[u8]) -> Result<()> {
+    if let Some(text) = text(collation, bytes) {
+        return quoted(out, &text);
+    }
+    out.write_all(b"0x")?;
+    for byte in bytes {
+        write!(out, "{byte:02X}")?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::types::types;
     use super::*;
     use peregrine::{Column, ColumnType};
 
@@ -69,7 +95,7 @@ mod tests {
             user: vec![],
         };
         let mut out = Vec::new();
-        row(&mut out, &schema, values).unwrap();
+        row(&mut out, &schema, &types(&schema), values).unwrap();
         String::from_utf8(out).unwrap()
     }
 

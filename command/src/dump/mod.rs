@@ -1,9 +1,13 @@
 //! `peregrine dump`: what can still be read of a database, as SQL or CSV.
 
 mod characters;
+mod compressed;
 mod csv;
+mod decimal;
 mod names;
 mod sql;
+mod times;
+mod types;
 
 use std::fmt::Display;
 use std::fs::File;
@@ -227,8 +231,9 @@ impl<'a> Writing<'a> {
 
     fn csv(&mut self, name: &str, out: &mut dyn Write) -> std::io::Result<()> {
         let schema = self.schema(name)?;
-        csv::head(out, schema)?;
-        self.rows(name, out, &mut |out, row| csv::row(out, schema, row))?;
+        let types = types::types(schema);
+        csv::head(out, schema, &types)?;
+        self.rows(name, out, &mut |out, row| csv::row(out, schema, &types, row))?;
         out.flush()
     }
 

@@ -1,8 +1,9 @@
 //! Rows as SQL that MariaDB loads.
 //!
-//! A table has the types that the engine knows. Text of the character sets that it can tell by the
-//! collation's number keeps its character set, with a collation that takes for different what is
-//! different in bytes, so that no row collides on loading. What the server stores in a form of its
+//! A table has the types that the server's plug-in has kept with it. Without those (a program's table, or one that is
+//! older), it has the types that the engine knows. Text of the character sets that it can tell by the
+//! collation's number then keeps its character set, with a collation that takes for different what is
+//! different in bytes, so that no row collides on loading; and what the server stores in a form of its
 //! own (DECIMAL, BIT, and times with fractions) comes out as these bytes.
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use peregrine::{Column, ColumnType, KeyPart, OwnedValue, TableSchema};
 
 use super::characters::{character_set, width};
 use super::names::Names;
+use super::types::{types, Said, SqlType};
 
 /// Bytes of a statement after which the next one is begun.
 const STATEMENT: usize = 256 << 10;
@@ -25,7 +27,8 @@ pub fn begin(out: &mut dyn Write, state: &str) -> Result<()> {
     comment(out, &format!("Dump by peregrine: {state}"))?;
     out.write_all(
         b"SET NAMES utf8mb4;\n\
-          SET @peregrine_sql_mode = @@sql_mode, sql_mode = 'NO_AUTO_VALUE_ON_ZERO';\n\
+          SET @peregrine_sql_mode = @@sql_mode, sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES';\n\
+          SET @peregrine_time_zone = @@time_zone, time_zone = '+00:00';\n\
           SET @peregrine_unique_checks = @@unique_checks, unique_checks = 0;\n",
     )
 }
@@ -33,7 +36,8 @@ pub fn begin(out: &mut dyn Write, state: &str) -> Result<()> {
 /// The end of the file.
 pub fn end(out: &mut dyn Write) -> Result<()> {
     out.write_all(
-        b"SET sql_mode = @peregrine_sql_mode, unique_checks = @peregrine_unique_checks;\n",
+        b"SET sql_mode = @peregrine_sql_mode, unique_checks = @peregrine_unique_checks;\n\
+          SET time_zone = @peregrine_time_zone;\n",
     )
 }
 
@@ -49,6 +53,8 @@ fn name(text: &str) -> String {
 /// A table on its way into the file.
 pub struct Table<'a> {
     schema: &'a TableSchema,
+    /// Those of its columns.
+    types: Vec<SqlType>,
     /// As the engine has it.
     table: &'a str,
     /// It is the server's, which has counted characters.
@@ -70,6 +76,7 @@ impl<'a> Table<'a> {
         let (database, own) = (named.database.as_deref().map(name), name(&named.own));
         Table {
             schema,
+            types: types(schema),
             table,
             is_servers: database.is_some(),
             name: match &database {
@@ -112,6 +119,9 @@ impl<'a> Table<'a> {
     }
 
     fn column_type(&self, column: usize) -> String {
+        if self.types[column].is_known() {
+            return self.types[column].text.clone();
+        }
         let column = &self.schema.columns[column];
         let blob = |max: u64| match max {
             0..=255 => "TINY",
@@ -169,13 +179,24 @@ impl<'a> Table<'a> {
         let mut columns = Vec::new();
         for part in parts {
             let column = &self.schema.columns[part.column];
-            let ty = self.column_type(part.column);
-            if part.prefix.is_some() || ty.contains("TEXT") || ty.contains("BLOB") {
+            if self.types[part.column].is_hidden {
                 return None;
             }
-            bytes += self.longest(column) + 1;
+            let mut prefix = String::new();
+            if self.types[part.column].is_known() {
+                // The server has had this key.
+                if let Some(length) = part.prefix {
+                    prefix = format!("({length})");
+                }
+            } else {
+                let ty = self.column_type(part.column);
+                if part.prefix.is_some() || ty.contains("TEXT") || ty.contains("BLOB") {
+                    return None;
+                }
+                bytes += self.longest(column) + 1;
+            }
             let descending = if part.descending { " DESC" } else { "" };
-            columns.push(format!("{}{descending}", name(&column.name)));
+            columns.push(format!("{}{prefix}{descending}", name(&column.name)));
         }
         (bytes <= KEY).then(|| columns.join(", "))
     }
@@ -189,32 +210,53 @@ impl<'a> Table<'a> {
             let why = "has another name here: its own is too long, or another table's";
             comment(out, &format!("{} {why}", self.table))?;
         }
-        let mut lines: Vec<String> = Vec::new();
-        for (n, column) in self.schema.columns.iter().enumerate() {
-            let null = if column.nullable { "" } else { " NOT NULL" };
-            lines.push(format!(
-                "  {} {}{null}",
-                name(&column.name),
-                self.column_type(n)
-            ));
-        }
+        let mut keys: Vec<String> = Vec::new();
         let mut left_out = Vec::new();
+        // Columns with a key that begins with them.
+        let mut first = Vec::new();
         if let Some(primary) = &self.schema.primary {
             match self.key(&primary.parts) {
-                Some(columns) => lines.push(format!("  PRIMARY KEY ({columns})")),
+                Some(columns) => {
+                    keys.push(format!("  PRIMARY KEY ({columns})"));
+                    first.extend(primary.parts.first());
+                }
                 None => left_out.push("the primary key".to_owned()),
             }
         }
         for index in &self.schema.indexes {
             match self.key(&index.parts) {
-                Some(columns) => lines.push(format!(
-                    "  {}KEY {} ({columns})",
-                    if index.unique { "UNIQUE " } else { "" },
-                    name(&index.name)
-                )),
+                Some(columns) => {
+                    keys.push(format!(
+                        "  {}KEY {} ({columns})",
+                        if index.unique { "UNIQUE " } else { "" },
+                        name(&index.name)
+                    ));
+                    first.extend(index.parts.first());
+                }
                 None => left_out.push(format!("index {}", index.name)),
             }
         }
+        let mut lines: Vec<String> = Vec::new();
+        for (n, (column, ty)) in self.schema.columns.iter().zip(&self.types).enumerate() {
+            if ty.is_hidden {
+                continue;
+            }
+            let null = match column.nullable {
+                // A TIMESTAMP takes no NULL by itself, where the server is told so.
+                true if ty.is_known() => " NULL",
+                true => "",
+                false => " NOT NULL",
+            };
+            // MariaDB demands a key that begins with it.
+            let counts = ty.counts && first.iter().any(|part| part.column == n);
+            lines.push(format!(
+                "  {} {}{null}{}",
+                name(&column.name),
+                self.column_type(n),
+                if counts { " AUTO_INCREMENT" } else { "" }
+            ));
+        }
+        lines.extend(keys);
         writeln!(
             out,
             "CREATE TABLE {} (\n{}\n);",
@@ -222,7 +264,8 @@ impl<'a> Table<'a> {
             lines.join(",\n")
         )?;
         for key in left_out {
-            comment(out, &format!("left out: {key}, with prefixes or too long"))?;
+            let why = "with prefixes, too long, or of the server's own columns";
+            comment(out, &format!("left out: {key}, {why}"))?;
         }
         Ok(())
     }
@@ -233,15 +276,28 @@ impl<'a> Table<'a> {
             0 => format!("INSERT INTO {} VALUES\n(", self.name),
             _ => ",\n(".to_owned(),
         };
-        for (n, value) in row.iter().enumerate() {
-            if n > 0 {
-                text.push(',');
+        let mut comma = "";
+        for (n, (value, ty)) in row.iter().zip(&self.types).enumerate() {
+            if ty.is_hidden {
+                continue;
             }
-            let has_it = push_value(&mut text, value);
-            if !has_it {
-                text.push_str(not_a_number(self.is_nullable(n)));
-            }
-            if !has_it || !self.keeps(n, value) {
+            text.push_str(comma);
+            comma = ",";
+            let said = ty.said(value);
+            let is_lost = match said {
+                Some(Some(said)) => {
+                    push_said(&mut text, &said);
+                    false
+                }
+                Some(None) | None => {
+                    let has_it = push_value(&mut text, value);
+                    if !has_it {
+                        text.push_str(not_a_number(self.is_nullable(n)));
+                    }
+                    said.is_some() || !has_it || !self.keeps(n, value)
+                }
+            };
+            if is_lost {
                 *self.lost.entry(n).or_default() += 1;
             }
         }
@@ -272,7 +328,7 @@ impl<'a> Table<'a> {
                     "infinite or no numbers: {} stands there",
                     not_a_number(self.is_nullable(n))
                 ),
-                _ => "no texts of its type: MariaDB changes them".to_owned(),
+                _ => "not of its type: MariaDB changes them".to_owned(),
             };
             format!(
                 "table {}: {values} values of column {name}, {why}",
@@ -326,6 +382,43 @@ fn not_a_number(is_nullable: bool) -> &'static str {
     }
 }
 
+fn push_said(text: &mut String, said: &Said) {
+    match said {
+        Said::Number(number) => text.push_str(number),
+        Said::Text(said) => {
+            text.push('\'');
+            text.push_str(said);
+            text.push('\'');
+        }
+        Said::Bytes(bytes) => push_bytes(text, bytes),
+        Said::Letters(bytes) => push_hexadecimal(text, bytes),
+    }
+}
+
+fn push_bytes(text: &mut String, bytes: &[u8]) {
+    if !bytes.iter().all(|b| (b' '..=b'~').contains(b)) {
+        return push_hexadecimal(text, bytes);
+    }
+    text.push('\'');
+    for &byte in bytes {
+        if matches!(byte, b'\'' | b'\\') {
+            text.push('\\');
+        }
+        text.push(byte.into());
+    }
+    text.push('\'');
+}
+
+fn push_hexadecimal(text: &mut String, bytes: &[u8]) {
+    use std::fmt::Write;
+    text.push_str("X'");
+    for byte in bytes {
+        // Writing into a string can't fail.
+        let _ = write!(text, "{byte:02X}");
+    }
+    text.push('\'');
+}
+
 /// Writes a value, if MariaDB can have it.
 fn push_value(text: &mut String, value: &OwnedValue) -> bool {
     use std::fmt::Write;
@@ -339,23 +432,8 @@ fn push_value(text: &mut String, value: &OwnedValue) -> bool {
         // As a number with an exponent, so that the server takes it for one of that type.
         OwnedValue::Float(v) => write!(text, "{v:e}"),
         OwnedValue::Double(v) => write!(text, "{v:e}"),
-        OwnedValue::Bytes(bytes) if bytes.iter().all(|b| (b' '..=b'~').contains(b)) => {
-            text.push('\'');
-            for &byte in bytes {
-                if matches!(byte, b'\'' | b'\\') {
-                    text.push('\\');
-                }
-                text.push(byte.into());
-            }
-            text.push('\'');
-            Ok(())
-        }
         OwnedValue::Bytes(bytes) => {
-            text.push_str("X'");
-            for byte in bytes {
-                let _ = write!(text, "{byte:02X}");
-            }
-            text.push('\'');
+            push_bytes(text, bytes);
             Ok(())
         }
     };
@@ -425,7 +503,7 @@ CREATE TABLE `my shop`.`t$1` (
   PRIMARY KEY (`id`),
   UNIQUE KEY `by_name` (`na``me`)
 );
--- left out: index by_body, with prefixes or too long
+-- left out: index by_body, with prefixes, too long, or of the server's own columns
 INSERT INTO `my shop`.`t$1` VALUES
 (7,'it\\'s \\\\',X'C3A4'),
 (8,NULL,'');
@@ -501,7 +579,7 @@ INSERT INTO `my shop`.`t$1` VALUES
             table.lost()
         };
         let lost = |name: &str, values: u32, column: &str| {
-            let why = "no texts of its type: MariaDB changes them";
+            let why = "not of its type: MariaDB changes them";
             format!("table {name}: {values} values of column {column}, {why}")
         };
         let of_server = |(values, column)| lost("d/t", values, column);

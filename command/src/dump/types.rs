@@ -1,0 +1,286 @@
+//! The SQL types of columns, which the server's plug-in keeps with its tables, and what values of
+//! them say that the server stores in a form of its own.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use peregrine::{OwnedValue, TableSchema};
+
+use super::{compressed, decimal, times};
+
+/// Begins what the plug-in keeps with a table; the columns' types follow, each after a NUL.
+const TYPES_FOLLOW: &str = "MariaDB";
+/// What stands at the end of a type that counts by itself.
+const AUTO_INCREMENT: &str = " AUTO_INCREMENT";
+
+/// A column's type in SQL.
+#[derive(Debug, Default)]
+pub struct SqlType {
+    /// As in CREATE TABLE, without AUTO_INCREMENT; empty where it is not known.
+    pub text: String,
+    /// Whether it has AUTO_INCREMENT.
+    pub counts: bool,
+    /// Whether the column is the server's own, which no statement sees.
+    pub is_hidden: bool,
+    form: Form,
+}
+
+/// How values are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Form {
+    /// As numbers or bytes that are the value.
+    #[default]
+    Plain,
+    /// Bytes in a character set that ASCII is not in, or not known to be.
+    Letters,
+    Bit,
+    Compressed,
+    Date,
+    DateTime(u32),
+    Decimal(u32, u32),
+    Inet4,
+    Inet6,
+    Time(u32),
+    Timestamp(u32),
+    Uuid,
+    Year,
+}
+
+/// What a value says.
+#[derive(Debug, PartialEq)]
+pub enum Said {
+    /// A number.
+    Number(String),
+    /// A text of ASCII without quotes and backslashes.
+    Text(String),
+    /// Bytes, of text or not.
+    Bytes(Vec<u8>),
+    /// Bytes of a character set of their own.
+    Letters(Vec<u8>),
+}
+
+/// The types of a table's columns: one for each.
+pub fn types(schema: &TableSchema) -> Vec<SqlType> {
+    let known = std::str::from_utf8(&schema.user).ok();
+    let mut parts = known.unwrap_or_default().split('\0');
+    let is_servers = parts.next() == Some(TYPES_FOLLOW);
+    let types: Vec<SqlType> = parts.map(SqlType::new).collect();
+    if is_servers && types.len() == schema.columns.len() {
+        return types;
+    }
+    schema.columns.iter().map(|_| SqlType::default()).collect()
+}
+
+impl SqlType {
+    fn new(text: &str) -> Self {
+        if text == "hidden" {
+            return SqlType {
+                is_hidden: true,
+                ..SqlType::default()
+            };
+        }
+        let counts = text.ends_with(AUTO_INCREMENT);
+        let text = text.strip_suffix(AUTO_INCREMENT).unwrap_or(text).to_owned();
+        SqlType {
+            form: form(&text),
+            text,
+            counts,
+            is_hidden: false,
+        }
+    }
+
+    /// Whether the type is known.
+    pub fn is_known(&self) -> bool {
+        !self.text.is_empty()
+    }
+
+    /// What a value says, where it is stored in a form of the server's own. `None`: the value is what it says;
+    /// `Some(None)`: it is none of the type.
+    pub fn said(&self, value: &OwnedValue) -> Option<Option<Said>> {
+        if self.form == Form::Plain || *value == OwnedValue::Null {
+            return None;
+        }
+        Some(self.decoded(value))
+    }
+
+    /// A collation of the type's character set; that of UCS-2, in which nothing is read, for those not known here.
+    pub fn collation(&self) -> u32 {
+        match character_set(&self.text) {
+            None => 63,
+            Some("latin1") => 8,
+            Some("ascii" | "utf8mb3" | "utf8mb4") => 45,
+            Some(_) => 35,
+        }
+    }
+
+    fn decoded(&self, value: &OwnedValue) -> Option<Said> {
+        let text = |text: Option<String>| text.map(Said::Text);
+        match (self.form, value) {
+            (Form::Date, OwnedValue::UInt(date)) => text(times::date(*date)),
+            (Form::Year, OwnedValue::UInt(year)) => {
+                let year = if *year == 0 { 0 } else { 1900 + year };
+                Some(Said::Number(year.to_string()))
+            }
+            // Before mysql56_temporal_format.
+            (Form::Time(_), OwnedValue::Int(time)) => text(times::time_of_digits(*time)),
+            (Form::DateTime(_), OwnedValue::UInt(time)) => text(times::date_time_of_digits(*time)),
+            (Form::Timestamp(_), OwnedValue::UInt(time)) => text(times::timestamp_of_seconds(*time)),
+            (form, OwnedValue::Bytes(bytes)) => match form {
+                Form::Letters => Some(Said::Letters(bytes.clone())),
+                Form::Bit => number(bytes).map(|bits| Said::Number(bits.to_string())),
+                Form::Compressed => {
+                    let value = compressed::uncompressed(bytes);
+                    value.map(if has_ascii(&self.text) { Said::Bytes } else { Said::Letters })
+                }
+                Form::DateTime(digits) => text(times::date_time(bytes, digits)),
+                Form::Decimal(precision, scale) => {
+                    decimal::decimal(bytes, precision, scale).map(Said::Number)
+                }
+                Form::Inet4 => {
+                    let bytes: [u8; 4] = bytes.as_slice().try_into().ok()?;
+                    Some(Said::Text(Ipv4Addr::from(bytes).to_string()))
+                }
+                Form::Inet6 => {
+                    let bytes: [u8; 16] = bytes.as_slice().try_into().ok()?;
+                    Some(Said::Text(Ipv6Addr::from(bytes).to_string()))
+                }
+                Form::Time(digits) => text(times::time(bytes, digits)),
+                Form::Timestamp(digits) => text(times::timestamp(bytes, digits)),
+                Form::Uuid => text(uuid(bytes)),
+                Form::Plain | Form::Date | Form::Year => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// How values of a type are stored.
+fn form(text: &str) -> Form {
+    let end = text.find(|letter: char| !letter.is_ascii_alphanumeric());
+    let (word, rest) = text.split_at(end.unwrap_or(text.len()));
+    let inside = rest.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+    let mut numbers = inside.map_or("", |(inside, _)| inside).split(',');
+    let mut number = || numbers.next().and_then(|number| number.parse().ok());
+    match word {
+        _ if rest.contains("/*M!100301 COMPRESSED") => Form::Compressed,
+        "bit" => Form::Bit,
+        "date" => Form::Date,
+        "datetime" => Form::DateTime(number().unwrap_or(0)),
+        "decimal" => Form::Decimal(number().unwrap_or(10), number().unwrap_or(0)),
+        "inet4" => Form::Inet4,
+        "inet6" => Form::Inet6,
+        "time" => Form::Time(number().unwrap_or(0)),
+        "timestamp" => Form::Timestamp(number().unwrap_or(0)),
+        "uuid" => Form::Uuid,
+        "year" => Form::Year,
+        "enum" | "set" => Form::Plain,
+        _ if has_ascii(text) => Form::Plain,
+        _ => Form::Letters,
+    }
+}
+
+/// The character set of a type, which is not ENUM or SET; `None` for bytes and numbers.
+fn character_set(text: &str) -> Option<&str> {
+    let (_, set) = text.split_once(" CHARACTER SET ")?;
+    set.split(' ').next()
+}
+
+/// Whether letters of ASCII surely are their own bytes in values of a type.
+fn has_ascii(text: &str) -> bool {
+    let set = character_set(text);
+    set.is_none_or(|set| matches!(set, "ascii" | "latin1" | "utf8mb3" | "utf8mb4"))
+}
+
+/// A big-endian number.
+fn number(bytes: &[u8]) -> Option<u64> {
+    let mut number = [0; 8];
+    number[8_usize.checked_sub(bytes.len())?..].copy_from_slice(bytes);
+    Some(u64::from_be_bytes(number))
+}
+
+/// The server keeps the parts of a UUID in the opposite order, so that those made one after the other are
+/// neighbours; only UUIDs of the versions 6 and more, which are so by themselves, are kept as they are.
+fn uuid(bytes: &[u8]) -> Option<String> {
+    use std::fmt::Write;
+    let stored: [u8; 16] = bytes.try_into().ok()?;
+    let is_swapped = stored[6] & 0x80 != 0 && (1..=0x80).contains(&stored[8]);
+    let mut text = String::new();
+    for part in if is_swapped {
+        [12..16, 10..12, 8..10, 6..8, 0..6]
+    } else {
+        [0..4, 4..6, 6..8, 8..10, 10..16]
+    } {
+        if !text.is_empty() {
+            text.push('-');
+        }
+        for byte in &stored[part] {
+            // Writing into a string can't fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use peregrine::{Column, ColumnType};
+
+    #[test]
+    fn a_table_has_a_type_for_each_column_or_none() {
+        let column = |name| Column::new(name, ColumnType::Double);
+        let schema = |user: &[u8]| TableSchema {
+            columns: vec![column("a"), column("b")],
+            primary: None,
+            indexes: vec![],
+            user: user.to_vec(),
+        };
+        let texts = |user: &[u8]| -> Vec<String> {
+            let types = types(&schema(user));
+            types.into_iter().map(|of_column| of_column.text).collect()
+        };
+        assert_eq!(texts(b"MariaDB\0int(11)\0double"), ["int(11)", "double"]);
+        for other in [&b"MariaDB\0int(11)"[..], b"mine\0int\0int", b"", b"\xff\0a\0b"] {
+            assert_eq!(texts(other), ["", ""]);
+        }
+        let of_table = types(&schema(b"MariaDB\0bigint(20) AUTO_INCREMENT\0hidden"));
+        assert!(of_table[0].counts && of_table[0].text == "bigint(20)");
+        assert!(of_table[1].is_hidden && !of_table[1].is_known());
+    }
+
+    #[test]
+    fn values_say_what_the_server_would() {
+        let said = |ty: &str, value: OwnedValue| SqlType::new(ty).said(&value);
+        let bytes = |bytes: &[u8]| OwnedValue::Bytes(bytes.to_vec());
+        let text = |text: &str| Some(Some(Said::Text(text.into())));
+        let number = |text: &str| Some(Some(Said::Number(text.into())));
+        let swapped = b"\x42\x66\x55\x44\0\0\xa4\x56\x12\xd3\xe8\x9b\x12\x3e\x45\x67";
+        assert_eq!(
+            said("uuid", bytes(swapped)),
+            text("123e4567-e89b-12d3-a456-426655440000")
+        );
+        let straight = b"\x01\x8f\x2d\x9f\x9a\x2a\x7d\xef\x8c\x3f\x7b\x1a\x2c\x4d\x5e\x6f";
+        assert_eq!(
+            said("uuid", bytes(straight)),
+            text("018f2d9f-9a2a-7def-8c3f-7b1a2c4d5e6f")
+        );
+        let mut local = [0; 16];
+        local[15] = 1;
+        assert_eq!(said("inet6", bytes(&local)), text("::1"));
+        assert_eq!(said("inet4", bytes(&[10, 0, 0, 1])), text("10.0.0.1"));
+        assert_eq!(said("bit(9)", bytes(&[1, 0x55])), number("341"));
+        assert_eq!(said("bit(64)", bytes(&[0xff; 8])), number("18446744073709551615"));
+        assert_eq!(said("year(4)", OwnedValue::UInt(126)), number("2026"));
+        assert_eq!(said("year(4)", OwnedValue::UInt(0)), number("0"));
+        assert_eq!(
+            said("char(3) CHARACTER SET utf16 COLLATE utf16_bin", bytes(b"N-")),
+            Some(Some(Said::Letters(b"N-".to_vec())))
+        );
+        assert_eq!(said("varchar(3) CHARACTER SET latin1 COLLATE latin1_bin", bytes(b"a")), None);
+        assert_eq!(said("enum('a','bit(1)') CHARACTER SET utf16", OwnedValue::UInt(1)), None);
+        assert_eq!(said("int(11)", OwnedValue::Int(-1)), None);
+        assert_eq!(said("uuid", OwnedValue::Null), None);
+        for (ty, wrong) in [("uuid", 15), ("inet4", 5), ("inet6", 4), ("bit(64)", 9)] {
+            assert_eq!(said(ty, bytes(&vec![1; wrong])), Some(None), "{ty}");
+        }
+    }
+}
