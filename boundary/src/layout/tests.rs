@@ -135,3 +135,14 @@ fn names_of_another_definition_are_not_taken() {
         assert_eq!(named, code, "{keys:?}");
     }
 }
+
+#[test]
+fn a_table_is_kept_with_the_types_of_its_columns() {
+    with_definition(&[0, 1, 2], |definition| {
+        // SAFETY: the definition is whole.
+        let (_, schema) = unsafe { Layout::read(definition) }.expect("a definition");
+        let types = std::str::from_utf8(&schema.user).expect("a text");
+        assert_eq!(types, "MariaDB\0type\0type\0type\0type");
+        assert_eq!(schema.columns.len(), 4);
+    });
+}

@@ -22,13 +22,19 @@ pub fn uncompressed(stored: &[u8]) -> Option<Vec<u8>> {
         0 => Some(rest.to_vec()),
         ZLIB => {
             let (length, rest) = rest.split_at_checked((head & LENGTH_BYTES).into())?;
-            let length = length.iter().fold(0, |length, byte| length << 8 | u64::from(*byte));
+            let length = length
+                .iter()
+                .fold(0, |length, byte| length << 8 | u64::from(*byte));
             let mut value = Vec::new();
             // One byte more, to see where there are more.
             if head & BARE == 0 {
-                ZlibDecoder::new(rest).take(length + 1).read_to_end(&mut value)
+                ZlibDecoder::new(rest)
+                    .take(length + 1)
+                    .read_to_end(&mut value)
             } else {
-                DeflateDecoder::new(rest).take(length + 1).read_to_end(&mut value)
+                DeflateDecoder::new(rest)
+                    .take(length + 1)
+                    .read_to_end(&mut value)
             }
             .ok()?;
             (value.len() as u64 == length).then_some(value)

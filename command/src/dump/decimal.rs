@@ -25,7 +25,9 @@ pub fn decimal(bytes: &[u8], precision: u32, scale: u32) -> Option<String> {
     for count in before.chain(after).filter(|count| *count > 0) {
         let (group, rest) = left.split_at_checked(BYTES[count as usize])?;
         left = rest;
-        let group = group.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
+        let group = group
+            .iter()
+            .fold(0, |value, byte| value << 8 | u64::from(*byte));
         if group >= 10_u64.pow(count) {
             return None;
         }

@@ -4,6 +4,7 @@ mod characters;
 mod compressed;
 mod csv;
 mod decimal;
+mod literals;
 mod names;
 mod sql;
 mod times;
@@ -233,7 +234,9 @@ impl<'a> Writing<'a> {
         let schema = self.schema(name)?;
         let types = types::types(schema);
         csv::head(out, schema, &types)?;
-        self.rows(name, out, &mut |out, row| csv::row(out, schema, &types, row))?;
+        self.rows(name, out, &mut |out, row| {
+            csv::row(out, schema, &types, row)
+        })?;
         out.flush()
     }
 

@@ -12,8 +12,9 @@ use std::io::{Result, Write};
 use peregrine::{Column, ColumnType, KeyPart, OwnedValue, TableSchema};
 
 use super::characters::{character_set, width};
+use super::literals::{not_a_number, push_said, push_value};
 use super::names::Names;
-use super::types::{types, Said, SqlType};
+use super::types::{types, SqlType};
 
 /// Bytes of a statement after which the next one is begun.
 const STATEMENT: usize = 256 << 10;
@@ -213,7 +214,7 @@ impl<'a> Table<'a> {
         let mut keys: Vec<String> = Vec::new();
         let mut left_out = Vec::new();
         // Columns with a key that begins with them.
-        let mut first = Vec::new();
+        let mut first: Vec<&KeyPart> = Vec::new();
         if let Some(primary) = &self.schema.primary {
             match self.key(&primary.parts) {
                 Some(columns) => {
@@ -371,73 +372,6 @@ impl<'a> Table<'a> {
         let column = self.schema.columns.get(column);
         column.is_none_or(|column| column.nullable)
     }
-}
-
-/// What stands where MariaDB can't have the value.
-fn not_a_number(is_nullable: bool) -> &'static str {
-    if is_nullable {
-        "NULL"
-    } else {
-        "0"
-    }
-}
-
-fn push_said(text: &mut String, said: &Said) {
-    match said {
-        Said::Number(number) => text.push_str(number),
-        Said::Text(said) => {
-            text.push('\'');
-            text.push_str(said);
-            text.push('\'');
-        }
-        Said::Bytes(bytes) => push_bytes(text, bytes),
-        Said::Letters(bytes) => push_hexadecimal(text, bytes),
-    }
-}
-
-fn push_bytes(text: &mut String, bytes: &[u8]) {
-    if !bytes.iter().all(|b| (b' '..=b'~').contains(b)) {
-        return push_hexadecimal(text, bytes);
-    }
-    text.push('\'');
-    for &byte in bytes {
-        if matches!(byte, b'\'' | b'\\') {
-            text.push('\\');
-        }
-        text.push(byte.into());
-    }
-    text.push('\'');
-}
-
-fn push_hexadecimal(text: &mut String, bytes: &[u8]) {
-    use std::fmt::Write;
-    text.push_str("X'");
-    for byte in bytes {
-        // Writing into a string can't fail.
-        let _ = write!(text, "{byte:02X}");
-    }
-    text.push('\'');
-}
-
-/// Writes a value, if MariaDB can have it.
-fn push_value(text: &mut String, value: &OwnedValue) -> bool {
-    use std::fmt::Write;
-    // Writing into a string can't fail.
-    let _ = match value {
-        OwnedValue::Null => write!(text, "NULL"),
-        OwnedValue::Int(v) => write!(text, "{v}"),
-        OwnedValue::UInt(v) => write!(text, "{v}"),
-        OwnedValue::Float(v) if !v.is_finite() => return false,
-        OwnedValue::Double(v) if !v.is_finite() => return false,
-        // As a number with an exponent, so that the server takes it for one of that type.
-        OwnedValue::Float(v) => write!(text, "{v:e}"),
-        OwnedValue::Double(v) => write!(text, "{v:e}"),
-        OwnedValue::Bytes(bytes) => {
-            push_bytes(text, bytes);
-            Ok(())
-        }
-    };
-    true
 }
 
 #[cfg(test)]

@@ -116,7 +116,9 @@ fn fraction(micros: i64, digits: u32) -> Option<String> {
 }
 
 fn big_endian(bytes: &[u8]) -> i64 {
-    bytes.iter().fold(0, |value, byte| value << 8 | i64::from(*byte))
+    bytes
+        .iter()
+        .fold(0, |value, byte| value << 8 | i64::from(*byte))
 }
 
 #[cfg(test)]
@@ -131,7 +133,10 @@ mod tests {
         assert_eq!(time(b"\x7f\xef\xff\xec\x78", 3), said("-01:00:00.500"));
         assert_eq!(time(b"\x80\x00\x00", 0), said("00:00:00"));
         assert_eq!(time(b"\xb4\x6e\xfb", 0), said("838:59:59"));
-        assert_eq!(time(b"\x7f\xff\xff\xff\xff\xff", 6), said("-00:00:00.000001"));
+        assert_eq!(
+            time(b"\x7f\xff\xff\xff\xff\xff", 6),
+            said("-00:00:00.000001")
+        );
         assert_eq!(time(b"\x7f\xff\xff\xf6", 1), said("-00:00:00.1"));
         let bytes = b"\x99\x7d\x3c\x77\x80\x01\xe2\x40";
         assert_eq!(date_time(bytes, 6), said("2007-09-30 07:30:00.123456"));
@@ -141,7 +146,10 @@ mod tests {
             timestamp(b"\x7f\xff\xff\xff", 0),
             said("2038-01-19 03:14:07")
         );
-        assert_eq!(timestamp(b"\0\0\0\x01\x04\xd2", 4), said("1970-01-01 00:00:01.1234"));
+        assert_eq!(
+            timestamp(b"\0\0\0\x01\x04\xd2", 4),
+            said("1970-01-01 00:00:01.1234")
+        );
         assert_eq!(time_of_digits(-8_385_959), said("-838:59:59"));
         assert_eq!(
             date_time_of_digits(20_070_930_073_000),

@@ -123,13 +123,19 @@ impl SqlType {
             // Before mysql56_temporal_format.
             (Form::Time(_), OwnedValue::Int(time)) => text(times::time_of_digits(*time)),
             (Form::DateTime(_), OwnedValue::UInt(time)) => text(times::date_time_of_digits(*time)),
-            (Form::Timestamp(_), OwnedValue::UInt(time)) => text(times::timestamp_of_seconds(*time)),
+            (Form::Timestamp(_), OwnedValue::UInt(time)) => {
+                text(times::timestamp_of_seconds(*time))
+            }
             (form, OwnedValue::Bytes(bytes)) => match form {
                 Form::Letters => Some(Said::Letters(bytes.clone())),
                 Form::Bit => number(bytes).map(|bits| Said::Number(bits.to_string())),
                 Form::Compressed => {
                     let value = compressed::uncompressed(bytes);
-                    value.map(if has_ascii(&self.text) { Said::Bytes } else { Said::Letters })
+                    value.map(if has_ascii(&self.text) {
+                        Said::Bytes
+                    } else {
+                        Said::Letters
+                    })
                 }
                 Form::DateTime(digits) => text(times::date_time(bytes, digits)),
                 Form::Decimal(precision, scale) => {
@@ -239,7 +245,12 @@ mod tests {
             types.into_iter().map(|of_column| of_column.text).collect()
         };
         assert_eq!(texts(b"MariaDB\0int(11)\0double"), ["int(11)", "double"]);
-        for other in [&b"MariaDB\0int(11)"[..], b"mine\0int\0int", b"", b"\xff\0a\0b"] {
+        for other in [
+            &b"MariaDB\0int(11)"[..],
+            b"mine\0int\0int",
+            b"",
+            b"\xff\0a\0b",
+        ] {
             assert_eq!(texts(other), ["", ""]);
         }
         let of_table = types(&schema(b"MariaDB\0bigint(20) AUTO_INCREMENT\0hidden"));
@@ -268,15 +279,33 @@ mod tests {
         assert_eq!(said("inet6", bytes(&local)), text("::1"));
         assert_eq!(said("inet4", bytes(&[10, 0, 0, 1])), text("10.0.0.1"));
         assert_eq!(said("bit(9)", bytes(&[1, 0x55])), number("341"));
-        assert_eq!(said("bit(64)", bytes(&[0xff; 8])), number("18446744073709551615"));
+        assert_eq!(
+            said("bit(64)", bytes(&[0xff; 8])),
+            number("18446744073709551615")
+        );
         assert_eq!(said("year(4)", OwnedValue::UInt(126)), number("2026"));
         assert_eq!(said("year(4)", OwnedValue::UInt(0)), number("0"));
         assert_eq!(
-            said("char(3) CHARACTER SET utf16 COLLATE utf16_bin", bytes(b"N-")),
+            said(
+                "char(3) CHARACTER SET utf16 COLLATE utf16_bin",
+                bytes(b"N-")
+            ),
             Some(Some(Said::Letters(b"N-".to_vec())))
         );
-        assert_eq!(said("varchar(3) CHARACTER SET latin1 COLLATE latin1_bin", bytes(b"a")), None);
-        assert_eq!(said("enum('a','bit(1)') CHARACTER SET utf16", OwnedValue::UInt(1)), None);
+        assert_eq!(
+            said(
+                "varchar(3) CHARACTER SET latin1 COLLATE latin1_bin",
+                bytes(b"a")
+            ),
+            None
+        );
+        assert_eq!(
+            said(
+                "enum('a','bit(1)') CHARACTER SET utf16",
+                OwnedValue::UInt(1)
+            ),
+            None
+        );
         assert_eq!(said("int(11)", OwnedValue::Int(-1)), None);
         assert_eq!(said("uuid", OwnedValue::Null), None);
         for (ty, wrong) in [("uuid", 15), ("inet4", 5), ("inet6", 4), ("bit(64)", 9)] {
