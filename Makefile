@@ -46,6 +46,7 @@ sessions: plugin ## statements once answered wrongly, and slices of long proofs:
 		target/release/peregrine bench bank --duration 10 --kill-every 4 && \
 		target/release/peregrine bench pushdown --queries 400 && \
 		target/release/peregrine bench changes --statements 1500 && \
+		target/release/peregrine bench differential --statements 4000 && \
 		target/release/peregrine bench answers && \
 		{ target/release/peregrine bench memory --duration 6 --cache 16M || [ $$? -eq 69 ]; }; \
 	else echo "No MariaDB here: going on without servers."; fi

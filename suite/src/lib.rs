@@ -16,6 +16,7 @@ pub mod corruption;
 pub mod crash;
 pub mod cross_check;
 pub mod dice;
+pub mod differential;
 pub mod embedded;
 pub mod error;
 pub mod full_disk;

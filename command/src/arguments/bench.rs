@@ -19,8 +19,8 @@ use super::strain::{
     ScanThreadsArguments,
 };
 use super::transactions::{
-    AnswersArguments, BankArguments, BehaviourArguments, ChangesArguments, HistoriesArguments,
-    PushdownArguments, StatementsArguments,
+    AnswersArguments, BankArguments, BehaviourArguments, ChangesArguments, DifferentialArguments,
+    HistoriesArguments, PushdownArguments, StatementsArguments,
 };
 
 /// What the benchmark can do.
@@ -96,6 +96,10 @@ pub enum BenchAction {
     /// Random changes of one session, each run on `InnoDB` and on Peregrine: errors, numbers of rows, and the rows by
     /// every index must be the same. One line; exit status 1 when something differs.
     Changes(ChangesArguments),
+    /// Random tables and random statements, the same on `InnoDB` and on Peregrine: after each statement rows, error,
+    /// warnings and the number of changed rows must be the same. A script that shows a difference is made short. One
+    /// line; exit status 1 when something differs.
+    Differential(DifferentialArguments),
     /// Random statements of several sessions on servers with random settings, one after the other: each query has one
     /// answer in a snapshot, whatever its plan, and in the end all tables are sound. One line; exit status 1 when
     /// something is wrong.

@@ -50,8 +50,8 @@ pub use self::strain::{
     ScanThreadsArguments,
 };
 pub use self::transactions::{
-    AnswersArguments, BankArguments, BehaviourArguments, ChangesArguments, HistoriesArguments,
-    PushdownArguments, StatementsArguments,
+    AnswersArguments, BankArguments, BehaviourArguments, ChangesArguments, DifferentialArguments,
+    HistoriesArguments, PushdownArguments, StatementsArguments,
 };
 pub use self::values::WarmUp;
 

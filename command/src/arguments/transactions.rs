@@ -1,4 +1,4 @@
-//! `peregrine bench behaviour`, `histories`, `bank`, `pushdown`, `changes`, `statements` and `answers`: what sessions
+//! `peregrine bench behaviour`, `histories`, `bank`, `pushdown`, `changes`, `differential`, `statements` and `answers`: what sessions
 //! see of each other.
 
 use std::path::PathBuf;
@@ -118,6 +118,26 @@ pub struct ChangesArguments {
     /// Seed of rows and statements.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// The server.
+    #[command(flatten)]
+    pub host: HostArguments,
+}
+
+/// Options of `peregrine bench differential`.
+#[derive(Debug, Args)]
+pub struct DifferentialArguments {
+    /// Statements.
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub statements: u64,
+    /// Seed of tables and statements.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Number of the first script, to have again what an earlier run has told.
+    #[arg(long, default_value_t = 0)]
+    pub first: u64,
+    /// Ends after so many scripts with a difference.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub differences: u32,
     /// The server.
     #[command(flatten)]
     pub host: HostArguments,

@@ -10,6 +10,7 @@ mod checkpoints;
 mod corruption;
 mod crash;
 mod cross_check;
+mod differential;
 mod embedded;
 mod full_disk;
 mod fuzz;
@@ -54,6 +55,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Embedded(arguments) => embedded::run(arguments),
         BenchAction::Pushdown(arguments) => pushdown::run(arguments),
         BenchAction::Changes(arguments) => changes::run(arguments),
+        BenchAction::Differential(arguments) => differential::run(arguments),
         BenchAction::Statements(arguments) => statements::run(arguments),
         BenchAction::Answers(arguments) => answers::run(arguments),
         BenchAction::Contention(arguments) => strain::contention(arguments),

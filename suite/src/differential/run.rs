@@ -1,0 +1,173 @@
+//! Many scripts, and what came of them.
+
+use std::fmt;
+
+use super::play::{play, Played};
+use super::schema::{tables, Table};
+use super::shrink::shrunk;
+use super::statements::Author;
+use crate::dice::Dice;
+use crate::error::{Result, SuiteError};
+use crate::runner::interrupt;
+use crate::target::hosted::Hosted;
+
+/// Statements of a script, about.
+const SCRIPT: usize = 120;
+/// How often a script with a difference is tried with less in it.
+const TRIES: u32 = 400;
+/// One in so many statements must be done at least, or the comparison says little.
+const LEAST_DONE: u64 = 3;
+
+/// How many statements, and which.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// Statements.
+    pub statements: u64,
+    /// Of tables and statements.
+    pub seed: u64,
+    /// The number of the first script: each has one, by which it can be had again.
+    pub first: u64,
+    /// Scripts with a difference after which it ends.
+    pub most_different: u32,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    played: Played,
+    scripts: u64,
+    seed: u64,
+    /// Of each difference: what it is, then the statements of its script.
+    pub different: Vec<Vec<String>>,
+}
+
+impl Outcome {
+    /// Whether nothing differs, and enough was done to say so.
+    #[must_use]
+    pub fn held(&self) -> bool {
+        let Played {
+            statements,
+            refused,
+            changed,
+            rows,
+            ..
+        } = self.played;
+        let done = statements - refused;
+        self.different.is_empty() && changed > 0 && rows > 0 && done >= statements / LEAST_DONE
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let played = &self.played;
+        write!(
+            f,
+            "{}: differential: {} scripts with tables of their own, {} statements on InnoDB and on Peregrine, {} refused by \
+             both, {} rows changed, {} rows compared; {} answers where InnoDB is against the manual; {} differences; seed {}",
+            if self.held() { "held" } else { "NOT HELD" },
+            self.scripts,
+            played.statements,
+            played.refused,
+            played.changed,
+            played.rows,
+            played.by_manual,
+            self.different.len(),
+            self.seed
+        )
+    }
+}
+
+/// A script, and the tables of which it speaks.
+fn script(seed: u64, number: u64) -> (Vec<Table>, Vec<String>) {
+    let mut dice = Dice::new(seed, number);
+    let (tables, mut script) = tables(&mut dice);
+    let mut author = Author {
+        dice: &mut dice,
+        tables: &tables,
+    };
+    while script.len() < SCRIPT {
+        script.extend(author.unit());
+    }
+    (tables, script)
+}
+
+/// Runs scripts on a server that has just been started.
+///
+/// # Errors
+/// When the server does not answer; [`SuiteError::Interrupted`].
+pub fn run(request: &Request, server: &Hosted, mut told: impl FnMut(&str)) -> Result<Outcome> {
+    interrupt::flag();
+    let mut outcome = Outcome {
+        seed: request.seed,
+        ..Outcome::default()
+    };
+    while outcome.played.statements < request.statements {
+        if interrupt::requested() {
+            return Err(SuiteError::Interrupted);
+        }
+        let before = outcome.played.statements / 10_000;
+        let number = request.first + outcome.scripts;
+        let (tables, script) = script(request.seed, number);
+        outcome.scripts += 1;
+        if let Some(found) = play(server, &script, &tables, &mut outcome.played)? {
+            told(&format!("script {number}: {}", found.told));
+            let until = &script[..=found.at];
+            let mut last = found.told;
+            let short = shrunk(until, TRIES, |some| {
+                let found = play(server, some, &tables, &mut Played::default())?;
+                if let Some(found) = &found {
+                    last.clone_from(&found.told);
+                }
+                Ok(found.is_some())
+            })?;
+            let lines: Vec<String> = std::iter::once(last).chain(short).collect();
+            lines.iter().for_each(|line| told(&format!("  {line}")));
+            outcome.different.push(lines);
+            if outcome.different.len() as u32 >= request.most_different {
+                break;
+            }
+        }
+        let statements = outcome.played.statements;
+        if statements / 10_000 > before {
+            told(&format!(
+                "{statements} of {} statements",
+                request.statements
+            ));
+        }
+    }
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_the_same_script_again() {
+        for number in 0..50 {
+            let (_, one) = script(7, number);
+            let (_, other) = script(7, number);
+            assert_eq!(one, other);
+            assert_ne!(one, script(8, number).1);
+        }
+    }
+
+    #[test]
+    fn a_run_that_does_little_does_not_hold() {
+        let mut outcome = Outcome::default();
+        assert!(!outcome.held());
+        outcome.played = Played {
+            statements: 90,
+            refused: 60,
+            changed: 1,
+            rows: 1,
+            by_manual: 0,
+        };
+        assert!(outcome.held());
+        outcome.played.refused = 61;
+        assert!(!outcome.held());
+        outcome.played.refused = 0;
+        outcome.different.push(vec!["a row".into()]);
+        assert!(!outcome.held());
+    }
+}

@@ -1,0 +1,296 @@
+//! Random tables: columns of every kind, keys of every kind, partitions, versions, periods, triggers.
+
+use std::fmt::Write;
+
+use super::values::Kind;
+use super::ENGINE;
+use crate::dice::Dice;
+
+/// A column that statements may name.
+#[derive(Debug, Clone)]
+pub struct Column {
+    pub name: String,
+    pub kind: Kind,
+    pub is_nullable: bool,
+    /// Its values follow from others.
+    pub is_generated: bool,
+    /// A key demands it to be unique, alone or with others, or the partition follows from it.
+    pub is_in_unique: bool,
+}
+
+/// A table that statements may name.
+#[derive(Debug, Clone)]
+pub struct Table {
+    pub name: String,
+    pub columns: Vec<Column>,
+    /// The columns of the primary key; none where there is none.
+    pub primary: Vec<String>,
+    /// Names of the other keys.
+    pub keys: Vec<String>,
+    pub is_versioned: bool,
+    /// It has the period `p`, of the columns `ps` and `pe`.
+    pub has_period: bool,
+    /// Rows that are updated are changed by a trigger.
+    pub has_trigger: bool,
+    /// What creates it, and what belongs to it.
+    pub definitions: Vec<String>,
+}
+
+fn chance(dice: &mut Dice, percent: u32) -> bool {
+    dice.below(100) < percent
+}
+
+impl Table {
+    /// A table of any kind.
+    pub fn any(dice: &mut Dice, name: &str) -> Table {
+        let mut table = Table {
+            name: name.to_owned(),
+            columns: Vec::new(),
+            primary: Vec::new(),
+            keys: Vec::new(),
+            is_versioned: chance(dice, 12),
+            has_period: chance(dice, 10),
+            has_trigger: false,
+            definitions: Vec::new(),
+        };
+        let mut lines = table.draw_columns(dice);
+        // A partition follows from `id`, which each unique key must have then.
+        // InnoDB takes periods that overlap where the table has a partition of history, against WITHOUT OVERLAPS.
+        let has_history = table.is_versioned && !table.has_period;
+        let partitions = partitions(dice, has_history);
+        let needs_id = partitions.contains("(id)");
+        lines.extend(table.draw_keys(dice, needs_id));
+        if chance(dice, 15) {
+            if let Some(column) = table.columns.iter().find(|column| column.kind == Kind::Int) {
+                lines.push(format!("CHECK ({} <> 7)", column.name));
+            }
+        }
+        let mut text = format!(
+            "CREATE TABLE {name} (\n  {}\n) ENGINE={ENGINE}",
+            lines.join(",\n  ")
+        );
+        if table.is_versioned {
+            text.push_str(" WITH SYSTEM VERSIONING");
+        }
+        text.push_str(&partitions);
+        table.definitions.push(text);
+        if chance(dice, 15) {
+            table.draw_trigger(dice);
+        }
+        table
+    }
+
+    fn draw_columns(&mut self, dice: &mut Dice) -> Vec<String> {
+        let mut lines = vec!["id INT NOT NULL".to_owned()];
+        self.columns.push(Column {
+            name: "id".into(),
+            kind: Kind::Int,
+            is_nullable: false,
+            is_generated: false,
+            is_in_unique: true,
+        });
+        for n in 0..2 + dice.below(6) {
+            let kind = Kind::any(dice);
+            let is_nullable = chance(dice, 70);
+            let mut line = format!("c{n} {}", kind.sql(dice));
+            line.push_str(if is_nullable { " NULL" } else { " NOT NULL" });
+            let takes_default = !kind.needs_prefix() && kind != Kind::Bit;
+            if takes_default && (!is_nullable || chance(dice, 30)) {
+                let _ = write!(line, " DEFAULT {}", kind.constant(dice));
+            }
+            if chance(dice, 5) && line.contains("DEFAULT") {
+                line.push_str(" INVISIBLE");
+            }
+            lines.push(line);
+            self.columns.push(Column {
+                name: format!("c{n}"),
+                kind,
+                is_nullable,
+                is_generated: false,
+                is_in_unique: false,
+            });
+        }
+        if self.has_period {
+            for name in ["ps", "pe"] {
+                lines.push(format!("{name} DATE NOT NULL"));
+            }
+            lines.push("PERIOD FOR p(ps, pe)".into());
+        }
+        if chance(dice, 30) {
+            let of = self.columns.iter().skip(1).find_map(|column| {
+                let (expression, kind) = match column.kind {
+                    kind if kind.is_small_integer() => (format!("{} + 1", column.name), Kind::Int),
+                    Kind::Char | Kind::VarChar => {
+                        (format!("LEFT({}, 3)", column.name), Kind::VarChar)
+                    }
+                    _ => return None,
+                };
+                Some((expression, kind))
+            });
+            if let Some((expression, kind)) = of {
+                let ty = if kind == Kind::Int {
+                    "BIGINT"
+                } else {
+                    "VARCHAR(20) CHARACTER SET utf8mb4"
+                };
+                let stored = if chance(dice, 50) {
+                    "PERSISTENT"
+                } else {
+                    "VIRTUAL"
+                };
+                lines.push(format!("g {ty} AS ({expression}) {stored}"));
+                self.columns.push(Column {
+                    name: "g".into(),
+                    kind,
+                    is_nullable: true,
+                    is_generated: true,
+                    is_in_unique: false,
+                });
+            }
+        }
+        lines
+    }
+
+    fn part(&self, dice: &mut Dice, column: usize) -> String {
+        let Column { name, kind, .. } = &self.columns[column];
+        let mut part = name.clone();
+        if kind.needs_prefix() || (kind.is_text() && chance(dice, 25)) {
+            part.push_str("(3)");
+        }
+        if chance(dice, 25) {
+            part.push_str(" DESC");
+        }
+        part
+    }
+
+    /// Parts of a key, of different columns.
+    fn parts(&self, dice: &mut Dice, needs_id: bool) -> (Vec<usize>, Vec<String>) {
+        let mut columns: Vec<usize> = Vec::new();
+        if needs_id {
+            columns.push(0);
+        }
+        for _ in 0..1 + dice.below(3) {
+            let column = dice.below(self.columns.len() as u32) as usize;
+            if !columns.contains(&column) {
+                columns.push(column);
+            }
+        }
+        let parts = columns.iter().map(|&column| self.part(dice, column));
+        let parts = parts.collect();
+        (columns, parts)
+    }
+
+    fn draw_keys(&mut self, dice: &mut Dice, needs_id: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        match dice.below(10) {
+            0..=4 if self.has_period && !needs_id && chance(dice, 60) => {
+                lines.push("PRIMARY KEY (id, p WITHOUT OVERLAPS)".to_owned());
+                self.primary = vec!["id".into(), "ps".into()];
+            }
+            0..=4 => {
+                lines.push("PRIMARY KEY (id)".to_owned());
+                self.primary = vec!["id".into()];
+            }
+            5..=7 => {
+                let column = &self.columns[1];
+                if !column.kind.needs_prefix() && !column.is_nullable && !column.is_generated {
+                    let descending = if chance(dice, 30) { " DESC" } else { "" };
+                    lines.push(format!("PRIMARY KEY ({}{descending}, id)", column.name));
+                    self.primary = vec![column.name.clone(), "id".into()];
+                    self.columns[1].is_in_unique = true;
+                }
+            }
+            _ => {}
+        }
+        for n in 0..dice.below(5) {
+            let is_unique = chance(dice, 25);
+            let (columns, parts) = self.parts(dice, is_unique && needs_id);
+            if is_unique
+                && columns
+                    .iter()
+                    .any(|&column| self.columns[column].is_generated)
+            {
+                continue;
+            }
+            let unique = if is_unique { "UNIQUE " } else { "" };
+            lines.push(format!("{unique}KEY k{n} ({})", parts.join(", ")));
+            self.keys.push(format!("k{n}"));
+            for column in columns {
+                self.columns[column].is_in_unique |= is_unique;
+            }
+        }
+        lines
+    }
+
+    fn draw_trigger(&mut self, dice: &mut Dice) {
+        let name = &self.name;
+        let integer = self.columns.iter().skip(1).find(|column| {
+            column.kind == Kind::Int && !column.is_generated && !column.is_in_unique
+        });
+        let journal = |when: &str, row: &str| {
+            format!("CREATE TRIGGER {name}_{when} AFTER {when} ON {name} FOR EACH ROW INSERT INTO journal VALUES ('{name} {when}', {row}.id)")
+        };
+        let text = match (dice.below(4), integer) {
+            (0, Some(column)) => {
+                self.has_trigger = true;
+                let column = &column.name;
+                format!(
+                    "CREATE TRIGGER {name}_before BEFORE UPDATE ON {name} FOR EACH ROW \
+                     SET NEW.{column} = COALESCE(OLD.{column}, 0) % 100 + 1"
+                )
+            }
+            (1, _) => journal("INSERT", "NEW"),
+            (2, _) => journal("UPDATE", "OLD"),
+            _ => journal("DELETE", "OLD"),
+        };
+        self.definitions.push(text);
+    }
+
+    /// The columns that a statement may set.
+    pub fn settable(&self) -> Vec<&Column> {
+        let columns = self.columns.iter();
+        columns.filter(|column| !column.is_generated).collect()
+    }
+
+    /// All that is to be read, which `*` does not give where columns are invisible.
+    pub fn shown(&self) -> String {
+        let mut shown: Vec<&str> = self.columns.iter().map(|c| c.name.as_str()).collect();
+        if self.has_period {
+            shown.extend(["ps", "pe"]);
+        }
+        shown.join(", ")
+    }
+
+    /// An order in which no two rows are equal, if there is one.
+    pub fn whole_order(&self) -> Option<String> {
+        (!self.primary.is_empty()).then(|| format!(" ORDER BY {}", self.primary.join(", ")))
+    }
+}
+
+/// The partitions of a table, or nothing.
+fn partitions(dice: &mut Dice, has_history: bool) -> String {
+    if has_history && chance(dice, 40) {
+        return " PARTITION BY SYSTEM_TIME (PARTITION p0 HISTORY, PARTITION pn CURRENT)".into();
+    }
+    let text = match dice.below(16) {
+        0 => " PARTITION BY HASH (id) PARTITIONS 3",
+        1 => " PARTITION BY KEY (id) PARTITIONS 2",
+        2 => " PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (2), PARTITION p1 VALUES LESS THAN (5), PARTITION p2 VALUES LESS THAN MAXVALUE)",
+        3 => " PARTITION BY LIST (id) (PARTITION p0 VALUES IN (0, 1, 2, 3), PARTITION p1 VALUES IN (4, 5, 6, 7, 8, 9, 10, 11, 12))",
+        4 => " PARTITION BY RANGE (id) SUBPARTITION BY HASH (id) SUBPARTITIONS 2 (PARTITION p0 VALUES LESS THAN (4), PARTITION p1 VALUES LESS THAN MAXVALUE)",
+        _ => "",
+    };
+    text.into()
+}
+
+/// Some tables, and what creates them.
+pub fn tables(dice: &mut Dice) -> (Vec<Table>, Vec<String>) {
+    let tables: Vec<Table> = ["t", "u"]
+        .iter()
+        .map(|name| Table::any(dice, name))
+        .collect();
+    let journal = format!("CREATE TABLE journal (what VARCHAR(20), n INT) ENGINE={ENGINE}");
+    let definitions = tables.iter().flat_map(|table| table.definitions.clone());
+    let all = std::iter::once(journal).chain(definitions).collect();
+    (tables, all)
+}
