@@ -307,8 +307,14 @@ mod tests {
 
     #[test]
     fn messages_are_the_same_for_both_engines() {
-        let told = "Out of range value for column `differential_InnoDB`.`t`.`a` at row 3";
-        let neutral = neutral(told, Engine::InnoDb);
-        assert_eq!(neutral, "Out of range value for column `schema`.`t`.`a`");
+        let of = |engine: Engine| {
+            let told = format!(
+                "Out of range in `differential_{}`.`t`.`a` at row 3",
+                engine.name()
+            );
+            neutral(&told, engine)
+        };
+        assert_eq!(of(Engine::InnoDb), "Out of range in `schema`.`t`.`a`");
+        assert_eq!(of(Engine::Peregrine), of(Engine::InnoDb));
     }
 }

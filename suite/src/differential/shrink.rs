@@ -51,7 +51,7 @@ mod tests {
         let needed = [3, 50, 99];
         let differs = |some: &[u32]| Ok(needed.iter().all(|n| some.contains(n)));
         assert_eq!(shrunk(&script, 1_000, differs).unwrap(), needed);
-        let few = shrunk(&script, 3, differs).unwrap();
+        let few = shrunk(&script, 10, differs).unwrap();
         assert!(few.len() < 100 && needed.iter().all(|n| few.contains(n)));
     }
 }
