@@ -53,11 +53,11 @@ impl Table {
             has_trigger: false,
             definitions: Vec::new(),
         };
-        let mut lines = table.draw_columns(dice);
-        // A partition follows from `id`, which each unique key must have then.
         // InnoDB takes periods that overlap where the table has a partition of history, against WITHOUT OVERLAPS.
         let has_history = table.is_versioned && !table.has_period;
         let partitions = partitions(dice, has_history);
+        let mut lines = table.draw_columns(dice, !partitions.is_empty());
+        // A partition follows from `id`, which each unique key must have then.
         let needs_id = partitions.contains("(id)");
         lines.extend(table.draw_keys(dice, needs_id));
         if chance(dice, 15) {
@@ -80,7 +80,7 @@ impl Table {
         table
     }
 
-    fn draw_columns(&mut self, dice: &mut Dice) -> Vec<String> {
+    fn draw_columns(&mut self, dice: &mut Dice, is_partitioned: bool) -> Vec<String> {
         let mut lines = vec!["id INT NOT NULL".to_owned()];
         self.columns.push(Column {
             name: "id".into(),
@@ -133,11 +133,9 @@ impl Table {
                 } else {
                     "VARCHAR(20) CHARACTER SET utf8mb4"
                 };
-                let stored = if chance(dice, 50) {
-                    "PERSISTENT"
-                } else {
-                    "VIRTUAL"
-                };
+                // InnoDB merges the partitions in the order of a virtual column that it has not worked out.
+                let is_stored = is_partitioned || chance(dice, 50);
+                let stored = if is_stored { "PERSISTENT" } else { "VIRTUAL" };
                 lines.push(format!("g {ty} AS ({expression}) {stored}"));
                 self.columns.push(Column {
                     name: "g".into(),

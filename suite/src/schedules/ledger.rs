@@ -81,10 +81,11 @@ impl Ledger {
         }
     }
 
-    /// Whether the rows that were found, all of this session, are those after a commit within the range.
+    /// Whether the rows that were found, all of this session, are those after a commit within the range. Commits at its
+    /// end may have been withdrawn since: they were on their way when the power went, and were refused.
     pub fn was(&self, found: &[Read], range: std::ops::Range<usize>) -> bool {
         let entries = self.0.lock();
-        let mut states = entries.states.get(range).into_iter().flatten();
+        let mut states = entries.states.iter().take(range.end).skip(range.start);
         states.any(|rows| are(found, rows))
     }
 
@@ -157,5 +158,11 @@ mod tests {
         ledger.acknowledge();
         let (begun, acknowledged) = ledger.position();
         assert!(!ledger.was(&[read(1, 10), read(2, 10)], acknowledged..begun));
+
+        ledger.begins(&rows(30), &[]);
+        let (begun, acknowledged) = ledger.position();
+        ledger.withdraw();
+        assert!(ledger.was(&[read(1, 20), read(2, 20)], acknowledged..begun));
+        assert!(!ledger.was(&[read(1, 30), read(2, 30)], acknowledged..begun));
     }
 }
