@@ -130,16 +130,17 @@ fn sorted(rows: Vec<Row>) -> Vec<String> {
 }
 
 /// Whether the engines differ in what the manual decides against InnoDB: ON DUPLICATE KEY UPDATE counts a row that is set
-/// to its own values as 0 rows. InnoDB counts 1 where it has not read the whole row.
+/// to its own values as 0 rows, where InnoDB counts 1 if it has not read the whole row. REPLACE counts what it deletes and
+/// what it inserts, where InnoDB counts 1 for a row that it finds the same.
 fn is_by_manual(sql: &str, innodb: &Done, peregrine: &Done) -> bool {
-    match (innodb, peregrine) {
-        (Done::Well(theirs, rows, warnings), Done::Well(ours, our_rows, our_warnings)) => {
-            sql.contains("ON DUPLICATE KEY UPDATE")
-                && ours < theirs
-                && (rows, warnings) == (our_rows, our_warnings)
-        }
-        _ => false,
-    }
+    let (Done::Well(theirs, their_rows, warnings), Done::Well(ours, our_rows, our_warnings)) =
+        (innodb, peregrine)
+    else {
+        return false;
+    };
+    let is_counted_so = (sql.contains("ON DUPLICATE KEY UPDATE") && ours < theirs)
+        || (sql.starts_with("REPLACE") && ours > theirs);
+    is_counted_so && (their_rows, warnings) == (our_rows, our_warnings)
 }
 
 /// In a few words.
@@ -288,6 +289,9 @@ mod tests {
             &done(4, &[])
         ));
         assert!(!is_by_manual(upsert, &done(5, &[]), &Done::Error(1062)));
+        let replace = "REPLACE INTO t VALUES (1)";
+        assert!(is_by_manual(replace, &done(1, &[]), &done(2, &[])));
+        assert!(!is_by_manual(replace, &done(2, &[]), &done(1, &[])));
     }
 
     #[test]

@@ -505,8 +505,8 @@ impl Author<'_> {
             1 => self.update(table),
             _ => self.select(table),
         };
-        // The statement that counts rows by the manual is known by its text.
-        if sql.contains("ON DUPLICATE KEY UPDATE") {
+        // Statements whose rows the manual counts are known by their text.
+        if sql.contains("ON DUPLICATE KEY UPDATE") || sql.starts_with("REPLACE") {
             return vec![sql];
         }
         let quoted = sql.replace('\\', "\\\\").replace('\'', "''");
