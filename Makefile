@@ -39,7 +39,7 @@ mtr: plugin ## the plug-in's tests, run by MariaDB's own test runner
 compare: plugin ## the same statements on InnoDB and on Peregrine, answers compared
 	@mtr/run same
 
-sessions: plugin ## statements once answered wrongly, and slices of long proofs: anomalies, histories, bank, pushdown, changes, memory
+sessions: plugin ## statements once answered wrongly, and slices of long proofs: anomalies, histories, bank, pushdown, changes, differential, memory
 	@if [ -e target/mariadb/current/env ]; then \
 		target/release/peregrine bench behaviour --engines peregrine --deadlocks 3 && \
 		target/release/peregrine bench histories --target server --duration 4 --window 1000 --crash-every 3 && \

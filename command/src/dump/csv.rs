@@ -41,14 +41,14 @@ pub fn row(
         }
         out.write_all(comma.as_bytes())?;
         comma = ",";
-        match ty.said(value).flatten() {
-            Some(Said::Number(number)) => out.write_all(number.as_bytes())?,
-            Some(Said::Text(text)) => quoted(out, &text)?,
-            Some(Said::Bytes(value) | Said::Letters(value)) => match column.collation {
+        match ty.said(value) {
+            Said::Number(number) => out.write_all(number.as_bytes())?,
+            Said::Text(text) => quoted(out, &text)?,
+            Said::Bytes(value) | Said::Letters(value) => match column.collation {
                 0 => bytes(out, ty.collation(), &value)?,
                 collation => bytes(out, collation, &value)?,
             },
-            None => plain(out, column.collation, value)?,
+            Said::Itself | Said::Nothing => plain(out, column.collation, value)?,
         }
     }
     out.write_all(b"\r\n")

@@ -13,9 +13,10 @@ pub fn not_a_number(is_nullable: bool) -> &'static str {
     }
 }
 
-/// Writes what a value says.
-pub fn push_said(text: &mut String, said: &Said) {
+/// Writes what a value says, if MariaDB can have it.
+pub fn push_said(text: &mut String, said: &Said, value: &OwnedValue) -> bool {
     match said {
+        Said::Itself | Said::Nothing => return push_value(text, value),
         Said::Number(number) => text.push_str(number),
         Said::Text(said) => {
             text.push('\'');
@@ -25,6 +26,7 @@ pub fn push_said(text: &mut String, said: &Said) {
         Said::Bytes(bytes) => push_bytes(text, bytes),
         Said::Letters(bytes) => push_hexadecimal(text, bytes),
     }
+    true
 }
 
 fn push_bytes(text: &mut String, bytes: &[u8]) {
@@ -52,7 +54,7 @@ fn push_hexadecimal(text: &mut String, bytes: &[u8]) {
 }
 
 /// Writes a value, if MariaDB can have it.
-pub fn push_value(text: &mut String, value: &OwnedValue) -> bool {
+fn push_value(text: &mut String, value: &OwnedValue) -> bool {
     use std::fmt::Write;
     // Writing into a string can't fail.
     let _ = match value {

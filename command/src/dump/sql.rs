@@ -12,9 +12,9 @@ use std::io::{Result, Write};
 use peregrine::{Column, ColumnType, KeyPart, OwnedValue, TableSchema};
 
 use super::characters::{character_set, width};
-use super::literals::{not_a_number, push_said, push_value};
+use super::literals::{not_a_number, push_said};
 use super::names::Names;
-use super::types::{types, SqlType};
+use super::types::{types, Said, SqlType};
 
 /// Bytes of a statement after which the next one is begun.
 const STATEMENT: usize = 256 << 10;
@@ -285,19 +285,15 @@ impl<'a> Table<'a> {
             text.push_str(comma);
             comma = ",";
             let said = ty.said(value);
-            let is_lost = match said {
-                Some(Some(said)) => {
-                    push_said(&mut text, &said);
-                    false
-                }
-                Some(None) | None => {
-                    let has_it = push_value(&mut text, value);
-                    if !has_it {
-                        text.push_str(not_a_number(self.is_nullable(n)));
-                    }
-                    said.is_some() || !has_it || !self.keeps(n, value)
-                }
+            let has_it = push_said(&mut text, &said, value);
+            if !has_it {
+                text.push_str(not_a_number(self.is_nullable(n)));
+            }
+            let is_kept = match said {
+                Said::Itself => self.keeps(n, value),
+                said => said != Said::Nothing,
             };
+            let is_lost = !has_it || !is_kept;
             if is_lost {
                 *self.lost.entry(n).or_default() += 1;
             }

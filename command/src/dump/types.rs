@@ -48,6 +48,10 @@ enum Form {
 /// What a value says.
 #[derive(Debug, PartialEq)]
 pub enum Said {
+    /// What is stored.
+    Itself,
+    /// Nothing: it is none of the type.
+    Nothing,
     /// A number.
     Number(String),
     /// A text of ASCII without quotes and backslashes.
@@ -93,13 +97,12 @@ impl SqlType {
         !self.text.is_empty()
     }
 
-    /// What a value says, where it is stored in a form of the server's own. `None`: the value is what it says;
-    /// `Some(None)`: it is none of the type.
-    pub fn said(&self, value: &OwnedValue) -> Option<Option<Said>> {
+    /// What a value says.
+    pub fn said(&self, value: &OwnedValue) -> Said {
         if self.form == Form::Plain || *value == OwnedValue::Null {
-            return None;
+            return Said::Itself;
         }
-        Some(self.decoded(value))
+        self.decoded(value).unwrap_or(Said::Nothing)
     }
 
     /// A collation of the type's character set; that of UCS-2, in which nothing is read, for those not known here.
@@ -262,8 +265,8 @@ mod tests {
     fn values_say_what_the_server_would() {
         let said = |ty: &str, value: OwnedValue| SqlType::new(ty).said(&value);
         let bytes = |bytes: &[u8]| OwnedValue::Bytes(bytes.to_vec());
-        let text = |text: &str| Some(Some(Said::Text(text.into())));
-        let number = |text: &str| Some(Some(Said::Number(text.into())));
+        let text = |text: &str| Said::Text(text.into());
+        let number = |text: &str| Said::Number(text.into());
         let swapped = b"\x42\x66\x55\x44\0\0\xa4\x56\x12\xd3\xe8\x9b\x12\x3e\x45\x67";
         assert_eq!(
             said("uuid", bytes(swapped)),
@@ -290,26 +293,26 @@ mod tests {
                 "char(3) CHARACTER SET utf16 COLLATE utf16_bin",
                 bytes(b"N-")
             ),
-            Some(Some(Said::Letters(b"N-".to_vec())))
+            Said::Letters(b"N-".to_vec())
         );
         assert_eq!(
             said(
                 "varchar(3) CHARACTER SET latin1 COLLATE latin1_bin",
                 bytes(b"a")
             ),
-            None
+            Said::Itself
         );
         assert_eq!(
             said(
                 "enum('a','bit(1)') CHARACTER SET utf16",
                 OwnedValue::UInt(1)
             ),
-            None
+            Said::Itself
         );
-        assert_eq!(said("int(11)", OwnedValue::Int(-1)), None);
-        assert_eq!(said("uuid", OwnedValue::Null), None);
+        assert_eq!(said("int(11)", OwnedValue::Int(-1)), Said::Itself);
+        assert_eq!(said("uuid", OwnedValue::Null), Said::Itself);
         for (ty, wrong) in [("uuid", 15), ("inet4", 5), ("inet6", 4), ("bit(64)", 9)] {
-            assert_eq!(said(ty, bytes(&vec![1; wrong])), Some(None), "{ty}");
+            assert_eq!(said(ty, bytes(&vec![1; wrong])), Said::Nothing, "{ty}");
         }
     }
 }

@@ -1,11 +1,14 @@
 //! Running a script on both engines, each in a database of its own, and comparing what comes of every statement.
 
+use std::fmt;
+
 use mysql::prelude::Queryable;
-use mysql::{Conn, Row, Value};
+use mysql::Conn;
 
 use super::schema::Table;
 use super::ENGINE;
 use crate::error::{Result, StatementContext};
+use crate::pushdown::answer::{self, brief, difference, Answer};
 use crate::target::hosted::{self, Hosted};
 use crate::target::{indexes, Engine};
 
@@ -17,11 +20,13 @@ const LOOK: usize = 10;
 
 /// What came of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Done {
-    /// Rows that it changed, rows that it returned, in no order, and warnings.
-    Well(u64, Vec<String>, Vec<String>),
-    /// The number of an error.
-    Error(u16),
+struct Done {
+    /// Rows that it changed.
+    changed: u64,
+    /// What it answers.
+    answer: Answer,
+    /// In no order.
+    warnings: Vec<String>,
 }
 
 /// Where the engines differ.
@@ -53,16 +58,6 @@ struct Side {
     engine: Engine,
 }
 
-fn text(value: &Value) -> String {
-    match value {
-        Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => text.to_owned(),
-            Err(_) => value.as_sql(false),
-        },
-        other => other.as_sql(true),
-    }
-}
-
 /// A message without what differs by the engine's name, and by the order in which rows are met.
 fn neutral(message: &str, engine: Engine) -> String {
     let message = message.replace(&format!("differential_{}", engine.name()), "schema");
@@ -87,25 +82,31 @@ impl Side {
         Ok(Side { connection, engine })
     }
 
+    fn ask(&mut self, sql: &str) -> Result<Answer> {
+        answer::text(&mut self.connection, sql, 0)
+    }
+
     fn run(&mut self, sql: &str) -> Result<Done> {
-        let sql = sql.replace(ENGINE, self.engine.name());
-        let rows: std::result::Result<Vec<Row>, mysql::Error> = self.connection.query(&sql);
-        match rows {
-            Ok(rows) => {
-                // A copy of a table counts its rows, a change in place does not.
-                let changed = match sql.starts_with("ALTER") {
-                    true => 0,
-                    false => self.connection.affected_rows(),
-                };
-                let warnings = match self.connection.warnings() {
-                    0 => Vec::new(),
-                    _ => self.warnings()?,
-                };
-                Ok(Done::Well(changed, sorted(rows), warnings))
-            }
-            Err(mysql::Error::MySqlError(error)) => Ok(Done::Error(error.code)),
-            Err(other) => Err(other).running(&sql),
+        let answer = self.ask(&sql.replace(ENGINE, self.engine.name()))?;
+        if let Answer::Error(_) = answer {
+            return Ok(Done {
+                changed: 0,
+                answer,
+                warnings: Vec::new(),
+            });
         }
+        Ok(Done {
+            // A copy of a table counts its rows, a change in place does not.
+            changed: match sql.starts_with("ALTER") {
+                true => 0,
+                false => self.connection.affected_rows(),
+            },
+            warnings: match self.connection.warnings() {
+                0 => Vec::new(),
+                _ => self.warnings()?,
+            },
+            answer,
+        })
     }
 
     fn warnings(&mut self) -> Result<Vec<String>> {
@@ -122,55 +123,25 @@ impl Side {
     }
 }
 
-fn sorted(rows: Vec<Row>) -> Vec<String> {
-    let row = |row: Row| row.unwrap().iter().map(text).collect::<Vec<_>>().join("\t");
-    let mut rows: Vec<String> = rows.into_iter().map(row).collect();
-    rows.sort_unstable();
-    rows
-}
-
 /// Whether the engines differ in what the manual decides against InnoDB: ON DUPLICATE KEY UPDATE counts a row that is set
 /// to its own values as 0 rows, where InnoDB counts 1 if it has not read the whole row. REPLACE counts what it deletes and
 /// what it inserts, where InnoDB counts 1 for a row that it finds the same.
 fn is_by_manual(sql: &str, innodb: &Done, peregrine: &Done) -> bool {
-    let (Done::Well(theirs, their_rows, warnings), Done::Well(ours, our_rows, our_warnings)) =
-        (innodb, peregrine)
-    else {
-        return false;
-    };
+    let (ours, theirs) = (peregrine.changed, innodb.changed);
     let is_counted_so = (sql.contains("ON DUPLICATE KEY UPDATE") && ours < theirs)
         || (sql.starts_with("REPLACE") && ours > theirs);
-    is_counted_so && (their_rows, warnings) == (our_rows, our_warnings)
+    let same = (&innodb.answer, &innodb.warnings) == (&peregrine.answer, &peregrine.warnings);
+    is_counted_so && same
 }
 
-/// In a few words.
-fn brief(done: &Done) -> String {
-    match done {
-        Done::Error(number) => format!("error {number}"),
-        Done::Well(changed, rows, warnings) => {
-            let some: Vec<&str> = rows.iter().take(4).map(String::as_str).collect();
-            format!(
-                "{changed} changed, {} rows [{}], warnings {warnings:?}",
-                rows.len(),
-                some.join("; ")
-            )
-        }
+impl fmt::Display for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Done {
+            changed, warnings, ..
+        } = self;
+        let answer = brief(&self.answer);
+        write!(f, "{changed} changed, {answer}, warnings {warnings:?}")
     }
-}
-
-/// The rows that only one of the two has.
-fn unlike(wanted: &[String], got: &[String]) -> String {
-    let only = |these: &[String], those: &[String]| {
-        let only = these.iter().filter(|row| !those.contains(row));
-        only.take(2).cloned().collect::<Vec<_>>().join("; ")
-    };
-    format!(
-        "InnoDB has {} rows, only there [{}]; Peregrine {}, only there [{}]",
-        wanted.len(),
-        only(wanted, got),
-        got.len(),
-        only(got, wanted)
-    )
 }
 
 /// Plays a script. `Some`: the engines differ.
@@ -195,17 +166,15 @@ pub fn play(
         let wanted = innodb.run(sql)?;
         let got = peregrine.run(sql)?;
         played.statements += 1;
-        match &wanted {
-            Done::Error(_) => played.refused += 1,
-            Done::Well(changed, rows, _) => {
-                played.changed += changed;
-                played.rows += rows.len() as u64;
-            }
+        played.changed += wanted.changed;
+        match &wanted.answer {
+            Answer::Error(_) => played.refused += 1,
+            Answer::Rows(rows, _) => played.rows += rows.len() as u64,
         }
         if is_by_manual(sql, &wanted, &got) {
             played.by_manual += 1;
         } else if wanted != got {
-            let told = format!("InnoDB: {}; Peregrine: {}", brief(&wanted), brief(&got));
+            let told = format!("InnoDB: {wanted}; Peregrine: {got}");
             return Ok(Some(Difference { at, told }));
         }
         let is_last = at + 1 == script.len();
@@ -238,31 +207,23 @@ fn looked_at(
             queries.push(format!("SELECT {shown} FROM {name} FOR SYSTEM_TIME ALL"));
         }
         for query in queries {
-            let (wanted, got) = (innodb.run(&query)?, peregrine.run(&query)?);
-            // There is no such table yet, or its columns have gone.
-            let (Done::Well(_, wanted, _), Done::Well(_, got, _)) = (&wanted, &got) else {
-                if wanted == got {
-                    continue;
-                }
-                let told = format!(
-                    "{query}: InnoDB {}, Peregrine {}",
-                    brief(&wanted),
-                    brief(&got)
-                );
-                return Ok(Some(told));
-            };
-            played.rows += wanted.len() as u64;
+            let (wanted, got) = (innodb.ask(&query)?, peregrine.ask(&query)?);
             if wanted != got {
-                return Ok(Some(format!("{query}: {}", unlike(wanted, got))));
+                return Ok(Some(format!("{query}: {}", difference(&wanted, &got))));
             }
+            // Where both refuse, the script has lost the table.
+            let Answer::Rows(rows, _) = &wanted else {
+                continue;
+            };
+            played.rows += rows.len() as u64;
             if !by_index || query.ends_with("ALL") {
                 continue;
             }
             for (index, _) in indexes::of_table(&mut peregrine.connection, name)? {
                 let query = format!("{query} FORCE INDEX (`{index}`) ORDER BY 1");
-                let got = peregrine.run(&query)?;
-                if !matches!(&got, Done::Well(_, got, _) if got == wanted) {
-                    return Ok(Some(format!("{query}: {}", brief(&got))));
+                let got = peregrine.ask(&query)?;
+                if got != wanted {
+                    return Ok(Some(format!("{query}: {}", difference(&wanted, &got))));
                 }
             }
         }
@@ -276,19 +237,20 @@ mod tests {
 
     #[test]
     fn the_manual_decides_where_it_says_something() {
-        let done = |changed, rows: &[&str]| {
-            let rows = rows.iter().map(|row| (*row).to_owned()).collect();
-            Done::Well(changed, rows, Vec::new())
+        let done = |changed, rows: &[&str]| Done {
+            changed,
+            answer: Answer::Rows(
+                rows.iter().map(|row| (*row).to_owned()).collect(),
+                Vec::new(),
+            ),
+            warnings: Vec::new(),
         };
         let upsert = "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 1";
         assert!(is_by_manual(upsert, &done(5, &[]), &done(4, &[])));
         assert!(!is_by_manual(upsert, &done(4, &[]), &done(5, &[])));
-        assert!(!is_by_manual(
-            "INSERT INTO t VALUES (1)",
-            &done(5, &[]),
-            &done(4, &[])
-        ));
-        assert!(!is_by_manual(upsert, &done(5, &[]), &Done::Error(1062)));
+        assert!(!is_by_manual(upsert, &done(5, &["1"]), &done(4, &["2"])));
+        let insert = "INSERT INTO t VALUES (1)";
+        assert!(!is_by_manual(insert, &done(5, &[]), &done(4, &[])));
         let replace = "REPLACE INTO t VALUES (1)";
         assert!(is_by_manual(replace, &done(1, &[]), &done(2, &[])));
         assert!(!is_by_manual(replace, &done(2, &[]), &done(1, &[])));

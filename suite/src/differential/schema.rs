@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::values::Kind;
+use super::values::{chance, Kind};
 use super::ENGINE;
 use crate::dice::Dice;
 
@@ -34,10 +34,6 @@ pub struct Table {
     pub has_trigger: bool,
     /// What creates it, and what belongs to it.
     pub definitions: Vec<String>,
-}
-
-fn chance(dice: &mut Dice, percent: u32) -> bool {
-    dice.below(100) < percent
 }
 
 impl Table {

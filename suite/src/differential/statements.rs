@@ -5,7 +5,7 @@
 //! not asked of it.
 
 use super::schema::{Column, Table};
-use super::values::one_of;
+use super::values::{chance, one_of, Kind};
 use crate::dice::Dice;
 
 /// Makes statements up.
@@ -16,7 +16,7 @@ pub struct Author<'a> {
 
 impl Author<'_> {
     fn chance(&mut self, percent: u32) -> bool {
-        self.dice.below(100) < percent
+        chance(self.dice, percent)
     }
 
     /// A statement, or some that belong together.
@@ -175,7 +175,7 @@ impl Author<'_> {
 
     fn predicate(&mut self, table: &str, column: &Column) -> String {
         let name = format!("{table}.{}", column.name);
-        let value = match column.is_generated && column.name == "g" {
+        let value = match column.is_generated {
             true => column.kind.constant(self.dice),
             false => self.constant(&Column {
                 is_nullable: false,
@@ -212,14 +212,12 @@ impl Author<'_> {
             .filter(|column| is_ordered || !column.is_in_unique)
             .cloned()
             .collect();
-        let Some(first) = columns.first() else {
+        if columns.is_empty() {
             return "id = id".into();
-        };
+        }
         let mut set = Vec::new();
         for _ in 0..1 + self.dice.below(2) {
-            let column = columns
-                .get(self.dice.below(columns.len() as u32) as usize)
-                .unwrap_or(first);
+            let column = one_of(self.dice, &columns);
             let value = match self.dice.below(10) {
                 0 | 1 if is_ordered && column.kind.is_small_integer() => {
                     format!("{} + 1", column.name)
@@ -293,7 +291,7 @@ impl Author<'_> {
         };
         if self.chance(40) {
             let targets = *one_of(self.dice, &["t", "u", "t, u"]);
-            return format!("DELETE {targets} FROM t JOIN u ON {join} WHERE {join}{condition}");
+            return format!("DELETE {targets} FROM t JOIN u ON {join} WHERE TRUE{condition}");
         }
         // InnoDB leaves stored generated columns stale there, where a trigger changes what they follow from.
         let targets: Vec<&Table> = [t, u]
@@ -318,10 +316,10 @@ impl Author<'_> {
             }
         }
         if set.is_empty() {
-            return format!("DELETE t FROM t JOIN u ON {join} WHERE {join}{condition}");
+            return format!("DELETE t FROM t JOIN u ON {join} WHERE TRUE{condition}");
         }
         format!(
-            "UPDATE t JOIN u ON {join} SET {} WHERE {join}{condition}",
+            "UPDATE t JOIN u ON {join} SET {} WHERE TRUE{condition}",
             set.join(", ")
         )
     }
@@ -462,7 +460,7 @@ impl Author<'_> {
     fn alter(&mut self, table: &Table) -> String {
         let name = &table.name;
         let column = one_of(self.dice, &table.columns).clone();
-        let kind = super::values::Kind::any(self.dice);
+        let kind = Kind::any(self.dice);
         let what = match self.dice.below(11) {
             0 => format!("ADD COLUMN x0 {} NULL", kind.sql(self.dice)),
             1 => "ADD COLUMN x1 INT NOT NULL DEFAULT 5 FIRST".into(),

@@ -83,6 +83,11 @@ const COLLATIONS: [&str; 10] = [
     "utf8mb4_uca1400_ai_ci",
 ];
 
+/// Whether something happens that does so often in a hundred times.
+pub fn chance(dice: &mut Dice, percent: u32) -> bool {
+    dice.below(100) < percent
+}
+
 /// One of some.
 pub fn one_of<'a, T>(dice: &mut Dice, some: &'a [T]) -> &'a T {
     &some[dice.below(some.len() as u32) as usize]

@@ -18,7 +18,11 @@ fn text_of(values: &[Value]) -> String {
     let values: Vec<String> = values
         .iter()
         .map(|value| match value {
-            Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            // Bytes that are no text stay apart from each other.
+            Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => text.to_owned(),
+                Err(_) => value.as_sql(false),
+            },
             other => other.as_sql(true),
         })
         .collect();
