@@ -135,6 +135,9 @@ verify-shaken: library ## what shaking shows, a line a point: held or not, with 
 verify-answers: build ## what answers and rows promise, a line a point: held or not, with its figure
 	@verify/answers
 
+verify-differential: build ## what the server notices of the engine, a line a point: held or not, with its figure
+	@verify/differential
+
 verify-durability: build ## what durability promises, a line a point: held or not, with its figure
 	@verify/durability
 
@@ -160,4 +163,4 @@ clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken target/shaken target/sanitizers
 
-.PHONY: help bench knobs shaken shaken-plugin broken-plugin statements schedules orders plans build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz
+.PHONY: help bench knobs shaken shaken-plugin broken-plugin statements schedules orders plans build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-differential verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz

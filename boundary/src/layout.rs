@@ -5,6 +5,7 @@ use peregrine::row::{Column, ColumnType, Index, Key, KeyPart, SchemaNames, Table
 
 use crate::c_types::{Code, ColumnDefinition, KeyDefinition, TableDefinition};
 use crate::failure::{Failure, Outcome};
+use crate::planted::{is_planted, Fault};
 
 /// Begins what is kept with a table of the server's. Its columns' types in SQL follow, each after a NUL.
 const TYPES_FOLLOW: &str = "MariaDB";
@@ -185,7 +186,7 @@ impl Layout {
                     // SAFETY: the name is valid for its length by the caller's promise.
                     name: unsafe { text(key.name, key.name_length)? },
                     parts: engine_parts,
-                    unique: key.unique != 0,
+                    unique: key.unique != 0 && !is_planted(Fault::UncheckedKey),
                 });
                 layout.key_of_index.push(number as u32);
                 schema.indexes.len()

@@ -12,6 +12,12 @@ pub(crate) enum Fault {
     KeepFailedStatement,
     /// Aggregates that the engine works out do not see what their own transaction has changed.
     ForgetOwnRows,
+    /// A row that is read whole by its key lacks its last column.
+    LoseColumn,
+    /// A unique key takes values that are there already.
+    UncheckedKey,
+    /// The refusal of an update counts as success.
+    SwallowRefusal,
 }
 
 /// Whether this step is left out: never.
@@ -33,10 +39,13 @@ mod planting {
     /// The environment variable that names a fault.
     const VARIABLE: &str = "PEREGRINE_PLANTED_IN_PLUGIN";
 
-    const ALL: [Fault; 3] = [
+    const ALL: [Fault; 6] = [
         Fault::SkipRow,
         Fault::KeepFailedStatement,
         Fault::ForgetOwnRows,
+        Fault::LoseColumn,
+        Fault::UncheckedKey,
+        Fault::SwallowRefusal,
     ];
 
     /// The fault that this process has.

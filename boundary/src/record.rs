@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use crate::c_types::Code;
 use crate::failure::{Failure, Outcome};
 use crate::layout::{ColumnLayout, Kind, Layout};
+use crate::planted::{is_planted, Fault};
 
 /// The values of a row, on the stack for ordinary tables.
 pub type Values<'a> = SmallVec<[Value<'a>; 32]>;
@@ -187,6 +188,10 @@ impl Projection {
         for (stored, &column) in layout.stored.iter().enumerate() {
             let covered = || index.is_none_or(|index| table.index_covers(index, stored));
             if !has(wanted, column) || !covered() {
+                continue;
+            }
+            let is_last = stored + 1 == layout.stored.len();
+            if !in_place && is_last && is_planted(Fault::LoseColumn) {
                 continue;
             }
             let column = &layout.columns[column];

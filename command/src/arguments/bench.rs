@@ -14,7 +14,7 @@ use super::measuring::{
 #[cfg(feature = "shaken")]
 use super::schedules::{SchedulesArguments, SchedulesHereArguments};
 use super::strain::{
-    CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
+    BatchedJoinArguments, CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
     LargeTransactionArguments, ManyTablesArguments, MemoryArguments, RecoveryTimeArguments,
     ScanThreadsArguments,
 };
@@ -114,6 +114,9 @@ pub enum BenchAction {
     LargeTransaction(LargeTransactionArguments),
     /// A reader's snapshot held open while writers update the same rows again and again.
     HeldSnapshot(HeldSnapshotArguments),
+    /// A join through a secondary key of data larger than the cache, row by row and by batches of keys, Peregrine beside
+    /// `InnoDB`. One line; exit status 1 when batches are not twice as fast, or InnoDB's are faster.
+    BatchedJoin(BatchedJoinArguments),
     /// Very many tables with a small cache, Peregrine beside `InnoDB`: made, each written and read, the server
     /// started again, each read. Time and memory in one line; exit status 1 when Peregrine takes more.
     ManyTables(ManyTablesArguments),

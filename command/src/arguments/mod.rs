@@ -45,7 +45,7 @@ pub use self::measuring::{
 pub use self::schedules::{SchedulesArguments, SchedulesHereArguments};
 pub use self::server::{ServerAction, ServerPlace, SqlArguments, StartArguments};
 pub use self::strain::{
-    CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
+    BatchedJoinArguments, CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
     LargeTransactionArguments, ManyTablesArguments, MemoryArguments, RecoveryTimeArguments,
     ScanThreadsArguments,
 };

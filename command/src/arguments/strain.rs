@@ -1,9 +1,9 @@
 //! `peregrine bench contention`, `large-transaction`, `held-snapshot`, `memory`,
-//! `checkpoint-stalls`, `recovery-time` and `scan-threads`: the engine under strain.
+//! `checkpoint-stalls`, `recovery-time`, `scan-threads` and `batched-join`: the engine under strain.
 
 use clap::Args;
 
-use super::host::HostArguments;
+use super::host::{HostArguments, MariadbdArguments};
 use super::values::{bytes, seconds};
 
 /// How sessions contend.
@@ -150,6 +150,20 @@ pub struct RecoveryTimeArguments {
     /// The server.
     #[command(flatten)]
     pub host: HostArguments,
+}
+
+/// How large the tables are that are joined.
+#[derive(Debug, Args)]
+pub struct BatchedJoinArguments {
+    /// Rows of each of the two tables.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub rows: u64,
+    /// Size of each engine's cache, e.g. 32M; a million rows are some 100 MB.
+    #[arg(long, default_value = "32M", value_parser = bytes)]
+    pub cache: u64,
+    /// The server's plug-in and options.
+    #[command(flatten)]
+    pub mariadbd: MariadbdArguments,
 }
 
 /// How many tables there are.

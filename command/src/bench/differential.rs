@@ -17,14 +17,14 @@ use crate::arguments::DifferentialArguments;
 /// What the suite says; the caller prints it.
 pub fn run(arguments: &DifferentialArguments) -> Result<ExitCode> {
     let engines = [Engine::InnoDb, Engine::Peregrine];
-    let server = host::start(&arguments.host, &engines, 2, "differential", Vec::new())?;
+    let mut server = host::start(&arguments.host, &engines, 2, "differential", Vec::new())?;
     let request = Request {
         statements: arguments.statements,
         seed: arguments.seed,
         first: arguments.first,
         most_different: arguments.differences,
     };
-    let outcome = match differential::run(&request, &server, |told| eprintln!("{told}")) {
+    let outcome = match differential::run(&request, &mut server, |told| eprintln!("{told}")) {
         Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };

@@ -3,6 +3,7 @@
 mod answers;
 mod bank;
 mod bars;
+mod batched_join;
 mod behaviour;
 mod changes;
 mod check;
@@ -61,6 +62,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Contention(arguments) => strain::contention(arguments),
         BenchAction::LargeTransaction(arguments) => strain::large_transaction(arguments),
         BenchAction::HeldSnapshot(arguments) => strain::held_snapshot(arguments),
+        BenchAction::BatchedJoin(arguments) => batched_join::run(arguments),
         BenchAction::ManyTables(arguments) => many_tables::run(arguments),
         BenchAction::Memory(arguments) => memory::run(arguments),
         BenchAction::LargerThanMemory(arguments) => larger_than_memory::run(arguments),

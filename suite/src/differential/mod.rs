@@ -1,5 +1,6 @@
 //! Random tables and random statements, the same on `InnoDB` and on Peregrine: after each statement the same rows, the
-//! same error, as many changed rows, the same warnings.
+//! same error, as many changed rows, the same warnings. Statements go as text or by the binary protocol; in some scripts the
+//! server is killed or stopped, and started again.
 //!
 //! [`crate::changes`] has tables that somebody chose; here every script draws its own. A script that shows a difference
 //! is made short.
@@ -24,3 +25,14 @@ pub use run::{run, Outcome, Request};
 
 /// Stands in a statement for the engine's name.
 const ENGINE: &str = "@ENGINE@";
+/// Stands before a statement that goes by the binary protocol.
+const BINARY: &str = "/* binary */ ";
+/// Stands in a script where the server is killed, and started again.
+const KILL: &str = "-- the server is killed, and started again";
+/// Stands in a script where the server is stopped in order, and started again.
+const STOP: &str = "-- the server is stopped, and started again";
+
+/// A statement without how it is sent.
+fn bare(sql: &str) -> &str {
+    sql.strip_prefix(BINARY).unwrap_or(sql)
+}

@@ -6,7 +6,7 @@ use mysql::prelude::Queryable;
 use mysql::Conn;
 
 use super::schema::Table;
-use super::ENGINE;
+use super::{bare, BINARY, ENGINE, KILL, STOP};
 use crate::error::{Result, StatementContext};
 use crate::pushdown::answer::{self, brief, difference, Answer};
 use crate::target::hosted::{self, Hosted};
@@ -17,6 +17,8 @@ use crate::target::{indexes, Engine};
 const BEGINNING: u64 = 1_700_000_000;
 /// After so many statements the tables are read by every index, too.
 const LOOK: usize = 10;
+/// The error of a statement that the binary protocol does not take.
+const NOT_BY_BINARY_PROTOCOL: u16 = 1295;
 
 /// What came of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +51,10 @@ pub struct Played {
     pub changed: u64,
     /// Rows that were compared.
     pub rows: u64,
+    /// Statements that went by the binary protocol.
+    pub binary: u64,
+    /// How often the server was killed or stopped.
+    pub restarts: u64,
     /// Statements that InnoDB answers otherwise than the manual says, and Peregrine as it says.
     pub by_manual: u64,
 }
@@ -58,9 +64,14 @@ struct Side {
     engine: Engine,
 }
 
+/// The database of an engine's tables.
+fn schema(engine: Engine) -> String {
+    format!("differential_{}", engine.name())
+}
+
 /// A message without what differs by the engine's name, and by the order in which rows are met.
 fn neutral(message: &str, engine: Engine) -> String {
-    let message = message.replace(&format!("differential_{}", engine.name()), "schema");
+    let message = message.replace(&schema(engine), "schema");
     let message = message.replace(engine.name(), "engine");
     match message.find(" at row ") {
         Some(end) => message[..end].to_owned(),
@@ -69,13 +80,26 @@ fn neutral(message: &str, engine: Engine) -> String {
 }
 
 impl Side {
+    /// A side with nothing in its database.
     fn new(server: &Hosted, engine: Engine) -> Result<Self> {
-        let schema = format!("differential_{}", engine.name());
+        let schema = schema(engine);
         let mut connection = server.connect(None)?;
         let begin = [
             format!("DROP DATABASE IF EXISTS {schema}"),
             format!("CREATE DATABASE {schema} CHARACTER SET latin1"),
-            format!("USE {schema}"),
+        ];
+        hosted::run_all(&mut connection, &begin)?;
+        Self::of_connection(connection, engine)
+    }
+
+    /// A side with what its database has.
+    fn again(server: &Hosted, engine: Engine) -> Result<Self> {
+        Self::of_connection(server.connect(None)?, engine)
+    }
+
+    fn of_connection(mut connection: Conn, engine: Engine) -> Result<Self> {
+        let begin = [
+            format!("USE {}", schema(engine)),
             "SET NAMES utf8mb4".to_owned(),
         ];
         hosted::run_all(&mut connection, &begin)?;
@@ -86,8 +110,19 @@ impl Side {
         answer::text(&mut self.connection, sql, 0)
     }
 
+    /// Asks by the protocol that the statement names.
+    fn ask_as_sent(&mut self, sql: &str) -> Result<Answer> {
+        if sql.starts_with(BINARY) {
+            match answer::prepared(&mut self.connection, bare(sql), &[], 0)? {
+                Answer::Error(NOT_BY_BINARY_PROTOCOL) => {}
+                answer => return Ok(answer),
+            }
+        }
+        self.ask(bare(sql))
+    }
+
     fn run(&mut self, sql: &str) -> Result<Done> {
-        let answer = self.ask(&sql.replace(ENGINE, self.engine.name()))?;
+        let answer = self.ask_as_sent(&sql.replace(ENGINE, self.engine.name()))?;
         if let Answer::Error(_) = answer {
             return Ok(Done {
                 changed: 0,
@@ -97,7 +132,7 @@ impl Side {
         }
         Ok(Done {
             // A copy of a table counts its rows, a change in place does not.
-            changed: match sql.starts_with("ALTER") {
+            changed: match bare(sql).starts_with("ALTER") {
                 true => 0,
                 false => self.connection.affected_rows(),
             },
@@ -129,7 +164,7 @@ impl Side {
 fn is_by_manual(sql: &str, innodb: &Done, peregrine: &Done) -> bool {
     let (ours, theirs) = (peregrine.changed, innodb.changed);
     let is_counted_so = (sql.contains("ON DUPLICATE KEY UPDATE") && ours < theirs)
-        || (sql.starts_with("REPLACE") && ours > theirs);
+        || (bare(sql).starts_with("REPLACE") && ours > theirs);
     let same = (&innodb.answer, &innodb.warnings) == (&peregrine.answer, &peregrine.warnings);
     is_counted_so && same
 }
@@ -149,7 +184,7 @@ impl fmt::Display for Done {
 /// # Errors
 /// When the server does not answer.
 pub fn play(
-    server: &Hosted,
+    server: &mut Hosted,
     script: &[String],
     tables: &[Table],
     played: &mut Played,
@@ -163,18 +198,21 @@ pub fn play(
             hosted::run_all(&mut innodb.connection, &time)?;
             hosted::run_all(&mut peregrine.connection, &time)?;
         }
-        let wanted = innodb.run(sql)?;
-        let got = peregrine.run(sql)?;
-        played.statements += 1;
-        played.changed += wanted.changed;
-        match &wanted.answer {
-            Answer::Error(_) => played.refused += 1,
-            Answer::Rows(rows, _) => played.rows += rows.len() as u64,
-        }
-        if is_by_manual(sql, &wanted, &got) {
-            played.by_manual += 1;
-        } else if wanted != got {
-            let told = format!("InnoDB: {wanted}; Peregrine: {got}");
+        let told = match sql.as_str() {
+            KILL | STOP => {
+                match sql == KILL {
+                    true => server.kill()?,
+                    false => server.stop()?,
+                }
+                server.start_again()?;
+                played.restarts += 1;
+                innodb = Side::again(server, Engine::InnoDb)?;
+                peregrine = Side::again(server, Engine::Peregrine)?;
+                None
+            }
+            _ => done(&mut innodb, &mut peregrine, sql, played)?,
+        };
+        if let Some(told) = told {
             return Ok(Some(Difference { at, told }));
         }
         let is_last = at + 1 == script.len();
@@ -192,6 +230,29 @@ pub fn play(
     Ok(None)
 }
 
+/// What differs in what a statement does.
+fn done(
+    innodb: &mut Side,
+    peregrine: &mut Side,
+    sql: &str,
+    played: &mut Played,
+) -> Result<Option<String>> {
+    let wanted = innodb.run(sql)?;
+    let got = peregrine.run(sql)?;
+    played.statements += 1;
+    played.binary += u64::from(sql.starts_with(BINARY));
+    played.changed += wanted.changed;
+    match &wanted.answer {
+        Answer::Error(_) => played.refused += 1,
+        Answer::Rows(rows, _) => played.rows += rows.len() as u64,
+    }
+    if is_by_manual(sql, &wanted, &got) {
+        played.by_manual += 1;
+        return Ok(None);
+    }
+    Ok((wanted != got).then(|| format!("InnoDB: {wanted}; Peregrine: {got}")))
+}
+
 /// What differs in the tables.
 fn looked_at(
     innodb: &mut Side,
@@ -201,7 +262,7 @@ fn looked_at(
     played: &mut Played,
 ) -> Result<Option<String>> {
     for table in tables {
-        let (name, shown) = (&table.name, table.shown());
+        let (name, shown) = (&table.name, table.shown_in_order());
         let mut queries = vec![format!("SELECT {shown} FROM {name}")];
         if table.is_versioned {
             queries.push(format!("SELECT {shown} FROM {name} FOR SYSTEM_TIME ALL"));

@@ -6,6 +6,7 @@ use super::play::{play, Played};
 use super::schema::{tables, Table};
 use super::shrink::shrunk;
 use super::statements::Author;
+use super::{KILL, STOP};
 use crate::dice::Dice;
 use crate::error::{Result, SuiteError};
 use crate::runner::interrupt;
@@ -13,6 +14,8 @@ use crate::target::hosted::Hosted;
 
 /// Statements of a script, about.
 const SCRIPT: usize = 120;
+/// One script in so many has the server killed or stopped twice.
+const RESTARTED: u64 = 40;
 /// How often a script with a difference is tried with less in it.
 const TRIES: u32 = 400;
 /// One in so many statements must be done at least, or the comparison says little.
@@ -62,12 +65,15 @@ impl fmt::Display for Outcome {
         let played = &self.played;
         write!(
             f,
-            "{}: differential: {} scripts with tables of their own, {} statements on InnoDB and on Peregrine, {} refused by \
-             both, {} rows changed, {} rows compared; {} answers where InnoDB is against the manual; {} differences; seed {}",
+            "{}: differential: {} scripts with tables of their own, {} statements on InnoDB and on Peregrine, {} by the binary \
+             protocol, {} refused by both, {} kills and stops, {} rows changed, {} rows compared; {} answers where InnoDB \
+             is against the manual; {} differences; seed {}",
             if self.held() { "held" } else { "NOT HELD" },
             self.scripts,
             played.statements,
+            played.binary,
             played.refused,
+            played.restarts,
             played.changed,
             played.rows,
             played.by_manual,
@@ -81,12 +87,20 @@ impl fmt::Display for Outcome {
 fn script(seed: u64, number: u64) -> (Vec<Table>, Vec<String>) {
     let mut dice = Dice::new(seed, number);
     let (tables, mut script) = tables(&mut dice);
+    let begin = script.len() as u32;
     let mut author = Author {
         dice: &mut dice,
         tables: &tables,
     };
     while script.len() < SCRIPT {
         script.extend(author.unit());
+    }
+    if number % RESTARTED == RESTARTED - 1 {
+        for _ in 0..2 {
+            let at = begin + dice.below(script.len() as u32 - begin);
+            let how = if dice.below(3) == 0 { STOP } else { KILL };
+            script.insert(at as usize, how.to_owned());
+        }
     }
     (tables, script)
 }
@@ -95,7 +109,7 @@ fn script(seed: u64, number: u64) -> (Vec<Table>, Vec<String>) {
 ///
 /// # Errors
 /// When the server does not answer; [`SuiteError::Interrupted`].
-pub fn run(request: &Request, server: &Hosted, mut told: impl FnMut(&str)) -> Result<Outcome> {
+pub fn run(request: &Request, server: &mut Hosted, mut told: impl FnMut(&str)) -> Result<Outcome> {
     interrupt::flag();
     let mut outcome = Outcome {
         seed: request.seed,
@@ -109,7 +123,11 @@ pub fn run(request: &Request, server: &Hosted, mut told: impl FnMut(&str)) -> Re
         let number = request.first + outcome.scripts;
         let (tables, script) = script(request.seed, number);
         outcome.scripts += 1;
-        if let Some(found) = play(server, &script, &tables, &mut outcome.played)? {
+        let found = play(server, &script, &tables, &mut outcome.played);
+        if let Err(error) = &found {
+            told(&format!("script {number}: {error}"));
+        }
+        if let Some(found) = found? {
             told(&format!("script {number}: {}", found.told));
             let until = &script[..=found.at];
             let mut last = found.told;
@@ -161,7 +179,7 @@ mod tests {
             refused: 60,
             changed: 1,
             rows: 1,
-            by_manual: 0,
+            ..Played::default()
         };
         assert!(outcome.held());
         outcome.played.refused = 61;

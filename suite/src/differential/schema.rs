@@ -2,9 +2,13 @@
 
 use std::fmt::Write;
 
-use super::values::{chance, Kind};
+use super::values::{chance, one_of, Kind};
 use super::ENGINE;
 use crate::dice::Dice;
+
+/// The column with AUTO_INCREMENT. The manual leaves open which values are passed over, so statements do not show its
+/// values, but their order alone; no other column is made of it.
+pub const AUTOMATIC: &str = "a";
 
 /// A column that statements may name.
 #[derive(Debug, Clone)]
@@ -32,6 +36,8 @@ pub struct Table {
     pub has_period: bool,
     /// Rows that are updated are changed by a trigger.
     pub has_trigger: bool,
+    /// It has the column [`AUTOMATIC`].
+    pub is_automatic: bool,
     /// What creates it, and what belongs to it.
     pub definitions: Vec<String>,
 }
@@ -47,8 +53,11 @@ impl Table {
             is_versioned: chance(dice, 12),
             has_period: chance(dice, 10),
             has_trigger: false,
+            is_automatic: chance(dice, 25),
             definitions: Vec::new(),
         };
+        // A portion of a period that is split off gets an automatic value, in the order in which rows are met.
+        table.is_automatic &= !table.has_period;
         // InnoDB takes periods that overlap where the table has a partition of history, against WITHOUT OVERLAPS.
         let has_history = table.is_versioned && !table.has_period;
         let partitions = partitions(dice, has_history);
@@ -111,6 +120,10 @@ impl Table {
                 lines.push(format!("{name} DATE NOT NULL"));
             }
             lines.push("PERIOD FOR p(ps, pe)".into());
+        }
+        if self.is_automatic {
+            let ty = *one_of(dice, &["INT", "BIGINT UNSIGNED", "MEDIUMINT UNSIGNED"]);
+            lines.push(format!("{AUTOMATIC} {ty} NOT NULL AUTO_INCREMENT"));
         }
         if chance(dice, 30) {
             let of = self.columns.iter().skip(1).find_map(|column| {
@@ -176,7 +189,18 @@ impl Table {
 
     fn draw_keys(&mut self, dice: &mut Dice, needs_id: bool) -> Vec<String> {
         let mut lines = Vec::new();
+        if self.is_automatic {
+            match dice.below(3) {
+                0 if !needs_id => {
+                    lines.push(format!("PRIMARY KEY ({AUTOMATIC})"));
+                    self.primary = vec![AUTOMATIC.into()];
+                }
+                1 if !needs_id => lines.push(format!("UNIQUE KEY ka ({AUTOMATIC})")),
+                _ => lines.push(format!("KEY ka ({AUTOMATIC}, id)")),
+            }
+        }
         match dice.below(10) {
+            _ if !self.primary.is_empty() => {}
             0..=4 if self.has_period && !needs_id && chance(dice, 60) => {
                 lines.push("PRIMARY KEY (id, p WITHOUT OVERLAPS)".to_owned());
                 self.primary = vec!["id".into(), "ps".into()];
@@ -253,6 +277,15 @@ impl Table {
             shown.extend(["ps", "pe"]);
         }
         shown.join(", ")
+    }
+
+    /// As [`Table::shown`], with the place of each row in the order of [`AUTOMATIC`].
+    pub fn shown_in_order(&self) -> String {
+        let shown = self.shown();
+        match self.is_automatic {
+            true => format!("{shown}, DENSE_RANK() OVER (ORDER BY {AUTOMATIC})"),
+            false => shown,
+        }
     }
 
     /// An order in which no two rows are equal, if there is one.

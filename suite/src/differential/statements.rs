@@ -4,9 +4,16 @@
 //! set in it, and rows of joined tables are set to constants. What a table without a primary key can't do by that is
 //! not asked of it.
 
-use super::schema::{Column, Table};
+use super::schema::{Column, Table, AUTOMATIC};
 use super::values::{chance, one_of, Kind};
+use super::BINARY;
 use crate::dice::Dice;
+
+/// How often a statement goes by the binary protocol, in a hundred.
+const BY_BINARY_PROTOCOL: u32 = 20;
+/// Values that are given for a column with AUTO_INCREMENT lie so far apart that automatic ones have room in between:
+/// then the order of all is the same, whichever are passed over.
+const ROOM: u32 = 10_000;
 
 /// Makes statements up.
 pub struct Author<'a> {
@@ -21,9 +28,20 @@ impl Author<'_> {
 
     /// A statement, or some that belong together.
     pub fn unit(&mut self) -> Vec<String> {
+        let mut unit = self.statements();
+        for sql in &mut unit {
+            if self.chance(BY_BINARY_PROTOCOL) {
+                sql.insert_str(0, BINARY);
+            }
+        }
+        unit
+    }
+
+    fn statements(&mut self) -> Vec<String> {
         let tables = self.tables;
         let table = one_of(self.dice, tables);
         match self.dice.below(100) {
+            0..=3 if table.is_automatic => self.automatic(table),
             0..=29 => vec![self.insert(table)],
             30..=47 => vec![self.update(table)],
             48..=55 => vec![self.delete(table)],
@@ -78,11 +96,31 @@ impl Author<'_> {
         (DAYS[from], DAYS[to])
     }
 
+    /// An insert without a value for [`AUTOMATIC`], and whether the value that the session knows is that of a row.
+    fn automatic(&mut self, table: &Table) -> Vec<String> {
+        let columns = self.row_columns(table);
+        let insert = self.insert_of(table, &columns, false);
+        let name = &table.name;
+        vec![
+            "SET last_insert_id = 0".into(),
+            insert,
+            format!("SELECT COUNT(*) FROM {name} WHERE {AUTOMATIC} = LAST_INSERT_ID()"),
+        ]
+    }
+
     fn insert(&mut self, table: &Table) -> String {
         let columns = self.row_columns(table);
+        let gives_automatic = table.is_automatic && self.chance(30);
+        self.insert_of(table, &columns, gives_automatic)
+    }
+
+    fn insert_of(&mut self, table: &Table, columns: &[Column], gives_automatic: bool) -> String {
         let mut names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
         if table.has_period {
             names.extend(["ps", "pe"]);
+        }
+        if gives_automatic {
+            names.push(AUTOMATIC);
         }
         let rows: Vec<String> = (0..1 + self.dice.below(4))
             .map(|_| {
@@ -91,6 +129,11 @@ impl Author<'_> {
                 if table.has_period {
                     let (from, to) = self.period();
                     row.extend([from.to_owned(), to.to_owned()]);
+                }
+                if gives_automatic {
+                    let given = (ROOM * (1 + self.dice.below(30))).to_string();
+                    let some = ["NULL", "0", "DEFAULT", &given, &given];
+                    row.push((*one_of(self.dice, &some)).to_owned());
                 }
                 format!("({})", row.join(", "))
             })
@@ -462,6 +505,9 @@ impl Author<'_> {
         let column = one_of(self.dice, &table.columns).clone();
         let kind = Kind::any(self.dice);
         let what = match self.dice.below(11) {
+            0 if table.is_automatic && self.chance(60) => {
+                format!("AUTO_INCREMENT = {}", ROOM * (1 + self.dice.below(30)))
+            }
             0 => format!("ADD COLUMN x0 {} NULL", kind.sql(self.dice)),
             1 => "ADD COLUMN x1 INT NOT NULL DEFAULT 5 FIRST".into(),
             2 => "DROP COLUMN x0".into(),
@@ -481,7 +527,7 @@ impl Author<'_> {
 
     fn handler(&mut self, table: &Table) -> Vec<String> {
         let name = &table.name;
-        if table.primary.is_empty() || table.is_versioned {
+        if table.primary.is_empty() || table.is_versioned || table.is_automatic {
             return vec![self.select(table)];
         }
         let mut all = vec![format!("HANDLER {name} OPEN")];

@@ -1,7 +1,9 @@
 //! Engines under strain: many sessions at one row, a ring of sessions that wait for each other, a
 //! transaction larger than the cache, a snapshot held while others write, checkpoints and kills under
-//! full write load, a mixed load within a hard limit on memory, very many tables, and a scan by several threads.
+//! full write load, a mixed load within a hard limit on memory, very many tables, a scan by several threads, and a join
+//! through a secondary key.
 
+pub mod batched_join;
 pub mod checkpoint_stalls;
 pub mod held_snapshot;
 pub mod hot_row;
