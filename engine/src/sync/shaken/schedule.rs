@@ -9,7 +9,7 @@
 
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -52,10 +52,12 @@ pub fn run(
     seed: u64,
     body: impl FnOnce() + Send + 'static,
 ) -> Result<Passed, String> {
-    let clock = Arc::new(Clock::default());
+    let (clock, waits) = (Arc::<Clock>::default(), Arc::<Waits>::default());
+    let state = State::new(Arc::clone(&clock), Arc::clone(&waits), strategy, seed);
     let schedule = Arc::new(Schedule {
-        state: Mutex::new(State::new(Arc::clone(&clock), strategy, seed)),
+        state: Mutex::new(state),
         clock,
+        waits,
         chances: Chances::new(seed),
         ended: Condvar::new(),
     });
@@ -106,6 +108,7 @@ impl std::fmt::Debug for Me {
 pub(super) struct Schedule {
     state: Mutex<State>,
     clock: Arc<Clock>,
+    waits: Arc<Waits>,
     chances: Chances,
     /// The run has ended or failed.
     ended: Condvar,
@@ -120,6 +123,39 @@ struct Clock {
     due: AtomicU64,
     /// Nanoseconds by which time has leapt.
     leapt: AtomicU64,
+}
+
+/// How many wait for an address of each group of addresses. For who has the turn, as [`Clock`]: most locks are given
+/// back without anybody waiting, and need no mutex to know it.
+#[derive(Debug)]
+struct Waits([AtomicU32; Waits::GROUPS]);
+
+impl Waits {
+    const GROUPS: usize = 256;
+
+    fn of(&self, address: usize) -> &AtomicU32 {
+        // Multiplied, for the low bits of addresses are alike.
+        let mixed = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        &self.0[(mixed >> 56) as usize % Self::GROUPS]
+    }
+
+    fn may_be_awaited(&self, address: usize) -> bool {
+        self.of(address).load(Ordering::Relaxed) > 0
+    }
+
+    fn begin(&self, address: usize) {
+        self.of(address).fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn end(&self, address: usize) {
+        self.of(address).fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Waits(std::array::from_fn(|_| AtomicU32::new(0)))
+    }
 }
 
 impl Clock {
@@ -185,6 +221,7 @@ struct Thread {
 struct State {
     threads: Vec<Thread>,
     clock: Arc<Clock>,
+    waits: Arc<Waits>,
     turns: u64,
     trace: u64,
     choices: Choices,
@@ -220,10 +257,11 @@ impl Turn {
 }
 
 impl State {
-    fn new(clock: Arc<Clock>, strategy: Strategy, seed: u64) -> Self {
+    fn new(clock: Arc<Clock>, waits: Arc<Waits>, strategy: Strategy, seed: u64) -> Self {
         State {
             threads: Vec::new(),
             clock,
+            waits,
             turns: 0,
             trace: 0,
             choices: Choices::new(strategy, seed),
@@ -238,10 +276,13 @@ impl State {
         let now = self.clock.now();
         for thread in &mut self.threads {
             if let Able::Waits(Waiting {
-                until: Some(until), ..
+                on,
+                until: Some(until),
+                ..
             }) = thread.able
             {
                 if until <= now {
+                    self.waits.end(on);
                     (thread.able, thread.woken) = (Able::Yes, Woken::Time);
                     self.has_woken = true;
                 }
@@ -319,6 +360,7 @@ impl State {
             waiting = vec![n];
         }
         for n in waiting {
+            self.waits.end(on);
             (self.threads[n].able, self.threads[n].woken) = (Able::Yes, Woken::Signal);
             self.has_woken();
             self.looks = 0;
@@ -464,6 +506,7 @@ impl Me {
             .map(|until| until.saturating_duration_since(origin()))
             .filter(|until| *until < FAR);
         state.threads[self.index].able = Able::Waits(Waiting { on, what, until });
+        state.waits.begin(on);
         match state.choose() {
             Some(next) => self.turn_to(&mut state, next),
             None => {
@@ -521,7 +564,9 @@ impl Me {
     }
 
     pub(super) fn wake(&self, on: usize, one: bool) {
-        self.schedule.state.lock().wake(on, one);
+        if self.schedule.waits.may_be_awaited(on) {
+            self.schedule.state.lock().wake(on, one);
+        }
     }
 
     fn now(&self) -> Instant {
