@@ -115,9 +115,15 @@ plans: mariadb ## random statements on shaken servers for five minutes
 		OPTIONS="--seed $$(date +%s) --duration 300 --statements 1000000000 --statements-a-life 5000"; \
 	else echo "No MariaDB here: going on without servers."; fi
 
+# Optimised, and with all checks: what runs for hours.
+checked := CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true \
+	cargo build -q --release --target-dir target/shaken
+
+shaken-command: ## the command with every tuning constant drawn from its range, and faults to be planted, in target/shaken/release
+	$(checked) -p peregrine-command --features shaken,broken
+
 shaken-plugin: mariadb ## the plug-in with every tuning constant drawn from its range, in target/shaken/plugin
-	CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true cargo build -q --release -p peregrine-boundary --features shaken \
-		--target-dir target/shaken
+	$(checked) -p peregrine-boundary --features shaken
 	$(MAKE) --no-print-directory -f setup/plugin.mk out=target/shaken/plugin \
 		engine=target/shaken/release/libperegrine_boundary.a
 
@@ -163,4 +169,4 @@ clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken target/shaken target/sanitizers
 
-.PHONY: help bench knobs shaken shaken-plugin broken-plugin statements schedules orders plans build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-differential verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz
+.PHONY: help bench knobs shaken shaken-command shaken-plugin broken-plugin statements schedules orders plans build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-differential verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz

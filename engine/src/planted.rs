@@ -415,6 +415,8 @@ faults! {
         DefinitionsLater,
         /// Whether the log has redo since a savepoint is told by the length of what it has not.
         SavepointByLength,
+        /// Who has many rows locked gives up the entries of further ones, and nothing stands for them.
+        EscalateNothing,
         /// A leaf that leaves without summaries keeps those with which it left before.
         KeepOldSummaries,
         /// What was written while the log was being synced counts as durable.

@@ -15,8 +15,8 @@ use super::measuring::{
 use super::schedules::{SchedulesArguments, SchedulesHereArguments};
 use super::strain::{
     BatchedJoinArguments, CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
-    LargeTransactionArguments, ManyTablesArguments, MemoryArguments, RecoveryTimeArguments,
-    ScanThreadsArguments,
+    LargeTransactionArguments, LockedRowsArguments, ManyTablesArguments, MemoryArguments,
+    RecoveryTimeArguments, ScanThreadsArguments,
 };
 use super::transactions::{
     AnswersArguments, BankArguments, BehaviourArguments, ChangesArguments, DifferentialArguments,
@@ -117,6 +117,9 @@ pub enum BenchAction {
     /// A join through a secondary key of data larger than the cache, row by row and by batches of keys, Peregrine beside
     /// `InnoDB`. One line; exit status 1 when batches are not twice as fast, or InnoDB's are faster.
     BatchedJoin(BatchedJoinArguments),
+    /// Very many rows that one transaction locks and does not change, Peregrine beside `InnoDB`: whether others get
+    /// none of them, and what memory the locks take. One line; exit status 1 when one is free, or it is over 64 MB.
+    LockedRows(LockedRowsArguments),
     /// Very many tables with a small cache, Peregrine beside `InnoDB`: made, each written and read, the server
     /// started again, each read. Time and memory in one line; exit status 1 when Peregrine takes more.
     ManyTables(ManyTablesArguments),

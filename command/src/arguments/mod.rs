@@ -46,8 +46,8 @@ pub use self::schedules::{SchedulesArguments, SchedulesHereArguments};
 pub use self::server::{ServerAction, ServerPlace, SqlArguments, StartArguments};
 pub use self::strain::{
     BatchedJoinArguments, CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
-    LargeTransactionArguments, ManyTablesArguments, MemoryArguments, RecoveryTimeArguments,
-    ScanThreadsArguments,
+    LargeTransactionArguments, LockedRowsArguments, ManyTablesArguments, MemoryArguments,
+    RecoveryTimeArguments, ScanThreadsArguments,
 };
 pub use self::transactions::{
     AnswersArguments, BankArguments, BehaviourArguments, ChangesArguments, DifferentialArguments,

@@ -1,5 +1,5 @@
 //! `peregrine bench contention`, `large-transaction`, `held-snapshot`, `memory`,
-//! `checkpoint-stalls`, `recovery-time`, `scan-threads` and `batched-join`: the engine under strain.
+//! `checkpoint-stalls`, `recovery-time`, `scan-threads`, `locked-rows` and `batched-join`: the engine under strain.
 
 use clap::Args;
 
@@ -164,6 +164,17 @@ pub struct BatchedJoinArguments {
     /// The server's plug-in and options.
     #[command(flatten)]
     pub mariadbd: MariadbdArguments,
+}
+
+/// How many rows are locked.
+#[derive(Debug, Args)]
+pub struct LockedRowsArguments {
+    /// Rows.
+    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
+    pub rows: u64,
+    /// The server.
+    #[command(flatten)]
+    pub host: HostArguments,
 }
 
 /// How many tables there are.

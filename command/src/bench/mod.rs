@@ -18,6 +18,7 @@ mod fuzz;
 mod histories;
 mod host;
 mod larger_than_memory;
+mod locked_rows;
 mod many_tables;
 mod memory;
 mod null;
@@ -63,6 +64,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::LargeTransaction(arguments) => strain::large_transaction(arguments),
         BenchAction::HeldSnapshot(arguments) => strain::held_snapshot(arguments),
         BenchAction::BatchedJoin(arguments) => batched_join::run(arguments),
+        BenchAction::LockedRows(arguments) => locked_rows::run(arguments),
         BenchAction::ManyTables(arguments) => many_tables::run(arguments),
         BenchAction::Memory(arguments) => memory::run(arguments),
         BenchAction::LargerThanMemory(arguments) => larger_than_memory::run(arguments),

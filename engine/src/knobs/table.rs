@@ -176,6 +176,11 @@ knobs! {
     gate_stripes: usize = 64, stripes, 1 => 64;
     /// Parts of the lock table, each with a mutex.
     lock_shards: usize = 256, shards, 1 => 256;
+    /// Rows that a transaction locks without writing them, each with an entry of some 240 bytes, before ranges stand for
+    /// further ones.
+    rows_before_escalation: usize = 65_536, rows, 1 => 65_536;
+    /// So many ranges of such rows a transaction has in a tree. Then each row more widens one of them.
+    escalated_ranges: usize = 1_024, ranges, 1 => 1_024;
     /// Parts of the table of locked ranges, each with a mutex.
     range_shards: usize = 64, shards, 1 => 64;
     /// An undo page takes no more once so many bytes of it are used.

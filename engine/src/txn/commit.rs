@@ -251,6 +251,7 @@ impl Transaction {
             // find the range again when it is woken.
             for tree in participant.take_ranged_trees() {
                 self.system.ranges().release(tree, &participant);
+                self.system.locks().release_escalated(tree, &participant);
             }
             for row in participant.take_rows() {
                 self.system.locks().release(row, &participant);

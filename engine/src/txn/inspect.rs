@@ -178,7 +178,7 @@ impl System {
             }
             true
         });
-        self.ranges().look(|tree, who, from, to| {
+        let mut range = |tree, who: &Arc<Participant>, mode, from: &[u8], to: Option<&[u8]>| {
             if found.locks.len() >= most_locks {
                 found.truncated = true;
                 return false;
@@ -189,11 +189,13 @@ impl System {
                 transaction: shown_id(who),
                 row: RowName::new(tree, from),
                 extent: LockExtent::Range(to.map(|to| RowName::new(tree, to))),
-                mode: LockMode::Shared,
+                mode,
                 granted: true,
             });
             true
-        });
+        };
+        self.ranges().look(&mut range);
+        self.locks().escalated().look(&mut range);
         for (_, who) in self.order().all_running() {
             seen.entry(Arc::as_ptr(&who)).or_insert(who);
         }

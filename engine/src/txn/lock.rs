@@ -5,7 +5,10 @@
 //! transaction that waits, which first writes the running writer in as holder. A row's entry has
 //! holders and a first-in-first-out queue; whoever ends grants to the front of the queue.
 //!
-//! Order of latches and mutexes: leaf latch → shard → participant's rows → parker. An explicit
+//! Who has locked very many rows has no entry for each: ranges of keys stand for them, which hold the rows between them,
+//! too (lock escalation: Gray, Lorie, Putzolu, Traiger, "Granularity of locks in a shared data base", 1975).
+//!
+//! Order of latches and mutexes: leaf latch → shard → shard of ranges → participant's rows → parker. An explicit
 //! lock is entered with the row's leaf latched shared; a writer looks here with the leaf latched
 //! exclusively. So the leaf latch decides which of the two came first. See `docs/locking.md`.
 
@@ -22,6 +25,7 @@ pub(super) use super::lock_queue::Enqueued;
 pub use super::lock_queue::LockMode;
 use super::lock_queue::{Holder, Queue, Waiter};
 use super::participant::{Participant, WaitState};
+use super::range::{Holders, RangeTable};
 use super::row_name::{Row, RowHasher, RowName};
 use crate::ids::TreeId;
 use crate::knobs;
@@ -41,6 +45,11 @@ struct Shard {
 /// See the module's text.
 pub(super) struct LockTable {
     shards: Box<[CachePadded<Shard>]>,
+    /// Rows that are locked without an entry of their own. Who comes to hold a row asks here under the mutex of the
+    /// row's shard.
+    escalated: RangeTable,
+    /// Who has so many entries gets ranges for further rows.
+    escalates_at: usize,
 }
 
 /// How a row came to be locked, for the one who asked.
@@ -52,12 +61,23 @@ pub(super) enum Taken {
     Before,
 }
 
+/// Whether a writer may write a row.
+pub(super) enum Admitted {
+    Yes,
+    /// Others hold or await the row.
+    BehindHolders,
+    /// Others hold ranges around the row.
+    BehindRanges(Holders),
+}
+
 impl Default for LockTable {
     fn default() -> Self {
         LockTable {
             shards: (0..knobs::lock_shards())
                 .map(|_| CachePadded::default())
                 .collect(),
+            escalated: RangeTable::default(),
+            escalates_at: knobs::rows_before_escalation(),
         }
     }
 }
@@ -68,8 +88,7 @@ impl LockTable {
         &self.shards[(row.0 >> 32) as usize % knobs::lock_shards()]
     }
 
-    /// Locks a row where nothing is in the way. Called with the row's leaf latched shared, after
-    /// the record was seen to have no other running writer.
+    /// Locks a name that is no row's, where nothing is in the way.
     pub fn try_lock(
         &self,
         row: Row,
@@ -77,28 +96,52 @@ impl LockTable {
         who: &Arc<Participant>,
         mode: LockMode,
     ) -> bool {
-        self.try_take(row, name, who, mode).is_some()
+        let shard = self.shard(row);
+        Self::take(shard, &mut shard.rows.lock(), row, name, who, mode).is_some()
     }
 
-    /// As [`LockTable::try_lock`]; also says whether the lock is a new one.
+    /// Locks a row where nothing is in the way, and says whether the lock is a new one. Called with the row's leaf
+    /// latched shared, after the record was seen to have no other running writer.
+    ///
+    /// # Errors
+    /// Who holds ranges that are in the way; none: others hold or await the row itself.
     pub fn try_take(
         &self,
+        tree: TreeId,
+        key: &[u8],
+        who: &Arc<Participant>,
+        mode: LockMode,
+    ) -> Result<Taken, Holders> {
+        let row = Row::new(tree, key);
+        let shard = self.shard(row);
+        let mut rows = shard.rows.lock();
+        let holders = self.escalated.holders(tree, key, who, mode);
+        if !holders.is_empty() {
+            return Err(holders);
+        }
+        let name = RowName::new(tree, key);
+        Self::take(shard, &mut rows, row, &name, who, mode).ok_or_else(Holders::new)
+    }
+
+    fn take(
+        shard: &Shard,
+        rows: &mut Rows,
         row: Row,
         name: &RowName,
         who: &Arc<Participant>,
         mode: LockMode,
     ) -> Option<Taken> {
-        let shard = self.shard(row);
-        let mut rows = shard.rows.lock();
         let queue = rows.entry(row).or_insert_with(|| {
             shard.count.fetch_add(1, Ordering::Relaxed);
             Queue::new(name)
         });
         if let Some(own) = queue.position(who) {
-            let held = queue.holders[own].mode;
+            let Holder {
+                mode: held, ranged, ..
+            } = queue.holders[own];
             if held == mode || mode == LockMode::Shared {
                 // For a range around the row it may stand beside one that has the row for itself.
-                let excluded = held == LockMode::Shared
+                let excluded = (held == LockMode::Shared || ranged)
                     && !queue.compatible(who, mode)
                     && !is_planted(PlantedFault::ShareExclusive);
                 queue.holders[own].ranged &= excluded;
@@ -122,6 +165,42 @@ impl LockTable {
         Some(Taken::Newly)
     }
 
+    /// A row that `who` has locked gets a range instead of an entry, where `who` has many, and nobody waits for this one.
+    pub fn escalate(&self, tree: TreeId, key: &[u8], who: &Arc<Participant>) {
+        if who.held_rows() < self.escalates_at {
+            return;
+        }
+        let row = Row::new(tree, key);
+        let shard = self.shard(row);
+        let mut rows = shard.rows.lock();
+        let MapEntry::Occupied(mut occupied) = rows.entry(row) else {
+            return;
+        };
+        let queue = occupied.get_mut();
+        let Some(own) = queue.position(who) else {
+            return;
+        };
+        let Holder { mode, ranged, .. } = queue.holders[own];
+        if ranged || !queue.waiters.is_empty() {
+            return;
+        }
+        if !is_planted(PlantedFault::EscalateNothing) {
+            self.escalated.add_key(tree, who, mode, key);
+        }
+        queue.holders.remove(own);
+        if queue.is_empty() {
+            occupied.remove();
+            // Who sees that there is no entry sees the range.
+            shard.count.fetch_sub(1, Ordering::Release);
+        }
+        who.forget(row);
+    }
+
+    /// Gives up what `who` has locked in a tree without entries.
+    pub fn release_escalated(&self, tree: TreeId, who: &Arc<Participant>) {
+        self.escalated.release(tree, who);
+    }
+
     /// Whether `who` has an entry for the row.
     pub fn holds(&self, row: Row, who: &Arc<Participant>) -> bool {
         let rows = self.shard(row).rows.lock();
@@ -129,7 +208,7 @@ impl LockTable {
             .is_some_and(|queue| queue.position(who).is_some())
     }
 
-    /// Whether no other transaction holds or awaits the row. Called by a writer with the row's
+    /// Whether other transactions hold or await the row. Called by a writer with the row's
     /// leaf latched exclusively, after it saw that no other running writer's version stands there.
     ///
     /// With `give_up`, an own lock that nobody waits for goes: the row's header holds it from now
@@ -140,22 +219,31 @@ impl LockTable {
         key: &[u8],
         who: &Arc<Participant>,
         give_up: bool,
-    ) -> bool {
+    ) -> Admitted {
         let row = Row::new(tree, key);
         let shard = self.shard(row);
-        // The leaf latch orders this load after the lock of whoever had the leaf before.
-        if shard.count.load(Ordering::Acquire) == 0 {
-            return true;
+        // The leaf latch orders this load after the lock of whoever had the leaf before. An entry that has become a
+        // range is looked for as an entry first, or under the mutex, under which it becomes one.
+        let entries = shard.count.load(Ordering::Acquire) != 0;
+        let mut rows = entries.then(|| shard.rows.lock());
+        let holders = self.escalated.holders(tree, key, who, LockMode::Exclusive);
+        if !holders.is_empty() {
+            return Admitted::BehindRanges(holders);
         }
-        let mut rows = shard.rows.lock();
+        let Some(rows) = &mut rows else {
+            return Admitted::Yes;
+        };
         let Some(queue) = rows.get_mut(&row) else {
-            return true;
+            return Admitted::Yes;
         };
         let Some(own) = queue.position(who) else {
-            return queue.is_empty();
+            return match queue.is_empty() {
+                true => Admitted::Yes,
+                false => Admitted::BehindHolders,
+            };
         };
         if queue.holders.len() > 1 {
-            return false;
+            return Admitted::BehindHolders;
         }
         if give_up && queue.waiters.is_empty() {
             rows.remove(&row);
@@ -165,7 +253,7 @@ impl LockTable {
             // Those who wait to share the row must not come to do so beside its writer.
             queue.holders[own].hold(LockMode::Exclusive);
         }
-        true
+        Admitted::Yes
     }
 
     /// Makes `who` an exclusive holder, which it is by the row's header so far. Called with the
@@ -174,6 +262,10 @@ impl LockTable {
         let row = Row::new(tree, key);
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
+        if who.held_rows() >= self.escalates_at && !rows.contains_key(&row) {
+            self.escalated.add_key(tree, who, LockMode::Exclusive, key);
+            return;
+        }
         let queue = rows.entry(row).or_insert_with(|| {
             shard.count.fetch_add(1, Ordering::Relaxed);
             Queue::new(&RowName::new(tree, key))
@@ -219,14 +311,14 @@ impl LockTable {
     }
 
     /// Takes a place in the row's queue behind transactions that hold a range around it, which
-    /// become shared holders of the row.
+    /// become holders of the row.
     pub fn enqueue_behind(
         &self,
         row: Row,
         name: &RowName,
         who: &Arc<Participant>,
         mode: LockMode,
-        holders: &[Arc<Participant>],
+        holders: &[(Arc<Participant>, LockMode)],
     ) -> Enqueued {
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
@@ -235,10 +327,12 @@ impl LockTable {
             Queue::new(name)
         });
         let mut entered = false;
-        for holder in holders {
-            // One that has ended by now is in nobody's way.
-            if queue.position(holder).is_none() {
-                entered |= queue.enter(row, holder, LockMode::Shared);
+        for (holder, holds) in holders {
+            match queue.position(holder) {
+                // One that has ended by now is in nobody's way.
+                None => entered |= queue.enter(row, holder, *holds, true),
+                Some(at) if *holds == LockMode::Exclusive => queue.holders[at].mode = *holds,
+                Some(_) => {}
             }
         }
         let outcome = queue
@@ -419,12 +513,21 @@ impl LockTable {
         Some((queue.name, waiter.mode))
     }
 
-    /// Entries in all shards.
+    /// How many entries a transaction has before ranges stand for further rows.
+    pub fn escalates_at(&self) -> usize {
+        self.escalates_at
+    }
+
+    /// Those that have locked rows without entries.
+    pub fn escalated(&self) -> &RangeTable {
+        &self.escalated
+    }
+
+    /// Entries in all shards, and those that have locked rows without entries.
     pub fn len(&self) -> usize {
-        self.shards
-            .iter()
-            .map(|shard| shard.count.load(Ordering::Relaxed))
-            .sum()
+        let entries = self.shards.iter().map(|shard| &shard.count);
+        let entries: usize = entries.map(|count| count.load(Ordering::Relaxed)).sum();
+        entries + self.escalated.len()
     }
 }
 

@@ -133,14 +133,20 @@ impl Queue {
 
     /// Makes `who` a holder for what it holds elsewhere: the row's header, or a range. False when
     /// it has ended.
-    pub fn enter(&mut self, row: Row, who: &Arc<Participant>, mode: LockMode) -> bool {
+    pub fn enter(
+        &mut self,
+        row: Row,
+        who: &Arc<Participant>,
+        mode: LockMode,
+        ranged: bool,
+    ) -> bool {
         if !who.add_row(row) {
             return false;
         }
         self.holders.push(Holder {
             who: who.clone(),
             mode,
-            ranged: mode == LockMode::Shared,
+            ranged,
         });
         // Where it waits here itself it goes first, as every holder that wants more.
         if who.parker.state() == WaitState::Queued(row) {
@@ -169,7 +175,7 @@ impl Queue {
                     None => {
                         entered = !self.waiters.is_empty();
                         // Fails when the writer has ended: then there is nothing to wait for.
-                        if !self.enter(row, writer, LockMode::Exclusive)
+                        if !self.enter(row, writer, LockMode::Exclusive, false)
                             && !is_planted(PlantedFault::WaitForEnded)
                         {
                             return Enqueued::Retry;

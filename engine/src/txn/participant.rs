@@ -265,7 +265,7 @@ impl Participant {
         self.rows.lock().as_ref().map_or(0, RowSet::len)
     }
 
-    /// Remembers that it holds ranges in `tree`. Once for each tree.
+    /// Remembers that it holds ranges in `tree`. Once for each tree, or a few times.
     pub fn add_ranged_tree(&self, tree: TreeId) {
         self.ranged_trees.lock().push(tree);
     }

@@ -1,6 +1,7 @@
-//! Range locks: what a serializable transaction has looked at, also where it found nothing.
+//! Range locks: what a serializable transaction has looked at, also where it found nothing; and the rows of a
+//! transaction that has locked too many to list them ([`super::lock`] has a table of those).
 //!
-//! A range is a stretch of keys of one tree. Ranges never exclude each other; they exclude writers:
+//! A range is a stretch of keys of one tree. Those of the first kind never exclude each other; they exclude writers:
 //! whoever writes a record of a tree asks who else holds a range around its key, and waits for
 //! those. A reader enters its range *before* it copies the leaf; a writer asks with the leaf
 //! latched exclusively. So the leaf latch decides which of the two came first, as it does for row
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
 
+use super::lock_queue::LockMode;
 use super::participant::Participant;
 use crate::ids::TreeId;
 use crate::knobs;
@@ -65,6 +67,25 @@ impl Ranges {
         }
     }
 
+    /// Adds one key. Where there are `most` ranges, or more, its neighbour grows up to it, and has what lies between.
+    pub fn add_key(&mut self, key: &[u8], most: usize) {
+        let successor = [key, &[0]].concat();
+        let full = self.0.len() >= most && !self.covers(key);
+        let before = self.0.range::<[u8], _>(up_to(key)).next_back();
+        match before.filter(|_| full) {
+            Some((begin, _)) => {
+                let begin = begin.clone();
+                self.add(&begin, Some(&successor));
+            }
+            None => {
+                let behind = (Bound::Excluded(key), Bound::Unbounded);
+                let next = self.0.range::<[u8], _>(behind).next();
+                let end = next.filter(|_| full).map(|(begin, _)| begin.clone());
+                self.add(key, Some(end.as_deref().unwrap_or(&successor)));
+            }
+        }
+    }
+
     /// Whether `key` lies in a range.
     pub fn covers(&self, key: &[u8]) -> bool {
         let before = self.0.range::<[u8], _>(up_to(key)).next_back();
@@ -83,6 +104,7 @@ fn reaches(end: Option<&[u8]>, key: &[u8]) -> bool {
 
 struct Held {
     who: Arc<Participant>,
+    mode: LockMode,
     ranges: Ranges,
 }
 
@@ -108,55 +130,86 @@ impl Default for RangeTable {
     }
 }
 
-/// Transactions in a writer's way.
-pub(super) type Holders = SmallVec<[Arc<Participant>; 4]>;
+/// Transactions in somebody's way by their ranges, and the strength of these.
+pub(super) type Holders = SmallVec<[(Arc<Participant>, LockMode); 4]>;
 
 impl RangeTable {
     fn shard(&self, tree: TreeId) -> &Shard {
         &self.shards[tree.0 as usize % knobs::range_shards()]
     }
 
-    /// Enters the keys from `from` up to, not including, `to` (`None`: all behind). Called with no
+    /// Enters the keys from `from` up to, not including, `to` (`None`: all behind), shared. Called with no
     /// latch held, before the leaf that holds them is copied.
     pub fn add(&self, tree: TreeId, who: &Arc<Participant>, from: &[u8], to: Option<&[u8]>) {
+        self.enter(tree, who, LockMode::Shared, |ranges| ranges.add(from, to));
+    }
+
+    /// Enters one key, that of a row which `who` has locked, and keys between it and others where `who` has many.
+    pub fn add_key(&self, tree: TreeId, who: &Arc<Participant>, mode: LockMode, key: &[u8]) {
+        let most = knobs::escalated_ranges();
+        self.enter(tree, who, mode, |ranges| ranges.add_key(key, most));
+    }
+
+    fn enter(
+        &self,
+        tree: TreeId,
+        who: &Arc<Participant>,
+        mode: LockMode,
+        add: impl FnOnce(&mut Ranges),
+    ) {
         let shard = self.shard(tree);
         let mut trees = shard.trees.lock();
         let holders = trees.entry(tree).or_default();
-        let at = match holders.iter().position(|held| Arc::ptr_eq(&held.who, who)) {
+        let is_who = |held: &Held| Arc::ptr_eq(&held.who, who) && held.mode == mode;
+        let at = match holders.iter().position(is_who) {
             Some(at) => at,
             None => {
                 who.add_ranged_tree(tree);
                 shard.count.fetch_add(1, Ordering::Relaxed);
                 holders.push(Held {
                     who: who.clone(),
+                    mode,
                     ranges: Ranges::default(),
                 });
                 holders.len() - 1
             }
         };
-        holders[at].ranges.add(from, to);
+        add(&mut holders[at].ranges);
     }
 
-    /// The other transactions that have a range around `key`. Called by a writer with the key's
-    /// leaf latched exclusively.
+    /// The other transactions that have a range around `key` which excludes `mode`. Called with the key's
+    /// leaf latched; by a writer, exclusively.
     #[inline]
-    pub fn holders(&self, tree: TreeId, key: &[u8], who: &Arc<Participant>) -> Holders {
+    pub fn holders(
+        &self,
+        tree: TreeId,
+        key: &[u8],
+        who: &Arc<Participant>,
+        mode: LockMode,
+    ) -> Holders {
         // The leaf latch orders this load after the entry of whoever copied the leaf before.
         if self.shard(tree).count.load(Ordering::Acquire) == 0 {
             return Holders::new();
         }
-        self.find_holders(tree, key, who)
+        self.find_holders(tree, key, who, mode)
     }
 
-    fn find_holders(&self, tree: TreeId, key: &[u8], who: &Arc<Participant>) -> Holders {
+    fn find_holders(
+        &self,
+        tree: TreeId,
+        key: &[u8],
+        who: &Arc<Participant>,
+        mode: LockMode,
+    ) -> Holders {
         let trees = self.shard(tree).trees.lock();
         let Some(holders) = trees.get(&tree) else {
             return Holders::new();
         };
         holders
             .iter()
-            .filter(|held| !Arc::ptr_eq(&held.who, who) && held.ranges.covers(key))
-            .map(|held| held.who.clone())
+            .filter(|held| !Arc::ptr_eq(&held.who, who) && mode.excludes(held.mode))
+            .filter(|held| held.ranges.covers(key))
+            .map(|held| (held.who.clone(), held.mode))
             .collect()
     }
 
@@ -167,18 +220,21 @@ impl RangeTable {
         let Some(holders) = trees.get_mut(&tree) else {
             return;
         };
-        if let Some(at) = holders.iter().position(|held| Arc::ptr_eq(&held.who, who)) {
-            holders.swap_remove(at);
-            shard.count.fetch_sub(1, Ordering::Relaxed);
-            if holders.is_empty() {
-                trees.remove(&tree);
-            }
+        let before = holders.len();
+        holders.retain(|held| !Arc::ptr_eq(&held.who, who));
+        let gone = before - holders.len();
+        shard.count.fetch_sub(gone, Ordering::Relaxed);
+        if holders.is_empty() {
+            trees.remove(&tree);
         }
     }
 
-    /// Shows every range, shard after shard, to `f`, until it says false: tree, holder, beginning and
+    /// Shows every range, shard after shard, to `f`, until it says false: tree, holder, strength, beginning and
     /// end.
-    pub fn look(&self, mut f: impl FnMut(TreeId, &Arc<Participant>, &[u8], Option<&[u8]>) -> bool) {
+    pub fn look(
+        &self,
+        mut f: impl FnMut(TreeId, &Arc<Participant>, LockMode, &[u8], Option<&[u8]>) -> bool,
+    ) {
         for shard in &self.shards {
             if shard.count.load(Ordering::Relaxed) == 0 {
                 continue;
@@ -186,7 +242,7 @@ impl RangeTable {
             for (tree, holders) in &*shard.trees.lock() {
                 for held in holders {
                     for (from, to) in &held.ranges.0 {
-                        if !f(*tree, &held.who, from, to.as_deref()) {
+                        if !f(*tree, &held.who, held.mode, from, to.as_deref()) {
                             return;
                         }
                     }
@@ -195,7 +251,7 @@ impl RangeTable {
         }
     }
 
-    /// Holders, counted once for each tree.
+    /// Holders, counted once for each tree and strength.
     pub fn len(&self) -> usize {
         self.shards
             .iter()
@@ -244,6 +300,21 @@ mod tests {
                 prop_assert!(!reaches(pair[0].1.as_deref(), pair[1].0), "{:?}", ranges);
             }
         }
+
+        /// Single keys are covered alone while there is room for them, and later together with their neighbours.
+        #[test]
+        fn keys_are_covered_within_so_many_ranges(keys in prop::collection::vec(key(), 1..12), most in 1usize..12) {
+            let mut ranges = Ranges::default();
+            for key in &keys {
+                ranges.add_key(key, most);
+                prop_assert!(ranges.0.len() <= most, "{:?}", ranges);
+            }
+            let fits = keys.iter().collect::<std::collections::HashSet<_>>().len() <= most;
+            for key in all_keys() {
+                let added = keys.contains(&key);
+                prop_assert!(ranges.covers(&key) == added || !(added || fits), "{:?} in {:?}", key, ranges);
+            }
+        }
     }
 
     #[test]
@@ -251,13 +322,15 @@ mod tests {
         let table = RangeTable::default();
         let [a, b] = [(); 2].map(|()| Participant::new(Default::default()));
         let (tree, other) = (TreeId(1), TreeId(1 + knobs::range_shards() as u32));
-        let blocks = |tree, key: &[u8], who| !table.holders(tree, key, who).is_empty();
+        let exclusive = LockMode::Exclusive;
+        let blocks = |tree, key: &[u8], who| !table.holders(tree, key, who, exclusive).is_empty();
         table.add(tree, &a, b"b", Some(b"d"));
         table.add(tree, &a, b"d", None);
         table.add(tree, &b, b"x", Some(b"y"));
         assert!(blocks(tree, b"c", &b) && !blocks(tree, b"c", &a));
         assert!(!blocks(tree, b"a", &b) && !blocks(other, b"c", &b));
-        assert_eq!(table.holders(tree, b"x", &b).len(), 1);
+        assert_eq!(table.holders(tree, b"x", &b, exclusive).len(), 1);
+        assert!(table.holders(tree, b"x", &b, LockMode::Shared).is_empty());
         assert_eq!(table.len(), 2);
         table.release(tree, &a);
         table.release(tree, &a);

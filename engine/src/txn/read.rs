@@ -4,7 +4,7 @@ use super::order::CommitOrder;
 use super::snapshot::{ReadView, SnapshotSlot};
 #[cfg(test)]
 use super::tests::moments::Moment;
-use super::undo::{self, Kind};
+use super::undo::{self, Kind, Way};
 use super::version::{live_payload, Header, UndoPtr};
 use super::{System, Transaction};
 use crate::error::{Error, Result};
@@ -345,9 +345,7 @@ fn older_version<'a>(
         older: mut ptr,
         mut writer,
     } = unseen;
-    // In damaged undo the way may lead back to where it has been: it is compared with a place that is
-    // noted anew each time twice as far on (Brent 1980).
-    let (mut noted, mut steps, mut renewed) = (ptr, 0u64, 1u64);
+    let mut way = Way::from(ptr);
     loop {
         #[cfg(test)]
         system.moments.come_to(Moment::VersionPassed);
@@ -365,25 +363,12 @@ fn older_version<'a>(
             return Ok(Some(&buf[start..]));
         }
         match header.older() {
-            Some(older) if older == noted => return Err(circle(older)),
             Some(older) => ptr = older,
             None => return Ok(None),
         }
+        way.go_on(ptr)?;
         writer = header.txid();
-        steps += 1;
-        if steps == renewed {
-            (noted, renewed) = (ptr, 2 * renewed);
-        }
     }
-}
-
-#[cold]
-fn circle(ptr: UndoPtr) -> Error {
-    Error::Internal(format!(
-        "a version's undo pointers lead in a circle, back to byte {} of page {}",
-        ptr.offset(),
-        ptr.page()
-    ))
 }
 
 /// Copies the record value that an undo record keeps; false where nothing stood.

@@ -22,7 +22,7 @@ use super::tests::moments::Moment;
 use super::undo_stream::StreamWriter;
 use super::version::UndoPtr;
 use crate::error::{Error, Result};
-use crate::ids::{Csn, TxId};
+use crate::ids::{Csn, TreeId, TxId};
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Isolation;
 use crate::sync::atomic::Ordering;
@@ -117,7 +117,7 @@ pub struct Transaction {
     pub(super) standing: Standing,
     pub(super) generation: u64,
     pub(super) lock_wait_timeout: Duration,
-    /// Whose ranges the last write ran into.
+    /// Whose ranges the last write or lock ran into.
     pub(super) blocked_by: Holders,
     /// How often something was in the way of a lock or a write.
     pub(super) waits: u64,
@@ -125,6 +125,8 @@ pub struct Transaction {
     pub(super) lock_requests: u64,
     /// The row locked last of which it had held nothing before: see [`Transaction::unlock_new`].
     pub(super) new_lock: Option<Row>,
+    /// The same row, where it needs no entry of its own once another is locked.
+    pub(super) unescalated: Option<(TreeId, Box<[u8]>)>,
 }
 
 impl Transaction {
@@ -164,6 +166,7 @@ impl Transaction {
             waits: 0,
             lock_requests: 0,
             new_lock: None,
+            unescalated: None,
         }
     }
 

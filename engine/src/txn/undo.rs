@@ -206,6 +206,50 @@ pub(super) fn read<R>(
     }
 }
 
+/// The way along undo pointers. In damaged undo it may lead back to where it has been: each place is compared with one
+/// that is noted anew each time twice as far on (Brent, "An improved Monte Carlo factorization algorithm", 1980).
+pub(super) struct Way {
+    noted: UndoPtr,
+    steps: u64,
+    renewed: u64,
+}
+
+impl Way {
+    /// The way that begins at a record.
+    pub fn from(head: UndoPtr) -> Way {
+        Way {
+            noted: head,
+            steps: 0,
+            renewed: 1,
+        }
+    }
+
+    /// The next place of the way.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when the way has been there.
+    #[inline]
+    pub fn go_on(&mut self, to: UndoPtr) -> Result<()> {
+        if to == self.noted {
+            return Err(circle(to));
+        }
+        self.steps += 1;
+        if self.steps == self.renewed {
+            (self.noted, self.renewed) = (to, 2 * self.renewed);
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn circle(ptr: UndoPtr) -> Error {
+    Error::Internal(format!(
+        "undo pointers lead in a circle, back to byte {} of page {}",
+        ptr.offset(),
+        ptr.page()
+    ))
+}
+
 /// An undo record copied out of its page; reused from one to the next.
 #[derive(Default)]
 pub(super) struct UndoCopy {
@@ -271,6 +315,32 @@ mod tests {
             if let Some(record) = UndoRecord::decode(PAGE, &bytes) {
                 prop_assert!(record.key.len() + record.value.len() < bytes.len());
             }
+        }
+    }
+
+    proptest! {
+        /// A way of so many records that ends, or leads back to one of them.
+        #[test]
+        fn a_circle_is_found_and_nothing_else(records in 1u64..300, back_to in proptest::option::of(0u64..300)) {
+            let place = |n: u64| UndoPtr::new(PageId(n / 7), (n % 7) as u16);
+            let back_to = back_to.filter(|to| *to < records);
+            let mut way = Way::from(place(0));
+            let mut n = 0;
+            for _ in 0..10 * records {
+                n = match (n + 1 < records, back_to) {
+                    (true, _) => n + 1,
+                    (false, Some(to)) => to,
+                    (false, None) => {
+                        prop_assert!(way.go_on(UndoPtr::NONE).is_ok());
+                        return Ok(());
+                    }
+                };
+                if way.go_on(place(n)).is_err() {
+                    prop_assert!(back_to.is_some());
+                    return Ok(());
+                }
+            }
+            prop_assert!(false, "the circle was not found");
         }
     }
 

@@ -28,7 +28,7 @@ pub struct Conflict {
     /// The running writer whose version stands in the tree; `None`: the entry in the lock table
     /// has holders.
     writer: Option<TxId>,
-    /// Other transactions hold ranges around the row: those that the write found.
+    /// Other transactions hold ranges around the row: those that the write or the lock found.
     ranges: bool,
     mode: LockMode,
 }
@@ -54,13 +54,13 @@ impl Conflict {
         }
     }
 
-    pub(super) fn with_ranges(tree: TreeId, key: &[u8]) -> Self {
+    pub(super) fn with_ranges(tree: TreeId, key: &[u8], mode: LockMode) -> Self {
         Conflict {
             row: Row::new(tree, key),
             name: RowName::new(tree, key),
             writer: None,
             ranges: true,
-            mode: LockMode::Exclusive,
+            mode,
         }
     }
 }
@@ -158,6 +158,7 @@ impl Transaction {
     /// not been written since.
     pub fn unlock_new(&mut self) {
         if let (Some(row), Some(me)) = (self.new_lock.take(), &self.participant) {
+            self.unescalated = None;
             self.system.locks().release_early(row, me);
         }
     }
@@ -196,9 +197,10 @@ impl Transaction {
         let own = self.txid;
         let system = self.system.clone();
         self.lock_requests += 1;
+        self.escalate_last();
         let mut newly = false;
+        let mut in_the_way = None;
         let participant = self.participant();
-        let row = Row::new(tree.id(), key);
         let outcome = tree.read(key, |value, _| {
             let order = system.order();
             let writer = match value {
@@ -230,21 +232,39 @@ impl Transaction {
                 return Ok(LockRow::Done);
             }
             // Under the leaf's latch: a writer that comes later finds this lock.
-            let name = RowName::new(tree.id(), key);
             Ok(
-                match system.locks().try_take(row, &name, participant, mode) {
-                    Some(taken) => {
+                match system.locks().try_take(tree.id(), key, participant, mode) {
+                    Ok(taken) => {
                         newly = taken == Taken::Newly;
                         LockRow::Done
                     }
-                    None => LockRow::Conflict(Conflict::with_holders(tree.id(), key, mode)),
+                    Err(holders) if holders.is_empty() => {
+                        LockRow::Conflict(Conflict::with_holders(tree.id(), key, mode))
+                    }
+                    Err(holders) => {
+                        in_the_way = Some(holders);
+                        LockRow::Conflict(Conflict::with_ranges(tree.id(), key, mode))
+                    }
                 },
             )
         })?;
+        if let Some(holders) = in_the_way {
+            self.blocked_by = holders;
+        }
         if newly {
-            self.new_lock = Some(row);
+            self.new_lock = Some(Row::new(tree.id(), key));
+            if self.lock_requests >= system.locks().escalates_at() as u64 {
+                self.unescalated = Some((tree.id(), key.into()));
+            }
         }
         outcome
+    }
+
+    /// The row locked last stays locked now, and needs no entry where there are many.
+    fn escalate_last(&mut self) {
+        if let (Some((tree, key)), Some(me)) = (self.unescalated.take(), &self.participant) {
+            self.system.locks().escalate(tree, &key, me);
+        }
     }
 
     /// Locks the name of a key of which there need be no record, against others who do; waits as long
@@ -373,7 +393,8 @@ impl Transaction {
         system.tell_waits(row, &me, outcome == Enqueued::WaitingWithHolder);
         // Others that wait for the row now wait for the holders that came with this waiter: a
         // circle can close that does not go through it.
-        let entered = holders.iter().filter(|_| conflict.ranges);
+        let entered = holders.iter().map(|(holder, _)| holder);
+        let entered = entered.filter(|_| conflict.ranges);
         for start in std::iter::once(&me).chain(&writer).chain(entered) {
             if may_close_a_circle(locks, start) {
                 system.break_circles(start);

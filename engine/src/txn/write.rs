@@ -2,7 +2,7 @@
 
 use super::broken::BrokenRule;
 use super::gate::GateGuard;
-use super::lock::LockMode;
+use super::lock::{Admitted, LockMode};
 use super::snapshot::never_given;
 use super::status::Status;
 use super::undo::{Kind, UndoRecord, MAX_FIXED, MAX_RECORD};
@@ -191,19 +191,25 @@ impl Transaction {
             }
             // A record of its own is in nobody's way: who has looked here since waits for it.
             if found.writer != Some(txid) {
-                *blocked_by = system.ranges().holders(tree_id, key, participant);
-                if !blocked_by.is_empty() {
-                    let conflict = Conflict::with_ranges(tree_id, key);
+                let exclusive = LockMode::Exclusive;
+                let ranges = system.ranges();
+                let mut holders = ranges.holders(tree_id, key, participant, exclusive);
+                if holders.is_empty() {
+                    let (locks, live) = (system.locks(), found.live.is_some());
+                    match locks.admits_writer(tree_id, key, participant, live) {
+                        Admitted::Yes => {}
+                        Admitted::BehindRanges(escalated) => holders = escalated,
+                        Admitted::BehindHolders => {
+                            let conflict = Conflict::with_holders(tree_id, key, exclusive);
+                            return (Change::Keep, Ok((Put::Conflict(conflict), None)));
+                        }
+                    }
+                }
+                if !holders.is_empty() {
+                    *blocked_by = holders;
+                    let conflict = Conflict::with_ranges(tree_id, key, exclusive);
                     return (Change::Keep, Ok((Put::Conflict(conflict), None)));
                 }
-            }
-            if found.writer != Some(txid)
-                && !system
-                    .locks()
-                    .admits_writer(tree_id, key, participant, found.live.is_some())
-            {
-                let conflict = Conflict::with_holders(tree_id, key, LockMode::Exclusive);
-                return (Change::Keep, Ok((Put::Conflict(conflict), None)));
             }
 
             let marks_delete = matches!(wish, Wish::Delete);

@@ -32,6 +32,10 @@ impl Session<'_> {
                 work.txn.insert(&self.own, values)
             })?;
             work.rows.insert(id, row);
+            // A row that is refused takes nothing of those before it back.
+            if work.bulk && self.dice.below(2) == 0 {
+                self.duplicate(work)?;
+            }
         }
         Ok(())
     }

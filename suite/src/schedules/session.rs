@@ -164,6 +164,8 @@ pub(super) struct Work {
     savepoints: Vec<(Savepoint, Rows, usize)>,
     /// Its changes of rows that all sessions change.
     pub(super) links: Vec<Link>,
+    /// Entries of its own rows are put in by and by.
+    pub(super) bulk: bool,
     /// Its commit has begun.
     commits: bool,
     /// One of its statements has failed so.
@@ -244,6 +246,7 @@ impl<'a> Session<'a> {
                 rows: self.ledger.newest(),
                 savepoints: Vec::new(),
                 links: Vec::new(),
+                bulk: false,
                 commits: false,
                 has_failed: false,
                 lacks_entries: false,
@@ -281,6 +284,7 @@ impl<'a> Session<'a> {
     fn transaction(&mut self, work: &mut Work) -> Step {
         if self.dice.below(6) == 0 {
             work.txn.begin_bulk_insert(&self.own);
+            work.bulk = true;
             work.trail += " bulk;";
         }
         let most = match self.role {

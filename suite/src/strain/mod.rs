@@ -1,7 +1,7 @@
 //! Engines under strain: many sessions at one row, a ring of sessions that wait for each other, a
 //! transaction larger than the cache, a snapshot held while others write, checkpoints and kills under
-//! full write load, a mixed load within a hard limit on memory, very many tables, a scan by several threads, and a join
-//! through a secondary key.
+//! full write load, a mixed load within a hard limit on memory, very many tables, very many locked rows, a scan by several
+//! threads, and a join through a secondary key.
 
 pub mod batched_join;
 pub mod checkpoint_stalls;
@@ -9,6 +9,7 @@ pub mod held_snapshot;
 pub mod hot_row;
 pub mod large_transaction;
 pub mod larger_than_memory;
+pub mod locked_rows;
 pub mod machine_pauses;
 pub mod many_tables;
 pub mod memory;

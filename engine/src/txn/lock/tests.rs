@@ -1,7 +1,13 @@
 use super::*;
+use proptest::prelude::*;
 
 fn name() -> RowName {
     RowName::new(TreeId(1), b"k")
+}
+
+fn admits(locks: &LockTable, key: &[u8], who: &Arc<Participant>) -> bool {
+    let admitted = locks.admits_writer(TreeId(1), key, who, true);
+    matches!(admitted, Admitted::Yes)
 }
 
 #[test]
@@ -34,7 +40,7 @@ fn who_becomes_a_holder_while_it_waits_goes_first() {
     for who in [&early, &ranged] {
         locks.enqueue(row, &name, who, LockMode::Exclusive, None);
     }
-    let in_the_way = [ranged.clone()];
+    let in_the_way = [(ranged.clone(), LockMode::Shared)];
     let queued = locks.enqueue_behind(row, &name, &late, LockMode::Exclusive, &in_the_way);
     assert_eq!(queued, Enqueued::WaitingWithHolder);
     locks.release(row, &holder);
@@ -59,7 +65,8 @@ fn who_becomes_a_holder_while_others_wait_is_in_their_way() {
         assert_eq!(queued, Enqueued::Waiting);
         let queued = match ranged {
             true => {
-                locks.enqueue_behind(row, &name(), &late, exclusive, std::slice::from_ref(&comes))
+                let holders = [(comes.clone(), LockMode::Shared)];
+                locks.enqueue_behind(row, &name(), &late, exclusive, &holders)
             }
             false => locks.enqueue(row, &name(), &late, exclusive, Some(&comes)),
         };
@@ -102,7 +109,7 @@ fn who_holds_a_range_does_not_share_a_row_that_another_has_for_itself() {
     let row = Row::new(TreeId(1), b"k");
     let [holder, ranged, writer] = [(); 3].map(|()| Participant::new(Default::default()));
     assert!(locks.try_lock(row, &name(), &holder, LockMode::Exclusive));
-    let in_the_way = std::slice::from_ref(&ranged);
+    let in_the_way = &[(ranged.clone(), LockMode::Shared)];
     locks.enqueue_behind(row, &name(), &writer, LockMode::Exclusive, in_the_way);
     assert!(!locks.try_lock(row, &name(), &ranged, LockMode::Shared));
     let queued = locks.enqueue(row, &name(), &ranged, LockMode::Shared, None);
@@ -122,7 +129,7 @@ fn who_holds_a_range_holds_no_row_once_nobody_waits_for_it() {
     let row = Row::new(TreeId(1), b"k");
     let [ranged, writer, locker] = [(); 3].map(|()| Participant::new(Default::default()));
     for locked in [false, true] {
-        let in_the_way = std::slice::from_ref(&ranged);
+        let in_the_way = &[(ranged.clone(), LockMode::Shared)];
         let queued = locks.enqueue_behind(row, &name(), &writer, LockMode::Exclusive, in_the_way);
         assert_eq!(queued, Enqueued::Waiting);
         if locked {
@@ -161,12 +168,12 @@ fn nobody_comes_to_share_a_row_with_its_writer() {
         let queued = locks.enqueue(row, &name(), who, mode, None);
         assert_eq!(queued, Enqueued::Waiting);
     }
-    assert!(locks.admits_writer(tree, key, &writer, true));
+    assert!(admits(&locks, key, &writer));
     assert!(!locks.leave(row, &early));
     assert_eq!(reader.parker.state(), WaitState::Queued(row));
     // Nor once the write has been taken back.
     locks.hold(tree, key, &writer);
-    assert!(locks.admits_writer(tree, key, &writer, true));
+    assert!(admits(&locks, key, &writer));
     assert_eq!(reader.parker.state(), WaitState::Queued(row));
     locks.release(row, &writer);
     assert_eq!(reader.parker.state(), WaitState::Granted);
@@ -189,7 +196,7 @@ fn who_is_granted_a_row_beside_its_writer_holds_nothing_of_it() {
     assert_eq!(queued, Enqueued::Waiting);
     // It goes back to a savepoint, and writes again.
     locks.hold(tree, key, &writer);
-    assert!(locks.admits_writer(tree, key, &writer, true));
+    assert!(admits(&locks, key, &writer));
     assert_eq!(waiter.parker.state(), WaitState::Queued(row));
     locks.release(row, &writer);
     assert_eq!(waiter.parker.state(), WaitState::Granted);
@@ -209,8 +216,104 @@ fn who_gives_entries_up_again_and_again_lists_none_of_them() {
         }
         assert_eq!(who.held_rows(), keys.len());
         for key in &keys {
-            assert!(locks.admits_writer(TreeId(1), key, &who, true));
+            assert!(admits(&locks, key, &who));
         }
         assert_eq!(who.held_rows(), 0);
     }
+}
+
+/// One of several transactions, and what it does.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Lock(LockMode),
+    Write,
+    End,
+}
+
+fn steps() -> impl Strategy<Value = Vec<(usize, u8, Step)>> {
+    let lock = |mode| Just(Step::Lock(mode));
+    let step = prop_oneof![
+        5 => lock(LockMode::Shared),
+        5 => lock(LockMode::Exclusive),
+        2 => Just(Step::Write),
+        1 => Just(Step::End),
+    ];
+    prop::collection::vec((0..3usize, 0..8u8, step), 1..60)
+}
+
+proptest! {
+    /// A table that lists all rows, and one in which ranges stand for most of them, lock the same.
+    #[test]
+    fn rows_without_entries_are_locked_as_others(steps in steps(), escalates_at in 0..4usize) {
+        let [listed, escalating] = [usize::MAX, escalates_at].map(|escalates_at| LockTable {
+            escalates_at,
+            ..LockTable::default()
+        });
+        let tables = [&listed, &escalating];
+        let mut who = [(); 3].map(|()| [(); 2].map(|()| Participant::new(Default::default())));
+        let tree = TreeId(1);
+        for (n, key, step) in steps {
+            let key = [key];
+            let done = [0, 1].map(|t| match step {
+                Step::Lock(mode) => {
+                    let taken = tables[t].try_take(tree, &key, &who[n][t], mode).is_ok();
+                    tables[t].escalate(tree, &key, &who[n][t]);
+                    taken
+                }
+                // It goes back to where it had not written.
+                Step::Write => {
+                    let admitted = admits(tables[t], &key, &who[n][t]);
+                    if admitted {
+                        tables[t].hold(tree, &key, &who[n][t]);
+                    }
+                    admitted
+                }
+                Step::End => {
+                    tables[t].release_escalated(tree, &who[n][t]);
+                    for row in who[n][t].take_rows() {
+                        tables[t].release(row, &who[n][t]);
+                    }
+                    who[n][t] = Participant::new(Default::default());
+                    true
+                }
+            });
+            prop_assert_eq!(done[0], done[1], "{} does {:?} at {:?}", n, step, key);
+            prop_assert!(who[n][1].held_rows() <= escalates_at);
+        }
+    }
+}
+
+/// Who waits for a row without an entry does so in the row's queue, and who may share it waits behind.
+#[test]
+fn rows_without_entries_are_waited_for() {
+    let locks = LockTable {
+        escalates_at: 0,
+        ..LockTable::default()
+    };
+    let (tree, key) = (TreeId(1), b"k");
+    let row = Row::new(tree, key);
+    let [holder, second, third] = [(); 3].map(|()| Participant::new(Default::default()));
+    let (shared, exclusive) = (LockMode::Shared, LockMode::Exclusive);
+    assert!(locks.try_take(tree, key, &holder, exclusive).is_ok());
+    locks.escalate(tree, key, &holder);
+    assert_eq!((holder.held_rows(), locks.len()), (0, 1));
+    for (who, mode) in [(&second, exclusive), (&third, shared)] {
+        let in_the_way = locks.try_take(tree, key, who, mode).unwrap_err();
+        assert_eq!(in_the_way.len(), 1);
+        let queued = locks.enqueue_behind(row, &name(), who, mode, &in_the_way);
+        assert_eq!(queued, Enqueued::Waiting);
+    }
+    // Its own lock stays its own meanwhile.
+    assert!(locks.try_take(tree, key, &holder, exclusive).is_ok());
+    locks.escalate(tree, key, &holder);
+    assert!(!locks.leave(row, &second));
+    assert_eq!(third.parker.state(), WaitState::Queued(row));
+    locks.release_escalated(tree, &holder);
+    for row in holder.take_rows() {
+        locks.release(row, &holder);
+    }
+    assert_eq!(third.parker.state(), WaitState::Granted);
+    assert!(locks.try_take(tree, key, &third, shared).is_ok());
+    locks.release(row, &third);
+    assert_eq!(locks.len(), 0);
 }

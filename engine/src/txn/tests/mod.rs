@@ -2,6 +2,7 @@
 
 mod durable;
 mod endurance;
+mod escalation;
 mod fixture;
 mod locking;
 mod meeting;
