@@ -439,6 +439,8 @@ faults! {
         UnfencedWalk,
         /// The oldest running writer is published before the ends that made it the oldest.
         OldestBeforeEnd,
+        /// That an entry of the lock table has become a range is told without order.
+        UnorderedEscalation,
         /// A kill wakes without the mutex under which the sleeper looks for it.
         UnguardedKill,
     }

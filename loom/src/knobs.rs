@@ -8,6 +8,18 @@ pub const fn lock_shards() -> usize {
     1
 }
 
+pub const fn range_shards() -> usize {
+    1
+}
+
+pub const fn rows_before_escalation() -> usize {
+    1
+}
+
+pub const fn escalated_ranges() -> usize {
+    1
+}
+
 pub const fn status_chunk() -> u64 {
     2
 }

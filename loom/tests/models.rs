@@ -82,3 +82,8 @@ fn a_kill_beside_a_release_leaves_nothing_behind() {
 fn a_writer_and_a_locker_of_a_row_find_each_other() {
     locks::writer_meets_locker();
 }
+
+#[test]
+fn a_writer_finds_a_lock_whose_entry_becomes_a_range() {
+    locks::writer_meets_escalation();
+}

@@ -44,3 +44,11 @@ fn ends_published_in_the_wrong_order() {
 fn a_kill_that_is_not_seen() {
     found(PlantedFault::UnguardedKill, locks::killed);
 }
+
+#[test]
+fn an_entry_that_goes_before_its_range_is_seen() {
+    found(
+        PlantedFault::UnorderedEscalation,
+        locks::writer_meets_escalation,
+    );
+}

@@ -191,7 +191,11 @@ impl LockTable {
         if queue.is_empty() {
             occupied.remove();
             // Who sees that there is no entry sees the range.
-            shard.count.fetch_sub(1, Ordering::Release);
+            let order = match is_planted(PlantedFault::UnorderedEscalation) {
+                true => Ordering::Relaxed,
+                false => Ordering::Release,
+            };
+            shard.count.fetch_sub(1, order);
         }
         who.forget(row);
     }

@@ -6,7 +6,7 @@ use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use loom::thread;
 
-use super::lock::{Enqueued, LockMode, LockTable};
+use super::lock::{Admitted, Enqueued, LockMode, LockTable};
 use super::participant;
 use super::participant::{Participant, WaitState, Wake};
 use super::row_name::Row;
@@ -76,7 +76,17 @@ impl World {
         self.end(me);
     }
 
+    /// Writes the row where nobody is in the way.
+    fn write(&self) {
+        self.latch.lock_exclusive();
+        let admitted = self.locks.admits_writer(TREE, KEY, &participant(), true);
+        let written = matches!(admitted, Admitted::Yes);
+        self.is_written.store(written, Relaxed);
+        self.latch.unlock_exclusive();
+    }
+
     fn end(&self, me: &Arc<Participant>) {
+        self.locks.release_escalated(TREE, me);
         for row in me.take_rows() {
             self.locks.release(row, me);
         }
@@ -206,11 +216,31 @@ pub fn writer_meets_locker() {
                 world.end(&me);
             }
         });
-        let me = participant();
-        world.latch.lock_exclusive();
-        let written = world.locks.admits_writer(TREE, KEY, &me, true);
-        world.is_written.store(written, Relaxed);
-        world.latch.unlock_exclusive();
+        world.write();
+        join([locker]);
+        assert_eq!(world.locks.len(), 0);
+    });
+}
+
+/// A locked row whose entry becomes a range while another comes to write it: the writer finds the one or the other.
+pub fn writer_meets_escalation() {
+    model(3, || {
+        let world = World::new();
+        let locker = spawn(&world, |world| {
+            let me = participant();
+            world.latch.lock_shared();
+            let free = !world.is_written.load(Relaxed);
+            let mode = LockMode::Shared;
+            let locked = free && world.locks.try_take(TREE, KEY, &me, mode).is_ok();
+            world.latch.unlock_shared();
+            if locked {
+                world.locks.escalate(TREE, KEY, &me);
+                assert_eq!(me.held_rows(), 0);
+                assert!(!world.is_written.load(Relaxed), "a locked row was written");
+                world.end(&me);
+            }
+        });
+        world.write();
         join([locker]);
         assert_eq!(world.locks.len(), 0);
     });

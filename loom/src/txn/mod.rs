@@ -14,6 +14,8 @@ pub mod locks;
 mod order;
 #[path = "../../../engine/src/txn/participant.rs"]
 mod participant;
+#[path = "../../../engine/src/txn/range.rs"]
+mod range;
 #[path = "../../../engine/src/txn/row_name.rs"]
 mod row_name;
 #[path = "../../../engine/src/txn/snapshot.rs"]
