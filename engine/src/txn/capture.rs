@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::gate::ClosedGate;
 use super::purge::{purge_past_damage, read_past_damage};
 use super::rollback::take_back;
-use super::undo::{Kind, UndoCopy, Way};
+use super::undo::{ChainWalk, Kind, UndoCopy};
 use super::undo_stream::Finished;
 use super::version::{Header, UndoPtr};
 use super::System;
@@ -124,7 +124,7 @@ impl System {
                 break;
             }
             let mut head = running.undo_head;
-            let mut way = Way::from(head);
+            let mut walk = ChainWalk::from(head);
             while !head.is_none() {
                 let record = match copy.read(self.pool(), head) {
                     Err(error) if is_damage(&error) && !is_planted(PlantedFault::NeedUndo) => {
@@ -161,7 +161,7 @@ impl System {
                     taken => taken?,
                 }
                 head = record.previous;
-                if let Err(error) = way.go_on(head) {
+                if let Err(error) = walk.go_on(head) {
                     unfinished.insert(running.txid, error);
                     break;
                 }
@@ -172,7 +172,7 @@ impl System {
         }
         for finished in &captured.finished {
             let mut head = finished.head;
-            let mut way = Way::from(head);
+            let mut walk = ChainWalk::from(head);
             while !head.is_none() {
                 let record = read_past_damage(self.pool(), finished.txid, head, &mut copy);
                 let Some(record) = past_nonsense(finished.txid, record)? else {
@@ -181,7 +181,7 @@ impl System {
                 let purged = purge_past_damage(trees, finished.txid, &record);
                 past_nonsense(finished.txid, purged.map(Some))?;
                 head = record.previous;
-                if past_nonsense(finished.txid, way.go_on(head).map(Some))?.is_none() {
+                if past_nonsense(finished.txid, walk.go_on(head).map(Some))?.is_none() {
                     break;
                 }
             }

@@ -56,7 +56,7 @@ pub(super) struct LockTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// It held nothing of the row.
-    Newly,
+    Newly(Row),
     /// It had an entry already, if perhaps a weaker one.
     Before,
 }
@@ -162,7 +162,7 @@ impl LockTable {
             mode,
             ranged: false,
         });
-        Some(Taken::Newly)
+        Some(Taken::Newly(row))
     }
 
     /// A row that `who` has locked gets a range instead of an entry, where `who` has many, and nobody waits for this one.
@@ -517,9 +517,11 @@ impl LockTable {
         Some((queue.name, waiter.mode))
     }
 
-    /// How many entries a transaction has before ranges stand for further rows.
-    pub fn escalates_at(&self) -> usize {
-        self.escalates_at
+    /// Whether `who`, that has asked for locks so often, has so many entries that ranges stand for further rows.
+    #[inline]
+    pub fn escalates(&self, who: &Participant, requests: u64) -> bool {
+        // Most have asked too seldom, and need no mutex to know it.
+        requests >= self.escalates_at as u64 && who.held_rows() >= self.escalates_at
     }
 
     /// Those that have locked rows without entries.

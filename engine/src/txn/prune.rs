@@ -23,7 +23,7 @@ use super::purge::read_past_damage;
 use super::snapshot::{Horizon, LiveSnapshots};
 #[cfg(test)]
 use super::tests::moments::Moment;
-use super::undo::{Kind, UndoCopy, UndoRecord, Way, MAX_RECORD};
+use super::undo::{ChainWalk, Kind, UndoCopy, UndoRecord, MAX_RECORD};
 use super::undo_stream::{Finished, FullPage, Stream, StreamWriter};
 use super::version::UndoPtr;
 use super::System;
@@ -328,7 +328,7 @@ impl System {
             knobs::prune_own_marks()
         };
         while let Some(mut end) = stream.end_to_look_at(page.number) {
-            let mut way = Way::from(end.head);
+            let mut walk = ChainWalk::from(end.head);
             while !end.head.is_none() {
                 if left == 0 {
                     return Ok(false);
@@ -338,7 +338,7 @@ impl System {
                     Some(record) => self.clear_mark(stream, &mut end, &record, survivors, live)?,
                     None => self.looked_at(stream, &mut end, UndoPtr::NONE)?,
                 }
-                way.go_on(end.head)?;
+                walk.go_on(end.head)?;
             }
         }
         Ok(true)

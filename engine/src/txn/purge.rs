@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::system::Trees;
 #[cfg(test)]
 use super::tests::moments::Moment;
-use super::undo::{Kind, UndoCopy, UndoRecord, Way};
+use super::undo::{ChainWalk, Kind, UndoCopy, UndoRecord};
 use super::undo_stream::{Finished, Stream};
 use super::version::{Header, UndoPtr};
 use super::System;
@@ -219,7 +219,7 @@ impl System {
         budget: &mut usize,
         copy: &mut UndoCopy,
     ) -> Result<bool> {
-        let mut way = Way::from(end.head);
+        let mut walk = ChainWalk::from(end.head);
         while !end.head.is_none() {
             if *budget == 0 {
                 return Ok(false);
@@ -231,7 +231,7 @@ impl System {
             purge_past_damage(self.trees()?, end.txid, &record)?;
             // What fails takes nothing of it: in a step that may do little it would take all, each time anew.
             *budget -= 1;
-            way.go_on(record.previous)?;
+            walk.go_on(record.previous)?;
             if !stream.set_head(end, record.previous) {
                 return Ok(*budget > 0);
             }

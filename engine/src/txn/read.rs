@@ -4,7 +4,7 @@ use super::order::CommitOrder;
 use super::snapshot::{ReadView, SnapshotSlot};
 #[cfg(test)]
 use super::tests::moments::Moment;
-use super::undo::{self, Kind, Way};
+use super::undo::{self, ChainWalk, Kind};
 use super::version::{live_payload, Header, UndoPtr};
 use super::{System, Transaction};
 use crate::error::{Error, Result};
@@ -345,7 +345,7 @@ fn older_version<'a>(
         older: mut ptr,
         mut writer,
     } = unseen;
-    let mut way = Way::from(ptr);
+    let mut walk = ChainWalk::from(ptr);
     loop {
         #[cfg(test)]
         system.moments.come_to(Moment::VersionPassed);
@@ -366,7 +366,7 @@ fn older_version<'a>(
             Some(older) => ptr = older,
             None => return Ok(None),
         }
-        way.go_on(ptr)?;
+        walk.go_on(ptr)?;
         writer = header.txid();
     }
 }

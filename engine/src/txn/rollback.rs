@@ -8,7 +8,7 @@ use super::prepare::Phase;
 use super::savepoint::Savepoint;
 use super::standing::{half_undone, Standing};
 use super::system::{Replayed, Trees};
-use super::undo::{Kind, UndoCopy, UndoRecord, Way};
+use super::undo::{ChainWalk, Kind, UndoCopy, UndoRecord};
 use super::version::{live_payload, Header, Origin, UndoPtr};
 use super::{System, Transaction};
 use crate::error::{Error, Result};
@@ -214,7 +214,7 @@ impl Transaction {
         let trees = system.trees()?.clone();
         let mut copy = UndoCopy::default();
         let mut page: Option<PinnedPage> = None;
-        let mut way = Way::from(self.undo_head);
+        let mut walk = ChainWalk::from(self.undo_head);
         while self.undo_head != target && !self.undo_head.is_none() {
             if left == 0 {
                 return Ok(false);
@@ -279,7 +279,7 @@ impl Transaction {
                 self.log_full_part(&inside)?;
             }
             drop(inside);
-            way.go_on(self.undo_head)?;
+            walk.go_on(self.undo_head)?;
         }
         if self.undo_head != target {
             return Err(Error::Internal(

@@ -206,28 +206,28 @@ pub(super) fn read<R>(
     }
 }
 
-/// The way along undo pointers. In damaged undo it may lead back to where it has been: each place is compared with one
+/// A walk along a chain of undo records. A damaged chain may lead back to where it has been: each place is compared with one
 /// that is noted anew each time twice as far on (Brent, "An improved Monte Carlo factorization algorithm", 1980).
-pub(super) struct Way {
+pub(super) struct ChainWalk {
     noted: UndoPtr,
     steps: u64,
     renewed: u64,
 }
 
-impl Way {
-    /// The way that begins at a record.
-    pub fn from(head: UndoPtr) -> Way {
-        Way {
+impl ChainWalk {
+    /// A walk that begins at a record.
+    pub fn from(head: UndoPtr) -> ChainWalk {
+        ChainWalk {
             noted: head,
             steps: 0,
             renewed: 1,
         }
     }
 
-    /// The next place of the way.
+    /// Comes to the next record.
     ///
     /// # Errors
-    /// [`Error::Internal`] when the way has been there.
+    /// [`Error::Internal`] when the walk has been there.
     #[inline]
     pub fn go_on(&mut self, to: UndoPtr) -> Result<()> {
         if to == self.noted {
@@ -319,23 +319,23 @@ mod tests {
     }
 
     proptest! {
-        /// A way of so many records that ends, or leads back to one of them.
+        /// A chain of so many records that ends, or leads back to one of them.
         #[test]
         fn a_circle_is_found_and_nothing_else(records in 1u64..300, back_to in proptest::option::of(0u64..300)) {
             let place = |n: u64| UndoPtr::new(PageId(n / 7), (n % 7) as u16);
             let back_to = back_to.filter(|to| *to < records);
-            let mut way = Way::from(place(0));
+            let mut walk = ChainWalk::from(place(0));
             let mut n = 0;
             for _ in 0..10 * records {
                 n = match (n + 1 < records, back_to) {
                     (true, _) => n + 1,
                     (false, Some(to)) => to,
                     (false, None) => {
-                        prop_assert!(way.go_on(UndoPtr::NONE).is_ok());
+                        prop_assert!(walk.go_on(UndoPtr::NONE).is_ok());
                         return Ok(());
                     }
                 };
-                if way.go_on(place(n)).is_err() {
+                if walk.go_on(place(n)).is_err() {
                     prop_assert!(back_to.is_some());
                     return Ok(());
                 }

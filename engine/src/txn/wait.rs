@@ -198,7 +198,7 @@ impl Transaction {
         let system = self.system.clone();
         self.lock_requests += 1;
         self.escalate_last();
-        let mut newly = false;
+        let mut newly = None;
         let mut in_the_way = None;
         let participant = self.participant();
         let outcome = tree.read(key, |value, _| {
@@ -235,7 +235,9 @@ impl Transaction {
             Ok(
                 match system.locks().try_take(tree.id(), key, participant, mode) {
                     Ok(taken) => {
-                        newly = taken == Taken::Newly;
+                        if let Taken::Newly(row) = taken {
+                            newly = Some(row);
+                        }
                         LockRow::Done
                     }
                     Err(holders) if holders.is_empty() => {
@@ -251,9 +253,11 @@ impl Transaction {
         if let Some(holders) = in_the_way {
             self.blocked_by = holders;
         }
-        if newly {
-            self.new_lock = Some(Row::new(tree.id(), key));
-            if self.lock_requests >= system.locks().escalates_at() as u64 {
+        if newly.is_some() {
+            self.new_lock = newly;
+            let requests = self.lock_requests;
+            let me = self.participant.as_ref();
+            if me.is_some_and(|me| system.locks().escalates(me, requests)) {
                 self.unescalated = Some((tree.id(), key.into()));
             }
         }

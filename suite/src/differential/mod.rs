@@ -9,11 +9,13 @@
 //! |---|---|
 //! | `values.rs` | kinds of columns, and constants of each |
 //! | `schema.rs` | random tables: keys, partitions, versions, periods, generated columns, triggers |
-//! | `statements.rs` | random statements on them |
+//! | `statements.rs` | random statements on them, and those that belong together |
+//! | `changes.rs` | of these, changes of rows |
 //! | `play.rs` | running a script on both engines, and comparing |
 //! | `shrink.rs` | a shorter script with a difference |
 //! | `run.rs` | many scripts, and what came of them |
 
+mod changes;
 mod play;
 mod run;
 mod schema;

@@ -123,7 +123,10 @@ fn measure(
     let name = engine.name();
     let schema = format!("locked_{name}");
     let mut connection = server.connect(None)?;
-    let memory = || Ok::<_, SuiteError>(resident_bytes(server.process()?).unwrap_or(0));
+    let memory = || {
+        let unknown = || SuiteError::Server("the server's memory can't be read".to_owned());
+        resident_bytes(server.process()?).ok_or_else(unknown)
+    };
     told(&format!("filling the table of {name}"));
     hosted::run_all(
         &mut connection,

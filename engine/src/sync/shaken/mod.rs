@@ -2,6 +2,7 @@
 
 pub(crate) mod atomic;
 mod chances;
+mod clock;
 mod condvar;
 pub(crate) mod futex;
 mod lock;
@@ -10,6 +11,7 @@ mod strategy;
 #[cfg(test)]
 mod tests;
 pub mod thread;
+mod waits;
 
 pub use self::chances::{let_fail, let_pause};
 pub(crate) use self::chances::{pause, strikes};

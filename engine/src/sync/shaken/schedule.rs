@@ -9,18 +9,18 @@
 
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
 use super::chances::{now_and_then, Chances};
+use super::clock::Clock;
 use super::strategy::Choices;
 pub use super::strategy::Strategy;
+use super::waits::Waits;
 
-/// What a point costs of the counted time.
-const POINT: Duration = Duration::from_micros(1);
 /// Nanoseconds up to this moment can be counted. Later ones never come.
 const FAR: Duration = Duration::from_secs(1 << 33);
 /// More points than any run has that ends.
@@ -112,79 +112,6 @@ pub(super) struct Schedule {
     chances: Chances,
     /// The run has ended or failed.
     ended: Condvar,
-}
-
-/// The points so far and the time, for who has the turn: nobody else changes them, so that a point at which nothing
-/// is to be chosen takes no mutex.
-#[derive(Debug, Default)]
-struct Clock {
-    points: AtomicU64,
-    /// The point at which there is something to be chosen, or to be told.
-    due: AtomicU64,
-    /// Nanoseconds by which time has leapt.
-    leapt: AtomicU64,
-}
-
-/// How many wait for an address of each group of addresses. For who has the turn, as [`Clock`]: most locks are given
-/// back without anybody waiting, and need no mutex to know it.
-#[derive(Debug)]
-struct Waits([AtomicU32; Waits::GROUPS]);
-
-impl Waits {
-    const GROUPS: usize = 256;
-
-    fn of(&self, address: usize) -> &AtomicU32 {
-        // Multiplied, for the low bits of addresses are alike.
-        let mixed = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        &self.0[(mixed >> 56) as usize % Self::GROUPS]
-    }
-
-    fn may_be_awaited(&self, address: usize) -> bool {
-        self.of(address).load(Ordering::Relaxed) > 0
-    }
-
-    fn begin(&self, address: usize) {
-        self.of(address).fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn end(&self, address: usize) {
-        self.of(address).fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Default for Waits {
-    fn default() -> Self {
-        Waits(std::array::from_fn(|_| AtomicU32::new(0)))
-    }
-}
-
-impl Clock {
-    fn points(&self) -> u64 {
-        self.points.load(Ordering::Relaxed)
-    }
-
-    /// One more point; whether it is one that is due.
-    fn tick(&self) -> bool {
-        let points = self.points() + 1;
-        self.points.store(points, Ordering::Relaxed);
-        points >= self.due.load(Ordering::Relaxed)
-    }
-
-    fn set_due(&self, point: u64) {
-        self.due.store(point, Ordering::Relaxed);
-    }
-
-    fn now(&self) -> Duration {
-        let leapt = Duration::from_nanos(self.leapt.load(Ordering::Relaxed));
-        leapt + Duration::from_nanos(self.points() * POINT.as_nanos() as u64)
-    }
-
-    /// Time leaps to a moment, unless it has passed.
-    fn leap(&self, moment: Duration) {
-        let by = moment.saturating_sub(self.now()).as_nanos() as u64;
-        let leapt = self.leapt.load(Ordering::Relaxed);
-        self.leapt.store(leapt + by, Ordering::Relaxed);
-    }
 }
 
 /// Why a wait has ended.

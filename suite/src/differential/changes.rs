@@ -1,0 +1,354 @@
+//! Random changes of rows, of one table and of several, and the conditions by which rows are chosen.
+
+use super::schema::{Column, Table, AUTOMATIC};
+use super::statements::Author;
+use super::values::one_of;
+
+/// Values that are given for a column with AUTO_INCREMENT lie so far apart that automatic ones have room in between:
+/// then the order of all is the same, whichever are passed over.
+const ROOM: u32 = 10_000;
+
+impl Author<'_> {
+    pub(super) fn constant(&mut self, column: &Column) -> String {
+        if column.is_nullable && self.chance(15) {
+            return "NULL".into();
+        }
+        if column.name == "id" {
+            return self.dice.below(12).to_string();
+        }
+        column.kind.constant(self.dice)
+    }
+
+    /// Columns with `id`, and constants of the period where there is one.
+    fn row_columns(&mut self, table: &Table) -> Vec<Column> {
+        let mut columns = Vec::new();
+        for column in table.settable() {
+            if column.name == "id" || !column.is_nullable || self.chance(85) {
+                columns.push(column.clone());
+            }
+        }
+        columns
+    }
+
+    fn period(&mut self) -> (&'static str, &'static str) {
+        const DAYS: [&str; 6] = [
+            "'2020-01-01'",
+            "'2020-01-05'",
+            "'2020-01-09'",
+            "'2020-02-01'",
+            "'2020-03-01'",
+            "'2020-04-01'",
+        ];
+        let from = self.dice.below(5) as usize;
+        let to = from + 1 + self.dice.below(5 - from as u32) as usize;
+        (DAYS[from], DAYS[to])
+    }
+
+    /// An insert without a value for [`AUTOMATIC`], and whether the value that the session knows is that of a row.
+    pub(super) fn automatic(&mut self, table: &Table) -> Vec<String> {
+        let columns = self.row_columns(table);
+        let insert = self.insert_of(table, &columns, false);
+        let name = &table.name;
+        vec![
+            "SET last_insert_id = 0".into(),
+            insert,
+            format!("SELECT COUNT(*) FROM {name} WHERE {AUTOMATIC} = LAST_INSERT_ID()"),
+        ]
+    }
+
+    pub(super) fn insert(&mut self, table: &Table) -> String {
+        let columns = self.row_columns(table);
+        let gives_automatic = table.is_automatic && self.chance(30);
+        self.insert_of(table, &columns, gives_automatic)
+    }
+
+    fn insert_of(&mut self, table: &Table, columns: &[Column], gives_automatic: bool) -> String {
+        let mut names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        if table.has_period {
+            names.extend(["ps", "pe"]);
+        }
+        if gives_automatic {
+            names.push(AUTOMATIC);
+        }
+        let rows: Vec<String> = (0..1 + self.dice.below(4))
+            .map(|_| {
+                let mut row: Vec<String> =
+                    columns.iter().map(|column| self.constant(column)).collect();
+                if table.has_period {
+                    let (from, to) = self.period();
+                    row.extend([from.to_owned(), to.to_owned()]);
+                }
+                if gives_automatic {
+                    let given = (ROOM * (1 + self.dice.below(30))).to_string();
+                    let some = ["NULL", "0", "DEFAULT", &given, &given];
+                    row.push((*one_of(self.dice, &some)).to_owned());
+                }
+                format!("({})", row.join(", "))
+            })
+            .collect();
+        let (word, end) = match self.dice.below(10) {
+            0 | 1 => ("INSERT IGNORE", String::new()),
+            2 | 3 if !table.has_period => ("REPLACE", String::new()),
+            4 | 5 => ("INSERT", self.on_duplicate(table)),
+            6 if !table.is_versioned && !table.has_period => {
+                ("INSERT", format!(" RETURNING {}", table.shown()))
+            }
+            _ => ("INSERT", String::new()),
+        };
+        let (names, rows) = (names.join(", "), rows.join(", "));
+        format!("{word} INTO {} ({names}) VALUES {rows}{end}", table.name)
+    }
+
+    fn on_duplicate(&mut self, table: &Table) -> String {
+        let columns = table.settable();
+        let column = (*one_of(self.dice, &columns)).clone();
+        let value = if self.chance(50) {
+            format!("VALUES({})", column.name)
+        } else {
+            self.constant(&column)
+        };
+        format!(" ON DUPLICATE KEY UPDATE {} = {value}", column.name)
+    }
+
+    pub(super) fn insert_select(&mut self, table: &Table) -> String {
+        let sources: Vec<&Table> = self
+            .tables
+            .iter()
+            .filter(|t| !t.primary.is_empty())
+            .collect();
+        if sources.is_empty() || table.has_period {
+            return self.insert(table);
+        }
+        let source = *one_of(self.dice, &sources);
+        let columns = self.row_columns(table);
+        let values: Vec<String> = columns
+            .iter()
+            .map(|column| {
+                let same = |from: &&Column| {
+                    from.kind == column.kind
+                        && !from.kind.is_text()
+                        && (column.is_nullable || !from.is_nullable)
+                };
+                match source.columns.iter().find(same) {
+                    Some(from) if self.chance(70) => format!("{}.{}", source.name, from.name),
+                    _ => self.constant(column),
+                }
+            })
+            .collect();
+        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        let word = *one_of(self.dice, &["INSERT", "INSERT IGNORE", "REPLACE"]);
+        let condition = self.condition(source);
+        format!(
+            "{word} INTO {} ({}) SELECT {} FROM {}{condition}{} LIMIT {}",
+            table.name,
+            names.join(", "),
+            values.join(", "),
+            source.name,
+            source.whole_order().unwrap_or_default(),
+            1 + self.dice.below(6)
+        )
+    }
+
+    /// A condition, with its WHERE, that refuses no value.
+    pub(super) fn condition(&mut self, table: &Table) -> String {
+        let count = self.dice.below(3);
+        let mut all: Vec<String> = Vec::new();
+        for _ in 0..count {
+            let column = one_of(self.dice, &table.columns).clone();
+            all.push(self.predicate(&table.name, &column));
+        }
+        if all.is_empty() {
+            return String::new();
+        }
+        let word = if self.chance(75) { " AND " } else { " OR " };
+        format!(" WHERE {}", all.join(word))
+    }
+
+    fn predicate(&mut self, table: &str, column: &Column) -> String {
+        let name = format!("{table}.{}", column.name);
+        let value = match column.is_generated {
+            true => column.kind.constant(self.dice),
+            false => self.constant(&Column {
+                is_nullable: false,
+                ..column.clone()
+            }),
+        };
+        match self.dice.below(10) {
+            0 => format!("{name} IS NULL"),
+            1 => format!("{name} IS NOT NULL"),
+            2 | 3 => {
+                let sign = *one_of(self.dice, &["<", "<=", ">", ">=", "<>"]);
+                format!("{name} {sign} {value}")
+            }
+            4 => {
+                let other = column.kind.constant(self.dice);
+                format!("{name} IN ({value}, {other})")
+            }
+            5 => {
+                let other = column.kind.constant(self.dice);
+                format!("{name} BETWEEN {value} AND {other}")
+            }
+            6 if column.kind.is_text() => format!("{name} LIKE 'a%'"),
+            7 => format!("NOT {name} <=> {value}"),
+            _ => format!("{name} = {value}"),
+        }
+    }
+
+    /// What an UPDATE sets; whatever there is where the rows have an order, else what every row takes.
+    fn assignments(&mut self, table: &Table) -> String {
+        let is_ordered = !table.primary.is_empty();
+        let columns: Vec<Column> = table
+            .settable()
+            .into_iter()
+            .filter(|column| is_ordered || !column.is_in_unique)
+            .cloned()
+            .collect();
+        if columns.is_empty() {
+            return "id = id".into();
+        }
+        let mut set = Vec::new();
+        for _ in 0..1 + self.dice.below(2) {
+            let column = one_of(self.dice, &columns);
+            let value = match self.dice.below(10) {
+                0 | 1 if is_ordered && column.kind.is_small_integer() => {
+                    format!("{} + 1", column.name)
+                }
+                2 if column.kind.is_small_integer() => format!("{} % 5", column.name),
+                3 => column.name.clone(),
+                4 if column.is_nullable || is_ordered => "DEFAULT".into(),
+                _ => self.constant(column),
+            };
+            set.push(format!("{} = {value}", column.name));
+        }
+        set.join(", ")
+    }
+
+    pub(super) fn update(&mut self, table: &Table) -> String {
+        let set = self.assignments(table);
+        let condition = self.condition(table);
+        let name = &table.name;
+        let Some(order) = table.whole_order() else {
+            return format!("UPDATE {name} SET {set}{condition}");
+        };
+        let word = if self.chance(20) {
+            "UPDATE IGNORE"
+        } else {
+            "UPDATE"
+        };
+        let descending = if self.chance(40) && table.primary.len() == 1 {
+            " DESC"
+        } else {
+            ""
+        };
+        let limit = if self.chance(25) {
+            format!(" LIMIT {}", 1 + self.dice.below(4))
+        } else {
+            String::new()
+        };
+        format!("{word} {name} SET {set}{condition}{order}{descending}{limit}")
+    }
+
+    pub(super) fn delete(&mut self, table: &Table) -> String {
+        let condition = self.condition(table);
+        let name = &table.name;
+        match table.whole_order() {
+            Some(order) if self.chance(50) => {
+                format!(
+                    "DELETE FROM {name}{condition}{order} LIMIT {}",
+                    1 + self.dice.below(4)
+                )
+            }
+            _ if condition.is_empty() => {
+                format!("DELETE FROM {name} WHERE id = {}", self.dice.below(12))
+            }
+            _ => format!("DELETE FROM {name}{condition}"),
+        }
+    }
+
+    /// UPDATE or DELETE of two tables. A row that has several partners is changed once, to a constant.
+    pub(super) fn joined_change(&mut self) -> String {
+        let [t, u] = self.tables else {
+            return "DO 0".into();
+        };
+        let mut condition = self.condition(t);
+        condition = condition.replacen(" WHERE ", " AND (", 1);
+        if !condition.is_empty() {
+            condition.push(')');
+        }
+        let join = if self.chance(60) {
+            "t.id = u.id"
+        } else {
+            "t.id = u.id + 1"
+        };
+        if self.chance(40) {
+            let targets = *one_of(self.dice, &["t", "u", "t, u"]);
+            return format!("DELETE {targets} FROM t JOIN u ON {join} WHERE TRUE{condition}");
+        }
+        // InnoDB leaves stored generated columns stale there, where a trigger changes what they follow from.
+        let targets: Vec<&Table> = [t, u]
+            .into_iter()
+            .filter(|t| !t.has_trigger && !t.has_period)
+            .collect();
+        let mut set = Vec::new();
+        for table in targets {
+            let columns: Vec<&Column> = table
+                .settable()
+                .into_iter()
+                .filter(|c| !c.is_in_unique)
+                .collect();
+            if !columns.is_empty() && self.chance(70) {
+                let column = (*one_of(self.dice, &columns)).clone();
+                set.push(format!(
+                    "{}.{} = {}",
+                    table.name,
+                    column.name,
+                    self.constant(&column)
+                ));
+            }
+        }
+        if set.is_empty() {
+            return format!("DELETE t FROM t JOIN u ON {join} WHERE TRUE{condition}");
+        }
+        format!(
+            "UPDATE t JOIN u ON {join} SET {} WHERE TRUE{condition}",
+            set.join(", ")
+        )
+    }
+
+    /// A change of a part of a period.
+    pub(super) fn portion(&mut self, table: &Table) -> Option<String> {
+        if !table.has_period {
+            return None;
+        }
+        let (from, to) = self.period();
+        let name = &table.name;
+        let portion = format!("{name} FOR PORTION OF p FROM {from} TO {to}");
+        let condition = format!(" WHERE id = {}", self.dice.below(12));
+        let columns: Vec<&Column> = table
+            .settable()
+            .into_iter()
+            .filter(|c| !c.is_in_unique)
+            .collect();
+        Some(match columns.is_empty() || self.chance(50) {
+            true => format!("DELETE FROM {portion}{condition}"),
+            false => {
+                let column = (*one_of(self.dice, &columns)).clone();
+                format!(
+                    "UPDATE {portion} SET {} = {}{condition}",
+                    column.name,
+                    self.constant(&column)
+                )
+            }
+        })
+    }
+
+    pub(super) fn change(&mut self) -> String {
+        let tables = self.tables;
+        let table = one_of(self.dice, tables);
+        match self.dice.below(4) {
+            0 | 1 => self.insert(table),
+            2 => self.update(table),
+            _ => self.delete(table),
+        }
+    }
+}
