@@ -6,7 +6,7 @@ use super::values::one_of;
 
 /// Values that are given for a column with AUTO_INCREMENT lie so far apart that automatic ones have room in between:
 /// then the order of all is the same, whichever are passed over.
-const ROOM: u32 = 10_000;
+pub(super) const ROOM: u32 = 10_000;
 
 impl Author<'_> {
     pub(super) fn constant(&mut self, column: &Column) -> String {

@@ -4,6 +4,7 @@
 //! set in it, and rows of joined tables are set to constants. What a table without a primary key can't do by that is
 //! not asked of it.
 
+use super::changes::ROOM;
 use super::schema::{Column, Table};
 use super::values::{chance, one_of, Kind};
 use super::BINARY;
