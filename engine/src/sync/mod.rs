@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `fault.rs` | what can fail at a point |
 //! | `number.rs` | numbers of threads |
+//! | `shaken/clock.rs`, `shaken/waits.rs` | the time in a schedule; which addresses somebody may wait for |
 //! | `shaken/schedule.rs` | whose turn it is: threads that run one at a time |
 //! | `shaken/strategy.rs` | who is chosen |
 //! | `shaken/chances.rs` | what fails at points, and who stays there for a while |
