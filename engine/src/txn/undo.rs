@@ -322,7 +322,7 @@ mod tests {
         /// A chain of so many records that ends, or leads back to one of them.
         #[test]
         fn a_circle_is_found_and_nothing_else(records in 1u64..300, back_to in proptest::option::of(0u64..300)) {
-            let place = |n: u64| UndoPtr::new(PageId(n / 7), (n % 7) as u16);
+            let place = |n: u64| UndoPtr::new(PageId(PAGE.0 + n / 7), (n % 7) as u16);
             let back_to = back_to.filter(|to| *to < records);
             let mut walk = ChainWalk::from(place(0));
             let mut n = 0;
