@@ -4,6 +4,9 @@
 # SANITIZE=address compiles the C++ with that sanitizer, in a directory of its own (see
 # verify/sanitizers, and there how a server loads it).
 
+# Each file takes long: as many at once as there are processors.
+MAKEFLAGS += -j$(shell nproc)
+
 env     := target/mariadb/current/env
 from_env = $(shell . ./$(env) && printf %s "$$$(1)")
 source  := $(call from_env,MARIADB_SOURCE)

@@ -18,12 +18,10 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::row::{SchemaNames, TableSchema};
 use crate::settings::{Durability, Isolation, Locking, TableOptions};
 use crate::sync::atomic::Ordering;
-use crate::sync::Mutex;
+use crate::sync::{Moment, Mutex};
 use crate::table::ddl::Tables;
 use crate::table::shared::Shared;
 use crate::table::{Prepared, Table, Transaction};
-#[cfg(test)]
-use crate::txn::Moment;
 use crate::txn::Xid;
 
 /// The log's folder within the database directory.
@@ -260,7 +258,6 @@ impl Database {
             true => 0,
             false => txn.before_drop(id)?,
         };
-        #[cfg(test)]
         self.shared.system.moments.come_to(Moment::TableToDrop);
         let own = Some((id, own));
         self.tables.remove_table(&self.shared, name, own)?;

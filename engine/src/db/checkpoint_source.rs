@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::ids::Lsn;
 use crate::page::Pool;
 use crate::recovery::{Counters, Meta};
-use crate::sync::Mutex;
+use crate::sync::{Moment, Mutex};
 use crate::table::ddl::{Numbers, Tables};
 use crate::table::shared::Shared;
 use crate::txn;
@@ -98,11 +98,7 @@ impl CheckpointSource for Source {
     }
 
     fn write_pages(&self, epoch: u64, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
-        #[cfg(test)]
-        self.shared
-            .system
-            .moments
-            .come_to(txn::Moment::CheckpointBegun);
+        self.shared.system.moments.come_to(Moment::CheckpointBegun);
         self.pool.write_checkpoint(epoch, progress)
     }
 }

@@ -15,8 +15,9 @@ use crate::os::simulated::{Loss, SimulatedOs};
 use crate::os::Os;
 use crate::recovery::{Aside, AsideFiles};
 use crate::store::{Part, PartKind};
+use crate::sync::Moment;
 use crate::tree::Change;
-use crate::txn::{Moment, KIND_COMMIT};
+use crate::txn::KIND_COMMIT;
 use crate::{
     Column, ColumnType, Cursor, CursorOptions, Database, Durability, Error, Isolation, Key,
     Options, Result, SchemaNames, Seek, TableSchema, Transaction, Value, Xid,

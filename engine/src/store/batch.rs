@@ -13,9 +13,7 @@ use crate::knobs;
 use crate::os::File;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Condvar, Mutex};
-#[cfg(test)]
-use crate::txn::tests::moments::{Moment, Moments};
+use crate::sync::{Condvar, Moment, Moments, Mutex};
 
 /// Bytes gathered before they are written: what a run of space just takes, whatever the length of the last image.
 fn full() -> usize {
@@ -29,7 +27,6 @@ pub struct Batch {
     written: Condvar,
     /// Number of buffers, so that readers need no lock while there are none.
     buffers: AtomicUsize,
-    #[cfg(test)]
     pub moments: Moments,
 }
 
@@ -166,7 +163,6 @@ impl Batch {
         // Another thread's write may fail, and be tried again by this thread or by a third.
         loop {
             self.write_full(file, space)?;
-            #[cfg(test)]
             self.moments.come_to(Moment::FlushWaits);
             let mut state = self.state.lock();
             while (state.buffers.iter()).any(|buffer| is_ours(buffer) && buffer.writing) {
@@ -176,7 +172,6 @@ impl Batch {
                 return Ok(());
             }
             drop(state);
-            #[cfg(test)]
             self.moments.come_to(Moment::FlushTriesAgain);
             if is_planted(PlantedFault::FlushLooksOnce) {
                 return self.write_full(file, space);

@@ -1,4 +1,4 @@
-//! What can fail at a point.
+//! What can fail at a point, and where a thread may stay for a while.
 
 /// What fails at a point of the engine by chance, in threads of a schedule that asks for it, and nowhere else
 /// ("buggification", FoundationDB). Each fails as in life at the same place, where it comes once in a year. So the ways
@@ -11,4 +11,16 @@ pub enum Fault {
     NoFrame,
     /// The transaction is killed; a moment later it is not any more.
     Killed,
+}
+
+/// Where a thread of a schedule may stay for a while. Each has chances of its own: latches are taken a thousand times
+/// where a call is made once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// With a latch, or in the gate.
+    Held,
+    /// Between two steps: at a `Moment`.
+    Moment,
+    /// In a call to the operating system: the disk takes its time.
+    Call,
 }

@@ -8,7 +8,8 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `fault.rs` | what can fail at a point |
+//! | `fault.rs` | what can fail at a point, and where a thread may stay |
+//! | `moment.rs` | named places between two steps, where tests act and schedules stay |
 //! | `number.rs` | numbers of threads |
 //! | `shaken/clock.rs`, `shaken/waits.rs` | the time in a schedule; which addresses somebody may wait for |
 //! | `shaken/schedule.rs` | whose turn it is: threads that run one at a time |
@@ -18,13 +19,15 @@
 #![forbid(unsafe_code)]
 
 mod fault;
+mod moment;
 mod number;
 #[cfg(not(feature = "shaken"))]
 mod plain;
 #[cfg(feature = "shaken")]
 mod shaken;
 
-pub use self::fault::Fault;
+pub use self::fault::{Fault, Place};
+pub(crate) use self::moment::{Moment, Moments};
 pub(crate) use self::number::thread_number;
 #[cfg(not(feature = "shaken"))]
 pub(crate) use self::plain::*;

@@ -23,10 +23,8 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::row::layout::Layout;
 use crate::row::{SchemaNames, TableSchema};
 use crate::settings::{Durability, Locking, TableOptions};
-use crate::sync::Mutex;
+use crate::sync::{Moment, Mutex};
 use crate::tree::{cannot_be_read, Tree};
-#[cfg(test)]
-use crate::txn::Moment;
 
 mod replay;
 #[cfg(test)]
@@ -227,7 +225,6 @@ impl Tables {
         let room = room.transpose()?;
         let mut written = Written::default();
         let put = self.catalog.put_noting(after, &mut written);
-        #[cfg(test)]
         shared.system.moments.come_to(match put {
             Ok(()) => Moment::DefinitionWritten,
             Err(_) => Moment::DefinitionRefused,

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::page::LeafShape;
 use crate::row::layout::Layout;
 use crate::row::narrow::{narrow, widen, ColumnSet};
+use crate::sync::Moment;
 use crate::tree::{AwayLeaf, Narrowed, Tree};
 use crate::txn::{self, ForAll, ReadView};
 
@@ -62,8 +63,7 @@ impl<'a> Asked<'a> {
     /// Keeps what is asked for of the leaf that a key's row was just read from, where that can be done: the row has
     /// been read without it.
     pub fn keep(&self, txn: &txn::Transaction, tree: &Tree, key: &[u8]) {
-        #[cfg(test)]
-        txn.system().moments.come_to(txn::Moment::RowBrought);
+        txn.system().moments.come_to(Moment::RowBrought);
         let kept = tree.keep_narrow(key, self.columns.0, |value, columns, out| {
             match txn.for_all(value) {
                 ForAll::Differs => Narrowed::Unclear,

@@ -20,7 +20,7 @@ use crate::row::payload::{RowEncoder, RowRef};
 use crate::row::{Collations, TableSchema};
 use crate::settings::Locking;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Mutex, RwLock};
+use crate::sync::{Moment, Mutex, RwLock};
 use crate::tree::{cannot_be_read, Tree};
 use crate::txn::{RedoBuffer, Replayed, Trees};
 
@@ -355,8 +355,7 @@ impl Registry {
         let definition = self.definition(id)?;
         let held = is_planted(PlantedFault::OpenUnderLock).then(|| self.tables.write());
         let table = self.open(&definition, state.clone())?;
-        #[cfg(test)]
-        state.moments.come_to(crate::txn::Moment::TableOpened);
+        state.moments.come_to(Moment::TableOpened);
         let mut tables = match held {
             Some(tables) => tables,
             None => self.tables.write(),

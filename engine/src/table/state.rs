@@ -5,9 +5,7 @@ use crate::error::{Error, Result};
 use crate::ids::Csn;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use crate::sync::Mutex;
-#[cfg(test)]
-use crate::txn::tests::moments::Moments;
+use crate::sync::{Moments, Mutex};
 use crate::txn::GateGuard;
 
 /// A table's counters. Those of a checkpoint are written with it; see `recovery/`.
@@ -39,9 +37,8 @@ pub(crate) struct TableState {
     since: AtomicU64,
     /// One session has the table for itself: what it sees of it does not depend on a snapshot.
     of_one_session: AtomicBool,
-    /// What tests do between steps.
-    #[cfg(test)]
-    pub moments: Moments,
+    /// Where schedules stay between steps, and tests act.
+    pub(crate) moments: Moments,
 }
 
 impl TableState {
@@ -60,7 +57,6 @@ impl TableState {
             gone: AtomicBool::new(false),
             since: AtomicU64::new(0),
             of_one_session: AtomicBool::new(false),
-            #[cfg(test)]
             moments: Moments::default(),
         }
     }

@@ -18,10 +18,9 @@ use crate::row::entry;
 use crate::row::key::PrefixNeed;
 use crate::row::payload::{self, Field, LargeRef, RowRef};
 use crate::row::Value;
+use crate::sync::Moment;
 use crate::tree::{LeafImage, Position, Tree};
 use crate::txn::live_payload;
-#[cfg(test)]
-use crate::txn::Moment;
 
 #[cfg(test)]
 mod tests;
@@ -260,7 +259,6 @@ impl<'a> Sample<'a> {
         if let Some(end) = layout.end_of(parts, &self.key) {
             return Ok(Some(end));
         }
-        #[cfg(test)]
         self.table.state.moments.come_to(Moment::RowSampled);
         // A collated part: only its value tells how long it is. What stands outside the leaf may be gone since that
         // was copied, and the row changed or deleted.

@@ -21,8 +21,7 @@ use crate::ids::{TableId, TxId};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Isolation;
-#[cfg(test)]
-use crate::txn::Moment;
+use crate::sync::Moment;
 use crate::txn::{self, Committed, KeyLock, ReadView};
 
 pub use crate::txn::KillHandle;
@@ -549,7 +548,6 @@ impl Transaction {
             if let Some(next) = used.state.unlogged_auto() {
                 let record = DdlRecord::Counter(used.id, next).encode()?;
                 self.shared.log.append(KIND_COUNTER, &[&record])?;
-                #[cfg(test)]
                 self.shared.system.moments.come_to(Moment::CounterLogged);
                 used.state.auto_logged(next);
             }

@@ -6,8 +6,6 @@ use super::gate::GateGuard;
 use super::order::End;
 use super::prune::stream_to_prune;
 use super::redo::{encode_owner, RedoBuffer, KIND_CHANGES, KIND_COMMIT};
-#[cfg(test)]
-use super::tests::moments::Moment;
 use super::undo_stream::Stream;
 use super::version::UndoPtr;
 use super::Transaction;
@@ -16,7 +14,7 @@ use crate::ids::{Lsn, TableId, TxId};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
-use crate::sync::pause;
+use crate::sync::{pause, Moment, Place};
 
 /// A commit that others see, and that may not be durable yet.
 #[must_use]
@@ -151,7 +149,7 @@ impl Transaction {
             let inside = system.gate().enter();
             logged = self.append_commit()?;
             // It is in the log, and nobody sees it.
-            pause();
+            pause(Place::Held);
             to_prune = self.end_writing(End::Commit);
             let inside = match is_planted(PlantedFault::CountOutsideGate) {
                 true => {
@@ -160,7 +158,6 @@ impl Transaction {
                 }
                 false => Some(inside),
             };
-            #[cfg(test)]
             system.moments.come_to(Moment::CommitSeen);
             let inside = inside.unwrap_or_else(|| system.gate().enter());
             count(&inside);
@@ -208,7 +205,7 @@ impl Transaction {
     pub(super) fn end_writing(&mut self, end: End) -> Option<Arc<Stream>> {
         let csn = self.system.order().end(self.txid, end);
         // Others see it, and purge does not know of it.
-        pause();
+        pause(Place::Held);
         let head = match end {
             End::Commit if self.purge_looks => self.undo_head,
             _ => UndoPtr::NONE,

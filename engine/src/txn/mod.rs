@@ -84,8 +84,6 @@ pub use sessions::{Sessions, ToldWaits};
 pub use settle::ForAll;
 pub use snapshot::ReadView;
 pub use system::{Replayed, System, SystemStats, Trees};
-#[cfg(test)]
-pub use tests::moments::Moment;
 pub use transaction::{KillHandle, RangeLocker, Transaction};
 pub use version::{encode_settled, live_payload, Header, Origin, UndoPtr, MAX_HEADER, MAX_PAYLOAD};
 pub use wait::{Conflict, KeyLock, LockRow};

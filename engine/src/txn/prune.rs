@@ -21,8 +21,6 @@ use super::grace::Grace;
 use super::prune_chain::{Pruner, Visit};
 use super::purge::read_past_damage;
 use super::snapshot::{Horizon, LiveSnapshots};
-#[cfg(test)]
-use super::tests::moments::Moment;
 use super::undo::{ChainWalk, Kind, UndoCopy, UndoRecord, MAX_RECORD};
 use super::undo_stream::{Finished, FullPage, Stream, StreamWriter};
 use super::version::UndoPtr;
@@ -32,7 +30,7 @@ use crate::ids::{Csn, PageId, TxId};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Mutex, RwLock};
+use crate::sync::{Moment, Mutex, RwLock};
 use crate::tree::Tree;
 
 /// When pruning is worth its while.
@@ -419,7 +417,6 @@ impl System {
     ) -> Result<(GateGuard<'_>, Option<Arc<Tree>>)> {
         let find = || self.trees()?.tree(record.tree);
         let early = is_planted(PlantedFault::TreeBeforeGate).then(find);
-        #[cfg(test)]
         self.moments.come_to(Moment::BeforeVisit);
         let inside = self.gate().enter();
         let tree = early.unwrap_or_else(find)?;
@@ -534,7 +531,6 @@ impl System {
 
     /// Brings an undo page into memory that a visit found missing.
     fn bring(&self, page: PageId) -> Result<()> {
-        #[cfg(test)]
         self.moments.come_to(Moment::PageMissing);
         self.pool().fetch_shared(page).map(drop)
     }

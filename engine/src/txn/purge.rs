@@ -9,8 +9,6 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::system::Trees;
-#[cfg(test)]
-use super::tests::moments::Moment;
 use super::undo::{ChainWalk, Kind, UndoCopy, UndoRecord};
 use super::undo_stream::{Finished, Stream};
 use super::version::{Header, UndoPtr};
@@ -22,7 +20,7 @@ use crate::page::{Change, Pool};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::thread::JoinHandle;
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Condvar, Moment, Mutex};
 
 /// The thread that purges.
 #[derive(Default)]
@@ -236,7 +234,6 @@ impl System {
                 return Ok(*budget > 0);
             }
         }
-        #[cfg(test)]
         self.moments.come_to(Moment::EndLookedAt);
         let _inside = self.gate().enter();
         if stream.drop_oldest(self.pool(), &self.pruning.grace, end, horizon)? {

@@ -2,8 +2,6 @@
 
 use super::order::CommitOrder;
 use super::snapshot::{ReadView, SnapshotSlot};
-#[cfg(test)]
-use super::tests::moments::Moment;
 use super::undo::{self, ChainWalk, Kind};
 use super::version::{live_payload, Header, UndoPtr};
 use super::{System, Transaction};
@@ -11,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::ids::TxId;
 use crate::page::{LeafShape, Pool, ValueCopy};
 use crate::planted::{is_planted, PlantedFault};
+use crate::sync::Moment;
 use crate::tree::{LeafHint, Tree};
 
 /// What a look at the newest version gave.
@@ -347,7 +346,6 @@ fn older_version<'a>(
     } = unseen;
     let mut walk = ChainWalk::from(ptr);
     loop {
-        #[cfg(test)]
         system.moments.come_to(Moment::VersionPassed);
         if !copy_previous(system.pool(), ptr, buf)? {
             return Ok(None);

@@ -16,8 +16,6 @@ use super::redo::RedoBuffer;
 use super::sessions::{KnownSessions, Sessions};
 use super::settle::Settle;
 use super::snapshot::SnapshotRegistry;
-#[cfg(test)]
-use super::tests::moments::Moments;
 use super::transaction::Transaction;
 use super::undo_stream::UndoStreams;
 use crate::error::{Error, Result};
@@ -26,7 +24,7 @@ use crate::log::Log;
 use crate::page::{LeafSettle, Pool};
 use crate::settings::{Durability, Isolation};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Mutex, RwLock};
+use crate::sync::{Moments, Mutex, RwLock};
 use crate::tree::Tree;
 
 /// How rollback and purge find trees, and tell the layer above what they finished.
@@ -175,9 +173,8 @@ pub struct System {
     pub(super) pruning: Pruning,
     pub(super) abandoned: Abandoned,
     pub(super) counters: Counters,
-    /// What tests do between steps.
-    #[cfg(test)]
-    pub moments: Moments,
+    /// Where schedules stay between steps, and tests act.
+    pub(crate) moments: Moments,
     #[cfg(feature = "broken")]
     pub(super) stale: crate::sync::Mutex<Option<super::broken::Stale>>,
     pub(super) latest_deadlock: Mutex<Option<Arc<DeadlockReport>>>,
@@ -218,7 +215,6 @@ impl System {
             pruning: Pruning::default(),
             abandoned: Abandoned::default(),
             counters: Counters::default(),
-            #[cfg(test)]
             moments: Moments::default(),
             #[cfg(feature = "broken")]
             stale: crate::sync::Mutex::new(None),

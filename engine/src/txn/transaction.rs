@@ -17,8 +17,6 @@ use super::snapshot::Horizon;
 use super::snapshot::{ReadView, SnapshotSlot};
 use super::standing::Standing;
 use super::system::System;
-#[cfg(test)]
-use super::tests::moments::Moment;
 use super::undo_stream::StreamWriter;
 use super::version::UndoPtr;
 use crate::error::{Error, Result};
@@ -26,7 +24,7 @@ use crate::ids::{Csn, TreeId, TxId};
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Isolation;
 use crate::sync::atomic::Ordering;
-use crate::sync::{strikes, Fault};
+use crate::sync::{strikes, Fault, Moment};
 use crate::tree::Tree;
 
 /// Interrupts a transaction's lock waits from another thread.
@@ -65,7 +63,6 @@ impl RangeLocker {
     /// latch held, and before the leaf that holds the range is copied. A record of a running writer
     /// may stand there already: [`Transaction::settled_payload`] waits for it.
     pub fn lock(&self, tree: &Tree, from: &[u8], to: Option<&[u8]>) {
-        #[cfg(test)]
         self.system.moments.come_to(Moment::RangeSeen);
         if !self.system.breaks(BrokenRule::SkipRangeLock) {
             self.system.ranges().add(tree.id(), &self.who, from, to);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use peregrine::sync::{let_fail, let_pause, Fault};
+use peregrine::sync::{let_fail, let_pause, Fault, Place};
 use peregrine::{Durability, Error, Isolation, Options};
 
 use super::varied;
@@ -58,14 +58,19 @@ pub struct Points {
     killed: u64,
     no_memory: u64,
     no_frame: u64,
-    pauses: u64,
+    /// Pauses with a latch, between two steps, and in calls to the operating system.
+    pauses: [u64; 3],
 }
 
 impl Points {
     fn drawn(dice: &mut Dice, ending: Ending) -> Points {
         let points = Points {
             killed: [0, 0, 8, 64][dice.below(4) as usize],
-            pauses: [0, 0, 256, 4_096][dice.below(4) as usize],
+            pauses: [
+                [0, 0, 256, 4_096][dice.below(4) as usize],
+                [0, 0, 2, 32][dice.below(4) as usize],
+                [0, 0, 8, 128][dice.below(4) as usize],
+            ],
             ..Points::default()
         };
         match ending {
@@ -101,7 +106,10 @@ impl Points {
         let_fail(Fault::Killed, self.killed);
         let_fail(Fault::NoMemory, self.no_memory);
         let_fail(Fault::NoFrame, self.no_frame);
-        let_pause(self.pauses);
+        let [held, moments, calls] = self.pauses;
+        let_pause(Place::Held, held);
+        let_pause(Place::Moment, moments);
+        let_pause(Place::Call, calls);
     }
 }
 

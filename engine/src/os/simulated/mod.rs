@@ -40,7 +40,7 @@ pub use self::recording::{Event, Moment};
 use super::{DirLock, File, LockMode, OpenMode, Os};
 use crate::error::{Error, Result};
 use crate::random;
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{pause, Condvar, Mutex, Place};
 
 /// An operating system whose disk is in memory. Clones share it.
 #[derive(Clone, Debug)]
@@ -63,6 +63,23 @@ impl Gate {
         while *paused {
             self.resumed.wait(&mut paused);
         }
+    }
+}
+
+/// The time that a call takes, before it does something and after: a thread of a schedule may stay there. To be begun
+/// before the machine is locked.
+struct Takes;
+
+impl Takes {
+    fn time() -> Takes {
+        pause(Place::Call);
+        Takes
+    }
+}
+
+impl Drop for Takes {
+    fn drop(&mut self) {
+        pause(Place::Call);
     }
 }
 
@@ -251,6 +268,7 @@ impl SimulatedFile {
         change: Change,
         grows_to: u64,
     ) -> Result<()> {
+        let _takes = Takes::time();
         let machine = &mut *self.machine.lock();
         let before = machine.disk.len(self.file);
         if let Err(error) = machine.strike(call, grows_to > before, action, &self.path) {
@@ -300,6 +318,7 @@ impl File for SimulatedFile {
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        let _takes = Takes::time();
         let mut machine = self.machine.lock();
         machine.strike(Call::Read, false, "read", &self.path)?;
         let read = offset..offset + buf.len() as u64;
@@ -321,6 +340,7 @@ impl File for SimulatedFile {
     }
 
     fn sync_data(&self) -> Result<()> {
+        let _takes = Takes::time();
         self.gate.pass();
         let machine = &mut *self.machine.lock();
         if let Err(error) = machine.strike(Call::Sync, false, "sync", &self.path) {
@@ -411,6 +431,7 @@ impl Os for SimulatedOs {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        let _takes = Takes::time();
         let mut machine = self.machine.lock();
         machine.strike(Call::Name, false, "rename", from)?;
         let Some(file) = machine.disk.file(from) else {
@@ -425,6 +446,7 @@ impl Os for SimulatedOs {
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
+        let _takes = Takes::time();
         let mut machine = self.machine.lock();
         machine.strike(Call::Name, false, "remove", path)?;
         let Some(file) = machine.disk.file(path) else {
@@ -446,6 +468,7 @@ impl Os for SimulatedOs {
     }
 
     fn sync_dir(&self, path: &Path) -> Result<()> {
+        let _takes = Takes::time();
         let mut machine = self.machine.lock();
         machine.strike(Call::Sync, false, "sync directory", path)?;
         machine.disk.sync_dir(path);

@@ -1,10 +1,10 @@
 //! A flush beside others that write what was gathered, and fail.
 
+use crate::sync::Moment;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::*;
-use crate::txn::tests::moments::Moment;
 
 /// Another thread's write fails while a flush waits for it, and a third thread tries it again just before
 /// the flush would: the flush has to wait for that one too.

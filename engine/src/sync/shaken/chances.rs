@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::schedule::{origin, with_me};
 use super::thread::sleep;
 use crate::random::{below, one_of};
-use crate::sync::Fault;
+use crate::sync::{Fault, Place};
 
 /// The longest pause takes this power of two, in microseconds of the counted time.
 const LONGEST: usize = 16;
@@ -18,8 +18,8 @@ const LONGEST: usize = 16;
 pub(super) struct Chances {
     /// Each fault comes once in so many points, in the mean; with 0 at none.
     faults: [AtomicU64; 3],
-    /// The same of pauses.
-    pauses: AtomicU64,
+    /// The same of pauses at places.
+    pauses: [AtomicU64; 3],
     random: AtomicU64,
     /// Points at which something has failed.
     struck: AtomicU64,
@@ -30,7 +30,7 @@ impl Chances {
     pub fn new(seed: u64) -> Self {
         Chances {
             faults: Default::default(),
-            pauses: AtomicU64::new(0),
+            pauses: Default::default(),
             // Not the numbers by which threads are chosen.
             random: AtomicU64::new(!seed),
             struck: AtomicU64::new(0),
@@ -64,8 +64,8 @@ impl Chances {
     }
 
     /// How long the thread stays away. Short ones are as frequent as long ones.
-    fn pause(&self) -> Option<Duration> {
-        if !self.comes(&self.pauses) {
+    fn pause(&self, place: Place) -> Option<Duration> {
+        if !self.comes(&self.pauses[place as usize]) {
             return None;
         }
         let length = self.drawn(|random| below(random, LONGEST + 1));
@@ -80,8 +80,8 @@ pub fn let_fail(fault: Fault, once_in: u64) {
 }
 
 /// The same of pauses, at which a thread stays where it is for a while: with a latch, before it tells what it did.
-pub fn let_pause(once_in: u64) {
-    with_me(|me| me.chances().pauses.store(once_in, Ordering::Relaxed));
+pub fn let_pause(place: Place, once_in: u64) {
+    with_me(|me| me.chances().pauses[place as usize].store(once_in, Ordering::Relaxed));
 }
 
 /// Whether this fails now.
@@ -90,8 +90,8 @@ pub(crate) fn strikes(fault: Fault) -> bool {
 }
 
 /// A place where the thread may stay for a while.
-pub(crate) fn pause() {
-    let pause = with_me(|me| me.chances().pause()).flatten();
+pub(crate) fn pause(place: Place) {
+    let pause = with_me(|me| me.chances().pause(place)).flatten();
     if let Some(pause) = pause.filter(|_| !std::thread::panicking()) {
         sleep(pause);
     }

@@ -7,6 +7,7 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::row::entry::{self, EntryRef};
 use crate::row::key_bytes::KeyBytes;
 use crate::settings::Isolation;
+use crate::sync::Moment;
 use crate::table::filter::Verdict;
 use crate::table::large;
 use crate::table::narrow::Asked;
@@ -16,8 +17,6 @@ use crate::table::row_view::RowView;
 use crate::table::transaction::Transaction;
 use crate::table::walk::Direction;
 use crate::tree::{Position, Tree};
-#[cfg(test)]
-use crate::txn::Moment;
 use crate::txn::{LockMode, ReadView};
 
 impl Cursor {
@@ -91,7 +90,6 @@ impl Cursor {
             }
             self.point_clustered.clear();
             self.point_clustered.extend_from_slice(leads_to);
-            #[cfg(test)]
             txn.inner.system().moments.come_to(Moment::EntryFound);
             let waits = txn.inner.waits();
             if txn.read_row(trees, &self.point_clustered, how, &mut self.buffer)?

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::os::simulated::SimulatedOs;
-use crate::txn::Moment;
+use crate::sync::Moment;
 use crate::{
     Column, ColumnType, Cursor, CursorOptions, Database, Index, Isolation, Key, Options, RowLock,
     Seek, Table, TableSchema, Value,

@@ -8,7 +8,7 @@ use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 
 use crate::os::simulated::{FaultOn, Loss, SimulatedOs};
-use crate::txn::Moment;
+use crate::sync::Moment;
 use crate::{
     Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Options,
     Result, Seek, TableSchema, Value,

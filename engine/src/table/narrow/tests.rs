@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use crate::os::simulated::{FaultOn, SimulatedOs};
-use crate::txn::Moment;
+use crate::sync::Moment;
 use crate::{
     Column, ColumnType, Cursor, CursorOptions, Database, Isolation, Key, Options, Seek,
     TableSchema, Value,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::knobs;
 use crate::os::simulated::SimulatedOs;
-use crate::txn::Moment;
+use crate::sync::Moment;
 use crate::{
     Column, ColumnType, Database, Error, Index, Isolation, Key, Options, Table, TableSchema, Value,
 };

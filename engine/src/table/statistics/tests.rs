@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::os::simulated::SimulatedOs;
-use crate::txn::Moment;
+use crate::sync::Moment;
 use crate::{
     Collations, Column, ColumnType, Database, Isolation, Key, Options, Result, Table, TableSchema,
     Value,

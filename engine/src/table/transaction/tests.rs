@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::os::simulated::SimulatedOs;
 use crate::row::payload::{LargeRef, RowEncoder};
 use crate::sync::atomic::Ordering;
-use crate::txn::Moment;
+use crate::sync::Moment;
 use crate::{
     Column, ColumnType, Cursor, CursorOptions, Database, Error, Index, Isolation, Key, Options,
     Seek, Sessions, Table, TableSchema, ToldWaits, Transaction, Value, Xid,

@@ -9,9 +9,9 @@ use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 
 use super::fixture::{delete, put, scan, Fixture, OTHER, TREE};
-use super::moments::Moment;
 use crate::os::simulated::{FaultOn, SimulatedOs};
 use crate::settings::Isolation::{ReadCommitted, RepeatableRead};
+use crate::sync::Moment;
 use crate::tree::Tree;
 use crate::txn::prune::Pace;
 use crate::txn::{PutMode, System};

@@ -6,7 +6,6 @@ mod escalation;
 mod fixture;
 mod locking;
 mod meeting;
-pub(crate) mod moments;
 mod pruning;
 mod purging;
 mod savepoints;

@@ -1,11 +1,16 @@
-//! Moments at which a test does something, in the thread that comes to them: what another thread could
-//! have done just then, without waiting for it to happen.
+//! Moments: named places between two steps, at which what another thread does has once been forgotten, or may be.
+//!
+//! A thread of a schedule may stay there for a while. A test leaves something to be done there, by the thread that
+//! comes to it: what another thread could have done just then, without waiting for it to happen.
 
+#[cfg(test)]
 use parking_lot::Mutex;
 
-/// Where a test can step in.
+use super::{pause, Place};
+
+/// A place between two steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub(crate) enum Moment {
     /// Purge has looked at all of an end, and is about to drop it.
     EndLookedAt,
     /// Pruning is about to read an undo page that was not in memory.
@@ -42,11 +47,13 @@ pub enum Moment {
     TableOpened,
 }
 
+#[cfg(test)]
 type Act = Box<dyn FnOnce() + Send>;
 
-/// What tests have left to be done.
+/// What tests have left to be done at moments; in other builds nothing.
 #[derive(Default)]
-pub struct Moments {
+pub(crate) struct Moments {
+    #[cfg(test)]
     left: Mutex<Vec<(Moment, Act)>>,
 }
 
@@ -57,12 +64,19 @@ impl std::fmt::Debug for Moments {
 }
 
 impl Moments {
-    /// The next thread that comes to `moment` does this, once.
-    pub fn at(&self, moment: Moment, act: impl FnOnce() + Send + 'static) {
-        self.left.lock().push((moment, Box::new(act)));
+    /// This thread comes to a moment.
+    #[inline]
+    pub fn come_to(&self, moment: Moment) {
+        pause(Place::Moment);
+        self.act(moment);
     }
 
-    pub fn come_to(&self, moment: Moment) {
+    #[cfg(not(test))]
+    #[inline]
+    fn act(&self, _: Moment) {}
+
+    #[cfg(test)]
+    fn act(&self, moment: Moment) {
         let mut left = self.left.lock();
         let Some(at) = left.iter().position(|(at, _)| *at == moment) else {
             return;
@@ -72,7 +86,14 @@ impl Moments {
         act();
     }
 
+    /// The next thread that comes to `moment` does this, once.
+    #[cfg(test)]
+    pub fn at(&self, moment: Moment, act: impl FnOnce() + Send + 'static) {
+        self.left.lock().push((moment, Box::new(act)));
+    }
+
     /// Whether all was done.
+    #[cfg(test)]
     pub fn passed(&self) -> bool {
         self.left.lock().is_empty()
     }
