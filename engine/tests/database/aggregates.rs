@@ -1,9 +1,12 @@
 //! Aggregates beside concurrent changes: what they come to is what a plain loop with a cursor finds.
 
 use std::ops::{Bound, Range};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
+use peregrine::os::simulated::SimulatedOs;
+use peregrine::os::{Os, RealOs};
 use peregrine::{
     Aggregate, Aggregated, Column, ColumnType, Condition, Cursor, CursorOptions, Database, Error,
     Index, IndexRange, Isolation, Key, Options, OwnedValue, RowLock, Seek, Table, TableSchema,
@@ -170,45 +173,46 @@ fn compare(txn: &mut Transaction, table: &Arc<Table>, rng: &mut StdRng, ids: u32
     }
 }
 
-/// Writers that commit, roll back and stay open; readers with snapshots of every age, and with changes
-/// of their own.
-#[test]
-fn aggregates_are_what_a_cursor_finds() {
-    // In few leaves, and in so many that several threads read them; with and without evictions.
-    for (seed, pool_bytes, scan_threads, text_len, rounds) in [
-        (1, 1 << 20, 1, 0..250, 60),
-        (2, 16 << 20, 4, 0..250, 60),
-        (3, 1 << 20, 2, 2_500..3_000, 15),
-        (4, 32 << 20, 4, 2_500..3_000, 30),
-    ] {
-        let dir = tempfile::tempdir().unwrap();
+/// A table whose rows change, and how it is read.
+struct Changing {
+    pool_bytes: usize,
+    scan_threads: usize,
+    text_len: Range<usize>,
+    ids: u32,
+    rounds: u32,
+}
+
+impl Changing {
+    /// Writers that commit, roll back and stay open; readers with snapshots of every age, and with changes
+    /// of their own.
+    fn is_compared(self, os: Arc<dyn Os>, dir: &Path, seed: u64) {
+        let Changing { text_len, ids, .. } = self;
         let options = Options {
-            pool_bytes,
-            scan_threads,
+            pool_bytes: self.pool_bytes,
+            scan_threads: self.scan_threads,
             ..options()
         };
-        let db = Database::open(dir.path(), options).unwrap();
+        let db = Database::open_on(os, dir, options).unwrap();
         let table = db.create_table("t", &schema()).unwrap();
         let mut rng = StdRng::seed_from_u64(seed);
-        const IDS: u32 = 6_000;
         let (mut day, mut text) = ([0; 5], Vec::new());
         let mut load = db.begin(Isolation::RepeatableRead);
-        for id in (0..IDS).step_by(2) {
+        for id in (0..ids).step_by(2) {
             let row = row(&mut rng, id, &text_len, &mut day, &mut text);
             load.insert(&table, &row).unwrap();
         }
-        compare(&mut load, &table, &mut rng, IDS, "while loading");
+        compare(&mut load, &table, &mut rng, ids, "while loading");
         load.commit().unwrap();
 
         let mut old: Vec<Transaction> = Vec::new();
         let mut open: Option<Transaction> = None;
-        for round in 0..rounds {
+        for round in 0..self.rounds {
             let mut txn = db.begin(match round % 3 {
                 0 => Isolation::ReadCommitted,
                 _ => Isolation::RepeatableRead,
             });
             for _ in 0..rng.random_range(0..60) {
-                let id = rng.random_range(0..IDS);
+                let id = rng.random_range(0..ids);
                 let key = table.encode_key(0, &[id.into()]).unwrap();
                 let row = row(&mut rng, id, &text_len, &mut day, &mut text);
                 txn.set_lock_wait_timeout(std::time::Duration::ZERO);
@@ -225,7 +229,7 @@ fn aggregates_are_what_a_cursor_finds() {
                     Err(error) => panic!("{error}"),
                 }
             }
-            compare(&mut txn, &table, &mut rng, IDS, "own changes");
+            compare(&mut txn, &table, &mut rng, ids, "own changes");
             match rng.random_range(0..4) {
                 0 => txn.rollback().unwrap(),
                 1 if open.is_none() => open = Some(txn),
@@ -237,17 +241,62 @@ fn aggregates_are_what_a_cursor_finds() {
                 }
             }
             let mut reader = db.begin(Isolation::RepeatableRead);
-            compare(&mut reader, &table, &mut rng, IDS, "a new snapshot");
+            compare(&mut reader, &table, &mut rng, ids, "a new snapshot");
             if round % 5 == 0 {
                 old.push(reader);
             }
             for reader in &mut old {
-                compare(reader, &table, &mut rng, IDS, "an old snapshot");
+                compare(reader, &table, &mut rng, ids, "an old snapshot");
             }
             if old.len() > 3 {
                 old.remove(0);
             }
         }
+    }
+}
+
+#[test]
+fn aggregates_are_what_a_cursor_finds() {
+    // In few leaves, and in so many that several threads read them; with and without evictions.
+    for (seed, pool_bytes, scan_threads, text_len, rounds) in [
+        (1, 1 << 20, 1, 0..250, 60),
+        (2, 16 << 20, 4, 0..250, 60),
+        (3, 1 << 20, 2, 2_500..3_000, 15),
+        (4, 32 << 20, 4, 2_500..3_000, 30),
+    ] {
+        let changing = Changing {
+            pool_bytes,
+            scan_threads,
+            text_len,
+            ids: 6_000,
+            rounds,
+        };
+        let dir = tempfile::tempdir().unwrap();
+        changing.is_compared(RealOs::new(), dir.path(), seed);
+    }
+}
+
+/// The same with small tables, again and again: PEREGRINE_TIMES says how often, PEREGRINE_SEED from which seed on. Where
+/// knobs are drawn, a few leaves are many.
+#[test]
+fn aggregates_of_small_tables_are_what_a_cursor_finds() {
+    let asked = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
+    let (first, times) = (
+        asked("PEREGRINE_SEED").unwrap_or(1),
+        asked("PEREGRINE_TIMES").unwrap_or(10),
+    );
+    for seed in first..first + times {
+        let mut rng = StdRng::seed_from_u64(!seed);
+        let most_ids = 2 << rng.random_range(0..8);
+        let changing = Changing {
+            pool_bytes: [1 << 20, 16 << 20][rng.random_range(0..2)],
+            scan_threads: rng.random_range(1..5),
+            text_len: [0..250, 2_500..3_000][rng.random_range(0..2)].clone(),
+            ids: 1 + rng.random_range(1..most_ids),
+            rounds: 3,
+        };
+        println!("seed {seed}");
+        changing.is_compared(Arc::new(SimulatedOs::new(seed)), Path::new("/db"), seed);
     }
 }
 
