@@ -131,6 +131,11 @@ faults! {
         SeenOnTheWay,
         /// A walk that locks goes on where the range that it has locked ends, also where the leaf was split meanwhile.
         ReachBeyondLeaf,
+        /// A locking walk passes by a delete mark that it copied before its writer committed, whatever that put there
+        /// since.
+        PassOldMarks,
+        /// Who has locked many rows holds those between them as if it had asked for each.
+        HoldRangesAsRows,
         /// A search for what is longer than any key fails, instead of finding nothing.
         RefuseLongSearch,
         /// A data file that could not be made shorter goes on asking for checkpoints.

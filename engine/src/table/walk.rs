@@ -61,6 +61,9 @@ pub(super) struct Walk {
     reach: Option<Vec<u8>>,
     /// Whether the record that the walk stands on may be of a running writer.
     unsure: bool,
+    /// Whether the leaf was copied too early for the record that the walk came to last: see
+    /// [`crate::txn::Versions::deleted_since`].
+    outdated: bool,
     /// See [`Walk::set_meets_uncommitted`].
     meets_uncommitted: bool,
     /// See [`Walk::is_uncommitted`].
@@ -105,6 +108,7 @@ impl Walk {
             settles: false,
             reach: None,
             unsure: false,
+            outdated: false,
             meets_uncommitted: false,
             uncommitted: false,
             older: Vec::new(),
@@ -268,6 +272,24 @@ impl Walk {
         self.ended = false;
         self.reopened = false;
         self.unsure = false;
+        let Some(ahead) = self.copy_at(txn, tree, position, direction)? else {
+            return Ok(false);
+        };
+        match direction {
+            Direction::Forward => self.forward(txn, tree, ahead),
+            Direction::Backward => self.backward(txn, tree, ahead),
+        }
+    }
+
+    /// Copies records around a position. Gives where in the copy the walk goes on: one past the record in walking
+    /// direction, so that a step leads to it.
+    fn copy_at(
+        &mut self,
+        txn: &Transaction,
+        tree: &Tree,
+        position: Position<'_>,
+        direction: Direction,
+    ) -> Result<Option<usize>> {
         let copied = txn.versions().before_copy();
         let found = if self.locker.is_some() {
             self.copy_locked(tree, position, direction, true)?
@@ -281,15 +303,11 @@ impl Walk {
             tree.copy_near(position, image)?
         };
         if !found {
-            return Ok(false);
+            return Ok(None);
         }
         self.copied = copied;
         self.leaf_copied();
-        let Some(image) = &self.image else {
-            return Ok(false);
-        };
-        // One past the record in walking direction, so that a step leads to it.
-        let ahead = match position {
+        Ok(self.image.as_ref().map(|image| match position {
             Position::First => 0,
             Position::Last => image.count(),
             Position::AtOrAfter(key) => image.lower_bound(key).0,
@@ -298,11 +316,32 @@ impl Walk {
                 let (at, equal) = image.lower_bound(key);
                 at + usize::from(equal)
             }
-        };
-        match direction {
-            Direction::Forward => self.forward(txn, tree, ahead),
-            Direction::Backward => self.backward(txn, tree, ahead),
+        }))
+    }
+
+    /// Copies records anew from number `at` of the leaf at hand on, which was copied too early to judge that one. Gives
+    /// where the walk goes on, as [`Walk::copy_at`].
+    #[cold]
+    fn copy_again(
+        &mut self,
+        txn: &Transaction,
+        tree: &Tree,
+        at: usize,
+        direction: Direction,
+    ) -> Result<Option<usize>> {
+        self.note_left();
+        let mut key = std::mem::take(&mut self.fence);
+        key.clear();
+        if let Some(image) = &self.image {
+            image.key(at, &mut key);
         }
+        let position = match direction {
+            Direction::Forward => Position::AtOrAfter(&key),
+            Direction::Backward => Position::AtOrBefore(&key),
+        };
+        let copied = self.copy_at(txn, tree, position, direction);
+        self.fence = key;
+        copied
     }
 
     /// Locks what the walk sees from the next seek on, or no longer does. With `settles`, and with a
@@ -366,12 +405,17 @@ impl Walk {
     /// The first visible record from `at` on.
     fn forward(&mut self, txn: &Transaction, tree: &Tree, mut at: usize) -> Result<bool> {
         loop {
-            let count = self.count();
-            while at < count {
+            while at < self.count() {
                 if self.stand(txn, tree, at)? {
                     return Ok(true);
                 }
                 at += 1;
+                if self.outdated {
+                    at = match self.copy_again(txn, tree, at - 1, Direction::Forward)? {
+                        Some(again) => again,
+                        None => self.count(),
+                    };
+                }
             }
             match self.next_leaf(txn, tree, Direction::Forward)? {
                 Some(on) => at = on,
@@ -390,6 +434,10 @@ impl Walk {
                 at -= 1;
                 if self.stand(txn, tree, at)? {
                     return Ok(true);
+                }
+                if self.outdated {
+                    let again = self.copy_again(txn, tree, at, Direction::Backward)?;
+                    at = again.unwrap_or(0);
                 }
             }
             match self.next_leaf(txn, tree, Direction::Backward)? {
@@ -486,17 +534,21 @@ impl Walk {
                 |key| image.key(at, key),
             )?
         };
-        self.uncommitted = false;
-        let payload = match found {
-            Some(payload) => payload,
-            None if self.meets_uncommitted && self.view.is_newest() => match live_payload(value)? {
-                Some(put) => {
-                    self.uncommitted = true;
-                    put
-                }
-                None => return Ok(false),
-            },
-            None => return Ok(false),
+        (self.uncommitted, self.outdated) = (false, false);
+        let newest = self.view.is_newest();
+        let put = match found {
+            None if self.meets_uncommitted && newest => {
+                let put = live_payload(value)?;
+                self.uncommitted = put.is_some();
+                put
+            }
+            found => found,
+        };
+        let Some(payload) = put else {
+            if newest && !self.all_visible && !self.settles {
+                self.outdated = txn.versions().deleted_since(value, self.copied)?;
+            }
+            return Ok(false);
         };
         // The payload is the tail of the record, or of the buffer for older versions.
         let len = payload.len();

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::gate::ClosedGate;
-use super::purge::{purge_past_damage, read_past_damage};
+use super::purge::{go_on_past_damage, is_damage, purge_past_damage, read_past_damage};
 use super::rollback::take_back;
 use super::undo::{ChainWalk, Kind, UndoCopy};
 use super::undo_stream::Finished;
 use super::version::{Header, UndoPtr};
 use super::System;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ids::{Lsn, PageId, TxId};
 use crate::planted::{is_planted, PlantedFault};
 
@@ -54,28 +54,6 @@ impl Captured {
     /// Every page of undo: with the pages of all trees, the pages that are in use.
     pub fn undo_pages(&self) -> &[PageId] {
         &self.undo_pages
-    }
-}
-
-/// What keeps a rollback at opening from its end, and no opening from its own: a page that can't be read, and one that
-/// makes no sense though its checksum is right. The latter comes of a fault of the program, which would be in the way
-/// each time.
-fn is_damage(error: &Error) -> bool {
-    match error {
-        Error::Corrupt { .. } => true,
-        Error::Internal(_) => !is_planted(PlantedFault::NonsenseStopsOpening),
-        _ => false,
-    }
-}
-
-/// What makes no sense of an ended transaction is not purged, and stays.
-fn past_nonsense<T>(txid: TxId, done: Result<Option<T>>) -> Result<Option<T>> {
-    match done {
-        Err(error) if is_damage(&error) => {
-            tracing::error!("transaction {txid} can't be purged as a whole: {error}");
-            Ok(None)
-        }
-        done => done,
     }
 }
 
@@ -174,14 +152,13 @@ impl System {
             let mut head = finished.head;
             let mut walk = ChainWalk::from(head);
             while !head.is_none() {
-                let record = read_past_damage(self.pool(), finished.txid, head, &mut copy);
-                let Some(record) = past_nonsense(finished.txid, record)? else {
+                let record = read_past_damage(self.pool(), finished.txid, head, &mut copy)?;
+                let Some(record) = record else {
                     break;
                 };
-                let purged = purge_past_damage(trees, finished.txid, &record);
-                past_nonsense(finished.txid, purged.map(Some))?;
+                purge_past_damage(trees, finished.txid, &record)?;
                 head = record.previous;
-                if past_nonsense(finished.txid, walk.go_on(head).map(Some))?.is_none() {
+                if go_on_past_damage(finished.txid, &mut walk, head)?.is_none() {
                     break;
                 }
             }

@@ -119,6 +119,10 @@ impl LockTable {
         if !holders.is_empty() {
             return Err(holders);
         }
+        // Nobody holds or awaits it, but for ranges: one of its own is as good as an entry.
+        if !rows.contains_key(&row) && self.escalated.covers(tree, key, who, mode) {
+            return Ok(Taken::Before);
+        }
         let name = RowName::new(tree, key);
         Self::take(shard, &mut rows, row, &name, who, mode).ok_or_else(Holders::new)
     }
@@ -144,7 +148,10 @@ impl LockTable {
                 let excluded = (held == LockMode::Shared || ranged)
                     && !queue.compatible(who, mode)
                     && !is_planted(PlantedFault::ShareExclusive);
-                queue.holders[own].ranged &= excluded;
+                // Who only shares it goes on holding the rest for the range.
+                if held == mode || is_planted(PlantedFault::HoldRangesAsRows) {
+                    queue.holders[own].ranged &= excluded;
+                }
                 return (!excluded).then_some(Taken::Before);
             }
             if queue.holders.len() > 1 {
@@ -335,7 +342,7 @@ impl LockTable {
             match queue.position(holder) {
                 // One that has ended by now is in nobody's way.
                 None => entered |= queue.enter(row, holder, *holds, true),
-                Some(at) if *holds == LockMode::Exclusive => queue.holders[at].mode = *holds,
+                Some(at) if *holds == LockMode::Exclusive => queue.holders[at].excludes_for_range(),
                 Some(_) => {}
             }
         }

@@ -39,6 +39,15 @@ impl Holder {
         self.mode = mode;
         self.ranged = false;
     }
+
+    /// It holds a range around the row exclusively. The row it may share with others, beside which it was passed over
+    /// when the range grew.
+    pub fn excludes_for_range(&mut self) {
+        if self.mode == LockMode::Shared {
+            self.mode = LockMode::Exclusive;
+            self.ranged = !is_planted(PlantedFault::HoldRangesAsRows);
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -224,12 +233,12 @@ impl Queue {
                 break;
             };
             match self.position(&waiter.who) {
+                // Who holds a range exclusively, and asks to share the row, has what it asks for.
                 Some(own) => {
-                    let mode = match waiter.mode {
-                        LockMode::Exclusive => LockMode::Exclusive,
-                        LockMode::Shared => self.holders[own].mode,
-                    };
-                    self.holders[own].hold(mode);
+                    let asks = waiter.mode == LockMode::Exclusive;
+                    if asks || self.holders[own].mode == LockMode::Shared {
+                        self.holders[own].hold(waiter.mode);
+                    }
                 }
                 None => {
                     waiter.who.add_row(row);

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use super::gate::GateGuard;
 use super::grace::Grace;
 use super::prune_chain::{Pruner, Visit};
-use super::purge::read_past_damage;
+use super::purge::{go_on_past_damage, read_past_damage};
 use super::snapshot::{Horizon, LiveSnapshots};
 use super::undo::{ChainWalk, Kind, UndoCopy, UndoRecord, MAX_RECORD};
 use super::undo_stream::{Finished, FullPage, Stream, StreamWriter};
@@ -336,7 +336,9 @@ impl System {
                     Some(record) => self.clear_mark(stream, &mut end, &record, survivors, live)?,
                     None => self.looked_at(stream, &mut end, UndoPtr::NONE)?,
                 }
-                walk.go_on(end.head)?;
+                if go_on_past_damage(end.txid, &mut walk, end.head)?.is_none() {
+                    self.looked_at(stream, &mut end, UndoPtr::NONE)?;
+                }
             }
         }
         Ok(true)

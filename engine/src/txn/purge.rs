@@ -229,7 +229,9 @@ impl System {
             purge_past_damage(self.trees()?, end.txid, &record)?;
             // What fails takes nothing of it: in a step that may do little it would take all, each time anew.
             *budget -= 1;
-            walk.go_on(record.previous)?;
+            if go_on_past_damage(end.txid, &mut walk, record.previous)?.is_none() {
+                break;
+            }
             if !stream.set_head(end, record.previous) {
                 return Ok(*budget > 0);
             }
@@ -243,36 +245,53 @@ impl System {
     }
 }
 
-/// The undo record at `head`; `None` where it can't be read. What it and those before it would have
-/// had purged stays, and is in nobody's way.
+/// What keeps one rollback or purge from its end, and no other's: a page that can't be read, and one that makes no sense
+/// though its checksum is right. The latter comes of a fault of the program, which would be in the way each time.
+pub(super) fn is_damage(error: &Error) -> bool {
+    match error {
+        Error::Corrupt { .. } => true,
+        Error::Internal(_) => !is_planted(PlantedFault::NonsenseStopsOpening),
+        _ => false,
+    }
+}
+
+/// `None` instead of damage. What it and what is before it would have had purged stays, and is in nobody's way.
+fn past_damage<T>(txid: TxId, done: Result<T>) -> Result<Option<T>> {
+    match done {
+        Err(error) if is_damage(&error) => {
+            tracing::error!("transaction {txid} can't be purged as a whole: {error}");
+            Ok(None)
+        }
+        done => done.map(Some),
+    }
+}
+
+/// The undo record at `head`; `None` where it can't be read, or makes no sense.
 pub(super) fn read_past_damage<'a>(
     pool: &Pool,
     txid: TxId,
     head: UndoPtr,
     copy: &'a mut UndoCopy,
 ) -> Result<Option<UndoRecord<'a>>> {
-    match copy.read(pool, head) {
-        Err(error @ Error::Corrupt { .. }) => {
-            tracing::error!("transaction {txid} can't be purged as a whole: {error}");
-            Ok(None)
-        }
-        record => record.map(Some),
-    }
+    past_damage(txid, copy.read(pool, head))
 }
 
-/// As [`purge_record`]; what is in a page that can't be read stays there.
+/// As [`ChainWalk::go_on`]; `None` where the chain leads in a circle.
+pub(super) fn go_on_past_damage(
+    txid: TxId,
+    walk: &mut ChainWalk,
+    to: UndoPtr,
+) -> Result<Option<()>> {
+    past_damage(txid, walk.go_on(to))
+}
+
+/// As [`purge_record`]; what is in a page that can't be read, or makes no sense, stays there.
 pub(super) fn purge_past_damage(
     trees: &Arc<dyn Trees>,
     txid: TxId,
     record: &UndoRecord<'_>,
 ) -> Result<()> {
-    match purge_record(trees, txid, record) {
-        Err(error @ Error::Corrupt { .. }) => {
-            tracing::error!("a record of transaction {txid} can't be purged: {error}");
-            Ok(())
-        }
-        purged => purged,
-    }
+    past_damage(txid, purge_record(trees, txid, record)).map(|_| ())
 }
 
 /// Does what the passing of one undo record of committed transaction `txid` asks for.

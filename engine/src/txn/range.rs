@@ -213,6 +213,20 @@ impl RangeTable {
             .collect()
     }
 
+    /// Whether `who` has a range around `key` that is as good as a lock of this strength.
+    pub fn covers(&self, tree: TreeId, key: &[u8], who: &Arc<Participant>, mode: LockMode) -> bool {
+        let shard = self.shard(tree);
+        if shard.count.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        let trees = shard.trees.lock();
+        trees.get(&tree).is_some_and(|holders| {
+            let strong = |held: &&Held| held.mode == mode || held.mode == LockMode::Exclusive;
+            let own = holders.iter().filter(|held| Arc::ptr_eq(&held.who, who));
+            own.filter(strong).any(|held| held.ranges.covers(key))
+        })
+    }
+
     /// Gives up all ranges of `who` in a tree.
     pub fn release(&self, tree: TreeId, who: &Arc<Participant>) {
         let shard = self.shard(tree);

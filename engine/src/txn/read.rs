@@ -2,11 +2,12 @@
 
 use super::order::CommitOrder;
 use super::snapshot::{ReadView, SnapshotSlot};
+use super::status::Status;
 use super::undo::{self, ChainWalk, Kind};
 use super::version::{live_payload, Header, UndoPtr};
 use super::{System, Transaction};
 use crate::error::{Error, Result};
-use crate::ids::TxId;
+use crate::ids::{Csn, TxId};
 use crate::page::{LeafShape, Pool, ValueCopy};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Moment;
@@ -264,10 +265,30 @@ impl Versions<'_> {
         }
     }
 
+    /// Whether a record of a leaf image is a delete mark whose writer has committed since `copied` was noted. Until
+    /// it committed that writer may have put the row back, or elsewhere: a view of the newest state must not take the
+    /// mark for its last word.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] for damaged records.
+    #[cold]
+    pub fn deleted_since(&self, value: &[u8], copied: Copied) -> Result<bool> {
+        let (header, _) = Header::decode(value)?;
+        let Some(writer) = header.txid().filter(|_| header.deleted) else {
+            return Ok(false);
+        };
+        let status = self.system.order().status(writer);
+        let since = matches!(status, Status::Committed(csn) if csn > copied.newest);
+        Ok(since && !is_planted(PlantedFault::PassOldMarks))
+    }
+
     /// What to note before a leaf is copied, for [`Versions::visible`].
     #[inline]
     pub fn before_copy(&self) -> Copied {
-        Copied(self.system.pruning.grace.retired())
+        Copied {
+            newest: self.system.order().newest().csn,
+            retired: self.system.pruning.grace.retired(),
+        }
     }
 
     /// The payload that `view` sees of a record found in a leaf image; `None`: no row. The image
@@ -298,7 +319,7 @@ impl Versions<'_> {
         };
         {
             let _walking = self.slot.walk(&system.pruning.grace);
-            if self.before_copy() == copied {
+            if self.system.pruning.grace.retired() == copied.retired {
                 let writer = header.txid();
                 let unseen = Unseen { older: ptr, writer };
                 return older_version(system, view, unseen, buf);
@@ -310,9 +331,12 @@ impl Versions<'_> {
     }
 }
 
-/// A moment before a leaf was copied: whether undo was pruned since.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Copied(u64);
+/// A moment before a leaf was copied: whether undo was pruned since, and what has been committed since.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Copied {
+    newest: Csn,
+    retired: u64,
+}
 
 #[inline]
 fn sees(order: &CommitOrder, view: &ReadView, header: &Header) -> Result<bool> {

@@ -198,7 +198,7 @@ impl Transaction {
         let system = self.system.clone();
         self.lock_requests += 1;
         self.escalate_last();
-        let mut newly = None;
+        let mut taken = None;
         let mut in_the_way = None;
         let participant = self.participant();
         let outcome = tree.read(key, |value, _| {
@@ -234,10 +234,8 @@ impl Transaction {
             // Under the leaf's latch: a writer that comes later finds this lock.
             Ok(
                 match system.locks().try_take(tree.id(), key, participant, mode) {
-                    Ok(taken) => {
-                        if let Taken::Newly(row) = taken {
-                            newly = Some(row);
-                        }
+                    Ok(how) => {
+                        taken = Some(how);
                         LockRow::Done
                     }
                     Err(holders) if holders.is_empty() => {
@@ -253,8 +251,19 @@ impl Transaction {
         if let Some(holders) = in_the_way {
             self.blocked_by = holders;
         }
-        if newly.is_some() {
-            self.new_lock = newly;
+        let is_new = match taken {
+            Some(Taken::Newly(row)) => {
+                self.new_lock = Some(row);
+                true
+            }
+            // It was granted while this transaction waited for it.
+            Some(Taken::Before) => {
+                let new = self.new_lock;
+                new.is_some_and(|new| new == Row::new(tree.id(), key))
+            }
+            None => false,
+        };
+        if is_new {
             let requests = self.lock_requests;
             let me = self.participant.as_ref();
             if me.is_some_and(|me| system.locks().escalates(me, requests)) {

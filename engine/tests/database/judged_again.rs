@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use peregrine::{
-    Cursor, CursorOptions, Database, Isolation, RowLock, Seek, Table, Transaction, Value,
+    Cursor, CursorOptions, Database, Index, Isolation, RowLock, Seek, Table, Transaction, Value,
 };
 use proptest::prelude::*;
 
-use crate::schemas::{numbered, options};
+use crate::schemas::{bodies, noise, numbered, options};
 
 /// By id: (number, content). The number has a unique index.
 type Rows = BTreeMap<u32, (u32, u32)>;
@@ -265,4 +265,113 @@ fn a_number_that_passes_from_row_to_row_is_always_found() {
             txn.rollback().unwrap();
         }
     });
+}
+
+/// A scan that locks has copied a leaf while a row's deletion was not committed. Its writer puts the row back, or
+/// elsewhere, and commits, before the scan comes there: nobody ever saw it without.
+#[test]
+fn a_row_that_is_put_back_after_its_leaf_was_copied_is_found() {
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Back {
+        Anew,
+        ToSavepoint,
+        Elsewhere(u32),
+    }
+    for back in [
+        Back::Anew,
+        Back::ToSavepoint,
+        Back::Elsewhere(8),
+        Back::Elsewhere(0),
+    ] {
+        for (index, forward) in [(0, true), (0, false), (1, true), (1, false)] {
+            for level in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
+                let dir = tempfile::tempdir().unwrap();
+                let db = Database::open(dir.path().join("db"), options()).unwrap();
+                let mut rows: Rows = (1..=6).map(|id| (id, (100 + id, 0))).collect();
+                let table = table(&db, &rows);
+                let mut writer = db.begin(Isolation::ReadCommitted);
+                let savepoint = writer.savepoint();
+                writer.delete(&table, &key(&table, 5)).unwrap();
+                writer.delete(&table, &key(&table, 2)).unwrap();
+
+                let mut txn = db.begin(level);
+                let mut cursor = Cursor::new(&table, index, EXCLUSIVE);
+                let first = if forward { Seek::First } else { Seek::Last };
+                let mut more = cursor.seek(&mut txn, &[], first).unwrap();
+                match back {
+                    Back::ToSavepoint => writer.rollback_to(&savepoint).unwrap(),
+                    Back::Anew | Back::Elsewhere(_) => {
+                        let id = match back {
+                            Back::Elsewhere(id) => id,
+                            _ => 5,
+                        };
+                        let row = [id.into(), 105_u32.into(), 1_u32.into()];
+                        writer.insert(&table, &row).unwrap();
+                        rows.remove(&5);
+                        rows.insert(id, (105, 1));
+                        rows.remove(&2);
+                    }
+                }
+                writer.commit().unwrap();
+                let mut found = Vec::new();
+                while more {
+                    let row = cursor.row().unwrap();
+                    let get = |column| u32_of(row.get(column).unwrap());
+                    found.push(vec![get(0), get(1), get(2)]);
+                    more = match forward {
+                        true => cursor.next(&mut txn).unwrap(),
+                        false => cursor.prev(&mut txn).unwrap(),
+                    };
+                }
+                // What stands before the first row, to which the cursor had come, it has passed.
+                if index == 0 && back == Back::Elsewhere(if forward { 0 } else { 8 }) {
+                    rows.retain(|&id, _| (1..=6).contains(&id));
+                }
+                let what = format!("{back:?}, index {index}, forward {forward}, {level:?}");
+                assert_eq!(found, ordered(&rows, index, forward), "{what}");
+            }
+        }
+    }
+}
+
+/// An indexed value stands outside of a row that is waited for.
+#[test]
+fn a_row_with_an_indexed_value_outside_is_found_after_the_wait() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path().join("db"), options()).unwrap();
+    let mut schema = bodies(1 << 20);
+    let mut index = Index::new("body", &[1]);
+    index.parts[0].prefix = Some(20);
+    schema.indexes.push(index);
+    let db_table = db.create_table("t", &schema).unwrap();
+    let body = |id: u32, len: usize| [&id.to_be_bytes()[..], &noise(id, len)[..]].concat();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    for id in 1..=3u32 {
+        txn.insert(&db_table, &[id.into(), Value::from(&body(id, 9_000)[..])])
+            .unwrap();
+    }
+    txn.commit().unwrap();
+    let mut writer = db.begin(Isolation::ReadCommitted);
+    let new = body(2, 8_000);
+    let changed = [2u32.into(), Value::from(&new[..])];
+    writer
+        .update(&db_table, &key(&db_table, 2), &changed)
+        .unwrap();
+    let found = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut txn = db.begin(Isolation::ReadCommitted);
+            let mut cursor = Cursor::new(&db_table, 1, EXCLUSIVE);
+            let mut found = Vec::new();
+            let mut more = cursor.seek(&mut txn, &[], Seek::First).unwrap();
+            while more {
+                found.push(u32_of(cursor.row().unwrap().get(0).unwrap()));
+                more = cursor.next(&mut txn).unwrap();
+            }
+            found
+        });
+        assert!(until_waiting(&db, || reader.is_finished()));
+        writer.commit().unwrap();
+        reader.join().unwrap()
+    });
+    assert_eq!(found, [1, 2, 3]);
 }

@@ -156,6 +156,8 @@ pub struct Plan {
     pub varied: u64,
     /// Whether they lock the counter of automatic values while they reserve some.
     pub locks_counter: bool,
+    /// Whether sessions wait between the statements of a transaction, as people and programs do.
+    pub thinks: bool,
     points: Points,
     pool_bytes: usize,
     scan_threads: usize,
@@ -215,6 +217,7 @@ impl Plan {
             keeps_large: later_dice.below(3) == 0,
             varied: [0, 0, 0, 0, 1, 2][later_dice.below(6) as usize],
             locks_counter: later_dice.below(2) == 0,
+            thinks: later_dice.below(2) == 0,
             points: Points::drawn(&mut points_dice, Ending::of(seed)),
             pool_bytes: 1 << 20,
             scan_threads: 1 + dice.below(3) as usize,

@@ -2,8 +2,10 @@
 //! it must see.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use peregrine::sync::thread;
 use peregrine::{
     Database, Error, Isolation, KillHandle, Result, Savepoint, Table, Transaction, Value, Xid,
 };
@@ -15,6 +17,9 @@ use super::power::Power;
 use super::reading::Read;
 use super::tables::{ACCOUNTS, OWN, SHARED};
 use crate::dice::Dice;
+
+/// The longest wait between two statements takes less than this power of two, in microseconds.
+const LONGEST_THOUGHT: u32 = 15;
 
 /// A statement.
 #[derive(Clone, Copy, Debug)]
@@ -300,6 +305,9 @@ impl<'a> Session<'a> {
                 other => other?,
             }
             work.txn.end_statement();
+            if self.plan.thinks && self.dice.below(2) == 0 {
+                thread::sleep(Duration::from_micros(1 << self.dice.below(LONGEST_THOUGHT)));
+            }
         }
         match self.dice.below(10) {
             0 => Ok(work.txn.rollback()?),
@@ -397,8 +405,10 @@ impl<'a> Session<'a> {
             }
             Statement::TakenBack => {
                 self.set_savepoint(work);
+                // Half of the time most of it is of rows that others may put there again at once.
+                let kinds = [4, 8][self.dice.below(2) as usize];
                 for _ in 0..1 + self.dice.below(3) {
-                    match self.dice.below(4) {
+                    match self.dice.below(kinds) {
                         0 => self.insert(work)?,
                         1 => self.update(work)?,
                         2 => self.delete(work)?,

@@ -11,10 +11,9 @@ use super::Cursor;
 use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
 use crate::row::entry;
-use crate::row::key_bytes::KeyBytes;
-use crate::row::Value;
+use crate::row::payload::RowRef;
+use crate::table::large;
 use crate::table::open_table::TableTrees;
-use crate::table::row_view::RowView;
 use crate::table::transaction::Transaction;
 use crate::table::walk::Direction;
 use crate::tree::Position;
@@ -43,17 +42,15 @@ impl Cursor {
     /// The entry that the row of the batch has, now that it is locked, where that lies between where the cursor came
     /// from and the entry that has led to the row.
     #[cold]
-    pub(super) fn moved_back(&self) -> Result<Option<Vec<u8>>> {
+    pub(super) fn moved_back(&self, trees: &TableTrees) -> Result<Option<Vec<u8>>> {
         if self.index == 0 || self.newest || is_planted(PlantedFault::MissMovedEntries) {
             return Ok(None);
         }
         let index = self.table.key_layout(self.index)?;
         let clustered = self.batch.clustered_key();
-        let row = RowView::row(&self.table, KeyBytes::Here(clustered), self.batch.row())?;
-        let mut values = vec![Value::Null; self.table.layout.columns.len()];
-        for part in &index.parts {
-            values[part.column] = row.get(part.column)?;
-        }
+        let row = RowRef::new(&self.table.layout, clustered, self.batch.row())?;
+        let mut buffers = Vec::new();
+        let values = large::values(&self.table.layout, trees, row, false, &mut buffers)?;
         let (mut key, mut payload) = (Vec::new(), Vec::new());
         let collations = self.table.collations();
         entry::encode(

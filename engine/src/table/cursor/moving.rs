@@ -273,7 +273,7 @@ impl Cursor {
                     return Ok(true);
                 }
                 let back = match found && !locks_ranges {
-                    true => self.moved_back()?,
+                    true => self.moved_back(trees)?,
                     false => None,
                 };
                 passed = (!locks_ranges).then(|| self.batch.last_clustered_key().to_vec());

@@ -156,3 +156,74 @@ fn a_circle_through_rows_without_entries_has_one_victim() {
     assert_eq!(victims.load(Ordering::Relaxed), 1);
     assert_eq!(fixture.system.stats().locked_rows, 0);
 }
+
+/// A range has grown over a row that is shared with another, and which its holder passed by. Who waits for the range
+/// makes an entry of it: that is no lock of the row beside the other one.
+#[test]
+fn a_shared_row_within_an_exclusive_range_is_not_its_holders_alone() {
+    for shares_before in [true, false] {
+        let fixture = Fixture::new();
+        let tree = &fixture.tree;
+        let row = key(rows() - 9);
+        let mut other = fixture.begin(ReadCommitted);
+        other.lock_row(tree, &row, LockMode::Shared).unwrap();
+        let mut locker = fixture.begin(ReadCommitted);
+        if shares_before {
+            locker.lock_row(tree, &row, LockMode::Shared).unwrap();
+        }
+        for n in 0..rows() {
+            let skip = LockMode::Exclusive;
+            let locked = locker.lock_row_or_skip(tree, &key(n), skip, true).unwrap();
+            assert_eq!(locked, key(n) != row, "{n}");
+        }
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                let mut waiter = fixture.begin(ReadCommitted);
+                waiter.set_lock_wait_timeout(Duration::from_millis(300));
+                let outcome = waiter.lock_row(tree, &row, LockMode::Shared);
+                assert!(matches!(outcome, Err(Error::LockWaitTimeout)));
+            });
+            while fixture.system.stats().lock_waits < 1 {
+                std::thread::yield_now();
+            }
+            let shared = locker.try_lock_row(tree, &row, LockMode::Shared);
+            assert!(matches!(shared, Ok(LockRow::Done)), "{shared:?}");
+            let alone = locker.try_lock_row(tree, &row, LockMode::Exclusive);
+            assert!(matches!(alone, Ok(LockRow::Conflict(_))), "{alone:?}");
+            waiter.join().unwrap();
+        });
+        let alone = locker.try_lock_row(tree, &row, LockMode::Exclusive);
+        assert!(matches!(alone, Ok(LockRow::Conflict(_))), "{alone:?}");
+        other.commit().unwrap();
+        let alone = locker.try_lock_row(tree, &row, LockMode::Exclusive);
+        assert!(matches!(alone, Ok(LockRow::Done)), "{alone:?}");
+        locker.commit().unwrap();
+        assert_eq!(fixture.system.stats().locked_rows, 0);
+    }
+}
+
+/// Rows that were waited for are as many as others.
+#[test]
+fn rows_that_were_waited_for_become_ranges_too() {
+    let fixture = Fixture::new();
+    let tree = &fixture.tree;
+    let mut locker = fixture.begin(ReadCommitted);
+    lock_all(&mut locker, &fixture, LockMode::Exclusive);
+    let entries = fixture.system.stats().locked_rows;
+    for n in 0..100 {
+        let key = key(2 * rows() + n);
+        let mut before = fixture.begin(ReadCommitted);
+        before.lock_row(tree, &key, LockMode::Exclusive).unwrap();
+        let waits = fixture.system.stats().lock_waits;
+        std::thread::scope(|scope| {
+            let (fixture, locker) = (&fixture, &mut locker);
+            let waiter = scope.spawn(move || locker.lock_row(tree, &key, LockMode::Exclusive));
+            while fixture.system.stats().lock_waits == waits {
+                std::thread::yield_now();
+            }
+            before.commit().unwrap();
+            waiter.join().unwrap().unwrap();
+        });
+    }
+    assert!(fixture.system.stats().locked_rows <= entries + 1);
+}
