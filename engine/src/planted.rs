@@ -136,6 +136,8 @@ faults! {
         PassOldMarks,
         /// Who has locked many rows holds those between them as if it had asked for each.
         HoldRangesAsRows,
+        /// A record that makes no sense ends an opening that has a change of it to make again.
+        NonsenseStopsReplay,
         /// A search for what is longer than any key fails, instead of finding nothing.
         RefuseLongSearch,
         /// A data file that could not be made shorter goes on asking for checkpoints.

@@ -509,6 +509,43 @@ fn undo_that_makes_no_sense_keeps_no_other_table_closed() {
     }
 }
 
+/// The same of a record of which the log has a change.
+#[test]
+fn a_record_that_makes_no_sense_keeps_no_other_table_closed() {
+    let os = SimulatedOs::new(23);
+    let db = open(&os);
+    create(&db);
+    let other = db.create_table("other", &schema()).unwrap();
+    insert(&db, 0..3).commit().unwrap();
+    let table = db.table("t").unwrap();
+    let key = table.encode_key(0, &[Value::UInt(1)]).unwrap();
+    let put = |value: &[u8]| {
+        let trees = table.trees.load();
+        let _inside = db.system().gate().enter();
+        let mut before = Vec::new();
+        let change = |current: Option<&[u8]>, put: &mut Vec<u8>| {
+            before = current.unwrap().to_vec();
+            put.extend_from_slice(value);
+            (Change::Put, ())
+        };
+        let clustered = &trees.clustered;
+        clustered.modify(&key, value.len(), 0, change).unwrap();
+        before
+    };
+    let sound = put(&[0xFF; 20]);
+    db.checkpoint().unwrap();
+    put(&sound);
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    txn.delete(&table, &key).unwrap();
+    txn.insert(&other, &[Value::UInt(1)]).unwrap();
+    txn.commit().unwrap();
+    let crashed = os.crash_with(Loss::Nothing, 0);
+    drop((txn, table, other, db));
+    for _ in 0..2 {
+        only_t_is_set_aside(&open(&crashed));
+    }
+}
+
 #[test]
 fn numbers_of_tables_and_trees_are_not_given_again_when_none_is_left() {
     let os = SimulatedOs::new(10);
