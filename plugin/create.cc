@@ -197,8 +197,8 @@ bool RowHandler::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *
   if (!commit) {
     /* Another partition's change may have failed. What fails here the next opening does. */
     const TableLayout layout(table);
-    if (peregrine_table_set_names(share_->table, layout.definition()) != PEREGRINE_OK)
-      sql_print_warning("Peregrine: %s keeps the new names of its columns and keys: %s",
+    if (peregrine_table_set_description(share_->table, layout.definition()) != PEREGRINE_OK)
+      sql_print_warning("Peregrine: %s keeps the new names and types of its columns and keys: %s",
                         table->s->table_name.str, last_error_text().c_ptr_safe());
     return false;
   }
@@ -221,9 +221,9 @@ bool RowHandler::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *
 }
 
 /* Changes what the engine keeps beside the rows; true: an error was reported. */
-bool RowHandler::change_definition(const peregrine_definition *names, uint32_t locking, bool counts,
-                                   ulonglong next) {
-  int code = peregrine_table_set_names(share_->table, names);
+bool RowHandler::change_definition(const peregrine_definition *described, uint32_t locking,
+                                   bool counts, ulonglong next) {
+  int code = peregrine_table_set_description(share_->table, described);
   if (code == PEREGRINE_OK) code = peregrine_table_set_locking(share_->table, locking);
   if (code == PEREGRINE_OK && counts)
     code = peregrine_table_set_auto_increment(share_->table, next);

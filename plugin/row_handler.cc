@@ -83,10 +83,10 @@ static int open_share(Handler_share *&place, TableShare **out, const TABLE *tabl
         return error;
       }
     }
-    /* So may the names of columns and keys differ. They are for people alone: where they can't be
-       put, the table is opened all the same. */
-    if (peregrine_table_set_names(share->table, layout.definition()) != PEREGRINE_OK)
-      sql_print_warning("Peregrine: %s keeps the old names of its columns and keys: %s", name,
+    /* So may the names of columns and keys differ, and the types for dumps. Rows do not depend on
+       them: where they can't be put, the table is opened all the same. */
+    if (peregrine_table_set_description(share->table, layout.definition()) != PEREGRINE_OK)
+      sql_print_warning("Peregrine: %s keeps the old names and types of its columns and keys: %s", name,
                         last_error_text().c_ptr_safe());
     place = share;
   }

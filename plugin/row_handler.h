@@ -184,7 +184,7 @@ class RowHandler final : public handler {
     static_assert(sizeof(my_bitmap_map) == sizeof(uint64_t), "words of 64 bits");
     return reinterpret_cast<const uint64_t *>(map->bitmap);
   }
-  bool change_definition(const peregrine_definition *names, uint32_t locking, bool counts,
+  bool change_definition(const peregrine_definition *described, uint32_t locking, bool counts,
                          ulonglong next);
   void raise_auto_increment();
   bool lock_auto_increment(bool *for_a_moment);

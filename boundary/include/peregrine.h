@@ -306,10 +306,10 @@ PEREGRINE_CODE peregrine_table_set_auto_increment(peregrine_table *table, uint64
 /* Changes what a conflict does, from the next one on. */
 PEREGRINE_CODE peregrine_table_set_locking(peregrine_table *table, uint32_t locking);
 
-/* Gives the engine's columns and keys the names of a definition that is the table's else:
-   PEREGRINE_DEFINITION where it is not. They are for people: in inspections, checks and dumps. */
-PEREGRINE_CODE peregrine_table_set_names(peregrine_table *table,
-                                         const peregrine_definition *definition);
+/* Gives the engine's columns and keys the names and SQL types of a definition that is the table's
+   else: PEREGRINE_DEFINITION where it is not. Inspections, checks and dumps have them. */
+PEREGRINE_CODE peregrine_table_set_description(peregrine_table *table,
+                                               const peregrine_definition *definition);
 
 /* The greatest length of a row's position in bytes, ending length included. */
 uint32_t peregrine_table_position_length(const peregrine_table *table);

@@ -540,7 +540,7 @@ pub unsafe extern "C" fn peregrine_table_set_locking(pointer: *mut TableBox, loc
 /// # Safety
 /// `pointer` must be an open table; all pointers in the definition must be valid.
 #[no_mangle]
-pub unsafe extern "C" fn peregrine_table_set_names(
+pub unsafe extern "C" fn peregrine_table_set_description(
     pointer: *mut TableBox,
     definition: *const TableDefinition,
 ) -> i32 {
@@ -557,6 +557,7 @@ pub unsafe extern "C" fn peregrine_table_set_names(
             }
             let names = layout.names(&schema);
             shared.engine.database.set_names(&name, &names)?;
+            shared.engine.database.set_user(&name, &schema.user)?;
             Ok(true)
         })
     }

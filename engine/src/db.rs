@@ -223,6 +223,19 @@ impl Database {
         self.tables.set_names(&self.shared, name, names)
     }
 
+    /// Changes what the program keeps with a table: [`TableSchema::user`]. The table is not touched, nor is who uses it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn set_user(&self, name: &str, user: &[u8]) -> Result<()> {
+        // As above.
+        let registry = &self.shared.registry;
+        if registry.definition(registry.id_of(name)?)?.schema.user == user {
+            return Ok(());
+        }
+        self.tables.set_user(&self.shared, name, user)
+    }
+
     /// Makes a table's auto-increment counter at least `value`. Durable when it returns, unlike
     /// [`Table::set_auto_increment_at_least`].
     ///

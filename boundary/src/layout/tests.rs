@@ -7,7 +7,7 @@ use crate::fixture::{record, with_definition, Open, Record, END, OK};
 use crate::layout::Layout;
 use crate::row_calls::{peregrine_next, peregrine_search};
 use crate::session::peregrine_session_commit;
-use crate::table::peregrine_table_set_names;
+use crate::table::peregrine_table_set_description;
 
 const DUPLICATE: i32 = Code::Duplicate as i32;
 const DEFINITION: i32 = Code::Definition as i32;
@@ -130,7 +130,7 @@ fn names_of_another_definition_are_not_taken() {
     ] {
         // SAFETY: the table is open, and the definition lives until the end of the call.
         let named = with_definition(keys, |definition| unsafe {
-            peregrine_table_set_names(open.table, definition)
+            peregrine_table_set_description(open.table, definition)
         });
         assert_eq!(named, code, "{keys:?}");
     }

@@ -22,6 +22,8 @@ const VERSION_WITHOUT_LOCKING: u8 = 2;
 const VERSION_COUNTED: u8 = 4;
 /// The same of [`DdlRecord::Names`].
 const VERSION_NAMES: u8 = 5;
+/// The same of [`DdlRecord::User`].
+const VERSION_USER: u8 = 6;
 
 /// A tree of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +102,8 @@ pub enum DdlRecord {
     CreateCounted(Definition, u64),
     /// A table's columns and indexes got other names.
     Names(TableId, SchemaNames),
+    /// What the program keeps with a table is this now: [`TableSchema::user`].
+    User(TableId, Vec<u8>),
 }
 
 impl DdlRecord {
@@ -109,6 +113,7 @@ impl DdlRecord {
         match self {
             DdlRecord::CreateCounted(..) => bytes[0] = VERSION_COUNTED,
             DdlRecord::Names(..) => bytes[0] = VERSION_NAMES,
+            DdlRecord::User(..) => bytes[0] = VERSION_USER,
             _ => {}
         }
         Ok(bytes)
@@ -118,7 +123,9 @@ impl DdlRecord {
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let what = "log record of a table definition";
         let record: DdlRecord = match bytes.split_first() {
-            Some((&(VERSION_COUNTED | VERSION_NAMES), rest)) => from_postcard(rest, what),
+            Some((&(VERSION_COUNTED | VERSION_NAMES | VERSION_USER), rest)) => {
+                from_postcard(rest, what)
+            }
             _ => decode(bytes, what),
         }?;
         match &record {
@@ -197,6 +204,10 @@ mod tests {
             let bytes = record.encode().unwrap();
             prop_assert_eq!(bytes[0], VERSION_NAMES);
             prop_assert_eq!(DdlRecord::decode(&bytes).unwrap(), record);
+            let record = DdlRecord::User(TableId(id), definition.schema.user.clone());
+            let bytes = record.encode().unwrap();
+            prop_assert_eq!(bytes[0], VERSION_USER);
+            prop_assert_eq!(DdlRecord::decode(&bytes).unwrap(), record);
 
             // As the version before wrote them.
             let definition = Definition { locking: Locking::Pessimistic, ..definition };
@@ -219,7 +230,7 @@ mod tests {
         #[test]
         fn never_panics(mut bytes in any::<Vec<u8>>(), versioned in any::<bool>()) {
             if versioned && !bytes.is_empty() {
-                bytes[0] = VERSION_NAMES - bytes[0] % 4;
+                bytes[0] = VERSION_USER - bytes[0] % 5;
             }
             let _ = Definition::decode(&bytes);
             let _ = DdlRecord::decode(&bytes);

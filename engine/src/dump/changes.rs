@@ -292,6 +292,11 @@ impl Changes {
                     }),
                 }
             }
+            DdlRecord::User(id, user) => {
+                if let Some(entry) = self.tables.get_mut(&id) {
+                    entry.definition.schema.user = user;
+                }
+            }
             DdlRecord::Counter(..) | DdlRecord::Locking(..) => {}
         }
     }

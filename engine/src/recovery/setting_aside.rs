@@ -125,7 +125,8 @@ impl<'a> Asides<'a> {
             | DdlRecord::Rename(id, _)
             | DdlRecord::Counter(id, _)
             | DdlRecord::Locking(id, _)
-            | DdlRecord::Names(id, _) => *id,
+            | DdlRecord::Names(id, _)
+            | DdlRecord::User(id, _) => *id,
         };
         self.lost.contains_key(&table)
     }

@@ -283,11 +283,39 @@ impl Tables {
     /// Gives a table's columns and indexes other names. Nothing else of it changes: who uses it goes on, and
     /// snapshots are of the table as before.
     pub fn set_names(&self, shared: &Shared, name: &str, names: &SchemaNames) -> Result<()> {
+        let named = |schema: &TableSchema| match is_planted(PlantedFault::KeepOldNames) {
+            true => Ok(schema.clone()),
+            false => schema.named(names),
+        };
+        self.change_schema(shared, name, named, |id| {
+            DdlRecord::Names(id, names.clone())
+        })
+    }
+
+    /// Changes what the program keeps with a table.
+    pub fn set_user(&self, shared: &Shared, name: &str, user: &[u8]) -> Result<()> {
+        let changed = |schema: &TableSchema| {
+            Ok(TableSchema {
+                user: user.to_vec(),
+                ..schema.clone()
+            })
+        };
+        self.change_schema(shared, name, changed, |id| DdlRecord::User(id, user.into()))
+    }
+
+    /// Changes of a schema what rows, trees and snapshots do not depend on.
+    fn change_schema(
+        &self,
+        shared: &Shared,
+        name: &str,
+        changed: impl FnOnce(&TableSchema) -> Result<TableSchema>,
+        record: impl FnOnce(TableId) -> DdlRecord,
+    ) -> Result<()> {
         let _numbers = self.numbers.lock();
         let id = self.registry.id_of(name)?;
         let before = self.registry.definition(id)?;
-        let schema = before.schema.named(names)?;
-        if schema == before.schema || is_planted(PlantedFault::KeepOldNames) {
+        let schema = changed(&before.schema)?;
+        if schema == before.schema {
             return Ok(());
         }
         let definition = Definition {
@@ -296,8 +324,7 @@ impl Tables {
         };
         let lsn = {
             let _inside = shared.system.gate().enter();
-            let record = DdlRecord::Names(id, names.clone());
-            self.change(shared, Some(&before), &definition, &record)?
+            self.change(shared, Some(&before), &definition, &record(id))?
         };
         self.registry.replace(definition, None)?;
         durable(&shared.log, lsn)

@@ -1,4 +1,5 @@
-//! Columns and indexes get other names, as by `ALTER TABLE … RENAME COLUMN` and `RENAME INDEX`.
+//! Columns and indexes get other names, as by `ALTER TABLE … RENAME COLUMN` and `RENAME INDEX`, and a table other bytes
+//! of the program.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -36,7 +37,10 @@ fn swapped() -> SchemaNames {
 }
 
 fn renamed() -> TableSchema {
-    numbered().named(&swapped()).unwrap()
+    TableSchema {
+        user: b"of the program".to_vec(),
+        ..numbered().named(&swapped()).unwrap()
+    }
 }
 
 fn row(id: u32, number: u32, content: u32) -> [Value<'static>; 3] {
@@ -72,6 +76,7 @@ fn other_names_come_at_once_and_stay() {
     }
     assert_eq!(locked(&db), ["number"]);
     db.set_names("t", &swapped()).unwrap();
+    db.set_user("t", &renamed().user).unwrap();
     assert_eq!(*table.schema(), renamed());
     assert_eq!(locked(&db), ["by_content"]);
 
@@ -89,11 +94,12 @@ fn other_names_come_at_once_and_stay() {
     };
     let refused = db.set_names("t", &few);
     assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
-    let refused = db.set_names("u", &swapped());
-    assert!(
-        matches!(refused, Err(Error::NotFound { .. })),
-        "{refused:?}"
-    );
+    for refused in [db.set_names("u", &swapped()), db.set_user("u", b"")] {
+        assert!(
+            matches!(refused, Err(Error::NotFound { .. })),
+            "{refused:?}"
+        );
+    }
 
     // From the log, by a dump and by recovery; then from the catalog.
     let after = os.crash(7);

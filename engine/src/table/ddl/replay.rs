@@ -67,6 +67,12 @@ impl Tables {
                 self.catalog.put(&definition)?;
                 self.registry.replace(definition, None)?;
             }
+            DdlRecord::User(id, user) => {
+                let mut definition = self.registry.definition(id)?;
+                definition.schema.user = user;
+                self.catalog.put(&definition)?;
+                self.registry.replace(definition, None)?;
+            }
             DdlRecord::Counter(id, next) => {
                 if let Some(state) = self.registry.state(id) {
                     state.raise_auto(next);
