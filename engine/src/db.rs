@@ -206,6 +206,10 @@ impl Database {
     /// # Errors
     /// [`Error::NotFound`].
     pub fn set_locking(&self, name: &str, locking: Locking) -> Result<()> {
+        // Who opens a table gives it what it has, most often. That waits for no change of another.
+        if self.locking(name)? == locking && !is_planted(PlantedFault::KnownNamesWait) {
+            return Ok(());
+        }
         self.tables.set_locking(&self.shared, name, locking)
     }
 
@@ -214,7 +218,7 @@ impl Database {
     /// # Errors
     /// [`Error::NotFound`]; [`Error::Invalid`] where there are not as many names as columns and indexes.
     pub fn set_names(&self, name: &str, names: &SchemaNames) -> Result<()> {
-        // Who opens a table gives it the names that it has, most often. That waits for no change of another.
+        // As above.
         let registry = &self.shared.registry;
         let now = registry.definition(registry.id_of(name)?)?.schema;
         if now.named(names)? == now && !is_planted(PlantedFault::KnownNamesWait) {

@@ -136,6 +136,14 @@ faults! {
         PassOldMarks,
         /// Who has locked many rows holds those between them as if it had asked for each.
         HoldRangesAsRows,
+        /// A cursor that has waited for a row takes the record at which it looks again for one that is settled.
+        LookAgainUnsettled,
+        /// A cursor that waits for records that are being written waits for those beyond what it looks for, too.
+        SettleBehindEnd,
+        /// A locking scan goes on with the newest rows when its transaction has come to have a snapshot.
+        KeepNewestView,
+        /// A locking scan goes on in a leaf that was copied before its statement waited elsewhere.
+        ForgetWaits,
         /// A record that makes no sense ends an opening that has a change of it to make again.
         NonsenseStopsReplay,
         /// A search for what is longer than any key fails, instead of finding nothing.

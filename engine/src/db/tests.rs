@@ -14,6 +14,7 @@ use crate::ids::{TableId, TreeId};
 use crate::os::simulated::{Loss, SimulatedOs};
 use crate::os::Os;
 use crate::recovery::{Aside, AsideFiles};
+use crate::settings::Locking;
 use crate::store::{Part, PartKind};
 use crate::sync::Moment;
 use crate::tree::Change;
@@ -609,7 +610,7 @@ fn a_record_of_the_log_that_no_opening_can_read_is_found_by_a_check() {
 
 /// So it is wherever a server opens a table. Others may be changing definitions, or a checkpoint may begin.
 #[test]
-fn names_that_a_table_has_already_wait_for_no_change_of_another() {
+fn what_a_table_is_said_to_be_already_waits_for_no_change_of_another() {
     let os = SimulatedOs::new(12);
     let db = open(&os);
     create(&db);
@@ -621,7 +622,10 @@ fn names_that_a_table_has_already_wait_for_no_change_of_another() {
     let others = db.clone();
     let changing = db.tables.numbers.lock();
     let opens = std::thread::spawn(move || {
-        tell.send(others.set_names("t", &names)).unwrap_or_default();
+        let names = others.set_names("t", &names);
+        let user = names.and_then(|()| others.set_user("t", &[]));
+        let all = user.and_then(|()| others.set_locking("t", Locking::Pessimistic));
+        tell.send(all).unwrap_or_default();
     });
     let opened = told.recv_timeout(Duration::from_secs(5));
     drop(changing);

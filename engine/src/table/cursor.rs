@@ -133,6 +133,8 @@ pub struct Cursor {
     filter_entry: EntryBuffer,
     /// [`Transaction::writes`] when the walk's leaf was copied.
     writes: u64,
+    /// How often the transaction had waited for others then.
+    waits: u64,
     /// Entries come from the walk, without locks.
     plain: bool,
     /// The last seek was for entries that start with its prefix, and the cursor has not gone back since: what
@@ -177,6 +179,7 @@ impl Cursor {
             filter: None,
             filter_entry: EntryBuffer::default(),
             writes: 0,
+            waits: 0,
             plain: false,
             same_prefix: false,
             newest: false,

@@ -132,6 +132,59 @@ fn a_row_that_another_takes_away_is_waited_for() {
     }
 }
 
+/// Who looks has written before the one whom it waits for: what that one leaves is not settled for it.
+#[test]
+fn a_row_that_was_waited_for_and_is_gone_is_passed_by() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path().join("db"), options()).unwrap();
+    for (n, level) in LEVELS.into_iter().enumerate() {
+        for is_moved in [false, true] {
+            let table = table(&db, &format!("t{n}{is_moved}"));
+            let mut other = db.begin(level);
+            insert(&mut other, &table, 5, 7);
+            other.commit().unwrap();
+            let mut looks = db.begin(level);
+            insert(&mut looks, &table, 100, 1_000);
+            let key = table.encode_key(0, &[5u32.into()]).unwrap();
+            let held = other.get_locked(&table, &key, RowLock::Exclusive, |_| ());
+            assert!(held.unwrap().is_some());
+            let found = std::thread::scope(|scope| {
+                let looks = scope.spawn(|| {
+                    guard(&mut looks, &table, 7).unwrap();
+                    is_there(&mut looks, &table, 7)
+                });
+                while db.status().lock_waits_now == 0 {
+                    assert!(!looks.is_finished());
+                    std::thread::yield_now();
+                }
+                match is_moved {
+                    true => other.update(&table, &key, &[5u32.into(), 8u32.into()]),
+                    false => other.delete(&table, &key),
+                }
+                .unwrap();
+                other.commit().unwrap();
+                looks.join().unwrap()
+            });
+            assert!(!found.unwrap(), "{level:?}, moved: {is_moved}");
+        }
+    }
+}
+
+#[test]
+fn values_beyond_what_is_looked_for_are_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path().join("db"), options()).unwrap();
+    for (n, level) in LEVELS.into_iter().enumerate() {
+        let table = table(&db, &format!("t{n}"));
+        let mut looks = hasty(&db, level);
+        insert(&mut looks, &table, 100, 1_000);
+        let mut other = hasty(&db, level);
+        insert(&mut other, &table, 1, 9);
+        guard(&mut looks, &table, 7).unwrap();
+        assert!(!is_there(&mut looks, &table, 7).unwrap());
+    }
+}
+
 #[test]
 fn guards_of_rows_that_stand_are_given_back() {
     let dir = tempfile::tempdir().unwrap();

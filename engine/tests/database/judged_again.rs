@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use peregrine::{
-    Cursor, CursorOptions, Database, Index, Isolation, RowLock, Seek, Table, Transaction, Value,
+    Cursor, CursorOptions, Database, Error, Index, Isolation, RowLock, Seek, Table, Transaction,
+    Value,
 };
 use proptest::prelude::*;
 
@@ -332,6 +333,71 @@ fn a_row_that_is_put_back_after_its_leaf_was_copied_is_found() {
             }
         }
     }
+}
+
+/// A statement locks rows of one table, and reads another by the snapshot that it comes to have so. A row that others
+/// delete since is one that was changed after the snapshot.
+#[test]
+fn a_scan_that_comes_to_have_a_snapshot_passes_no_row_by() {
+    for index in [0, 1] {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Database::open(dir.path().join("db"), options()).unwrap();
+        let rows: Rows = (1..=60).map(|id| (id, (100 + id, 0))).collect();
+        let table = table(&db, &rows);
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        let mut cursor = Cursor::new(&table, index, EXCLUSIVE);
+        assert!(cursor.seek(&mut txn, &[], Seek::First).unwrap());
+        txn.take_snapshot();
+        let mut other = db.begin(Isolation::ReadCommitted);
+        other.delete(&table, &key(&table, 50)).unwrap();
+        other.commit().unwrap();
+        let end = loop {
+            match cursor.next(&mut txn) {
+                Ok(true) => {}
+                end => break end,
+            }
+        };
+        let changed = matches!(end, Err(Error::WriteConflict | Error::RowChanged));
+        assert!(changed, "index {index}: {end:?}");
+    }
+}
+
+/// A scan is about to go on when its statement waits for a row of another table. Meanwhile a row moves from where the
+/// scan has not been to where it has not been.
+#[test]
+fn a_scan_whose_statement_has_waited_elsewhere_finds_what_moved_meanwhile() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path().join("db"), options()).unwrap();
+    let rows: Rows = (1..=4).map(|id| (id, (10 * id, 0))).collect();
+    let table = table(&db, &rows);
+    let elsewhere = db.create_table("elsewhere", &numbered()).unwrap();
+    let mut other = db.begin(Isolation::ReadCommitted);
+    let row = [1u32, 1, 1].map(Value::from);
+    other.insert(&elsewhere, &row).unwrap();
+    other.commit().unwrap();
+    other.update(&elsewhere, &key(&elsewhere, 1), &row).unwrap();
+    let found = std::thread::scope(|scope| {
+        let scan = scope.spawn(|| {
+            let mut txn = db.begin(Isolation::ReadCommitted);
+            let mut cursor = Cursor::new(&table, 1, EXCLUSIVE);
+            let mut more = cursor.seek(&mut txn, &[], Seek::First).unwrap();
+            let waited = key(&elsewhere, 1);
+            txn.get_locked(&elsewhere, &waited, RowLock::Exclusive, |_| ())
+                .unwrap();
+            let mut found = Vec::new();
+            while more {
+                found.push(u32_of(cursor.row().unwrap().get(0).unwrap()));
+                more = cursor.next(&mut txn).unwrap();
+            }
+            found
+        });
+        assert!(until_waiting(&db, || scan.is_finished()));
+        let moved = [4u32, 15, 0].map(Value::from);
+        other.update(&table, &key(&table, 4), &moved).unwrap();
+        other.commit().unwrap();
+        scan.join().unwrap()
+    });
+    assert_eq!(found, [1, 4, 2, 3]);
 }
 
 /// An indexed value stands outside of a row that is waited for.

@@ -152,7 +152,7 @@ impl Cursor {
     ) -> Result<bool> {
         let lock = txn.read_lock(self.options.lock);
         let view = self.view(txn, lock);
-        self.writes = txn.writes;
+        self.note_copy(txn);
         self.lacks = false;
         self.plain = !self.batched(txn);
         let locker = locks_ranges(txn).then(|| txn.inner.range_locker());
@@ -201,7 +201,7 @@ impl Cursor {
         if lock.is_some() {
             self.begin_locking(txn);
         }
-        on = self.settle(txn, tree, on)?;
+        on = self.settle(txn, tree, on, ahead)?;
         // The row that was locked last, where it was not what was looked for.
         let mut passed: Option<Vec<u8>> = None;
         loop {
@@ -216,7 +216,7 @@ impl Cursor {
             while collected < size {
                 if taken {
                     on = self.walk.step(&txn.inner, tree, self.direction)?;
-                    on = self.settle(txn, tree, on)?;
+                    on = self.settle(txn, tree, on, ahead)?;
                     taken = false;
                 }
                 if !on || !self.within(self.walk.key(), ahead) {
@@ -280,6 +280,9 @@ impl Cursor {
                 if waited || (!locks_ranges && (found || !self.options.skip_locked)) {
                     // The leaf was copied before somebody changed what was found in it.
                     on = self.look_again(txn, tree, back, waited || found)?;
+                    if !is_planted(PlantedFault::LookAgainUnsettled) {
+                        on = self.settle(txn, tree, on, ahead)?;
+                    }
                     continue;
                 }
             } else {
@@ -294,7 +297,7 @@ impl Cursor {
             // No entry of the batch has a row.
             if taken {
                 on = self.walk.step(&txn.inner, tree, self.direction)?;
-                on = self.settle(txn, tree, on)?;
+                on = self.settle(txn, tree, on, ahead)?;
             }
         }
     }
@@ -323,7 +326,7 @@ impl Cursor {
     ) -> Result<bool> {
         let lock = txn.read_lock(self.options.lock);
         let view = self.view(txn, lock);
-        self.writes = txn.writes;
+        self.note_copy(txn);
         let key = back.as_deref().unwrap_or(self.batch.last_key());
         let position = match (self.direction, here) {
             (Direction::Forward, true) => Position::AtOrAfter(key),
@@ -336,9 +339,18 @@ impl Cursor {
     }
 
     /// Where a walk that settles has come to a record that another transaction may be writing: waits
-    /// for that one, and passes over the record if it is none.
-    fn settle(&mut self, txn: &mut Transaction, tree: &Tree, mut on: bool) -> Result<bool> {
+    /// for that one, and passes over the record if it is none. Records beyond what is looked for stay as they are.
+    fn settle(
+        &mut self,
+        txn: &mut Transaction,
+        tree: &Tree,
+        mut on: bool,
+        ahead: Ahead,
+    ) -> Result<bool> {
         while on && self.walk.unsure() {
+            if !self.within(self.walk.key(), ahead) && !is_planted(PlantedFault::SettleBehindEnd) {
+                break;
+            }
             let waits = txn.inner.waits();
             let key = self.walk.key();
             let here = (!self.walk.locks()).then(|| key.to_vec());
@@ -355,7 +367,7 @@ impl Cursor {
                     Direction::Backward => Position::AtOrBefore(&here),
                 };
                 let view = txn.inner.latest_view();
-                self.writes = txn.writes;
+                self.note_copy(txn);
                 on = self
                     .walk
                     .seek(&txn.inner, tree, view, position, self.direction)?;
@@ -472,8 +484,10 @@ impl Cursor {
         let mut goes_on = !matches!(self.at, At::Point | At::PointEntry | At::Gap(_))
             && !self.lacks
             && direction == self.direction
-            && (lock.is_some() || view.csn == self.walk.view.csn)
-            && self.knows_writes(txn);
+            && (view.csn == self.walk.view.csn
+                || lock.is_some() && is_planted(PlantedFault::KeepNewestView))
+            && self.knows_writes(txn)
+            && (lock.is_none() || self.knows_waits(txn));
         if self.same_prefix && ahead == Ahead::End {
             // The cursor goes beyond what the last seek was for, and the lock with it.
             self.leave_prefix();
@@ -522,6 +536,20 @@ impl Cursor {
         };
         let found = self.arrive(txn, trees, on, ahead)?;
         Ok(found || self.at_end())
+    }
+
+    /// A leaf is about to be copied.
+    fn note_copy(&mut self, txn: &Transaction) {
+        self.writes = txn.writes;
+        self.waits = txn.inner.waits();
+    }
+
+    /// Whether the transaction has waited for nobody since the leaf was copied: neither elsewhere in the statement. Who
+    /// was waited for may have changed what is in it. A walk that locks ranges has it as it is.
+    fn knows_waits(&self, txn: &Transaction) -> bool {
+        self.waits == txn.inner.waits()
+            || locks_ranges(txn)
+            || is_planted(PlantedFault::ForgetWaits)
     }
 
     /// Whether all that the transaction has written since the leaf was copied is the row that
