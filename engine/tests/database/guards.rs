@@ -137,7 +137,8 @@ fn a_row_that_another_takes_away_is_waited_for() {
 fn a_row_that_was_waited_for_and_is_gone_is_passed_by() {
     let dir = tempfile::tempdir().unwrap();
     let db = Database::open(dir.path().join("db"), options()).unwrap();
-    for (n, level) in LEVELS.into_iter().enumerate() {
+    // At SERIALIZABLE the range is locked: it would be a deadlock.
+    for (n, level) in LEVELS.into_iter().take(2).enumerate() {
         for is_moved in [false, true] {
             let table = table(&db, &format!("t{n}{is_moved}"));
             let mut other = db.begin(level);
