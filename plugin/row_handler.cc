@@ -86,8 +86,8 @@ static int open_share(Handler_share *&place, TableShare **out, const TABLE *tabl
     /* So may the names of columns and keys differ, and the types for dumps. Rows do not depend on
        them: where they can't be put, the table is opened all the same. */
     if (peregrine_table_set_description(share->table, layout.definition()) != PEREGRINE_OK)
-      sql_print_warning("Peregrine: %s keeps the old names and types of its columns and keys: %s", name,
-                        last_error_text().c_ptr_safe());
+      sql_print_warning("Peregrine: %s keeps the old names and types of its columns and keys: %s",
+                        name, last_error_text().c_ptr_safe());
     place = share;
   }
   *out = share;

@@ -10,8 +10,10 @@
 //! | `demand.rs` | how many spare files the pace of the log calls for |
 //! | `group.rs` | the buffer, group commit |
 //! | `reader.rs` | reading back, the valid end |
+//! | `beginnings.rs` | where records may begin, whatever precedes them |
 #![forbid(unsafe_code)]
 
+mod beginnings;
 mod demand;
 mod group;
 pub(crate) mod hostile;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::beginnings::beginnings;
 use super::record::{
     self, Header, FIRST_OWN_KIND, MARK, MARK_PAYLOAD, MAX_PAYLOAD, OPENED, OPENED_PAYLOAD,
     RECORD_HEADER,
@@ -184,15 +185,8 @@ impl LogReader {
         let mut at = from + 1;
         while at < to {
             let bytes = self.window.get(&self.segments, at, knobs::log_read())?;
-            for (i, word) in bytes.windows(8).enumerate().skip(8) {
-                // A record that begins here says so, 8 bytes on.
-                let start = at + i as u64 - 8;
-                let mut begins = [0; 8];
-                begins.copy_from_slice(word);
-                if u64::from_le_bytes(begins) != start {
-                    continue;
-                }
-                let Some(header) = bytes[i - 8..].first_chunk::<RECORD_HEADER>() else {
+            for begins in beginnings(bytes, at) {
+                let Some(header) = bytes[begins..].first_chunk::<RECORD_HEADER>() else {
                     continue;
                 };
                 let (header, checksum) = Header::decode(header);
@@ -201,7 +195,7 @@ impl LogReader {
                     OPENED => OPENED_PAYLOAD,
                     _ => continue,
                 };
-                let Some(payload) = bytes[i - 8 + RECORD_HEADER..].get(..len) else {
+                let Some(payload) = bytes[begins + RECORD_HEADER..].get(..len) else {
                     continue;
                 };
                 let says = record::mark_payload(payload).map_or(0, |(durable, _)| durable);

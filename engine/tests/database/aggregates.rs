@@ -185,7 +185,7 @@ struct Changing {
 impl Changing {
     /// Writers that commit, roll back and stay open; readers with snapshots of every age, and with changes
     /// of their own.
-    fn is_compared(self, os: Arc<dyn Os>, dir: &Path, seed: u64) {
+    fn compare_beside_changes(self, os: Arc<dyn Os>, dir: &Path, seed: u64) {
         let Changing { text_len, ids, .. } = self;
         let options = Options {
             pool_bytes: self.pool_bytes,
@@ -272,7 +272,7 @@ fn aggregates_are_what_a_cursor_finds() {
             rounds,
         };
         let dir = tempfile::tempdir().unwrap();
-        changing.is_compared(RealOs::new(), dir.path(), seed);
+        changing.compare_beside_changes(RealOs::new(), dir.path(), seed);
     }
 }
 
@@ -296,7 +296,7 @@ fn aggregates_of_small_tables_are_what_a_cursor_finds() {
             rounds: 3,
         };
         println!("seed {seed}");
-        changing.is_compared(Arc::new(SimulatedOs::new(seed)), Path::new("/db"), seed);
+        changing.compare_beside_changes(Arc::new(SimulatedOs::new(seed)), Path::new("/db"), seed);
     }
 }
 
