@@ -218,7 +218,7 @@ impl Database {
     /// # Errors
     /// [`Error::NotFound`]; [`Error::Invalid`] where there are not as many names as columns and indexes.
     pub fn set_names(&self, name: &str, names: &SchemaNames) -> Result<()> {
-        // As above.
+        // As in `set_locking`.
         let registry = &self.shared.registry;
         let now = registry.definition(registry.id_of(name)?)?.schema;
         if now.named(names)? == now && !is_planted(PlantedFault::KnownNamesWait) {
@@ -232,7 +232,7 @@ impl Database {
     /// # Errors
     /// [`Error::NotFound`].
     pub fn set_user(&self, name: &str, user: &[u8]) -> Result<()> {
-        // As above.
+        // As in `set_locking`.
         let registry = &self.shared.registry;
         if registry.definition(registry.id_of(name)?)?.schema.user == user {
             return Ok(());

@@ -17,7 +17,7 @@ use crate::ids::{PageId, PAGE_SIZE};
 use crate::knobs;
 use crate::store::Store;
 use crate::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{pause, strikes, Condvar, Fault, Mutex, Place};
+use crate::sync::{pause, strikes, Condvar, Fault, Mutex, Pause};
 
 /// So many waits in which no frame became free, and it gives up: only a pool whose frames are all held
 /// for good lets a call fail. Counted in waits, not by a clock: while the machine stands still nobody can
@@ -219,7 +219,7 @@ impl Core {
         debug_assert_eq!(state.pins.load(Ordering::Relaxed), 0);
         // Leaving the latch raises its version: whoever still looks at the frame will notice.
         drop(guard);
-        pause(Place::Held);
+        pause(Pause::Held);
         self.free.lock().push(frame);
         self.freed.notify_one();
     }
@@ -247,7 +247,7 @@ impl Core {
     pub fn discard_new(&self, guard: ExclusiveGuard<'_>) {
         let id = guard.page();
         self.release_frame(guard);
-        pause(Place::Held);
+        pause(Pause::Held);
         self.store.free_page(id);
     }
 

@@ -11,7 +11,7 @@ use super::node_edit::NodeMut;
 use crate::error::{Error, Result};
 use crate::ids::PageId;
 use crate::sync::atomic::Ordering;
-use crate::sync::{pause, Place};
+use crate::sync::{pause, Pause};
 
 /// A page latched for reading.
 pub struct SharedGuard<'a> {
@@ -25,7 +25,7 @@ impl<'a> SharedGuard<'a> {
     #[inline]
     pub(crate) fn lock(core: &'a Core, frame: FrameId) -> SharedGuard<'a> {
         core.frames.state(frame).latch.lock_shared();
-        pause(Place::Held);
+        pause(Pause::Held);
         SharedGuard {
             core,
             frame,
@@ -114,7 +114,7 @@ impl<'a> ExclusiveGuard<'a> {
     /// The latch has been taken.
     #[inline]
     fn of(core: &'a Core, frame: FrameId) -> ExclusiveGuard<'a> {
-        pause(Place::Held);
+        pause(Pause::Held);
         ExclusiveGuard {
             core,
             frame,
@@ -249,7 +249,7 @@ impl Drop for ExclusiveGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         let state = self.state();
-        pause(Place::Held);
+        pause(Pause::Held);
         state.latch.unlock_exclusive();
         if self.pinned {
             state.pins.fetch_sub(1, Ordering::Release);

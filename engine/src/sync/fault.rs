@@ -13,10 +13,10 @@ pub enum Fault {
     Killed,
 }
 
-/// Where a thread of a schedule may stay for a while. Each has chances of its own: latches are taken a thousand times
+/// Where a thread of a schedule may pause. Each has chances of its own: latches are taken a thousand times
 /// where a call is made once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Pause {
     /// With a latch, or in the gate.
     Held,
     /// Between two steps: at a `Moment`.

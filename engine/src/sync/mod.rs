@@ -26,7 +26,7 @@ mod plain;
 #[cfg(feature = "shaken")]
 mod shaken;
 
-pub use self::fault::{Fault, Place};
+pub use self::fault::{Fault, Pause};
 pub(crate) use self::moment::{Moment, Moments};
 pub(crate) use self::number::thread_number;
 #[cfg(not(feature = "shaken"))]

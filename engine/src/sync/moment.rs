@@ -6,7 +6,7 @@
 #[cfg(test)]
 use parking_lot::Mutex;
 
-use super::{pause, Place};
+use super::{pause, Pause};
 
 /// A place between two steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Moments {
     /// This thread comes to a moment.
     #[inline]
     pub fn come_to(&self, moment: Moment) {
-        pause(Place::Moment);
+        pause(Pause::Moment);
         self.act(moment);
     }
 

@@ -25,7 +25,7 @@ pub(crate) fn point() {}
 
 /// A place where, in shaken builds, a thread may stay for a while.
 #[inline]
-pub(crate) fn pause(_: super::Place) {}
+pub(crate) fn pause(_: super::Pause) {}
 
 /// Whether, in shaken builds, this fails now.
 #[inline]

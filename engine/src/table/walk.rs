@@ -405,17 +405,19 @@ impl Walk {
     /// The first visible record from `at` on.
     fn forward(&mut self, txn: &Transaction, tree: &Tree, mut at: usize) -> Result<bool> {
         loop {
-            while at < self.count() {
+            let mut count = self.count();
+            while at < count {
                 if self.stand(txn, tree, at)? {
                     return Ok(true);
                 }
-                at += 1;
-                if self.outdated {
-                    at = match self.copy_again(txn, tree, at - 1, Direction::Forward)? {
-                        Some(again) => again,
-                        None => self.count(),
-                    };
-                }
+                at = match self.outdated {
+                    true => {
+                        let again = self.copy_again(txn, tree, at, Direction::Forward)?;
+                        count = self.count();
+                        again.unwrap_or(count)
+                    }
+                    false => at + 1,
+                };
             }
             match self.next_leaf(txn, tree, Direction::Forward)? {
                 Some(on) => at = on,

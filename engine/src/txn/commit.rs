@@ -14,7 +14,7 @@ use crate::ids::{Lsn, TableId, TxId};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
-use crate::sync::{pause, Moment, Place};
+use crate::sync::{pause, Moment, Pause};
 
 /// A commit that others see, and that may not be durable yet.
 #[must_use]
@@ -149,7 +149,7 @@ impl Transaction {
             let inside = system.gate().enter();
             logged = self.append_commit()?;
             // It is in the log, and nobody sees it.
-            pause(Place::Held);
+            pause(Pause::Held);
             to_prune = self.end_writing(End::Commit);
             let inside = match is_planted(PlantedFault::CountOutsideGate) {
                 true => {
@@ -205,7 +205,7 @@ impl Transaction {
     pub(super) fn end_writing(&mut self, end: End) -> Option<Arc<Stream>> {
         let csn = self.system.order().end(self.txid, end);
         // Others see it, and purge does not know of it.
-        pause(Place::Held);
+        pause(Pause::Held);
         let head = match end {
             End::Commit if self.purge_looks => self.undo_head,
             _ => UndoPtr::NONE,

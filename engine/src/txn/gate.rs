@@ -8,7 +8,7 @@
 //! Nobody waits for a row lock, for a sync or for another gate entry while inside.
 
 use crate::knobs;
-use crate::sync::{pause, thread_number, Place, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::sync::{pause, thread_number, Pause, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crossbeam_utils::CachePadded;
 
 /// See the module's text.
@@ -41,7 +41,7 @@ impl Gate {
     #[inline]
     pub fn enter(&self) -> GateGuard<'_> {
         let _stripe = self.stripes[thread_number() % knobs::gate_stripes()].read();
-        pause(Place::Held);
+        pause(Pause::Held);
         GateGuard { _stripe }
     }
 
@@ -49,7 +49,7 @@ impl Gate {
     /// dropped.
     pub fn close(&self) -> ClosedGate<'_> {
         let _stripes = self.stripes.iter().map(|stripe| stripe.write()).collect();
-        pause(Place::Held);
+        pause(Pause::Held);
         ClosedGate { _stripes }
     }
 

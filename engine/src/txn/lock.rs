@@ -120,7 +120,7 @@ impl LockTable {
             return Err(holders);
         }
         // Nobody holds or awaits it, but for ranges: one of its own is as good as an entry.
-        if !rows.contains_key(&row) && self.escalated.covers(tree, key, who, mode) {
+        if self.escalated.covers(tree, key, who, mode) && !rows.contains_key(&row) {
             return Ok(Taken::Before);
         }
         let name = RowName::new(tree, key);

@@ -76,6 +76,7 @@ pub use inspect::{
 pub use last_committed::LastCommitted;
 pub use latest_deadlock::{DeadlockMember, DeadlockReport};
 pub use lock::LockMode;
+pub(crate) use purge::is_damage;
 pub use read::{Copied, Reader, Versions};
 pub use redo::{Change, ChangeReader, ChangeRecord, RedoBuffer, KIND_CHANGES, KIND_COMMIT};
 pub use row_name::RowName;

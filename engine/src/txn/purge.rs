@@ -245,9 +245,9 @@ impl System {
     }
 }
 
-/// What keeps one rollback or purge from its end, and no other's: a page that can't be read, and one that makes no sense
-/// though its checksum is right. The latter comes of a fault of the program, which would be in the way each time.
-pub(super) fn is_damage(error: &Error) -> bool {
+/// What keeps one rollback, purge or change from its end, and no other's: a page that can't be read, and one that makes no
+/// sense though its checksum is right. The latter comes of a fault of the program, which would be in the way each time.
+pub(crate) fn is_damage(error: &Error) -> bool {
     match error {
         Error::Corrupt { .. } => true,
         Error::Internal(_) => !is_planted(PlantedFault::NonsenseStopsOpening),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use peregrine::sync::{let_fail, let_pause, Fault, Place};
+use peregrine::sync::{let_fail, let_pause, Fault, Pause};
 use peregrine::{Durability, Error, Isolation, Options};
 
 use super::varied;
@@ -107,9 +107,9 @@ impl Points {
         let_fail(Fault::NoMemory, self.no_memory);
         let_fail(Fault::NoFrame, self.no_frame);
         let [held, moments, calls] = self.pauses;
-        let_pause(Place::Held, held);
-        let_pause(Place::Moment, moments);
-        let_pause(Place::Call, calls);
+        let_pause(Pause::Held, held);
+        let_pause(Pause::Moment, moments);
+        let_pause(Pause::Call, calls);
     }
 }
 

@@ -40,7 +40,7 @@ pub use self::recording::{Event, Moment};
 use super::{DirLock, File, LockMode, OpenMode, Os};
 use crate::error::{Error, Result};
 use crate::random;
-use crate::sync::{pause, Condvar, Mutex, Place};
+use crate::sync::{pause, Condvar, Mutex, Pause};
 
 /// An operating system whose disk is in memory. Clones share it.
 #[derive(Clone, Debug)]
@@ -68,18 +68,18 @@ impl Gate {
 
 /// The time that a call takes, before it does something and after: a thread of a schedule may stay there. To be begun
 /// before the machine is locked.
-struct Takes;
+struct CallTime;
 
-impl Takes {
-    fn time() -> Takes {
-        pause(Place::Call);
-        Takes
+impl CallTime {
+    fn begin() -> CallTime {
+        pause(Pause::Call);
+        CallTime
     }
 }
 
-impl Drop for Takes {
+impl Drop for CallTime {
     fn drop(&mut self) {
-        pause(Place::Call);
+        pause(Pause::Call);
     }
 }
 
@@ -268,7 +268,7 @@ impl SimulatedFile {
         change: Change,
         grows_to: u64,
     ) -> Result<()> {
-        let _takes = Takes::time();
+        let _time = CallTime::begin();
         let machine = &mut *self.machine.lock();
         let before = machine.disk.len(self.file);
         if let Err(error) = machine.strike(call, grows_to > before, action, &self.path) {
@@ -318,7 +318,7 @@ impl File for SimulatedFile {
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
-        let _takes = Takes::time();
+        let _time = CallTime::begin();
         let mut machine = self.machine.lock();
         machine.strike(Call::Read, false, "read", &self.path)?;
         let read = offset..offset + buf.len() as u64;
@@ -340,7 +340,7 @@ impl File for SimulatedFile {
     }
 
     fn sync_data(&self) -> Result<()> {
-        let _takes = Takes::time();
+        let _time = CallTime::begin();
         self.gate.pass();
         let machine = &mut *self.machine.lock();
         if let Err(error) = machine.strike(Call::Sync, false, "sync", &self.path) {
@@ -431,7 +431,7 @@ impl Os for SimulatedOs {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        let _takes = Takes::time();
+        let _time = CallTime::begin();
         let mut machine = self.machine.lock();
         machine.strike(Call::Name, false, "rename", from)?;
         let Some(file) = machine.disk.file(from) else {
@@ -446,7 +446,7 @@ impl Os for SimulatedOs {
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        let _takes = Takes::time();
+        let _time = CallTime::begin();
         let mut machine = self.machine.lock();
         machine.strike(Call::Name, false, "remove", path)?;
         let Some(file) = machine.disk.file(path) else {
@@ -468,7 +468,7 @@ impl Os for SimulatedOs {
     }
 
     fn sync_dir(&self, path: &Path) -> Result<()> {
-        let _takes = Takes::time();
+        let _time = CallTime::begin();
         let mut machine = self.machine.lock();
         machine.strike(Call::Sync, false, "sync directory", path)?;
         machine.disk.sync_dir(path);

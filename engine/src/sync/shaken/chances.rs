@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::schedule::{origin, with_me};
 use super::thread::sleep;
 use crate::random::{below, one_of};
-use crate::sync::{Fault, Place};
+use crate::sync::{Fault, Pause};
 
 /// The longest pause takes this power of two, in microseconds of the counted time.
 const LONGEST: usize = 16;
@@ -64,8 +64,8 @@ impl Chances {
     }
 
     /// How long the thread stays away. Short ones are as frequent as long ones.
-    fn pause(&self, place: Place) -> Option<Duration> {
-        if !self.comes(&self.pauses[place as usize]) {
+    fn pause(&self, at: Pause) -> Option<Duration> {
+        if !self.comes(&self.pauses[at as usize]) {
             return None;
         }
         let length = self.drawn(|random| below(random, LONGEST + 1));
@@ -80,8 +80,8 @@ pub fn let_fail(fault: Fault, once_in: u64) {
 }
 
 /// The same of pauses, at which a thread stays where it is for a while: with a latch, before it tells what it did.
-pub fn let_pause(place: Place, once_in: u64) {
-    with_me(|me| me.chances().pauses[place as usize].store(once_in, Ordering::Relaxed));
+pub fn let_pause(at: Pause, once_in: u64) {
+    with_me(|me| me.chances().pauses[at as usize].store(once_in, Ordering::Relaxed));
 }
 
 /// Whether this fails now.
@@ -90,8 +90,8 @@ pub(crate) fn strikes(fault: Fault) -> bool {
 }
 
 /// A place where the thread may stay for a while.
-pub(crate) fn pause(place: Place) {
-    let pause = with_me(|me| me.chances().pause(place)).flatten();
+pub(crate) fn pause(at: Pause) {
+    let pause = with_me(|me| me.chances().pause(at)).flatten();
     if let Some(pause) = pause.filter(|_| !std::thread::panicking()) {
         sleep(pause);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::schedule::{run, Passed, Strategy};
 use super::{futex, let_fail, let_pause, now, since, strikes, thread, Condvar, Mutex, RwLock};
-use crate::sync::{thread_number, Fault, Place};
+use crate::sync::{thread_number, Fault, Pause};
 
 fn start(work: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
     thread::Builder::new().spawn(work).unwrap()
@@ -245,7 +245,7 @@ fn what_is_asked_for_fails_by_the_seed_and_nothing_else() {
 #[test]
 fn who_pauses_stays_away_and_keeps_what_it_has() {
     let mut outcomes = with_seeds(|| {
-        let_pause(Place::Held, 4);
+        let_pause(Pause::Held, 4);
         let began = now();
         let number = Arc::new(Mutex::new(0));
         let threads: Vec<_> = (0..3)
@@ -255,7 +255,7 @@ fn who_pauses_stays_away_and_keeps_what_it_has() {
                     for _ in 0..10 {
                         let mut number = number.lock();
                         let read = *number;
-                        super::pause(Place::Held);
+                        super::pause(Pause::Held);
                         *number = read + 1;
                     }
                 })
