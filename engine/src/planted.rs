@@ -144,6 +144,12 @@ faults! {
         KeepNewestView,
         /// A locking scan goes on in a leaf that was copied before its statement waited elsewhere.
         ForgetWaits,
+        /// The data file grows for one image without the disk being asked, and what it refuses counts as free.
+        UnreservedGrowth,
+        /// No piece of free space is kept that is as long as a checkpoint's record.
+        KeepPieces,
+        /// Chunks of the place table are written side by side, or not at all.
+        ChunksTogether,
         /// A record that makes no sense ends an opening that has a change of it to make again.
         NonsenseStopsReplay,
         /// A search for what is longer than any key fails, instead of finding nothing.

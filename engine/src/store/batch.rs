@@ -89,7 +89,7 @@ impl Batch {
             self.write_full(file, space)?;
             let Some(run) = space.take_run(file) else {
                 // Free space is in short pieces: there is nothing to gather.
-                let offset = space.take(units)?;
+                let offset = space.take(units, file)?;
                 let written = file.write_at(image, offset * UNIT as u64);
                 if written.is_err() {
                     space.give(offset, units);

@@ -19,6 +19,9 @@ pub struct Durable {
     pub chunks: Vec<u64>,
 }
 
+/// A chunk of the place table as it is written: index, generation, bytes.
+type Chunk = (usize, u64, Vec<u8>);
+
 /// The parts of a checkpoint besides pages, while they are being written.
 #[derive(Default)]
 struct Parts {
@@ -26,8 +29,8 @@ struct Parts {
     chunks: Vec<u64>,
     /// Space taken for new chunks and the record: offset, units.
     taken: Vec<(u64, u64)>,
-    /// Chunks waiting to be written together: index, generation, bytes.
-    group: Vec<(usize, u64, Vec<u8>)>,
+    /// Chunks waiting to be written together.
+    group: Vec<Chunk>,
     group_units: u64,
 }
 
@@ -173,7 +176,7 @@ impl Store {
     fn take_for_part(&self, units: u64) -> Result<u64> {
         self.packed_end()
             .and_then(|limit| self.space.take_below(units, limit))
-            .map_or_else(|| self.space.take(units), Ok)
+            .map_or_else(|| self.space.take(units, &*self.file), Ok)
     }
 
     fn add_chunk(&self, parts: &mut Parts, index: usize, entries: &[u64]) -> Result<()> {
@@ -194,21 +197,45 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the waiting chunks side by side.
+    /// Writes the waiting chunks side by side, where there is room for that, or each for itself: the room that is kept
+    /// is in pieces.
     fn write_group(&self, parts: &mut Parts) -> Result<()> {
         if parts.group.is_empty() {
             return Ok(());
         }
-        let first = self.take_for_part(parts.group_units)?;
-        parts.taken.push((first, parts.group_units));
-        parts.group_units = 0;
+        let group = std::mem::take(&mut parts.group);
+        let units = std::mem::take(&mut parts.group_units);
+        match self.take_for_part(units) {
+            Ok(first) => self.write_chunks(parts, first, units, &group),
+            Err(Error::NoSpace { .. })
+                if group.len() > 1 && !is_planted(PlantedFault::ChunksTogether) =>
+            {
+                group.chunks(1).try_for_each(|one| {
+                    let units = (one[0].2.len() / UNIT) as u64;
+                    let first = self.take_for_part(units)?;
+                    self.write_chunks(parts, first, units, one)
+                })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes chunks side by side into the space that was taken for them.
+    fn write_chunks(
+        &self,
+        parts: &mut Parts,
+        first: u64,
+        units: u64,
+        chunks: &[Chunk],
+    ) -> Result<()> {
+        parts.taken.push((first, units));
         let mut offset = first;
         let mut all = Vec::new();
-        for (index, generation, bytes) in parts.group.drain(..) {
+        for (index, generation, bytes) in chunks {
             let units = (bytes.len() / UNIT) as u64;
-            parts.chunks[index] = Place::new(offset, units, generation).0;
+            parts.chunks[*index] = Place::new(offset, units, *generation).0;
             offset += units;
-            all.extend_from_slice(&bytes);
+            all.extend_from_slice(bytes);
         }
         self.file.write_at(&all, first * UNIT as u64)
     }

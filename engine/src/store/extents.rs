@@ -141,8 +141,7 @@ impl Extents {
         Some(self.end)
     }
 
-    /// The longest free extent.
-    #[cfg(test)]
+    /// Units of the longest free extent.
     pub fn longest(&self) -> u64 {
         self.by_length.last().map_or(0, |&(length, _)| length)
     }

@@ -50,14 +50,16 @@ impl Store {
         let chunks = self.table.ids().div_ceil(CHUNK as u64);
         // The record grows with the number of chunks and tables.
         let record = 2 * self.record_units.load(Ordering::Relaxed) + units_for(chunks as usize * 8);
-        let parts = chunks * units_for(CHUNK * 8 + UNIT) + record;
+        // Where room is scarce each chunk has a piece as an image of a page has.
+        debug_assert!(units_for(CHUNK * 8 + UNIT) <= LONGEST);
+        let parts = chunks * LONGEST + record;
         let pages = match many {
             true => (dirty + dirty / 4).min(frames),
             false => dirty,
         };
         let kept = self
             .space
-            .keep(pages * LONGEST + ahead + parts, &*self.file);
+            .keep(pages * LONGEST + ahead + parts, record, &*self.file);
         let short = match kept {
             Ok(()) => None,
             Err(error @ Error::NoSpace { .. }) => Some(error),

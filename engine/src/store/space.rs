@@ -128,7 +128,7 @@ impl Space {
             }
             drop(state);
             let Some(grown) = self.grow_by_run(file) else {
-                return self.take(units);
+                return self.take(units, file);
             };
             let mut state = self.state.lock();
             state.drop_run();
@@ -139,8 +139,8 @@ impl Space {
     /// Space for `units`, wherever they fit best.
     ///
     /// # Errors
-    /// As those of [`Space::take_next`].
-    pub fn take(&self, units: u64) -> Result<u64> {
+    /// As those of [`Space::take_next`]; [`crate::Error::NoSpace`] where they fit nowhere, and the disk has no more.
+    pub fn take(&self, units: u64, file: &dyn File) -> Result<u64> {
         {
             let mut state = self.state.lock();
             if let Some(offset) = state.extents.take(units) {
@@ -156,7 +156,7 @@ impl Space {
                 }
             }
         }
-        self.grow(units)
+        self.grow(units, file)
     }
 
     /// As [`Space::take`], but only below `limit` and without growth.
@@ -220,12 +220,30 @@ impl Space {
         Some(Run { offset, units })
     }
 
-    fn grow(&self, units: u64) -> Result<u64> {
+    /// What the disk refuses leaves nothing behind: it would be given out as free, again and again.
+    fn grow(&self, units: u64, file: &dyn File) -> Result<u64> {
         let _growth = self.growth.lock();
-        let mut state = self.state.lock();
-        check_end(state.extents.end() + units)?;
-        let offset = state.extents.extend(units);
-        state.note_taken();
+        let (offset, end) = {
+            let mut state = self.state.lock();
+            let end = state.extents.end();
+            check_end(end + units)?;
+            (state.extents.extend(units), end)
+        };
+        let reserved = match is_planted(PlantedFault::UnreservedGrowth) {
+            true => Ok(()),
+            false => reserve(file, offset, units),
+        };
+        if let Err(error) = reserved {
+            let mut state = self.state.lock();
+            state.extents.retract(end);
+            if offset < end {
+                state.extents.give(offset, end - offset);
+            }
+            drop(state);
+            give_back(file, end * UNIT as u64);
+            return Err(error);
+        }
+        self.state.lock().note_taken();
         Ok(offset)
     }
 
@@ -236,17 +254,20 @@ impl Space {
 
     /// Sees to it that `units` are free within the file, in pieces that take images of any length, and
     /// that the disk has given all of the file to it: they can be written then, whatever else takes
-    /// the disk's room. Those that are free anyway count.
+    /// the disk's room. Those that are free anyway count. One of the pieces has `longest` units at least.
     ///
     /// # Errors
     /// [`crate::Error::NoSpace`] where the disk has no more room; as much as before is kept then. As those of
     /// [`Space::take_next`].
-    pub fn keep(&self, units: u64, file: &dyn File) -> Result<()> {
+    pub fn keep(&self, units: u64, longest: u64, file: &dyn File) -> Result<()> {
         let _growth = self.growth.lock();
         let (offset, missing) = {
             let mut state = self.state.lock();
             state.kept = units;
-            let missing = units.saturating_sub(state.extents.roomy_units());
+            let mut missing = units.saturating_sub(state.extents.roomy_units());
+            if state.extents.longest() < longest && !is_planted(PlantedFault::KeepPieces) {
+                missing = missing.max(longest);
+            }
             let missing = missing.next_multiple_of(knobs::space_run());
             check_end(state.extents.end() + missing)?;
             (state.extents.append(missing), missing)
@@ -409,7 +430,7 @@ mod tests {
                         for step in 0..3000u64 {
                             let units = 1 + (step * 7 + thread) % 17;
                             match step % 3 {
-                                0 => held.push((space.take(units).unwrap(), units)),
+                                0 => held.push((space.take(units, file).unwrap(), units)),
                                 1 => held.push((space.take_next(units, file).unwrap(), units)),
                                 _ => {
                                     let at = (step * 31) as usize % held.len();
@@ -471,21 +492,42 @@ mod tests {
 
     #[test]
     fn no_space_is_given_that_no_place_could_name() {
-        let space = Space::new(Extents::new((1 << 38) - 5));
-        assert_eq!(space.take(5).unwrap(), (1 << 38) - 5);
-        let refused = space.take(1);
-        assert!(matches!(refused, Err(Error::TooLarge(_))), "{refused:?}");
         let os = SimulatedOs::new(1);
         os.create_dir(Path::new("/db")).unwrap();
         let file = os.open(Path::new("/db/data"), OpenMode::CreateNew).unwrap();
+        let mut extents = Extents::new(1 << 38);
+        extents.give((1 << 38) - 5, 5);
+        let space = Space::new(extents);
+        assert_eq!(space.take(5, &*file).unwrap(), (1 << 38) - 5);
+        let refused = space.take(1, &*file);
+        assert!(matches!(refused, Err(Error::TooLarge(_))), "{refused:?}");
         let refused = space.take_next(1, &*file);
         assert!(matches!(refused, Err(Error::TooLarge(_))), "{refused:?}");
         assert_eq!(space.take_run(&*file), None);
-        let refused = space.keep(1, &*file);
+        let refused = space.keep(1, 0, &*file);
         assert!(matches!(refused, Err(Error::TooLarge(_))), "{refused:?}");
         assert_eq!(file.len().unwrap(), 0);
         space.give((1 << 38) - 5, 5);
         assert_eq!(space.take_next(4, &*file).unwrap(), (1 << 38) - 5);
+    }
+
+    #[test]
+    fn what_the_disk_refuses_is_no_free_space() {
+        let os = SimulatedOs::new(1);
+        os.create_dir(Path::new("/db")).unwrap();
+        let file = os.open(Path::new("/db/data"), OpenMode::CreateNew).unwrap();
+        file.set_len(8 * UNIT as u64).unwrap();
+        os.set_capacity(Some(os.used()));
+        let mut extents = Extents::new(8);
+        extents.give(5, 3);
+        let space = Space::new(extents);
+        for units in [1000, 5] {
+            let refused = space.take(units, &*file);
+            assert!(matches!(refused, Err(Error::NoSpace { .. })), "{refused:?}");
+            assert_eq!(space.units(), (8, 3));
+            assert_eq!(file.len().unwrap(), 8 * UNIT as u64);
+        }
+        assert_eq!(space.take(3, &*file).unwrap(), 5);
     }
 
     /// The place that an image leaves is free at the next checkpoint's end only, which needs that room before.
@@ -500,7 +542,7 @@ mod tests {
         extents.give(8 + LONGEST, long);
         file.set_len(end * UNIT as u64).unwrap();
         let space = Space::new(extents);
-        space.keep(long, &*file).unwrap();
+        space.keep(long, 0, &*file).unwrap();
         assert_eq!(space.units().0, end, "there was room enough");
         assert_eq!(space.take_spare_below(12, end), None);
         assert_eq!(space.take_spare_below(10, end), Some(8));
@@ -508,7 +550,7 @@ mod tests {
         // A checkpoint's own parts are what it is kept for.
         assert_eq!(space.take_below(12, end), Some(8 + LONGEST));
         space.give(8 + LONGEST, 12);
-        space.keep(long - LONGEST, &*file).unwrap();
+        space.keep(long - LONGEST, 0, &*file).unwrap();
         assert_eq!(space.take_spare_below(12, end), Some(8 + LONGEST));
     }
 
@@ -530,7 +572,7 @@ mod tests {
         file.set_len((used + tail) * UNIT as u64).unwrap();
         let space = Space::new(extents);
         let kept = 90 * LONGEST;
-        space.keep(kept, &*file).unwrap();
+        space.keep(kept, 0, &*file).unwrap();
         space.cut_tail(&*file, UNIT as u64).unwrap();
         assert!(space.roomy_units() >= kept, "{}", space.roomy_units());
         assert!(space.units().0 < used + tail, "nothing was cut off");

@@ -3,6 +3,7 @@
 mod flushing;
 mod model;
 mod reopened;
+mod scattered;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;

@@ -1,0 +1,90 @@
+//! A full disk on which the data file's free space is in pieces, none longer than the longest image.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{page_of, DIR};
+use crate::ids::{PageId, PAGE_SIZE};
+use crate::os::simulated::SimulatedOs;
+use crate::store::extents::LONGEST;
+use crate::store::table::CHUNK;
+use crate::store::Store;
+
+/// Pieces of free space: more than a checkpoint of the pages here needs.
+const PIECES: u64 = 2_000;
+
+struct Scattered {
+    os: SimulatedOs,
+    store: Store,
+    /// A page of each chunk of the place table.
+    pages: Vec<PageId>,
+}
+
+impl Scattered {
+    fn new() -> Scattered {
+        let os = SimulatedOs::new(7);
+        let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
+        let all = (0..3 * CHUNK).map(|_| store.allocate_page());
+        let pages = all.step_by(CHUNK).collect();
+        let scattered = Scattered { os, store, pages };
+        scattered.checkpoint(1, b"first");
+        // All that is free is taken, and then pieces are given back, each behind one that is not.
+        let (space, file) = (&scattered.store.space, &*scattered.store.file);
+        for units in [1_000, LONGEST, 1] {
+            while space.take_below(units, u64::MAX).is_some() {}
+        }
+        let first = space.take(2 * PIECES * LONGEST, file).unwrap();
+        for piece in 0..PIECES {
+            space.give(first + 2 * piece * LONGEST, LONGEST);
+        }
+        scattered
+    }
+
+    /// One image a chunk, and so much of what a checkpoint holds besides.
+    fn checkpoint(&self, seed: u64, meta: &[u8]) {
+        let epoch = self.store.begin_checkpoint();
+        for (&page, n) in self.pages.iter().zip(seed * 10..) {
+            let image = page_of(n);
+            self.store
+                .write_checkpoint_page(page, &image, true)
+                .unwrap();
+        }
+        self.store.complete_checkpoint(epoch, meta).unwrap();
+    }
+
+    /// The disk has no more room than what is kept.
+    fn fill_disk(&self) {
+        let kept = self.store.keep_room(10, 100, false).unwrap();
+        assert!(kept.short.is_none(), "{:?}", kept.short);
+        self.os.set_capacity(Some(self.os.used()));
+    }
+
+    fn is_found_again(&self, seed: u64, meta: &[u8]) {
+        let crashed = Arc::new(self.os.crash(1));
+        let (store, found) = Store::open(crashed, Path::new(DIR)).unwrap();
+        assert_eq!(found, meta);
+        let mut buf = vec![0; PAGE_SIZE];
+        for (&page, n) in self.pages.iter().zip(seed * 10..) {
+            store.read_page(page, &mut buf).unwrap();
+            assert!(buf == page_of(n));
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_has_room_for_the_chunks_of_the_place_table() {
+    let scattered = Scattered::new();
+    scattered.fill_disk();
+    scattered.checkpoint(2, b"second");
+    scattered.is_found_again(2, b"second");
+}
+
+#[test]
+fn a_full_disk_has_room_for_a_checkpoints_record() {
+    let scattered = Scattered::new();
+    let meta = vec![7; 60_000];
+    scattered.checkpoint(2, &meta);
+    scattered.fill_disk();
+    scattered.checkpoint(3, &meta);
+    scattered.is_found_again(3, &meta);
+}
