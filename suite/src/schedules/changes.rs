@@ -40,6 +40,19 @@ impl Session<'_> {
         Ok(())
     }
 
+    fn insert_again(&mut self, work: &mut Work, id: u64) -> Step {
+        if self.plan.thinks {
+            self.think();
+        }
+        let row = self.new_row(id);
+        work.trail += &format!(" insert {id} again, {} bytes;", row.pad);
+        row.with_values(self.plan.kind, id, false, |values| {
+            work.txn.insert(&self.own, values)
+        })?;
+        work.rows.insert(id, row);
+        Ok(())
+    }
+
     pub(super) fn update(&mut self, work: &mut Work) -> Step {
         let Some(id) = self.existing(&work.rows) else {
             return Ok(());
@@ -74,6 +87,10 @@ impl Session<'_> {
                 let key = self.encoded(id)?;
                 work.txn.delete(&self.own, &key)?;
                 work.rows.remove(&id);
+                // Who has a copy of the leaf from in between must not take it for gone.
+                if self.dice.below(3) == 0 {
+                    self.insert_again(work, id)?;
+                }
             }
         }
         Ok(())

@@ -93,10 +93,41 @@ impl Ledger {
     pub fn had(&self, read: &Read) -> bool {
         let entries = self.0.lock();
         let mut states = entries.states.iter().rev();
-        states.any(|rows| {
-            rows.get(&read.id)
-                .is_some_and(|row| row.print == read.print)
-        })
+        states.any(|rows| has(rows, read))
+    }
+
+    /// Whether one of the commits from `from` on, which may still be on its way, left this row.
+    pub fn had_since(&self, read: &Read, from: usize) -> bool {
+        let entries = self.0.lock();
+        let mut states = entries.states.iter().skip(from);
+        states.any(|rows| has(rows, read))
+    }
+
+    /// The rows that all commits from `from` on have left, those on their way too, `alike`.
+    pub fn stayed(&self, from: usize, alike: impl Fn(&Row, &Row) -> bool) -> Vec<(u64, Row)> {
+        let entries = self.0.lock();
+        let mut states = entries.states.iter().skip(from);
+        let Some(first) = states.next() else {
+            return Vec::new();
+        };
+        let later: Vec<&Rows> = states.collect();
+        let stays = |id: &u64, row: &Row| {
+            let now = |rows: &&Rows| rows.get(id).is_some_and(|now| alike(row, now));
+            later.iter().all(now)
+        };
+        first
+            .iter()
+            .filter(|(id, row)| stays(id, row))
+            .map(|(id, row)| (*id, *row))
+            .collect()
+    }
+
+    /// Whether a commit that was acknowledged changed a row after one from `from` on had left it so.
+    pub fn changed_since(&self, read: &Read, from: usize) -> bool {
+        let entries = self.0.lock();
+        let states = entries.states.iter().take(entries.acknowledged + 1);
+        let mut after = states.skip(from).skip_while(|rows| !has(rows, read));
+        after.any(|rows| !has(rows, read))
     }
 
     /// The row of this content that one of the commits left: with all from which its bytes follow.
@@ -115,6 +146,11 @@ impl Ledger {
         let newest = entries.states.get(entries.acknowledged);
         newest.cloned().unwrap_or_default()
     }
+}
+
+fn has(rows: &Rows, read: &Read) -> bool {
+    let row = rows.get(&read.id);
+    row.is_some_and(|row| row.print == read.print)
 }
 
 /// Whether the rows found, in any order, are these.
@@ -158,6 +194,13 @@ mod tests {
         ledger.acknowledge();
         let (begun, acknowledged) = ledger.position();
         assert!(!ledger.was(&[read(1, 10), read(2, 10)], acknowledged..begun));
+
+        assert!(ledger.changed_since(&read(1, 10), 0) && !ledger.changed_since(&read(1, 20), 0));
+        assert!(!ledger.changed_since(&read(1, 10), 1), "it was so before");
+        assert!(ledger.had_since(&read(1, 20), 1) && !ledger.had_since(&read(1, 10), 1));
+        assert_eq!(ledger.stayed(0, |_, _| true).len(), 2);
+        assert_eq!(ledger.stayed(0, |a, b| a.group == b.group), []);
+        assert_eq!(ledger.stayed(1, |a, b| a.group == b.group).len(), 2);
 
         ledger.begins(&rows(30), &[]);
         let (begun, acknowledged) = ledger.position();

@@ -12,7 +12,7 @@ use super::plan::OWNERS;
 use super::reading::{in_order, key_of, read, rows, Read};
 use super::session::{wrong, Session, Step, Work};
 use super::tables::AMOUNT;
-use crate::simulated::model::{CODE, GROUP, ID};
+use crate::simulated::model::{Row, CODE, GROUP, ID};
 
 /// Which of the entries a seek is for, by how they compare with its prefix, and whether it goes forward.
 const SEEKS: [(Seek, &[Ordering], bool); 8] = {
@@ -213,9 +213,15 @@ impl Session<'_> {
             _ => 1 + self.dice.below(12) as usize,
         };
         work.trail += &format!(" {seek:?} {value} in index {index}, {options:?};");
-        let locks =
-            options.lock != RowLock::None || work.txn.isolation() == Isolation::Serializable;
+        let isolation = work.txn.isolation();
+        let locks = options.lock != RowLock::None || isolation == Isolation::Serializable;
         let skips = options.skip_locked && locks;
+        let now: Vec<usize> = self.ledgers.iter().map(|l| l.position().1).collect();
+        // What the transaction may have a snapshot of, or what there is.
+        let since = match isolation {
+            Isolation::ReadCommitted => now.clone(),
+            _ => work.seen.clone(),
+        };
         let mut cursor = Cursor::new(&self.own, index, options);
         let prefix = self.own.encode_key(index, &[Value::UInt(value)])?;
         let mut found = Vec::new();
@@ -235,6 +241,22 @@ impl Session<'_> {
         }
         drop(cursor);
         found.iter().try_for_each(|read| self.was_committed(read))?;
+        let others = found.iter().filter(|read| read.id % OWNERS != self.number);
+        if locks {
+            let with = |read: &Read| (*read, now[(read.id % OWNERS) as usize]);
+            work.locked.extend(others.clone().map(with));
+        }
+        for read in others {
+            let owner = (read.id % OWNERS) as usize;
+            if locks && !self.ledgers[owner].had_since(read, since[owner]) {
+                return wrong(format!("row {} is as it was before, and locked", read.id));
+            }
+        }
+        if locks && !skips && !more {
+            self.others_are_found(&found, index, &since, |key| {
+                wanted.contains(&key.cmp(&value))
+            })?;
+        }
         let own = found.iter().filter(|read| read.id % OWNERS == self.number);
         let own: Vec<u64> = own.map(|read| read.id).collect();
         let mut expected: Vec<Read> = work
@@ -268,6 +290,53 @@ impl Session<'_> {
             false => wrong(format!(
                 "{seek:?} {value} in index {index}, {options:?}, at most {most}: own rows {own:?} where {ids:?} were"
             )),
+        }
+    }
+
+    /// A scan that locks has come to its end: what it was for, and has been there all the time, it has found. With
+    /// that it would have waited for who deleted the row, and put it back.
+    fn others_are_found(
+        &self,
+        found: &[Read],
+        index: usize,
+        since: &[usize],
+        wanted: impl Fn(u64) -> bool,
+    ) -> Step {
+        let read = |id: u64, row: &Row| Read {
+            id,
+            group: u64::from(row.group),
+            code: row.code,
+            print: row.print,
+        };
+        for (owner, ledger) in (0..).zip(self.ledgers) {
+            if owner == self.number {
+                continue;
+            }
+            let key = |row: &Row| key_of(&read(0, row), index).0;
+            let stayed =
+                ledger.stayed(since[owner as usize], |a, b| index == 0 || key(a) == key(b));
+            let missed = stayed.iter().find(|(id, row)| {
+                let key = key_of(&read(*id, row), index).0;
+                wanted(key) && !found.iter().any(|found| found.id == *id)
+            });
+            if let Some((id, _)) = missed {
+                return wrong(format!(
+                    "row {id} was there all the time, and was not found"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows of others that are locked have not been changed since.
+    pub(super) fn locked_rows_stay(&self, work: &Work) -> Step {
+        let changed = |(read, from): &&(Read, usize)| {
+            let owner = (read.id % OWNERS) as usize;
+            self.ledgers[owner].changed_since(read, *from)
+        };
+        match work.locked.iter().find(changed) {
+            None => Ok(()),
+            Some((read, _)) => wrong(format!("row {} was changed while it was locked", read.id)),
         }
     }
 

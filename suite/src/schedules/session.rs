@@ -183,12 +183,15 @@ pub(super) struct Work {
     pub(super) others: Option<Vec<Read>>,
     /// Of each session the commit that was acknowledged last before this transaction began.
     pub(super) seen: Vec<usize>,
+    /// Rows of others that it has locked, each with the commit of its owner that was acknowledged last before.
+    pub(super) locked: Vec<(Read, usize)>,
 }
 
 impl Work {
     /// Back to a savepoint.
     pub(super) fn go_back(&mut self, savepoint: &Savepoint) -> Result<()> {
         self.txn.rollback_to(savepoint)?;
+        self.locked.clear();
         self.lacks_entries = savepoint.lacks_entries().is_some();
         Ok(())
     }
@@ -257,6 +260,7 @@ impl<'a> Session<'a> {
                 lacks_entries: false,
                 trail: String::new(),
                 others: None,
+                locked: Vec::new(),
             };
             self.now.is(work.txn.kill_handle());
             let fails = self.plan.ending == Ending::CallFails;
@@ -305,14 +309,21 @@ impl<'a> Session<'a> {
                 other => other?,
             }
             work.txn.end_statement();
-            if self.plan.thinks && self.dice.below(2) == 0 {
-                thread::sleep(Duration::from_micros(1 << self.dice.below(LONGEST_THOUGHT)));
+            if self.plan.thinks {
+                self.think();
             }
         }
+        self.locked_rows_stay(work)?;
         match self.dice.below(10) {
             0 => Ok(work.txn.rollback()?),
             1 => self.in_two_phases(work),
             _ => self.commit(work),
+        }
+    }
+
+    pub(super) fn think(&mut self) {
+        if self.dice.below(2) == 0 {
+            thread::sleep(Duration::from_micros(1 << self.dice.below(LONGEST_THOUGHT)));
         }
     }
 
