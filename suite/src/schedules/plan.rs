@@ -50,6 +50,10 @@ pub enum Role {
     Reader,
     /// It writes, in many short transactions.
     Writer,
+    /// It goes through what all have, and locks what it finds.
+    Locker,
+    /// It takes rows of its own away, and puts most of them back in the same transaction.
+    Replacer,
 }
 
 /// What fails at points of the engine, and who stays there for a while: each once in so many points, 0: never.
@@ -240,6 +244,7 @@ impl Plan {
             1 => plan.of_very_large_values(),
             2 => plan.with_a_larger_pool(),
             3 | 4 => plan.with_a_log_as_it_suits(),
+            5..=9 => plan.of_locking_scans(),
             _ => plan,
         }
     }
@@ -258,6 +263,22 @@ impl Plan {
             keys: 8,
             most_pad: 20,
             most_large: 200,
+            ..self
+        }
+    }
+
+    /// Of sessions that lock whatever they find in few leaves, and others that change rows there.
+    fn of_locking_scans(self) -> Plan {
+        Plan {
+            sessions: self.sessions.max(2),
+            roles: vec![Role::Locker, Role::Replacer, Role::Locker, Role::Mixed],
+            transactions: 5,
+            statements: self.statements.min(4),
+            filled: 3 + self.filled.min(10),
+            keys: 16,
+            most_pad: self.most_pad.min(300),
+            most_large: 200,
+            thinks: true,
             ..self
         }
     }
@@ -380,6 +401,9 @@ mod tests {
         assert!(some(|plan| plan.pool_bytes == 16 << 20));
         assert!(some(|plan| plan.log_segment_bytes.is_none()));
         assert!(some(|plan| plan.varied == 2) && some(|plan| plan.varied == 0));
+        assert!(some(
+            |plan| plan.roles[0] == Role::Locker && plan.sessions > 1
+        ));
         assert!(some(|plan| plan.keeps_large) && some(|plan| !plan.keeps_large));
     }
 }

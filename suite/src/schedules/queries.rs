@@ -8,10 +8,10 @@ use peregrine::{
 };
 
 use super::ledger::are;
-use super::plan::OWNERS;
+use super::plan::{Role, OWNERS};
 use super::reading::{in_order, key_of, read, rows, Read};
 use super::session::{wrong, Session, Step, Work};
-use super::tables::AMOUNT;
+use super::tables::{AMOUNT, SHARED_KEYS};
 use crate::simulated::model::{Row, CODE, GROUP, ID};
 
 /// Which of the entries a seek is for, by how they compare with its prefix, and whether it goes forward.
@@ -202,14 +202,20 @@ impl Session<'_> {
             }
         };
         let (seek, wanted, forward) = SEEKS[self.dice.below(8) as usize];
+        let is_locker = self.role == Role::Locker;
         let locks = [RowLock::None, RowLock::Shared, RowLock::Exclusive];
         let options = CursorOptions {
-            lock: locks[self.dice.below(5) as usize % 3],
-            skip_locked: self.dice.below(6) == 0,
+            lock: match is_locker {
+                true => locks[1 + self.dice.below(2) as usize],
+                false => locks[self.dice.below(5) as usize % 3],
+            },
+            skip_locked: self.dice.below(if is_locker { 3 } else { 6 }) == 0,
             index_only: false,
         };
+        let joins = is_locker && self.dice.below(2) == 0;
         let most = match self.dice.below(2) {
             0 => usize::MAX,
+            _ if is_locker => usize::MAX,
             _ => 1 + self.dice.below(12) as usize,
         };
         work.trail += &format!(" {seek:?} {value} in index {index}, {options:?};");
@@ -228,6 +234,13 @@ impl Session<'_> {
         let mut more = cursor.seek(&mut work.txn, &prefix, seek)?;
         while more && found.len() < most {
             found.push(read(&cursor.row()?, self.plan.kind.large)?);
+            if joins && self.dice.below(3) == 0 {
+                self.lock_shared(work, options.lock)?;
+            }
+            // Who looks at each row before the next one: meanwhile the rest of the leaf may change.
+            if is_locker && self.plan.thinks && self.dice.below(3) == 0 {
+                self.think();
+            }
             more = match wanted {
                 [Ordering::Equal] if forward => cursor.next_same_prefix(&mut work.txn)?,
                 _ if forward => cursor.next(&mut work.txn)?,
@@ -291,6 +304,15 @@ impl Session<'_> {
                 "{seek:?} {value} in index {index}, {options:?}, at most {most}: own rows {own:?} where {ids:?} were"
             )),
         }
+    }
+
+    /// Locks a row of another table, as a join does between two rows of the first.
+    fn lock_shared(&mut self, work: &mut Work, lock: RowLock) -> Step {
+        let id = u64::from(self.dice.below(SHARED_KEYS));
+        let key = self.shared.encode_key(0, &[Value::UInt(id)])?;
+        work.trail += &format!(" with shared {id};");
+        work.txn.get_locked(&self.shared, &key, lock, |_| ())?;
+        Ok(())
     }
 
     /// A scan that locks has come to its end: what it was for, and has been there all the time, it has found. With

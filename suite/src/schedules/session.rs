@@ -83,6 +83,20 @@ impl Role {
                 (Statement::BackToSavepoint, 2),
                 (Statement::TakenBack, 3),
             ],
+            Role::Locker => &[
+                (Statement::Range, 8),
+                (Statement::Update, 2),
+                (Statement::Get, 1),
+                (Statement::TakenBack, 1),
+            ],
+            Role::Replacer => &[
+                (Statement::Delete, 6),
+                (Statement::Update, 3),
+                (Statement::Insert, 2),
+                (Statement::ChangeShared, 2),
+                (Statement::Range, 1),
+                (Statement::TakenBack, 1),
+            ],
         }
     }
 }
@@ -156,7 +170,7 @@ pub struct Session<'a> {
     pub(super) accounts: Arc<Table>,
     pub(super) shared: Arc<Table>,
     db: &'a Database,
-    role: Role,
+    pub(super) role: Role,
     /// Codes are never used twice.
     pub(super) next_code: u64,
 }
@@ -234,7 +248,7 @@ impl<'a> Session<'a> {
     /// What is wrong.
     pub fn run(&mut self, transactions: u32) -> std::result::Result<(), String> {
         let times = match self.role {
-            Role::Mixed => transactions,
+            Role::Mixed | Role::Locker | Role::Replacer => transactions,
             Role::Reader => transactions.min(2),
             Role::Writer => 3 * transactions,
         };
@@ -297,7 +311,7 @@ impl<'a> Session<'a> {
             work.trail += " bulk;";
         }
         let most = match self.role {
-            Role::Mixed => self.plan.statements,
+            Role::Mixed | Role::Locker | Role::Replacer => self.plan.statements,
             Role::Reader => 4 * self.plan.statements,
             Role::Writer => self.plan.statements.min(4),
         };
