@@ -394,6 +394,8 @@ faults! {
         NeedRoomToRevive,
         /// A row with which a table is filled, and whose insert has unwound, counts as one that was not inserted.
         FillUnguarded,
+        /// Which rows share a hash in the lock table can be told by whoever chooses their keys.
+        KnownRowHash,
     }
 
     /// Faults of durability, which the proofs on a simulated disk find.
