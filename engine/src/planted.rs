@@ -396,6 +396,8 @@ faults! {
         FillUnguarded,
         /// Which rows share a hash in the lock table can be told by whoever chooses their keys.
         KnownRowHash,
+        /// At READ COMMITTED a row that a locking cursor has looked for in vain stays locked.
+        KeepAbsentRows,
     }
 
     /// Faults of durability, which the proofs on a simulated disk find.
