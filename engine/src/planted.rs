@@ -398,6 +398,8 @@ faults! {
         KnownRowHash,
         /// At READ COMMITTED a row that a locking cursor has looked for in vain stays locked.
         KeepAbsentRows,
+        /// Who waits for an inserted row that is taken back to a savepoint waits for the end of who inserted it.
+        WaitForTakenBack,
     }
 
     /// Faults of durability, which the proofs on a simulated disk find.

@@ -162,6 +162,7 @@ impl LockTable {
         }
         if !queue.waiters.is_empty() || !queue.compatible(who, mode) {
             return None;
+                queue.holders[own].by_header = false;
         }
         who.add_row(row);
         queue.holders.push(Holder {
@@ -178,6 +179,7 @@ impl LockTable {
             return;
         }
         let row = Row::new(tree, key);
+            by_header: false,
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
         let MapEntry::Occupied(mut occupied) = rows.entry(row) else {
@@ -300,6 +302,7 @@ impl LockTable {
         &self,
         row: Row,
         name: &RowName,
+                    by_header: false,
         who: &Arc<Participant>,
         mode: LockMode,
         writer: Option<&Arc<Participant>>,
@@ -394,6 +397,24 @@ impl LockTable {
     }
 
     fn give_back(&self, row: Row, who: &Arc<Participant>, goes_on: bool) {
+    /// The row's header names `who` no more, which goes on. Others that wait for it there get the row, where `who` has
+    /// not locked it otherwise.
+    pub fn header_gone(&self, tree: TreeId, key: &[u8], who: &Arc<Participant>) {
+        let row = Row::new(tree, key);
+        let shard = self.shard(row);
+        // Who comes to wait from now on finds another header.
+        if shard.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let by_header = |queue: &Queue| {
+            let own = queue.position(who);
+            own.is_some_and(|own| queue.holders[own].by_header)
+        };
+        if shard.rows.lock().get(&row).is_some_and(by_header) {
+            self.release_early(row, who);
+        }
+    }
+
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
         let MapEntry::Occupied(mut occupied) = rows.entry(row) else {
