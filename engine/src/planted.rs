@@ -400,6 +400,12 @@ faults! {
         KeepAbsentRows,
         /// Who waits for an inserted row that is taken back to a savepoint waits for the end of who inserted it.
         WaitForTakenBack,
+        /// Each guard has an entry, however many there are.
+        GuardOneByOne,
+        /// A row gives the guards of other tables back, too.
+        GiveAllGuards,
+        /// Who searches very many places at SERIALIZABLE has a range for each.
+        RangeForEachSearch,
     }
 
     /// Faults of durability, which the proofs on a simulated disk find.

@@ -33,13 +33,20 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::Mutex;
 
-type Rows = HashMap<Row, Queue, BuildHasherDefault<RowHasher>>;
+pub(super) type Rows = HashMap<Row, Queue, BuildHasherDefault<RowHasher>>;
 
 #[derive(Default)]
-struct Shard {
+pub(super) struct Shard {
     /// Entries in `rows`, readable without the mutex.
     count: AtomicUsize,
-    rows: Mutex<Rows>,
+    pub(super) rows: Mutex<Rows>,
+}
+
+impl Shard {
+    /// An entry has been removed, under the mutex.
+    pub fn entry_gone(&self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// See the module's text.
@@ -48,8 +55,10 @@ pub(super) struct LockTable {
     /// Rows that are locked without an entry of their own. Who comes to hold a row asks here under the mutex of the
     /// row's shard.
     escalated: RangeTable,
-    /// Who has so many entries gets ranges for further rows.
-    escalates_at: usize,
+    /// Names that are locked without an entry (`name_lock.rs`).
+    pub(super) names: RangeTable,
+    /// Who has so many entries gets ranges for further rows and names.
+    pub(super) escalates_at: usize,
 }
 
 /// How a row came to be locked, for the one who asked.
@@ -77,13 +86,14 @@ impl Default for LockTable {
                 .map(|_| CachePadded::default())
                 .collect(),
             escalated: RangeTable::default(),
+            names: RangeTable::default(),
             escalates_at: knobs::rows_before_escalation(),
         }
     }
 }
 
 impl LockTable {
-    fn shard(&self, row: Row) -> &Shard {
+    pub(super) fn shard(&self, row: Row) -> &Shard {
         // Bits that neither the map's buckets (the low ones) nor its tags (the high ones) use.
         &self.shards[(row.0 >> 32) as usize % knobs::lock_shards()]
     }
@@ -127,7 +137,7 @@ impl LockTable {
         Self::take(shard, &mut rows, row, &name, who, mode).ok_or_else(Holders::new)
     }
 
-    fn take(
+    pub(super) fn take(
         shard: &Shard,
         rows: &mut Rows,
         row: Row,
@@ -152,6 +162,7 @@ impl LockTable {
                 if held == mode || is_planted(PlantedFault::HoldRangesAsRows) {
                     queue.holders[own].ranged &= excluded;
                 }
+                queue.holders[own].by_header = false;
                 return (!excluded).then_some(Taken::Before);
             }
             if queue.holders.len() > 1 {
@@ -162,13 +173,13 @@ impl LockTable {
         }
         if !queue.waiters.is_empty() || !queue.compatible(who, mode) {
             return None;
-                queue.holders[own].by_header = false;
         }
         who.add_row(row);
         queue.holders.push(Holder {
             who: who.clone(),
             mode,
             ranged: false,
+            by_header: false,
         });
         Some(Taken::Newly(row))
     }
@@ -179,7 +190,6 @@ impl LockTable {
             return;
         }
         let row = Row::new(tree, key);
-            by_header: false,
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
         let MapEntry::Occupied(mut occupied) = rows.entry(row) else {
@@ -212,6 +222,7 @@ impl LockTable {
     /// Gives up what `who` has locked in a tree without entries.
     pub fn release_escalated(&self, tree: TreeId, who: &Arc<Participant>) {
         self.escalated.release(tree, who);
+        self.names.release(tree, who);
     }
 
     /// Whether `who` has an entry for the row.
@@ -260,7 +271,7 @@ impl LockTable {
         }
         if give_up && queue.waiters.is_empty() {
             rows.remove(&row);
-            shard.count.fetch_sub(1, Ordering::Relaxed);
+            shard.entry_gone();
             who.forget(row);
         } else if !is_planted(PlantedFault::SharedWriter) {
             // Those who wait to share the row must not come to do so beside its writer.
@@ -291,6 +302,7 @@ impl LockTable {
                     who: who.clone(),
                     mode: LockMode::Exclusive,
                     ranged: false,
+                    by_header: false,
                 });
             }
         }
@@ -302,7 +314,6 @@ impl LockTable {
         &self,
         row: Row,
         name: &RowName,
-                    by_header: false,
         who: &Arc<Participant>,
         mode: LockMode,
         writer: Option<&Arc<Participant>>,
@@ -354,7 +365,7 @@ impl LockTable {
             .with(entered && queue.waiters.len() > 1);
         if queue.is_empty() {
             rows.remove(&row);
-            shard.count.fetch_sub(1, Ordering::Relaxed);
+            shard.entry_gone();
         }
         outcome
     }
@@ -379,24 +390,13 @@ impl LockTable {
         let granted = queue.grant(row);
         if queue.is_empty() {
             occupied.remove();
-            shard.count.fetch_sub(1, Ordering::Relaxed);
+            shard.entry_gone();
         }
         drop(rows);
         granted.wake();
         false
     }
 
-    /// Gives a held row back and grants it to the front of the queue.
-    pub fn release(&self, row: Row, who: &Arc<Participant>) {
-        self.give_back(row, who, false);
-    }
-
-    /// As [`LockTable::release`], before `who` ends: it goes on without the row.
-    pub fn release_early(&self, row: Row, who: &Arc<Participant>) {
-        self.give_back(row, who, true);
-    }
-
-    fn give_back(&self, row: Row, who: &Arc<Participant>, goes_on: bool) {
     /// The row's header names `who` no more, which goes on. Others that wait for it there get the row, where `who` has
     /// not locked it otherwise.
     pub fn header_gone(&self, tree: TreeId, key: &[u8], who: &Arc<Participant>) {
@@ -415,6 +415,17 @@ impl LockTable {
         }
     }
 
+    /// Gives a held row back and grants it to the front of the queue.
+    pub fn release(&self, row: Row, who: &Arc<Participant>) {
+        self.give_back(row, who, false);
+    }
+
+    /// As [`LockTable::release`], before `who` ends: it goes on without the row.
+    pub fn release_early(&self, row: Row, who: &Arc<Participant>) {
+        self.give_back(row, who, true);
+    }
+
+    fn give_back(&self, row: Row, who: &Arc<Participant>, goes_on: bool) {
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
         let MapEntry::Occupied(mut occupied) = rows.entry(row) else {
@@ -431,28 +442,10 @@ impl LockTable {
         let granted = queue.grant(row);
         if queue.is_empty() {
             occupied.remove();
-            shard.count.fetch_sub(1, Ordering::Relaxed);
+            shard.entry_gone();
         }
         drop(rows);
         granted.wake();
-    }
-
-    /// Gives a held row back if nobody else holds or awaits it; whether it did.
-    pub fn release_unwanted(&self, row: Row, who: &Arc<Participant>) -> bool {
-        let shard = self.shard(row);
-        let mut rows = shard.rows.lock();
-        let MapEntry::Occupied(occupied) = rows.entry(row) else {
-            return false;
-        };
-        let queue = occupied.get();
-        let wanted = !queue.waiters.is_empty() || queue.holders.len() > 1;
-        if wanted || queue.position(who).is_none() {
-            return false;
-        }
-        occupied.remove();
-        shard.count.fetch_sub(1, Ordering::Relaxed);
-        who.forget(row);
-        true
     }
 
     /// Whom `who` waits for in the queue of `row`: its holders. (Those ahead in the queue wait for
@@ -552,16 +545,16 @@ impl LockTable {
         requests >= self.escalates_at as u64 && who.held_rows() >= self.escalates_at
     }
 
-    /// Those that have locked rows without entries.
-    pub fn escalated(&self) -> &RangeTable {
-        &self.escalated
+    /// Those that have locked rows without entries, and names.
+    pub fn escalated(&self) -> [&RangeTable; 2] {
+        [&self.escalated, &self.names]
     }
 
-    /// Entries in all shards, and those that have locked rows without entries.
+    /// Entries in all shards, and those that have locked rows or names without entries.
     pub fn len(&self) -> usize {
         let entries = self.shards.iter().map(|shard| &shard.count);
         let entries: usize = entries.map(|count| count.load(Ordering::Relaxed)).sum();
-        entries + self.escalated.len()
+        entries + self.escalated.len() + self.names.len()
     }
 }
 
