@@ -2,8 +2,8 @@
 //!
 //! Cardinality is sampled. A walk over an index counts how often a key prefix changes from entry
 //! to entry; where a prefix fills the rest of a leaf, it seeks the next different one instead of
-//! reading on. So an index with few different values is counted exactly, and one with many from
-//! several pieces spread over the key space, scaled by the number of entries.
+//! reading on. So an index with few different values is counted exactly, and of one with many the
+//! beginning. The rest is told from several pieces spread over its leaves, scaled by the number of entries.
 
 use std::time::Instant;
 
@@ -174,25 +174,32 @@ impl<'a> Sample<'a> {
         let Some(stopped) = first.stopped else {
             return Ok(first.distinct);
         };
-        let mut distinct = first.distinct;
-        let mut entries = self.tree.estimate_range(None, Some(&stopped))?;
-        if self.tree.copy_leaf(Position::Last, &mut self.image)? && self.image.count() > 0 {
-            let mut greatest = Vec::new();
-            self.image.key(self.image.count() - 1, &mut greatest);
-            for n in 1..knobs::statistics_pieces() {
-                let from = between(&stopped, &greatest, n, knobs::statistics_pieces());
-                let piece = self.piece(
-                    Position::AtOrAfter(&from),
-                    parts,
-                    knobs::statistics_piece_leaves(),
-                )?;
-                distinct += piece.distinct;
-                let to = piece.stopped.as_deref();
-                entries += self.tree.estimate_range(Some(&from), to)?;
+        let counted = self.tree.estimate_range(None, Some(&stopped))?;
+        // By leaves, and not by what keys say: one that is far behind all others would lead past these.
+        let cuts = self.tree.cuts(&stopped, None, knobs::statistics_pieces())?;
+        let (mut distinct, mut entries) = (0, 0);
+        let mut passed = stopped;
+        for from in cuts {
+            if from < passed {
+                continue;
+            }
+            let at = Position::AtOrAfter(&from);
+            let piece = self.piece(at, parts, knobs::statistics_piece_leaves())?;
+            distinct += piece.distinct;
+            let to = piece.stopped.as_deref();
+            entries += self.tree.estimate_range(Some(&from), to)?;
+            match piece.stopped {
+                Some(stopped) => passed = stopped,
+                None => break,
             }
         }
-        let share = distinct as f64 / entries.max(1) as f64;
-        Ok((share.min(1.0) * total as f64) as u64)
+        let (of, among) = match entries {
+            0 => (first.distinct, counted),
+            _ => (distinct, entries),
+        };
+        let share = (of as f64 / among.max(1) as f64).min(1.0);
+        let rest = total.saturating_sub(counted);
+        Ok(first.distinct + (share * rest as f64) as u64)
     }
 
     /// Counts different prefixes from a position on, over so many leaves.
@@ -310,21 +317,4 @@ impl<'a> Sample<'a> {
             PrefixNeed::All => u64::MAX,
         }
     }
-}
-
-/// The key `n`/`of` of the way between two keys, as far as 8 bytes after what they share tell.
-fn between(lo: &[u8], hi: &[u8], n: usize, of: usize) -> Vec<u8> {
-    let shared = lo.iter().zip(hi).take_while(|(a, b)| a == b).count();
-    let number = |key: &[u8]| {
-        let mut bytes = [0; 8];
-        let tail = &key[shared.min(key.len())..];
-        let len = tail.len().min(8);
-        bytes[..len].copy_from_slice(&tail[..len]);
-        u128::from(u64::from_be_bytes(bytes))
-    };
-    let (a, b) = (number(lo), number(hi));
-    let at = a + b.saturating_sub(a) * n as u128 / of as u128;
-    let mut key = lo[..shared].to_vec();
-    key.extend_from_slice(&(at as u64).to_be_bytes());
-    key
 }
