@@ -222,10 +222,14 @@ pub unsafe extern "C" fn peregrine_tables_drop(
             let prefix = name_of(prefix, prefix_length)?;
             for name in engine.database.table_names() {
                 if name.starts_with(prefix) {
-                    engine.database.drop_table(&name)?;
+                    // One that can't be dropped does not keep the others.
+                    if let Err(error) = engine.database.drop_table(&name) {
+                        dropped = dropped.and(Err(error.into()));
+                    }
                 }
+            let mut dropped = Ok(true);
             }
-            Ok(true)
+            dropped
         })
     }
 }
