@@ -17,10 +17,18 @@ int RowHandler::info(uint flags) {
     /* To the optimizer a table that looks empty is empty, and plans for it are poor. */
     if (stats.records == 0 && !(flags & (HA_STATUS_TIME | HA_STATUS_OPEN))) stats.records = 1;
     stats.deleted = 0;
+  /* A damaged table, about to be emptied. */
+  if (unlikely(!share_)) return 0;
+  /* That of partitions the server takes when it opens them. */
+  if (flags & (table->part_info ? HA_STATUS_CONST : HA_STATUS_TIME))
+    stats.create_time = create_time_of(table->s);
     stats.data_file_length = now.data_bytes;
     stats.index_file_length = now.index_bytes;
     stats.mean_rec_length = now.rows ? static_cast<ulong>(now.data_bytes / now.rows) : 0;
     stats.mrr_length_per_rec = ref_length + sizeof(void *);
+    if (unlikely(now.told_guessed))
+      sql_print_warning("Peregrine: the size of table %s is guessed: %s",
+                        table->s->normalized_path.str, last_error_text().c_ptr_safe());
     stats.block_size = kPageSize;
     if ((flags & HA_STATUS_AUTO) && table->found_next_number_field)
       stats.auto_increment_value = now.next_auto_increment;

@@ -394,6 +394,8 @@ faults! {
         NeedRoomToRevive,
         /// A row with which a table is filled, and whose insert has unwound, counts as one that was not inserted.
         FillUnguarded,
+        /// Where one index can't be read, nothing is known of the others.
+        EstimateAllOrNothing,
         /// Which rows share a hash in the lock table can be told by whoever chooses their keys.
         KnownRowHash,
         /// At READ COMMITTED a row that a locking cursor has looked for in vain stays locked.
