@@ -408,6 +408,8 @@ faults! {
         GiveAllGuards,
         /// Who searches very many places at SERIALIZABLE has a range for each.
         RangeForEachSearch,
+        /// A part that is taken back logs values outside their rows that it did not change.
+        LogKeptValues,
     }
 
     /// Faults of durability, which the proofs on a simulated disk find.
