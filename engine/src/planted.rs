@@ -410,6 +410,10 @@ faults! {
         RangeForEachSearch,
         /// A part that is taken back logs values outside their rows that it did not change.
         LogKeptValues,
+        /// Recovery makes changes again whose table was emptied between them and the checkpoint.
+        FillEmptied,
+        /// Changes before the checkpoint of a table that was dropped without a word in the log keep the database closed.
+        NeedOldTables,
     }
 
     /// Faults of durability, which the proofs on a simulated disk find.
