@@ -414,6 +414,8 @@ faults! {
         FillEmptied,
         /// Changes before the checkpoint of a table that was dropped without a word in the log keep the database closed.
         NeedOldTables,
+        /// A check decodes a row, and does not compare it with its key.
+        TrustRowKeys,
     }
 
     /// Faults of durability, which the proofs on a simulated disk find.
