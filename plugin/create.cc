@@ -128,7 +128,14 @@ int RowHandler::rename_table(const char *from, const char *to) {
   return report_error(code, current_thd, from);
 }
 
+/* A table that can't be opened. It stays closed here: the server opens it for the next statement. */
+int RowHandler::truncate_damaged() {
+  const std::string name = table_name(damaged_name_.c_str());
+  return finish(peregrine_table_truncate_damaged(engine, name.data(), name.size()), 0);
+}
+
 int RowHandler::truncate() {
+  if (unlikely(!share_)) return truncate_damaged();
   /* All partitions or none. */
   int code = peregrine_table_undecided(share_->table);
   if (code == PEREGRINE_OK) code = peregrine_table_truncate(share_->table);

@@ -72,7 +72,7 @@ static bool alters_tables(THD *thd) {
    would be one without its changes. Later than when tables are locked the server may not look at
    the error. */
 int RowHandler::check_decided(THD *thd) {
-  if (likely(!alters_tables(thd))) return 0;
+  if (likely(!alters_tables(thd)) || !share_) return 0;
   int code = peregrine_table_undecided(share_->table);
   return code == PEREGRINE_OK ? 0 : server_error(code, thd);
 }

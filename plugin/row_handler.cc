@@ -58,9 +58,17 @@ ulong RowHandler::index_flags(uint key, uint, bool) const {
   return flags;
 }
 
-/* The engine's table of a share, opened at the first use of the share. */
+/* Whether the statement wants nothing of a table but that its rows go. */
+static bool only_empties(THD *thd) {
+  return thd_sql_command(thd) == SQLCOM_TRUNCATE ||
+         (thd_sql_command(thd) == SQLCOM_ALTER_TABLE &&
+          (thd->lex->alter_info.partition_flags & ALTER_PARTITION_TRUNCATE));
+}
+
+/* The engine's table of a share, opened at the first use of the share. `damaged`: whether it can't
+   be, and that is no error, since the statement will empty it. */
 static int open_share(Handler_share *&place, TableShare **out, const TABLE *table, const char *name,
-                      THD *thd) {
+                      THD *thd, bool *damaged) {
   TableShare *share = static_cast<TableShare *>(place);
   if (!share) {
     share = new (std::nothrow) TableShare;
@@ -71,7 +79,8 @@ static int open_share(Handler_share *&place, TableShare **out, const TABLE *tabl
                                     layout.definition(), &share->table);
     if (code != PEREGRINE_OK) {
       delete share;
-      return report_error(code, thd, name);
+      *damaged = (code == PEREGRINE_CORRUPT || code == PEREGRINE_IO) && only_empties(thd);
+      return *damaged ? 0 : report_error(code, thd, name);
     }
     /* A crash may have come between the engine's change of this and the server's. */
     uint32_t locking;
@@ -98,10 +107,15 @@ int RowHandler::open(const char *name, int, uint) {
   lock_shared_ha_data();
   Handler_share *place = get_ha_share_ptr();
   const bool is_new = !place;
-  int error = open_share(place, &share_, table, name, ha_thd());
-  if (!error && is_new) set_ha_share_ptr(place);
+  bool damaged = false;
+  int error = open_share(place, &share_, table, name, ha_thd(), &damaged);
+  if (!error && !damaged && is_new) set_ha_share_ptr(place);
   unlock_shared_ha_data();
   if (error) return error;
+  if (damaged) {
+    damaged_name_ = name;
+    return 0;
+  }
   int code = peregrine_handle_open(share_->table, &handle_);
   if (code != PEREGRINE_OK) return report_error(code, ha_thd(), name);
   ref_length = peregrine_table_position_length(share_->table);
@@ -126,6 +140,11 @@ int RowHandler::close() {
 
 int RowHandler::reset() {
   multi_range_.dsmrr_close();
+  /* Another statement opens it anew, whether it was emptied or not. */
+  if (unlikely(!share_)) {
+    if (table) table->internal_set_needs_reopen(true);
+    return 0;
+  }
   peregrine_handle_reset(handle_);
   used_key_ = kNoKey;
   has_range_end_ = false;

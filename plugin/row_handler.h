@@ -164,6 +164,7 @@ class RowHandler final : public handler {
   int finish_change(int code);
   peregrine_lock duplicate_lock() const;
   int session(peregrine_session **out);
+  int truncate_damaged();
   /* Rows that are locked to be changed are read whole, as InnoDB reads them: of their columns the
      server relies on more than it says, for history, triggers, partitions and binary logs. So are
      rows that a rule is checked against. */
@@ -190,8 +191,12 @@ class RowHandler final : public handler {
   bool lock_auto_increment(bool *for_a_moment);
   void unlock_auto_increment();
 
+  /* Null while a damaged table is open that the statement will empty. Nothing else is done with it:
+     see damaged_name_. */
   TableShare *share_ = nullptr;
   peregrine_handle *handle_ = nullptr;
+  /* The server's name of such a table. */
+  std::string damaged_name_;
   Connection *connection_ = nullptr;
   /* How rows are locked when read: decided by store_lock and external_lock. */
   uint32_t lock_ = PEREGRINE_LOCK_NONE;

@@ -8,11 +8,27 @@
 
 namespace peregrine {
 
+/* When the server wrote the table's definition: it keeps no other time, nor does the engine. */
+static time_t create_time_of(const TABLE_SHARE *share) {
+  char path[FN_REFLEN];
+  MY_STAT file;
+  fn_format(path, share->normalized_path.str, "", reg_ext, MY_UNPACK_FILENAME | MY_APPEND_EXT);
+  return my_stat(path, &file, MYF(0)) ? file.st_ctime : 0;
+}
+
 int RowHandler::info(uint flags) {
+  /* A damaged table, about to be emptied. */
+  if (unlikely(!share_)) return 0;
+  /* That of partitions the server takes when it opens them. */
+  if (flags & (table->part_info ? HA_STATUS_CONST : HA_STATUS_TIME))
+    stats.create_time = create_time_of(table->s);
   if (flags & (HA_STATUS_VARIABLE | HA_STATUS_AUTO)) {
     peregrine_table_stats now;
     int code = peregrine_table_statistics(share_->table, &now);
     if (unlikely(code != PEREGRINE_OK)) return server_error(code, ha_thd());
+    if (unlikely(now.told_guessed))
+      sql_print_warning("Peregrine: the size of table %s is guessed: %s",
+                        table->s->normalized_path.str, last_error_text().c_ptr_safe());
     stats.records = now.rows;
     /* To the optimizer a table that looks empty is empty, and plans for it are poor. */
     if (stats.records == 0 && !(flags & (HA_STATUS_TIME | HA_STATUS_OPEN))) stats.records = 1;

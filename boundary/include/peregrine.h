@@ -260,6 +260,10 @@ void peregrine_table_close(peregrine_table *table);
 /* Removes all rows, sets the auto-increment counter to 1. No other handle may be open. */
 PEREGRINE_CODE peregrine_table_truncate(peregrine_table *table);
 
+/* The same of a table that can't be opened, since it is damaged. PEREGRINE_BUSY as below. */
+PEREGRINE_CODE peregrine_table_truncate_damaged(peregrine_engine *engine, const char *name,
+                                                size_t name_length);
+
 /* PEREGRINE_BUSY where a prepared transaction that waits for its decision has used the table, or a
    partition of the table that this one is a partition of. */
 PEREGRINE_CODE peregrine_table_undecided(peregrine_table *table);
@@ -269,6 +273,9 @@ typedef struct peregrine_table_stats {
   uint64_t data_bytes;
   uint64_t index_bytes;
   uint64_t next_auto_increment;
+  /* Not 0: pages can't be read, so that some bytes are guessed. Said once for each table, with the
+     reason in peregrine_error_message. */
+  uint64_t told_guessed;
 } peregrine_table_stats;
 
 PEREGRINE_CODE peregrine_table_statistics(peregrine_table *table, peregrine_table_stats *out);
@@ -581,7 +588,7 @@ static_assert(sizeof(peregrine_column) == 64, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key_part) == 20, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key) == 32, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_definition) == 40, "as in boundary/src/c_types.rs");
-static_assert(sizeof(peregrine_table_stats) == 32, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_table_stats) == 40, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_target) == 16, "as in boundary/src/c_types.rs");
 #endif
 

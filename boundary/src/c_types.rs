@@ -255,6 +255,8 @@ pub struct TableStats {
     pub index_bytes: u64,
     /// The next automatic value.
     pub next_auto_increment: u64,
+    /// Not 0: pages can't be read, so that some bytes are guessed. Said once, with the reason as the error's message.
+    pub told_guessed: u64,
 }
 
 /// `peregrine_target`.
@@ -401,7 +403,7 @@ const _: () = {
     assert!(size_of::<KeyPartDefinition>() == 20);
     assert!(size_of::<KeyDefinition>() == 32);
     assert!(size_of::<TableDefinition>() == 40);
-    assert!(size_of::<TableStats>() == 32);
+    assert!(size_of::<TableStats>() == 40);
     assert!(size_of::<Target>() == 16);
     assert!(size_of::<AggregateRequest>() == 8);
     assert!(size_of::<TestRequest>() == 16);

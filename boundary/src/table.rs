@@ -15,6 +15,10 @@ use crate::guard;
 use crate::layout::Layout;
 use crate::session::{session as session_of, SessionBox};
 
+mod emptying;
+#[cfg(test)]
+mod tests;
+
 /// Bytes of the length at the end of a position.
 pub const POSITION_LENGTH_BYTES: usize = 2;
 
@@ -220,12 +224,16 @@ pub unsafe extern "C" fn peregrine_tables_drop(
     unsafe {
         with_engine(shared, |engine| {
             let prefix = name_of(prefix, prefix_length)?;
+            let mut dropped = Ok(true);
             for name in engine.database.table_names() {
                 if name.starts_with(prefix) {
-                    engine.database.drop_table(&name)?;
+                    // One that can't be dropped does not keep the others.
+                    if let Err(error) = engine.database.drop_table(&name) {
+                        dropped = dropped.and(Err(error.into()));
+                    }
                 }
             }
-            Ok(true)
+            dropped
         })
     }
 }
@@ -313,61 +321,6 @@ unsafe fn with_table(
 /// See the header.
 ///
 /// # Safety
-/// `pointer` must be an open table.
-#[no_mangle]
-pub unsafe extern "C" fn peregrine_table_truncate(pointer: *mut TableBox) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        with_table(pointer, |shared, table| {
-            let name = table.name();
-            shared.engine.database.truncate_table(&name)?;
-            let table = shared.engine.database.table(&name)?;
-            *shared.table.write() = table;
-            Ok(true)
-        })
-    }
-}
-
-/// See the header.
-///
-/// # Safety
-/// `pointer` must be an open table.
-#[no_mangle]
-pub unsafe extern "C" fn peregrine_table_undecided(pointer: *mut TableBox) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        with_table(pointer, |shared, table| {
-            let name = table.name();
-            let Some((whole, _)) = name.split_once(PARTITION) else {
-                return decided(table);
-            };
-            let partitions = format!("{whole}{PARTITION}");
-            let database = &shared.engine.database;
-            for name in database.table_names() {
-                // A damaged one, which can't be opened, must not keep the others.
-                if let (true, Ok(table)) = (name.starts_with(&partitions), database.table(&name)) {
-                    decided(&table)?;
-                }
-            }
-            Ok(true)
-        })
-    }
-}
-
-/// What the server puts between the name of a table and that of a partition.
-const PARTITION: &str = "#P#";
-
-/// Whether no prepared transaction has a table in use.
-fn decided(table: &Table) -> Outcome<bool> {
-    match table.has_prepared() {
-        true => Err(peregrine::Error::Busy(table.name()).into()),
-        false => Ok(true),
-    }
-}
-
-/// See the header.
-///
-/// # Safety
 /// `pointer` must be an open table, `out` writable.
 #[no_mangle]
 pub unsafe extern "C" fn peregrine_table_statistics(
@@ -380,12 +333,18 @@ pub unsafe extern "C" fn peregrine_table_statistics(
             let out = out
                 .as_mut()
                 .ok_or_else(|| Failure::argument("place for statistics"))?;
-            let (data_bytes, index_bytes) = table.size_bytes()?;
+            // A statement must not fail for pages that it does not read itself.
+            let ((data_bytes, index_bytes), failed) = table.guess_size_bytes();
+            let told_guessed = u64::from(failed.is_some());
+            if let Some(error) = failed {
+                keep(error.into());
+            }
             *out = TableStats {
                 rows: table.estimate_rows(),
                 data_bytes,
                 index_bytes,
                 next_auto_increment: table.next_auto_increment(),
+                told_guessed,
             };
             Ok(true)
         })

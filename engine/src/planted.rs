@@ -394,6 +394,28 @@ faults! {
         NeedRoomToRevive,
         /// A row with which a table is filled, and whose insert has unwound, counts as one that was not inserted.
         FillUnguarded,
+        /// Where one index can't be read, nothing is known of the others.
+        EstimateAllOrNothing,
+        /// Which rows share a hash in the lock table can be told by whoever chooses their keys.
+        KnownRowHash,
+        /// At READ COMMITTED a row that a locking cursor has looked for in vain stays locked.
+        KeepAbsentRows,
+        /// Who waits for an inserted row that is taken back to a savepoint waits for the end of who inserted it.
+        WaitForTakenBack,
+        /// Each guard has an entry, however many there are.
+        GuardOneByOne,
+        /// A row gives the guards of other tables back, too.
+        GiveAllGuards,
+        /// Who searches very many places at SERIALIZABLE has a range for each.
+        RangeForEachSearch,
+        /// A part that is taken back logs values outside their rows that it did not change.
+        LogKeptValues,
+        /// Recovery makes changes again whose table was emptied between them and the checkpoint.
+        FillEmptied,
+        /// Changes before the checkpoint of a table that was dropped without a word in the log keep the database closed.
+        NeedOldTables,
+        /// A check decodes a row, and does not compare it with its key.
+        TrustRowKeys,
     }
 
     /// Faults of durability, which the proofs on a simulated disk find.

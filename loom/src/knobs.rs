@@ -20,6 +20,10 @@ pub const fn escalated_ranges() -> usize {
     1
 }
 
+pub const fn searched_ranges() -> usize {
+    1
+}
+
 pub const fn status_chunk() -> u64 {
     2
 }

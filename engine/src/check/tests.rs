@@ -149,6 +149,54 @@ fn an_entry_that_differs_from_its_row() {
     assert_one(&problems, &["the entry differs from its row"]);
 }
 
+/// The key has the beginning of the name alone, so that the name stands in the row.
+#[test]
+fn a_row_under_the_key_of_another() {
+    let os = SimulatedOs::new(5);
+    let options = Options {
+        background: false,
+        ..Options::default()
+    };
+    let db = Database::open_on(Arc::new(os.clone()), "/db", options).unwrap();
+    let mut schema = TableSchema {
+        columns: vec![Column::new("name", ColumnType::VarBytes { max: 100 })],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![],
+        user: vec![],
+    };
+    schema.primary.as_mut().unwrap().parts[0].prefix = Some(3);
+    let table = db.create_table("t", &schema).unwrap();
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    for name in [&b"abc and more"[..], b"xyz"] {
+        txn.insert(&table, &[Value::from(name)]).unwrap();
+    }
+    txn.commit().unwrap();
+    let problems = || {
+        db.checkpoint().unwrap();
+        let [mut in_use, mut at_rest] = [(); 2].map(|()| Report::default());
+        db.check_table("t", &|| false, &mut in_use).unwrap();
+        check_on(Arc::new(os.crash(7)), "/db", &mut at_rest).unwrap();
+        [in_use.problems, at_rest.problems]
+    };
+    for problems in problems() {
+        assert_one(&problems, &[]);
+    }
+    let trees = table.trees.load();
+    let [from, to] = [&b"abc and more"[..], b"abd"]
+        .map(|name| table.encode_key(0, &[Value::from(name)]).unwrap());
+    let read = |value: Option<&[u8]>, _| value.unwrap().to_vec();
+    let record = trees.clustered.read(&from, read).unwrap();
+    remove(&trees.clustered, &from);
+    let put = |_: Option<&[u8]>, new: &mut Vec<u8>| {
+        new.extend_from_slice(&record);
+        (Change::Put, ())
+    };
+    trees.clustered.modify(&to, 100, 0, put).unwrap();
+    for problems in problems() {
+        assert_one(&problems, &["the row's values are not those of its key"]);
+    }
+}
+
 #[test]
 fn a_record_whose_header_is_none() {
     let problems = problems_after(|db, table| {

@@ -1,6 +1,7 @@
 //! Checkpoints that programs ask for, where something else comes between their steps.
 
 mod damage;
+mod standing;
 
 use std::collections::BTreeMap;
 use std::ops::Range;

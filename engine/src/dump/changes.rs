@@ -218,6 +218,9 @@ impl Changes {
                     if ends.committed.contains(&txid) {
                         for change in changes {
                             let change = change?;
+                            if ends.is_void(change.table, record.start) {
+                                continue;
+                            }
                             self.row(change.table, change.key, change.change)?;
                         }
                     }

@@ -6,6 +6,7 @@ use crate::catalog::{DdlRecord, KIND_DDL};
 use crate::error::Result;
 use crate::ids::{Lsn, TableId, TxId};
 use crate::log::LogRecord;
+use crate::planted::{is_planted, PlantedFault};
 use crate::txn::{
     decode_rolled_back, ChangeReader, PreparedRecord, KIND_CHANGES, KIND_COMMIT, KIND_PREPARED,
     KIND_ROLLED_BACK,
@@ -30,9 +31,22 @@ pub(crate) struct Ends {
     pub renamed: HashMap<TableId, String>,
     /// Where tables were last emptied, after the checkpoint.
     pub emptied: HashMap<TableId, Lsn>,
+    /// The same, before it or after: what the log has of a table before that is void. A prepared transaction that has
+    /// no copy in the log can have such changes, of a table that was set aside.
+    pub void_before: HashMap<TableId, Lsn>,
+}
+
+/// Whether a change that stands in the log at `at` is void, since its table has been emptied behind it.
+pub(super) fn is_void(void_before: &HashMap<TableId, Lsn>, table: TableId, at: Lsn) -> bool {
+    void_before.get(&table).is_some_and(|&last| at < last)
 }
 
 impl Ends {
+    /// Whether a change that stands in the log at `at` is void.
+    pub fn is_void(&self, table: TableId, at: Lsn) -> bool {
+        is_void(&self.void_before, table, at)
+    }
+
     /// Takes the next record of the log; `checkpoint` is the checkpoint's position.
     ///
     /// # Errors
@@ -66,8 +80,13 @@ impl Ends {
                 DdlRecord::Rename(id, name) => {
                     self.renamed.insert(id, name);
                 }
-                DdlRecord::Truncate(definition) if record.start >= checkpoint => {
-                    self.emptied.insert(definition.id, record.start);
+                DdlRecord::Truncate(definition) => {
+                    if record.start >= checkpoint {
+                        self.emptied.insert(definition.id, record.start);
+                    }
+                    if record.start >= checkpoint || !is_planted(PlantedFault::FillEmptied) {
+                        self.void_before.insert(definition.id, record.start);
+                    }
                 }
                 _ => {}
             },

@@ -4,9 +4,9 @@
 //! does not come to its checkpoint loses it. The next one finds the file, and changes nothing of the table any more.
 //! A change says what a row is afterwards, so nothing is wrong where the trees have it, too.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::catalog::{DdlRecord, KIND_DDL};
+use super::ends;
 use crate::error::Result;
 use crate::ids::{Lsn, TableId, TxId};
 use crate::log::Log;
@@ -35,9 +35,16 @@ pub(crate) struct Committed {
     pub checkpoint: Lsn,
     /// The transactions.
     pub transactions: HashSet<TxId>,
+    /// See [`super::Ends`].
+    pub void_before: HashMap<TableId, Lsn>,
 }
 
 impl Committed {
+    /// Whether a change that stands in the log at `at` is void.
+    pub fn is_void(&self, table: TableId, at: Lsn) -> bool {
+        ends::is_void(&self.void_before, table, at)
+    }
+
     /// The committed changes of these tables, oldest first.
     ///
     /// # Errors
@@ -56,25 +63,21 @@ impl Committed {
         }
         for record in log.read_from(self.from)? {
             let record = record?;
-            match record.kind {
-                KIND_CHANGES | KIND_COMMIT => {
-                    let (txid, of_it) = ChangeReader::new(&record.payload)?;
-                    if !self.transactions.contains(&txid) {
-                        continue;
-                    }
-                    for change in of_it {
-                        let change = change?;
-                        if let Some(of_table) = changes.get_mut(&change.table) {
-                            of_table.push(kept(change.key, change.change)?);
-                        }
-                    }
+            if !matches!(record.kind, KIND_CHANGES | KIND_COMMIT) {
+                continue;
+            }
+            let (txid, of_it) = ChangeReader::new(&record.payload)?;
+            if !self.transactions.contains(&txid) {
+                continue;
+            }
+            for change in of_it {
+                let change = change?;
+                if self.is_void(change.table, record.start) {
+                    continue;
                 }
-                KIND_DDL if record.start >= self.checkpoint => {
-                    if let DdlRecord::Truncate(definition) = DdlRecord::decode(&record.payload)? {
-                        changes.entry(definition.id).and_modify(Vec::clear);
-                    }
+                if let Some(of_table) = changes.get_mut(&change.table) {
+                    of_table.push(kept(change.key, change.change)?);
                 }
-                _ => {}
             }
         }
         if is_planted(PlantedFault::KeepFromDamage) {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::aside::Aside;
 use super::aside_files::AsideFiles;
-use super::kept::{kept, KeptChange};
+use super::kept::{kept, Committed, KeptChange};
 use super::undecided::{InFiles, Undecided};
 use super::Replayed;
 use crate::error::{Error, Result};
@@ -64,7 +64,7 @@ pub(crate) fn revive(
             let aside = BTreeMap::new();
             alive.insert(record.txid, Alive { transaction, aside });
         }
-        let repeated = match repeat_all(shared, committed.from, lost, &mut alive) {
+        let repeated = match repeat_all(shared, committed, lost, &mut alive) {
             Err(Error::NoSpace { .. })
                 if !stands && !is_planted(PlantedFault::NeedRoomToRevive) =>
             {
@@ -155,7 +155,7 @@ fn is_aside(shared: &Shared, lost: &BTreeMap<TableId, Error>, table: TableId) ->
 /// table.
 fn repeat_all(
     shared: &Arc<Shared>,
-    from: Lsn,
+    committed: &Committed,
     lost: &BTreeMap<TableId, Error>,
     alive: &mut HashMap<TxId, Alive>,
 ) -> Result<Option<(TableId, Error)>> {
@@ -163,7 +163,7 @@ fn repeat_all(
         return Ok(None);
     }
     let mut last: Option<Arc<Table>> = None;
-    for record in shared.log.read_from(from)? {
+    for record in shared.log.read_from(committed.from)? {
         let record = record?;
         if record.kind != KIND_CHANGES {
             continue;
@@ -174,6 +174,9 @@ fn repeat_all(
         };
         for change in changes {
             let change = change?;
+            if committed.is_void(change.table, record.start) {
+                continue;
+            }
             if is_aside(shared, lost, change.table) {
                 // Nothing of it is changed any more: whoever dumps it needs the change.
                 if !is_planted(PlantedFault::ForgetUndecided) {

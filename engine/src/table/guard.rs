@@ -6,14 +6,58 @@
 //! until its row stands: whoever comes then finds that row, and waits for its writer. A look is to be by
 //! [`super::Cursor::read_newest`].
 
+use smallvec::SmallVec;
+
 use super::open_table::{IndexId, Table};
 use super::transaction::Transaction;
 use crate::error::Result;
+use crate::ids::TableId;
 use crate::planted::{is_planted, PlantedFault};
+use crate::txn::KeyLock;
+
+/// The guards of a transaction, each with its table.
+#[derive(Default)]
+pub(super) struct Guards {
+    single: SmallVec<[(TableId, KeyLock); 2]>,
+    /// Once for each tree.
+    many: SmallVec<[(TableId, KeyLock); 2]>,
+}
+
+impl Guards {
+    pub fn is_empty(&self) -> bool {
+        self.single.is_empty() && self.many.is_empty()
+    }
+
+    pub fn clear(&mut self) {
+        self.single.clear();
+        self.many.clear();
+    }
+
+    fn add(&mut self, table: TableId, lock: KeyLock) {
+        match lock {
+            KeyLock::Entry(_) => self.single.push((table, lock)),
+            KeyLock::Ranges(_) if self.many.contains(&(table, lock)) => {}
+            KeyLock::Ranges(_) => self.many.push((table, lock)),
+        }
+    }
+
+    /// Takes those of a table out, and gives each to `f`.
+    fn take_of(&mut self, table: TableId, mut f: impl FnMut(KeyLock)) {
+        let mut stays = |(of, lock): &mut (TableId, KeyLock)| {
+            let stays = *of != table && !is_planted(PlantedFault::GiveAllGuards);
+            if !stays {
+                f(*lock);
+            }
+            stays
+        };
+        self.single.retain(&mut stays);
+        self.many.retain(&mut stays);
+    }
+}
 
 impl Transaction {
     /// Keeps out others who guard the same prefix of an index's keys, until this transaction has
-    /// inserted or updated a row, or has ended. Waits as for a row.
+    /// inserted or updated a row of the table, or has ended. Waits as for a row.
     ///
     /// # Errors
     /// Those of waiting for locks.
@@ -24,7 +68,7 @@ impl Transaction {
         self.enter_table_blind(table)?;
         let tree = table.trees.load().index(index)?.id();
         let lock = self.inner.lock_name(tree, prefix)?;
-        self.guards.push(lock);
+        self.guards.add(table.id(), lock);
         Ok(())
     }
 
@@ -35,8 +79,7 @@ impl Transaction {
         if self.keeps_aside(table) {
             return;
         }
-        while let Some(lock) = self.guards.pop() {
-            self.inner.unlock_name(lock);
-        }
+        let Transaction { guards, inner, .. } = self;
+        guards.take_of(table.id(), |lock| inner.unlock_name(lock));
     }
 }

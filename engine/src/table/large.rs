@@ -330,16 +330,26 @@ pub(crate) fn values<'a>(
     whole: bool,
     buffers: &'a mut Vec<Vec<u8>>,
 ) -> Result<Vec<Value<'a>>> {
+    let needed = |column| match whole {
+        true => PrefixNeed::All,
+        false => layout.prefix_need(column),
+    };
+    needed_values(layout, trees, row, needed, buffers)
+}
+
+/// As [`values`], of those outside as much as is `needed` of a column.
+pub(crate) fn needed_values<'a>(
+    layout: &Layout,
+    trees: &TableTrees,
+    row: RowRef<'a>,
+    needed: impl Fn(usize) -> PrefixNeed,
+    buffers: &'a mut Vec<Vec<u8>>,
+) -> Result<Vec<Value<'a>>> {
     let mut outside = Vec::new();
     buffers.clear();
     for reference in row.references() {
         let (column, value) = reference?;
-        let need = if whole {
-            PrefixNeed::All
-        } else {
-            layout.prefix_need(column)
-        };
-        let limit = match need {
+        let limit = match needed(column) {
             PrefixNeed::Nothing => continue,
             PrefixNeed::Bytes(n) => n,
             PrefixNeed::All => u64::MAX,

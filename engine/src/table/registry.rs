@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::large;
 use super::open_table::{Table, TableTrees};
+use super::replay;
 use super::state::TableState;
 use crate::catalog::{Definition, PackedDefinition};
 use crate::error::{Error, Result};
@@ -16,7 +17,8 @@ use crate::ids::{TableId, TreeId, TxId};
 use crate::knobs;
 use crate::page::Pool;
 use crate::planted::{is_planted, PlantedFault};
-use crate::row::payload::{RowEncoder, RowRef};
+use crate::row::key::PrefixNeed;
+use crate::row::payload::{self, Field, RowEncoder, RowRef};
 use crate::row::{Collations, TableSchema};
 use crate::settings::Locking;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -532,23 +534,41 @@ impl Trees for Registry {
             None => redo.delete(table.id(), key),
             Some(payload) if trees.large.is_none() => redo.put(table.id(), key, &[payload])?,
             Some(payload) => {
-                let whole = whole_row(&table, &trees, key, payload)?;
-                redo.put(table.id(), key, &[&whole])?;
+                let row = restored_row(&table, &trees, key, payload)?;
+                redo.put(table.id(), key, &[&row])?;
             }
         }
         Ok(Replayed::Again)
     }
 }
 
-/// A row's payload with every value inside, as the log keeps it.
-fn whole_row(table: &Table, trees: &TableTrees, key: &[u8], stored: &[u8]) -> Result<Vec<u8>> {
+/// The payload of a row that is about to be restored, as the log keeps it: with all values inside, but for those that
+/// the row which stands there now has outside, too. In the log such a value is as in the row before.
+fn restored_row(table: &Table, trees: &TableTrees, key: &[u8], stored: &[u8]) -> Result<Vec<u8>> {
     let mut payload = stored.to_vec();
     large::bring_inside(trees, &mut payload)?;
     let row = RowRef::new(&table.layout, key, &payload)?;
-    let mut buffers = Vec::new();
-    let values = large::values(&table.layout, trees, row, true, &mut buffers)?;
+    let now = replay::read_live(&trees.clustered, key)?;
+    // What stands outside as a whole has no values of its own to compare.
+    let now = now.filter(|now| payload::outside_row(now).is_none());
     let mut encoder = RowEncoder::default();
-    encoder.measure(&table.layout, &values)?;
+    encoder.begin(table.layout.columns.len());
+    if let (Some(now), false) = (&now, is_planted(PlantedFault::LogKeptValues)) {
+        let now = RowRef::new(&table.layout, key, now)?;
+        for reference in row.references() {
+            let (column, value) = reference?;
+            if matches!(now.field(column)?, Field::Outside(same) if same == value) {
+                encoder.outside[column] = Some(value);
+            }
+        }
+    }
+    let mut buffers = Vec::new();
+    let needed = |column: usize| match encoder.outside[column] {
+        Some(_) => PrefixNeed::Nothing,
+        None => PrefixNeed::All,
+    };
+    let values = large::needed_values(&table.layout, trees, row, needed, &mut buffers)?;
+    encoder.lay_out(&table.layout, &values)?;
     let mut out = Vec::new();
     encoder.write(&table.layout, &values, &mut out)?;
     Ok(out)

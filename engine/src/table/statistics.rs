@@ -2,15 +2,15 @@
 //!
 //! Cardinality is sampled. A walk over an index counts how often a key prefix changes from entry
 //! to entry; where a prefix fills the rest of a leaf, it seeks the next different one instead of
-//! reading on. So an index with few different values is counted exactly, and one with many from
-//! several pieces spread over the key space, scaled by the number of entries.
+//! reading on. So an index with few different values is counted exactly, and of one with many the
+//! beginning. The rest is told from several pieces spread over its leaves, scaled by the number of entries.
 
 use std::time::Instant;
 
 use super::cursor::successor;
 use super::large;
 use super::open_table::{IndexId, Table, TableTrees};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::PAGE_SIZE;
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
@@ -25,14 +25,20 @@ use crate::txn::live_payload;
 #[cfg(test)]
 mod tests;
 
+/// Bytes of a row, or of an entry of an index, where nothing better is known.
+const GUESSED_BYTES: u64 = 100;
+
 /// What is known of a table, until it is found out anew.
 #[derive(Default)]
 pub(crate) struct Statistics {
-    /// Per index, per key prefix; empty: not sampled yet.
-    cardinality: Vec<Vec<u64>>,
+    /// Per index, per key prefix; empty: not sampled yet. `None`: the index could not be read.
+    cardinality: Vec<Option<Vec<u64>>>,
     /// Rows when it was sampled.
     rows: u64,
     sizes: Option<(Instant, (u64, u64))>,
+    /// Sizes in part guessed, and whether the reason has been told.
+    guessed: Option<(Instant, (u64, u64))>,
+    told: bool,
 }
 
 impl Table {
@@ -65,47 +71,66 @@ impl Table {
         {
             let known = self.statistics.lock();
             let near = known.rows / 2..=known.rows + known.rows / 2 + 100;
-            if let (Some(found), true) = (known.cardinality.get(index), near.contains(&rows)) {
+            let found = known.cardinality.get(index).and_then(Option::as_ref);
+            if let (Some(found), true) = (found, near.contains(&rows)) {
                 return Ok(found.clone());
             }
         }
-        self.analyze()?;
+        let sampled = self.analyze();
         let known = self.statistics.lock();
-        Ok(known.cardinality.get(index).cloned().unwrap_or_default())
+        match known.cardinality.get(index).cloned().flatten() {
+            // Another index may be one that can't be read.
+            Some(found) => Ok(found),
+            None => sampled.map(|()| Vec::new()),
+        }
     }
 
     /// Samples the indexes anew for [`Table::cardinality`].
     ///
     /// # Errors
-    /// Those of reading pages.
+    /// Those of reading pages. Of indexes that can be read everything is known nevertheless.
     pub fn analyze(&self) -> Result<()> {
         let rows = self.estimate_rows();
         let trees = self.trees.load();
         let mut cardinality = Vec::new();
+        let mut sampled = Ok(());
         for index in 0..=self.layout.indexes.len() {
-            let tree = trees.index(index)?;
-            let parts = self.key_layout(index)?.parts.len();
-            let total = tree.estimate_records()?;
-            let unique = self.key_layout(index)?.unique;
-            let mut sample = Sample::new(self, &trees, tree, index);
-            let mut found: Vec<u64> = Vec::new();
-            for part in 1..=parts {
-                let n = if unique && part == parts {
-                    total
-                } else {
-                    sample.distinct(part, total)?
-                };
-                // A longer prefix has no fewer values, and none has more than there are entries.
-                let least = found.last().copied().unwrap_or(0);
-                found.push(n.max(least).min(total.max(1)));
-            }
-            cardinality.push(found);
+            cardinality.push(match self.sample(&trees, index) {
+                Ok(found) => Some(found),
+                Err(error) if is_planted(PlantedFault::EstimateAllOrNothing) => return Err(error),
+                Err(error) => {
+                    sampled = sampled.and(Err(error));
+                    None
+                }
+            });
         }
         let mut known = self.statistics.lock();
         known.cardinality = cardinality;
         known.rows = rows;
         known.sizes = None;
-        Ok(())
+        known.guessed = None;
+        sampled
+    }
+
+    /// Counts the different values of each prefix of an index's key.
+    fn sample(&self, trees: &TableTrees, index: IndexId) -> Result<Vec<u64>> {
+        let tree = trees.index(index)?;
+        let parts = self.key_layout(index)?.parts.len();
+        let total = tree.estimate_records()?;
+        let unique = self.key_layout(index)?.unique;
+        let mut sample = Sample::new(self, trees, tree, index);
+        let mut found: Vec<u64> = Vec::new();
+        for part in 1..=parts {
+            let n = if unique && part == parts {
+                total
+            } else {
+                sample.distinct(part, total)?
+            };
+            // A longer prefix has no fewer values, and none has more than there are entries.
+            let least = found.last().copied().unwrap_or(0);
+            found.push(n.max(least).min(total.max(1)));
+        }
+        Ok(found)
     }
 
     /// Bytes of the pages of the table: of rows and large values, and of secondary indexes.
@@ -118,22 +143,56 @@ impl Table {
                 return Ok(sizes);
             }
         }
-        let trees = self.trees.load();
-        let bytes = |tree: &Tree| -> Result<u64> {
-            let stats = tree.stats()?;
-            Ok((stats.inner_pages + stats.leaf_pages) * PAGE_SIZE as u64)
+        let sizes = self.sizes(&mut page_bytes)?;
+        self.statistics.lock().sizes = Some((crate::sync::now(), sizes));
+        Ok(sizes)
+    }
+
+    /// As [`Table::size_bytes`], for whoever needs some number: what can't be read is guessed, from the number of
+    /// rows. The first time this also says why.
+    pub fn guess_size_bytes(&self) -> ((u64, u64), Option<Error>) {
+        let guessed = self.statistics.lock().guessed;
+        if let Some((when, sizes)) = guessed {
+            // The damage is not looked for at each statement.
+            if crate::sync::since(when) < knobs::sizes_last() {
+                return (sizes, None);
+            }
+        }
+        let mut failed = match self.size_bytes() {
+            Ok(sizes) => return (sizes, None),
+            Err(error) => Some(error),
         };
-        let mut rows = bytes(&trees.clustered)?;
+        let guess = self.estimate_rows().saturating_mul(GUESSED_BYTES);
+        let or_guess =
+            &mut |tree: &Tree| Ok(page_bytes(tree).unwrap_or(guess.max(PAGE_SIZE as u64)));
+        let sizes = self.sizes(or_guess).unwrap_or((guess, guess));
+        let mut known = self.statistics.lock();
+        known.guessed = Some((crate::sync::now(), sizes));
+        if std::mem::replace(&mut known.told, true) {
+            failed = None;
+        }
+        (sizes, failed)
+    }
+
+    /// Adds up what `of` says of the trees.
+    fn sizes(&self, of: &mut dyn FnMut(&Tree) -> Result<u64>) -> Result<(u64, u64)> {
+        let trees = self.trees.load();
+        let mut rows = of(&trees.clustered)?;
         if let Some(large) = &trees.large {
-            rows += bytes(large)?;
+            rows = rows.saturating_add(of(large)?);
         }
-        let mut indexes = 0;
+        let mut indexes: u64 = 0;
         for tree in &trees.indexes {
-            indexes += bytes(tree)?;
+            indexes = indexes.saturating_add(of(tree)?);
         }
-        self.statistics.lock().sizes = Some((crate::sync::now(), (rows, indexes)));
         Ok((rows, indexes))
     }
+}
+
+/// Bytes of a tree's pages.
+fn page_bytes(tree: &Tree) -> Result<u64> {
+    let stats = tree.stats()?;
+    Ok((stats.inner_pages + stats.leaf_pages) * PAGE_SIZE as u64)
 }
 
 /// Counting different prefixes of an index's keys.
@@ -174,25 +233,32 @@ impl<'a> Sample<'a> {
         let Some(stopped) = first.stopped else {
             return Ok(first.distinct);
         };
-        let mut distinct = first.distinct;
-        let mut entries = self.tree.estimate_range(None, Some(&stopped))?;
-        if self.tree.copy_leaf(Position::Last, &mut self.image)? && self.image.count() > 0 {
-            let mut greatest = Vec::new();
-            self.image.key(self.image.count() - 1, &mut greatest);
-            for n in 1..knobs::statistics_pieces() {
-                let from = between(&stopped, &greatest, n, knobs::statistics_pieces());
-                let piece = self.piece(
-                    Position::AtOrAfter(&from),
-                    parts,
-                    knobs::statistics_piece_leaves(),
-                )?;
-                distinct += piece.distinct;
-                let to = piece.stopped.as_deref();
-                entries += self.tree.estimate_range(Some(&from), to)?;
+        let counted = self.tree.estimate_range(None, Some(&stopped))?;
+        // By leaves, and not by what keys say: one that is far behind all others would lead past these.
+        let cuts = self.tree.cuts(&stopped, None, knobs::statistics_pieces())?;
+        let (mut distinct, mut entries) = (0, 0);
+        let mut passed = stopped;
+        for from in cuts {
+            if from < passed {
+                continue;
+            }
+            let at = Position::AtOrAfter(&from);
+            let piece = self.piece(at, parts, knobs::statistics_piece_leaves())?;
+            distinct += piece.distinct;
+            let to = piece.stopped.as_deref();
+            entries += self.tree.estimate_range(Some(&from), to)?;
+            match piece.stopped {
+                Some(stopped) => passed = stopped,
+                None => break,
             }
         }
-        let share = distinct as f64 / entries.max(1) as f64;
-        Ok((share.min(1.0) * total as f64) as u64)
+        let (of, among) = match entries {
+            0 => (first.distinct, counted),
+            _ => (distinct, entries),
+        };
+        let share = (of as f64 / among.max(1) as f64).min(1.0);
+        let rest = total.saturating_sub(counted);
+        Ok(first.distinct + (share * rest as f64) as u64)
     }
 
     /// Counts different prefixes from a position on, over so many leaves.
@@ -310,21 +376,4 @@ impl<'a> Sample<'a> {
             PrefixNeed::All => u64::MAX,
         }
     }
-}
-
-/// The key `n`/`of` of the way between two keys, as far as 8 bytes after what they share tell.
-fn between(lo: &[u8], hi: &[u8], n: usize, of: usize) -> Vec<u8> {
-    let shared = lo.iter().zip(hi).take_while(|(a, b)| a == b).count();
-    let number = |key: &[u8]| {
-        let mut bytes = [0; 8];
-        let tail = &key[shared.min(key.len())..];
-        let len = tail.len().min(8);
-        bytes[..len].copy_from_slice(&tail[..len]);
-        u128::from(u64::from_be_bytes(bytes))
-    };
-    let (a, b) = (number(lo), number(hi));
-    let at = a + b.saturating_sub(a) * n as u128 / of as u128;
-    let mut key = lo[..shared].to_vec();
-    key.extend_from_slice(&(at as u64).to_be_bytes());
-    key
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::guard::Guards;
 use super::open_table::Table;
 use super::prepared::PreparedUse;
 use super::shared::{RowCounts, Shared};
@@ -22,7 +23,7 @@ use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Isolation;
 use crate::sync::Moment;
-use crate::txn::{self, Committed, KeyLock, ReadView};
+use crate::txn::{self, Committed, ReadView};
 
 pub use crate::txn::KillHandle;
 
@@ -91,7 +92,7 @@ pub struct Transaction {
     /// What bulk inserts have kept aside.
     pub(super) deferred: Vec<Deferred>,
     /// See [`Transaction::guard`].
-    pub(super) guards: SmallVec<[KeyLock; 2]>,
+    pub(super) guards: Guards,
     /// The table that is being filled, see [`Transaction::begin_fill`]; 0: none.
     pub(super) filling: TableId,
     pub(super) read_buffer: Vec<u8>,
@@ -136,7 +137,7 @@ impl Transaction {
             last_table: TableId(0),
             scratch: Scratch::default(),
             deferred: Vec::new(),
-            guards: SmallVec::new(),
+            guards: Guards::default(),
             filling: TableId(0),
             read_buffer: Vec::new(),
             counts: RowCounts::default(),

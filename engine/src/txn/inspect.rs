@@ -195,7 +195,9 @@ impl System {
             true
         };
         self.ranges().look(&mut range);
-        self.locks().escalated().look(&mut range);
+        for escalated in self.locks().escalated() {
+            escalated.look(&mut range);
+        }
         for (_, who) in self.order().all_running() {
             seen.entry(Arc::as_ptr(&who)).or_insert(who);
         }

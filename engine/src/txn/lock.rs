@@ -33,13 +33,20 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::Mutex;
 
-type Rows = HashMap<Row, Queue, BuildHasherDefault<RowHasher>>;
+pub(super) type Rows = HashMap<Row, Queue, BuildHasherDefault<RowHasher>>;
 
 #[derive(Default)]
-struct Shard {
+pub(super) struct Shard {
     /// Entries in `rows`, readable without the mutex.
     count: AtomicUsize,
-    rows: Mutex<Rows>,
+    pub(super) rows: Mutex<Rows>,
+}
+
+impl Shard {
+    /// An entry has been removed, under the mutex.
+    pub fn entry_gone(&self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// See the module's text.
@@ -48,8 +55,10 @@ pub(super) struct LockTable {
     /// Rows that are locked without an entry of their own. Who comes to hold a row asks here under the mutex of the
     /// row's shard.
     escalated: RangeTable,
-    /// Who has so many entries gets ranges for further rows.
-    escalates_at: usize,
+    /// Names that are locked without an entry (`name_lock.rs`).
+    pub(super) names: RangeTable,
+    /// Who has so many entries gets ranges for further rows and names.
+    pub(super) escalates_at: usize,
 }
 
 /// How a row came to be locked, for the one who asked.
@@ -77,13 +86,14 @@ impl Default for LockTable {
                 .map(|_| CachePadded::default())
                 .collect(),
             escalated: RangeTable::default(),
+            names: RangeTable::default(),
             escalates_at: knobs::rows_before_escalation(),
         }
     }
 }
 
 impl LockTable {
-    fn shard(&self, row: Row) -> &Shard {
+    pub(super) fn shard(&self, row: Row) -> &Shard {
         // Bits that neither the map's buckets (the low ones) nor its tags (the high ones) use.
         &self.shards[(row.0 >> 32) as usize % knobs::lock_shards()]
     }
@@ -127,7 +137,7 @@ impl LockTable {
         Self::take(shard, &mut rows, row, &name, who, mode).ok_or_else(Holders::new)
     }
 
-    fn take(
+    pub(super) fn take(
         shard: &Shard,
         rows: &mut Rows,
         row: Row,
@@ -152,6 +162,7 @@ impl LockTable {
                 if held == mode || is_planted(PlantedFault::HoldRangesAsRows) {
                     queue.holders[own].ranged &= excluded;
                 }
+                queue.holders[own].by_header = false;
                 return (!excluded).then_some(Taken::Before);
             }
             if queue.holders.len() > 1 {
@@ -168,6 +179,7 @@ impl LockTable {
             who: who.clone(),
             mode,
             ranged: false,
+            by_header: false,
         });
         Some(Taken::Newly(row))
     }
@@ -210,6 +222,7 @@ impl LockTable {
     /// Gives up what `who` has locked in a tree without entries.
     pub fn release_escalated(&self, tree: TreeId, who: &Arc<Participant>) {
         self.escalated.release(tree, who);
+        self.names.release(tree, who);
     }
 
     /// Whether `who` has an entry for the row.
@@ -258,7 +271,7 @@ impl LockTable {
         }
         if give_up && queue.waiters.is_empty() {
             rows.remove(&row);
-            shard.count.fetch_sub(1, Ordering::Relaxed);
+            shard.entry_gone();
             who.forget(row);
         } else if !is_planted(PlantedFault::SharedWriter) {
             // Those who wait to share the row must not come to do so beside its writer.
@@ -289,6 +302,7 @@ impl LockTable {
                     who: who.clone(),
                     mode: LockMode::Exclusive,
                     ranged: false,
+                    by_header: false,
                 });
             }
         }
@@ -351,7 +365,7 @@ impl LockTable {
             .with(entered && queue.waiters.len() > 1);
         if queue.is_empty() {
             rows.remove(&row);
-            shard.count.fetch_sub(1, Ordering::Relaxed);
+            shard.entry_gone();
         }
         outcome
     }
@@ -376,11 +390,29 @@ impl LockTable {
         let granted = queue.grant(row);
         if queue.is_empty() {
             occupied.remove();
-            shard.count.fetch_sub(1, Ordering::Relaxed);
+            shard.entry_gone();
         }
         drop(rows);
         granted.wake();
         false
+    }
+
+    /// The row's header names `who` no more, which goes on. Others that wait for it there get the row, where `who` has
+    /// not locked it otherwise.
+    pub fn header_gone(&self, tree: TreeId, key: &[u8], who: &Arc<Participant>) {
+        let row = Row::new(tree, key);
+        let shard = self.shard(row);
+        // Who comes to wait from now on finds another header.
+        if shard.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let by_header = |queue: &Queue| {
+            let own = queue.position(who);
+            own.is_some_and(|own| queue.holders[own].by_header)
+        };
+        if shard.rows.lock().get(&row).is_some_and(by_header) {
+            self.release_early(row, who);
+        }
     }
 
     /// Gives a held row back and grants it to the front of the queue.
@@ -410,28 +442,10 @@ impl LockTable {
         let granted = queue.grant(row);
         if queue.is_empty() {
             occupied.remove();
-            shard.count.fetch_sub(1, Ordering::Relaxed);
+            shard.entry_gone();
         }
         drop(rows);
         granted.wake();
-    }
-
-    /// Gives a held row back if nobody else holds or awaits it; whether it did.
-    pub fn release_unwanted(&self, row: Row, who: &Arc<Participant>) -> bool {
-        let shard = self.shard(row);
-        let mut rows = shard.rows.lock();
-        let MapEntry::Occupied(occupied) = rows.entry(row) else {
-            return false;
-        };
-        let queue = occupied.get();
-        let wanted = !queue.waiters.is_empty() || queue.holders.len() > 1;
-        if wanted || queue.position(who).is_none() {
-            return false;
-        }
-        occupied.remove();
-        shard.count.fetch_sub(1, Ordering::Relaxed);
-        who.forget(row);
-        true
     }
 
     /// Whom `who` waits for in the queue of `row`: its holders. (Those ahead in the queue wait for
@@ -531,16 +545,16 @@ impl LockTable {
         requests >= self.escalates_at as u64 && who.held_rows() >= self.escalates_at
     }
 
-    /// Those that have locked rows without entries.
-    pub fn escalated(&self) -> &RangeTable {
-        &self.escalated
+    /// Those that have locked rows without entries, and names.
+    pub fn escalated(&self) -> [&RangeTable; 2] {
+        [&self.escalated, &self.names]
     }
 
-    /// Entries in all shards, and those that have locked rows without entries.
+    /// Entries in all shards, and those that have locked rows or names without entries.
     pub fn len(&self) -> usize {
         let entries = self.shards.iter().map(|shard| &shard.count);
         let entries: usize = entries.map(|count| count.load(Ordering::Relaxed)).sum();
-        entries + self.escalated.len()
+        entries + self.escalated.len() + self.names.len()
     }
 }
 

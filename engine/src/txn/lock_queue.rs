@@ -31,6 +31,8 @@ pub(super) struct Holder {
     pub mode: LockMode,
     /// Only for a range around the row, so that a writer can wait for it: the row itself it has not locked.
     pub ranged: bool,
+    /// Only for the row's header, which names it, so that others can wait for it: it has not locked the row otherwise.
+    pub by_header: bool,
 }
 
 impl Holder {
@@ -38,6 +40,14 @@ impl Holder {
     pub fn hold(&mut self, mode: LockMode) {
         self.mode = mode;
         self.ranged = false;
+        self.by_header = false;
+    }
+
+    /// It is the row's writer, whom others wait for.
+    fn hold_by_header(&mut self) {
+        let by_header = self.by_header || self.ranged;
+        self.hold(LockMode::Exclusive);
+        self.by_header = by_header;
     }
 
     /// It holds a range around the row exclusively. The row it may share with others, beside which it was passed over
@@ -156,6 +166,7 @@ impl Queue {
             who: who.clone(),
             mode,
             ranged,
+            by_header: !ranged,
         });
         // Where it waits here itself it goes first, as every holder that wants more.
         if who.parker.state() == WaitState::Queued(row) {
@@ -180,7 +191,7 @@ impl Queue {
         match writer {
             Some(writer) => {
                 match self.position(writer) {
-                    Some(held) => self.holders[held].hold(LockMode::Exclusive),
+                    Some(held) => self.holders[held].hold_by_header(),
                     None => {
                         entered = !self.waiters.is_empty();
                         // Fails when the writer has ended: then there is nothing to wait for.
@@ -246,6 +257,7 @@ impl Queue {
                         who: waiter.who.clone(),
                         mode: waiter.mode,
                         ranged: false,
+                        by_header: false,
                     });
                 }
             }

@@ -21,6 +21,7 @@ use super::lock_queue::LockMode;
 use super::participant::Participant;
 use crate::ids::TreeId;
 use crate::knobs;
+use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::Mutex;
 
@@ -67,23 +68,34 @@ impl Ranges {
         }
     }
 
-    /// Adds one key. Where there are `most` ranges, or more, its neighbour grows up to it, and has what lies between.
+    /// As [`Ranges::add`]. Where there are `most` ranges, or more, and these keys touch none, a neighbour grows up to
+    /// them, and has what lies between.
+    pub fn add_within(&mut self, from: &[u8], to: Option<&[u8]>, most: usize) {
+        if self.0.len() < most || to.is_some_and(|to| to <= from) {
+            return self.add(from, to);
+        }
+        let before = self.0.range::<[u8], _>(up_to(from)).next_back();
+        let behind = (Bound::Excluded(from), Bound::Unbounded);
+        let next = self.0.range::<[u8], _>(behind).next();
+        let touches = before.is_some_and(|(_, end)| reaches(end.as_deref(), from))
+            || next.is_some_and(|(begin, _)| reaches(to, begin));
+        match (before, next) {
+            (Some((begin, _)), _) if !touches => {
+                let begin = begin.clone();
+                self.add(&begin, to);
+            }
+            (None, Some((begin, _))) if !touches => {
+                let begin = begin.clone();
+                self.add(from, Some(&begin));
+            }
+            _ => self.add(from, to),
+        }
+    }
+
+    /// As [`Ranges::add_within`], of one key.
     pub fn add_key(&mut self, key: &[u8], most: usize) {
         let successor = [key, &[0]].concat();
-        let full = self.0.len() >= most && !self.covers(key);
-        let before = self.0.range::<[u8], _>(up_to(key)).next_back();
-        match before.filter(|_| full) {
-            Some((begin, _)) => {
-                let begin = begin.clone();
-                self.add(&begin, Some(&successor));
-            }
-            None => {
-                let behind = (Bound::Excluded(key), Bound::Unbounded);
-                let next = self.0.range::<[u8], _>(behind).next();
-                let end = next.filter(|_| full).map(|(begin, _)| begin.clone());
-                self.add(key, Some(end.as_deref().unwrap_or(&successor)));
-            }
-        }
+        self.add_within(key, Some(&successor), most);
     }
 
     /// Whether `key` lies in a range.
@@ -138,10 +150,16 @@ impl RangeTable {
         &self.shards[tree.0 as usize % knobs::range_shards()]
     }
 
-    /// Enters the keys from `from` up to, not including, `to` (`None`: all behind), shared. Called with no
-    /// latch held, before the leaf that holds them is copied.
+    /// Enters the keys from `from` up to, not including, `to` (`None`: all behind), shared; and keys between these and
+    /// others where `who` has very many ranges. Called with no latch held, before the leaf that holds them is copied.
     pub fn add(&self, tree: TreeId, who: &Arc<Participant>, from: &[u8], to: Option<&[u8]>) {
-        self.enter(tree, who, LockMode::Shared, |ranges| ranges.add(from, to));
+        let most = match is_planted(PlantedFault::RangeForEachSearch) {
+            true => usize::MAX,
+            false => knobs::searched_ranges(),
+        };
+        self.enter(tree, who, LockMode::Shared, |ranges| {
+            ranges.add_within(from, to, most);
+        });
     }
 
     /// Enters one key, that of a row which `who` has locked, and keys between it and others where `who` has many.
@@ -230,6 +248,10 @@ impl RangeTable {
     /// Gives up all ranges of `who` in a tree.
     pub fn release(&self, tree: TreeId, who: &Arc<Participant>) {
         let shard = self.shard(tree);
+        // What it has entered itself it sees.
+        if shard.count.load(Ordering::Relaxed) == 0 {
+            return;
+        }
         let mut trees = shard.trees.lock();
         let Some(holders) = trees.get_mut(&tree) else {
             return;
@@ -315,6 +337,25 @@ mod tests {
             }
         }
 
+        /// What is added is covered, alone while there is room for it.
+        #[test]
+        fn searches_are_covered_within_so_many_ranges(
+            added in prop::collection::vec((key(), prop::option::of(key())), 1..12),
+            most in 1usize..12,
+        ) {
+            let mut ranges = Ranges::default();
+            let mut unlimited = Ranges::default();
+            for (from, to) in &added {
+                ranges.add_within(from, to.as_deref(), most);
+                unlimited.add(from, to.as_deref());
+                prop_assert!(ranges.0.len() <= most, "{:?}", ranges);
+            }
+            for key in all_keys() {
+                prop_assert!(ranges.covers(&key) || !unlimited.covers(&key), "{:?} in {:?}", key, ranges);
+                prop_assert!(added.len() > most || ranges.covers(&key) == unlimited.covers(&key));
+            }
+        }
+
         /// Single keys are covered alone while there is room for them, and later together with their neighbours.
         #[test]
         fn keys_are_covered_within_so_many_ranges(keys in prop::collection::vec(key(), 1..12), most in 1usize..12) {
@@ -328,6 +369,31 @@ mod tests {
                 let added = keys.contains(&key);
                 prop_assert!(ranges.covers(&key) == added || !(added || fits), "{:?} in {:?}", key, ranges);
             }
+        }
+    }
+
+    #[test]
+    fn a_transaction_has_so_many_ranges_however_much_it_searches() {
+        let table = RangeTable::default();
+        let [a, b] = [(); 2].map(|()| Participant::new(Default::default()));
+        let tree = TreeId(1);
+        let key = |n: u32| n.to_be_bytes();
+        let searches = knobs::searched_ranges() as u32 + 100;
+        for n in 0..searches {
+            // In no order.
+            let at = n.wrapping_mul(0x9E37_79B1) | 1;
+            table.add(tree, &a, &key(at - 1), Some(&key(at)));
+        }
+        let mut ranges = 0;
+        table.look(|_, _, _, _, _| {
+            ranges += 1;
+            true
+        });
+        assert!(ranges <= knobs::searched_ranges(), "{ranges}");
+        for n in 0..searches {
+            let at = n.wrapping_mul(0x9E37_79B1) | 1;
+            let holders = table.holders(tree, &key(at - 1), &b, LockMode::Exclusive);
+            assert_eq!(holders.len(), 1, "{n}");
         }
     }
 

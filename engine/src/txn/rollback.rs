@@ -1,5 +1,6 @@
 //! Rollback: the undo chain, walked from its newest record to where it shall end.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use super::broken::BrokenRule;
@@ -246,6 +247,8 @@ impl Transaction {
                     replayed = trees.compensate(record.tree, record.key, previous, redo)?;
                 }
             }
+            // Nothing names this transaction at the key any more.
+            let freed = Cell::new(false);
             let keeps = |previous: Option<&[u8]>| {
                 let header = match previous {
                     Some(value) => Some(Header::decode(value)?.0),
@@ -255,6 +258,9 @@ impl Transaction {
                     // The header's lock goes with the header.
                     if stays_locked(self.txid, header.as_ref(), replayed) {
                         system.locks().hold(record.tree, record.key, participant);
+                    } else {
+                        let is_own = header.as_ref().and_then(Header::txid) == Some(self.txid);
+                        freed.set(!is_own);
                     }
                 }
                 Ok(header.is_some_and(|header| keeps_restored(&system, self.txid, &header)))
@@ -269,6 +275,12 @@ impl Transaction {
                     return Err(error);
                 }
                 Ok(()) => {}
+            }
+            if let (true, Some(participant)) = (freed.get(), &self.participant) {
+                if !is_planted(PlantedFault::WaitForTakenBack) {
+                    let locks = system.locks();
+                    locks.header_gone(record.tree, record.key, participant);
+                }
             }
             // From here on the change is undone, also when the log has no room for a part now.
             self.undo_head = record.previous;

@@ -4,11 +4,13 @@
 //! a row costs no allocation: it holds the beginning of the key, which is all of it for most keys
 //! of numbers.
 
-use std::collections::hash_map::DefaultHasher;
+use std::collections::hash_map::{DefaultHasher, RandomState};
 use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
+use std::sync::LazyLock;
 
 use crate::ids::TreeId;
+use crate::planted::{is_planted, PlantedFault};
 
 /// A row in the lock table: a hash of tree and key. Two rows of the same hash, as one pair in 2^64 is, share
 /// their locks. That costs a needless wait. And who has locked the one, and writes the other or waits for its writer,
@@ -18,11 +20,21 @@ pub(super) struct Row(pub u64);
 
 impl Row {
     pub fn new(tree: TreeId, key: &[u8]) -> Row {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = hasher();
         tree.hash(&mut hasher);
         key.hash(&mut hasher);
         Row(hasher.finish())
     }
+}
+
+/// Begins a hash, with a key of this process alone: who chooses the keys of rows can't tell which of them would share
+/// their locks. Nothing on disk has such a hash. Schedules have a fixed key, since they are played again.
+fn hasher() -> DefaultHasher {
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    if cfg!(feature = "shaken") || is_planted(PlantedFault::KnownRowHash) {
+        return DefaultHasher::new();
+    }
+    KEY.build_hasher()
 }
 
 /// `Row` is a hash already.
@@ -89,6 +101,21 @@ impl RowName {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_outside_can_tell_which_rows_share_a_hash() {
+        if crate::knobs::SHAKEN {
+            // Schedules are played again.
+            return;
+        }
+        let (tree, key) = (TreeId(3), b"key");
+        let mut known = DefaultHasher::new();
+        tree.hash(&mut known);
+        key[..].hash(&mut known);
+        let row = Row::new(tree, key);
+        assert_ne!(row.0, known.finish());
+        assert_eq!(row, Row::new(tree, key));
+    }
 
     #[test]
     fn a_name_has_the_key_or_its_beginning() {

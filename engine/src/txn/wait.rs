@@ -63,11 +63,12 @@ impl Conflict {
             mode,
         }
     }
-}
 
-/// What [`Transaction::lock_name`] has locked.
-#[derive(Clone, Copy, Debug)]
-pub struct KeyLock(Row);
+    /// The same about a name that is no row's.
+    pub(super) fn of_name(self, row: Row) -> Self {
+        Conflict { row, ..self }
+    }
+}
 
 /// A place in a row's queue of which others are being told. Where what they do panics it is left: nobody would take
 /// the row that is granted there.
@@ -277,37 +278,6 @@ impl Transaction {
     fn escalate_last(&mut self) {
         if let (Some((tree, key)), Some(me)) = (self.unescalated.take(), &self.participant) {
             self.system.locks().escalate(tree, &key, me);
-        }
-    }
-
-    /// Locks the name of a key of which there need be no record, against others who do; waits as long
-    /// as allowed. It is not the lock of that key's record, which stays when the name is given back. Not inside
-    /// the gate.
-    ///
-    /// # Errors
-    /// Those of [`Transaction::wait`].
-    pub fn lock_name(&mut self, tree: TreeId, key: &[u8]) -> Result<KeyLock> {
-        let record = Row::new(tree, key);
-        let row = match is_planted(PlantedFault::GuardAsRow) {
-            true => record,
-            false => Row(!record.0),
-        };
-        let name = RowName::new(tree, key);
-        let mode = LockMode::Exclusive;
-        loop {
-            let participant = self.participant().clone();
-            if self.system.locks().try_lock(row, &name, &participant, mode) {
-                return Ok(KeyLock(row));
-            }
-            let conflict = Conflict::with_holders(tree, key, mode);
-            self.wait(&Conflict { row, ..conflict })?;
-        }
-    }
-
-    /// Gives a locked name back, unless others wait for it: they get it at the end.
-    pub fn unlock_name(&mut self, lock: KeyLock) {
-        if let Some(participant) = &self.participant {
-            self.system.locks().release_unwanted(lock.0, participant);
         }
     }
 

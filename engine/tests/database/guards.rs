@@ -202,6 +202,23 @@ fn guards_of_rows_that_stand_are_given_back() {
 }
 
 #[test]
+fn a_row_of_another_table_gives_no_guard_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path().join("db"), options()).unwrap();
+    let [table, another] = ["t", "u"].map(|name| table(&db, name));
+    let mut txn = hasty(&db, Isolation::ReadCommitted);
+    let mut other = hasty(&db, Isolation::ReadCommitted);
+    guard(&mut txn, &table, 7).unwrap();
+    guard(&mut txn, &another, 7).unwrap();
+    insert(&mut txn, &another, 1, 7);
+    guard(&mut other, &another, 7).unwrap();
+    would_wait(guard(&mut other, &table, 7));
+    insert(&mut txn, &table, 1, 7);
+    guard(&mut other, &table, 7).unwrap();
+    txn.commit().unwrap();
+}
+
+#[test]
 fn guards_of_rows_with_which_a_table_is_filled_are_given_back() {
     let dir = tempfile::tempdir().unwrap();
     let db = Database::open(dir.path().join("db"), options()).unwrap();

@@ -204,3 +204,40 @@ fn a_row_that_its_number_has_left_once_it_is_locked_is_free() {
         assert_eq!(looks.join().unwrap(), (2, vec![2]));
     });
 }
+
+/// Whether nobody holds the key of the row, which need not be there.
+fn is_free(db: &Database, table: &Table, id: u32) -> bool {
+    let mut other = db.begin(Isolation::ReadCommitted);
+    other.set_lock_wait_timeout(Duration::ZERO);
+    let key = table.encode_key(0, &[id.into()]).unwrap();
+    other
+        .get_locked(table, &key, RowLock::Exclusive, |_| ())
+        .is_ok()
+}
+
+#[test]
+fn a_row_that_is_not_there_is_free_under_read_committed_and_only_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, table) = six_rows(dir.path(), vec![Index::new("number", &[1])]);
+    let key = table.encode_key(0, &[7u32.into()]).unwrap();
+    for (level, lock) in [
+        (Isolation::ReadCommitted, RowLock::Exclusive),
+        (Isolation::ReadCommitted, RowLock::Shared),
+        (Isolation::RepeatableRead, RowLock::Exclusive),
+        (Isolation::Serializable, RowLock::None),
+    ] {
+        let mut txn = db.begin(level);
+        let mut cursor = locking(&table, 0, lock);
+        assert!(!cursor.seek(&mut txn, &key, Seek::Exact).unwrap());
+        let free = is_free(&db, &table, 7);
+        assert_eq!(free, level == Isolation::ReadCommitted, "{level:?}");
+        txn.rollback().unwrap();
+        // A lock that the transaction had before stays.
+        let mut txn = db.begin(level);
+        let found = txn.get_locked(&table, &key, RowLock::Exclusive, |_| ());
+        assert!(found.unwrap().is_none());
+        assert!(!cursor.seek(&mut txn, &key, Seek::Exact).unwrap());
+        assert!(!is_free(&db, &table, 7), "{level:?}");
+        txn.rollback().unwrap();
+    }
+}

@@ -8,7 +8,7 @@ use peregrine::{
 };
 
 use crate::one_table::OneTable;
-use crate::schemas::INT;
+use crate::schemas::{noise, INT};
 
 /// So many changes are more than the log gets in one part.
 const ROWS: u32 = 1000;
@@ -119,4 +119,60 @@ fn a_prepared_transaction_is_made_again_where_changes_of_keys_were_refused() {
 #[test]
 fn a_prepared_transaction_is_made_again_where_changes_of_keys_met_a_lock() {
     is_made_again(3 * ROWS, |error| matches!(error, Error::LockNotAvailable));
+}
+
+/// Enough that one of them fills a part of the log.
+const LONG: usize = 300_000;
+
+/// What has been changed beside long values is taken back, when the log has it already.
+#[test]
+fn long_values_that_a_part_did_not_change_are_not_logged_when_it_is_taken_back() {
+    let mut by_beginning = Index::new("body", &[2]);
+    by_beginning.parts[0].prefix = Some(10);
+    let schema = TableSchema {
+        columns: vec![
+            Column::new("id", INT),
+            Column::new("code", INT),
+            Column::new("body", ColumnType::Large { max: 1 << 20 }),
+            Column::new("other", ColumnType::Large { max: 1 << 20 }),
+        ],
+        primary: Some(Key::new(&[0])),
+        indexes: vec![by_beginning],
+        user: vec![],
+    };
+    let world = World(OneTable::new(&schema));
+    let put = |txn: &mut Transaction, id: u32, code: u32, other: u8| {
+        let (body, other) = (noise(id, LONG), vec![other; LONG]);
+        let row = [
+            id.into(),
+            code.into(),
+            Value::Bytes(&body),
+            Value::Bytes(&other),
+        ];
+        let key = world.table.encode_key(0, &[id.into()]).unwrap();
+        match txn.get(&world.table, &key, |_| ()).unwrap() {
+            Some(()) => txn.update(&world.table, &key, &row).unwrap(),
+            None => txn.insert(&world.table, &row).unwrap(),
+        }
+    };
+    let mut txn = world.begin();
+    for id in 0..10 {
+        put(&mut txn, id, 0, 1);
+    }
+    txn.commit().unwrap();
+    let savepoint = txn.savepoint();
+    for id in 0..10 {
+        put(&mut txn, id, 1, 1);
+    }
+    // Of one row another value has changed, and one has come to be, which fills a part.
+    put(&mut txn, 3, 2, 2);
+    put(&mut txn, 10, 0, 1);
+    let before = world.db.status().log_bytes;
+    txn.rollback_to(&savepoint).unwrap();
+    txn.commit().unwrap();
+    let logged = world.db.status().log_bytes - before;
+    // What of the last two rows had not come to the log, and what is restored of one of them.
+    assert!((LONG as u64..5 * LONG as u64).contains(&logged), "{logged}");
+    assert!(world.after_a_crash().rows() == world.rows());
+    assert_eq!(world.rows().len(), 10);
 }

@@ -52,6 +52,7 @@ impl Cursor {
         };
         if self.index == 0 {
             if !txn.read_row(trees, key, how, &mut self.buffer)? {
+                self.pass_absent(txn);
                 return Ok(false);
             }
             self.at = At::Point;
@@ -106,6 +107,7 @@ impl Cursor {
                     || is_planted(PlantedFault::PointReadOnce)
                     || self.still_leads(txn, trees, key, &self.point_clustered)?)
             {
+                self.pass_absent(txn);
                 return Ok(false);
             }
             // The entry may lead to another row now, also where nobody was waited for.

@@ -85,6 +85,13 @@ impl Cursor {
         }
     }
 
+    /// There is no row of the key that the cursor was to find, which it has locked if it locks at all.
+    pub(super) fn pass_absent(&self, txn: &mut Transaction) {
+        if txn.read_lock(self.options.lock).is_some() && !is_planted(PlantedFault::KeepAbsentRows) {
+            self.pass_locked(txn);
+        }
+    }
+
     /// Whether the row of the batch, which is to be locked, need not be waited for.
     pub(super) fn may_pass(&self, txn: &Transaction) -> bool {
         self.semi_consistent

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::fixture::{get_locked, put, try_put, Fixture};
 use crate::error::Error;
+use crate::ids::TreeId;
 use crate::knobs;
 use crate::settings::Isolation::ReadCommitted;
 use crate::txn::{LockMode, LockRow, Put, PutMode, Transaction};
@@ -226,4 +227,66 @@ fn rows_that_were_waited_for_become_ranges_too() {
         });
     }
     assert!(fixture.system.stats().locked_rows <= entries + 1);
+}
+
+fn is_free(txn: &mut Transaction, tree: TreeId, n: u32) -> bool {
+    match txn.lock_name(tree, &key(n)) {
+        Ok(lock) => {
+            txn.unlock_name(lock);
+            true
+        }
+        Err(Error::LockNotAvailable) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn names_stay_locked_though_few_have_entries() {
+    let fixture = Fixture::new();
+    let tree = fixture.tree.id();
+    let mut locker = fixture.begin(ReadCommitted);
+    let mut locks = Vec::new();
+    for n in 0..rows() {
+        locks.push(locker.lock_name(tree, &key(n)).unwrap());
+    }
+    let entries = fixture.system.stats().locked_rows as usize;
+    assert!(entries <= knobs::rows_before_escalation() + 1, "{entries}");
+    let mut other = fixture.begin(ReadCommitted);
+    other.set_lock_wait_timeout(Duration::ZERO);
+    assert!(some_rows().all(|n| !is_free(&mut other, tree, n)));
+    assert!(is_free(&mut other, tree, rows()));
+    // It is no row's lock, and it is given back before the end.
+    let own = locker.lock_name(tree, &key(rows() - 9)).unwrap();
+    let row = other.try_lock_row(&fixture.tree, &key(rows() - 9), LockMode::Exclusive);
+    assert!(matches!(row, Ok(LockRow::Done)));
+    for lock in locks.into_iter().chain([own]) {
+        locker.unlock_name(lock);
+    }
+    assert!(some_rows().all(|n| is_free(&mut other, tree, n)));
+    other.rollback().unwrap();
+    locker.rollback().unwrap();
+    assert_eq!(fixture.system.stats().locked_rows, 0);
+}
+
+#[test]
+fn names_without_entries_are_waited_for_until_the_end() {
+    let fixture = Fixture::new();
+    let tree = fixture.tree.id();
+    let mut locker = fixture.begin(ReadCommitted);
+    for n in 0..rows() {
+        locker.lock_name(tree, &key(n)).unwrap();
+    }
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            let mut txn = fixture.begin(ReadCommitted);
+            txn.lock_name(tree, &key(rows() - 9)).unwrap();
+            txn.commit().unwrap();
+        });
+        while fixture.system.stats().lock_waits == 0 {
+            std::thread::yield_now();
+        }
+        assert!(!waits.is_finished());
+        locker.commit().unwrap();
+    });
+    assert_eq!(fixture.system.stats().locked_rows, 0);
 }

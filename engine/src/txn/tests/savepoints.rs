@@ -1,13 +1,14 @@
 //! Savepoints: which lead back to where, and which are gone.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::fixture::{get, put, Fixture};
 use crate::error::Error;
 use crate::settings::Isolation::{ReadCommitted, RepeatableRead};
-use crate::txn::{PutMode, Savepoint, Transaction};
+use crate::txn::{LockMode, LockRow, PutMode, Savepoint, Transaction};
 
 fn write(fixture: &Fixture, txn: &mut Transaction, key: &[u8]) {
     put(txn, &fixture.tree, key, b"1", PutMode::Upsert).unwrap();
@@ -227,4 +228,66 @@ proptest! {
         let found = records.map(|(key, _, payload)| (key, payload));
         prop_assert_eq!(found.collect::<BTreeMap<_, _>>(), kept);
     }
+}
+
+/// Who waits for a key, by a lock or by a write, gets it once its insertion is taken back, and not at the end.
+#[test]
+fn who_waits_for_an_inserted_key_gets_it_when_it_is_taken_back() {
+    for writes in [true, false] {
+        let fixture = Fixture::new();
+        let mut txn = fixture.begin(ReadCommitted);
+        write(&fixture, &mut txn, b"before");
+        let savepoint = txn.savepoint();
+        write(&fixture, &mut txn, b"k");
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                let mut other = fixture.begin(ReadCommitted);
+                other.set_lock_wait_timeout(Duration::from_secs(5));
+                let got = match writes {
+                    true => put(&mut other, &fixture.tree, b"k", b"2", PutMode::Insert).map(drop),
+                    false => other.lock_row(&fixture.tree, b"k", LockMode::Exclusive),
+                };
+                other.commit().unwrap();
+                got
+            });
+            while fixture.system.stats().lock_waits == 0 {
+                std::thread::yield_now();
+            }
+            txn.rollback_to(&savepoint).unwrap();
+            waits.join().unwrap().unwrap();
+        });
+        // It goes on, and gets the row as anybody else.
+        txn.lock_row(&fixture.tree, b"k", LockMode::Exclusive)
+            .unwrap();
+        txn.commit().unwrap();
+        assert_eq!(fixture.system.stats().locked_rows, 0);
+    }
+}
+
+/// It was locked before it was inserted, when there was none: nobody else may insert it before the end.
+#[test]
+fn a_key_that_was_locked_before_it_was_inserted_stays_locked_when_it_is_taken_back() {
+    let fixture = Fixture::new();
+    let mut txn = fixture.begin(ReadCommitted);
+    txn.lock_row(&fixture.tree, b"k", LockMode::Exclusive)
+        .unwrap();
+    let savepoint = txn.savepoint();
+    write(&fixture, &mut txn, b"k");
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            let mut other = fixture.begin(ReadCommitted);
+            put(&mut other, &fixture.tree, b"k", b"2", PutMode::Insert).unwrap();
+            other.commit().unwrap();
+        });
+        while fixture.system.stats().lock_waits == 0 {
+            std::thread::yield_now();
+        }
+        txn.rollback_to(&savepoint).unwrap();
+        let mut hasty = fixture.begin(ReadCommitted);
+        let lock = hasty.try_lock_row(&fixture.tree, b"k", LockMode::Shared);
+        assert!(matches!(lock, Ok(LockRow::Conflict(_))));
+        assert!(!waits.is_finished());
+        txn.commit().unwrap();
+    });
+    assert_eq!(fixture.system.stats().locked_rows, 0);
 }
