@@ -3,7 +3,7 @@
 //!
 //! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`statements`], [`changes`], [`pushdown`], [`answers`], [`strain`], [`corruption`], [`fuzz`], [`full_disk`], [`embedded`],
 //! [`cross_check`] and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`workload`] and [`stores`] →
-//! [`normal`] → [`server`] and [`target`] → [`error`] and [`dice`].
+//! [`normal`] → [`server`] and [`target`] → [`error`], [`errors_told`] and [`dice`].
 // LMDB's memory map can only be opened by an unsafe call (stores/lmdb.rs); nothing else may have one.
 #![deny(unsafe_code)]
 
@@ -19,6 +19,7 @@ pub mod dice;
 pub mod differential;
 pub mod embedded;
 pub mod error;
+pub mod errors_told;
 pub mod full_disk;
 pub mod fuzz;
 pub mod histories;

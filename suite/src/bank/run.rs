@@ -97,6 +97,7 @@ pub fn run(request: &Request, server: &mut Hosted) -> Result<Outcome> {
             break;
         }
     }
+    outcome.faults.extend(server.engine_errors());
     outcome.seconds = begun.elapsed().as_secs_f64();
     outcome.transfers = day.transfers.load(Ordering::Relaxed);
     outcome.refused = day.refused.load(Ordering::Relaxed);
@@ -242,16 +243,48 @@ fn note(list: &Mutex<Vec<String>>, text: String) {
 fn check_books(server: &Hosted, numbers: &mut [(u64, u64)], outcome: &mut Outcome) -> Result<()> {
     let statement = "SELECT teller, transfers FROM bank_a.books ORDER BY teller";
     let books: Vec<(usize, u64)> = server.connect(None)?.query(statement).running(statement)?;
-    for (teller, found) in books {
-        let Some((used, acknowledged)) = numbers.get_mut(teller) else {
-            continue;
-        };
-        if found != *acknowledged && found != *used {
-            outcome.faults.push(format!(
+    outcome.faults.extend(compared(&books, numbers));
+    Ok(())
+}
+
+/// What is wrong with the books, of which each teller has one; what they have is acknowledged from here on.
+fn compared(books: &[(usize, u64)], numbers: &mut [(u64, u64)]) -> Vec<String> {
+    let tellers: Vec<usize> = books.iter().map(|(teller, _)| *teller).collect();
+    if !tellers.iter().copied().eq(0..numbers.len()) {
+        let count = numbers.len();
+        return vec![format!(
+            "there are books of tellers {tellers:?}, and {count} tellers"
+        )];
+    }
+    let mut faults = Vec::new();
+    for ((teller, found), (used, acknowledged)) in books.iter().zip(numbers) {
+        if found != acknowledged && found != used {
+            faults.push(format!(
                 "teller {teller}'s book has transfer {found}, the last acknowledged is {acknowledged}"
             ));
         }
-        *acknowledged = found;
+        *acknowledged = *found;
     }
-    Ok(())
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_book_that_is_missing_is_a_fault() {
+        let mut numbers = [(7, 6), (3, 3)];
+        assert!(compared(&[(0, 7), (1, 3)], &mut numbers).is_empty());
+        assert_eq!(numbers, [(7, 7), (3, 3)]);
+        for books in [
+            &[][..],
+            &[(0, 7)],
+            &[(0, 7), (2, 3)],
+            &[(0, 7), (1, 3), (2, 0)],
+        ] {
+            assert_eq!(compared(books, &mut numbers).len(), 1, "{books:?}");
+        }
+        assert_eq!(compared(&[(0, 6), (1, 3)], &mut numbers).len(), 1);
+    }
 }

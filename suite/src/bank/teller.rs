@@ -13,6 +13,9 @@ pub const SCHEMAS: [&str; 2] = ["bank_a", "bank_b"];
 /// What each account begins with.
 pub const BEGIN: i64 = 1_000;
 
+/// Rows that a transfer changes: two accounts and a book.
+const CHANGED: u64 = 3;
+
 /// All the money there is.
 pub const ALL: i64 = BEGIN * ACCOUNTS as i64 * 2;
 
@@ -105,11 +108,13 @@ pub fn transfer(
         to = account(dice);
     }
     let amount = i64::from(1 + dice.below(20));
-    transaction(connection, |connection| {
+    let done = transaction(connection, |connection| {
+        let mut changed = 0;
         let mut change = |(schema, id): (&str, u32), by: i64| -> mysql::Result<String> {
             let balance: Option<i64> = connection.query_first(format!(
                 "SELECT balance FROM {schema}.accounts WHERE id = {id}"
             ))?;
+            // Where there is no account, nothing is changed below, and that is seen.
             let new = balance.unwrap_or(0) + by;
             Ok(format!(
                 "UPDATE {schema}.accounts SET balance = {new} WHERE id = {id}"
@@ -117,12 +122,22 @@ pub fn transfer(
         };
         let take = change(from, -amount)?;
         let give = change(to, amount)?;
-        connection.query_drop(take)?;
-        connection.query_drop(give)?;
-        connection.query_drop(format!(
-            "UPDATE bank_a.books SET transfers = {number} WHERE teller = {teller}"
-        ))
-    })
+        let book = format!("UPDATE bank_a.books SET transfers = {number} WHERE teller = {teller}");
+        for sql in [take, give, book] {
+            connection.query_drop(sql)?;
+            changed += connection.affected_rows();
+        }
+        Ok(changed)
+    });
+    match done {
+        Attempt::Done(CHANGED) => Attempt::Done(()),
+        Attempt::Done(other) => {
+            Attempt::Failed(format!("a transfer changed {other} rows, not {CHANGED}"))
+        }
+        Attempt::Refused => Attempt::Refused,
+        Attempt::Gone(asked) => Attempt::Gone(asked),
+        Attempt::Failed(error) => Attempt::Failed(error),
+    }
 }
 
 /// Sums all the money in one transaction, a statement a schema.

@@ -225,9 +225,10 @@ impl Pair {
             self.compare(&format!("SELECT {shown} FROM {table}"), &wanted)?;
             self.setting("OFF")?;
             self.compare(&whole, &wanted)?;
-            for (index, columns) in indexes::of_table(&mut self.peregrine.connection, table)? {
-                let by = format!("FROM {table} FORCE INDEX (`{index}`)");
-                self.compare(&format!("SELECT {shown} {by} ORDER BY {columns}"), &wanted)?;
+            for index in indexes::of_table(&mut self.peregrine.connection, table)? {
+                let (columns, order) = (&index.columns, &index.order);
+                let by = format!("FROM {table} FORCE INDEX (`{}`)", index.name);
+                self.compare(&format!("SELECT {shown} {by} ORDER BY {order}"), &wanted)?;
                 let entries = self.right(&format!("SELECT {columns} FROM {table} USE INDEX ()"))?;
                 self.compare(&format!("SELECT {columns} {by}"), &entries)?;
             }

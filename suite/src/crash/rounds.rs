@@ -91,7 +91,7 @@ impl fmt::Display for Outcome {
         write!(
             f,
             "{}: {}, {} kills of the server under {} writing threads: {} commits acknowledged, {} writers with lost \
-             commits, {} with torn transactions, {} damaged; {} commits under way ({} kept, {} undone), \
+             commits, {} with torn transactions, {} damaged, {} errors that nothing provokes; {} commits under way ({} kept, {} undone), \
              longest restart {:.1} s, {}",
             if self.held() { "held" } else { "NOT HELD" },
             self.engine.title(),
@@ -101,6 +101,7 @@ impl fmt::Display for Outcome {
             count(|fault| matches!(fault, Fault::Lost(_))),
             count(|fault| matches!(fault, Fault::Torn(_))),
             count(|fault| matches!(fault, Fault::Damaged(_))),
+            count(|fault| matches!(fault, Fault::Unprovoked(_))),
             self.kept + self.undone,
             self.kept,
             self.undone,
@@ -211,6 +212,8 @@ impl Rounds<'_> {
             let restart = begun.elapsed().as_secs_f64();
             self.outcome.longest_restart_s = self.outcome.longest_restart_s.max(restart);
             let verified = self.verify(&running, endings);
+            let errors = self.sandbox.engine_errors().into_iter();
+            self.outcome.faults.extend(errors.map(Fault::Unprovoked));
             told(&format!(
                 "kill {round} after {lifetime} ms: {} commits acknowledged so far, restart {restart:.1} s",
                 self.outcome.commits
@@ -294,7 +297,7 @@ impl Rounds<'_> {
         let stop = AtomicBool::new(false);
         let (counters, stop_flag, seed) = (&self.counters, &stop, self.request.seed);
         let states = std::mem::take(&mut self.states);
-        let (endings, killed) = std::thread::scope(|scope| {
+        let (endings, killed, early) = std::thread::scope(|scope| {
             let workers: Vec<_> = connections
                 .iter_mut()
                 .zip(states)
@@ -308,6 +311,8 @@ impl Rounds<'_> {
                 })
                 .collect();
             std::thread::sleep(Duration::from_millis(u64::from(lifetime)));
+            // Until here nobody ends but for a fault, or because the connection is gone.
+            let early = workers.iter().any(|worker| worker.is_finished());
             let killed = running.kill();
             // Every writer ends with its connection; the flag is for the case that none broke.
             stop_flag.store(true, Ordering::Relaxed);
@@ -315,9 +320,14 @@ impl Rounds<'_> {
                 .into_iter()
                 .map(|worker| worker.join().ok())
                 .collect();
-            (endings, killed)
+            (endings, killed, early)
         });
         killed?;
+        if early {
+            let told = "a writer ended before the kill, by an error or without its connection";
+            let fault = Fault::Unprovoked(told.to_owned());
+            self.outcome.faults.push(fault);
+        }
         endings.ok_or_else(|| SuiteError::Server("a writer thread failed".to_owned()))
     }
 
@@ -333,6 +343,10 @@ impl Rounds<'_> {
                 Ok(InFlight::Kept) => self.outcome.kept += 1,
                 Ok(InFlight::Undone) => self.outcome.undone += 1,
                 Err(fault) => self.outcome.faults.push(fault),
+            }
+            if let Some(what) = &ending.wrong {
+                let fault = Fault::Unprovoked(format!("writer {writer}: {what}"));
+                self.outcome.faults.push(fault);
             }
             self.outcome.refused += ending.refused;
             if self.outcome.reason.is_none() {

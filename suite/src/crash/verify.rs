@@ -28,6 +28,8 @@ pub enum Fault {
     Torn(String),
     /// The server itself finds its tables damaged, or an index disagrees with its table.
     Damaged(String),
+    /// The server has refused or reported something, or ended, and nothing provokes that.
+    Unprovoked(String),
 }
 
 impl Fault {
@@ -35,7 +37,9 @@ impl Fault {
     #[must_use]
     pub fn text(&self) -> &str {
         match self {
-            Self::Lost(text) | Self::Torn(text) | Self::Damaged(text) => text,
+            Self::Lost(text) | Self::Torn(text) | Self::Damaged(text) | Self::Unprovoked(text) => {
+                text
+            }
         }
     }
 }

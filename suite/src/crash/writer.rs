@@ -17,13 +17,21 @@ pub struct Ending {
     /// The transaction whose COMMIT was sent and not answered: it may be there or not, but not in
     /// part.
     pub in_flight: Option<Transaction>,
-    /// Transactions that the server refused, and that were rolled back.
+    /// Transactions that another one was in the way of, and that were rolled back.
     pub refused: u64,
     /// The first reason it gave.
     pub reason: Option<String>,
+    /// An error that nothing provokes: it ended the writer.
+    pub wrong: Option<String>,
     /// The last transaction number used.
     pub number: u64,
 }
+
+/// Errors that writers provoke, who have rows of their own among those of others: a statement that looks at all rows
+/// meets others' (lock wait timeout, deadlock, a row changed since the snapshot).
+const PROVOKED: [u16; 3] = [1205, 1213, 1020];
+/// Errors by which a server that ends refuses statements.
+const SERVER_ENDS: [u16; 2] = [1053, 1927];
 
 /// Counts what all writers have done so far.
 #[derive(Debug, Default)]
@@ -44,8 +52,10 @@ pub trait Statements {
 /// Why a statement failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// The server refused it and is still there.
+    /// Another transaction was in the way, and the server is still there.
     Refused(String),
+    /// The server refused it, and nothing provokes that.
+    Wrong(String),
     /// The connection is gone.
     Gone,
 }
@@ -53,8 +63,16 @@ pub enum Failure {
 impl Statements for mysql::Conn {
     fn run(&mut self, statement: &str) -> std::result::Result<(), Failure> {
         self.query_drop(statement).map_err(|error| match error {
-            mysql::Error::MySqlError(error) => Failure::Refused(error.to_string()),
-            _ => Failure::Gone,
+            mysql::Error::MySqlError(error) if PROVOKED.contains(&error.code) => {
+                Failure::Refused(error.to_string())
+            }
+            mysql::Error::MySqlError(error) if !SERVER_ENDS.contains(&error.code) => {
+                Failure::Wrong(format!("{statement}: {error}"))
+            }
+            mysql::Error::MySqlError(_) | mysql::Error::IoError(_) => Failure::Gone,
+            // The connection ends between two packets, or within one.
+            mysql::Error::DriverError(_) | mysql::Error::CodecError(_) => Failure::Gone,
+            other => Failure::Wrong(format!("{statement}: {other}")),
         })
     }
 }
@@ -103,6 +121,11 @@ pub fn write(
                 return ending;
             }
             Attempt::Gone => return ending,
+            Attempt::Wrong(what, is_unknown) => {
+                ending.wrong = Some(what);
+                ending.in_flight = is_unknown.then_some(transaction);
+                return ending;
+            }
         }
     }
     ending
@@ -119,6 +142,8 @@ enum Attempt {
     Unknown,
     /// The connection went before COMMIT was sent.
     Gone,
+    /// Something failed that nothing provokes; whether it was COMMIT, of which nobody knows then what it did.
+    Wrong(String, bool),
 }
 
 fn attempt(connection: &mut dyn Statements, transaction: &Transaction) -> Attempt {
@@ -127,28 +152,36 @@ fn attempt(connection: &mut dyn Statements, transaction: &Transaction) -> Attemp
         match connection.run(statement) {
             Ok(()) => {}
             Err(Failure::Gone) => return Attempt::Gone,
+            Err(Failure::Wrong(what)) => return Attempt::Wrong(what, false),
             Err(Failure::Refused(reason)) => {
                 return match connection.run("ROLLBACK") {
+                    Ok(()) => Attempt::Refused(reason),
                     Err(Failure::Gone) => Attempt::Gone,
-                    _ => Attempt::Refused(reason),
-                }
+                    // Nothing is in the way of a rollback.
+                    Err(Failure::Refused(what) | Failure::Wrong(what)) => {
+                        Attempt::Wrong(what, false)
+                    }
+                };
             }
         }
     }
     if !transaction.commits {
         return match connection.run("ROLLBACK") {
+            Ok(()) => Attempt::Undone,
             Err(Failure::Gone) => Attempt::Gone,
-            _ => Attempt::Undone,
+            Err(Failure::Refused(what) | Failure::Wrong(what)) => Attempt::Wrong(what, false),
         };
     }
     match connection.run("COMMIT") {
         Ok(()) => Attempt::Acknowledged,
         // A COMMIT that is refused leaves the transaction undone.
         Err(Failure::Refused(reason)) => match connection.run("ROLLBACK") {
+            Ok(()) => Attempt::Refused(reason),
             Err(Failure::Gone) => Attempt::Unknown,
-            _ => Attempt::Refused(reason),
+            Err(Failure::Refused(what) | Failure::Wrong(what)) => Attempt::Wrong(what, true),
         },
         Err(Failure::Gone) => Attempt::Unknown,
+        Err(Failure::Wrong(what)) => Attempt::Wrong(what, true),
     }
 }
 
@@ -156,10 +189,12 @@ fn attempt(connection: &mut dyn Statements, transaction: &Transaction) -> Attemp
 mod tests {
     use super::*;
 
-    /// Answers so many statements and is gone then; refuses those that hold `refused`.
+    /// Answers so many statements and is gone then; refuses those that hold `refused`, for another's sake or for no
+    /// reason.
     struct Script {
         left: usize,
         refused: &'static str,
+        is_wrong: bool,
         ran: Vec<String>,
     }
 
@@ -171,16 +206,25 @@ mod tests {
             self.left -= 1;
             self.ran.push(statement.to_owned());
             if !self.refused.is_empty() && statement.starts_with(self.refused) {
-                return Err(Failure::Refused("as asked".to_owned()));
+                let told = "as asked".to_owned();
+                return Err(match self.is_wrong {
+                    true => Failure::Wrong(told),
+                    false => Failure::Refused(told),
+                });
             }
             Ok(())
         }
     }
 
     fn until_gone(left: usize, refused: &'static str) -> (Ending, Vec<String>) {
+        played(left, refused, false)
+    }
+
+    fn played(left: usize, refused: &'static str, is_wrong: bool) -> (Ending, Vec<String>) {
         let mut script = Script {
             left,
             refused,
+            is_wrong,
             ran: Vec::new(),
         };
         let mut author = Author::new(1, 0, 0, 4, 0);
@@ -231,5 +275,17 @@ mod tests {
         }
         let (ending, _) = until_gone(500, "COMMIT");
         assert!(ending.acknowledged.commits.is_empty());
+        assert_eq!(ending.wrong, None);
+    }
+
+    #[test]
+    fn what_nothing_provokes_ends_the_writer() {
+        let (ending, ran) = played(500, "UPDATE", true);
+        assert_eq!(ending.wrong.as_deref(), Some("as asked"));
+        assert_eq!((ending.refused, &ending.in_flight), (0, &None));
+        assert!(ran.last().expect("one").starts_with("UPDATE"));
+        let (ending, _) = played(500, "COMMIT", true);
+        assert!(ending.wrong.is_some());
+        assert!(ending.in_flight.is_some(), "it may be there");
     }
 }

@@ -11,16 +11,20 @@
 //! | `schema.rs` | random tables: keys, partitions, versions, periods, generated columns, triggers |
 //! | `statements.rs` | random statements on them, and those that belong together |
 //! | `changes.rs` | of these, changes of rows |
+//! | `units.rs` | of these, transactions of other levels and by XA, and temporary tables |
 //! | `play.rs` | running a script on both engines, and comparing |
+//! | `looks.rs` | comparing the tables, by themselves and through each index |
 //! | `shrink.rs` | a shorter script with a difference |
 //! | `run.rs` | many scripts, and what came of them |
 
 mod changes;
+mod looks;
 mod play;
 mod run;
 mod schema;
 mod shrink;
 mod statements;
+mod units;
 mod values;
 
 pub use run::{run, Outcome, Request};

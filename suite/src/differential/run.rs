@@ -53,10 +53,12 @@ impl Outcome {
             refused,
             changed,
             rows,
+            by_index,
             ..
         } = self.played;
         let done = statements - refused;
-        self.different.is_empty() && changed > 0 && rows > 0 && done >= statements / LEAST_DONE
+        let is_enough = changed > 0 && rows > 0 && by_index > 0;
+        self.different.is_empty() && is_enough && done >= statements / LEAST_DONE
     }
 }
 
@@ -66,7 +68,8 @@ impl fmt::Display for Outcome {
         write!(
             f,
             "{}: differential: {} scripts with tables of their own, {} statements on InnoDB and on Peregrine, {} by the binary \
-             protocol, {} refused by both, {} kills and stops, {} rows changed, {} rows compared; {} answers where InnoDB \
+             protocol, {} refused by both, {} kills and stops, {} rows changed, {} rows compared, {} readings by an \
+             index; {} answers where InnoDB \
              is against the manual; {} differences; seed {}",
             if self.held() { "held" } else { "NOT HELD" },
             self.scripts,
@@ -76,6 +79,7 @@ impl fmt::Display for Outcome {
             played.restarts,
             played.changed,
             played.rows,
+            played.by_index,
             played.by_manual,
             self.different.len(),
             self.seed
@@ -153,6 +157,11 @@ pub fn run(request: &Request, server: &mut Hosted, mut told: impl FnMut(&str)) -
             ));
         }
     }
+    let errors = server.engine_errors();
+    if !errors.is_empty() {
+        errors.iter().for_each(|line| told(line));
+        outcome.different.push(errors);
+    }
     Ok(outcome)
 }
 
@@ -179,12 +188,16 @@ mod tests {
             refused: 60,
             changed: 1,
             rows: 1,
+            by_index: 1,
             ..Played::default()
         };
         assert!(outcome.held());
         outcome.played.refused = 61;
         assert!(!outcome.held());
         outcome.played.refused = 0;
+        outcome.played.by_index = 0;
+        assert!(!outcome.held(), "no index was read");
+        outcome.played.by_index = 1;
         outcome.different.push(vec!["a row".into()]);
         assert!(!outcome.held());
     }

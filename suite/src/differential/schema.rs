@@ -288,6 +288,11 @@ impl Table {
         }
     }
 
+    /// Whether it is in partitions.
+    pub fn is_partitioned(&self) -> bool {
+        self.definitions[0].contains(" PARTITION BY ")
+    }
+
     /// An order in which no two rows are equal, if there is one.
     pub fn whole_order(&self) -> Option<String> {
         (!self.primary.is_empty()).then(|| format!(" ORDER BY {}", self.primary.join(", ")))

@@ -45,7 +45,9 @@ impl Author<'_> {
             48..=55 => vec![self.delete(table)],
             56..=59 => vec![self.joined_change()],
             60..=63 => vec![self.insert_select(table)],
-            64..=74 => vec![self.select(table)],
+            64..=71 => vec![self.select(table)],
+            72..=73 => self.of_a_level(),
+            74 => self.by_xa(),
             75..=78 => vec![self.joined_select()],
             79..=80 => vec![self.portion(table).unwrap_or_else(|| self.update(table))],
             81..=88 => self.transaction(),
@@ -53,13 +55,26 @@ impl Author<'_> {
             92..=93 => self.handler(table),
             94..=95 => self.prepared(table),
             96 => self.locked(table),
-            97 => self.walked(table),
+            97 => match self.chance(50) {
+                true => self.walked(table),
+                false => self.temporary(),
+            },
             98 => vec![format!("TRUNCATE TABLE {}", table.name)],
             _ => vec![format!("SELECT COUNT(*) FROM {}", table.name)],
         }
     }
 
-    fn select(&mut self, table: &Table) -> String {
+    /// A query; now and then one that locks what it returns.
+    pub(super) fn select(&mut self, table: &Table) -> String {
+        let select = self.query(table);
+        match self.dice.below(12) {
+            0 => format!("{select} FOR UPDATE"),
+            1 => format!("{select} LOCK IN SHARE MODE"),
+            _ => select,
+        }
+    }
+
+    fn query(&mut self, table: &Table) -> String {
         let condition = self.condition(table);
         let name = &table.name;
         let exact: Vec<&Column> = table
@@ -121,7 +136,7 @@ impl Author<'_> {
         }
     }
 
-    fn transaction(&mut self) -> Vec<String> {
+    pub(super) fn transaction(&mut self) -> Vec<String> {
         let begin = *one_of(
             self.dice,
             &["BEGIN", "START TRANSACTION WITH CONSISTENT SNAPSHOT"],

@@ -131,6 +131,9 @@ pub(crate) fn difference(wanted: &Answer, got: &Answer) -> String {
     let (Answer::Rows(some, _), Answer::Rows(others, _)) = (wanted, got) else {
         return format!("{}, not {}", brief(got), brief(wanted));
     };
+    if some == others {
+        return format!("{} rows in another order", some.len());
+    }
     let more = Answer::Rows(only_in(others, some), Vec::new());
     let less = Answer::Rows(only_in(some, others), Vec::new());
     let (more, less) = (brief(&more), brief(&less));

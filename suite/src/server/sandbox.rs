@@ -364,6 +364,14 @@ impl Sandbox {
         Ok(links)
     }
 
+    /// What the engine has said in the error log that it calls an error; the first of it. No server is asked to do what
+    /// provokes that by who looks.
+    #[must_use]
+    pub fn engine_errors(&self) -> Vec<String> {
+        let text = std::fs::read(self.error_log()).unwrap_or_default();
+        errors_of_engine(&String::from_utf8_lossy(&text))
+    }
+
     /// The end of the error log.
     #[must_use]
     pub fn log_tail(&self) -> String {
@@ -373,6 +381,15 @@ impl Sandbox {
         let from = lines.len().saturating_sub(LOG_LINES);
         lines[from..].join("\n")
     }
+}
+
+/// Lines in which the plug-in tells of an error, or the library of a panic; the first ones.
+fn errors_of_engine(log: &str) -> Vec<String> {
+    let is_error = |line: &&str| {
+        (line.contains("[ERROR]") && line.contains("Peregrine")) || line.contains("panicked at")
+    };
+    let lines = log.lines().filter(is_error);
+    lines.take(LOG_LINES).map(str::to_owned).collect()
 }
 
 impl Running {
@@ -466,6 +483,18 @@ mod tests {
         assert!(matches!(sandbox.status(), Ok(Status::Stopped)));
         let message = sandbox.running().expect_err("none").to_string();
         assert!(message.contains("peregrine server start"), "{message}");
+    }
+
+    #[test]
+    fn errors_of_the_engine_are_told_from_the_servers_and_from_warnings() {
+        let log =
+            "2026-11-28 1:00:00 0 [ERROR] Peregrine: commits can't be made durable: no space\n\
+                   2026-11-28 1:00:00 0 [ERROR] InnoDB: a page\n\
+                   2026-11-28 1:00:00 0 [Warning] Peregrine: drop of t\n\
+                   thread '<unnamed>' panicked at engine/src/db.rs:1:1:\n";
+        let told = errors_of_engine(log);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].contains("no space") && told[1].contains("panicked"));
     }
 
     #[test]

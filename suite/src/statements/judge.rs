@@ -199,12 +199,15 @@ impl Judge<'_> {
     }
 
     /// A plan makes a difference: a fault, unless it makes one on InnoDB with the same rows, too. The snapshot is
-    /// over then. Where the rows are no longer to be had, nothing is known.
+    /// over then. Where the rows are no longer to be had nothing is known, and that is counted.
     fn differs(&mut self, asked: &Asked, plan: &Plan, sent: Sent, told: String) -> Result<()> {
         let (name, made) = &mut self.copies;
         *made += 1;
         let schema = format!("{name}_{made}");
         if !copies(&mut self.connection, &schema)? {
+            let (text, setting) = (asked.with(&plan.hint).text, plan.setting());
+            self.shared
+                .undecided(format!("{text}; by another plan {told}; {setting}"));
             return Ok(());
         }
         let reference = Plan::of_the_server(self.engine);

@@ -198,6 +198,8 @@ pub struct Shared {
     pub judged: AtomicU64,
     /// Of these, answers that differed with InnoDB, too.
     pub servers_own: AtomicU64,
+    /// Answers that differed where the rows were no longer to be had, so that nobody knows whose fault it is.
+    pub undecided: Mutex<Vec<String>>,
     /// Statements that others were in the way of, or that had nothing to work on.
     pub refused: AtomicU64,
     /// What is wrong.
@@ -212,6 +214,7 @@ impl Shared {
             statements: AtomicU64::new(0),
             judged: AtomicU64::new(0),
             servers_own: AtomicU64::new(0),
+            undecided: Mutex::default(),
             refused: AtomicU64::new(0),
             faults: Mutex::default(),
         }
@@ -233,6 +236,12 @@ impl Shared {
 
     pub fn servers_own(&self) {
         self.servers_own.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn undecided(&self, what: String) {
+        if let Ok(mut undecided) = self.undecided.lock() {
+            undecided.push(what);
+        }
     }
 
     pub fn refused(&self) {

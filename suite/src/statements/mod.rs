@@ -16,7 +16,7 @@
 //! | `second_opinion.rs` | copies of the tables with InnoDB, for queries whose answers differ |
 //! | `writer.rs` | who changes tables |
 
-mod indexes;
+pub(crate) mod indexes;
 mod judge;
 mod life;
 mod plan;

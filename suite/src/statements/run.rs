@@ -10,6 +10,11 @@ use crate::runner::interrupt;
 use crate::target::hosted::Hosted;
 use crate::target::Engine;
 
+/// So many answers that differ may go undecided: a definition that changes in the moment between takes the rows away.
+const FEW_UNDECIDED: u64 = 2;
+/// Or, in a long run, one for so many that differ and are decided.
+const DECIDED_TO_UNDECIDED: u64 = 10;
+
 /// What is to be run.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
@@ -36,6 +41,8 @@ pub struct Outcome {
     statements: u64,
     judged: u64,
     servers_own: u64,
+    /// See [`Shared::undecided`](super::life::Shared::undecided).
+    pub undecided: Vec<String>,
     refused: u64,
     seconds: f64,
     /// What was wrong, with the seed of the life; in its last one.
@@ -46,7 +53,9 @@ impl Outcome {
     /// Whether nothing was wrong, and something was looked at.
     #[must_use]
     pub fn held(&self) -> bool {
-        self.faults.is_empty() && self.judged > 0
+        let undecided = self.undecided.len() as u64;
+        let few = FEW_UNDECIDED.max(self.servers_own / DECIDED_TO_UNDECIDED);
+        self.faults.is_empty() && self.judged > 0 && undecided <= few
     }
 }
 
@@ -55,7 +64,7 @@ impl fmt::Display for Outcome {
         write!(
             f,
             "{}: statements: {} in {} lives of a server with {}, {} refused; {} answers compared with those by other \
-             plans, {} differ with InnoDB, too; {} faults; seed {}, {:.0} s",
+             plans, {} differ with InnoDB, too, {} differ and could not be asked again; {} faults; seed {}, {:.0} s",
             if self.held() { "held" } else { "NOT HELD" },
             self.statements,
             self.lives,
@@ -63,6 +72,7 @@ impl fmt::Display for Outcome {
             self.refused,
             self.judged,
             self.servers_own,
+            self.undecided.len(),
             self.faults.len(),
             self.seed,
             self.seconds
@@ -102,6 +112,14 @@ pub fn run(
         outcome.servers_own += shared.servers_own.load(Ordering::Relaxed);
         outcome.refused += shared.refused.load(Ordering::Relaxed);
         outcome.seconds = begun.elapsed().as_secs_f64();
+        for told in server.engine_errors() {
+            shared.wrong(told);
+        }
+        let undecided = shared.undecided.into_inner().unwrap_or_default();
+        for what in &undecided {
+            told(&format!("life {}, undecided: {what}", life.seed));
+        }
+        outcome.undecided.extend(undecided);
         let faults = shared.faults.into_inner().unwrap_or_default();
         if faults.is_empty() {
             server.remove()?;
@@ -122,4 +140,26 @@ pub fn run(
         ));
     }
     Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_that_nobody_could_judge_are_few_or_it_does_not_hold() {
+        let mut outcome = Outcome {
+            judged: 1_000,
+            undecided: vec!["a query".into(); 2],
+            ..Outcome::default()
+        };
+        assert!(outcome.held());
+        outcome.undecided.push("another".into());
+        assert!(!outcome.held());
+        assert!(outcome.to_string().contains("3 differ and could not"));
+        outcome.servers_own = 30;
+        assert!(outcome.held(), "one in ten");
+        outcome.judged = 0;
+        assert!(!outcome.held());
+    }
 }

@@ -103,6 +103,12 @@ impl Hosted {
         &self.place.settings
     }
 
+    /// See [`Sandbox::engine_errors`].
+    #[must_use]
+    pub fn engine_errors(&self) -> Vec<String> {
+        self.sandbox.engine_errors()
+    }
+
     /// The last lines of the server's error log.
     #[must_use]
     pub fn log_tail(&self) -> String {

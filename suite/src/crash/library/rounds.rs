@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,12 +13,16 @@ use super::rows::{self, Change, Line, Rows};
 use crate::crash::Limit;
 use crate::dice::Dice;
 use crate::error::{PathContext, Result, SuiteError};
+use crate::errors_told;
 use crate::runner::interrupt;
 
 /// How long the process writes before a kill, in milliseconds: from and to.
 const LIFETIME_MS: (u32, u32) = (5, 250);
 /// The longest that its first commit is waited for.
 const FIRST_COMMIT: Duration = Duration::from_secs(60);
+
+/// The signal that ends the process.
+const KILLED: i32 = 9;
 
 /// What is to be done.
 #[derive(Debug)]
@@ -109,6 +114,7 @@ pub fn run(
     }
     std::fs::create_dir_all(&request.dir).at("cannot create", &request.dir)?;
     interrupt::flag();
+    errors_told::keep();
     let mut rounds = Rounds {
         path: request.database(),
         known: vec![Rows::new(); request.threads as usize],
@@ -200,6 +206,7 @@ impl Rounds {
                     }
                     self.outcome.commits += 1;
                 }
+                Some(Line::Wrong(what)) => self.outcome.faults.push(what),
                 _ => unknown = Some(line),
             }
         }
@@ -207,10 +214,9 @@ impl Rounds {
             .join()
             .map_err(|_| SuiteError::Server("the killer failed".to_owned()))?;
         let status = ended.map_err(|error| failed("killed", error))?;
-        if let Some(code) = status.code() {
-            self.outcome.faults.push(format!(
-                "the writing process ended by itself, with status {code}"
-            ));
+        if status.signal() != Some(KILLED) {
+            let told = format!("the writing process ended by itself: {status}");
+            self.outcome.faults.push(told);
         }
         if let Some(line) = unknown {
             return Err(SuiteError::Server(format!(
@@ -239,6 +245,7 @@ impl Rounds {
         self.outcome.longest_open_s = self.outcome.longest_open_s.max(took);
         let found = read(&db, self.known.len()).map_err(|error| error.to_string())??;
         db.close().map_err(|error| error.to_string())?;
+        errors_told::none()?;
         for (thread, ((known, open), found)) in
             self.known.iter_mut().zip(open).zip(found).enumerate()
         {

@@ -137,6 +137,8 @@ pub enum Line {
     Begins(usize, Vec<Change>),
     /// This thread's commit is acknowledged.
     Acknowledged(usize),
+    /// What ends the process, which nothing but a kill should; or what the engine tells of as an error.
+    Wrong(String),
 }
 
 impl Line {
@@ -149,12 +151,16 @@ impl Line {
                 format!("B {thread}{words}\n")
             }
             Line::Acknowledged(thread) => format!("A {thread}\n"),
+            Line::Wrong(what) => format!("W {}\n", what.replace('\n', "; ")),
         }
     }
 
     /// Understands a line without its end; `None` if nobody wrote it so.
     #[must_use]
     pub fn parse(line: &str) -> Option<Line> {
+        if let Some(what) = line.strip_prefix("W ") {
+            return Some(Line::Wrong(what.to_owned()));
+        }
         let mut words = line.split_whitespace();
         let kind = words.next()?;
         let thread = words.next()?.parse().ok()?;
@@ -184,7 +190,8 @@ mod tests {
     proptest! {
         #[test]
         fn lines_come_through_the_pipe(thread in 0..99_usize, changes in prop::collection::vec(change(), 0..9)) {
-            for line in [Line::Begins(thread, changes), Line::Acknowledged(thread)] {
+            let wrong = Line::Wrong(format!("thread {thread} panicked"));
+            for line in [Line::Begins(thread, changes), Line::Acknowledged(thread), wrong] {
                 prop_assert_eq!(Line::parse(line.text().trim_end()), Some(line));
             }
         }

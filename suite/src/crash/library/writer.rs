@@ -1,6 +1,8 @@
 //! The process that is killed.
 
+use std::convert::Infallible;
 use std::io::Write;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::Path;
 
 use peregrine::{Database, Isolation, Table, Transaction};
@@ -8,6 +10,10 @@ use peregrine::{Database, Isolation, Table, Transaction};
 use super::rows::{self, Change, Line};
 use crate::dice::Dice;
 use crate::error::{Result, SuiteError};
+use crate::errors_told;
+
+/// The status of a process that ends by itself.
+const ENDED_BY_ITSELF: i32 = 3;
 
 /// Commits until it is killed, and says on the standard output what it commits.
 ///
@@ -15,25 +21,39 @@ use crate::error::{Result, SuiteError};
 /// What the engine says: nothing but a kill should end it.
 pub fn write_until_killed(dir: &Path, threads: u32, seed: u64, round: u32) -> Result<()> {
     let failed = |error| SuiteError::Server(format!("the library: {error}"));
+    // No call fails here, so the engine has no reason to tell of errors.
+    errors_told::tell_to(|text| {
+        say(&Line::Wrong(format!(
+            "the engine tells of an error: {text}"
+        )))
+    });
     let db = Database::open(dir, rows::options()).map_err(failed)?;
     let table = rows::table(&db).map_err(failed)?;
     std::thread::scope(|scope| {
-        let writers: Vec<_> = (0..threads)
-            .map(|thread| {
-                let mut writer = Writer {
-                    thread,
-                    threads,
-                    dice: Dice::new(seed, u64::from(round) << 32 | u64::from(thread)),
-                };
-                let (db, table) = (&db, &table);
-                scope.spawn(move || writer.work(db, table))
-            })
-            .collect();
-        writers
-            .into_iter()
-            .try_for_each(|writer| writer.join().unwrap_or(Ok(())))
-    })
-    .map_err(failed)
+        for thread in 0..threads {
+            let mut writer = Writer {
+                thread,
+                threads,
+                dice: Dice::new(seed, u64::from(round) << 32 | u64::from(thread)),
+            };
+            let (db, table) = (&db, &table);
+            scope.spawn(move || {
+                let outcome = catch_unwind(AssertUnwindSafe(|| writer.work(db, table)));
+                ends(thread, &outcome)
+            });
+        }
+    });
+    Ok(())
+}
+
+/// A thread has ended. The others would go on until the kill, and nobody would hear of it: so all end.
+fn ends(thread: u32, outcome: &std::thread::Result<peregrine::Result<Infallible>>) -> ! {
+    let what = match outcome {
+        Ok(Err(error)) => format!("thread {thread}: {error}"),
+        _ => format!("thread {thread} panicked"),
+    };
+    say(&Line::Wrong(what));
+    std::process::exit(ENDED_BY_ITSELF)
 }
 
 struct Writer {
@@ -43,7 +63,8 @@ struct Writer {
 }
 
 impl Writer {
-    fn work(&mut self, db: &Database, table: &Table) -> peregrine::Result<()> {
+    /// Goes on until an error; none is provoked, for each thread has rows of its own.
+    fn work(&mut self, db: &Database, table: &Table) -> peregrine::Result<Infallible> {
         let mut txn = db.begin(Isolation::RepeatableRead);
         loop {
             let mut changes = Vec::new();

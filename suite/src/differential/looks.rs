@@ -1,0 +1,140 @@
+//! Looking at the tables: the same rows on both engines, in no order and in a whole one, by whatever the optimizer
+//! takes and through each index.
+
+use super::play::{Played, Side};
+use super::schema::Table;
+use crate::error::Result;
+use crate::pushdown::answer::{difference, Answer};
+use crate::statements::indexes::unlike_the_rows;
+use crate::target::indexes::{self, Index};
+
+/// What differs in the tables.
+///
+/// # Errors
+/// When the server does not answer.
+pub fn looked_at(
+    innodb: &mut Side,
+    peregrine: &mut Side,
+    tables: &[Table],
+    by_index: bool,
+    played: &mut Played,
+) -> Result<Option<String>> {
+    for table in tables {
+        let (name, shown) = (&table.name, table.shown_in_order());
+        let mut queries = vec![format!("SELECT {shown} FROM {name}")];
+        if table.is_versioned {
+            queries.push(format!("SELECT {shown} FROM {name} FOR SYSTEM_TIME ALL"));
+        }
+        for query in queries {
+            let (wanted, got) = (innodb.ask(&query)?, peregrine.ask(&query)?);
+            if wanted != got {
+                return Ok(Some(format!("{query}: {}", difference(&wanted, &got))));
+            }
+            // Where both refuse, the script has lost the table.
+            let Answer::Rows(rows, _) = &wanted else {
+                continue;
+            };
+            played.rows += rows.len() as u64;
+            if !by_index || query.ends_with("ALL") {
+                continue;
+            }
+            let told = by_each_index(innodb, peregrine, table, played)?;
+            if told.is_some() {
+                return Ok(told);
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// What a table gives through each of its indexes, beside what `InnoDB` gives.
+///
+/// EXPLAIN of a table with the keys `k0 (c0 DESC, c1)`, `k1 (c1(3))` and the primary key `id`:
+///
+/// | FROM t FORCE INDEX | type | |
+/// |---|---|---|
+/// | `(k0) ORDER BY 1` | `ALL` | `Using filesort`: no index is read |
+/// | `(k0) ORDER BY c0 DESC, c1` | `index` | |
+/// | `(k0) ORDER BY c0 DESC, c1, id` | `index` | in partitions `ALL`: `Using filesort` |
+/// | `(k1) ORDER BY c1` | `ALL` | `Using filesort` |
+///
+/// So HANDLER, which asks no optimizer, reads what has only the beginning of a column.
+fn by_each_index(
+    innodb: &mut Side,
+    peregrine: &mut Side,
+    table: &Table,
+    played: &mut Played,
+) -> Result<Option<String>> {
+    let name = &table.name;
+    let rows = format!("SELECT {} FROM {name}", table.shown());
+    let whole = innodb.ask(&rows)?;
+    for index in indexes::of_table(&mut peregrine.connection, name)? {
+        played.by_index += 1;
+        let by = format!("{rows} FORCE INDEX (`{}`)", index.name);
+        if !index.has_prefix {
+            let query = format!("{by} ORDER BY {}", index.order);
+            let got = peregrine.ask(&query)?;
+            if got != whole {
+                return Ok(Some(format!("{query}: {}", difference(&whole, &got))));
+            }
+        }
+        if let Some(order) = whole_order(table, &index) {
+            let query = format!("{by} ORDER BY {order}");
+            let wanted = innodb.ask_in_order(&format!("{rows} ORDER BY {order}"))?;
+            let got = peregrine.ask_in_order(&query)?;
+            if got != wanted {
+                return Ok(Some(format!("{query}: {}", difference(&wanted, &got))));
+            }
+        }
+    }
+    // HANDLER shows versions that are over, too.
+    if table.is_versioned {
+        return Ok(None);
+    }
+    let unlike = unlike_the_rows(&mut peregrine.connection, name)?;
+    Ok(unlike.into_iter().next())
+}
+
+/// The order of an index, and then that of the primary key, which leaves no two rows equal.
+fn whole_order(table: &Table, index: &Index) -> Option<String> {
+    if table.primary.is_empty() {
+        return None;
+    }
+    let mut parts = vec![index.order.as_str()];
+    let has = |column: &str| index.columns.split(", ").any(|part| part == column);
+    parts.extend(
+        table
+            .primary
+            .iter()
+            .map(String::as_str)
+            .filter(|column| !has(column)),
+    );
+    Some(parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema::tables;
+    use super::*;
+    use crate::dice::Dice;
+
+    #[test]
+    fn an_order_ends_with_the_primary_key() {
+        let index = |columns: &str, order: &str| Index {
+            name: "k".into(),
+            columns: columns.into(),
+            order: order.into(),
+            has_prefix: false,
+        };
+        let (mut some, _) = tables(&mut Dice::new(1, 1));
+        let mut table = some.swap_remove(0);
+        table.primary = vec!["c0".into(), "id".into()];
+        let by = |table: &Table, index: &Index| whole_order(table, index);
+        let descending = index("c1, id", "c1 DESC, id");
+        assert_eq!(by(&table, &descending).as_deref(), Some("c1 DESC, id, c0"));
+        let other = index("c10", "c10");
+        assert_eq!(by(&table, &other).as_deref(), Some("c10, c0, id"));
+        table.primary.clear();
+        assert_eq!(by(&table, &other), None);
+    }
+}
