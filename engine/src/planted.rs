@@ -394,6 +394,8 @@ faults! {
         NeedRoomToRevive,
         /// A row with which a table is filled, and whose insert has unwound, counts as one that was not inserted.
         FillUnguarded,
+        /// A tree that goes frees whatever its nodes name.
+        FreeByName,
     }
 
     /// Faults of durability, which the proofs on a simulated disk find.

@@ -237,12 +237,15 @@ impl Core {
 }
 
 /// What of a child is not as its parent says; None where all is well.
-fn mismatch(parent: &Page, at: usize, child: &Page) -> Option<String> {
+pub(crate) fn mismatch(parent: &Page, at: usize, child: &Page) -> Option<String> {
     let (tree, found) = (get_u32(parent, TREE_ID), get_u32(child, TREE_ID));
     if tree != found {
         return Some(format!(
             "expected a node of tree {tree}, found tree {found}"
         ));
+    }
+    if child[KIND] == PageKind::Undo as u8 {
+        return Some(format!("expected a node of tree {tree}, found undo"));
     }
     let (parent, child) = (Node::new(parent), Node::new(child));
     let level = parent.level().wrapping_sub(1);

@@ -184,6 +184,11 @@ impl Store {
             .filter(|&page| !self.table.current(page).is_none())
     }
 
+    /// Whether there is an image of a page.
+    pub fn has_place(&self, page: PageId) -> bool {
+        !self.table.current(page).is_none()
+    }
+
     /// The number of the newest checkpoint that has begun. See [`Store::write_page_seen`].
     pub fn epoch(&self) -> u64 {
         self.table.epoch()

@@ -47,13 +47,13 @@ fn is_found(walked: Result<usize>, what: &str) {
     }
 }
 
-fn with_leaf(tree: &Tree, key: u32, damage: impl FnOnce(&mut ExclusiveGuard<'_>)) {
+pub(super) fn with_leaf(tree: &Tree, key: u32, damage: impl FnOnce(&mut ExclusiveGuard<'_>)) {
     let mut leaf: ExclusiveGuard<'_> = tree.latch_leaf(Route::Key(&key.to_be_bytes())).unwrap();
     damage(&mut leaf);
     leaf.mark_dirty();
 }
 
-fn with_root(tree: &Tree, damage: impl FnOnce(&mut ExclusiveGuard<'_>)) {
+pub(super) fn with_root(tree: &Tree, damage: impl FnOnce(&mut ExclusiveGuard<'_>)) {
     let mut root: ExclusiveGuard<'_> = tree.latch_root().unwrap();
     assert!(root.node().level() == 1 && root.node().count() > 3);
     damage(&mut root);
