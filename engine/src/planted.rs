@@ -396,6 +396,10 @@ faults! {
         FillUnguarded,
         /// A tree that goes frees whatever its nodes name.
         FreeByName,
+        /// A page leaves its parent though somebody has brought an older copy of it.
+        EvictBesideCopy,
+        /// A page of a tree passes for undo.
+        NodeAsUndo,
     }
 
     /// Faults of durability, which the proofs on a simulated disk find.
