@@ -400,6 +400,8 @@ faults! {
         EvictBesideCopy,
         /// A page of a tree passes for undo.
         NodeAsUndo,
+        /// Images that can't be written where they are to be are tried there again and again.
+        StuckBuffer,
     }
 
     /// Faults of durability, which the proofs on a simulated disk find.

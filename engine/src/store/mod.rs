@@ -49,7 +49,7 @@ pub use self::reading::{ImageRun, Unpack};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock};
 
-use self::batch::Batch;
+use self::batch::{Batch, Target};
 use self::completing::Durable;
 use self::image::Scratch;
 use self::moving::Packing;
@@ -249,7 +249,7 @@ impl Store {
     ) -> Result<()> {
         let _writing = self.writing.read();
         let place = self.encoded(page, image, |bytes, _| {
-            self.batch.add(&*self.file, &self.space, bytes)
+            self.batch.add(&self.target(), page, bytes)
         })?;
         self.release(&self.table.put_as_of_gate(page, place, still_current));
         Ok(())
@@ -283,6 +283,15 @@ impl Store {
     fn note(&self, error: &Error) {
         if matches!(error, Error::NoSpace { .. }) {
             self.note_refused();
+        }
+    }
+
+    /// Where gathered images go.
+    fn target(&self) -> Target<'_> {
+        Target {
+            file: &*self.file,
+            space: &self.space,
+            table: &self.table,
         }
     }
 

@@ -110,8 +110,9 @@ impl Store {
                     .and_then(|()| self.decode_at(page, place, bytes, buf))
             };
             match outcome {
-                // Rewritten meanwhile, and its old place used for something else.
-                Err(Error::Corrupt { .. }) if self.table.current(page) != place => continue,
+                // Rewritten meanwhile, or moved away from a place that could not be written: what is at the old one
+                // now is something else, or can't be read.
+                Err(_) if self.table.current(page) != place => continue,
                 outcome => return outcome,
             }
         })

@@ -52,6 +52,8 @@ struct Meddled {
     meddles: parking_lot::Mutex<VecDeque<Meddle>>,
     /// What happens before the next reservation.
     reserving: parking_lot::Mutex<Option<Meddle>>,
+    /// A byte that can't be written.
+    bad: parking_lot::Mutex<Option<u64>>,
 }
 
 impl Meddled {
@@ -61,6 +63,7 @@ impl Meddled {
             file: store.file.clone(),
             meddles: parking_lot::Mutex::default(),
             reserving: parking_lot::Mutex::default(),
+            bad: parking_lot::Mutex::default(),
         });
         store.file = file.clone();
         file
@@ -88,6 +91,11 @@ impl File for Meddled {
     fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
         let meddle = self.meddles.lock().pop_front();
         meddle.map_or(Ok(()), |meddle| meddle())?;
+        let written = offset..offset + data.len() as u64;
+        if self.bad.lock().is_some_and(|bad| written.contains(&bad)) {
+            let bad = io::Error::from(io::ErrorKind::Other);
+            return Err(Error::io("write", self.path(), bad));
+        }
         self.file.write_at(data, offset)
     }
     fn sync_data(&self) -> Result<()> {
