@@ -400,6 +400,8 @@ faults! {
         EvictBesideCopy,
         /// A page of a tree passes for undo.
         NodeAsUndo,
+        /// Images are saved for a checkpoint that was given up.
+        SaveForAbandoned,
         /// Images that can't be written where they are to be are tried there again and again.
         StuckBuffer,
     }

@@ -194,6 +194,11 @@ impl Store {
         self.table.epoch()
     }
 
+    /// Whether a checkpoint runs, and is neither complete nor given up.
+    pub fn is_running(&self, epoch: u64) -> bool {
+        self.table.running() == Some(epoch)
+    }
+
     /// Writes a page (eviction) to a new place, which becomes its current one.
     ///
     /// When a checkpoint begins during this call the image is that checkpoint's too. The caller
