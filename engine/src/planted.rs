@@ -402,6 +402,8 @@ faults! {
         NodeAsUndo,
         /// Images are saved for a checkpoint that was given up.
         SaveForAbandoned,
+        /// Who brings a child of a node that is being written looks at the node again and again meanwhile.
+        SpinForParent,
         /// Images that can't be written where they are to be are tried there again and again.
         StuckBuffer,
     }

@@ -254,3 +254,25 @@ fn a_trees_page_is_not_changed_where_a_wrong_undo_pointer_leads() {
     assert!(pool.resident_exclusive(page).is_none());
     assert!(pool.resident_shared(page).is_none());
 }
+
+#[test]
+fn who_brings_a_child_of_a_node_that_is_being_written_sleeps_meanwhile() {
+    let (pool, tree) = tree();
+    let core = pool.core();
+    away(&tree, 0);
+    let parents = children(core, PageKind::Inner);
+    assert_eq!(parents.len(), 1);
+    let latch = &core.frames.state(parents[0]).latch;
+    let written = SharedGuard::lock(core, parents[0]);
+    let slept = std::thread::scope(|scope| {
+        let reading = scope.spawn(|| get(&tree, 0));
+        let slept = (0..5_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            latch.is_slept_for()
+        });
+        drop(written);
+        assert_eq!(reading.join().unwrap(), Some(1));
+        slept
+    });
+    assert!(slept);
+}
