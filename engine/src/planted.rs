@@ -406,6 +406,8 @@ faults! {
         SpinForParent,
         /// Images that can't be written where they are to be are tried there again and again.
         StuckBuffer,
+        /// What is kept of leaves that are not in memory is found by their numbers, whichever tree asks.
+        KeptByNumber,
     }
 
     /// Faults of durability, which the proofs on a simulated disk find.

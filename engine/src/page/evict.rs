@@ -175,7 +175,8 @@ impl Core {
         if victim.bytes()[KIND] == PageKind::Leaf as u8 {
             let version = victim.version();
             let summaries = self.summaries.all(frame, version);
-            self.left_summaries.leave(id, summaries);
+            let tree = get_u32(victim.bytes(), TREE_ID);
+            self.left_summaries.leave(id, tree, summaries);
             self.narrow.leave(id, LeafSeen { frame, version });
         }
         parent.node_mut().set_child(at, id);

@@ -63,7 +63,8 @@ impl Core {
             return Err(self.corrupt(id, what));
         }
         if child.bytes()[KIND] == PageKind::Leaf as u8 {
-            for (column, summary) in self.left_summaries.of(id).into_iter().flatten() {
+            let tree = get_u32(child.bytes(), TREE_ID);
+            for (column, summary) in self.left_summaries.of(id, tree).into_iter().flatten() {
                 self.summaries.put(frame, child.version(), column, &summary);
             }
             let version = child.version();

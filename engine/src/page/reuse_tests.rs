@@ -191,11 +191,11 @@ fn a_copy_whose_frame_has_gone_before_it_is_known_is_not_kept() {
     let leaf = LeafSeen { frame, version };
     let place = core.place_copy(page, &[0; 100]).unwrap();
     core.enter_copy(page, leaf, 1, 100, place);
-    assert!(core.has_narrow(page, 1));
+    assert!(core.has_narrow(page, 1, 1));
     assert!(core.evict_copies(place.0.frame));
-    assert!(!core.has_narrow(page, 1));
+    assert!(!core.has_narrow(page, 1, 1));
     core.enter_copy(page, leaf, 1, 100, place);
-    assert!(!core.has_narrow(page, 1));
+    assert!(!core.has_narrow(page, 1, 1));
 }
 
 /// The frame of the one leaf that is in memory, which has row 0, and its page.
@@ -253,6 +253,20 @@ fn a_trees_page_is_not_changed_where_a_wrong_undo_pointer_leads() {
     assert!(matches!(found, Err(Error::Corrupt { .. })), "{found:?}");
     assert!(pool.resident_exclusive(page).is_none());
     assert!(pool.resident_shared(page).is_none());
+}
+
+/// Another tree's parent may be damaged, and name the leaf.
+#[test]
+fn a_copy_is_one_trees() {
+    let (pool, tree) = tree();
+    let core = pool.core();
+    let (frame, page) = only_leaf(core, &tree);
+    let version = SharedGuard::lock(core, frame).version();
+    let leaf = LeafSeen { frame, version };
+    core.keep_narrow(page, leaf, 1, &[0; 100]);
+    assert!(core.has_narrow(page, 1, 1));
+    assert!(!core.has_narrow(page, 2, 1));
+    assert_eq!(core.narrow_columns(page, 2), None);
 }
 
 #[test]
