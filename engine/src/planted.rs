@@ -408,6 +408,8 @@ faults! {
         StuckBuffer,
         /// What is kept of leaves that are not in memory is found by their numbers, whichever tree asks.
         KeptByNumber,
+        /// Pages that are read together are expected to end where the last of them does.
+        EndOfLast,
     }
 
     /// Faults of durability, which the proofs on a simulated disk find.

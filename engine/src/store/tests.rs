@@ -415,6 +415,36 @@ fn one_process_writes_many_read() {
     assert!(again(&os).is_none());
 }
 
+/// Places are noted one after the other: the first may be free, and the second a part of it, when both are known.
+#[test]
+fn pages_whose_places_lie_in_each_other_are_read_one_by_one() {
+    if crate::knobs::SHAKEN {
+        // It goes by production's numbers.
+        return;
+    }
+    let os = SimulatedOs::new(5);
+    let store = Store::create(Arc::new(os), Path::new(DIR)).unwrap();
+    let pages: Vec<PageId> = (0..3).map(|_| store.allocate_page()).collect();
+    for (seed, &page) in (0..).zip(&pages) {
+        store.write_page(page, &noisy_page(seed, 12_000)).unwrap();
+    }
+    let first = store.table.current(pages[0]);
+    assert!(first.units() > 4);
+    let within = Place::new(first.offset() + 1, 2, 0);
+    store.table.put(pages[1], within, store.epoch());
+    store.free_page(pages[2]);
+    let mixed = store.runs(pages.iter().copied(), 8);
+    assert_eq!(mixed.len(), 1);
+    let mut found = Vec::new();
+    for run in &mixed {
+        store.read_run(run, &mut |page, read| {
+            let mut buf = vec![0; PAGE_SIZE];
+            found.push((page, read(&mut buf).is_ok()));
+        });
+    }
+    assert_eq!(found, [(pages[0], true), (pages[1], false)]);
+}
+
 #[test]
 fn a_short_or_foreign_file_is_refused_untouched() {
     let os = SimulatedOs::new(8);
