@@ -410,6 +410,8 @@ faults! {
         KeptByNumber,
         /// Pages that are read together are expected to end where the last of them does.
         EndOfLast,
+        /// The place table keeps its length when the last pages have gone.
+        KeepEmptyChunks,
     }
 
     /// Faults of durability, which the proofs on a simulated disk find.

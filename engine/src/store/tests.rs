@@ -445,6 +445,42 @@ fn pages_whose_places_lie_in_each_other_are_read_one_by_one() {
     assert_eq!(found, [(pages[0], true), (pages[1], false)]);
 }
 
+/// What a database was that is small by now is nothing that its openings read.
+#[test]
+fn the_place_table_ends_with_the_last_page() {
+    let os = SimulatedOs::new(6);
+    let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
+    let checkpoint = || {
+        let epoch = store.begin_checkpoint();
+        store.complete_checkpoint(epoch, b"").unwrap();
+    };
+    let chunks = 20;
+    let pages: Vec<_> = (0..chunks * 1024).map(|_| store.allocate_page()).collect();
+    for &page in pages.iter().step_by(1024) {
+        store.write_page(page, &page_of(page.0)).unwrap();
+    }
+    checkpoint();
+    for &page in pages.iter().step_by(1024).skip(2) {
+        store.free_page(page);
+    }
+    checkpoint();
+    let open = || {
+        Store::open(Arc::new(os.crash(1)), Path::new(DIR))
+            .unwrap()
+            .0
+    };
+    assert_eq!(open().table.ids(), 2 * 1024);
+    // What comes behind is found again.
+    store.write_page(pages[9 * 1024], &page_of(9)).unwrap();
+    checkpoint();
+    let again = open();
+    assert_eq!(again.table.ids(), 10 * 1024);
+    let mut buf = vec![0; PAGE_SIZE];
+    again.read_page(pages[9 * 1024], &mut buf).unwrap();
+    assert!(buf == page_of(9));
+    assert_eq!(again.pages().count(), 3);
+}
+
 #[test]
 fn a_short_or_foreign_file_is_refused_untouched() {
     let os = SimulatedOs::new(8);
