@@ -416,6 +416,24 @@ faults! {
         NeedOldTables,
         /// A check decodes a row, and does not compare it with its key.
         TrustRowKeys,
+        /// A tree that goes frees whatever its nodes name.
+        FreeByName,
+        /// A page leaves its parent though somebody has brought an older copy of it.
+        EvictBesideCopy,
+        /// A page of a tree passes for undo.
+        NodeAsUndo,
+        /// Images are saved for a checkpoint that was given up.
+        SaveForAbandoned,
+        /// Who brings a child of a node that is being written looks at the node again and again meanwhile.
+        SpinForParent,
+        /// Images that can't be written where they are to be are tried there again and again.
+        StuckBuffer,
+        /// What is kept of leaves that are not in memory is found by their numbers, whichever tree asks.
+        KeptByNumber,
+        /// Pages that are read together are expected to end where the last of them does.
+        EndOfLast,
+        /// The place table keeps its length when the last pages have gone.
+        KeepEmptyChunks,
     }
 
     /// Faults of durability, which the proofs on a simulated disk find.

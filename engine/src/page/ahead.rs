@@ -261,6 +261,7 @@ impl Core {
             return None;
         }
         let parent_page = state.page.load(Ordering::Relaxed);
+        let tree = get_u32(parent.bytes(), TREE_ID);
         let node = parent.node();
         let away = |i: usize| match swip::child(node.child(i)) {
             Child::Page(id) => Some((i as u16, id)),
@@ -285,7 +286,7 @@ impl Core {
             drop(parent);
             // The cursor has found that nothing spares it the first; of the last some may be behind its end.
             let is_needed =
-                |i: usize, id: u64| i == place.at || !self.is_spared(id, &ahead, i < last);
+                |i: usize, id: u64| i == place.at || !self.is_spared((id, tree), &ahead, i < last);
             children.retain(|(i, id)| is_needed(usize::from(*i), *id));
         } else {
             let first = match ahead.until {
@@ -301,11 +302,11 @@ impl Core {
         Some((parent_page, children))
     }
 
-    /// Whether a cursor on its way, which takes in the `whole` leaf or a part, can do without it.
-    fn is_spared(&self, id: u64, ahead: &Ahead<'_>, whole: bool) -> bool {
+    /// Whether a cursor on its way, which takes in the `whole` leaf of a tree or a part, can do without it.
+    fn is_spared(&self, (id, tree): (u64, u32), ahead: &Ahead<'_>, whole: bool) -> bool {
         let summed = ahead.summed.filter(|_| whole);
-        summed.is_some_and(|columns| self.left_summaries.has(id, columns))
-            || (ahead.narrow).is_some_and(|columns| self.has_narrow(id, columns))
+        summed.is_some_and(|columns| self.left_summaries.has(id, tree, columns))
+            || (ahead.narrow).is_some_and(|columns| self.has_narrow(id, tree, columns))
     }
 
     /// Brings the children at these places, which are not in memory, and comes back when they have

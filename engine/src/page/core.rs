@@ -15,6 +15,7 @@ use super::swip::{self, Child};
 use crate::error::{Error, Result};
 use crate::ids::{PageId, PAGE_SIZE};
 use crate::knobs;
+use crate::planted::{is_planted, PlantedFault};
 use crate::store::Store;
 use crate::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{pause, strikes, Condvar, Fault, Mutex, Pause};
@@ -318,12 +319,18 @@ impl Core {
         }
     }
 
+    /// Whether checkpoint `epoch` still runs. Behind one that was given up nobody needs images: on a full disk they
+    /// would take the room that is kept for the next.
+    fn wants_images(&self, epoch: u64) -> bool {
+        self.store.is_running(epoch) || is_planted(PlantedFault::SaveForAbandoned)
+    }
+
     /// Before a change: if the frame was dirty when checkpoint `epoch` began and is still to be
     /// written for it, writes it.
     #[cold]
     pub fn save_image(&self, frame: FrameId, bytes: &Page, epoch: u64) -> Result<()> {
         let state = self.frames.state(frame);
-        if state.dirty.load(Ordering::Relaxed) {
+        if state.dirty.load(Ordering::Relaxed) && self.wants_images(epoch) {
             self.write_for_checkpoint(frame, bytes)?;
         }
         state.image_epoch.store(epoch, Ordering::Relaxed);
@@ -338,7 +345,7 @@ impl Core {
         let needed = || {
             state.dirty.load(Ordering::Relaxed) && state.image_epoch.load(Ordering::Relaxed) < epoch
         };
-        if !needed() {
+        if !needed() || !self.wants_images(epoch) {
             return Ok(());
         }
         let guard = SharedGuard::lock(self, frame);

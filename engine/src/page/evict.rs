@@ -133,6 +133,13 @@ impl Core {
         Ok(true)
     }
 
+    /// Whether somebody has brought, or is bringing, a page that is in memory below its parent: a wrong child id or
+    /// undo pointer led there. What was read may be older than the page, and is who asks the parent would get. So the
+    /// page stays for as long.
+    fn has_copy(&self, page: u64) -> bool {
+        self.table.lock(page).contains_key(&page) && !is_planted(PlantedFault::EvictBesideCopy)
+    }
+
     /// Makes the parent refer to the page by its id again. False if the parent is busy, or the hint
     /// to it has become wrong meanwhile.
     fn detach(
@@ -160,11 +167,16 @@ impl Core {
         if swip::child(node.child(at)) != Child::Frame(frame) {
             return false;
         }
+        // Who begins to read it from here on reads what it is: it has been written, and nobody changes it.
+        if self.has_copy(id) {
+            return false;
+        }
         // Before anybody can find that the leaf is not there.
         if victim.bytes()[KIND] == PageKind::Leaf as u8 {
             let version = victim.version();
             let summaries = self.summaries.all(frame, version);
-            self.left_summaries.leave(id, summaries);
+            let tree = get_u32(victim.bytes(), TREE_ID);
+            self.left_summaries.leave(id, tree, summaries);
             self.narrow.leave(id, LeafSeen { frame, version });
         }
         parent.node_mut().set_child(at, id);

@@ -65,6 +65,12 @@ impl Latch {
         self.state.load(Ordering::Relaxed) & (VERSION | EXCLUSIVE) == version.0
     }
 
+    /// Whether somebody sleeps until it is free.
+    #[cfg(test)]
+    pub fn is_slept_for(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & SLEEPER != 0
+    }
+
     #[inline]
     pub fn try_lock_shared(&self) -> bool {
         let state = self.state.load(Ordering::Relaxed);

@@ -13,6 +13,7 @@ use super::page_table::Entry;
 use super::swip::{self, Child};
 use crate::error::Result;
 use crate::ids::PageId;
+use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 
 /// Where an inner node refers to a child, seen at a version of its latch.
@@ -41,12 +42,10 @@ impl Core {
             let what = "expected the child of a node, found the node itself";
             return Err(self.corrupt(id, what.into()));
         }
-        // Who has one of the two latches now has to go on before the caller can.
-        let Some(mut parent) = ExclusiveGuard::try_upgrade(self, place.parent, place.version)
-        else {
-            crate::sync::spin_loop();
+        let Some(mut parent) = self.latch_seen(place) else {
             return Ok(());
         };
+        // Who has it now, before any parent has, evicts it.
         let Some(child) = SharedGuard::try_lock(self, frame) else {
             crate::sync::spin_loop();
             return Ok(());
@@ -64,7 +63,8 @@ impl Core {
             return Err(self.corrupt(id, what));
         }
         if child.bytes()[KIND] == PageKind::Leaf as u8 {
-            for (column, summary) in self.left_summaries.of(id).into_iter().flatten() {
+            let tree = get_u32(child.bytes(), TREE_ID);
+            for (column, summary) in self.left_summaries.of(id, tree).into_iter().flatten() {
                 self.summaries.put(frame, child.version(), column, &summary);
             }
             let version = child.version();
@@ -82,6 +82,22 @@ impl Core {
         // changed, and load nothing.
         entries.remove(&id);
         Ok(())
+    }
+
+    /// Latches a parent as it was seen; none where it has changed since. Whoever holds it shared may be writing it, which
+    /// may take long: so this sleeps, and does not look at the same node again and again. It may wait upwards, for the
+    /// caller has no latch that others can come to.
+    fn latch_seen(&self, place: ChildPlace) -> Option<ExclusiveGuard<'_>> {
+        let latched = ExclusiveGuard::try_upgrade(self, place.parent, place.version);
+        if latched.is_some() || is_planted(PlantedFault::SpinForParent) {
+            return latched;
+        }
+        if !self.frames.state(place.parent).latch.still(place.version) {
+            crate::sync::spin_loop();
+            return None;
+        }
+        let guard = ExclusiveGuard::lock(self, place.parent);
+        (guard.version() == place.version).then_some(guard)
     }
 
     /// The frame of a page without a parent, pinned.
@@ -237,12 +253,15 @@ impl Core {
 }
 
 /// What of a child is not as its parent says; None where all is well.
-fn mismatch(parent: &Page, at: usize, child: &Page) -> Option<String> {
+pub(crate) fn mismatch(parent: &Page, at: usize, child: &Page) -> Option<String> {
     let (tree, found) = (get_u32(parent, TREE_ID), get_u32(child, TREE_ID));
     if tree != found {
         return Some(format!(
             "expected a node of tree {tree}, found tree {found}"
         ));
+    }
+    if child[KIND] == PageKind::Undo as u8 {
+        return Some(format!("expected a node of tree {tree}, found undo"));
     }
     let (parent, child) = (Node::new(parent), Node::new(child));
     let level = parent.level().wrapping_sub(1);

@@ -55,7 +55,7 @@ pub(crate) use header::{get_u32, Page, KIND, TREE_ID};
 pub(crate) use latch::Version;
 pub(crate) use leaf_shape::LeafShape;
 pub(crate) use left_summary::{of_column, OfLeaf};
-pub(crate) use load::ChildPlace;
+pub(crate) use load::{mismatch, ChildPlace};
 pub(crate) use narrow::LeafSeen;
 pub(crate) use node::Node;
 pub(crate) use node_build::{write_empty, Frame as NodeFrame};

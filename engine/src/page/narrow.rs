@@ -15,14 +15,15 @@
 //! of the leaf's latch at which it was made: where the leaf leaves its parent with another one, it has been
 //! changed (or is another page of the same number), and the copy goes; where the leaf comes again, the copy
 //! takes the new frame's version. So as with [`super::left_summary`], who finds a copy while the parent refers to
-//! the leaf by its number, and the parent's version holding afterwards, has read what the leaf's own bytes say.
+//! the leaf by its number, and the parent's version holding afterwards, has read what the leaf's own bytes say. And as
+//! there, the tree is kept with it.
 
 use std::collections::HashMap;
 
 use super::core::Core;
 use super::frames::FrameId;
 use super::guard::{ExclusiveGuard, SharedGuard};
-use super::header::{get_u16, get_u64, put_u16, put_u64};
+use super::header::{get_u16, get_u32, get_u64, put_u16, put_u64, TREE_ID};
 use super::latch::Version;
 use super::load::ChildPlace;
 use crate::ids::PAGE_SIZE;
@@ -46,6 +47,7 @@ struct Kept {
     filling: u64,
     at: u16,
     len: u16,
+    tree: u32,
     columns: u64,
     leaf: LeafSeen,
 }
@@ -90,8 +92,10 @@ impl NarrowCopies {
         &self.shards[page as usize % knobs::narrow_shards()]
     }
 
-    fn find(&self, page: u64) -> Option<Kept> {
-        self.shard(page).lock().get(&page).copied()
+    /// The copy of a page's leaf, if it is the tree's.
+    fn find(&self, page: u64, tree: u32) -> Option<Kept> {
+        let kept = self.shard(page).lock().get(&page).copied();
+        kept.filter(|kept| kept.tree == tree || is_planted(PlantedFault::KeptByNumber))
     }
 
     /// The leaf leaves memory, as it was seen last.
@@ -118,27 +122,27 @@ impl NarrowCopies {
 }
 
 impl Core {
-    /// The columns of which there is a copy of a page's leaf.
-    pub fn narrow_columns(&self, page: u64) -> Option<u64> {
-        self.narrow.find(page).map(|kept| kept.columns)
+    /// The columns of which there is a copy of a page's leaf, of this tree.
+    pub fn narrow_columns(&self, page: u64, tree: u32) -> Option<u64> {
+        self.narrow.find(page, tree).map(|kept| kept.columns)
     }
 
-    /// Whether there is a copy of a page's leaf with these columns.
-    pub fn has_narrow(&self, page: u64, columns: u64) -> bool {
-        self.narrow_columns(page)
+    /// Whether there is a copy of a page's leaf, of this tree, with these columns.
+    pub fn has_narrow(&self, page: u64, tree: u32, columns: u64) -> bool {
+        self.narrow_columns(page, tree)
             .is_some_and(|kept| columns & !kept == 0)
     }
 
-    /// Calls `f` with the copy of a leaf that is not in memory, and the columns that are in it; `None` where
+    /// Calls `f` with the copy of a tree's leaf that is not in memory, and the columns that are in it; `None` where
     /// there is none with these columns, or the leaf has come meanwhile.
     pub fn read_narrow<R>(
         &self,
         place: ChildPlace,
-        page: u64,
+        (page, tree): (u64, u32),
         columns: u64,
         f: impl FnOnce(&[u8], u64) -> R,
     ) -> Option<R> {
-        let kept = self.narrow.find(page)?;
+        let kept = self.narrow.find(page, tree)?;
         if columns & !kept.columns != 0 {
             return None;
         }
@@ -206,6 +210,7 @@ impl Core {
             filling: filling.number,
             at,
             len: len as u16,
+            tree: get_u32(guard.bytes(), TREE_ID),
             columns,
             leaf,
         };

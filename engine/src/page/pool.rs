@@ -101,27 +101,46 @@ impl Pool {
     }
 
     /// The page, latched for reading; loads it if need be.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where it is a tree's: its bytes mean other things, and must not be changed.
     pub fn fetch_shared(&self, page: PageId) -> Result<SharedGuard<'_>> {
         let frame = self.fetch(page)?;
-        Ok(SharedGuard::lock(&self.core, frame).owning_pin())
+        let guard = SharedGuard::lock(&self.core, frame).owning_pin();
+        match is_outside_trees(guard.bytes()) {
+            true => Ok(guard),
+            false => Err(self.not_outside(page)),
+        }
     }
 
-    /// The page, latched for changing; loads it if need be. Best called with no other latch held.
+    /// As [`Pool::fetch_shared`], latched for changing. Best called with no other latch held.
     pub fn fetch_exclusive(&self, page: PageId) -> Result<ExclusiveGuard<'_>> {
         let frame = self.fetch(page)?;
-        Ok(ExclusiveGuard::lock(&self.core, frame).owning_pin())
+        let guard = ExclusiveGuard::lock(&self.core, frame).owning_pin();
+        match is_outside_trees(guard.bytes()) {
+            true => Ok(guard),
+            false => Err(self.not_outside(page)),
+        }
     }
 
-    /// The page, latched for reading, if it is in memory: no I/O, so a leaf may be latched.
+    #[cold]
+    fn not_outside(&self, page: PageId) -> Error {
+        let what = "expected a page outside trees, found a node".into();
+        self.core.corrupt(page.0, what)
+    }
+
+    /// The page, latched for reading, if it is in memory and no tree's: no I/O, so a leaf may be latched.
     pub fn resident_shared(&self, page: PageId) -> Option<SharedGuard<'_>> {
         let frame = self.core.find_resident(page)?;
-        Some(SharedGuard::lock(&self.core, frame).owning_pin())
+        let guard = SharedGuard::lock(&self.core, frame).owning_pin();
+        is_outside_trees(guard.bytes()).then_some(guard)
     }
 
-    /// The page, latched for changing, if it is in memory: no I/O, so a leaf may be latched.
+    /// The page, latched for changing, if it is in memory and no tree's: no I/O, so a leaf may be latched.
     pub fn resident_exclusive(&self, page: PageId) -> Option<ExclusiveGuard<'_>> {
         let frame = self.core.find_resident(page)?;
-        Some(ExclusiveGuard::lock(&self.core, frame).owning_pin())
+        let guard = ExclusiveGuard::lock(&self.core, frame).owning_pin();
+        is_outside_trees(guard.bytes()).then_some(guard)
     }
 
     /// Keeps the page in memory for as long as the pin lives; its latches then cost no look-up.
@@ -237,6 +256,12 @@ impl Pool {
             narrow_reads: core.narrow.reads.load(Ordering::Relaxed),
         }
     }
+}
+
+/// Whether a page is one that no tree has: an undo pointer may be wrong.
+#[inline]
+fn is_outside_trees(page: &Page) -> bool {
+    page[KIND] == PageKind::Undo as u8 || is_planted(PlantedFault::NodeAsUndo)
 }
 
 impl Drop for Pool {

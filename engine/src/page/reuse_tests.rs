@@ -1,16 +1,17 @@
 //! Frames that have become another's between a look without a latch and the latch: free ones, and ones of
-//! narrow copies, whose bytes may look like those of a node.
+//! narrow copies, whose bytes may look like those of a node. And pages that wrong pointers bring a second time.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::frames::{FrameId, NO_FRAME};
-use super::guard::SharedGuard;
+use super::guard::{ExclusiveGuard, SharedGuard};
 use super::header::*;
 use super::narrow::LeafSeen;
 use super::{Core, LeafShape, Pool, MIN_FRAMES};
-use crate::ids::{TreeId, PAGE_SIZE};
+use crate::error::Error;
+use crate::ids::{PageId, TreeId, PAGE_SIZE};
 use crate::knobs;
 use crate::os::simulated::SimulatedOs;
 use crate::store::Store;
@@ -190,9 +191,102 @@ fn a_copy_whose_frame_has_gone_before_it_is_known_is_not_kept() {
     let leaf = LeafSeen { frame, version };
     let place = core.place_copy(page, &[0; 100]).unwrap();
     core.enter_copy(page, leaf, 1, 100, place);
-    assert!(core.has_narrow(page, 1));
+    assert!(core.has_narrow(page, 1, 1));
     assert!(core.evict_copies(place.0.frame));
-    assert!(!core.has_narrow(page, 1));
+    assert!(!core.has_narrow(page, 1, 1));
     core.enter_copy(page, leaf, 1, 100, place);
-    assert!(!core.has_narrow(page, 1));
+    assert!(!core.has_narrow(page, 1, 1));
+}
+
+/// The frame of the one leaf that is in memory, which has row 0, and its page.
+fn only_leaf(core: &Core, tree: &Tree) -> (FrameId, u64) {
+    assert_eq!(get(tree, 0), Some(1));
+    let leaves = children(core, PageKind::Leaf);
+    assert_eq!(leaves.len(), 1);
+    (leaves[0], core.frames.state(leaves[0]).holds().unwrap())
+}
+
+/// A copy of the leaf has been brought, as old as its image. Whatever leaves memory now, the change is not lost.
+fn keeps_its_change(core: &Core, tree: &Tree, (frame, page): (FrameId, u64)) {
+    put(tree, 0, 2);
+    core.evict(frame, page).unwrap();
+    assert_eq!(get(tree, 0), Some(2));
+    evict_all(core);
+    assert_eq!(get(tree, 0), Some(2));
+}
+
+#[test]
+fn a_leaf_that_a_wrong_undo_pointer_has_brought_again_keeps_its_changes() {
+    let (pool, tree) = tree();
+    let leaf = only_leaf(pool.core(), &tree);
+    drop(pool.fetch_shared(PageId(leaf.1)));
+    keeps_its_change(pool.core(), &tree, leaf);
+}
+
+#[test]
+fn a_leaf_that_a_wrong_child_id_has_brought_again_keeps_its_changes() {
+    let (pool, tree) = tree();
+    let core = pool.core();
+    let leaf = only_leaf(core, &tree);
+    let parent = core.frames.state(leaf.0).parent.load(Ordering::Relaxed);
+    let name_last = |word: u64| {
+        let mut parent = ExclusiveGuard::lock(core, parent);
+        let last = parent.node().count();
+        let before = parent.node().child(last);
+        parent.node_mut().set_child(last, word);
+        (before, parent.node().key(last - 1).to_vec())
+    };
+    let (sound, key) = name_last(leaf.1);
+    let read = tree.read(&key, |_, _| ());
+    assert!(matches!(read, Err(Error::Corrupt { .. })), "{read:?}");
+    name_last(sound);
+    keeps_its_change(core, &tree, leaf);
+}
+
+#[test]
+fn a_trees_page_is_not_changed_where_a_wrong_undo_pointer_leads() {
+    let (pool, tree) = tree();
+    let page = PageId(only_leaf(pool.core(), &tree).1);
+    let found = pool.fetch_exclusive(page).map(drop);
+    assert!(matches!(found, Err(Error::Corrupt { .. })), "{found:?}");
+    let found = pool.fetch_shared(page).map(drop);
+    assert!(matches!(found, Err(Error::Corrupt { .. })), "{found:?}");
+    assert!(pool.resident_exclusive(page).is_none());
+    assert!(pool.resident_shared(page).is_none());
+}
+
+/// Another tree's parent may be damaged, and name the leaf.
+#[test]
+fn a_copy_is_one_trees() {
+    let (pool, tree) = tree();
+    let core = pool.core();
+    let (frame, page) = only_leaf(core, &tree);
+    let version = SharedGuard::lock(core, frame).version();
+    let leaf = LeafSeen { frame, version };
+    core.keep_narrow(page, leaf, 1, &[0; 100]);
+    assert!(core.has_narrow(page, 1, 1));
+    assert!(!core.has_narrow(page, 2, 1));
+    assert_eq!(core.narrow_columns(page, 2), None);
+}
+
+#[test]
+fn who_brings_a_child_of_a_node_that_is_being_written_sleeps_meanwhile() {
+    let (pool, tree) = tree();
+    let core = pool.core();
+    away(&tree, 0);
+    let parents = children(core, PageKind::Inner);
+    assert_eq!(parents.len(), 1);
+    let latch = &core.frames.state(parents[0]).latch;
+    let written = SharedGuard::lock(core, parents[0]);
+    let slept = std::thread::scope(|scope| {
+        let reading = scope.spawn(|| get(&tree, 0));
+        let slept = (0..5_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            latch.is_slept_for()
+        });
+        drop(written);
+        assert_eq!(reading.join().unwrap(), Some(1));
+        slept
+    });
+    assert!(slept);
 }

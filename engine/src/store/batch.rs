@@ -1,14 +1,17 @@
 //! Images gathered into large sequential writes.
 //!
 //! A gathered image counts as written: its place is in the table, and [`Batch::read`] finds it
-//! until it is in the file. A write that fails keeps its images in memory, to be tried again.
+//! until it is in the file. A write that fails keeps its images in memory, to be tried again. Where it fails again, each
+//! image is written by itself, and elsewhere where it is refused: a sector may stay bad.
 
 use std::sync::Arc;
 
 use super::extents::LONGEST;
 use super::place::{Place, UNIT};
 use super::space::{Run, Space};
+use super::table::Table;
 use crate::error::Result;
+use crate::ids::PageId;
 use crate::knobs;
 use crate::os::File;
 use crate::planted::{is_planted, PlantedFault};
@@ -18,6 +21,13 @@ use crate::sync::{Condvar, Moment, Moments, Mutex};
 /// Bytes gathered before they are written: what a run of space just takes, whatever the length of the last image.
 fn full() -> usize {
     (knobs::space_run() - LONGEST) as usize * UNIT
+}
+
+/// Where images go, and what names them.
+pub struct Target<'a> {
+    pub file: &'a dyn File,
+    pub space: &'a Space,
+    pub table: &'a Table,
 }
 
 /// The buffers of gathered images.
@@ -43,17 +53,33 @@ struct Buffer {
     /// First unit of the images.
     offset: u64,
     bytes: Arc<Vec<u8>>,
+    images: Vec<Image>,
     /// What is left of the run behind them.
     rest: Run,
     /// No more images come; it is to be written.
     full: bool,
     writing: bool,
+    /// A write of it has failed.
+    failed: bool,
     /// Places given back while their images waited here; free once this buffer is written, for
     /// whoever got them before would be overwritten by it.
     given_back: Vec<Place>,
 }
 
+/// Where an image is to be.
+#[derive(Clone, Copy, Debug)]
+struct Image {
+    page: PageId,
+    offset: u64,
+    units: u64,
+}
+
 impl Buffer {
+    /// An image need not be written any more.
+    fn forget(&mut self, image: Image) {
+        self.images.retain(|other| other.offset != image.offset);
+    }
+
     fn holds(&self, place: Place) -> bool {
         let end = self.offset + (self.bytes.len() / UNIT) as u64;
         self.offset <= place.offset() && place.offset() < end
@@ -61,13 +87,14 @@ impl Buffer {
 }
 
 impl Batch {
-    /// Adds an image (whole units); returns its first unit. May write a full buffer.
+    /// Adds a page's image (whole units); returns its first unit. May write a full buffer.
     ///
     /// # Errors
     /// Those of earlier buffers' writes; then the image was not added.
-    pub fn add(&self, file: &dyn File, space: &Space, image: &[u8]) -> Result<u64> {
+    pub fn add(&self, target: &Target<'_>, page: PageId, image: &[u8]) -> Result<u64> {
+        let &Target { file, space, .. } = target;
         let units = (image.len() / UNIT) as u64;
-        self.write_full(file, space)?;
+        self.write_full(target)?;
         loop {
             {
                 let state = &mut *self.state.lock();
@@ -77,6 +104,11 @@ impl Batch {
                         // Nobody else holds the bytes: they are shared only when full.
                         let bytes = Arc::make_mut(&mut last.bytes);
                         bytes.extend_from_slice(image);
+                        last.images.push(Image {
+                            page,
+                            offset,
+                            units,
+                        });
                         last.full = bytes.len() >= full();
                         last.rest.offset += units;
                         last.rest.units -= units;
@@ -86,7 +118,7 @@ impl Batch {
                     None => {}
                 }
             }
-            self.write_full(file, space)?;
+            self.write_full(target)?;
             let Some(run) = space.take_run(file) else {
                 // Free space is in short pieces: there is nothing to gather.
                 let offset = space.take(units, file)?;
@@ -108,9 +140,11 @@ impl Batch {
                 id,
                 offset: run.offset,
                 bytes: Arc::new(Vec::with_capacity(run.units as usize * UNIT)),
+                images: Vec::new(),
                 rest: run,
                 full: false,
                 writing: false,
+                failed: false,
                 given_back: Vec::new(),
             });
             self.buffers.store(state.buffers.len(), Ordering::Release);
@@ -151,7 +185,7 @@ impl Batch {
     }
 
     /// Writes everything gathered so far; when this returns it is in the file, whoever has written it.
-    pub fn flush(&self, file: &dyn File, space: &Space) -> Result<()> {
+    pub fn flush(&self, target: &Target<'_>) -> Result<()> {
         let gathered = {
             let mut state = self.state.lock();
             if let Some(last) = state.buffers.last_mut() {
@@ -162,7 +196,7 @@ impl Batch {
         let is_ours = |buffer: &Buffer| buffer.id < gathered;
         // Another thread's write may fail, and be tried again by this thread or by a third.
         loop {
-            self.write_full(file, space)?;
+            self.write_full(target)?;
             self.moments.come_to(Moment::FlushWaits);
             let mut state = self.state.lock();
             while (state.buffers.iter()).any(|buffer| is_ours(buffer) && buffer.writing) {
@@ -174,28 +208,33 @@ impl Batch {
             drop(state);
             self.moments.come_to(Moment::FlushTriesAgain);
             if is_planted(PlantedFault::FlushLooksOnce) {
-                return self.write_full(file, space);
+                return self.write_full(target);
             }
         }
     }
 
-    fn write_full(&self, file: &dyn File, space: &Space) -> Result<()> {
+    fn write_full(&self, target: &Target<'_>) -> Result<()> {
         loop {
-            let (id, offset, bytes) = {
+            let (id, offset, bytes, failed) = {
                 let mut state = self.state.lock();
                 let full = |buffer: &&mut Buffer| buffer.full && !buffer.writing;
                 let Some(buffer) = state.buffers.iter_mut().find(full) else {
                     return Ok(());
                 };
                 buffer.writing = true;
-                (buffer.id, buffer.offset, Arc::clone(&buffer.bytes))
+                let bytes = Arc::clone(&buffer.bytes);
+                (buffer.id, buffer.offset, bytes, buffer.failed)
             };
-            let outcome = file.write_at(&bytes, offset * UNIT as u64);
+            let mut outcome = target.file.write_at(&bytes, offset * UNIT as u64);
+            if outcome.is_err() && failed && !is_planted(PlantedFault::StuckBuffer) {
+                outcome = self.write_apart(target, id, offset, &bytes);
+            }
             let mut state = self.state.lock();
             let at = state.buffers.iter().position(|buffer| buffer.id == id);
             let mut done = None;
             if let Some(at) = at {
                 state.buffers[at].writing = false;
+                state.buffers[at].failed = true;
                 if outcome.is_ok() {
                     done = Some(state.buffers.remove(at));
                     self.buffers.store(state.buffers.len(), Ordering::Release);
@@ -204,12 +243,84 @@ impl Batch {
             self.written.notify_all();
             drop(state);
             if let Some(buffer) = done {
-                space.give(buffer.rest.offset, buffer.rest.units);
+                target.space.give(buffer.rest.offset, buffer.rest.units);
                 for place in buffer.given_back {
-                    space.give(place.offset(), place.units());
+                    target.space.give(place.offset(), place.units());
                 }
             }
             outcome?;
         }
+    }
+
+    /// Writes the images of a buffer one by one. The caller has set `writing`.
+    fn write_apart(&self, target: &Target<'_>, id: u64, from: u64, bytes: &[u8]) -> Result<()> {
+        let images = self.in_buffer(id, |buffer| buffer.images.clone());
+        for image in images.unwrap_or_default() {
+            let start = (image.offset - from) as usize * UNIT;
+            if let Some(bytes) = bytes.get(start..start + image.units as usize * UNIT) {
+                self.write_or_move(target, id, image, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes an image where it is to be, or else elsewhere. Its place is nobody's until the next opening then: what was
+    /// refused there once would be refused again.
+    fn write_or_move(
+        &self,
+        target: &Target<'_>,
+        id: u64,
+        image: Image,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let unit = UNIT as u64;
+        let Err(refused) = target.file.write_at(bytes, image.offset * unit) else {
+            return Ok(());
+        };
+        if self.drop_given_back(id, image) {
+            return Ok(());
+        }
+        let to = target.space.take(image.units, target.file)?;
+        let is_moved = target.file.write_at(bytes, to * unit).is_ok()
+            && target.table.relocate(image.page, image.offset, to);
+        if is_moved {
+            self.in_buffer(id, |buffer| buffer.forget(image));
+            return Ok(());
+        }
+        target.space.give(to, image.units);
+        // Nothing may name it any more; or not yet, where who has added it is about to say where it is.
+        match self.drop_given_back(id, image) {
+            true => Ok(()),
+            false => Err(refused),
+        }
+    }
+
+    /// Whether an image that can't be written has been given back; then nothing is to be done for it.
+    fn drop_given_back(&self, id: u64, image: Image) -> bool {
+        let dropped = self.in_buffer(id, |buffer| {
+            let places = buffer.given_back.len();
+            (buffer.given_back).retain(|place| place.offset() != image.offset);
+            let is_it = buffer.given_back.len() < places;
+            if is_it {
+                buffer.forget(image);
+            }
+            is_it
+        });
+        dropped == Some(true)
+    }
+
+    /// Where the newest image that waits here is to be.
+    #[cfg(test)]
+    pub fn last_offset(&self) -> u64 {
+        let state = self.state.lock();
+        let image = state.buffers.last().and_then(|last| last.images.last());
+        image.unwrap().offset
+    }
+
+    /// Calls `f` with a buffer, if it is there.
+    fn in_buffer<R>(&self, id: u64, f: impl FnOnce(&mut Buffer) -> R) -> Option<R> {
+        let mut state = self.state.lock();
+        let buffer = state.buffers.iter_mut().find(|buffer| buffer.id == id);
+        buffer.map(f)
     }
 }

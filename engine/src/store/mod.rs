@@ -49,7 +49,7 @@ pub use self::reading::{ImageRun, Unpack};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock};
 
-use self::batch::Batch;
+use self::batch::{Batch, Target};
 use self::completing::Durable;
 use self::image::Scratch;
 use self::moving::Packing;
@@ -184,9 +184,19 @@ impl Store {
             .filter(|&page| !self.table.current(page).is_none())
     }
 
+    /// Whether there is an image of a page.
+    pub fn has_place(&self, page: PageId) -> bool {
+        !self.table.current(page).is_none()
+    }
+
     /// The number of the newest checkpoint that has begun. See [`Store::write_page_seen`].
     pub fn epoch(&self) -> u64 {
         self.table.epoch()
+    }
+
+    /// Whether a checkpoint runs, and is neither complete nor given up.
+    pub fn is_running(&self, epoch: u64) -> bool {
+        self.table.running() == Some(epoch)
     }
 
     /// Writes a page (eviction) to a new place, which becomes its current one.
@@ -244,7 +254,7 @@ impl Store {
     ) -> Result<()> {
         let _writing = self.writing.read();
         let place = self.encoded(page, image, |bytes, _| {
-            self.batch.add(&*self.file, &self.space, bytes)
+            self.batch.add(&self.target(), page, bytes)
         })?;
         self.release(&self.table.put_as_of_gate(page, place, still_current));
         Ok(())
@@ -278,6 +288,15 @@ impl Store {
     fn note(&self, error: &Error) {
         if matches!(error, Error::NoSpace { .. }) {
             self.note_refused();
+        }
+    }
+
+    /// Where gathered images go.
+    fn target(&self) -> Target<'_> {
+        Target {
+            file: &*self.file,
+            space: &self.space,
+            table: &self.table,
         }
     }
 

@@ -218,6 +218,38 @@ impl Table {
         self.set_in(&chunk, &mut versions, page, to, true, None)
     }
 
+    /// The image of `page` that was to be at unit `from` is at unit `to`: what names it names it there from now on. False
+    /// where nothing does. It was never in the file, so that the durable version names it nowhere.
+    pub fn relocate(&self, page: PageId, from: u64, to: u64) -> bool {
+        let Some(chunk) = self.chunk(page) else {
+            return false;
+        };
+        let mut versions = chunk.versions.lock();
+        let versions = &mut *versions;
+        let i = page.0 as usize % CHUNK;
+        let moved = |word: u64| {
+            let place = Place(word);
+            let is_it = !place.is_none() && place.offset() == from;
+            is_it.then(|| place.moved_to(to).0)
+        };
+        let mut is_named = false;
+        if versions.pending_of == self.epoch() {
+            if let Some(entry) = versions.pending.as_mut().map(|entries| &mut entries[i]) {
+                if let Some(word) = moved(*entry) {
+                    *entry = word;
+                    is_named = true;
+                }
+            }
+        }
+        // A pending version that is the same as the current one moves with it.
+        if let Some(word) = moved(chunk.current[i].load(Ordering::Relaxed)) {
+            versions.durable.get_or_insert_with(|| chunk.copy());
+            chunk.current[i].store(word, Ordering::Release);
+            is_named = true;
+        }
+        is_named
+    }
+
     /// `page` is no more; the running and the last checkpoint keep their places.
     pub fn clear(&self, page: PageId) -> Freed {
         if self.current(page).is_none() {

@@ -52,6 +52,8 @@ struct Meddled {
     meddles: parking_lot::Mutex<VecDeque<Meddle>>,
     /// What happens before the next reservation.
     reserving: parking_lot::Mutex<Option<Meddle>>,
+    /// A byte that can't be written.
+    bad: parking_lot::Mutex<Option<u64>>,
 }
 
 impl Meddled {
@@ -61,6 +63,7 @@ impl Meddled {
             file: store.file.clone(),
             meddles: parking_lot::Mutex::default(),
             reserving: parking_lot::Mutex::default(),
+            bad: parking_lot::Mutex::default(),
         });
         store.file = file.clone();
         file
@@ -88,6 +91,11 @@ impl File for Meddled {
     fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
         let meddle = self.meddles.lock().pop_front();
         meddle.map_or(Ok(()), |meddle| meddle())?;
+        let written = offset..offset + data.len() as u64;
+        if self.bad.lock().is_some_and(|bad| written.contains(&bad)) {
+            let bad = io::Error::from(io::ErrorKind::Other);
+            return Err(Error::io("write", self.path(), bad));
+        }
         self.file.write_at(data, offset)
     }
     fn sync_data(&self) -> Result<()> {
@@ -405,6 +413,72 @@ fn one_process_writes_many_read() {
     drop((one, two));
     assert!(Store::create(Arc::clone(&os), dir).is_err());
     assert!(again(&os).is_none());
+}
+
+/// Places are noted one after the other: the first may be free, and the second a part of it, when both are known.
+#[test]
+fn pages_whose_places_lie_in_each_other_are_read_one_by_one() {
+    if crate::knobs::SHAKEN {
+        // It goes by production's numbers.
+        return;
+    }
+    let os = SimulatedOs::new(5);
+    let store = Store::create(Arc::new(os), Path::new(DIR)).unwrap();
+    let pages: Vec<PageId> = (0..3).map(|_| store.allocate_page()).collect();
+    for (seed, &page) in (0..).zip(&pages) {
+        store.write_page(page, &noisy_page(seed, 12_000)).unwrap();
+    }
+    let first = store.table.current(pages[0]);
+    assert!(first.units() > 4);
+    let within = Place::new(first.offset() + 1, 2, 0);
+    store.table.put(pages[1], within, store.epoch());
+    store.free_page(pages[2]);
+    let mixed = store.runs(pages.iter().copied(), 8);
+    assert_eq!(mixed.len(), 1);
+    let mut found = Vec::new();
+    for run in &mixed {
+        store.read_run(run, &mut |page, read| {
+            let mut buf = vec![0; PAGE_SIZE];
+            found.push((page, read(&mut buf).is_ok()));
+        });
+    }
+    assert_eq!(found, [(pages[0], true), (pages[1], false)]);
+}
+
+/// What a database was that is small by now is nothing that its openings read.
+#[test]
+fn the_place_table_ends_with_the_last_page() {
+    let os = SimulatedOs::new(6);
+    let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
+    let checkpoint = || {
+        let epoch = store.begin_checkpoint();
+        store.complete_checkpoint(epoch, b"").unwrap();
+    };
+    let chunks = 20;
+    let pages: Vec<_> = (0..chunks * 1024).map(|_| store.allocate_page()).collect();
+    for &page in pages.iter().step_by(1024) {
+        store.write_page(page, &page_of(page.0)).unwrap();
+    }
+    checkpoint();
+    for &page in pages.iter().step_by(1024).skip(2) {
+        store.free_page(page);
+    }
+    checkpoint();
+    let open = || {
+        Store::open(Arc::new(os.crash(1)), Path::new(DIR))
+            .unwrap()
+            .0
+    };
+    assert_eq!(open().table.ids(), 2 * 1024);
+    // What comes behind is found again.
+    store.write_page(pages[9 * 1024], &page_of(9)).unwrap();
+    checkpoint();
+    let again = open();
+    assert_eq!(again.table.ids(), 10 * 1024);
+    let mut buf = vec![0; PAGE_SIZE];
+    again.read_page(pages[9 * 1024], &mut buf).unwrap();
+    assert!(buf == page_of(9));
+    assert_eq!(again.pages().count(), 3);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! From the root to a node: no latch on the way, one at the end.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::ids::PageId;
 use crate::page::{
     self, Ahead, Child, ChildPlace, Core, ExclusiveGuard, FrameId, LeafRead, LeafShape, Node,
     SearchKey, SharedGuard, ValueCopy,
@@ -8,6 +9,7 @@ use crate::page::{
 
 use super::Tree;
 use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::Ordering;
 
 /// Where a descent goes.
 #[derive(Clone, Copy, Debug)]
@@ -166,7 +168,8 @@ impl Tree {
                             self.core.read_ahead(place, id, ahead, forward);
                         }
                         let passing = ahead.is_some_and(Ahead::is_long);
-                        self.core.make_resident(place, id, passing)?;
+                        let brought = self.core.make_resident(place, id, passing);
+                        brought.inspect_err(|error| self.note_contradiction(id, error))?;
                         continue 'restart;
                     }
                     Child::Frame(child) if node_level == level + 1 => {
@@ -196,6 +199,15 @@ impl Tree {
                     }
                 }
             }
+        }
+    }
+
+    /// Notes that a child was refused for what its parent says of it. It is in memory then, as it could be read.
+    #[cold]
+    fn note_contradiction(&self, id: u64, error: &Error) {
+        let is_whole = || self.core.pin_resident(PageId(id)).is_some();
+        if matches!(error, Error::Corrupt { .. }) && is_whole() {
+            self.contradicted.store(true, Ordering::Relaxed);
         }
     }
 

@@ -1,11 +1,21 @@
 //! Giving a whole tree's pages back.
+//!
+//! A child's number may be wrong though its node's checksum is right, and may be that of another table's page. What is
+//! freed by mistake is lost, what stays behind is only room: so where there is doubt a page stays.
 
+use std::sync::Arc;
+
+use super::root::check_root;
 use super::Tree;
 use crate::error::{Error, Result};
 use crate::ids::PageId;
-use crate::page::{self, Child, ExclusiveGuard, FrameId, PinnedPage, SharedGuard};
+use crate::page::{self, Child, Core, ExclusiveGuard, FrameId, Node, PinnedPage, SharedGuard};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
+
+/// So many leaves are read of a tree that has contradicted itself, before the others stay behind: nobody else
+/// works meanwhile.
+const MOST_LOOKED_AT: usize = 4_096;
 
 /// Whether a page can't be read: for damage, or because the read has failed. It is no reason to keep a table
 /// that is to go.
@@ -45,7 +55,8 @@ impl Tree {
         })
     }
 
-    /// Frees every page, but those below an inner node that can't be read. Leaves that are not in memory are not read: their parents name them.
+    /// Frees every page, but those below an inner node that can't be read, and those that are not what their parents say.
+    /// Leaves that are not in memory are not read, unless the tree has contradicted itself: their parents name them.
     /// Nobody else may be using the tree, now or later. Inside the gate, as any change.
     pub fn destroy(&self) -> Result<()> {
         let root = {
@@ -53,63 +64,184 @@ impl Tree {
             if self.destroyed.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let root = self.pin_inner(self.root)?;
+            let root = pin(&self.core, self.root)?;
+            check_root(&self.core, &root.shared(), self.id, self.root)?;
             // Before its frame and its number can be another page's.
             self.destroyed.store(true, Ordering::Release);
             root
         };
-        let freed = self.free_children(root.frame());
+        let mut freeing = Freeing {
+            core: &self.core,
+            met: PageSet::default(),
+            in_doubt: self.contradicted.load(Ordering::Relaxed),
+            looks_left: MOST_LOOKED_AT,
+        };
+        freeing.met.add(self.root.0);
+        freeing.note_resident(root.frame());
+        let freed = freeing.free_below(root.frame());
         drop(root);
         freed?;
         self.core.drop_unparented(self.root.0)?;
         self.core.store.free_page(self.root);
         Ok(())
     }
+}
 
-    /// Pins a node. A read that fails is tried once more: what is below is nobody's for ever otherwise.
-    fn pin_inner(&self, id: PageId) -> Result<PinnedPage> {
-        match self.core.pin_page(id) {
-            Err(error) if cannot_be_read(&error) && !is_planted(PlantedFault::ReadOnceToFree) => {
-                self.core.pin_page(id)
+/// Pins a node. A read that fails is tried once more: what is below is nobody's for ever otherwise.
+fn pin(core: &Arc<Core>, id: PageId) -> Result<PinnedPage> {
+    match core.pin_page(id) {
+        Err(error) if cannot_be_read(&error) && !is_planted(PlantedFault::ReadOnceToFree) => {
+            core.pin_page(id)
+        }
+        pinned => pinned,
+    }
+}
+
+/// A tree whose pages are being freed.
+struct Freeing<'a> {
+    core: &'a Arc<Core>,
+    /// The root, what is in memory below it, and what has been freed: no number of a page that is away is among these.
+    met: PageSet,
+    /// The tree has contradicted itself: what its nodes say of leaves is looked at, too.
+    in_doubt: bool,
+    /// At so many.
+    looks_left: usize,
+}
+
+impl Freeing<'_> {
+    /// Notes which pages below the node in the frame are in memory.
+    fn note_resident(&mut self, frame: FrameId) {
+        // Latched, so that no child can be evicted.
+        let guard = SharedGuard::lock(self.core, frame);
+        let node = guard.node();
+        if node.is_leaf() {
+            return;
+        }
+        for i in 0..=node.count() {
+            if let Child::Frame(child) = page::child(node.child(i)) {
+                let state = self.core.frames.state(child);
+                self.met.add(state.page.load(Ordering::Relaxed));
+                if node.level() > 1 {
+                    self.note_resident(child);
+                }
             }
-            pinned => pinned,
         }
     }
 
     /// Frees everything below the node in the frame, which stays where it is meanwhile: it is
     /// pinned, or its parent is latched.
-    fn free_children(&self, frame: FrameId) -> Result<()> {
+    fn free_below(&mut self, frame: FrameId) -> Result<()> {
         // Latched, so that no child can be evicted.
-        let mut guard = ExclusiveGuard::lock(&self.core, frame);
+        let mut guard = ExclusiveGuard::lock(self.core, frame);
         let node = guard.node();
         if node.is_leaf() {
             return Ok(());
         }
         // Its image names the children: it must be saved while they still have their frames.
         guard.prepare()?;
+        // Before the first of them is freed.
+        self.in_doubt |= self.is_contradicted(node);
         for i in 0..=node.count() {
             match page::child(node.child(i)) {
                 Child::Frame(child) => {
-                    self.free_children(child)?;
-                    let child = ExclusiveGuard::lock(&self.core, child);
+                    self.free_below(child)?;
+                    let child = ExclusiveGuard::lock(self.core, child);
                     self.core.free_latched(child)?;
                 }
-                Child::Page(id) => {
-                    if node.level() > 1 {
-                        match self.pin_inner(PageId(id)) {
-                            Ok(child) => self.free_children(child.frame())?,
-                            // What is below it can't be found: lost space.
-                            Err(error) if cannot_be_read(&error) => tracing::warn!("{error}"),
-                            Err(error) => return Err(error),
-                        }
-                    }
-                    self.core.drop_unparented(id)?;
-                    self.core.store.free_page(PageId(id));
-                }
+                Child::Page(id) => self.free_away(&guard, i, id)?,
             }
         }
         // It names nobody any more: neither may a read that was asked for ahead find its way from here.
         guard.bytes_mut()[page::KIND] = 0;
         Ok(())
+    }
+
+    /// Frees a child that is not in memory, and what is below it.
+    fn free_away(&mut self, parent: &ExclusiveGuard<'_>, at: usize, id: u64) -> Result<()> {
+        if !self.may_be_freed(id) {
+            self.leave(parent, id, "it is another's, or there is none");
+            return Ok(());
+        }
+        let is_inner = parent.node().level() > 1;
+        if self.in_doubt && !is_inner {
+            let Some(left) = self.looks_left.checked_sub(1) else {
+                self.leave(parent, id, "too many are in doubt");
+                return Ok(());
+            };
+            self.looks_left = left;
+        }
+        let child = match is_inner || self.in_doubt {
+            // A page that is in memory though no parent has it there may be another tree's root.
+            false => self.core.pin_resident(PageId(id)),
+            true => match pin(self.core, PageId(id)) {
+                Ok(child) => Some(child),
+                Err(error) if cannot_be_read(&error) => {
+                    // What is below it can't be found: lost space.
+                    tracing::warn!("{error}");
+                    if self.in_doubt && !is_planted(PlantedFault::FreeByName) {
+                        return Ok(());
+                    }
+                    None
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        if let Some(child) = child {
+            let what = page::mismatch(parent.bytes(), at, child.shared().bytes());
+            if let Some(what) = what.filter(|_| !is_planted(PlantedFault::FreeByName)) {
+                self.leave(parent, id, &what);
+                return Ok(());
+            }
+            self.met.add(id);
+            self.free_below(child.frame())?;
+        }
+        self.met.add(id);
+        self.core.drop_unparented(id)?;
+        self.core.store.free_page(PageId(id));
+        Ok(())
+    }
+
+    /// Whether a page that a node names can be one of this tree that is not in memory, and not yet free.
+    fn may_be_freed(&self, id: u64) -> bool {
+        is_planted(PlantedFault::FreeByName)
+            || !self.met.has(id) && self.core.store.has_place(PageId(id))
+    }
+
+    /// Whether a node names the same page twice, or one that can't be its child.
+    fn is_contradicted(&self, node: Node<'_>) -> bool {
+        let away = |i| match page::child(node.child(i)) {
+            Child::Page(id) => Some(id),
+            Child::Frame(_) => None,
+        };
+        let mut ids: Vec<u64> = (0..=node.count()).filter_map(away).collect();
+        ids.sort_unstable();
+        ids.windows(2).any(|pair| pair[0] == pair[1])
+            || ids.iter().any(|id| !self.may_be_freed(*id))
+    }
+
+    /// A page stays behind, and what the tree says is doubted from now on.
+    fn leave(&mut self, parent: &ExclusiveGuard<'_>, id: u64, what: &str) {
+        self.in_doubt = true;
+        let parent = parent.page();
+        tracing::warn!("page {id}, which page {parent} of a tree that goes names, is left: {what}");
+    }
+}
+
+/// A set of pages: a bit each. So it is small also for a tree of very many leaves.
+#[derive(Default)]
+struct PageSet(Vec<u64>);
+
+impl PageSet {
+    fn add(&mut self, id: u64) {
+        let word = id as usize / 64;
+        if word >= self.0.len() {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (id % 64);
+    }
+
+    fn has(&self, id: u64) -> bool {
+        let word = self.0.get(id as usize / 64);
+        word.is_some_and(|word| word >> (id % 64) & 1 == 1)
     }
 }

@@ -332,7 +332,8 @@ impl<'t> Leaves<'t> {
     ) -> bool {
         let core = &*self.tree.core;
         let above = &core.frames.state(self.frame).latch;
-        let left = whole.then(|| core.left_summaries.of(id)).flatten();
+        let tree = self.tree.id.0;
+        let left = whole.then(|| core.left_summaries.of(id, tree)).flatten();
         // What it came to when it left, if it has not been back since the node was copied.
         if let Some(left) = left.filter(|_| above.still(self.version)) {
             if known(&KnownLeaf(Known::Left(left))) {
@@ -348,7 +349,7 @@ impl<'t> Leaves<'t> {
             at: self.next,
         };
         let bytes = &mut self.copy;
-        let copied = core.read_narrow(place, id, columns, |copy, columns| {
+        let copied = core.read_narrow(place, (id, tree), columns, |copy, columns| {
             bytes.clear();
             bytes.extend_from_slice(copy);
             columns

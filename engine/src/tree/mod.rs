@@ -51,6 +51,8 @@ pub struct Tree {
     last_frame: LastFrame,
     /// Its pages go, or are others' already.
     destroyed: AtomicBool,
+    /// A parent and its child have been found to contradict each other.
+    contradicted: AtomicBool,
     /// Held by whoever looks for the root, so that its page is not given to others meanwhile.
     finding_root: Mutex<()>,
     core: Arc<Core>,
@@ -93,6 +95,7 @@ impl Tree {
             root,
             last_frame: LastFrame::new(frame),
             destroyed: AtomicBool::new(false),
+            contradicted: AtomicBool::new(false),
             finding_root: Mutex::default(),
             core: pool.core().clone(),
             _pool: pool.clone(),

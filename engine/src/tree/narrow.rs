@@ -42,7 +42,7 @@ impl Tree {
     ) -> Option<Option<R>> {
         let found = self
             .core
-            .read_narrow(leaf.0, leaf.1, columns, |copy, columns| {
+            .read_narrow(leaf.0, (leaf.1, self.id.0), columns, |copy, columns| {
                 Some(find(copy, key)?.map(|value| f(value, columns)))
             });
         found.flatten()
@@ -50,7 +50,7 @@ impl Tree {
 
     /// Whether there is a narrow copy of a leaf with these columns.
     pub fn has_narrow(&self, leaf: AwayLeaf, columns: u64) -> bool {
-        self.core.has_narrow(leaf.1, columns)
+        self.core.has_narrow(leaf.1, self.id.0, columns)
     }
 
     /// Makes a narrow copy of a key's leaf, which has just been brought for one record or a few, unless the pool has
@@ -77,7 +77,8 @@ impl Tree {
             version: leaf.version(),
         };
         let page = leaf.page().0;
-        let before = self.core.narrow_columns(page).unwrap_or(columns);
+        let before = self.core.narrow_columns(page, self.id.0);
+        let before = before.unwrap_or(columns);
         let node = leaf.node();
         let both = columns | before;
         let mut copy = Vec::new();

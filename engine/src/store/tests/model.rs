@@ -259,10 +259,7 @@ impl Pool {
         );
         named.insert(durable.record);
         let used: u64 = named.iter().map(|part| part.1).sum();
-        self.store
-            .batch
-            .flush(&*self.store.file, &self.store.space)
-            .unwrap();
+        self.store.batch.flush(&self.store.target()).unwrap();
         let (end, free) = self.store.space.units();
         assert_eq!(end, header::HEADER_UNITS + used + free, "space is lost");
     }

@@ -112,3 +112,37 @@ fn checkpoints_hold_the_gates_state_with_a_tiny_pool() {
 fn checkpoints_hold_the_gates_state_with_room() {
     run(2, 1024);
 }
+
+/// A full disk is why checkpoints are given up: the room that is kept is for the next.
+#[test]
+fn nothing_is_saved_for_a_checkpoint_that_was_given_up() {
+    let bench = Bench::new(64);
+    let tree = bench.tree(1);
+    let fill = |byte: u8| {
+        for n in 0..50u32 {
+            put(&tree, &n.to_be_bytes(), &[byte; 1000]);
+        }
+    };
+    fill(1);
+    let store = bench.pool.store();
+    let epoch = store.begin_checkpoint();
+    bench.pool.begin_checkpoint(epoch);
+    store.abandon_checkpoint(epoch);
+    let before = store.stats().writes;
+    fill(2);
+    assert_eq!(store.stats().writes, before);
+    assert_eq!(tree.stats().unwrap().height, 2);
+    // The next saves what it needs.
+    let epoch = store.begin_checkpoint();
+    bench.pool.begin_checkpoint(epoch);
+    fill(3);
+    assert!(store.stats().writes > before);
+    let write = bench.pool.write_checkpoint(epoch, &mut |_| Ok(()));
+    write.unwrap();
+    store.complete_checkpoint(epoch, b"").unwrap();
+    let (after, _) = bench.crash(64);
+    let tree = Tree::open(&after.pool, TreeId(1), tree.root()).unwrap();
+    for n in 0..50u32 {
+        assert_eq!(get(&tree, &n.to_be_bytes()).unwrap(), [2; 1000]);
+    }
+}

@@ -4,9 +4,9 @@
 use super::{put, Bench};
 use crate::error::{Error, Result};
 use crate::ids::TreeId;
-use crate::page::ExclusiveGuard;
+use crate::page::{self, Child, ExclusiveGuard};
 use crate::tree::descend::Route;
-use crate::tree::{LeafImage, Position, Tree};
+use crate::tree::{LeafImage, LeafSummary, Position, Step, Tree};
 
 /// More leaves than the tree has.
 const LONG: usize = 100;
@@ -47,13 +47,13 @@ fn is_found(walked: Result<usize>, what: &str) {
     }
 }
 
-fn with_leaf(tree: &Tree, key: u32, damage: impl FnOnce(&mut ExclusiveGuard<'_>)) {
+pub(super) fn with_leaf(tree: &Tree, key: u32, damage: impl FnOnce(&mut ExclusiveGuard<'_>)) {
     let mut leaf: ExclusiveGuard<'_> = tree.latch_leaf(Route::Key(&key.to_be_bytes())).unwrap();
     damage(&mut leaf);
     leaf.mark_dirty();
 }
 
-fn with_root(tree: &Tree, damage: impl FnOnce(&mut ExclusiveGuard<'_>)) {
+pub(super) fn with_root(tree: &Tree, damage: impl FnOnce(&mut ExclusiveGuard<'_>)) {
     let mut root: ExclusiveGuard<'_> = tree.latch_root().unwrap();
     assert!(root.node().level() == 1 && root.node().count() > 3);
     damage(&mut root);
@@ -130,4 +130,55 @@ fn a_root_that_is_its_own_child_is_found() {
     let read = tree.copy_leaf(Position::First, &mut LeafImage::new());
     assert!(matches!(read, Err(Error::Corrupt { .. })));
     with_root(&tree, |root| root.node_mut().set_child(0, sound));
+}
+
+/// It is not looked at where what is kept of it will do.
+#[test]
+fn what_is_kept_of_another_trees_leaf_stands_for_none() {
+    let bench = Bench::new(64);
+    let (tree, other) = (bench.tree(16), bench.tree(17));
+    for n in 0..100u32 {
+        put(&tree, &n.to_be_bytes(), &[7; 1000]);
+        put(&other, &n.to_be_bytes(), &[7; 1000]);
+    }
+    let mut theirs = Vec::new();
+    let mut leaves = other.leaves(Vec::new(), None);
+    let keep = |leaf: &crate::tree::Leaf<'_>| {
+        let summary = LeafSummary {
+            max_txid: 0,
+            records: 1,
+            values: 1,
+            sum: 0,
+            min: 0,
+            max: 0,
+        };
+        leaf.keep(Some(0), &summary);
+    };
+    while !matches!(leaves.next(|_| false, keep).unwrap(), Step::End) {}
+    while bench.pool.core().evict_some(64).unwrap() > 0 {}
+    with_root(&other, |root| {
+        let node = root.node();
+        theirs.extend(
+            (0..=node.count()).map(|i| match page::child(node.child(i)) {
+                Child::Page(id) => id,
+                Child::Frame(_) => unreachable!("all have gone"),
+            }),
+        );
+    });
+    with_root(&tree, |root| root.node_mut().set_child(1, theirs[1]));
+    let walk = |tree: &Tree| {
+        let mut leaves = tree.leaves(Vec::new(), None);
+        let mut known = 0;
+        loop {
+            match leaves.next(|leaf| leaf.summary(Some(0)).is_some(), |_| ())? {
+                Step::Known => known += 1,
+                Step::Read(()) => {}
+                Step::End => return Ok(known),
+            }
+        }
+    };
+    let known: Result<usize> = walk(&other);
+    assert_eq!(known.unwrap(), theirs.len());
+    let read = walk(&tree);
+    assert!(matches!(read, Err(Error::Corrupt { .. })), "{read:?}");
 }

@@ -3,6 +3,7 @@
 
 mod checkpoints;
 mod damaged;
+mod damaged_ends;
 mod leaves;
 mod model;
 mod narrow;
