@@ -164,7 +164,12 @@ impl Store {
         }
         .encode(self.database_id);
         let units = units_for(record.len());
-        let offset = self.take_for_part(units)?;
+        // So much is to be kept for it next time, should there be too little now.
+        self.record_units.fetch_max(units, Ordering::Relaxed);
+        let offset = match self.take_for_part(units) {
+            Err(error @ Error::NoSpace { .. }) => self.space.take_for_record(units).ok_or(error)?,
+            taken => taken?,
+        };
         parts.taken.push((offset, units));
         let mut bytes = record;
         let len = bytes.len() as u64;

@@ -142,7 +142,8 @@ impl Extents {
     }
 
     /// Units of the longest free extent.
-    pub fn longest(&self) -> u64 {
+    #[cfg(test)]
+    fn longest(&self) -> u64 {
         self.by_length.last().map_or(0, |&(length, _)| length)
     }
 }

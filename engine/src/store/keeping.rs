@@ -52,7 +52,7 @@ impl Store {
         let record = 2 * self.record_units.load(Ordering::Relaxed) + units_for(chunks as usize * 8);
         // Where room is scarce each chunk has a piece as an image of a page has.
         debug_assert!(units_for(CHUNK * 8 + UNIT) <= LONGEST);
-        let parts = chunks * LONGEST + record;
+        let parts = chunks * LONGEST;
         let pages = match many {
             true => (dirty + dirty / 4).min(frames),
             false => dirty,
@@ -67,8 +67,14 @@ impl Store {
         };
         let uncounted = parts + ahead - ahead / knobs::room_counted_part();
         let units = self.space.roomy_units() as i64 - uncounted as i64;
+        let more = units / LONGEST as i64 - dirty as i64;
+        // Without its record no checkpoint comes to an end.
+        let most = match short.is_none() || self.space.has_for_record(record) {
+            true => i64::MAX,
+            false => 0,
+        };
         Ok(KeptRoom {
-            more_pages: Some(units / LONGEST as i64 - dirty as i64),
+            more_pages: Some(more.min(most)),
             short,
         })
     }

@@ -8,6 +8,9 @@ use crate::os::File;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
 
+/// How many times longer than wanted extents are at least, among which the lowest is looked for.
+const WELL_OR_BADLY: [u64; 6] = [1, 2, 4, 16, 64, 512];
+
 /// A stretch of space that its holder gives out from the front.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Run {
@@ -36,6 +39,9 @@ struct State {
     least_free: u64,
     /// Units that are kept free: see [`Space::keep`].
     kept: u64,
+    /// One piece that is kept for a checkpoint's record. It is no free extent: runs and groups of chunks, which take the
+    /// longest there are, would take it.
+    record: Run,
 }
 
 impl State {
@@ -48,6 +54,28 @@ impl State {
     fn drop_run(&mut self) {
         let run = std::mem::take(&mut self.run);
         self.give(run.offset, run.units);
+    }
+
+    fn drop_record(&mut self) {
+        let record = std::mem::take(&mut self.record);
+        self.give(record.offset, record.units);
+    }
+
+    /// Takes the piece for the record, the lowest of those that fit well or badly. False: none has room.
+    fn take_record(&mut self, units: u64) -> bool {
+        self.drop_record();
+        for times in WELL_OR_BADLY {
+            let Some((offset, _)) = self.extents.take_between(units * times, units) else {
+                break;
+            };
+            if self.record.units == 0 || offset < self.record.offset {
+                self.drop_record();
+                self.record = Run { offset, units };
+            } else {
+                self.give(offset, units);
+            }
+        }
+        self.record.units > 0
     }
 
     /// Space was taken.
@@ -96,6 +124,7 @@ impl Space {
                 extents,
                 run: Run::default(),
                 kept: 0,
+                record: Run::default(),
             }),
         }
     }
@@ -173,7 +202,7 @@ impl Space {
         let mut state = self.state.lock();
         let before = state.extents.roomy_units();
         // The best fit may lie too high, or be kept; a longer extent need not.
-        for times in [1, 2, 4, 16, 64, 512] {
+        for times in WELL_OR_BADLY {
             let (offset, taken) = state.extents.take_between(units * times, units)?;
             let roomy = state.extents.roomy_units();
             let is_spare = roomy >= state.kept.min(before);
@@ -204,17 +233,10 @@ impl Space {
     /// A run behind the file's end, where the disk gives it: short pieces may do where it does not.
     fn grow_by_run(&self, file: &dyn File) -> Option<Run> {
         let _growth = self.growth.lock();
-        let offset = {
-            let mut state = self.state.lock();
-            check_end(state.extents.end() + knobs::space_run()).ok()?;
-            state.extents.append(knobs::space_run())
-        };
-        if let Err(error) = reserve(file, offset, knobs::space_run()) {
-            tracing::debug!("the data file can't grow: {error}");
-            self.state.lock().extents.retract(offset);
-            give_back(file, offset * UNIT as u64);
-            return None;
-        }
+        let offset = self
+            .append(knobs::space_run(), file)
+            .inspect_err(|error| tracing::debug!("the data file can't grow: {error}"))
+            .ok()?;
         self.state.lock().note_taken();
         let units = knobs::space_run();
         Some(Run { offset, units })
@@ -252,40 +274,77 @@ impl Space {
         self.state.lock().give(offset, units);
     }
 
-    /// Sees to it that `units` are free within the file, in pieces that take images of any length, and
-    /// that the disk has given all of the file to it: they can be written then, whatever else takes
-    /// the disk's room. Those that are free anyway count. One of the pieces has `longest` units at least.
+    /// Space for a checkpoint's record: the piece that is kept for it. `None` where it is shorter.
+    pub fn take_for_record(&self, units: u64) -> Option<u64> {
+        let mut state = self.state.lock();
+        if state.record.units < units {
+            return None;
+        }
+        let Run { offset, units: all } = std::mem::take(&mut state.record);
+        state.give(offset + units, all - units);
+        Some(offset)
+    }
+
+    /// Sees to it that `units` are free within the file, in pieces that take images of any length, one piece of
+    /// `record` units besides, and that the disk has given all of the file to it: they can be written then, whatever
+    /// else takes the disk's room. Those that are free anyway count.
     ///
     /// # Errors
     /// [`crate::Error::NoSpace`] where the disk has no more room; as much as before is kept then. As those of
     /// [`Space::take_next`].
-    pub fn keep(&self, units: u64, longest: u64, file: &dyn File) -> Result<()> {
+    pub fn keep(&self, units: u64, record: u64, file: &dyn File) -> Result<()> {
         let _growth = self.growth.lock();
-        let (offset, missing) = {
+        let kept = self.keep_record(record, file);
+        let missing = {
             let mut state = self.state.lock();
             state.kept = units;
-            let mut missing = units.saturating_sub(state.extents.roomy_units());
-            if state.extents.longest() < longest && !is_planted(PlantedFault::KeepPieces) {
-                missing = missing.max(longest);
-            }
-            let missing = missing.next_multiple_of(knobs::space_run());
-            check_end(state.extents.end() + missing)?;
-            (state.extents.append(missing), missing)
+            units.saturating_sub(state.extents.roomy_units())
         };
-        let reserved = reserve(file, offset, missing);
-        let mut state = self.state.lock();
-        match reserved {
-            Ok(()) => {
-                state.give(offset, missing);
-                Ok(())
+        let missing = missing.next_multiple_of(knobs::space_run());
+        let offset = self.append(missing, file)?;
+        self.state.lock().give(offset, missing);
+        kept
+    }
+
+    /// Keeps a piece for a record. The caller has locked `growth`.
+    fn keep_record(&self, units: u64, file: &dyn File) -> Result<()> {
+        {
+            let mut state = self.state.lock();
+            let before = state.record.units;
+            let is_enough = before >= units || is_planted(PlantedFault::KeepPieces);
+            if is_enough || state.take_record(units) {
+                return Ok(());
             }
-            Err(error) => {
-                state.extents.retract(offset);
-                drop(state);
-                give_back(file, offset * UNIT as u64);
-                Err(error)
+            // Better than nothing.
+            if before > 0 {
+                state.take_record(before);
             }
         }
+        let offset = self.append(units, file)?;
+        let mut state = self.state.lock();
+        state.drop_record();
+        state.record = Run { offset, units };
+        Ok(())
+    }
+
+    /// Whether there is a piece of so many units for a record.
+    pub fn has_for_record(&self, units: u64) -> bool {
+        self.state.lock().record.units >= units
+    }
+
+    /// Makes the file longer by so many units, which the disk gives. The caller has locked `growth`.
+    fn append(&self, units: u64, file: &dyn File) -> Result<u64> {
+        let offset = {
+            let mut state = self.state.lock();
+            check_end(state.extents.end() + units)?;
+            state.extents.append(units)
+        };
+        if let Err(error) = reserve(file, offset, units) {
+            self.state.lock().extents.retract(offset);
+            give_back(file, offset * UNIT as u64);
+            return Err(error);
+        }
+        Ok(offset)
     }
 
     /// Makes what the file has behind the last used unit free space: another process, which was killed, has got it from
@@ -335,6 +394,7 @@ impl Space {
         let end = {
             let mut state = self.state.lock();
             state.drop_run();
+            state.drop_record();
             state.kept = 0;
             let all = state.extents.free_units();
             state.extents.cut_tail(1, all);
@@ -352,6 +412,11 @@ impl Space {
         let end = {
             let mut state = self.state.lock();
             state.drop_run();
+            // Where it lies in the tail it may have a place further down.
+            let record = state.record.units;
+            if record > 0 {
+                state.take_record(record);
+            }
             let least = knobs::shortest_tail().max(state.extents.end() / 64);
             let most = state.spare();
             state.extents.cut_tail(least, most)
@@ -379,7 +444,7 @@ impl Space {
     /// Units of the file, and how many of them are free.
     pub fn units(&self) -> (u64, u64) {
         let state = self.state.lock();
-        let free = state.extents.free_units() + state.run.units;
+        let free = state.extents.free_units() + state.run.units + state.record.units;
         (state.extents.end(), free)
     }
 }

@@ -16,7 +16,7 @@ const PIECES: u64 = 2_000;
 struct Scattered {
     os: SimulatedOs,
     store: Store,
-    /// A page of each chunk of the place table.
+    /// The last page of each chunk of the place table, so that chunks are long; and more of them than a run has room for.
     pages: Vec<PageId>,
 }
 
@@ -25,7 +25,8 @@ impl Scattered {
         let os = SimulatedOs::new(7);
         let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
         let all = (0..3 * CHUNK).map(|_| store.allocate_page());
-        let pages = all.step_by(CHUNK).collect();
+        let is_last = |page: &PageId| page.0 % CHUNK as u64 == CHUNK as u64 - 1;
+        let pages = all.filter(|page| is_last(page) || page.0 <= 60).collect();
         let scattered = Scattered { os, store, pages };
         scattered.checkpoint(1, b"first");
         // All that is free is taken, and then pieces are given back, each behind one that is not.
@@ -40,10 +41,10 @@ impl Scattered {
         scattered
     }
 
-    /// One image a chunk, and so much of what a checkpoint holds besides.
+    /// An image of each page, and so much of what a checkpoint holds besides.
     fn checkpoint(&self, seed: u64, meta: &[u8]) {
         let epoch = self.store.begin_checkpoint();
-        for (&page, n) in self.pages.iter().zip(seed * 10..) {
+        for (&page, n) in self.pages.iter().zip(seed * 100..) {
             let image = page_of(n);
             self.store
                 .write_checkpoint_page(page, &image, true)
@@ -54,7 +55,7 @@ impl Scattered {
 
     /// The disk has no more room than what is kept.
     fn fill_disk(&self) {
-        let kept = self.store.keep_room(10, 100, false).unwrap();
+        let kept = self.store.keep_room(70, 100, false).unwrap();
         assert!(kept.short.is_none(), "{:?}", kept.short);
         self.os.set_capacity(Some(self.os.used()));
     }
@@ -64,7 +65,7 @@ impl Scattered {
         let (store, found) = Store::open(crashed, Path::new(DIR)).unwrap();
         assert_eq!(found, meta);
         let mut buf = vec![0; PAGE_SIZE];
-        for (&page, n) in self.pages.iter().zip(seed * 10..) {
+        for (&page, n) in self.pages.iter().zip(seed * 100..) {
             store.read_page(page, &mut buf).unwrap();
             assert!(buf == page_of(n));
         }
