@@ -45,6 +45,10 @@ bool only_reads(THD *thd) {
   return thd->lex->sql_command == SQLCOM_SELECT && !thd->lex->requires_prelocking();
 }
 
+bool applies_events(THD *thd) {
+  return thd->rgi_slave || thd->rgi_fake;
+}
+
 static uint isolation_of(THD *thd) {
   switch (thd_tx_isolation(thd)) {
     case ISO_READ_UNCOMMITTED:

@@ -47,6 +47,10 @@ bool only_reads(THD *thd);
 int begin_statement(THD *thd, Connection *connection);
 
 /* A table is no longer used by the statement. The last one ends it where the server has not: the
+/* Whether the thread applies events of a binary log. What they change is decided already, so they
+   wait for rows in every table, and are tried again where they can't have them. */
+bool applies_events(THD *thd);
+
    client has been told of an error then. */
 int release_table(THD *thd, Connection *connection);
 

@@ -101,6 +101,10 @@ typedef struct peregrine_sessions {
      server is about to kill the other one's statement for that. Neither transaction ends during the
      call. A pair may be told more than once. */
   int (*waits_for)(uint64_t waiter, uint64_t holder);
+  /* How a session waits for rows at this moment. May write the limit in seconds, which else is that of
+     peregrine_statement_start(). Returns whether the session waits also in tables whose locking is
+     optimistic. Called by the thread that has come to a row which another transaction has. */
+  int (*waiting)(uint64_t session, uint32_t *seconds);
 } peregrine_sessions;
 
 typedef struct peregrine_options {
@@ -574,7 +578,7 @@ void peregrine_handle_reset(peregrine_handle *handle);
 }
 
 static_assert(sizeof(peregrine_options) == 80, "as in boundary/src/c_types.rs");
-static_assert(sizeof(peregrine_sessions) == 24, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_sessions) == 32, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_xid) == 144, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_counters) == 224, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_column) == 64, "as in boundary/src/c_types.rs");

@@ -196,6 +196,10 @@ faults! {
         UntoldWaits,
         /// A transaction that its session has given up with a failed rollback counts as that session's.
         AbandonInSession,
+        /// Nobody waits in tables whose locking is optimistic, also where the program says that its session does.
+        NeverWaitOptimistic,
+        /// A statement that another one calls waits as long as that one may.
+        LimitOfOuterStatement,
         /// Who waits already is not told of, where another waiter enters a new holder.
         UntoldHolders,
         /// The ends of many transactions that were rolled back are kept one by one.
