@@ -45,7 +45,28 @@ static int prepare(handlerton *, THD *thd, bool all) {
   connection->decision_synced = decision_is_synced(thd);
   peregrine_xid name = engine_name(thd->get_xid());
   int code = peregrine_session_prepare(connection->session, &name, connection->decision_synced);
+  if (code == PEREGRINE_OK && thd->lex->sql_command == SQLCOM_XA_PREPARE) {
+    code = peregrine_session_detach(connection->session);
+    connection->undecided = true;
+    connection->name = name;
+  }
   return report_session_error(code, thd, ER_ERROR_DURING_COMMIT);
+}
+
+static int end_undecided(int code, THD *thd, Connection *connection, uint number) {
+  connection->undecided = false;
+  if (code == PEREGRINE_END) my_error(ER_XAER_NOTA, MYF(0));
+  return report_session_error(code, thd, number);
+}
+
+int commit_undecided(THD *thd, Connection *connection) {
+  return end_undecided(peregrine_engine_commit_prepared(engine, &connection->name), thd, connection,
+                       ER_ERROR_DURING_COMMIT);
+}
+
+int rollback_undecided(THD *thd, Connection *connection) {
+  return end_undecided(peregrine_engine_rollback_prepared(engine, &connection->name), thd,
+                       connection, ER_ERROR_DURING_ROLLBACK);
 }
 
 /* In the order of the binary log, one at a time, and perhaps in another connection's thread. */

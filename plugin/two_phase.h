@@ -6,13 +6,17 @@
 #ifndef PEREGRINE_TWO_PHASE_H
 #define PEREGRINE_TWO_PHASE_H
 
-#include "engine.h"
+#include "transactions.h"
 
 namespace peregrine {
 
 /* Whether the decision to commit the thread's prepared transaction is on disk, where the next start
    looks for it: the engine's own record of it can wait then. */
 bool coordinator_remembers(THD *thd);
+
+/* Ends the transaction that XA PREPARE has prepared in this connection. */
+int commit_undecided(THD *thd, Connection *connection);
+int rollback_undecided(THD *thd, Connection *connection);
 
 /* coordinator_log.cc: after a crash, commits the transactions in several engines that the server
    had decided to commit. */

@@ -369,6 +369,10 @@ typedef struct peregrine_xid {
 PEREGRINE_CODE peregrine_session_prepare(peregrine_session *session, const peregrine_xid *name,
                                          uint32_t sync);
 
+/* The session gives its prepared transaction up, which is ended by its name from then on. The session
+   goes on with another one. */
+PEREGRINE_CODE peregrine_session_detach(peregrine_session *session);
+
 /* The first half of a commit: others see it. Waits for nothing; any thread may call it while the
    session's own does not use the session. Errors are peregrine_session_commit's. */
 PEREGRINE_CODE peregrine_session_commit_ordered(peregrine_session *session);
