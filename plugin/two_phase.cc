@@ -2,7 +2,7 @@
 
 #include "two_phase.h"
 #include "errors.h"
-#include "transactions.h"
+#include "stopped.h"
 
 namespace peregrine {
 
@@ -86,12 +86,14 @@ bool coordinator_remembers(THD *thd) {
   return connection->decision_synced;
 }
 
-/* The server is about to forget its decisions. */
+/* The server is about to forget its decisions. Where it is not told that it may, it keeps them. */
 static void checkpoint_request(void *cookie) {
-  if (peregrine_engine_sync_log(engine) == PEREGRINE_OK)
+  if (peregrine_engine_sync_log(engine) == PEREGRINE_OK) {
     commit_checkpoint_notify_ha(cookie);
-  else
-    sql_print_error("Peregrine: commits can't be made durable: %s", last_error_text().c_ptr_safe());
+    return;
+  }
+  sql_print_error("Peregrine: commits can't be made durable: %s", last_error_text().c_ptr_safe());
+  end_reset_that_waits();
 }
 
 static int recover(handlerton *, XID *list, uint length) {

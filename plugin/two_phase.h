@@ -22,6 +22,9 @@ int rollback_undecided(THD *thd, Connection *connection);
    had decided to commit. */
 void commit_what_was_decided();
 
+/* Whether the server has left decisions in tc.log, as it does at a crash. */
+bool has_decisions();
+
 /* Whether that is to be done, and the plug-in's start should be put off until the other engines
    have started; says so once. */
 bool comes_before_other_engines();
