@@ -13,12 +13,18 @@
 #include "two_phase.h"
 #include "errors.h"
 
+#include <unordered_set>
+#include <vector>
+
 namespace peregrine {
 
 /* TC_LOG_MMAP in sql/log.cc: 4 bytes that say what it is, the number of engines; then, from the
    eighth byte on, numbers of transactions, 0 where there is none. */
 static constexpr uchar kMagic[] = {254, 0x23, 0x05, 0x74};
 static constexpr size_t kHeader = sizeof(my_xid);
+
+/* As many as the server asks for at once. */
+static constexpr uint kNamesAtOnce = MAX_XID_LIST_SIZE;
 
 static bool read_log(std::string *bytes) {
   char name[FN_REFLEN];
@@ -33,6 +39,11 @@ static bool read_log(std::string *bytes) {
   return whole && bytes->size() >= kHeader && !memcmp(bytes->data(), kMagic, sizeof kMagic);
 }
 
+bool has_decisions() {
+  std::string bytes;
+  return read_log(&bytes);
+}
+
 static bool is_coordinator() {
   return !mysqld_server_started && !opt_bin_log && !tc_heuristic_recover;
 }
@@ -45,26 +56,39 @@ bool comes_before_other_engines() {
   return true;
 }
 
-static void commit_everywhere(my_xid number) {
-  XID xid;
-  xid.set(number);
-  for (st_plugin_int *plugin : hton2plugin) {
-    if (!plugin || plugin->state != PLUGIN_IS_READY) continue;
-    handlerton *other = static_cast<handlerton *>(plugin->data);
-    if (other && other != hton && other->recover && other->commit_by_xid)
-      other->commit_by_xid(other, &xid);
+/* Commits what an engine has prepared under one of the numbers. The names have the server's id,
+   too, which may be another by now: so the numbers alone are compared, as the server does it. */
+static void commit_prepared(handlerton *in, const std::unordered_set<my_xid> &decided) {
+  /* InnoDB lists them all again if they fit; else it goes on where it was. */
+  std::vector<XID> names(kNamesAtOnce);
+  for (bool again = true; again;) {
+    const int found = in->recover(in, names.data(), kNamesAtOnce);
+    again = false;
+    for (int i = 0; i < found; i++) {
+      if (!decided.count(names[i].get_my_xid())) continue;
+      again = in->commit_by_xid(in, &names[i]) == 0 || again;
+    }
+    again = again && found == static_cast<int>(kNamesAtOnce);
   }
-  hton->commit_by_xid(hton, &xid);
 }
 
 void commit_what_was_decided() {
   std::string bytes;
   if (!is_coordinator() || !read_log(&bytes)) return;
+  std::unordered_set<my_xid> decided;
   for (size_t at = kHeader; at + sizeof(my_xid) <= bytes.size(); at += sizeof(my_xid)) {
     my_xid number;
     memcpy(&number, bytes.data() + at, sizeof number);
-    if (number) commit_everywhere(number);
+    if (number) decided.insert(number);
   }
+  if (decided.empty()) return;
+  for (st_plugin_int *plugin : hton2plugin) {
+    if (!plugin || plugin->state != PLUGIN_IS_READY) continue;
+    handlerton *other = static_cast<handlerton *>(plugin->data);
+    if (other && other != hton && other->recover && other->commit_by_xid)
+      commit_prepared(other, decided);
+  }
+  commit_prepared(hton, decided);
 }
 
 }  // namespace peregrine

@@ -1,6 +1,7 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
 
 #include "errors.h"
+#include "transactions.h"
 
 namespace peregrine {
 
@@ -23,12 +24,12 @@ static void ask_for_rollback(THD *thd, bool all) {
   if (thd) thd->mark_transaction_to_rollback(all || thd->transaction_rollback_request);
 }
 
-/* The number for a row that another transaction has in a table with LOCKING=OPTIMISTIC. A replica
-   with slave_exec_mode=IDEMPOTENT takes a changed record for one that its event was applied to
-   before, and drops the event. After a wait in vain it tries again. */
+/* The number for a row of a table with LOCKING=OPTIMISTIC that was changed since the snapshot, or
+   that another transaction has, where who applies events waits. A replica with
+   slave_exec_mode=IDEMPOTENT takes a changed record for one that its event was applied to before,
+   and drops the event. After a wait in vain it tries again. */
 static int changed_error(THD *thd) {
-  const bool applies_events = thd && (thd->rgi_slave || thd->rgi_fake);
-  return applies_events ? HA_ERR_LOCK_WAIT_TIMEOUT : HA_ERR_RECORD_CHANGED;
+  return thd && applies_events(thd) ? HA_ERR_LOCK_WAIT_TIMEOUT : HA_ERR_RECORD_CHANGED;
 }
 
 int server_error(int code, THD *thd, int end) {

@@ -75,6 +75,16 @@ static int waits_for(uint64_t waiter, uint64_t holder) {
   return waiting && holding && thd_rpl_deadlock_check(waiting, holding);
 }
 
-const peregrine_sessions known_sessions = {peregrine_plugin_statement, told_waits, waits_for};
+/* A function or a trigger has statements of its own within the one that calls it, and sets limits for
+   them. So the limit is looked at when it is needed, as in InnoDB. */
+static int waiting(uint64_t, uint32_t *seconds) {
+  THD *thd = current_thd;
+  if (!thd) return false;
+  *seconds = lock_wait_seconds(thd);
+  return applies_events(thd);
+}
+
+const peregrine_sessions known_sessions = {peregrine_plugin_statement, told_waits, waits_for,
+                                           waiting};
 
 }  // namespace peregrine

@@ -10,6 +10,7 @@
 #include "layout.h"
 #include "pushed_select.h"
 #include "row_handler.h"
+#include "stopped.h"
 #include "transactions.h"
 #include "two_phase.h"
 
@@ -237,6 +238,7 @@ static int start(void *p) {
   if (peregrine_engine_open(&options, &engine) != PEREGRINE_OK) {
     sql_print_error("Peregrine: %s", last_error_text().c_ptr_safe());
     engine = nullptr;
+    refuse_start_without_engine();
     return 1;
   }
   if (peregrine_engine_set_scan_threads(engine, scan_threads) != PEREGRINE_OK)
@@ -253,6 +255,7 @@ static int start(void *p) {
   hton->flags = HTON_SUPPORTS_EXTENDED_KEYS | HTON_TRUNCATE_REQUIRES_EXCLUSIVE_USE;
   set_transaction_calls(hton);
   set_two_phase_calls(hton);
+  set_shutdown_calls(hton);
   commit_what_was_decided();
   tell_running_server();
   return 0;

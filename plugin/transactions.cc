@@ -45,6 +45,10 @@ bool only_reads(THD *thd) {
   return thd->lex->sql_command == SQLCOM_SELECT && !thd->lex->requires_prelocking();
 }
 
+bool applies_events(THD *thd) {
+  return thd->rgi_slave || thd->rgi_fake;
+}
+
 static uint isolation_of(THD *thd) {
   switch (thd_tx_isolation(thd)) {
     case ISO_READ_UNCOMMITTED:
@@ -73,6 +77,7 @@ int begin_statement(THD *thd, Connection *connection) {
   if (unlikely(code != PEREGRINE_OK)) return report_session_error(code, thd, ER_GET_ERRMSG);
   connection->in_statement = true;
   connection->server_ends = false;
+  connection->undecided = false;
   /* A statement that was killed before this begins with its session interrupted already. */
   if (unlikely(thd_kill_level(thd) != THD_IS_NOT_KILLED))
     peregrine_session_kill(connection->session);
@@ -96,6 +101,7 @@ static int commit(handlerton *, THD *thd, bool all) {
   Connection *connection = existing_connection(thd);
   if (!connection) return 0;
   connection->in_statement = false;
+  if (all && connection->undecided) return commit_undecided(thd, connection);
   int code = all || !outlives_statement(thd)
                  ? peregrine_session_commit(connection->session, !coordinator_remembers(thd))
                  : peregrine_statement_end(connection->session);
@@ -106,6 +112,7 @@ static int rollback(handlerton *, THD *thd, bool all) {
   Connection *connection = existing_connection(thd);
   if (!connection) return 0;
   connection->in_statement = false;
+  if (all && connection->undecided) return rollback_undecided(thd, connection);
   const bool whole = all || !outlives_statement(thd);
   if (whole) connection->committed_in_order = false;
   int code = whole ? peregrine_session_rollback(connection->session)
@@ -169,6 +176,7 @@ static bool can_release_metadata_locks(handlerton *, THD *) {
 static int start_consistent_snapshot(handlerton *, THD *thd) {
   Connection *connection = connection_of(thd);
   if (!connection) return HA_ERR_OUT_OF_MEM;
+  connection->undecided = false;
   int code = peregrine_session_snapshot(connection->session, isolation_of(thd),
                                         lock_wait_seconds(thd), statement_began(thd));
   if (code == PEREGRINE_OK) trans_register_ha(thd, true, hton, 0);

@@ -26,6 +26,10 @@ struct Connection {
   /* The key with the last duplicate, by the server's number. The server may ask the handler of
      another partition for it. */
   uint duplicate_key = MAX_KEY;
+  /* Whether XA PREPARE has prepared a transaction here that waits for its end, and its name. The
+     session has given it up: the server takes it from a connection that is reset without a word. */
+  bool undecided = false;
+  peregrine_xid name{};
 };
 
 /* The connection of a thread, made at its first use; null when there is no memory. */
@@ -42,6 +46,10 @@ bool outlives_statement(THD *thd);
 
 /* Whether the statement is a SELECT that changes nothing, be it in a function that it calls. */
 bool only_reads(THD *thd);
+
+/* Whether the thread applies events of a binary log. What they change is decided already, so they
+   wait for rows in every table, and are tried again where they can't have them. */
+bool applies_events(THD *thd);
 
 /* Begins the statement where it has not begun, and takes part in the server's transaction. */
 int begin_statement(THD *thd, Connection *connection);

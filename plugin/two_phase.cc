@@ -2,7 +2,7 @@
 
 #include "two_phase.h"
 #include "errors.h"
-#include "transactions.h"
+#include "stopped.h"
 
 namespace peregrine {
 
@@ -45,7 +45,28 @@ static int prepare(handlerton *, THD *thd, bool all) {
   connection->decision_synced = decision_is_synced(thd);
   peregrine_xid name = engine_name(thd->get_xid());
   int code = peregrine_session_prepare(connection->session, &name, connection->decision_synced);
+  if (code == PEREGRINE_OK && thd->lex->sql_command == SQLCOM_XA_PREPARE) {
+    code = peregrine_session_detach(connection->session);
+    connection->undecided = true;
+    connection->name = name;
+  }
   return report_session_error(code, thd, ER_ERROR_DURING_COMMIT);
+}
+
+static int end_undecided(int code, THD *thd, Connection *connection, uint number) {
+  connection->undecided = false;
+  if (code == PEREGRINE_END) my_error(ER_XAER_NOTA, MYF(0));
+  return report_session_error(code, thd, number);
+}
+
+int commit_undecided(THD *thd, Connection *connection) {
+  return end_undecided(peregrine_engine_commit_prepared(engine, &connection->name), thd, connection,
+                       ER_ERROR_DURING_COMMIT);
+}
+
+int rollback_undecided(THD *thd, Connection *connection) {
+  return end_undecided(peregrine_engine_rollback_prepared(engine, &connection->name), thd,
+                       connection, ER_ERROR_DURING_ROLLBACK);
 }
 
 /* In the order of the binary log, one at a time, and perhaps in another connection's thread. */
@@ -65,12 +86,14 @@ bool coordinator_remembers(THD *thd) {
   return connection->decision_synced;
 }
 
-/* The server is about to forget its decisions. */
+/* The server is about to forget its decisions. Where it is not told that it may, it keeps them. */
 static void checkpoint_request(void *cookie) {
-  if (peregrine_engine_sync_log(engine) == PEREGRINE_OK)
+  if (peregrine_engine_sync_log(engine) == PEREGRINE_OK) {
     commit_checkpoint_notify_ha(cookie);
-  else
-    sql_print_error("Peregrine: commits can't be made durable: %s", last_error_text().c_ptr_safe());
+    return;
+  }
+  sql_print_error("Peregrine: commits can't be made durable: %s", last_error_text().c_ptr_safe());
+  end_reset_that_waits();
 }
 
 static int recover(handlerton *, XID *list, uint length) {

@@ -6,7 +6,7 @@
 #ifndef PEREGRINE_TWO_PHASE_H
 #define PEREGRINE_TWO_PHASE_H
 
-#include "engine.h"
+#include "transactions.h"
 
 namespace peregrine {
 
@@ -14,9 +14,16 @@ namespace peregrine {
    looks for it: the engine's own record of it can wait then. */
 bool coordinator_remembers(THD *thd);
 
+/* Ends the transaction that XA PREPARE has prepared in this connection. */
+int commit_undecided(THD *thd, Connection *connection);
+int rollback_undecided(THD *thd, Connection *connection);
+
 /* coordinator_log.cc: after a crash, commits the transactions in several engines that the server
    had decided to commit. */
 void commit_what_was_decided();
+
+/* Whether the server has left decisions in tc.log, as it does at a crash. */
+bool has_decisions();
 
 /* Whether that is to be done, and the plug-in's start should be put off until the other engines
    have started; says so once. */

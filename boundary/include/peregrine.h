@@ -101,6 +101,10 @@ typedef struct peregrine_sessions {
      server is about to kill the other one's statement for that. Neither transaction ends during the
      call. A pair may be told more than once. */
   int (*waits_for)(uint64_t waiter, uint64_t holder);
+  /* How a session waits for rows at this moment. May write the limit in seconds, which else is that of
+     peregrine_statement_start(). Returns whether the session waits also in tables whose locking is
+     optimistic. Called by the thread that has come to a row which another transaction has. */
+  int (*waiting)(uint64_t session, uint32_t *seconds);
 } peregrine_sessions;
 
 typedef struct peregrine_options {
@@ -372,6 +376,10 @@ typedef struct peregrine_xid {
 PEREGRINE_CODE peregrine_session_prepare(peregrine_session *session, const peregrine_xid *name,
                                          uint32_t sync);
 
+/* The session gives its prepared transaction up, which is ended by its name from then on. The session
+   goes on with another one. */
+PEREGRINE_CODE peregrine_session_detach(peregrine_session *session);
+
 /* The first half of a commit: others see it. Waits for nothing; any thread may call it while the
    session's own does not use the session. Errors are peregrine_session_commit's. */
 PEREGRINE_CODE peregrine_session_commit_ordered(peregrine_session *session);
@@ -581,7 +589,7 @@ void peregrine_handle_reset(peregrine_handle *handle);
 }
 
 static_assert(sizeof(peregrine_options) == 80, "as in boundary/src/c_types.rs");
-static_assert(sizeof(peregrine_sessions) == 24, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_sessions) == 32, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_xid) == 144, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_counters) == 224, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_column) == 64, "as in boundary/src/c_types.rs");

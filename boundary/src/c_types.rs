@@ -69,6 +69,8 @@ pub struct SessionCalls {
     pub told_waits: unsafe extern "C" fn(u64) -> u32,
     /// A session waits for another.
     pub waits_for: unsafe extern "C" fn(u64, u64) -> i32,
+    /// How a session waits.
+    pub waiting: unsafe extern "C" fn(u64, *mut u32) -> i32,
 }
 
 /// `peregrine_problem`.
@@ -396,7 +398,7 @@ pub struct DeadlockInfo {
 
 const _: () = {
     assert!(size_of::<EngineOptions>() == 80);
-    assert!(size_of::<SessionCalls>() == 24);
+    assert!(size_of::<SessionCalls>() == 32);
     assert!(size_of::<XidImage>() == 144);
     assert!(size_of::<Counters>() == 224);
     assert!(size_of::<ColumnDefinition>() == 64);

@@ -68,6 +68,21 @@ pub unsafe extern "C" fn peregrine_session_prepare(
 /// See the header.
 ///
 /// # Safety
+/// `pointer` must be a session of this thread.
+#[no_mangle]
+pub unsafe extern "C" fn peregrine_session_detach(pointer: *mut SessionBox) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        with(pointer, |session| {
+            session.detach();
+            Ok(true)
+        })
+    }
+}
+
+/// See the header.
+///
+/// # Safety
 /// `pointer` must be a session that no other thread uses meanwhile.
 #[no_mangle]
 pub unsafe extern "C" fn peregrine_session_commit_ordered(pointer: *mut SessionBox) -> i32 {
@@ -215,7 +230,9 @@ mod tests {
     use super::*;
     use crate::engine::Engine;
     use crate::fixture::{record, Open, END, OK};
-    use crate::session::{peregrine_session_free, peregrine_session_new};
+    use crate::session::{
+        peregrine_session_free, peregrine_session_new, peregrine_session_rollback,
+    };
 
     /// How long the open engine of these tests waits for who has a transaction.
     const PATIENCE: Duration = Duration::from_secs(50);
@@ -242,6 +259,24 @@ mod tests {
         assert_eq!(other.join().unwrap(), OK);
         // SAFETY: the engine is open.
         assert!(unsafe { engine_of(&open) }.database.prepared().is_empty());
+    }
+
+    #[test]
+    fn a_session_that_has_given_its_prepared_transaction_up_goes_on_with_another() {
+        let mut open = Open::new();
+        open.start();
+        open.insert(record(1, Some(1), None));
+        let name = XidImage::of(&Xid::new(1, b"name", b"").unwrap());
+        // SAFETY: the session is this thread's, and the engine is open.
+        unsafe {
+            assert_eq!(peregrine_session_prepare(open.session, &name, 0), OK);
+            assert_eq!(peregrine_session_detach(open.session), OK);
+            open.start();
+            open.insert(record(2, Some(2), None));
+            assert_eq!(peregrine_session_rollback(open.session), OK);
+            assert_eq!(peregrine_engine_commit_prepared(open.engine, &name), OK);
+            assert_eq!(peregrine_engine_commit_prepared(open.engine, &name), END);
+        }
     }
 
     /// Who comes second waits for the first, and no longer, whatever comes of that one.

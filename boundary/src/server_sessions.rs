@@ -1,6 +1,8 @@
 //! The server's knowledge of its sessions.
 
-use peregrine::{Sessions, ToldWaits};
+use std::time::Duration;
+
+use peregrine::{Sessions, ToldWaits, Waiting};
 
 use crate::c_types::SessionCalls;
 
@@ -25,6 +27,16 @@ impl Sessions for ServerSessions {
             length
         });
         Some(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    fn waiting(&self, session: u64) -> Waiting {
+        let mut seconds = u32::MAX;
+        // SAFETY: the number is writable during the call.
+        let also_optimistic = unsafe { (self.0.waiting)(session, &mut seconds) } != 0;
+        Waiting {
+            limit: (seconds != u32::MAX).then(|| Duration::from_secs(seconds.into())),
+            also_optimistic,
+        }
     }
 
     fn told_waits(&self, session: u64) -> ToldWaits {

@@ -248,6 +248,18 @@ impl Session {
         Ok(self.transaction()?.prepare_with(name, durability)?)
     }
 
+    /// Gives the prepared transaction up: it is ended by its name.
+    pub fn detach(&mut self) {
+        if self
+            .transaction
+            .as_ref()
+            .is_some_and(Transaction::is_prepared)
+        {
+            self.active = false;
+            self.let_go();
+        }
+    }
+
     /// Commits for others to see; [`peregrine_session_commit`] follows, which tells of an error too.
     pub fn commit_ordered(&mut self) -> Outcome {
         let transaction = self.transaction()?;

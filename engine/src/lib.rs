@@ -45,5 +45,5 @@ pub use table::{
 pub use txn::{BrokenRule, BROKEN_VARIABLE};
 pub use txn::{
     DeadlockMember, LockMode, LockWait, Sessions, ToldWaits, TransactionEntry, TransactionState,
-    Xid,
+    Waiting, Xid,
 };

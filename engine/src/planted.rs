@@ -113,6 +113,8 @@ faults! {
         LogBeforeRoots,
         /// What a prepared transaction has changed in a table that is set aside is forgotten.
         ForgetUndecided,
+        /// No room is promised for the record of what is decided about a prepared transaction.
+        UnpromisedDecision,
         /// That a prepared transaction commits stands in the log alone.
         UnnotedDecision,
         /// Damage that is met while changes of a prepared transaction are made again keeps all tables closed.
@@ -194,6 +196,10 @@ faults! {
         PurgeFromFirst,
         /// The program is not told who waits for whom.
         UntoldWaits,
+        /// Nobody waits in tables whose locking is optimistic, also where the program says that its session does.
+        NeverWaitOptimistic,
+        /// A statement that another one calls waits as long as that one may.
+        LimitOfOuterStatement,
         /// A transaction that its session has given up with a failed rollback counts as that session's.
         AbandonInSession,
         /// Who waits already is not told of, where another waiter enters a new holder.

@@ -238,9 +238,9 @@ impl Log {
     ///
     /// # Errors
     /// As those of [`Log::append`].
-    pub fn promise(&self, len: usize) -> Result<Promised<'_>> {
+    pub fn promise(&self, len: usize) -> Result<Promised> {
         Ok(Promised {
-            group: &self.group,
+            group: Arc::clone(&self.group),
             bytes: self.group.promise(len)?,
         })
     }
@@ -334,12 +334,12 @@ impl Log {
 
 /// Room for a record, until it is appended or this is dropped: see [`Log::promise`].
 #[derive(Debug)]
-pub struct Promised<'a> {
-    group: &'a Group,
+pub struct Promised {
+    group: Arc<Group>,
     bytes: u64,
 }
 
-impl Promised<'_> {
+impl Promised {
     /// As [`Log::append`], with a record that is no longer than was said.
     ///
     /// # Errors
@@ -350,7 +350,7 @@ impl Promised<'_> {
     }
 }
 
-impl Drop for Promised<'_> {
+impl Drop for Promised {
     fn drop(&mut self) {
         self.group.take_promise_back(self.bytes);
     }

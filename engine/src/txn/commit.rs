@@ -190,12 +190,16 @@ impl Transaction {
     fn append_commit(&mut self) -> Result<Option<Lsn>> {
         if let Some(number) = self.logged_as {
             let owner = encode_owner(number);
-            return Ok(Some(self.system.log().append(KIND_COMMIT, &[&owner])?));
+            return Ok(Some(self.append_end(KIND_COMMIT, &[&owner])?));
         }
         if self.redo.is_empty() && self.redo_parts == 0 {
             return Ok(None);
         }
         let owner = encode_owner(self.txid);
+        if self.is_prepared() {
+            // The log has all its changes.
+            return Ok(Some(self.append_end(KIND_COMMIT, &[&owner])?));
+        }
         let payload = [&owner[..], self.redo.bytes()];
         Ok(Some(self.system.log().append(KIND_COMMIT, &payload)?))
     }

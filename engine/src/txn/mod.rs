@@ -83,7 +83,7 @@ pub use read::{Copied, Reader, Versions};
 pub use redo::{Change, ChangeReader, ChangeRecord, RedoBuffer, KIND_CHANGES, KIND_COMMIT};
 pub use row_name::RowName;
 pub use savepoint::Savepoint;
-pub use sessions::{Sessions, ToldWaits};
+pub use sessions::{Sessions, ToldWaits, Waiting};
 pub use settle::ForAll;
 pub use snapshot::ReadView;
 pub use system::{Replayed, System, SystemStats, Trees};

@@ -7,6 +7,9 @@
 //!
 //! The log is kept from the first of its changes on while it stands.
 //!
+//! Room for the record of the decision is promised with the preparation. The coordinator may tell others that the
+//! transaction commits as soon as it is prepared everywhere: a full disk must not be in the way then.
+//!
 //! Its commit is a commit record like any other. Its rollback has a record too, *before* anything
 //! is undone: as soon as a row is restored others can change it, and the next opening must not make
 //! the transaction's changes over theirs.
@@ -17,6 +20,8 @@ use super::xid::{PreparedRecord, Xid, KIND_PREPARED, KIND_ROLLED_BACK};
 use super::Transaction;
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TxId};
+use crate::log::Promised;
+use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Durability;
 use crate::sync::atomic::Ordering;
 
@@ -61,6 +66,7 @@ impl Transaction {
             let system = self.system.clone();
             // A checkpoint knows where the changes begin in the log, or comes before them.
             let inside = system.gate().enter();
+            let room = self.promise_decision()?;
             self.append_part(&inside)?;
             let record = PreparedRecord {
                 txid: self.txid,
@@ -68,6 +74,7 @@ impl Transaction {
                 xid: xid.clone(),
             };
             logged = Some(system.log().append(KIND_PREPARED, &[&record.encode()])?);
+            self.decision = room;
         }
         self.become_prepared(logged.is_some());
         match logged {
@@ -95,8 +102,28 @@ impl Transaction {
     pub fn prepare_standing(&mut self) -> Result<()> {
         self.check_whole()?;
         self.redo.clear();
+        // The log may have no room for this either; then its end is refused until there is some.
+        self.decision = self.promise_decision().unwrap_or(None);
         self.become_prepared(true);
         Ok(())
+    }
+
+    /// Room for the record of this transaction's end.
+    fn promise_decision(&mut self) -> Result<Option<Promised>> {
+        if is_planted(PlantedFault::UnpromisedDecision) {
+            return Ok(None);
+        }
+        let number = self.logged_as.unwrap_or_else(|| self.begin_writing());
+        let record = encode_owner(number);
+        Ok(Some(self.system.log().promise(record.len())?))
+    }
+
+    /// The log gets the record of this transaction's end, for which there is room where it was prepared.
+    pub(super) fn append_end(&mut self, kind: u8, payload: &[&[u8]]) -> Result<Lsn> {
+        match self.decision.take() {
+            Some(room) => room.append(kind, payload),
+            None => self.system.log().append(kind, payload),
+        }
     }
 
     fn become_prepared(&mut self, logged: bool) {
@@ -122,7 +149,7 @@ impl Transaction {
         let mut at = None;
         if logged {
             let record = encode_owner(self.logged_as.unwrap_or(self.txid));
-            at = Some(self.system.log().append(KIND_ROLLED_BACK, &[&record])?);
+            at = Some(self.append_end(KIND_ROLLED_BACK, &[&record])?);
         }
         self.phase = Phase::RollingBack;
         Ok(at)

@@ -6,6 +6,7 @@
 //! program who waits for whom, and the program interrupts the later one.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use super::participant::Participant;
 use super::row_name::Row;
@@ -25,6 +26,15 @@ pub enum ToldWaits {
     InQueue,
 }
 
+/// How a session waits for rows at this moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// How long, where that is not what [`super::Transaction::set_lock_wait_timeout`] said.
+    pub limit: Option<Duration>,
+    /// Whether it waits also in tables whose locking is optimistic.
+    pub also_optimistic: bool,
+}
+
 /// The sessions of the embedding program, by what it said in [`super::Transaction::set_session`]. Nothing here may
 /// wait for a session, or call the engine otherwise than to kill.
 pub trait Sessions: Send + Sync {
@@ -33,6 +43,12 @@ pub trait Sessions: Send + Sync {
     fn statement(&self, session: u64) -> Option<String> {
         let _ = session;
         None
+    }
+
+    /// How a session waits. Called by the thread that has come to a row which another transaction has.
+    fn waiting(&self, session: u64) -> Waiting {
+        let _ = session;
+        Waiting::default()
     }
 
     /// What to tell of the waits of a session. Called by the thread that is about to wait, and does not
@@ -62,6 +78,11 @@ impl KnownSessions {
 
     pub fn statement(&self, session: u64) -> Option<String> {
         self.0.get()?.statement(session)
+    }
+
+    pub fn waiting(&self, session: u64) -> Waiting {
+        let sessions = self.0.get().filter(|_| session != 0);
+        sessions.map_or_else(Waiting::default, |sessions| sessions.waiting(session))
     }
 }
 

@@ -350,14 +350,6 @@ impl System {
         trees.is_some_and(|trees| trees.is_optimistic(tree))
     }
 
-    /// Refuses to wait in a tree where conflicts fail at once.
-    pub(super) fn check_may_wait(&self, tree: TreeId) -> Result<()> {
-        match self.is_optimistic(tree) {
-            true => Err(Error::RowChanged),
-            false => Ok(()),
-        }
-    }
-
     pub(super) fn trees(&self) -> Result<&Arc<dyn Trees>> {
         self.trees
             .get()

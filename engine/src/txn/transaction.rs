@@ -21,6 +21,7 @@ use super::undo_stream::StreamWriter;
 use super::version::UndoPtr;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, TreeId, TxId};
+use crate::log::Promised;
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Isolation;
 use crate::sync::atomic::Ordering;
@@ -111,6 +112,8 @@ pub struct Transaction {
     /// The number under which the log has all of it already: see [`Transaction::stand_as`].
     pub(super) logged_as: Option<TxId>,
     pub(super) phase: Phase,
+    /// Prepared: room in the log for what is decided.
+    pub(super) decision: Option<Promised>,
     pub(super) standing: Standing,
     pub(super) generation: u64,
     pub(super) lock_wait_timeout: Duration,
@@ -156,6 +159,7 @@ impl Transaction {
             redo_parts: 0,
             logged_as: None,
             phase: Phase::Running,
+            decision: None,
             standing: Standing::Whole,
             generation,
             lock_wait_timeout,
@@ -478,6 +482,7 @@ impl Transaction {
         self.redo_parts = 0;
         self.logged_as = None;
         self.phase = Phase::Running;
+        self.decision = None;
         self.standing = Standing::Whole;
         self.generation = self.slot.next_generation();
     }

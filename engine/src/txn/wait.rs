@@ -1,7 +1,7 @@
 //! Locking rows, and waiting for them.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::broken::BrokenRule;
 use super::deadlock::may_close_a_circle;
@@ -328,19 +328,36 @@ impl Transaction {
         }
     }
 
+    /// How long may be waited for a row of a tree. The program is asked each time: a statement may call others, with
+    /// limits of their own.
+    fn may_wait(&self, tree: TreeId) -> Result<Duration> {
+        let session = self.slot.owner().session.load(Ordering::Relaxed);
+        let mut waiting = self.system.sessions.waiting(session);
+        if is_planted(PlantedFault::LimitOfOuterStatement) {
+            waiting.limit = None;
+        }
+        if is_planted(PlantedFault::NeverWaitOptimistic) {
+            waiting.also_optimistic = false;
+        }
+        if !waiting.also_optimistic && self.system.is_optimistic(tree) {
+            return Err(Error::RowChanged);
+        }
+        Ok(waiting.limit.unwrap_or(self.lock_wait_timeout))
+    }
+
     /// Waits until what was in the way may be gone; then try again from the top. Not inside the
     /// gate. First come, first served: whoever is woken holds the row's place against newcomers.
     ///
     /// # Errors
     /// [`Error::Deadlock`]: this transaction was chosen to break a circle, and can only be rolled back.
     /// [`Error::LockWaitTimeout`] after the limit; [`Error::LockNotAvailable`] at once where the
-    /// limit is zero; [`Error::RowChanged`] at once in a tree whose locking is optimistic;
-    /// [`Error::Interrupted`] when killed.
+    /// limit is zero; [`Error::RowChanged`] at once in a tree whose locking is optimistic, unless the
+    /// session waits there too ([`super::Waiting`]); [`Error::Interrupted`] when killed.
     pub fn wait(&mut self, conflict: &Conflict) -> Result<()> {
         self.waits += 1;
         let system = self.system.clone();
         self.check_killed()?;
-        system.check_may_wait(conflict.name.tree())?;
+        let limit = self.may_wait(conflict.name.tree())?;
         let writer = match conflict.writer {
             None => None,
             Some(txid) => match system.order().running(txid) {
@@ -348,7 +365,7 @@ impl Transaction {
                 None => return Ok(()),
             },
         };
-        if self.lock_wait_timeout.is_zero() {
+        if limit.is_zero() {
             return Err(Error::LockNotAvailable);
         }
         self.stop_writing();
@@ -389,7 +406,7 @@ impl Transaction {
         me.shown.lock_waits.fetch_add(1, Ordering::Relaxed);
         let since = micros_now();
         me.shown.waits_since_us.store(since, Ordering::Relaxed);
-        let wake = self.parker.sleep(began.checked_add(self.lock_wait_timeout));
+        let wake = self.parker.sleep(began.checked_add(limit));
         system.counters.wait_ends(began);
         let granted = wake == Wake::Granted || system.locks().leave(row, &me);
         self.parker.set(WaitState::Idle);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use peregrine::{
     Column, ColumnType, Database, Error, Isolation, Key, KillHandle, Options, RowLock, Sessions,
-    Table, TableSchema, ToldWaits, Transaction, Value,
+    Table, TableSchema, ToldWaits, Transaction, Value, Waiting,
 };
 
 use crate::schemas::options;
@@ -210,4 +210,65 @@ fn who_is_killed_when_it_is_about_to_wait_does_not_wait() {
     *sessions.0.lock().unwrap() = Some(second.kill_handle());
     let outcome = world.change(&mut second, 1);
     assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
+}
+
+/// Sessions below 10 wait for 20 ms, and not at all in optimistic tables; the others as the program of a replica has it.
+struct Applies;
+
+impl Sessions for Applies {
+    fn waiting(&self, session: u64) -> Waiting {
+        match session < 10 {
+            true => Waiting {
+                limit: Some(Duration::from_millis(20)),
+                also_optimistic: false,
+            },
+            false => Waiting {
+                limit: None,
+                also_optimistic: true,
+            },
+        }
+    }
+}
+
+#[test]
+fn a_limit_that_the_program_has_at_that_moment_goes_before_the_transactions() {
+    let world = World::of(Arc::new(Applies), channel().1);
+    let mut first = world.begin(10);
+    world.change(&mut first, 1).unwrap();
+    let mut second = world.begin(2);
+    second.set_lock_wait_timeout(Duration::from_secs(10));
+    let began = Instant::now();
+    let outcome = world.change(&mut second, 1);
+    assert!(
+        matches!(outcome, Err(Error::LockWaitTimeout)),
+        "{outcome:?}"
+    );
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn who_applies_events_waits_also_where_locking_is_optimistic() {
+    let world = World::of(Arc::new(Applies), channel().1);
+    world
+        .db
+        .set_locking("t", peregrine::Locking::Optimistic)
+        .unwrap();
+    let mut first = world.begin(1);
+    world.change(&mut first, 1).unwrap();
+    let outcome = world.change(&mut world.begin(2), 1);
+    assert!(matches!(outcome, Err(Error::RowChanged)), "{outcome:?}");
+    std::thread::scope(|scope| {
+        let applier = scope.spawn(|| {
+            let mut applier = world.begin(11);
+            world.change(&mut applier, 1)?;
+            applier.commit()
+        });
+        let begin = Instant::now();
+        while world.db.status().lock_waits_now == 0 && !applier.is_finished() {
+            assert!(begin.elapsed() < Duration::from_secs(120));
+            std::thread::yield_now();
+        }
+        first.commit().unwrap();
+        applier.join().unwrap().unwrap();
+    });
 }

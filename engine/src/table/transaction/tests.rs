@@ -293,3 +293,41 @@ fn what_a_panic_takes_along_of_a_bulk_insert_counts_no_more() {
     txn.rollback().unwrap();
     assert_eq!(aside(&txn), 0);
 }
+
+/// The coordinator has told others by then that they commit.
+#[test]
+fn what_is_decided_about_prepared_transactions_has_room_on_a_full_disk() {
+    let os = SimulatedOs::new(3);
+    let options = Options {
+        background: false,
+        log_segment_bytes: Some(16 << 10),
+        ..Options::default()
+    };
+    let db = Database::open_on(Arc::new(os.clone()), "/db", options).unwrap();
+    let table = create(&db);
+    let mut prepared: Vec<_> = (0..40).map(|id| insert(&db, &table, id)).collect();
+    for (id, txn) in prepared.iter_mut().enumerate() {
+        txn.prepare(&Xid::new(1, &[id as u8], b"").unwrap())
+            .unwrap();
+    }
+    os.set_capacity(Some(os.used()));
+    let log = prepared[0].shared.log.clone();
+    // Ends of a transaction that there is not.
+    let refused = loop {
+        if let Err(error) = log.append(crate::txn::KIND_ROLLED_BACK, &[&[0x7f]]) {
+            break error;
+        }
+    };
+    assert!(matches!(refused, Error::NoSpace { .. }), "{refused}");
+    for (id, mut txn) in prepared.into_iter().enumerate() {
+        match id % 2 {
+            0 => txn.commit().unwrap(),
+            _ => txn.rollback().unwrap(),
+        }
+    }
+    assert_eq!(count(&db, &table), 20);
+    os.set_capacity(None);
+    let db = open(&os.crash(3));
+    assert!(db.prepared().is_empty());
+    assert_eq!(count(&db, &db.table("t").unwrap()), 20);
+}
