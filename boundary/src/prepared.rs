@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_session_that_has_given_its_prepared_transaction_up_goes_on_with_another() {
-        let mut open = Open::new();
+        let open = Open::new();
         open.start();
         open.insert(record(1, Some(1), None));
         let name = XidImage::of(&Xid::new(1, b"name", b"").unwrap());
