@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
+use peregrine::knobs;
 use peregrine::os::simulated::SimulatedOs;
 use peregrine::os::{Os, RealOs};
 use peregrine::{
@@ -124,16 +125,36 @@ fn rows(txn: &mut Transaction, table: &Arc<Table>, range: &IndexRange<'_>) -> Ve
     found
 }
 
+/// What aggregates are mostly of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// Of any range, with conditions or without.
+    Any,
+    /// Of rows to the table's end for which a condition holds: no summary stands for a leaf then.
+    ToTheEndWhere,
+}
+
 /// Aggregates of a few ranges, twice, against a plain loop. The second time what the first has kept of
 /// leaves is used.
-fn compare(txn: &mut Transaction, table: &Arc<Table>, rng: &mut StdRng, ids: u32, what: &str) {
+fn compare(
+    txn: &mut Transaction,
+    table: &Arc<Table>,
+    rng: &mut StdRng,
+    ids: u32,
+    mostly: Asked,
+    what: &str,
+) {
     for index in [0, 1] {
         let asked = if index == 0 {
             &CLUSTERED[..]
         } else {
             &SECONDARY
         };
-        let [start, end] = match rng.random_ratio(1, 3) {
+        let whole = match mostly {
+            Asked::Any => 1,
+            Asked::ToTheEndWhere => 2,
+        };
+        let [start, end] = match rng.random_ratio(whole, 3) {
             true => [Bound::Unbounded, Bound::Unbounded],
             false => ends(rng, table, index, ids),
         };
@@ -150,7 +171,11 @@ fn compare(txn: &mut Transaction, table: &Arc<Table>, rng: &mut StdRng, ids: u32
         let mut conditions = vec![];
         for limit in &limits {
             let column = rng.random_range(0..if index == 0 { 4 } else { 3 });
-            if rng.random_ratio(1, 3) {
+            let chance = match (mostly, conditions.is_empty()) {
+                (Asked::ToTheEndWhere, true) => 5,
+                _ => 2,
+            };
+            if rng.random_ratio(chance, 6) {
                 conditions.push(condition(rng, column, &limit[column]));
             }
         }
@@ -180,13 +205,44 @@ struct Changing {
     text_len: Range<usize>,
     ids: u32,
     rounds: u32,
+    /// Rows that change in a round, less than this.
+    changes: u32,
+    mostly: Asked,
 }
 
 impl Changing {
+    /// A table of about as many leaves as one thread reads alone, one less or one more: there a scan ends where helpers
+    /// would begin. `None`: it would have very many rows, or one leaf, which nobody shares.
+    fn of_leaves_read_alone(rng: &mut StdRng) -> Option<Changing> {
+        const PAGE: usize = 16 << 10;
+        const MOST_ROWS: usize = 4_000;
+        let leaves = knobs::leaves_alone() + rng.random_range(0..3) - 1;
+        // Texts that just stay in their rows, beside some 60 bytes of other columns: the fewer rows are in a leaf.
+        let len = knobs::in_row_limit().min(3_000).saturating_sub(60);
+        let in_a_leaf = PAGE / (len + 50);
+        let rows = leaves.saturating_sub(1) * in_a_leaf + rng.random_range(1..=in_a_leaf);
+        let is_one_leaf = knobs::leaves_alone() == 1;
+        (!is_one_leaf && rows <= MOST_ROWS).then(|| Changing {
+            pool_bytes: 16 << 20,
+            scan_threads: rng.random_range(2..5),
+            text_len: len * 7 / 8..len + 1,
+            // Every other one is there at first.
+            ids: 2 * rows as u32,
+            rounds: 3,
+            changes: 6,
+            mostly: Asked::ToTheEndWhere,
+        })
+    }
+
     /// Writers that commit, roll back and stay open; readers with snapshots of every age, and with changes
     /// of their own.
     fn compare_beside_changes(self, os: Arc<dyn Os>, dir: &Path, seed: u64) {
-        let Changing { text_len, ids, .. } = self;
+        let Changing {
+            text_len,
+            ids,
+            mostly,
+            ..
+        } = self;
         let options = Options {
             pool_bytes: self.pool_bytes,
             scan_threads: self.scan_threads,
@@ -201,7 +257,7 @@ impl Changing {
             let row = row(&mut rng, id, &text_len, &mut day, &mut text);
             load.insert(&table, &row).unwrap();
         }
-        compare(&mut load, &table, &mut rng, ids, "while loading");
+        compare(&mut load, &table, &mut rng, ids, mostly, "while loading");
         load.commit().unwrap();
 
         let mut old: Vec<Transaction> = Vec::new();
@@ -211,7 +267,7 @@ impl Changing {
                 0 => Isolation::ReadCommitted,
                 _ => Isolation::RepeatableRead,
             });
-            for _ in 0..rng.random_range(0..60) {
+            for _ in 0..rng.random_range(0..self.changes) {
                 let id = rng.random_range(0..ids);
                 let key = table.encode_key(0, &[id.into()]).unwrap();
                 let row = row(&mut rng, id, &text_len, &mut day, &mut text);
@@ -229,7 +285,7 @@ impl Changing {
                     Err(error) => panic!("{error}"),
                 }
             }
-            compare(&mut txn, &table, &mut rng, ids, "own changes");
+            compare(&mut txn, &table, &mut rng, ids, mostly, "own changes");
             match rng.random_range(0..4) {
                 0 => txn.rollback().unwrap(),
                 1 if open.is_none() => open = Some(txn),
@@ -241,12 +297,12 @@ impl Changing {
                 }
             }
             let mut reader = db.begin(Isolation::RepeatableRead);
-            compare(&mut reader, &table, &mut rng, ids, "a new snapshot");
+            compare(&mut reader, &table, &mut rng, ids, mostly, "a new snapshot");
             if round % 5 == 0 {
                 old.push(reader);
             }
             for reader in &mut old {
-                compare(reader, &table, &mut rng, ids, "an old snapshot");
+                compare(reader, &table, &mut rng, ids, mostly, "an old snapshot");
             }
             if old.len() > 3 {
                 old.remove(0);
@@ -270,6 +326,8 @@ fn aggregates_are_what_a_cursor_finds() {
             text_len,
             ids: 6_000,
             rounds,
+            changes: 60,
+            mostly: Asked::Any,
         };
         let dir = tempfile::tempdir().unwrap();
         changing.compare_beside_changes(RealOs::new(), dir.path(), seed);
@@ -288,13 +346,19 @@ fn aggregates_of_small_tables_are_what_a_cursor_finds() {
     for seed in first..first + times {
         let mut rng = StdRng::seed_from_u64(!seed);
         let most_ids = 2 << rng.random_range(0..8);
-        let changing = Changing {
+        let at_the_edge = match rng.random_ratio(1, 2) {
+            true => Changing::of_leaves_read_alone(&mut rng),
+            false => None,
+        };
+        let changing = at_the_edge.unwrap_or_else(|| Changing {
             pool_bytes: [1 << 20, 16 << 20][rng.random_range(0..2)],
             scan_threads: rng.random_range(1..5),
             text_len: [0..250, 2_500..3_000][rng.random_range(0..2)].clone(),
             ids: 1 + rng.random_range(1..most_ids),
             rounds: 3,
-        };
+            changes: 60,
+            mostly: [Asked::Any, Asked::ToTheEndWhere][rng.random_range(0..2)],
+        });
         println!("seed {seed}");
         changing.compare_beside_changes(Arc::new(SimulatedOs::new(seed)), Path::new("/db"), seed);
     }
