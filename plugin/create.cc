@@ -128,7 +128,8 @@ int RowHandler::rename_table(const char *from, const char *to) {
   return report_error(code, current_thd, from);
 }
 
-/* A table that can't be opened. It stays closed here: the server opens it for the next statement. */
+/* A table that can't be opened. It stays closed here: the server opens it for the next statement.
+ */
 int RowHandler::truncate_damaged() {
   const std::string name = table_name(damaged_name_.c_str());
   return finish(peregrine_table_truncate_damaged(engine, name.data(), name.size()), 0);

@@ -75,8 +75,8 @@ static int waits_for(uint64_t waiter, uint64_t holder) {
   return waiting && holding && thd_rpl_deadlock_check(waiting, holding);
 }
 
-/* A function or a trigger has statements of its own within the one that calls it, and sets limits for
-   them. So the limit is looked at when it is needed, as in InnoDB. */
+/* A function or a trigger has statements of its own within the one that calls it, and sets limits
+   for them. So the limit is looked at when it is needed, as in InnoDB. */
 static int waiting(uint64_t, uint32_t *seconds) {
   THD *thd = current_thd;
   if (!thd) return false;
