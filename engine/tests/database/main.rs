@@ -45,6 +45,7 @@ mod skip_locked;
 mod space_given_back;
 mod statements;
 mod stopped_cursors;
+mod sums_that_stay;
 mod taken_back;
 mod thread_ends;
 mod threads;
