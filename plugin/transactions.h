@@ -5,6 +5,7 @@
 #ifndef PEREGRINE_TRANSACTIONS_H
 #define PEREGRINE_TRANSACTIONS_H
 
+#include "../boundary/include/peregrine_prepared.h"
 #include "engine.h"
 
 namespace peregrine {

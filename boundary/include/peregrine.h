@@ -162,6 +162,9 @@ PEREGRINE_CODE peregrine_engine_close(peregrine_engine *engine);
 /* Changes when commits are durable, from the next commit on. */
 PEREGRINE_CODE peregrine_engine_set_flush(peregrine_engine *engine, uint32_t flush_log_at_commit);
 
+/* Returns when every commit so far is durable. */
+PEREGRINE_CODE peregrine_engine_sync_log(peregrine_engine *engine);
+
 /* How many threads work on one peregrine_aggregate_range, its caller's among them, where many pages
    must be read: 1 to 64; 0, as at the beginning: one for each processor. From the next one on. */
 PEREGRINE_CODE peregrine_engine_set_scan_threads(peregrine_engine *engine, uint32_t threads);
@@ -359,47 +362,6 @@ PEREGRINE_CODE peregrine_statement_rollback(peregrine_session *session);
 PEREGRINE_CODE peregrine_session_commit(peregrine_session *session, uint32_t wait);
 PEREGRINE_CODE peregrine_session_rollback(peregrine_session *session);
 
-/* ---- Two-phase commit ------------------------------------------------------------------- */
-
-/* The coordinator's name for a transaction (XID). Two names that differ in `format` alone are one
-   where a transaction is looked for. */
-typedef struct peregrine_xid {
-  int64_t format;
-  uint32_t global_length; /* at most 64 */
-  uint32_t branch_length; /* at most 64 */
-  uint8_t bytes[128];     /* the global part, then the branch */
-} peregrine_xid;
-
-/* Prepares the session's transaction: it survives whatever happens until it is committed or rolled
-   back, by the session or by its name; with `sync` 0 the loss of power excepted. After an error it is
-   to be rolled back. */
-PEREGRINE_CODE peregrine_session_prepare(peregrine_session *session, const peregrine_xid *name,
-                                         uint32_t sync);
-
-/* The session gives its prepared transaction up, which is ended by its name from then on. The session
-   goes on with another one. */
-PEREGRINE_CODE peregrine_session_detach(peregrine_session *session);
-
-/* The first half of a commit: others see it. Waits for nothing; any thread may call it while the
-   session's own does not use the session. Errors are peregrine_session_commit's. */
-PEREGRINE_CODE peregrine_session_commit_ordered(peregrine_session *session);
-
-/* The names of prepared transactions without a session, sorted, those behind `after` (NULL: all),
-   at most `capacity`. */
-PEREGRINE_CODE peregrine_engine_prepared(peregrine_engine *engine, const peregrine_xid *after,
-                                         peregrine_xid *out, size_t capacity, size_t *count);
-
-/* Ends a prepared transaction by its name. Where a session has it, waits as long as for a row until that
-   gives it up (PEREGRINE_BUSY: it does not). PEREGRINE_END: there is none. After an error it is still
-   prepared. */
-PEREGRINE_CODE peregrine_engine_commit_prepared(peregrine_engine *engine,
-                                                const peregrine_xid *name);
-PEREGRINE_CODE peregrine_engine_rollback_prepared(peregrine_engine *engine,
-                                                  const peregrine_xid *name);
-
-/* Returns when every commit so far is durable. */
-PEREGRINE_CODE peregrine_engine_sync_log(peregrine_engine *engine);
-
 /* Savepoints; `*out` is the number for the other two. A rollback releases those that were set later; a release
    with `later` not 0 does so, too. Those that are set in a statement, by functions, go with it. */
 PEREGRINE_CODE peregrine_savepoint_set(peregrine_session *session, uint64_t *out);
@@ -590,7 +552,6 @@ void peregrine_handle_reset(peregrine_handle *handle);
 
 static_assert(sizeof(peregrine_options) == 80, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_sessions) == 32, "as in boundary/src/c_types.rs");
-static_assert(sizeof(peregrine_xid) == 144, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_counters) == 224, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_column) == 64, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key_part) == 20, "as in boundary/src/c_types.rs");

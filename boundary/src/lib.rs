@@ -1,6 +1,6 @@
 //! The C interface of Peregrine: what the server plug-in calls.
 //!
-//! `include/peregrine.h`, with `peregrine_aggregate.h` and `peregrine_inspect.h` beside it, is the contract;
+//! `include/peregrine.h`, with `peregrine_aggregate.h`, `peregrine_inspect.h` and `peregrine_prepared.h` beside it, is the contract;
 //! each function's meaning stands there. This crate checks what comes from C++, keeps panics from leaving ([`guard`]), and translates the server's record
 //! buffers and key images straight into the engine's values and back ([`record`], [`key_image`]),
 //! so that the plug-in itself need not touch a row.

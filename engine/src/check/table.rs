@@ -250,39 +250,25 @@ fn check_key(table: &Table, key: &[u8], row: RowRef<'_>) -> Result<()> {
     if table.layout.hidden || is_planted(PlantedFault::TrustRowKeys) {
         return Ok(());
     }
-    let mut wanted = Vec::new();
-    let mut is_whole = true;
-    for part in &table.key_layout(0)?.parts {
-        let is_collated = matches!(part.form, PartForm::Collated { .. });
-        if is_collated && table.collations().is_none() {
-            is_whole = false;
-            break;
-        }
-        let mut bytes = Vec::new();
-        let value = match row.field(part.column)? {
-            Field::Value(value) => value,
-            Field::Outside(value) => {
-                let limit = match table.layout.prefix_need(part.column) {
-                    PrefixNeed::Nothing => 0,
-                    PrefixNeed::Bytes(n) => n,
-                    PrefixNeed::All => u64::MAX,
-                };
-                large::read(&table.trees.load(), value, limit, &mut bytes)?;
-                Value::Bytes(&bytes)
-            }
-        };
-        part.encode(value, table.collations(), &mut wanted)?;
-    }
-    let same = match is_whole {
-        true => key == wanted,
-        false => key.starts_with(&wanted),
+    let parts = &table.key_layout(0)?.parts;
+    let needed = |column| match parts.iter().any(|part| part.column == column) {
+        true => table.layout.prefix_need(column),
+        false => PrefixNeed::Nothing,
     };
-    match same {
-        true => Ok(()),
-        false => Err(Error::Internal(
-            "the row's values are not those of its key".into(),
-        )),
+    let (trees, mut buffers) = (table.trees.load(), Vec::new());
+    let values = large::needed_values(&table.layout, &trees, row, needed, &mut buffers)?;
+    let collations = table.collations();
+    let can_encode = |form| collations.is_some() || !matches!(form, PartForm::Collated { .. });
+    let mut wanted = Vec::new();
+    for part in parts.iter().take_while(|part| can_encode(part.form)) {
+        part.encode(values[part.column], collations, &mut wanted)?;
     }
+    let is_whole = parts.iter().all(|part| can_encode(part.form));
+    if key == wanted || !is_whole && key.starts_with(&wanted) {
+        return Ok(());
+    }
+    let what = "the row's values are not those of its key";
+    Err(Error::Internal(what.into()))
 }
 
 /// Compares an index entry with the row that it leads to, whose payload is brought inside.

@@ -181,7 +181,7 @@ knobs! {
     rows_before_escalation: usize = 65_536, rows, 1 => 65_536;
     /// So many ranges of such rows a transaction has in a tree. Then each row more widens one of them.
     escalated_ranges: usize = 1_024, ranges, 1 => 1_024;
-    /// So many ranges that it has searched a serializable transaction has in a tree, each of some 150 bytes. Then each
+    /// So many ranges that it has searched a serializable transaction has in a tree, each of two keys and 64 bytes. Then each
     /// further one widens another.
     searched_ranges: usize = 65_536, ranges, 1_024 => 65_536;
     /// Parts of the table of locked ranges, each with a mutex.

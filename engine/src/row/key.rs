@@ -266,6 +266,17 @@ pub(crate) enum PrefixNeed {
     All,
 }
 
+impl PrefixNeed {
+    /// So many bytes at most.
+    pub fn bytes(self) -> u64 {
+        match self {
+            PrefixNeed::Nothing => 0,
+            PrefixNeed::Bytes(n) => n,
+            PrefixNeed::All => u64::MAX,
+        }
+    }
+}
+
 /// Whether a variable value stands in a key as it is, so that a row need not store it again.
 pub(crate) fn stands_as_is(bytes: &[u8]) -> bool {
     bytes.iter().all(|&b| b > 1)

@@ -349,13 +349,12 @@ pub(crate) fn needed_values<'a>(
     buffers.clear();
     for reference in row.references() {
         let (column, value) = reference?;
-        let limit = match needed(column) {
-            PrefixNeed::Nothing => continue,
-            PrefixNeed::Bytes(n) => n,
-            PrefixNeed::All => u64::MAX,
-        };
+        let need = needed(column);
+        if need == PrefixNeed::Nothing {
+            continue;
+        }
         let mut bytes = Vec::new();
-        read(trees, value, limit, &mut bytes)?;
+        read(trees, value, need.bytes(), &mut bytes)?;
         buffers.push(bytes);
         outside.push(column);
     }

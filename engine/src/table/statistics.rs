@@ -15,7 +15,6 @@ use crate::ids::PAGE_SIZE;
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::row::entry;
-use crate::row::key::PrefixNeed;
 use crate::row::payload::{self, Field, LargeRef, RowRef};
 use crate::row::Value;
 use crate::sync::Moment;
@@ -370,10 +369,6 @@ impl<'a> Sample<'a> {
 
     /// How many bytes of a column keys need.
     fn needed_of(&self, column: usize) -> u64 {
-        match self.table.layout.prefix_need(column) {
-            PrefixNeed::Nothing => 0,
-            PrefixNeed::Bytes(n) => n,
-            PrefixNeed::All => u64::MAX,
-        }
+        self.table.layout.prefix_need(column).bytes()
     }
 }

@@ -213,10 +213,9 @@ impl Session<'_> {
             index_only: false,
         };
         let joins = is_locker && self.dice.below(2) == 0;
-        let most = match self.dice.below(2) {
-            0 => usize::MAX,
-            _ if is_locker => usize::MAX,
-            _ => 1 + self.dice.below(12) as usize,
+        let most = match is_locker || self.dice.below(2) == 0 {
+            true => usize::MAX,
+            false => 1 + self.dice.below(12) as usize,
         };
         work.trail += &format!(" {seek:?} {value} in index {index}, {options:?};");
         let isolation = work.txn.isolation();
