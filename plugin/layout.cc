@@ -2,6 +2,7 @@
 
 #include "layout.h"
 #include "collation.h"
+#include "create_text.h"
 
 #include <algorithm>
 
@@ -61,31 +62,16 @@ bool is_integer(enum_field_types type) {
   }
 }
 
-/* A column's type as a CREATE TABLE has it, in utf8mb4; empty where who reads the files without a
-   server could not read its values. */
-static std::string sql_type(const Field *field) {
-  /* The server's own, such as the hash of a long unique value. */
-  if (field->invisible == INVISIBLE_FULL) return "hidden";
-  const bool is_old_format =
-      field->type_handler()->version().ptr() == Type_handler::version_mariadb53().ptr();
-  if (is_old_format && field->decimals() > 0) return "";
-  StringBuffer<MAX_FIELD_WIDTH> type(&my_charset_utf8mb4_bin);
-  field->sql_type(type);
-  std::string text(type.ptr(), type.length());
-  if (field->has_charset())
-    text += std::string(" CHARACTER SET ") + field->charset()->cs_name.str + " COLLATE " +
-            field->charset()->coll_name.str;
-  if (field->flags & AUTO_INCREMENT_FLAG) text += " AUTO_INCREMENT";
-  return text;
-}
-
 void TableLayout::add_column(const TABLE *table, Field *field) {
   peregrine_column column{};
   column.name = field->field_name.str;
   column.name_length = static_cast<uint32_t>(field->field_name.length);
-  types_.push_back(sql_type(field));
-  column.type = types_.back().data();
-  column.type_length = static_cast<uint32_t>(types_.back().length());
+  texts_.push_back(sql_type(field));
+  column.type = texts_.back().data();
+  column.type_length = static_cast<uint32_t>(texts_.back().length());
+  texts_.push_back(column_rest(table, field));
+  column.rest = texts_.back().data();
+  column.rest_length = static_cast<uint32_t>(texts_.back().length());
   column.offset = static_cast<uint32_t>(field->offset(table->record[0]));
   column.length = field->pack_length();
   if (field->real_maybe_null()) {
@@ -94,7 +80,7 @@ void TableLayout::add_column(const TABLE *table, Field *field) {
   }
   CHARSET_INFO *charset = field->charset();
 
-  if (!field->stored_in_db() && !(field->flags & PART_KEY_FLAG)) {
+  if (is_absent(field)) {
     column.kind = PEREGRINE_ABSENT;
   } else if (is_blob(field)) {
     column.kind = PEREGRINE_BLOB;
@@ -179,11 +165,14 @@ void TableLayout::add_null(const TABLE *table, Field *field) {
 /* The engine's rows have one column at least, while the server takes tables of virtual columns
    alone. The first one is then kept as one without bytes: the server works all values out. */
 void TableLayout::keep_one_column() {
-  auto is_absent = [](const peregrine_column &column) { return column.kind == PEREGRINE_ABSENT; };
-  if (columns_.empty() || !std::all_of(columns_.begin(), columns_.end(), is_absent)) return;
+  auto is_left_out = [](const peregrine_column &column) { return column.kind == PEREGRINE_ABSENT; };
+  if (columns_.empty() || !std::all_of(columns_.begin(), columns_.end(), is_left_out)) return;
   peregrine_column &first = columns_.front();
   first.kind = PEREGRINE_FIXED;
-  first.length = first.null_offset = first.null_bit = first.type_length = 0;
+  first.length = first.null_offset = first.null_bit = first.rest_length = 0;
+  /* The rest of the table has the column that statements see. */
+  first.type = kHiddenType;
+  first.type_length = static_cast<uint32_t>(strlen(kHiddenType));
 }
 
 void TableLayout::add_key(const TABLE *table, const KEY &key) {
@@ -219,7 +208,8 @@ void TableLayout::add_key(const TABLE *table, const KEY &key) {
 
 TableLayout::TableLayout(const TABLE *table) {
   columns_.reserve(table->s->fields);
-  types_.reserve(table->s->fields);
+  /* They stay where they are: two for each column. */
+  texts_.reserve(2 * table->s->fields);
   nulls_.resize(table->s->reclength);
   for (Field **field = table->field; *field; field++) {
     add_column(table, *field);
@@ -234,6 +224,9 @@ TableLayout::TableLayout(const TABLE *table) {
   definition_.primary = table->s->primary_key < MAX_KEY ? table->s->primary_key : UINT32_MAX;
   definition_.record_length = table->s->reclength;
   definition_.nulls = nulls_.data();
+  rest_ = table_rest(table);
+  definition_.rest = rest_.data();
+  definition_.rest_length = static_cast<uint32_t>(rest_.length());
 }
 
 }  // namespace peregrine

@@ -31,7 +31,8 @@ class TableLayout {
 
   peregrine_definition definition_{};
   std::vector<peregrine_column> columns_;
-  std::vector<std::string> types_;
+  std::vector<std::string> texts_;
+  std::string rest_;
   std::vector<peregrine_key> keys_;
   std::vector<std::vector<peregrine_key_part>> parts_;
   std::vector<uchar> nulls_;

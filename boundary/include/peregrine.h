@@ -190,8 +190,10 @@ typedef enum peregrine_column_kind {
 typedef struct peregrine_column {
   const char *name;      /* not NUL-terminated */
   const char *type;      /* in SQL, UTF-8, not NUL-terminated; kept with the table for `peregrine dump` */
+  const char *rest;      /* the same of what a CREATE TABLE has behind the type and NULL, DEFAULT and so on */
   uint32_t name_length;
   uint32_t type_length;  /* 0: not known */
+  uint32_t rest_length;
   uint32_t kind;         /* peregrine_column_kind */
   uint32_t offset;       /* of the column's bytes in the record */
   uint32_t length;       /* see the kind; a blob's greatest length follows from length_bytes */
@@ -229,6 +231,13 @@ typedef struct peregrine_definition {
   uint32_t primary;            /* the server's number of the clustered key; UINT32_MAX: none */
   uint32_t record_length;
   const uint8_t *nulls;        /* a record with what stands in each column that is NULL */
+  const char *rest;            /* what else a CREATE TABLE has, UTF-8, for `peregrine dump`: parts, a NUL between
+                                  them. Three belong together: of which kind, of what, and the text. The kinds:
+                                  "column", which the engine has not, by its number in the table; "line" beside
+                                  columns and keys; "option" behind them; "key", by its name, what follows its
+                                  parts; "overlaps", by the key's name, what stands for its last two parts;
+                                  "comment" for who reads the dump */
+  uint32_t rest_length;        /* 0: not known, nor that of the columns */
 } peregrine_definition;
 
 /* What happens where two transactions want the same row. */
@@ -553,10 +562,10 @@ void peregrine_handle_reset(peregrine_handle *handle);
 static_assert(sizeof(peregrine_options) == 80, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_sessions) == 32, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_counters) == 224, "as in boundary/src/c_types.rs");
-static_assert(sizeof(peregrine_column) == 64, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_column) == 72, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key_part) == 20, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key) == 32, "as in boundary/src/c_types.rs");
-static_assert(sizeof(peregrine_definition) == 40, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_definition) == 56, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_table_stats) == 40, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_target) == 16, "as in boundary/src/c_types.rs");
 #endif

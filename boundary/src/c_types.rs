@@ -167,10 +167,14 @@ pub struct ColumnDefinition {
     pub name: *const c_char,
     /// Type in SQL, UTF-8, not NUL-terminated.
     pub type_text: *const c_char,
+    /// What a CREATE TABLE has behind the type and NULL; as the type.
+    pub rest: *const c_char,
     /// Bytes of the name.
     pub name_length: u32,
     /// Bytes of the type; 0 where it is not known.
     pub type_length: u32,
+    /// Bytes of the rest.
+    pub rest_length: u32,
     /// One of `peregrine_column_kind`.
     pub kind: u32,
     /// Of the column's bytes in the record.
@@ -243,6 +247,10 @@ pub struct TableDefinition {
     pub record_length: u32,
     /// A record with what stands in each column that is NULL.
     pub nulls: *const u8,
+    /// What else a CREATE TABLE has: parts with a NUL between them.
+    pub rest: *const c_char,
+    /// Its bytes; 0 where it is not known, nor that of the columns.
+    pub rest_length: u32,
 }
 
 /// `peregrine_table_stats`.
@@ -401,10 +409,10 @@ const _: () = {
     assert!(size_of::<SessionCalls>() == 32);
     assert!(size_of::<XidImage>() == 144);
     assert!(size_of::<Counters>() == 224);
-    assert!(size_of::<ColumnDefinition>() == 64);
+    assert!(size_of::<ColumnDefinition>() == 72);
     assert!(size_of::<KeyPartDefinition>() == 20);
     assert!(size_of::<KeyDefinition>() == 32);
-    assert!(size_of::<TableDefinition>() == 40);
+    assert!(size_of::<TableDefinition>() == 56);
     assert!(size_of::<TableStats>() == 40);
     assert!(size_of::<Target>() == 16);
     assert!(size_of::<AggregateRequest>() == 8);

@@ -48,8 +48,10 @@ fn column(kind: u32, offset: u32, length: u32, null_bit: u32) -> ColumnDefinitio
     ColumnDefinition {
         name: c"column".as_ptr(),
         type_text: c"type".as_ptr(),
+        rest: c" rest".as_ptr(),
         name_length: 6,
         type_length: 4,
+        rest_length: 5,
         kind,
         offset,
         length,
@@ -105,6 +107,8 @@ pub(crate) fn with_definition<R>(keys: &[usize], call: impl FnOnce(&TableDefinit
         primary: 0,
         record_length: 16,
         nulls: nulls.as_ptr(),
+        rest: std::ptr::null(),
+        rest_length: 0,
     })
 }
 

@@ -7,7 +7,8 @@ use crate::c_types::{Code, ColumnDefinition, KeyDefinition, TableDefinition};
 use crate::failure::{Failure, Outcome};
 use crate::planted::{is_planted, Fault};
 
-/// Begins what is kept with a table of the server's. Its columns' types in SQL follow, each after a NUL.
+/// Begins what is kept with a table of the server's. Its columns' types in SQL follow, each after a NUL; then, so that
+/// older programs find these where they were, what else a CREATE TABLE has of each column, and of the table.
 const TYPES_FOLLOW: &str = "MariaDB";
 
 /// How a column stands in the record buffer; see `peregrine_column_kind`.
@@ -154,6 +155,7 @@ impl Layout {
         };
         let mut schema = TableSchema::default();
         let mut types = vec![TYPES_FOLLOW.to_owned()];
+        let mut rests = Vec::new();
         for column in columns {
             let stored_as = layout.stored.len();
             let placed = place(column, stored_as, record_length)?;
@@ -166,8 +168,16 @@ impl Layout {
                 schema.columns.push(stored);
                 // SAFETY: the type is valid for its length by the caller's promise.
                 types.push(unsafe { text(column.type_text, column.type_length)? });
+                // SAFETY: as the type.
+                let rest = unsafe { text(column.rest, column.rest_length)? };
+                rests.push(rest.replace('\0', ""));
             }
             layout.columns.push(placed);
+        }
+        if definition.rest_length > 0 {
+            types.extend(rests);
+            // SAFETY: the rest is valid for its length by the caller's promise.
+            types.push(unsafe { text(definition.rest, definition.rest_length)? });
         }
         schema.user = types.join("\0").into_bytes();
         for (number, key) in keys.iter().enumerate() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use assert_cmd::assert::Assert;
 use assert_cmd::Command;
 use peregrine::{
-    Column, ColumnType, Database, Isolation, Key, Options, OwnedValue, TableSchema, Value,
+    Column, ColumnType, Database, Isolation, Key, Locking, Options, OwnedValue, TableSchema, Value,
 };
 use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
@@ -129,4 +129,37 @@ fn what_mariadb_can_not_have_is_missing() {
     dump(dir.path(), &["--format", "csv"])
         .success()
         .stdout(contains("1,inf"));
+}
+
+#[test]
+fn a_table_is_locked_and_counts_as_before() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("db");
+    database(&path, &[("t", 1.0)]);
+    let db = Database::open(&path, Options::default()).expect("a database");
+    db.set_locking("t", Locking::Optimistic).expect("set");
+    db.set_auto_increment("t", 70).expect("set");
+    db.close().expect("closed");
+    dump(dir.path(), &[])
+        .success()
+        .stdout(contains(") LOCKING=OPTIMISTIC;"))
+        .stdout(contains(
+            "-- left out: the auto-increment counter, which is at 70",
+        ));
+}
+
+#[test]
+fn a_column_whose_name_sql_does_not_take_is_told() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("db");
+    let db = Database::open(&path, Options::default()).expect("a database");
+    let mut schema = schema();
+    schema.columns[1].name = "number ".into();
+    db.create_table("t", &schema).expect("a table");
+    db.close().expect("closed");
+    let told = "missing: table t: the name of column \"number \"";
+    dump(dir.path(), &[])
+        .code(1)
+        .stdout(contains("`number` DOUBLE").and(contains(format!("-- {told}"))))
+        .stderr(contains(told));
 }

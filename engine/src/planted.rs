@@ -378,6 +378,10 @@ faults! {
         PutAllBack,
         /// A dump takes what was noted to commit for committed, also where the log breaks off.
         DecideByPart,
+        /// A dump has auto-increment counters and lockings as the checkpoint has them.
+        OptionsOfCheckpoint,
+        /// What was decided of a table set aside that the log creates is lost to a dump.
+        LoseDecidedOfYoung,
         /// A walk goes through what it does not see behind its bounds, to the next record that it sees.
         WalkBehindEnd,
         /// A walk that has ended at its bounds has ended when these are moved.

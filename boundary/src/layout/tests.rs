@@ -1,6 +1,6 @@
 //! The server's keys and the engine's indexes, as the server calls them.
 
-use crate::c_types::{Code, Target};
+use crate::c_types::{Code, TableDefinition, Target};
 use crate::change_calls::peregrine_insert;
 use crate::failure::peregrine_error_key;
 use crate::fixture::{record, with_definition, Open, Record, END, OK};
@@ -144,5 +144,17 @@ fn a_table_is_kept_with_the_types_of_its_columns() {
         let types = std::str::from_utf8(&schema.user).expect("a text");
         assert_eq!(types, "MariaDB\0type\0type\0type\0type");
         assert_eq!(schema.columns.len(), 4);
+
+        let rest = "option\0\0COMMENT 'x'";
+        let known = TableDefinition {
+            rest: rest.as_ptr().cast(),
+            rest_length: rest.len() as u32,
+            ..*definition
+        };
+        // SAFETY: the definition is whole.
+        let (_, schema) = unsafe { Layout::read(&known) }.expect("a definition");
+        let kept = std::str::from_utf8(&schema.user).expect("a text");
+        let rests = " rest\0 rest\0 rest\0 rest";
+        assert_eq!(kept, format!("{types}\0{rests}\0{rest}"));
     });
 }

@@ -2,10 +2,12 @@
 
 mod characters;
 mod compressed;
+mod create;
 mod csv;
 mod decimal;
 mod literals;
 mod names;
+mod rest;
 mod sql;
 mod times;
 mod types;
@@ -214,7 +216,8 @@ impl<'a> Writing<'a> {
         }
         let mut taken = Names::default();
         for name in names {
-            let mut table = sql::Table::new(name, self.schema(name)?, &mut taken);
+            let options = self.dump.options(name).map_err(std::io::Error::other)?;
+            let mut table = sql::Table::new(name, self.schema(name)?, options, &mut taken);
             table.create(out)?;
             let mut missing = self.rows(name, out, &mut |out, row| table.row(out, row))?;
             table.end(out)?;

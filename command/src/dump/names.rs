@@ -6,6 +6,8 @@ use std::collections::HashSet;
 const LETTERS: &str = include_str!("letters.txt");
 /// Letters that a name may have in MariaDB.
 const NAME: usize = 64;
+/// Letters with which no name may end there.
+const SPACES: [char; 6] = [' ', '\t', '\n', '\u{b}', '\u{c}', '\r'];
 /// Bytes that the name of a file may have.
 const FILE: usize = 255;
 /// How the plug-in's names of temporary tables begin: they end with the server, be it by a crash.
@@ -89,14 +91,39 @@ impl Names {
             Some((database, own)) => (Some(unescaped(database)), unescaped(own)),
             None => (None, table.to_owned()),
         };
-        let database = database.map(|name| cut(&name, NAME, one));
+        let its = database.map(|name| (possible(&cut(&possible(&name), NAME, one)), name));
+        let has_new = its
+            .as_ref()
+            .is_some_and(|(database, name)| database != name);
+        let database = its.map(|(database, _)| database);
         let within = database.as_deref().unwrap_or_default();
-        let taken = self.take(within, &own, NAME, one);
+        let taken = self.take(within, &possible(&own), NAME, one);
         Named {
-            is_new: taken != own,
+            is_new: has_new || taken != own,
             own: taken,
             database,
         }
+    }
+
+    /// The names of a table's columns, or of its indexes, as MariaDB can have them: it takes large letters for small
+    /// ones, and `reserved` for none.
+    pub fn in_table<'a>(names: impl Iterator<Item = &'a str>, reserved: &str) -> Vec<String> {
+        let key = |name: &str| (String::new(), name.to_lowercase());
+        let mut taken = Names::default();
+        taken.taken.insert(key(reserved));
+        let own: Vec<&str> = names.collect();
+        // Those that can stay do, whatever others become.
+        let mut stays = |name: &&str| {
+            let is_possible = possible(name) == **name && name.chars().count() <= NAME;
+            is_possible && taken.taken.insert(key(name))
+        };
+        let staying: Vec<bool> = own.iter().map(&mut stays).collect();
+        let names = own.into_iter().zip(staying);
+        let given = names.map(|(name, stays)| match stays {
+            true => name.to_owned(),
+            false => taken.take_folded("", &possible(name), NAME, |_| 1, str::to_lowercase),
+        });
+        given.collect()
     }
 
     /// The folder of a table's file, if it has a database, and the file's name.
@@ -118,6 +145,18 @@ impl Names {
 
     /// The name, or so much of it as `most` allows, with a number behind it where it would be cut or another's.
     fn take(&mut self, within: &str, name: &str, most: usize, length: fn(char) -> usize) -> String {
+        self.take_folded(within, name, most, length, str::to_owned)
+    }
+
+    /// The same, where names are the same that `fold` makes the same.
+    fn take_folded(
+        &mut self,
+        within: &str,
+        name: &str,
+        most: usize,
+        length: fn(char) -> usize,
+        fold: fn(&str) -> String,
+    ) -> String {
         let mut number = 0;
         loop {
             let end = match number {
@@ -127,11 +166,24 @@ impl Names {
             let taken = cut(name, most.saturating_sub(end.len()), length) + &end;
             // One that is cut has a number, too.
             let is_whole = number > 0 || taken == name;
-            if is_whole && self.taken.insert((within.to_owned(), taken.clone())) {
+            if is_whole && self.taken.insert((within.to_owned(), fold(&taken))) {
                 return taken;
             }
             number += 1;
         }
+    }
+}
+
+/// The name, but for what MariaDB has in no name: nothing at all, spaces at the end, NUL, letters of four bytes.
+fn possible(name: &str) -> String {
+    let can_be = |letter: char| letter != '\0' && letter <= '\u{ffff}';
+    let letters = name.trim_end_matches(SPACES).chars();
+    let name: String = letters
+        .map(|letter| if can_be(letter) { letter } else { '_' })
+        .collect();
+    match &name[..] {
+        "" => "_".to_owned(),
+        _ => name,
     }
 }
 
@@ -209,6 +261,31 @@ mod tests {
         assert_eq!(of("a/b"), ("a".into(), "b".into(), false));
         assert_eq!(of("a/@0062"), ("a".into(), "b~1".into(), true));
         assert_eq!(of("a.b@0k"), (String::new(), "a.b@0k".into(), false));
+    }
+
+    #[test]
+    fn names_within_a_table_are_such_as_the_server_takes() {
+        let long = "ж".repeat(65);
+        let cut = "ж".repeat(62) + "~1";
+        let given = |names: &[&str]| Names::in_table(names.iter().copied(), "PRIMARY");
+        assert_eq!(
+            given(&["", "x ", "x", "X", "a`b", "😀\0", &long, " y", "primary", "_"]),
+            [
+                "_~1",
+                "x~1",
+                "x",
+                "X~2",
+                "a`b",
+                "__",
+                &cut,
+                " y",
+                "primary~1",
+                "_"
+            ]
+        );
+        let named = Names::default().in_server("d /t ");
+        assert_eq!(named.database.as_deref(), Some("d"));
+        assert!(named.own == "t" && named.is_new);
     }
 
     #[test]

@@ -5,9 +5,11 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use peregrine::{OwnedValue, TableSchema};
 
+use super::rest::Rest;
 use super::{compressed, decimal, times};
 
-/// Begins what the plug-in keeps with a table; the columns' types follow, each after a NUL.
+/// Begins what the plug-in keeps with a table; the columns' types follow, each after a NUL; then what else a CREATE
+/// TABLE has of each column, and of the table.
 const TYPES_FOLLOW: &str = "MariaDB";
 /// What stands at the end of a type that counts by itself.
 const AUTO_INCREMENT: &str = " AUTO_INCREMENT";
@@ -21,7 +23,25 @@ pub struct SqlType {
     pub counts: bool,
     /// Whether the column is the server's own, which no statement sees.
     pub is_hidden: bool,
+    /// What a CREATE TABLE has behind the type and NULL, with a space in front.
+    pub rest: String,
+    /// Where its values come from.
+    pub role: Role,
     form: Form,
+}
+
+/// Where a column's values come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Role {
+    /// From whoever puts the row.
+    #[default]
+    Given,
+    /// The server works them out of others.
+    Generated,
+    /// They are the times between which the row was there: the server's, or those of a load.
+    RowTime,
+    /// The same, of a column that a CREATE TABLE does not name.
+    UnnamedRowTime,
 }
 
 /// How values are stored.
@@ -64,14 +84,34 @@ pub enum Said {
 
 /// The types of a table's columns: one for each.
 pub fn types(schema: &TableSchema) -> Vec<SqlType> {
+    described(schema).0
+}
+
+/// The types of a table's columns, and what else a CREATE TABLE has, where that is known.
+pub fn described(schema: &TableSchema) -> (Vec<SqlType>, Option<Rest>) {
+    let count = schema.columns.len();
     let known = std::str::from_utf8(&schema.user).ok();
-    let mut parts = known.unwrap_or_default().split('\0');
-    let is_servers = parts.next() == Some(TYPES_FOLLOW);
-    let types: Vec<SqlType> = parts.map(SqlType::new).collect();
-    if is_servers && types.len() == schema.columns.len() {
-        return types;
+    let parts: Vec<&str> = known.unwrap_or_default().split('\0').collect();
+    let (Some((&TYPES_FOLLOW, parts)), true) = (parts.split_first(), count > 0) else {
+        return (types_unknown(count), None);
+    };
+    // Of versions before there is no more.
+    if parts.len() == count {
+        return (parts.iter().map(|text| SqlType::new(text)).collect(), None);
     }
-    schema.columns.iter().map(|_| SqlType::default()).collect()
+    let Some((columns, rest)) = parts.split_at_checked(2 * count) else {
+        return (types_unknown(count), None);
+    };
+    let (types, rests) = columns.split_at(count);
+    let types = types.iter().zip(rests);
+    let types = types.map(|(text, rest)| SqlType::new(text).with(rest));
+    (types.collect(), Some(Rest::new(rest)))
+}
+
+fn types_unknown(count: usize) -> Vec<SqlType> {
+    std::iter::repeat_with(SqlType::default)
+        .take(count)
+        .collect()
 }
 
 impl SqlType {
@@ -88,8 +128,33 @@ impl SqlType {
             form: form(&text),
             text,
             counts,
-            is_hidden: false,
+            ..SqlType::default()
         }
+    }
+
+    /// The same, with what a CREATE TABLE has behind the type.
+    fn with(mut self, rest: &str) -> Self {
+        let generated = rest.strip_prefix(" GENERATED ALWAYS AS ");
+        self.role = match generated {
+            None if matches!(rest, "ROW START" | "ROW END") => Role::UnnamedRowTime,
+            None => Role::Given,
+            // What it is worked out as may be another type, of which nothing is known.
+            Some(_) if !self.is_known() => Role::Given,
+            Some(row) if row.starts_with("ROW ") => Role::RowTime,
+            Some(_) => Role::Generated,
+        };
+        self.rest = rest.to_owned();
+        self
+    }
+
+    /// Whether an INSERT has a value of it.
+    pub fn is_inserted(&self) -> bool {
+        !self.is_hidden && self.role != Role::Generated
+    }
+
+    /// Whether a CREATE TABLE names it.
+    pub fn is_named(&self) -> bool {
+        !self.is_hidden && self.role != Role::UnnamedRowTime
     }
 
     /// Whether the type is known.
@@ -248,8 +313,14 @@ mod tests {
             types.into_iter().map(|of_column| of_column.text).collect()
         };
         assert_eq!(texts(b"MariaDB\0int(11)\0double"), ["int(11)", "double"]);
+        let more = b"MariaDB\0int(11)\0double\0 DEFAULT 1\0\0option\0\0COMMENT 'x'";
+        assert_eq!(texts(more), ["int(11)", "double"]);
+        let (more, rest) = described(&schema(more));
+        assert_eq!(more[0].rest, " DEFAULT 1");
+        assert_eq!(rest.unwrap().options, ["COMMENT 'x'"]);
         for other in [
             &b"MariaDB\0int(11)"[..],
+            b"MariaDB\0int(11)\0double\0 DEFAULT 1",
             b"mine\0int\0int",
             b"",
             b"\xff\0a\0b",

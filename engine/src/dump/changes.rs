@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::ids::{Lsn, TableId, TxId};
 use crate::log::{LogReader, LogRecord};
 use crate::planted::{is_planted, PlantedFault};
-use crate::recovery::{Aside, Ends, Meta, Undecided};
+use crate::recovery::{Aside, Counters, Ends, KeptChange, Meta, Undecided};
 use crate::room;
 use crate::row::layout::Layout;
 use crate::row::payload::RowRef;
@@ -37,6 +37,8 @@ pub(super) struct TableChanges {
     /// Transactions that did not commit and of which records may still stand in the table: it was
     /// set aside.
     pub unfinished: HashSet<TxId>,
+    /// The auto-increment counter; 0, as 1, has given nothing.
+    pub next_auto: u64,
 }
 
 /// Takes the next record of the log, all of which must make sense: of no transaction a part alone may come out.
@@ -75,6 +77,8 @@ pub(super) struct Changes {
     refused: Vec<Missing>,
     /// Changes of tables set aside whose transactions were prepared when the tables were.
     undecided: Vec<(TableId, Undecided)>,
+    /// What was decided of tables that the log creates: it comes to them with their definition.
+    decided: BTreeMap<TableId, Vec<KeptChange>>,
     /// Transactions read from the log.
     pub transactions: usize,
     /// Transactions that are prepared, and neither committed nor rolled back: they are left out.
@@ -82,18 +86,22 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Nothing changed yet.
-    pub fn new(definitions: BTreeMap<TableId, Definition>) -> Changes {
+    /// Nothing changed yet. `counters` are those of the checkpoint.
+    pub fn new(definitions: BTreeMap<TableId, Definition>, counters: &[Counters]) -> Changes {
         let mut changes = Changes {
             tables: BTreeMap::new(),
             lost: BTreeMap::new(),
             refused: Vec::new(),
             undecided: Vec::new(),
+            decided: BTreeMap::new(),
             transactions: 0,
             prepared: 0,
         };
         for definition in definitions.into_values() {
             changes.add(definition, TableChanges::default());
+        }
+        for counters in counters {
+            changes.counter(counters.table, counters.next_auto);
         }
         changes
     }
@@ -170,12 +178,25 @@ impl Changes {
                 self.undecided.push((table, undecided));
                 continue;
             }
+            if !self.tables.contains_key(&table) && !is_planted(PlantedFault::LoseDecidedOfYoung) {
+                let decided = self.decided.entry(table).or_default();
+                decided.extend(undecided.changes);
+                continue;
+            }
             for (key, row) in undecided.changes {
                 let change = row.as_deref().map_or(Change::Delete, Change::Put);
                 self.row(table, &key, change)?;
             }
         }
         Ok(())
+    }
+
+    /// An auto-increment counter is at least this.
+    fn counter(&mut self, table: TableId, next: u64) {
+        if let Some(entry) = self.tables.get_mut(&table) {
+            let counter = &mut entry.changes.next_auto;
+            *counter = next.max(*counter);
+        }
     }
 
     /// Reads the log; `open` opens it at a position. Returns why no more could be read or understood, where it does not
@@ -226,7 +247,7 @@ impl Changes {
                     }
                 }
                 KIND_DDL | KIND_COUNTER if record.start >= meta.checkpoint => {
-                    self.definition(DdlRecord::decode(&record.payload)?);
+                    self.definition(DdlRecord::decode(&record.payload)?)?;
                 }
                 _ => {}
             }
@@ -234,6 +255,8 @@ impl Changes {
         if !is_planted(PlantedFault::DroppedIsMissing) {
             // Dropped by the transaction that used it, it may be: the log tells of the drop first.
             self.lost.retain(|table, _| !ends.dropped.contains(table));
+            self.decided
+                .retain(|table, _| !ends.dropped.contains(table));
         }
         Ok(stopped)
     }
@@ -262,21 +285,33 @@ impl Changes {
         Ok(())
     }
 
-    fn definition(&mut self, record: DdlRecord) {
+    /// A table is there, and has no rows but those that were decided before.
+    fn empty(&mut self, definition: Definition, next_auto: u64) -> Result<()> {
+        let id = definition.id;
+        let changes = TableChanges {
+            emptied: true,
+            next_auto,
+            ..TableChanges::default()
+        };
+        self.lost.remove(&id);
+        self.add(definition, changes);
+        for (key, row) in self.decided.remove(&id).unwrap_or_default() {
+            let change = row.as_deref().map_or(Change::Delete, Change::Put);
+            self.row(id, &key, change)?;
+        }
+        Ok(())
+    }
+
+    fn definition(&mut self, record: DdlRecord) -> Result<()> {
         match record {
-            DdlRecord::Create(definition)
-            | DdlRecord::CreateCounted(definition, _)
-            | DdlRecord::Truncate(definition) => {
-                let changes = TableChanges {
-                    emptied: true,
-                    ..TableChanges::default()
-                };
-                self.lost.remove(&definition.id);
-                self.add(definition, changes);
+            DdlRecord::Create(definition) | DdlRecord::Truncate(definition) => {
+                self.empty(definition, 1)?;
             }
+            DdlRecord::CreateCounted(definition, next) => self.empty(definition, next)?,
             DdlRecord::Drop(id) => {
                 self.tables.remove(&id);
                 self.lost.remove(&id);
+                self.decided.remove(&id);
             }
             DdlRecord::Rename(id, name) => {
                 if let Some(entry) = self.tables.get_mut(&id) {
@@ -285,7 +320,7 @@ impl Changes {
             }
             DdlRecord::Names(id, names) => {
                 let Some(entry) = self.tables.get_mut(&id) else {
-                    return;
+                    return Ok(());
                 };
                 match entry.definition.schema.named(&names) {
                     Ok(schema) => entry.definition.schema = schema,
@@ -300,8 +335,16 @@ impl Changes {
                     entry.definition.schema.user = user;
                 }
             }
-            DdlRecord::Counter(..) | DdlRecord::Locking(..) => {}
+            DdlRecord::Counter(..) | DdlRecord::Locking(..)
+                if is_planted(PlantedFault::OptionsOfCheckpoint) => {}
+            DdlRecord::Counter(id, next) => self.counter(id, next),
+            DdlRecord::Locking(id, locking) => {
+                if let Some(entry) = self.tables.get_mut(&id) {
+                    entry.definition.locking = locking;
+                }
+            }
         }
+        Ok(())
     }
 
     /// The tables and their changes; what of the log has no table goes to `missing`.
@@ -313,7 +356,11 @@ impl Changes {
                 why: Error::Internal("the log does not tell whether they have committed".into()),
             });
         }
-        for (table, changes) in self.lost {
+        let mut lost = self.lost;
+        for (table, changes) in self.decided {
+            *lost.entry(table).or_default() += changes.len() as u64;
+        }
+        for (table, changes) in lost {
             let why = Error::NotFound {
                 what: "definition of a table",
                 name: table.to_string(),
@@ -331,12 +378,16 @@ impl Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::TreeRoot;
+    use crate::ids::{PageId, TreeId};
+    use crate::row::{Column, ColumnType, TableSchema};
+    use crate::settings::Locking;
 
     /// The file of a table set aside has noted that they commit.
     #[test]
     fn changes_of_what_may_be_prepared_still_are_missing() {
         let table = TableId(1);
-        let mut changes = Changes::new(BTreeMap::new());
+        let mut changes = Changes::new(BTreeMap::new(), &[]);
         for number in [7, 8] {
             let undecided = Undecided {
                 numbers: vec![TxId(number)],
@@ -350,9 +401,47 @@ mod tests {
         changes.add_decided(&ends, false).unwrap();
         assert_eq!(changes.undecided.len(), 1);
         assert_eq!(changes.undecided[0].1.numbers, [TxId(7)]);
-        assert_eq!(changes.lost[&table], 1, "changes that were taken");
+        assert_eq!(changes.decided[&table].len(), 1, "changes that were taken");
         changes.add_decided(&ends, true).unwrap();
         assert!(changes.undecided.is_empty());
-        assert_eq!(changes.lost[&table], 2);
+        assert_eq!(changes.decided[&table].len(), 2);
+        let mut missing = Vec::new();
+        assert!(changes.into_tables(&mut missing).is_empty());
+        let told = missing[0].to_string();
+        assert!(told.starts_with("2 changes in the log of"), "{told}");
+    }
+
+    /// Its definition is in the log, and not in the checkpoint.
+    #[test]
+    fn what_was_decided_of_a_table_set_aside_comes_to_it_where_the_log_creates_it() {
+        let tree = TreeRoot {
+            id: TreeId(16),
+            root: PageId(1),
+        };
+        let definition = Definition {
+            id: TableId(1),
+            name: "young".into(),
+            schema: TableSchema {
+                columns: vec![Column::new("a", ColumnType::Double)],
+                ..TableSchema::default()
+            },
+            trees: vec![tree],
+            large: None,
+            locking: Locking::default(),
+        };
+        let mut changes = Changes::new(BTreeMap::new(), &[]);
+        let undecided = Undecided {
+            numbers: vec![TxId(7)],
+            commits: true,
+            changes: vec![(vec![1], Some(vec![0; 9]))],
+        };
+        changes.undecided.push((definition.id, undecided));
+        changes.add_decided(&Ends::default(), true).unwrap();
+        let create = DdlRecord::Create(definition);
+        changes.definition(create).unwrap();
+        let mut missing = Vec::new();
+        let tables = changes.into_tables(&mut missing);
+        assert_eq!(tables[0].1.rows.len(), 1, "{missing:?}");
+        assert!(missing.is_empty(), "{missing:?}");
     }
 }

@@ -37,6 +37,7 @@ use crate::log::Log;
 use crate::os::{Os, RealOs};
 use crate::recovery::{AsideFiles, Meta};
 use crate::row::{OwnedValue, TableSchema};
+use crate::settings::TableOptions;
 use crate::store::Store;
 
 /// A part of the database that can't be read.
@@ -112,7 +113,7 @@ impl Dump {
         let meta = Meta::decode(&meta, store.path())?;
         let nodes = Nodes::new(store.clone());
         let definitions = definitions::load(&nodes, meta.catalog, &mut missing);
-        let mut changes = Changes::new(definitions);
+        let mut changes = Changes::new(definitions, &meta.counters);
         match AsideFiles::new(os.clone(), dir, store.database_id()).load() {
             Ok(asides) => changes.add_asides(asides, &mut missing),
             Err(why) => missing.push(Missing {
@@ -177,6 +178,19 @@ impl Dump {
     /// [`Error::NotFound`].
     pub fn schema(&self, table: &str) -> Result<&TableSchema> {
         Ok(&self.table(table)?.definition.schema)
+    }
+
+    /// What a table would be made with besides its schema, to be as it is.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn options(&self, table: &str) -> Result<TableOptions> {
+        let table = self.table(table)?;
+        Ok(TableOptions {
+            locking: table.definition.locking,
+            auto_increment: table.changes.next_auto.max(1),
+            ..TableOptions::default()
+        })
     }
 
     /// Which state of the database this is, in words.

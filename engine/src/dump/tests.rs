@@ -1,4 +1,4 @@
-//! A log that makes no sense from some record on.
+//! What a dump has of the log: also of one that makes no sense from some record on.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,26 +13,34 @@ use crate::recovery::Meta;
 use crate::store::Store;
 use crate::txn::{Change, ChangeReader, KIND_COMMIT};
 use crate::{
-    Column, ColumnType, Database, Durability, Isolation, Key, Options, OwnedValue, TableSchema,
-    Value,
+    Column, ColumnType, Database, Durability, Isolation, Key, Locking, Options, OwnedValue,
+    TableOptions, TableSchema, Value,
 };
 
-/// A disk as a killed process left it: since the last checkpoint the rows 1 and 2 were committed.
-fn killed() -> SimulatedOs {
-    let os = SimulatedOs::new(1);
+fn open(os: &SimulatedOs) -> Database {
     let options = Options {
         background: false,
         ..Options::default()
     };
-    let db = Database::open_on(Arc::new(os.clone()), "/db", options).unwrap();
+    Database::open_on(Arc::new(os.clone()), "/db", options).unwrap()
+}
+
+/// Rows of a number alone.
+fn ids() -> TableSchema {
     let signed = false;
-    let schema = TableSchema {
+    TableSchema {
         columns: vec![Column::new("id", ColumnType::Int { bytes: 4, signed })],
         primary: Some(Key::new(&[0])),
         indexes: vec![],
         user: vec![],
-    };
-    let table = db.create_table("t", &schema).unwrap();
+    }
+}
+
+/// A disk as a killed process left it: since the last checkpoint the rows 1 and 2 were committed.
+fn killed() -> SimulatedOs {
+    let os = SimulatedOs::new(1);
+    let db = open(&os);
+    let table = db.create_table("t", &ids()).unwrap();
     db.checkpoint().unwrap();
     let mut txn = db.begin(Isolation::ReadCommitted);
     for id in [1, 2] {
@@ -123,5 +131,37 @@ fn what_was_committed_before_a_log_record_that_makes_no_sense_is_dumped() {
             assert_eq!(told.len(), 1, "{what}: {told:?}");
             assert!(told[0].contains("the log's record at"), "{told:?}");
         }
+    }
+}
+
+#[test]
+fn a_dump_has_counters_and_lockings_as_the_log_leaves_them() {
+    let os = SimulatedOs::new(1);
+    let db = open(&os);
+    let at = |auto_increment| TableOptions {
+        auto_increment,
+        locking: Locking::Optimistic,
+        ..TableOptions::default()
+    };
+    for name in ["kept", "raised", "emptied"] {
+        db.create_table_with(name, &ids(), &at(7)).unwrap();
+    }
+    db.checkpoint().unwrap();
+    db.set_auto_increment("raised", 70).unwrap();
+    db.set_locking("raised", Locking::Pessimistic).unwrap();
+    db.truncate_table("emptied").unwrap();
+    db.create_table_with("younger", &ids(), &at(8)).unwrap();
+
+    let killed = os.crash_with(Loss::Nothing, 0);
+    let dump = Dump::open_on(Arc::new(killed), "/db").unwrap();
+    for (name, auto_increment, locking) in [
+        ("kept", 7, Locking::Optimistic),
+        ("raised", 70, Locking::Pessimistic),
+        ("emptied", 1, Locking::Optimistic),
+        ("younger", 8, Locking::Optimistic),
+    ] {
+        let options = dump.options(name).unwrap();
+        assert_eq!(options.auto_increment, auto_increment, "{name}");
+        assert_eq!(options.locking, locking, "{name}");
     }
 }

@@ -15,7 +15,7 @@ use crate::room;
 use crate::txn::{Change, ChangeReader, KIND_CHANGES, KIND_COMMIT};
 
 /// Clustered key, and the row as the log has it, if it is one.
-pub(super) type KeptChange = (Vec<u8>, Option<Vec<u8>>);
+pub(crate) type KeptChange = (Vec<u8>, Option<Vec<u8>>);
 
 /// What is to be kept of a change.
 pub(super) fn kept(key: &[u8], change: Change<'_>) -> Result<KeptChange> {

@@ -26,7 +26,7 @@ use std::sync::Arc;
 pub(crate) use aside::Aside;
 pub(crate) use aside_files::AsideFiles;
 pub(crate) use ends::Ends;
-pub(crate) use kept::Committed;
+pub(crate) use kept::{Committed, KeptChange};
 pub(crate) use meta::{Counters, Meta};
 pub(crate) use revive::revive;
 pub(crate) use undecided::Undecided;

@@ -2,9 +2,10 @@
 
 use peregrine::{Error, RowLock, Value};
 
+use super::end::{wrong, End, Step};
 use super::links::Link;
 use super::reading::read;
-use super::session::{wrong, End, Session, Step, Work};
+use super::session::{Session, Work};
 use super::tables::{account, ACCOUNTS_KIND, SHARED_KEYS, SHARED_KIND};
 use crate::simulated::model::Row;
 
@@ -173,7 +174,9 @@ impl Session<'_> {
             // The code is that of another row; or nothing was there that could be locked, and another one was faster.
             Err(Error::Duplicate { index: 2 }) => Ok(()),
             Err(Error::Duplicate { index: 0 }) if blind => Ok(()),
-            Err(Error::Duplicate { index: 0 }) if from.is_none() => Err(End::Conflict),
+            Err(error @ Error::Duplicate { index: 0 }) if from.is_none() => {
+                Err(End::Conflict(error))
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -201,7 +204,7 @@ impl Session<'_> {
         // The transaction may go on after an error: then nothing is moved, and not half of it.
         let before = work.txn.savepoint();
         let moved = self.move_amount(work, from, to);
-        if let Err(End::NotDone | End::Failed(_)) = moved {
+        if let Err(End::TimedOut | End::Interrupted | End::Failed(_)) = moved {
             work.go_back(&before)?;
         }
         moved
@@ -220,6 +223,8 @@ impl Session<'_> {
                 work.txn.update(&self.accounts, &key, values)
             })?;
         }
+        let by = moved as i64;
+        work.moved.extend([(from, -by), (to, by)]);
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
+use peregrine::Xid;
 
 use super::links::{Link, Links};
 use super::reading::Read;
@@ -25,17 +26,89 @@ struct Entries {
     durable: usize,
     /// Changes of rows that all sessions change, with the commit that made them.
     links: Vec<(usize, Link)>,
+    /// By how much accounts have changed, with the commit.
+    moved: Vec<(usize, Moved)>,
+    /// In the order in which they were prepared.
+    prepared: Vec<Prepared>,
 }
+
+/// A transaction that is prepared, or was.
+#[derive(Debug)]
+struct Prepared {
+    xid: Xid,
+    /// The commit before it.
+    after: usize,
+    rows: Rows,
+    links: Vec<Link>,
+    moved: Vec<Moved>,
+    /// It has been prepared, and neither commit nor rollback has begun.
+    stands: bool,
+}
+
+/// An account, and by how much its amount has changed.
+pub type Moved = (u64, i64);
 
 impl Ledger {
     /// A commit begins that leaves these rows, and has made these changes.
-    pub fn begins(&self, rows: &Rows, links: &[Link]) {
+    pub fn begins(&self, rows: &Rows, links: &[Link], moved: &[Moved]) {
         let mut entries = self.0.lock();
         let commit = entries.states.len();
         entries.states.push(rows.clone());
         entries
             .links
             .extend(links.iter().map(|link| (commit, *link)));
+        entries
+            .moved
+            .extend(moved.iter().map(|moved| (commit, *moved)));
+    }
+
+    /// A transaction is about to be prepared that would leave these rows, and has made these changes.
+    pub fn prepares(&self, xid: &Xid, rows: &Rows, links: &[Link], moved: &[Moved]) {
+        let mut entries = self.0.lock();
+        let prepared = Prepared {
+            xid: xid.clone(),
+            after: entries.states.len().saturating_sub(1),
+            rows: rows.clone(),
+            links: links.to_vec(),
+            moved: moved.to_vec(),
+            stands: false,
+        };
+        entries.prepared.push(prepared);
+    }
+
+    /// The transaction prepared last is there, or is about to end.
+    pub fn stands(&self, stands: bool) {
+        let mut entries = self.0.lock();
+        if let Some(last) = entries.prepared.last_mut() {
+            last.stands = stands;
+        }
+    }
+
+    /// The prepared transaction that must be there after a crash, if it has changed something.
+    pub fn standing(&self) -> Option<Xid> {
+        let entries = self.0.lock();
+        let last = entries.prepared.last().filter(|last| last.stands)?;
+        let has_changed = entries.states.get(last.after) != Some(&last.rows);
+        (has_changed || !last.links.is_empty() || !last.moved.is_empty()).then(|| last.xid.clone())
+    }
+
+    /// After a crash a transaction was found prepared, and is decided: nothing that its session did later is there.
+    /// The commit that must be found then; `None`: this session has prepared no such transaction.
+    pub fn decided(&self, xid: &Xid, commits: bool) -> Option<usize> {
+        let mut entries = self.0.lock();
+        let at = entries.prepared.iter().position(|p| p.xid == *xid)?;
+        let prepared = entries.prepared.swap_remove(at);
+        let last = prepared.after;
+        entries.states.truncate(last + 1);
+        entries.links.retain(|(of, _)| *of <= last);
+        entries.moved.retain(|(of, _)| *of <= last);
+        entries.acknowledged = last;
+        drop(entries);
+        if commits {
+            self.begins(&prepared.rows, &prepared.links, &prepared.moved);
+            self.acknowledge();
+        }
+        Some(last + usize::from(commits))
     }
 
     /// The commit that was begun last has been refused.
@@ -44,6 +117,7 @@ impl Ledger {
         entries.states.pop();
         let commit = entries.states.len();
         entries.links.retain(|(of, _)| *of < commit);
+        entries.moved.retain(|(of, _)| *of < commit);
     }
 
     /// The commit that was begun last is acknowledged.
@@ -81,6 +155,13 @@ impl Ledger {
         }
     }
 
+    /// By how much commits to this one have changed accounts.
+    pub fn moved(&self, commit: usize) -> Vec<Moved> {
+        let entries = self.0.lock();
+        let moved = entries.moved.iter().filter(|(of, _)| *of <= commit);
+        moved.map(|(_, moved)| *moved).collect()
+    }
+
     /// Whether the rows that were found, all of this session, are those after a commit within the range. Commits at its
     /// end may have been withdrawn since: they were on their way when the power went, and were refused.
     pub fn was(&self, found: &[Read], range: std::ops::Range<usize>) -> bool {
@@ -89,11 +170,10 @@ impl Ledger {
         states.any(|rows| are(found, rows))
     }
 
-    /// Whether one of the commits, which may still be on its way, left this row.
-    pub fn had(&self, read: &Read) -> bool {
+    /// Of some commits those that left rows which fit.
+    pub fn keep_those(&self, commits: &mut Vec<usize>, fits: impl Fn(&Rows) -> bool) {
         let entries = self.0.lock();
-        let mut states = entries.states.iter().rev();
-        states.any(|rows| has(rows, read))
+        commits.retain(|commit| entries.states.get(*commit).is_some_and(&fits));
     }
 
     /// Whether one of the commits from `from` on, which may still be on its way, left this row.
@@ -182,15 +262,21 @@ mod tests {
     fn rows_of_two_commits_are_those_of_none() {
         let ledger = Ledger::default();
         let rows = |amount: u64| Rows::from([(1, account(1, amount)), (2, account(2, amount))]);
-        ledger.begins(&rows(10), &[]);
+        ledger.begins(&rows(10), &[], &[]);
         ledger.acknowledge();
-        ledger.begins(&rows(20), &[]);
+        ledger.begins(&rows(20), &[], &[]);
         let (begun, acknowledged) = ledger.position();
         let range = || acknowledged..begun;
         assert!(ledger.was(&[read(1, 10), read(2, 10)], range()));
         assert!(ledger.was(&[read(1, 20), read(2, 20)], range()));
         assert!(!ledger.was(&[read(1, 10), read(2, 20)], range()));
-        assert!(ledger.had(&read(2, 20)) && !ledger.had(&read(2, 30)));
+        let fits = |amount: u64| move |rows: &Rows| rows.get(&2) == Some(&account(2, amount));
+        let kept = |amount: u64| {
+            let mut commits = vec![0, 1, 7];
+            ledger.keep_those(&mut commits, fits(amount));
+            commits
+        };
+        assert_eq!((kept(10), kept(20), kept(30)), (vec![0], vec![1], vec![]));
         ledger.acknowledge();
         let (begun, acknowledged) = ledger.position();
         assert!(!ledger.was(&[read(1, 10), read(2, 10)], acknowledged..begun));
@@ -202,10 +288,38 @@ mod tests {
         assert_eq!(ledger.stayed(0, |a, b| a.group == b.group), []);
         assert_eq!(ledger.stayed(1, |a, b| a.group == b.group).len(), 2);
 
-        ledger.begins(&rows(30), &[]);
+        let xid = Xid::new(1, b"one", b"").expect("a name");
+        ledger.prepares(&xid, &rows(20), &[], &[]);
+        ledger.stands(true);
+        assert_eq!(ledger.standing(), None, "it has changed nothing");
+        ledger.prepares(&xid, &rows(25), &[], &[(1, 5)]);
+        assert_eq!(ledger.standing(), None);
+        ledger.stands(true);
+        assert_eq!(ledger.standing(), Some(xid));
+
+        ledger.begins(&rows(30), &[], &[]);
         let (begun, acknowledged) = ledger.position();
         ledger.withdraw();
         assert!(ledger.was(&[read(1, 20), read(2, 20)], acknowledged..begun));
         assert!(!ledger.was(&[read(1, 30), read(2, 30)], acknowledged..begun));
+    }
+
+    #[test]
+    fn what_was_prepared_is_decided_and_nothing_later_is_there() {
+        let rows = |amount: u64| Rows::from([(1, account(1, amount))]);
+        let some = |commits: bool| {
+            let ledger = Ledger::default();
+            let xid = Xid::new(1, b"one", b"").expect("a name");
+            ledger.begins(&rows(10), &[], &[]);
+            ledger.acknowledge();
+            ledger.prepares(&xid, &rows(20), &[], &[(1, 10)]);
+            ledger.begins(&rows(30), &[], &[(1, 20)]);
+            ledger.acknowledge();
+            let commit = ledger.decided(&xid, commits).expect("it is known");
+            assert_eq!(ledger.decided(&xid, commits), None);
+            (commit, ledger.newest(), ledger.moved(9))
+        };
+        assert_eq!(some(false), (0, rows(10), vec![]));
+        assert_eq!(some(true), (1, rows(20), vec![(1, 10)]));
     }
 }

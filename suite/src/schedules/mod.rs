@@ -5,11 +5,15 @@
 //! | file | holds |
 //! |---|---|
 //! | `plan.rs` | what a seed makes |
+//! | `end.rs` | why a transaction ends, and what can have made it so |
 //! | `session.rs` | a session, and the model of what it must see |
 //! | `changes.rs`, `queries.rs` | its statements |
 //! | `tables.rs` | what is in the database |
 //! | `reading.rs`, `ledger.rs` | rows as they are read; what was committed |
+//! | `snapshots.rs` | what a session sees of others' rows |
+//! | `whole.rs` | what one commit of each session explains, over all tables |
 //! | `links.rs` | rows that all sessions change |
+//! | `passing.rs` | a table that comes and goes |
 //! | `disk.rs` | calls that fail, and the check of what is on the disk |
 //! | `power.rs` | power that is lost, and what must be found then |
 //! | `play.rs` | one schedule, and what must hold at its end |
@@ -18,14 +22,18 @@
 
 mod changes;
 mod disk;
+mod end;
 pub mod ledger;
 pub mod links;
+mod passing;
 pub mod plan;
 pub mod play;
 pub mod power;
 mod queries;
 pub mod reading;
 pub mod session;
+mod snapshots;
 pub mod tables;
 pub mod varied;
+mod whole;
 pub mod work;

@@ -347,6 +347,18 @@ impl Plan {
         is_refused(error) && self.ending == Ending::CallFails
     }
 
+    /// Whether a wait for a lock can end because of its length.
+    #[must_use]
+    pub fn limits_waits(&self) -> bool {
+        self.lock_wait_timeout < Duration::MAX
+    }
+
+    /// Whether sessions are interrupted: at points, or by the thread that does what no session does.
+    #[must_use]
+    pub fn interrupts(&self) -> bool {
+        self.points.killed > 0 || !self.tidies
+    }
+
     /// What happens at points in the first life, before a crash, or in the second: nothing fails then.
     #[must_use]
     pub fn points(&self, life: u64) -> Points {

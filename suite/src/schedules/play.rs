@@ -1,17 +1,19 @@
 //! One schedule: a database on a simulated disk, its sessions and its own threads, all in the order that the seed
 //! decides; then what must hold of what is left.
 
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use peregrine::os::simulated::SimulatedOs;
 use peregrine::sync::schedule::{self, Passed, Strategy};
 use peregrine::sync::thread;
-use peregrine::{Database, Error, Isolation, Table};
+use peregrine::{Database, Error, Isolation, Table, Xid};
 
 use super::disk::{check_crashed, check_purged, let_fail, DIR};
-use super::ledger::{Ledger, Rows};
-use super::links::{Link, Links};
+use super::ledger::{are, Ledger, Moved, Rows};
+use super::links::Link;
 use super::plan::{is_refused, Ending, Plan, Points, OWNERS};
 use super::power::{Crash, Power};
 use super::reading::{in_order, rows, Read};
@@ -20,11 +22,10 @@ use super::tables::{account, ACCOUNTS, ACCOUNTS_KIND, AMOUNT, OWN, SHARED, SHARE
 use super::varied::counted::Given;
 use super::varied::found;
 use super::varied::session::Varied;
+use super::whole::explained;
 use crate::dice::Dice;
-use crate::simulated::model::{Kind, Row};
-
-/// A table that comes and goes.
-const PASSING: &str = "passing";
+use crate::errors_told;
+use crate::simulated::model::Row;
 
 /// Plays the schedule of a seed.
 ///
@@ -42,16 +43,19 @@ pub fn play(seed: u64) -> Result<Passed, String> {
 }
 
 /// What the threads of a schedule share.
-struct Play {
-    plan: Arc<Plan>,
+pub(super) struct Play {
+    pub(super) plan: Arc<Plan>,
     os: SimulatedOs,
-    ledgers: Arc<Vec<Ledger>>,
-    power: Arc<Power>,
+    /// Of the sessions, of those in `varied/`, and of the table that comes and goes.
+    pub(super) ledgers: Arc<Vec<Ledger>>,
+    pub(super) power: Arc<Power>,
     /// What each session is at.
     now: Arc<Vec<Now>>,
     /// Automatic values that somebody has.
     given: Arc<Given>,
-    db: Arc<Database>,
+    pub(super) db: Arc<Database>,
+    /// Whether a call has failed of which nobody knows what it has done to the table that comes and goes.
+    pub(super) passing_is_unknown: AtomicBool,
 }
 
 fn engine(when: &'static str) -> impl Fn(Error) -> String {
@@ -64,7 +68,7 @@ impl Play {
         let os = SimulatedOs::new(plan.seed);
         let db = Database::open_on(Arc::new(os.clone()), DIR, plan.options());
         let db = db.map_err(engine("creating"))?;
-        let ledgers = (0..plan.sessions + plan.varied).map(|_| Ledger::default());
+        let ledgers = (0..plan.sessions + plan.varied + 1).map(|_| Ledger::default());
         let ledgers: Arc<Vec<Ledger>> = Arc::new(ledgers.collect());
         let play = Play {
             power: Arc::new(Power::new(&plan, 0, &os, &ledgers)),
@@ -74,6 +78,7 @@ impl Play {
             os,
             ledgers,
             db: Arc::new(db),
+            passing_is_unknown: AtomicBool::default(),
         };
         play.fill().map_err(engine("filling"))?;
         Ok(play)
@@ -102,14 +107,14 @@ impl Play {
                 filled.insert(id, row);
             }
             txn.commit()?;
-            ledger.begins(&filled, &[]);
+            ledger.begins(&filled, &[], &[]);
             ledger.acknowledge();
         }
         if plan.varied > 0 {
             found::create(db)?;
         }
-        for ledger in self.varied_ledgers() {
-            ledger.begins(&Rows::new(), &[]);
+        for ledger in &self.ledgers[self.plan.sessions as usize..] {
+            ledger.begins(&Rows::new(), &[], &[]);
             ledger.acknowledge();
         }
         db.sync_log()
@@ -122,7 +127,8 @@ impl Play {
 
     /// Those of the sessions in `varied/`.
     fn varied_ledgers(&self) -> &[Ledger] {
-        &self.ledgers[self.plan.sessions as usize..]
+        let first = self.plan.sessions as usize;
+        &self.ledgers[first..first + self.plan.varied as usize]
     }
 
     /// Sessions and upkeep; then everything that must hold.
@@ -131,6 +137,7 @@ impl Play {
         if self.plan.ending == Ending::CallFails {
             return self.after_failures();
         }
+        errors_told::none()?;
         let mut crash = self.power.crash();
         self.compare(&self.db, None)?;
         self.nothing_is_left()?;
@@ -140,11 +147,13 @@ impl Play {
         }
         let (plan, os, ledgers) = (self.plan.clone(), self.os.clone(), self.ledgers.clone());
         self.close()?;
+        errors_told::none()?;
         match crash {
             Some(crash) => Play::after(plan, ledgers, crash),
             None => {
                 let play = Play::opened(plan, os, ledgers)?;
-                play.compare(&play.db, None)
+                play.compare(&play.db, None)?;
+                errors_told::none()
             }
         }
     }
@@ -191,6 +200,7 @@ impl Play {
             os,
             ledgers,
             db,
+            passing_is_unknown: AtomicBool::default(),
         })
     }
 
@@ -215,18 +225,17 @@ impl Play {
             Points::default().set();
             os.heal();
         }
+        // What was told until here is of calls or points that failed on purpose.
+        let _ = errors_told::taken();
         Play::opened(plan, os, ledgers)
     }
 
     /// What is found after a crash; then work goes on.
-    fn after(plan: Arc<Plan>, ledgers: Arc<Vec<Ledger>>, crash: Crash) -> Result<(), String> {
+    fn after(plan: Arc<Plan>, ledgers: Arc<Vec<Ledger>>, mut crash: Crash) -> Result<(), String> {
         check_crashed(&crash.disk)?;
-        let mut play = Play::recovered(plan, crash.disk, ledgers)?;
-        for prepared in play.db.prepared() {
-            play.db
-                .rollback_prepared(&prepared.xid)
-                .map_err(engine("rolling back what was prepared"))?;
-        }
+        let disk = crash.disk.clone();
+        let mut play = Play::recovered(plan, disk, ledgers)?;
+        play.decide(&mut crash)?;
         play.compare(&play.db, Some(&crash.commits))?;
         play.compare_definitions(crash.passing)?;
         // From here on what was found is what there is.
@@ -234,7 +243,41 @@ impl Play {
         play.run(1, 1)?;
         play.compare(&play.db, None)?;
         play.nothing_is_left()?;
-        play.close()
+        play.close()?;
+        errors_told::none()
+    }
+
+    /// Transactions that are found prepared commit, or are rolled back: then their sessions' rows are known for certain.
+    fn decide(&self, crash: &mut Crash) -> Result<(), String> {
+        let mut dice = Dice::new(self.plan.seed, OWNERS * 20);
+        let found = self.db.prepared();
+        let is_found = |xid: &Xid| found.iter().any(|prepared| prepared.xid == *xid);
+        if let Some(lost) = crash.prepared.iter().find(|xid| !is_found(xid)) {
+            return Err(format!("{lost:?} was prepared, and is lost"));
+        }
+        for prepared in &found {
+            let xid = &prepared.xid;
+            let commits = dice.below(3) > 0;
+            match commits {
+                true => self.db.commit_prepared(xid),
+                false => self.db.rollback_prepared(xid),
+            }
+            .map_err(engine("deciding on what was prepared"))?;
+            let decided = self.own_ledgers().iter().map(|l| l.decided(xid, commits));
+            let (session, commit) = (0..)
+                .zip(decided)
+                .find_map(|(session, commit)| Some((session, commit?)))
+                .ok_or_else(|| format!("{xid:?} was found prepared, and nobody prepared it"))?;
+            let range: &mut Range<usize> = &mut crash.commits[session];
+            if commit - usize::from(commits) < range.start {
+                return Err(format!(
+                    "{xid:?} was found prepared, and commit {} of session {session} must be there",
+                    range.start
+                ));
+            }
+            *range = commit..commit + 1;
+        }
+        Ok(())
     }
 
     /// Ledgers of what the sessions' rows are now.
@@ -249,6 +292,11 @@ impl Play {
             to: Some(read.print),
         });
         let links: Vec<Link> = links.collect();
+        let (accounts, mut txn) = self.reader(&self.db, ACCOUNTS)?;
+        let accounts = rows(&mut txn, &accounts, 0, false).map_err(engine("reading"))?;
+        let moved = accounts.iter();
+        let moved = moved.map(|read| (read.id, read.group as i64 - AMOUNT as i64));
+        let moved: Vec<Moved> = moved.collect();
         let of = |session: u64, before: &Ledger| -> Result<Ledger, String> {
             let mut kept = Rows::new();
             for read in found.iter().filter(|read| read.id % OWNERS == session) {
@@ -259,7 +307,11 @@ impl Play {
                 kept.insert(read.id, row);
             }
             let ledger = Ledger::default();
-            ledger.begins(&kept, if session == 0 { &links } else { &[] });
+            // What was found of the other tables counts as the first session's.
+            match session {
+                0 => ledger.begins(&kept, &links, &moved),
+                _ => ledger.begins(&kept, &[], &[]),
+            }
             ledger.acknowledge();
             Ok(ledger)
         };
@@ -271,6 +323,7 @@ impl Play {
         ledgers
             .map(|(session, before)| of(session, before))
             .chain(varied)
+            .chain([self.found_passing()])
             .collect()
     }
 
@@ -283,9 +336,8 @@ impl Play {
             let (ledgers, power) = (Arc::clone(&self.ledgers), Arc::clone(&self.power));
             let now = Arc::clone(&self.now);
             let session = move || {
-                let now = &now[number as usize];
                 let own = &ledgers[..plan.sessions as usize];
-                match Session::new(&plan, number, life, &db, own, &power, now) {
+                match Session::new(&plan, number, life, &db, own, &power, &now) {
                     Err(error) if plan.expects(&error) => Ok(()),
                     session => session.map_err(engine("opening tables"))?.run(transactions),
                 }
@@ -337,36 +389,6 @@ impl Play {
         Ok(())
     }
 
-    /// A change of definitions, after which [`PASSING`] is there or not. While it goes on, and once it has failed, that
-    /// is unknown.
-    fn define(
-        &self,
-        is_there: bool,
-        change: impl FnOnce() -> peregrine::Result<()>,
-    ) -> peregrine::Result<()> {
-        self.power.set_passing(None);
-        change()?;
-        self.power.set_passing(Some(is_there));
-        Ok(())
-    }
-
-    /// Definitions are durable once they are acknowledged, whatever commits are.
-    fn compare_definitions(&self, passing: Option<bool>) -> Result<(), String> {
-        let found = match self.db.table(PASSING) {
-            Ok(_) => true,
-            Err(Error::NotFound { .. }) => false,
-            Err(error) => return Err(format!("opening a table: {error}")),
-        };
-        match passing {
-            Some(was) if was != found => Err(format!(
-                "a table that {} before the crash {} after it",
-                if was { "was there" } else { "was dropped" },
-                if found { "is there" } else { "is missing" }
-            )),
-            _ => Ok(()),
-        }
-    }
-
     fn keep_up(&self, dice: &mut Dice) -> Result<(), String> {
         let db = &self.db;
         let chosen = match self.plan.tidies {
@@ -387,27 +409,8 @@ impl Play {
                 Ok(())
             }
             5 => self.statistics(),
-            6 => {
-                let kind = Kind {
-                    large: dice.below(2) == 0,
-                    indexes: dice.below(2) == 0,
-                };
-                self.define(true, || match db.create_table(PASSING, &kind.schema()) {
-                    Err(Error::Exists(_)) => db.truncate_table(PASSING),
-                    other => other.map(drop),
-                })
-            }
-            7 => {
-                let before = self.power.passing();
-                match self.define(false, || db.drop_table(PASSING)) {
-                    // Whether it is there after a crash stays as it was: unknown where its creation has failed.
-                    Err(Error::NotFound { .. }) => {
-                        self.power.set_passing(before);
-                        Ok(())
-                    }
-                    other => other,
-                }
-            }
+            6 => self.make_passing(dice),
+            7 => self.drop_passing(),
             _ => self.fill_passing(dice),
         };
         match outcome {
@@ -460,29 +463,7 @@ impl Play {
         table.analyze()
     }
 
-    fn fill_passing(&self, dice: &mut Dice) -> peregrine::Result<()> {
-        let table = match self.db.table(PASSING) {
-            Err(Error::NotFound { .. }) => return Ok(()),
-            other => other?,
-        };
-        let kinds = [(false, false), (false, true), (true, false), (true, true)];
-        let kinds = kinds.map(|(large, indexes)| Kind { large, indexes });
-        let kind = kinds.into_iter().find(|k| k.schema() == *table.schema());
-        let mut txn = self.db.begin(Isolation::ReadCommitted);
-        for _ in 0..dice.below(30) {
-            let (id, code) = (dice.bits() >> 8, dice.bits());
-            let row = Row::new(self.plan.kind, id, 1, code, dice.below(1_000), None);
-            row.with_values(kind.unwrap_or(ACCOUNTS_KIND), id, false, |values| {
-                txn.insert(&table, values)
-            })?;
-        }
-        match dice.below(3) {
-            0 => txn.rollback(),
-            _ => txn.commit(),
-        }
-    }
-
-    fn reader(
+    pub(super) fn reader(
         &self,
         db: &Database,
         name: &str,
@@ -492,14 +473,10 @@ impl Play {
     }
 
     /// All rows, through all indexes, are those of the ledgers; amounts come to what they were.
-    fn compare(
-        &self,
-        db: &Database,
-        commits: Option<&[std::ops::Range<usize>]>,
-    ) -> Result<(), String> {
+    fn compare(&self, db: &Database, commits: Option<&[Range<usize>]>) -> Result<(), String> {
         let (table, mut txn) = self.reader(db, OWN)?;
         let found = every_index(&mut txn, &table)?;
-        let mut links = Links::default();
+        let mut possible = Vec::new();
         for (session, ledger) in (0_u64..).zip(self.own_ledgers()) {
             let own = found.iter().filter(|read| read.id % OWNERS == session);
             let own: Vec<Read> = own.copied().collect();
@@ -508,8 +485,9 @@ impl Play {
                 None => acknowledged..acknowledged + 1,
                 Some(commits) => commits[session as usize].clone(),
             };
-            ledger.add_links(&range, &mut links);
-            if !ledger.was(&own, range.clone()) {
+            let mut fitting: Vec<usize> = range.clone().collect();
+            ledger.keep_those(&mut fitting, |rows| are(&own, rows));
+            if fitting.is_empty() {
                 let ids: Vec<u64> = own.iter().map(|read| read.id).collect();
                 return Err(format!(
                     "rows of session {session} are {ids:?}, and not those after one of the commits {range:?}; the \
@@ -517,23 +495,26 @@ impl Play {
                     ledger.newest().keys().collect::<Vec<_>>()
                 ));
             }
+            possible.push(fitting);
         }
         let (table, mut txn) = self.reader(db, SHARED)?;
-        let found = every_index(&mut txn, &table)?;
-        links.lead_to(&found)?;
-        let mut codes: Vec<u64> = found.iter().map(|read| read.code).collect();
+        let shared = every_index(&mut txn, &table)?;
+        let mut codes: Vec<u64> = shared.iter().map(|read| read.code).collect();
         codes.sort_unstable();
         codes.dedup();
-        if codes.len() < found.len() {
+        if codes.len() < shared.len() {
             return Err("a unique value is there twice".into());
         }
         let (table, mut txn) = self.reader(db, ACCOUNTS)?;
-        let found = every_index(&mut txn, &table)?;
-        let amounts: u64 = found.iter().map(|read| read.group).sum();
+        let accounts = every_index(&mut txn, &table)?;
+        explained(self.own_ledgers(), &possible, &shared, &accounts)?;
+        let amounts: u64 = accounts.iter().map(|read| read.group).sum();
+        let passing = commits.and_then(<[_]>::last).cloned();
         if self.plan.varied > 0 {
             let commits = commits.map(|commits| &commits[self.plan.sessions as usize..]);
             found::compare(db, self.varied_ledgers(), commits)?;
         }
+        self.compare_passing(passing)?;
         match amounts == AMOUNT * self.plan.accounts {
             true => Ok(()),
             false => Err(format!("in the end amounts come to {amounts}")),
@@ -547,7 +528,10 @@ fn nothing(plan: &Plan) -> Vec<Now> {
 }
 
 /// All rows; each index must have the same.
-fn every_index(txn: &mut peregrine::Transaction, table: &Arc<Table>) -> Result<Vec<Read>, String> {
+pub(super) fn every_index(
+    txn: &mut peregrine::Transaction,
+    table: &Arc<Table>,
+) -> Result<Vec<Read>, String> {
     let first = rows(txn, table, 0, false).map_err(engine("reading"))?;
     for index in 0..=table.schema().indexes.len() {
         for backwards in [false, true] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use peregrine::os::simulated::{Loss, SimulatedOs};
-use peregrine::Durability;
+use peregrine::{Durability, Xid};
 
 use super::ledger::Ledger;
 use super::plan::{Ending, Plan, OWNERS};
@@ -17,6 +17,8 @@ pub struct Crash {
     pub disk: SimulatedOs,
     /// Of each session the rows after one of these commits.
     pub commits: Vec<Range<usize>>,
+    /// Transactions that must be found prepared.
+    pub prepared: Vec<Xid>,
     /// See [`Power::passing`].
     pub passing: Option<bool>,
 }
@@ -107,8 +109,12 @@ impl Power {
         };
         let positions = || self.ledgers.iter().map(Ledger::position);
         let before: Vec<_> = positions().collect();
+        let standing = || self.ledgers.iter().filter_map(Ledger::standing);
+        let mut prepared: Vec<Xid> = standing().collect();
         let durable: Vec<usize> = self.ledgers.iter().map(Ledger::durable).collect();
         let disk = self.os.crash_with(loss, bits);
+        let still: Vec<Xid> = standing().collect();
+        prepared.retain(|xid| still.contains(xid));
         let ranges = before.iter().zip(durable).zip(positions());
         let commits = ranges.map(|((before, durable), after)| {
             let least = if self.synced { before.1 } else { durable };
@@ -120,6 +126,7 @@ impl Power {
         state.crash = Some(Crash {
             disk,
             commits,
+            prepared,
             passing,
         });
     }

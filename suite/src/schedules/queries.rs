@@ -7,10 +7,11 @@ use peregrine::{
     MultiGet, OwnedValue, RowLock, Seek, Value,
 };
 
+use super::end::{wrong, Step};
 use super::ledger::are;
 use super::plan::{Role, OWNERS};
-use super::reading::{in_order, key_of, read, rows, Read};
-use super::session::{wrong, Session, Step, Work};
+use super::reading::{as_read, in_order, key_of, read, rows, Read};
+use super::session::{Session, Work};
 use super::tables::{AMOUNT, SHARED_KEYS};
 use crate::simulated::model::{Row, CODE, GROUP, ID};
 
@@ -62,6 +63,9 @@ impl Session<'_> {
             .get_locked(&self.own, &key, lock, |row| read(&row, has_large))?;
         let found = found.transpose()?.map(|read| read.print);
         let expected = work.rows.get(&id).map(|row| row.print);
+        if lock == RowLock::None {
+            self.has_snapshot(work)?;
+        }
         match found == expected {
             true => Ok(()),
             false => wrong(format!("row {id}: {found:?} where {expected:?} was")),
@@ -94,7 +98,7 @@ impl Session<'_> {
                 work.rows.keys().collect::<Vec<_>>()
             ));
         }
-        self.whole_commits(work, &others)?;
+        self.of_one_commit(work, &others, |_| true)?;
         if work.txn.isolation() != Isolation::ReadCommitted {
             others.sort_unstable_by_key(|read| read.id);
             match &work.others {
@@ -111,40 +115,6 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The rows of each other session, all read in one statement without a lock of its own, are those after one of
-    /// its commits: none is seen in part, none that was never begun, and none older than the last that was
-    /// acknowledged before this transaction began.
-    fn whole_commits(&self, work: &Work, others: &[Read]) -> Step {
-        for (session, ledger) in (0_u64..).zip(self.ledgers) {
-            if session == self.number {
-                continue;
-            }
-            let theirs = others.iter().filter(|read| read.id % OWNERS == session);
-            let theirs: Vec<Read> = theirs.copied().collect();
-            let range = work.seen[session as usize]..ledger.position().0;
-            if !ledger.was(&theirs, range.clone()) {
-                let ids: Vec<u64> = theirs.iter().map(|read| read.id).collect();
-                return wrong(format!(
-                    "rows of session {session} are {ids:?}, and not those after one of its commits {range:?}"
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// A row of another session is as one of its commits left it.
-    fn was_committed(&self, read: &Read) -> Step {
-        let owner = read.id % OWNERS;
-        let ledger = self.ledgers.get(owner as usize);
-        if owner == self.number || ledger.is_some_and(|ledger| ledger.had(read)) {
-            return Ok(());
-        }
-        wrong(format!(
-            "row {} of session {owner} is as nobody committed it",
-            read.id
-        ))
-    }
-
     /// The number of rows by an aggregate is that of a scan.
     pub(super) fn count(&mut self, work: &mut Work) -> Step {
         if work.txn.isolation() == Isolation::ReadCommitted {
@@ -155,10 +125,11 @@ impl Session<'_> {
         let counted = work
             .txn
             .aggregate(&self.own, &range, &[], &[Aggregate::Rows])?;
-        let found = rows(&mut work.txn, &self.own, 0, false)?.len() as u64;
+        let found = rows(&mut work.txn, &self.own, 0, false)?;
+        self.of_one_commit(work, &found, |_| true)?;
         match counted[..] {
-            [Aggregated::Count(counted)] if counted == found => Ok(()),
-            _ => wrong(format!("{found} rows, counted as {counted:?}")),
+            [Aggregated::Count(counted)] if counted == found.len() as u64 => Ok(()),
+            _ => wrong(format!("{} rows, counted as {counted:?}", found.len())),
         }
     }
 
@@ -183,6 +154,7 @@ impl Session<'_> {
                 found.iter().map(|read| read.group).sum()
             }
         };
+        self.has_snapshot(work)?;
         match sum == expected {
             true => Ok(()),
             false => wrong(format!("amounts come to {sum}, not to {expected}")),
@@ -221,12 +193,13 @@ impl Session<'_> {
         let isolation = work.txn.isolation();
         let locks = options.lock != RowLock::None || isolation == Isolation::Serializable;
         let skips = options.skip_locked && locks;
-        let now: Vec<usize> = self.ledgers.iter().map(|l| l.position().1).collect();
+        let now = work.now.clone();
         // What the transaction may have a snapshot of, or what there is.
         let since = match isolation {
-            Isolation::ReadCommitted => now.clone(),
-            _ => work.seen.clone(),
+            Isolation::RepeatableRead => work.seen.clone(),
+            _ => now.clone(),
         };
+        let idle = self.others_idle();
         let mut cursor = Cursor::new(&self.own, index, options);
         let prefix = self.own.encode_key(index, &[Value::UInt(value)])?;
         let mut found = Vec::new();
@@ -252,7 +225,9 @@ impl Session<'_> {
             }
         }
         drop(cursor);
-        found.iter().try_for_each(|read| self.was_committed(read))?;
+        // What nobody has locked all the time, and nobody has changed, is not skipped.
+        let may_skip = skips && !self.were_idle(&idle);
+        let is_wanted = |key: u64| wanted.contains(&key.cmp(&value));
         let others = found.iter().filter(|read| read.id % OWNERS != self.number);
         if locks {
             let with = |read: &Read| (*read, now[(read.id % OWNERS) as usize]);
@@ -260,13 +235,30 @@ impl Session<'_> {
         }
         for read in others {
             let owner = (read.id % OWNERS) as usize;
-            if locks && !self.ledgers[owner].had_since(read, since[owner]) {
-                return wrong(format!("row {} is as it was before, and locked", read.id));
+            if !self.ledgers[owner].had_since(read, since[owner]) {
+                return wrong(format!(
+                    "row {} is as it was before, or as nobody committed it",
+                    read.id
+                ));
             }
         }
-        if locks && !skips && !more {
-            self.others_are_found(&found, index, &since, |key| {
-                wanted.contains(&key.cmp(&value))
+        if locks && !may_skip && !more {
+            // Who skips what can't be had skips, in a snapshot, what was changed since it was taken.
+            let stays = match skips {
+                true => |a: &Read, b: &Read, _: usize| a == b,
+                false => |a: &Read, b: &Read, index| key_of(a, index).0 == key_of(b, index).0,
+            };
+            self.others_are_found(&found, index, &since, is_wanted, stays)?;
+        }
+        if !skips && (!locks || isolation == Isolation::Serializable) {
+            // A part that was read ends with what was found last.
+            let last = found
+                .last()
+                .filter(|_| more)
+                .map(|read| key_of(read, index));
+            self.of_one_commit(work, &found, |read| {
+                let key = key_of(read, index);
+                is_wanted(key.0) && last.is_none_or(|last| key == last || (key < last) == forward)
             })?;
         }
         let own = found.iter().filter(|read| read.id % OWNERS == self.number);
@@ -274,13 +266,8 @@ impl Session<'_> {
         let mut expected: Vec<Read> = work
             .rows
             .iter()
-            .map(|(id, row)| Read {
-                id: *id,
-                group: u64::from(row.group),
-                code: row.code,
-                print: row.print,
-            })
-            .filter(|row| wanted.contains(&key_of(row, index).0.cmp(&value)))
+            .map(|(id, row)| as_read(*id, row))
+            .filter(|row| is_wanted(key_of(row, index).0))
             .collect();
         expected.sort_unstable_by_key(|row| key_of(row, index));
         if !forward {
@@ -291,7 +278,7 @@ impl Session<'_> {
                 && work.rows.get(&read.id).map(|row| row.print) != Some(read.print)
         });
         let ids: Vec<u64> = expected.iter().map(|row| row.id).collect();
-        let right = match (skips, more) {
+        let right = match (may_skip, more) {
             // Others may have locked rows of this session.
             (true, _) => is_among(&own, &ids),
             (false, true) => ids.starts_with(&own),
@@ -322,22 +309,17 @@ impl Session<'_> {
         index: usize,
         since: &[usize],
         wanted: impl Fn(u64) -> bool,
+        stays: fn(&Read, &Read, usize) -> bool,
     ) -> Step {
-        let read = |id: u64, row: &Row| Read {
-            id,
-            group: u64::from(row.group),
-            code: row.code,
-            print: row.print,
-        };
         for (owner, ledger) in (0..).zip(self.ledgers) {
             if owner == self.number {
                 continue;
             }
-            let key = |row: &Row| key_of(&read(0, row), index).0;
-            let stayed =
-                ledger.stayed(since[owner as usize], |a, b| index == 0 || key(a) == key(b));
+            // Both rows have the same id, whichever that is.
+            let alike = |a: &Row, b: &Row| stays(&as_read(0, a), &as_read(0, b), index);
+            let stayed = ledger.stayed(since[owner as usize], alike);
             let missed = stayed.iter().find(|(id, row)| {
-                let key = key_of(&read(*id, row), index).0;
+                let key = key_of(&as_read(*id, row), index).0;
                 wanted(key) && !found.iter().any(|found| found.id == *id)
             });
             if let Some((id, _)) = missed {
@@ -372,20 +354,22 @@ impl Session<'_> {
         }
         work.trail += &format!(" many {ids:?};");
         work.txn.multi_get(&mut many)?;
+        let mut seen: Vec<Read> = Vec::new();
         for (n, id) in ids.iter().enumerate() {
             let found = many.row(n)?;
             let found = found.map(|row| read(&row, self.plan.kind.large));
             let found = found.transpose()?;
-            if let Some(found) = &found {
-                self.was_committed(found)?;
-            }
+            seen.extend(found.filter(|read| read.id % OWNERS != self.number));
             let found = found.map(|read| read.print);
             let expected = work.rows.get(id).map(|row| row.print);
             if id % OWNERS == self.number && found != expected {
                 return wrong(format!("row {id} of many is not as it was written"));
             }
         }
-        Ok(())
+        // The same key may have been asked for twice.
+        seen.sort_unstable_by_key(|read| read.id);
+        seen.dedup();
+        self.of_one_commit(work, &seen, |read| ids.contains(&read.id))
     }
 
     /// Aggregates over the rows for which a condition holds are those of the rows that a scan finds.
@@ -413,6 +397,7 @@ impl Session<'_> {
             .txn
             .aggregate_groups(&self.own, &whole, &conditions, GROUP, &asked)?;
         let found = rows(&mut work.txn, &self.own, 0, false)?;
+        self.of_one_commit(work, &found, |_| true)?;
         let value = |read: &Read| match column {
             ID => read.id,
             GROUP => read.group,

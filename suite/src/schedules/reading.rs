@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use peregrine::{Cursor, CursorOptions, Error, Result, RowView, Seek, Table, Transaction, Value};
 
-use crate::simulated::model::{print, CODE, GROUP, ID, LARGE, PAD};
+use crate::simulated::model::{print, Row, CODE, GROUP, ID, LARGE, PAD};
 
 /// A row as it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,17 @@ pub struct Read {
     pub code: u64,
     /// What `print` gives for it.
     pub print: u64,
+}
+
+/// A row of the model as it is read.
+#[must_use]
+pub fn as_read(id: u64, row: &Row) -> Read {
+    Read {
+        id,
+        group: u64::from(row.group),
+        code: row.code,
+        print: row.print,
+    }
 }
 
 fn number(value: Value<'_>) -> Result<u64> {

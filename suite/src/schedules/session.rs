@@ -1,18 +1,20 @@
 //! One session: transactions of random statements on its own rows, among the rows of others, with a model of what
 //! it must see.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use peregrine::sync::thread;
 use peregrine::{
-    Database, Error, Isolation, KillHandle, Result, Savepoint, Table, Transaction, Value, Xid,
+    Database, Isolation, KillHandle, Result, Savepoint, Table, Transaction, Value, Xid,
 };
 
-use super::ledger::{Ledger, Rows};
+use super::end::{wrong, Beside, End, Step};
+use super::ledger::{Ledger, Moved, Rows};
 use super::links::Link;
-use super::plan::{is_refused, Ending, Plan, Role, OWNERS};
+use super::plan::{Ending, Plan, Role, OWNERS};
 use super::power::Power;
 use super::reading::Read;
 use super::tables::{ACCOUNTS, OWN, SHARED};
@@ -101,55 +103,35 @@ impl Role {
     }
 }
 
-/// Why a transaction does not go on.
-pub enum End {
-    /// Another one was in the way: rolled back, and nothing is wrong.
-    Conflict,
-    /// A wait came to no end, or was interrupted: what the statement was at is not done, and nothing is wrong.
-    NotDone,
-    /// A call to the operating system failed, or there was no memory or no frame; of a commit: whether it is there is
-    /// unknown.
-    Failed(String),
-    /// The transaction takes this no more: fine where a call has failed in it, or rows lack entries.
-    Refused(String),
-    /// Something is wrong.
-    Wrong(String),
-}
-
-impl From<Error> for End {
-    fn from(error: Error) -> End {
-        match error {
-            Error::LockWaitTimeout | Error::Interrupted => End::NotDone,
-            Error::Deadlock
-            | Error::WriteConflict
-            | Error::RowChanged
-            | Error::TableNewerThanSnapshot(_) => End::Conflict,
-            error if is_refused(&error) => End::Failed(error.to_string()),
-            Error::Invalid(what) => End::Refused(format!("fails: {what}")),
-            other => End::Wrong(format!("fails: {other}")),
-        }
-    }
-}
-
-pub(super) fn wrong<T>(what: String) -> std::result::Result<T, End> {
-    Err(End::Wrong(what))
-}
-
-pub(super) type Step = std::result::Result<(), End>;
-
-/// The transaction that a session has now, for whoever interrupts it.
+/// What a session is at, for the others.
 #[derive(Default)]
-pub struct Now(Mutex<Option<KillHandle>>);
+pub struct Now {
+    /// The transaction that it has now, or had last, for whoever interrupts it.
+    handle: Mutex<Option<KillHandle>>,
+    /// How many transactions it has begun and how many have ended, together: an odd number while it has one.
+    bounds: AtomicU64,
+}
 
 impl Now {
-    fn is(&self, handle: KillHandle) {
-        *self.0.lock() = Some(handle);
+    fn begins(&self, handle: KillHandle) {
+        *self.handle.lock() = Some(handle);
+        self.bounds.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn ends(&self) {
+        self.bounds.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The number of bounds; `None` where it has a transaction.
+    fn idle(&self) -> Option<u64> {
+        let bounds = self.bounds.load(Ordering::SeqCst);
+        bounds.is_multiple_of(2).then_some(bounds)
     }
 
     /// Interrupts its waits.
     pub fn kill(&self) {
         // Not under the mutex, which must not be held over a point of a schedule.
-        let handle = self.0.lock().clone();
+        let handle = self.handle.lock().clone();
         if let Some(handle) = handle {
             handle.kill();
         }
@@ -165,7 +147,8 @@ pub struct Session<'a> {
     pub(super) ledgers: &'a [Ledger],
     ledger: &'a Ledger,
     power: &'a Power,
-    now: &'a Now,
+    /// Of all sessions.
+    now: &'a [Now],
     pub(super) own: Arc<Table>,
     pub(super) accounts: Arc<Table>,
     pub(super) shared: Arc<Table>,
@@ -180,9 +163,11 @@ pub(super) struct Work {
     pub(super) txn: Transaction,
     /// The session's rows, as the transaction sees them.
     pub(super) rows: Rows,
-    savepoints: Vec<(Savepoint, Rows, usize)>,
+    savepoints: Vec<(Savepoint, Rows, [usize; 2])>,
     /// Its changes of rows that all sessions change.
     pub(super) links: Vec<Link>,
+    /// Its changes of amounts.
+    pub(super) moved: Vec<Moved>,
     /// Entries of its own rows are put in by and by.
     pub(super) bulk: bool,
     /// Its commit has begun.
@@ -197,6 +182,10 @@ pub(super) struct Work {
     pub(super) others: Option<Vec<Read>>,
     /// Of each session the commit that was acknowledged last before this transaction began.
     pub(super) seen: Vec<usize>,
+    /// The same before the statement that it is at.
+    pub(super) now: Vec<usize>,
+    /// Of each session the commits that can be the last in the transaction's snapshot, by what was read by it.
+    pub(super) possible: Vec<Option<Vec<usize>>>,
     /// Rows of others that it has locked, each with the commit of its owner that was acknowledged last before.
     pub(super) locked: Vec<(Read, usize)>,
 }
@@ -223,7 +212,7 @@ impl<'a> Session<'a> {
         db: &'a Database,
         ledgers: &'a [Ledger],
         power: &'a Power,
-        now: &'a Now,
+        now: &'a [Now],
     ) -> Result<Self> {
         Ok(Session {
             plan,
@@ -261,13 +250,16 @@ impl<'a> Session<'a> {
                 ];
                 all[self.dice.below(3) as usize]
             });
-            let seen = self.ledgers.iter().map(|ledger| ledger.position().1);
+            let seen = self.acknowledged();
             let mut work = Work {
-                seen: seen.collect(),
+                now: seen.clone(),
+                possible: vec![None; seen.len()],
+                seen,
                 txn: self.db.begin(isolation),
                 rows: self.ledger.newest(),
                 savepoints: Vec::new(),
                 links: Vec::new(),
+                moved: Vec::new(),
                 bulk: false,
                 commits: false,
                 has_failed: false,
@@ -276,23 +268,30 @@ impl<'a> Session<'a> {
                 others: None,
                 locked: Vec::new(),
             };
-            self.now.is(work.txn.kill_handle());
+            let now = &self.now[self.number as usize];
+            now.begins(work.txn.kill_handle());
             let fails = self.plan.ending == Ending::CallFails;
-            let outcome = match self.transaction(&mut work) {
+            let outcome = self.transaction(&mut work);
+            let outcome = match outcome.map_err(|end| self.unless_unprovoked(end, isolation)) {
                 Ok(()) => Ok(()),
                 // What is committed is unknown.
                 Err(End::Failed(_)) if fails && work.commits => return Ok(()),
                 Err(End::Failed(what)) if !fails => Err(what),
                 Err(End::Refused(what)) if !work.has_failed && !work.lacks_entries => Err(what),
                 Err(End::Wrong(what)) => Err(what),
-                Err(End::Conflict | End::NotDone | End::Failed(_) | End::Refused(_)) => {
-                    match work.txn.rollback() {
-                        // Nothing can be done any more.
-                        Err(_) if fails => return Ok(()),
-                        outcome => outcome.map_err(|error| format!("rolling back: {error}")),
-                    }
-                }
+                Err(
+                    End::Conflict(_)
+                    | End::TimedOut
+                    | End::Interrupted
+                    | End::Failed(_)
+                    | End::Refused(_),
+                ) => match work.txn.rollback() {
+                    // Nothing can be done any more.
+                    Err(_) if fails => return Ok(()),
+                    outcome => outcome.map_err(|error| format!("rolling back: {error}")),
+                },
             };
+            now.ends();
             outcome.map_err(|what| {
                 let did = &work.trail;
                 format!(
@@ -316,10 +315,13 @@ impl<'a> Session<'a> {
             Role::Writer => self.plan.statements.min(4),
         };
         for _ in 0..1 + self.dice.below(most) {
+            work.now = self.acknowledged();
             work.txn.start_statement();
-            match self.statement(work) {
+            let outcome = self.statement(work);
+            let isolation = work.txn.isolation();
+            match outcome.map_err(|end| self.unless_unprovoked(end, isolation)) {
                 Err(End::Failed(what)) => self.after_failed_call(work, what)?,
-                Err(End::NotDone) => self.after_wait(work)?,
+                Err(end @ (End::TimedOut | End::Interrupted)) => self.after_wait(work, end)?,
                 other => other?,
             }
             work.txn.end_statement();
@@ -360,19 +362,43 @@ impl<'a> Session<'a> {
     }
 
     /// A wait came to no end, or was interrupted: the transaction ends, or goes on without what it waited for.
-    fn after_wait(&mut self, work: &mut Work) -> Step {
+    fn after_wait(&mut self, work: &mut Work, end: End) -> Step {
         work.trail += " not done;";
         work.txn.kill_handle().clear();
         match self.dice.below(2) {
-            0 => Err(End::NotDone),
+            0 => Err(end),
             _ => Ok(()),
         }
+    }
+
+    fn unless_unprovoked(&self, end: End, isolation: Isolation) -> End {
+        let beside = Beside {
+            sessions: self.plan.sessions,
+            is_optimistic: false,
+        };
+        end.unless_unprovoked(self.plan, isolation, beside)
+    }
+
+    /// Where no other session has a transaction now: with what [`Session::were_idle`] tells whether that was so all
+    /// the time since. After a failed call one can have ended, and keep its locks.
+    pub(super) fn others_idle(&self) -> Option<Vec<u64>> {
+        let others = (0..).zip(self.now);
+        let others = others.filter(|(number, _)| *number != self.number);
+        match self.plan.ending {
+            Ending::CallFails => None,
+            _ => others.map(|(_, now)| now.idle()).collect(),
+        }
+    }
+
+    /// See [`Session::others_idle`].
+    pub(super) fn were_idle(&self, before: &Option<Vec<u64>>) -> bool {
+        before.is_some() && self.others_idle() == *before
     }
 
     fn commit(&mut self, work: &mut Work) -> Step {
         work.trail += " commit;";
         work.commits = true;
-        self.ledger.begins(&work.rows, &work.links);
+        self.ledger.begins(&work.rows, &work.links, &work.moved);
         match work.txn.commit().map_err(End::from) {
             Ok(()) if work.lacks_entries => wrong("commits rows that lack entries".to_owned()),
             Ok(()) => {
@@ -381,7 +407,7 @@ impl<'a> Session<'a> {
                 Ok(())
             }
             // Entries that a bulk insert had put off were in the way of others: nothing is committed.
-            Err(end @ (End::Conflict | End::NotDone)) => {
+            Err(end @ (End::Conflict(_) | End::TimedOut | End::Interrupted)) => {
                 self.ledger.withdraw();
                 Err(end)
             }
@@ -398,7 +424,15 @@ impl<'a> Session<'a> {
         self.next_code += 1;
         let xid = Xid::new(1, &self.next_code.to_le_bytes(), b"")?;
         work.trail += " prepare;";
+        self.ledger
+            .prepares(&xid, &work.rows, &work.links, &work.moved);
         work.txn.prepare(&xid)?;
+        self.ledger.stands(true);
+        // Power may go now.
+        if self.plan.thinks {
+            self.think();
+        }
+        self.ledger.stands(false);
         match self.dice.below(3) {
             0 => Ok(work.txn.rollback()?),
             _ => self.commit(work),
@@ -448,16 +482,18 @@ impl<'a> Session<'a> {
     fn set_savepoint(&mut self, work: &mut Work) {
         work.trail += &format!(" savepoint {};", work.savepoints.len());
         let savepoint = work.txn.savepoint();
-        let (rows, links) = (work.rows.clone(), work.links.len());
-        work.savepoints.push((savepoint, rows, links));
+        let lengths = [work.links.len(), work.moved.len()];
+        work.savepoints
+            .push((savepoint, work.rows.clone(), lengths));
     }
 
     fn back_to(&mut self, work: &mut Work, n: usize) -> Step {
-        if let Some((savepoint, rows, links)) = work.savepoints.get(n).cloned() {
+        if let Some((savepoint, rows, [links, moved])) = work.savepoints.get(n).cloned() {
             work.trail += &format!(" back to savepoint {n};");
             work.go_back(&savepoint)?;
             work.rows = rows;
             work.links.truncate(links);
+            work.moved.truncate(moved);
             work.savepoints.truncate(n + 1);
         }
         Ok(())

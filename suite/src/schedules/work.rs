@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use super::plan::Ending;
 use super::play::play;
 use crate::error::{PathContext, Result, SuiteError};
+use crate::errors_told;
 use crate::runner::interrupt;
 
 /// How often progress is told.
@@ -228,6 +229,7 @@ pub fn stay_on(processor: u32) {
 /// Plays schedules in this process, and tells of each: its seed before; points, turns and failures at points after, or
 /// what is wrong. Whether all went through; the first that does not ends it.
 pub fn here(first: u64, schedules: u64, mut told: impl FnMut(&str)) -> bool {
+    errors_told::keep();
     for seed in first..first.saturating_add(schedules) {
         told(&seed.to_string());
         match play(seed) {

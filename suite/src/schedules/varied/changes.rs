@@ -2,11 +2,11 @@
 
 use peregrine::{Error, Locking, RowLock, SchemaNames, Table, TableOptions};
 
-use super::rows::{schema, Row, Rows, VARIED};
+use super::rows::{schema, Row, Rows, LONGEST_NAME, VARIED};
 use super::session::{Varied, Work};
 use super::statements::all;
+use crate::schedules::end::{wrong, Step};
 use crate::schedules::plan::OWNERS;
-use crate::schedules::session::{wrong, Step};
 
 /// Names of tables of one session begin so.
 pub const OF_ONE_SESSION: &str = "of one session ";
@@ -21,16 +21,30 @@ impl Varied<'_> {
             Some(b"abc"),
             Some(b"b\0"),
         ];
-        let name = names[self.dice.below(6) as usize];
+        let name = match self.dice.below(8) {
+            n @ 0..=5 => names[n as usize].map(<[u8]>::to_vec),
+            _ => Some(self.long_name()),
+        };
         let number = i64::from(self.dice.below(5)) - 2;
         let code = u64::from(self.dice.below(6)) * OWNERS + self.number;
         Row {
             part: u64::from(self.dice.below(3)),
             id,
             number: (self.dice.below(4) > 0).then_some(number),
-            name: name.map(<[u8]>::to_vec),
+            name,
             code: (self.dice.below(4) > 0).then_some(code),
         }
+    }
+
+    /// A name that its index has whole, and that its row may have outside.
+    fn long_name(&mut self) -> Vec<u8> {
+        let lengths = [70, 200, LONGEST_NAME];
+        let len = lengths[self.dice.below(3) as usize] as usize;
+        let letter = b'a' + self.dice.below(2) as u8;
+        let mut name = vec![letter; len];
+        // Two of them may differ in nothing but the end.
+        name[len - 1] = b'0' + self.dice.below(3) as u8;
+        name
     }
 
     fn existing(&mut self, rows: &Rows) -> Option<Row> {
@@ -170,7 +184,7 @@ impl Varied<'_> {
         &self,
         n: u64,
         gives_back: bool,
-    ) -> std::result::Result<u64, crate::schedules::session::End> {
+    ) -> std::result::Result<u64, crate::schedules::end::End> {
         let reserve = |n: u64| self.counted.reserve_auto_increment(n, 1, 1, u64::MAX);
         let first = reserve(n)?;
         if !self.given.take(first..first + n) {

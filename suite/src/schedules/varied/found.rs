@@ -49,7 +49,7 @@ pub fn own_rows(db: &Database, session: u64) -> Result<Rows> {
 /// The engine's.
 pub fn ledger(db: &Database, session: u64) -> Result<Ledger> {
     let ledger = Ledger::default();
-    ledger.begins(&for_ledger(&own_rows(db, session)?), &[]);
+    ledger.begins(&for_ledger(&own_rows(db, session)?), &[], &[]);
     ledger.acknowledge();
     Ok(ledger)
 }

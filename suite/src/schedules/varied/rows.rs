@@ -30,6 +30,8 @@ pub const BY_NUMBER: usize = 1;
 pub const BY_CODE: usize = 2;
 /// The index by the first bytes of the name, descending.
 pub const BY_NAME: usize = 3;
+/// The longest name: long enough to stand outside of its row, where knobs keep rows short.
+pub const LONGEST_NAME: u32 = 700;
 /// Bytes of a name that it has.
 const PREFIX: usize = 2;
 
@@ -71,7 +73,7 @@ pub fn schema() -> TableSchema {
             number("part", 1, false),
             number("id", 8, false),
             number("number", 4, true).nullable(),
-            Column::new("name", ColumnType::VarBytes { max: 60 }).nullable(),
+            Column::new("name", ColumnType::VarBytes { max: LONGEST_NAME }).nullable(),
             number("code", 8, false).nullable(),
         ],
         primary: Some(Key {
@@ -112,6 +114,30 @@ impl Row {
     /// # Errors
     /// The engine's; [`Error::Internal`] for a value of another type.
     pub fn read(view: &RowView<'_>) -> Result<Row> {
+        let mut name = Vec::new();
+        let has_name = view.get_large(NAME, &mut name)?;
+        Row::with_name(view, has_name.then_some(name))
+    }
+
+    /// As [`Row::read`], under the latch of the row's page, where no other page may be read: a name that stands outside
+    /// of the row is that of the row that is known, if that one's is as long.
+    ///
+    /// # Errors
+    /// As [`Row::read`].
+    pub fn read_in_place(view: &RowView<'_>, known: Option<&Row>) -> Result<Row> {
+        let name = match view.get(NAME)? {
+            Value::Bytes(name) => Some(name.to_vec()),
+            Value::Null => None,
+            Value::OutOfRow(len) => {
+                let known = known.and_then(|row| row.name.clone());
+                known.filter(|name| name.len() as u64 == len)
+            }
+            other => return Err(Error::Internal(format!("{other:?} as a name"))),
+        };
+        Row::with_name(view, name)
+    }
+
+    fn with_name(view: &RowView<'_>, name: Option<Vec<u8>>) -> Result<Row> {
         let number = |value: Value<'_>| match value {
             Value::UInt(number) => Ok(Some(number)),
             Value::Null => Ok(None),
@@ -129,11 +155,7 @@ impl Row {
                 Value::Null => None,
                 other => return Err(Error::Internal(format!("{other:?} as a signed number"))),
             },
-            name: match view.get(NAME)? {
-                Value::Bytes(name) => Some(name.to_vec()),
-                Value::Null => None,
-                other => return Err(Error::Internal(format!("{other:?} as a name"))),
-            },
+            name,
             code: number(view.get(CODE)?)?,
         })
     }

@@ -8,10 +8,10 @@ use super::counted::{Given, COUNTED};
 use super::found::own_rows;
 use super::rows::{for_ledger, Rows, VARIED};
 use crate::dice::Dice;
+use crate::schedules::end::{wrong, Beside, End, Step};
 use crate::schedules::ledger::Ledger;
 use crate::schedules::plan::{Ending, Plan, OWNERS};
 use crate::schedules::power::Power;
-use crate::schedules::session::{wrong, End, Step};
 
 /// A session.
 pub struct Varied<'a> {
@@ -98,7 +98,14 @@ impl<'a> Varied<'a> {
                 commits: false,
             };
             let fails = self.plan.ending == Ending::CallFails;
-            let outcome = match self.transaction(&mut work) {
+            // A transaction of its own is another one: it may have the table otherwise at once.
+            let beside = Beside {
+                sessions: self.plan.varied,
+                is_optimistic: true,
+            };
+            let ended = self.transaction(&mut work);
+            let ended = ended.map_err(|end| end.unless_unprovoked(self.plan, isolation, beside));
+            let outcome = match ended {
                 Ok(()) => Ok(()),
                 Err(End::Wrong(what)) => Err(what),
                 Err(End::Failed(what) | End::Refused(what)) if !fails => Err(what),
@@ -159,7 +166,7 @@ impl<'a> Varied<'a> {
     fn commit(&mut self, work: &mut Work, how: u32) -> Step {
         work.trail += " commit;";
         work.commits = true;
-        self.ledger.begins(&for_ledger(&work.rows), &[]);
+        self.ledger.begins(&for_ledger(&work.rows), &[], &[]);
         let outcome = match how {
             1 | 2 => work.txn.commit_visibly(),
             _ => work.txn.commit(),

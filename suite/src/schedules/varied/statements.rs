@@ -5,15 +5,15 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use peregrine::{
-    Aggregate, Aggregated, Comparison, Condition, Cursor, CursorOptions, EntryFilter, Group,
+    Aggregate, Aggregated, Comparison, Condition, Cursor, CursorOptions, EntryFilter, Error, Group,
     IndexRange, Isolation, OwnedValue, Result, RowLock, RowView, Seek, Table, Transaction, Value,
     Verdict,
 };
 
 use super::rows::{Row, BY_CODE, BY_NAME, CODE, ID, NAME, NUMBER, PART};
 use super::session::{Varied, Work};
+use crate::schedules::end::{wrong, Step};
 use crate::schedules::plan::OWNERS;
-use crate::schedules::session::{wrong, Step};
 
 /// All rows that the transaction sees, in the order of an index, or backwards.
 ///
@@ -67,6 +67,18 @@ impl EntryFilter for WithoutCode {
             _ => Verdict::Skip,
         })
     }
+}
+
+/// A column's value. Where the row is read, a name may stand outside of it.
+fn value_of(entry: &RowView<'_>, column: usize) -> Result<OwnedValue> {
+    if column != NAME {
+        return Ok(entry.get(column)?.to_owned());
+    }
+    let mut name = Vec::new();
+    Ok(match entry.get_large(NAME, &mut name)? {
+        true => OwnedValue::Bytes(name),
+        false => OwnedValue::Null,
+    })
 }
 
 fn holds(condition: &Condition<'_>, row: &Row) -> bool {
@@ -177,8 +189,7 @@ impl Varied<'_> {
         let mut more = cursor.seek(&mut work.txn, &[], Seek::First)?;
         while more {
             let entry = cursor.row()?;
-            let values = columns.iter().map(|&column| entry.get(column));
-            let values = values.map(|value| value.map(|value| value.to_owned()));
+            let values = columns.iter().map(|&column| value_of(&entry, column));
             let values = values.collect::<Result<Vec<OwnedValue>>>()?;
             if matches!(entry.get(ID)?, Value::UInt(id) if id % OWNERS == self.number) {
                 found.push(values);
@@ -296,7 +307,7 @@ impl Varied<'_> {
             let values = row.values();
             let columns = rows.columns(&key, [CODE, NUMBER])?;
             let are_right = columns == Some([values[CODE], values[NUMBER]]);
-            let in_place = rows.get_in_place(&key, |view| Row::read(&view))?;
+            let in_place = rows.get_in_place(&key, |view| Row::read_in_place(&view, Some(row)))?;
             let in_place = in_place.transpose()?;
             if whole.as_ref() != Some(row) || in_place.as_ref() != Some(row) || !are_right {
                 return wrong(format!(
@@ -304,7 +315,11 @@ impl Varied<'_> {
                 ));
             }
         }
-        let read = rows.each(&[], |view| match Row::read(&view) {
+        let known = |view: &RowView<'_>| match view.get(ID)? {
+            Value::UInt(id) => Row::read_in_place(view, work.rows.get(&id)),
+            other => Err(Error::Internal(format!("{other:?} as an id"))),
+        };
+        let read = rows.each(&[], |view| match known(&view) {
             Ok(row) => {
                 found.push(row);
                 ControlFlow::Continue(())
