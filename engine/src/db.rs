@@ -9,6 +9,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use self::checkpoint_source::Source;
 pub use self::inspection::{Deadlock, Inspection, Lock, NamedRow, MOST_LOCKS};
@@ -84,9 +85,9 @@ pub struct Database {
     tables: Arc<Tables>,
     /// `None` while the database is being closed, and where it has no threads.
     checkpointer: Option<Checkpointer>,
-    /// Where it has no threads: what a checkpoint needs.
-    source: Option<Arc<Source>>,
-    /// Held by who runs a checkpoint with that: one at a time.
+    /// What a checkpoint needs.
+    source: Arc<Source>,
+    /// Held by who runs a checkpoint where the database has no threads: one at a time.
     checkpointing: Mutex<()>,
     dir: PathBuf,
 }
@@ -149,6 +150,10 @@ pub struct Status {
     pub undo_pages: u64,
     /// Bytes of memory that say how recent transactions ended.
     pub transaction_status_bytes: u64,
+    /// How long an opening would take, were the process killed now: reckoned from what it would have to do, and from
+    /// how long earlier ones took. It replays the log of what has committed since the last checkpoint, and rolls back
+    /// what was running then; what of that has committed by now it makes again from its first change on.
+    pub recovery_time: Duration,
 }
 
 impl Database {
@@ -388,8 +393,18 @@ impl Database {
         Ok(())
     }
 
+    /// Changes [`crate::Options::longest_kept_log`], from the next checkpoint on.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for less than it can be.
+    pub fn set_longest_kept_log(&self, bytes: u64) -> Result<()> {
+        opening::check_bytes("longest_kept_log", bytes)?;
+        self.shared.system.set_longest_kept_log(bytes);
+        Ok(())
+    }
+
     /// How long transactions that begin from now on wait for a lock.
-    pub fn set_lock_wait_timeout(&self, limit: std::time::Duration) {
+    pub fn set_lock_wait_timeout(&self, limit: Duration) {
         self.shared.system.set_lock_wait_timeout(limit);
     }
 
@@ -406,16 +421,13 @@ impl Database {
     /// # Errors
     /// [`Error::NoSpace`], after which work goes on from the checkpoint before; [`Error::Stopped`].
     pub fn checkpoint(&self) -> Result<()> {
-        if let Some(source) = &self.source {
-            let at_once = is_planted(PlantedFault::CheckpointsAtOnce);
-            let _alone = (!at_once).then(|| self.checkpointing.lock());
-            let store = self.shared.registry.pool().store();
-            return checkpoint::checkpoint(store, &self.shared.log, &**source).map(drop);
+        if let Some(checkpointer) = &self.checkpointer {
+            return checkpointer.now();
         }
-        match &self.checkpointer {
-            Some(checkpointer) => checkpointer.now(),
-            None => Err(Error::Stopped("the database was closed".into())),
-        }
+        let at_once = is_planted(PlantedFault::CheckpointsAtOnce);
+        let _alone = (!at_once).then(|| self.checkpointing.lock());
+        let store = self.shared.registry.pool().store();
+        checkpoint::checkpoint(store, &self.shared.log, &*self.source).map(drop)
     }
 
     /// Removes now what no snapshot can see any more. A database with threads of its own
@@ -465,6 +477,7 @@ impl Database {
             file_free_bytes: file.free_bytes,
             undo_pages: system.undo_pages,
             transaction_status_bytes: system.status_bytes,
+            recovery_time: self.source.recovery_time(),
         }
     }
 }

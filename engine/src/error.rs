@@ -84,6 +84,13 @@ pub enum Error {
     /// has other rows than are there now, or none. The transaction goes on, without the table.
     #[error("table {0} was created, copied or truncated after this transaction's snapshot was taken; it can be read by a new transaction")]
     TableNewerThanSnapshot(String),
+    /// More log has come together since this transaction's first change than is kept for one
+    /// ([`crate::Options::longest_kept_log`]). It can only be rolled back, as after [`Error::Deadlock`].
+    #[error("more log has come together since this transaction's first change than is kept for one transaction, {limit} bytes: it can only be rolled back")]
+    LogLimit {
+        /// The limit.
+        limit: u64,
+    },
     /// The row was changed after this transaction's snapshot was taken. It can only be rolled back, as after
     /// [`Error::Deadlock`].
     #[error("the row was changed after this transaction's snapshot")]

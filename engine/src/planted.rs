@@ -200,6 +200,12 @@ faults! {
         NeverWaitOptimistic,
         /// A statement that another one calls waits as long as that one may.
         LimitOfOuterStatement,
+        /// How long recovery would take is told without what transactions that run for long add to it.
+        ForgetLongTransactions,
+        /// A transaction whose redo the log keeps no longer goes on, and commits.
+        CommitOutOfLog,
+        /// The log is not kept for prepared transactions, either, if that is far back.
+        LetPreparedGo,
         /// A transaction that its session has given up with a failed rollback counts as that session's.
         AbandonInSession,
         /// Who waits already is not told of, where another waiter enters a new holder.

@@ -112,10 +112,14 @@ pub struct Options {
     /// Bytes of log after which a checkpoint starts. At least 1 MiB. Default 512 MiB.
     pub log_bytes: u64,
     /// How long an open after a crash may take: a checkpoint starts when the log since the last one
-    /// would take longer, going by how long earlier recoveries took. A transaction that runs for
-    /// long can make it longer all the same. From 1 s to 3600 s, or zero: however long
-    /// [`Options::log_bytes`] take. Default 60 s.
+    /// would take longer, going by how long earlier recoveries took. Less may come together while a transaction runs
+    /// for long, which itself can make it longer all the same: [`crate::Status::recovery_time`] tells. From 1 s to
+    /// 3600 s, or zero: however long [`Options::log_bytes`] take. Default 60 s.
     pub recovery_target: Duration,
+    /// How far back the log is kept for a transaction that runs, in bytes: a checkpoint that finds more takes the
+    /// transaction out of it. Then the transaction can only be rolled back ([`crate::Error::LogLimit`]), and the log
+    /// is free. Not for one that is prepared. At least 1 MiB. Default 64 GiB.
+    pub longest_kept_log: u64,
     /// A checkpoint starts at least this often while there are changes. Default 5 minutes.
     pub checkpoint_interval: Duration,
     /// Bytes of a log segment, when the database is created: a multiple of 4096, at least 16384.
@@ -154,6 +158,7 @@ impl Default for Options {
             lock_wait_timeout: Duration::from_secs(50),
             log_bytes: 512 << 20,
             recovery_target: Duration::from_secs(60),
+            longest_kept_log: 64 << 30,
             checkpoint_interval: Duration::from_secs(300),
             log_segment_bytes: None,
             background: true,
@@ -178,6 +183,7 @@ impl std::fmt::Debug for Options {
             .field("lock_wait_timeout", &self.lock_wait_timeout)
             .field("log_bytes", &self.log_bytes)
             .field("recovery_target", &self.recovery_target)
+            .field("longest_kept_log", &self.longest_kept_log)
             .field("checkpoint_interval", &self.checkpoint_interval)
             .field("log_segment_bytes", &self.log_segment_bytes)
             .field("background", &self.background)

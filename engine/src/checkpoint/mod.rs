@@ -55,6 +55,15 @@ pub trait CheckpointSource: Send + Sync {
     /// Outside the gate: writes the pages that the checkpoint needs; calls `progress` now and
     /// then with the number of pages written since the last call.
     fn write_pages(&self, epoch: u64, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
+    /// What an open would have to do, were the process killed now, and of that what it would have to do right after a
+    /// checkpoint, too.
+    fn open_work(&self) -> OpenWork {
+        OpenWork::default()
+    }
+    /// Changes when an open would have more or less to do though little was logged.
+    fn large_ends(&self) -> u64 {
+        0
+    }
     /// Pages read and changed, to reckon what replay would have to read.
     fn page_counts(&self) -> PageCounts {
         PageCounts::default()
@@ -79,6 +88,15 @@ pub struct Triggers {
     pub recovery_target: Option<Duration>,
     /// How long recoveries take beside what is reckoned.
     pub replay_pace: ReplayPace,
+}
+
+/// What an open would have to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenWork {
+    /// From the last complete checkpoint.
+    pub now: ReplayWork,
+    /// From one that is taken now.
+    pub standing: ReplayWork,
 }
 
 /// Pages, counted.
@@ -134,12 +152,11 @@ struct State {
     began_at: Instant,
     /// Not before then, by itself.
     not_before: Option<Instant>,
-    /// What an open would have to do since the last one began, as last reckoned.
-    work: ReplayWork,
-    /// The same for the time in which the last one ran.
+    /// How much had been logged since the last one when it was last reckoned how long an open would take, and how many
+    /// transactions had ended that count by themselves.
+    reckoned: (u64, u64),
+    /// What an open would have to do more for the time in which the last one ran.
     meanwhile: ReplayWork,
-    /// Pages read when the last one began.
-    reads: u64,
     /// Where the log ended at the beginning of the time in which little may be logged.
     quiet_from: (Lsn, Instant),
     room: Room,
@@ -174,9 +191,8 @@ impl Checkpointer {
                 log_end: log.end(),
                 began_at: crate::sync::now(),
                 not_before: None,
-                work: ReplayWork::default(),
+                reckoned: (0, 0),
                 meanwhile: ReplayWork::default(),
-                reads: 0,
                 quiet_from: (log.end(), crate::sync::now()),
                 room: Room::default(),
             }),
@@ -301,14 +317,14 @@ impl State {
         let Some(target) = self.triggers.recovery_target else {
             return false;
         };
-        if logged < self.work.log_bytes + knobs::replay_reckoned_every() {
+        let ends = source.large_ends();
+        if logged < self.reckoned.0 + knobs::replay_reckoned_every() && ends == self.reckoned.1 {
             return false;
         }
-        let pages = source.page_counts();
-        let reads = pages.reads.saturating_sub(self.reads);
-        self.work = ReplayWork::since(logged, reads, pages.dirty);
+        self.reckoned = (logged, ends);
+        let OpenWork { now, standing } = source.open_work();
         let pace = self.triggers.replay_pace;
-        pace.is_due(target, self.work, self.meanwhile)
+        pace.is_due(target, now, self.meanwhile, standing)
     }
 
     /// Whether little has been logged for a while.
@@ -356,7 +372,7 @@ fn run(shared: &Shared, store: &Store, source: &dyn CheckpointSource) {
         state.begun += 1;
         state.room = Room::default();
         state.stats.running = true;
-        state.work = ReplayWork::default();
+        state.reckoned = (0, source.large_ends());
         let reads = source.page_counts().reads;
         let before = (state.log_end, state.began_at);
         (state.log_end, state.began_at) = (shared.log.end(), crate::sync::now());
@@ -376,8 +392,7 @@ fn run(shared: &Shared, store: &Store, source: &dyn CheckpointSource) {
                 let logged = shared.log.end().0.saturating_sub(report.log_end.0);
                 let now = source.page_counts();
                 let read = now.reads.saturating_sub(reads);
-                (state.meanwhile, state.reads) =
-                    (ReplayWork::since(logged, read, now.dirty), reads);
+                state.meanwhile = ReplayWork::since(logged, read, now.dirty);
                 state.stats.completed += 1;
                 state.stats.last = Some(report);
                 (state.stats.error, state.not_before) = (None, None);

@@ -1,16 +1,17 @@
 //! What a checkpoint takes from the layers of an open database.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::checkpoint::{Captured, CheckpointSource, PageCounts, ReplayPace};
+use crate::checkpoint::{Captured, CheckpointSource, OpenWork, PageCounts, ReplayPace, ReplayWork};
 use crate::error::{Error, Result};
-use crate::ids::Lsn;
+use crate::ids::{Lsn, PAGE_SIZE};
 use crate::page::Pool;
 use crate::recovery::{Counters, Meta};
 use crate::sync::{Moment, Mutex};
 use crate::table::ddl::{Numbers, Tables};
 use crate::table::shared::Shared;
-use crate::txn;
+use crate::txn::{self, UndoWork};
 
 /// See [`CheckpointSource`].
 pub(super) struct Source {
@@ -20,6 +21,16 @@ pub(super) struct Source {
     /// Taken when the gate was closed, until `capture` asks for it.
     taken: Mutex<Option<(Numbers, txn::Captured)>>,
     replay_pace: Mutex<ReplayPace>,
+    reads: Mutex<PageReads>,
+}
+
+/// Pages read so far when checkpoints began.
+#[derive(Default)]
+struct PageReads {
+    /// The last complete one.
+    complete: u64,
+    /// The last one.
+    begun: u64,
 }
 
 impl Source {
@@ -30,12 +41,19 @@ impl Source {
             pool,
             taken: Mutex::default(),
             replay_pace: Mutex::default(),
+            reads: Mutex::default(),
         }
     }
 
     /// What checkpoints from now on keep of how slow opens are.
     pub fn set_replay_pace(&self, pace: ReplayPace) {
         *self.replay_pace.lock() = pace;
+    }
+
+    /// How long an open would take, were the process killed now.
+    pub fn recovery_time(&self) -> Duration {
+        let pace = *self.replay_pace.lock();
+        pace.time_of(self.open_work().now)
     }
 
     /// In the order of the tables' numbers.
@@ -56,6 +74,8 @@ impl Source {
 impl CheckpointSource for Source {
     fn with_gate_closed(&self, inside: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         // Definitions change with this mutex held, and then inside the gate: the same order.
+        let reads = self.pool.stats().reads;
+        self.reads.lock().begun = reads;
         let numbers = self.tables.numbers.lock();
         let closed = self.shared.system.gate().close();
         *self.taken.lock() = Some((*numbers, self.shared.system.capture(&closed)));
@@ -83,6 +103,36 @@ impl CheckpointSource for Source {
             keep_log_from: meta.log_from(),
             meta: meta.encode()?,
         })
+    }
+
+    fn open_work(&self) -> OpenWork {
+        let work = self.shared.system.recovery_work();
+        let pool = self.pool.stats();
+        let pages = self.pool.store().stats().file_bytes / PAGE_SIZE as u64;
+        let reads = pool.reads.saturating_sub(self.reads.lock().complete);
+        let rolled_back = |work: ReplayWork, undo: UndoWork| {
+            work.and_rollback(undo.records, undo.bytes, undo.leaves, pool.frames, pages)
+        };
+        let replayed = ReplayWork::since(work.log_replayed, reads, pool.dirty);
+        OpenWork {
+            now: rolled_back(replayed.and_reading(work.log_read), work.undo),
+            standing: rolled_back(
+                ReplayWork::default().and_reading(work.kept_log),
+                work.running,
+            ),
+        }
+    }
+
+    fn large_ends(&self) -> u64 {
+        self.shared.system.large_ends()
+    }
+
+    fn end_pages(&self, _epoch: u64, complete: bool) {
+        self.shared.system.checkpoint_ended(complete);
+        let mut reads = self.reads.lock();
+        if complete {
+            reads.complete = reads.begun;
+        }
     }
 
     fn page_counts(&self) -> PageCounts {

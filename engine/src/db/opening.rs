@@ -26,7 +26,7 @@ use crate::table::registry::{Counted, Registry};
 use crate::table::shared::{RowCounters, Scans, Shared};
 use crate::txn::System;
 
-/// Least bytes of the buffer pool, and of the log between checkpoints.
+/// Least bytes of the buffer pool, of the log between checkpoints, and of the log kept for a transaction.
 const LEAST_BYTES: u64 = 1 << 20;
 
 /// Longest time for a recovery that can be asked for.
@@ -141,6 +141,16 @@ impl Database {
     }
 }
 
+/// Refuses sizes that are too small.
+pub(super) fn check_bytes(name: &str, value: u64) -> Result<()> {
+    if value >= LEAST_BYTES {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "{name} must be at least {LEAST_BYTES}, not {value}"
+    )))
+}
+
 /// Refuses numbers of threads that a scan can't have.
 pub(super) fn check_scan_threads(threads: usize) -> Result<()> {
     if (1..=MOST_SCAN_THREADS).contains(&threads) {
@@ -178,16 +188,9 @@ fn check_no_log(os: &dyn Os, dir: &Path) -> Result<()> {
 }
 
 fn check_options(options: &Options) -> Result<()> {
-    for (name, value) in [
-        ("pool_bytes", options.pool_bytes as u64),
-        ("log_bytes", options.log_bytes),
-    ] {
-        if value < LEAST_BYTES {
-            return Err(Error::Invalid(format!(
-                "{name} must be at least {LEAST_BYTES}, not {value}"
-            )));
-        }
-    }
+    check_bytes("pool_bytes", options.pool_bytes as u64)?;
+    check_bytes("log_bytes", options.log_bytes)?;
+    check_bytes("longest_kept_log", options.longest_kept_log)?;
     check_scan_threads(options.scan_threads)?;
     let all = options.drop_on_open.as_deref() == Some("");
     if all && !is_planted(PlantedFault::DropAllOnOpen) {
@@ -234,6 +237,7 @@ impl Parts {
         let log = Arc::new(log);
         let system = System::new(pool.clone(), log.clone(), options.durability);
         system.set_lock_wait_timeout(options.lock_wait_timeout);
+        system.set_longest_kept_log(options.longest_kept_log);
         #[cfg(feature = "broken")]
         system.set_broken(match options.broken {
             None => crate::BrokenRule::of_environment()?,
@@ -293,12 +297,14 @@ impl Parts {
             registry: shared.registry.clone(),
             numbers: numbers.into(),
         });
-        let mut prepared = None;
+        let (mut prepared, mut done) = (None, ReplayWork::default());
         let meta = state.as_ref().map(|state| state.meta);
         let mut replay_pace = meta.map_or_else(ReplayPace::default, |meta| meta.replay_pace);
         let began = crate::sync::now();
         if let Some(state) = state {
             let files = state.files.clone();
+            let meta = state.meta;
+            shared.system.opens_from(meta.checkpoint, meta.log_from());
             let replayed = recovery::recover(&shared.system, &tables, &shared.log, state)?;
             tracing::info!(
                 transactions = replayed.transactions,
@@ -306,6 +312,8 @@ impl Parts {
                 prepared = replayed.prepared.len(),
                 "recovered"
             );
+            done.log_bytes = replayed.bytes;
+            done.undo_records = replayed.undo_records;
             prepared = Some((files, replayed));
         }
         if let Some(prefix) = &options.drop_on_open {
@@ -342,7 +350,8 @@ impl Parts {
         }
         if let Some(meta) = meta {
             let bytes = shared.log.end().0.saturating_sub(meta.log_from().0);
-            let work = ReplayWork::since(bytes, pool.stats().reads, 0);
+            done.page_reads = pool.stats().reads;
+            let work = done.and_reading(bytes);
             replay_pace = replay_pace.measured(work, crate::sync::since(began));
         }
         source.set_replay_pace(replay_pace);
@@ -351,7 +360,7 @@ impl Parts {
                 shared,
                 tables,
                 checkpointer: None,
-                source: Some(source),
+                source,
                 checkpointing: Mutex::default(),
                 dir: dir.to_owned(),
             });
@@ -364,7 +373,8 @@ impl Parts {
             replay_pace,
         };
         let store = pool.store().clone();
-        let checkpointer = Checkpointer::start(store, shared.log.clone(), source, triggers)?;
+        let checkpointer =
+            Checkpointer::start(store, shared.log.clone(), source.clone(), triggers)?;
         if is_behind {
             checkpointer.request();
         }
@@ -372,7 +382,7 @@ impl Parts {
             shared,
             tables,
             checkpointer: Some(checkpointer),
-            source: None,
+            source,
             checkpointing: Mutex::default(),
             dir: dir.to_owned(),
         })

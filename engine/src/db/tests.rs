@@ -1,6 +1,7 @@
 //! Checkpoints that programs ask for, where something else comes between their steps.
 
 mod damage;
+mod long_transactions;
 mod standing;
 
 use std::collections::BTreeMap;

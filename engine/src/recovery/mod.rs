@@ -50,6 +50,10 @@ use crate::txn::{
 pub(crate) struct Replayed {
     pub transactions: u64,
     pub changes: u64,
+    /// Bytes of log that the changes took.
+    pub bytes: u64,
+    /// Records of undo that were taken back.
+    pub undo_records: u64,
     /// Transactions that are prepared, and neither committed nor rolled back: for [`revive`].
     pub prepared: Vec<PreparedRecord>,
     /// What was replayed: for [`revive`], too.
@@ -184,7 +188,7 @@ pub(crate) fn recover(
         emptied,
     };
     left_out.leave_alone(&tables.registry)?;
-    system.restore(&meta.transactions)?;
+    let undo_records = system.restore(&meta.transactions)?;
     asides.take_damaged();
     if is_planted(PlantedFault::DropLastCommit) {
         transactions.remove(&last_commit);
@@ -198,6 +202,8 @@ pub(crate) fn recover(
     let mut replayed = Replayed {
         transactions: committed.transactions.len() as u64,
         changes: 0,
+        bytes: 0,
+        undo_records,
         prepared: prepared.into_values().collect(),
         committed,
         lost: BTreeMap::new(),
@@ -228,6 +234,7 @@ fn replay_all(
                 if !replayed.committed.transactions.contains(&txid) {
                     continue;
                 }
+                replayed.bytes += record.end.0.saturating_sub(record.start.0);
                 for change in changes {
                     let change = change?;
                     replayed.changes += 1;

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use super::descend::Route;
 use super::{check_sizes, Tree};
 use crate::error::{Error, Result};
+use crate::ids::PageId;
 use crate::knobs;
 use crate::page::{Change, ExclusiveGuard};
 use crate::planted::{is_planted, PlantedFault};
@@ -35,9 +36,21 @@ impl Tree {
         txid: u64,
         f: impl FnOnce(Option<&[u8]>, &mut Vec<u8>) -> (Change, R),
     ) -> Result<R> {
+        self.modify_in(key, max_value, txid, |_, old, new| f(old, new))
+    }
+
+    /// As [`Tree::modify`], with a function that is told the leaf, too.
+    pub fn modify_in<R>(
+        &self,
+        key: &[u8],
+        max_value: usize,
+        txid: u64,
+        f: impl FnOnce(PageId, Option<&[u8]>, &mut Vec<u8>) -> (Change, R),
+    ) -> Result<R> {
         check_sizes(key, max_value)?;
         let guard = self.latch_with_room(key, max_value)?;
-        self.change(guard, key, max_value, txid, f)
+        let leaf = guard.page();
+        self.change(guard, key, max_value, txid, |old, new| f(leaf, old, new))
     }
 
     /// As [`Tree::modify`], for a new value that is not longer than the one there: needs no room.

@@ -58,13 +58,21 @@ impl Captured {
 }
 
 impl System {
-    /// What a checkpoint must hold; inside the closed gate.
+    /// What a checkpoint must hold; inside the closed gate. Transactions for which the log would have to be kept
+    /// longer than it may be can't commit from here on. To be followed by [`System::checkpoint_ended`].
     pub fn capture(&self, _closed: &ClosedGate<'_>) -> Captured {
         let mut captured = Captured {
             next_txid: self.order().next_txid(),
             ..Captured::default()
         };
-        for (txid, participant) in self.order().all_running() {
+        let running = self.order().all_running();
+        let end = self.log().end();
+        let longest = self.longest_kept_log();
+        for (_, participant) in &running {
+            participant.let_log_go(end, longest);
+        }
+        self.tally().begin(end, &running);
+        for (txid, participant) in running {
             captured.running.push(Running {
                 txid,
                 undo_head: participant.undo_head(),
@@ -91,12 +99,15 @@ impl System {
     ///
     /// What makes no sense there though it can be read, and where undo and trees disagree, counts as damage, too.
     ///
+    /// Says how many records of undo were taken back.
+    ///
     /// # Errors
     /// I/O errors.
-    pub fn restore(&self, captured: &Captured) -> Result<()> {
+    pub fn restore(&self, captured: &Captured) -> Result<u64> {
         let trees = self.trees()?;
         let mut copy = UndoCopy::default();
         let mut unfinished = BTreeMap::new();
+        let mut taken_back = 0;
         for running in &captured.running {
             if is_planted(PlantedFault::KeepLosers) {
                 break;
@@ -138,6 +149,7 @@ impl System {
                     Err(error) if is_damage(&error) => trees.damaged(record.tree, &error),
                     taken => taken?,
                 }
+                taken_back += 1;
                 head = record.previous;
                 if let Err(error) = walk.go_on(head) {
                     unfinished.insert(running.txid, error);
@@ -167,7 +179,7 @@ impl System {
             self.pool().free(*page)?;
         }
         self.order().raise(captured.next_txid);
-        Ok(())
+        Ok(taken_back)
     }
 
     /// After replay, before any transaction: numbers up to `seen` (the highest in the log) are not

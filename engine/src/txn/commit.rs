@@ -104,7 +104,8 @@ impl Transaction {
         self.append(inside)
     }
 
-    fn append(&mut self, _inside: &GateGuard<'_>) -> Result<()> {
+    fn append(&mut self, inside: &GateGuard<'_>) -> Result<()> {
+        self.check_kept(inside)?;
         let txid = self.begin_writing();
         let system = self.system.clone();
         if self.redo_parts == 0 {
@@ -117,6 +118,8 @@ impl Transaction {
             .log()
             .append(KIND_CHANGES, &[&owner, self.redo.bytes()])?;
         self.redo_parts += 1;
+        let len = self.redo.len() as u64;
+        self.participant().add_logged(len);
         self.redo.clear();
         Ok(())
     }
@@ -147,6 +150,7 @@ impl Transaction {
             let system = self.system.clone();
             // A checkpoint sees the log record and the new status, or neither.
             let inside = system.gate().enter();
+            self.check_kept(&inside)?;
             logged = self.append_commit()?;
             // It is in the log, and nobody sees it.
             pause(Pause::Held);
@@ -210,6 +214,13 @@ impl Transaction {
         let csn = self.system.order().end(self.txid, end);
         // Others see it, and purge does not know of it.
         pause(Pause::Held);
+        if let (true, Some(participant)) = (self.redo_parts != 0, &self.participant) {
+            let committed = matches!(end, End::Commit);
+            let tally = self.system.tally();
+            tally.ended(self.txid, participant.logged(), committed);
+            let ends = &self.system.counters.large_ends;
+            ends.fetch_add(1, Ordering::Relaxed);
+        }
         let head = match end {
             End::Commit if self.purge_looks => self.undo_head,
             _ => UndoPtr::NONE,

@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use smallvec::SmallVec;
 
+use super::recovery_work::UndoWork;
 use super::row_name::{Row, RowSet};
 use super::version::UndoPtr;
 use crate::ids::{Lsn, TreeId};
@@ -149,6 +150,12 @@ pub(super) struct Participant {
     undo_head: AtomicU64,
     /// Where its first redo part went, `u64::MAX`: none yet, or none that is needed. Stable while the gate is closed.
     first_redo: AtomicU64,
+    /// Bytes of redo that it has put into the log so far.
+    logged: AtomicU64,
+    /// It is prepared, or about to be: the log keeps all of its redo. Stable while the gate is closed.
+    promised: AtomicBool,
+    /// The log keeps its redo no longer, so it can't commit any more. Set while the gate is closed.
+    out_of_log: AtomicBool,
     /// Undo records written: what a rollback would cost.
     work: AtomicU64,
     /// Whether the program interrupts it for one that waits for it.
@@ -173,6 +180,8 @@ pub(super) struct Shown {
     /// Rows inserted, updated and deleted.
     pub rows_changed: AtomicU64,
     pub undo_bytes: AtomicU64,
+    /// How often its changes went to another leaf.
+    pub undo_leaves: AtomicU64,
     /// How often it waited for a lock.
     pub lock_waits: AtomicU64,
     /// Since when it waits: microseconds since 1970; 0: it does not.
@@ -187,6 +196,9 @@ impl Participant {
         Arc::new(Participant {
             undo_head: AtomicU64::new(0),
             first_redo: AtomicU64::new(u64::MAX),
+            logged: AtomicU64::new(0),
+            promised: AtomicBool::new(false),
+            out_of_log: AtomicBool::new(false),
             work: AtomicU64::new(0),
             gives_way: AtomicBool::new(false),
             rows: Mutex::new(Some(RowSet::default())),
@@ -218,8 +230,54 @@ impl Participant {
         self.first_redo.store(u64::MAX, Ordering::Release);
     }
 
+    /// Its redo in the log is so much longer.
+    pub fn add_logged(&self, bytes: u64) {
+        self.logged.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub fn logged(&self) -> u64 {
+        self.logged.load(Ordering::Relaxed)
+    }
+
+    /// The log is to keep its redo whatever comes. Inside the gate.
+    pub fn promise_redo(&self) {
+        self.promised.store(true, Ordering::Release);
+    }
+
+    pub fn is_promised(&self) -> bool {
+        self.promised.load(Ordering::Acquire)
+    }
+
+    /// The log, which ends at `end`, keeps its redo no longer if that is so far back. While the gate is closed.
+    pub fn let_log_go(&self, end: Lsn, longest: u64) {
+        let kept = self
+            .first_redo()
+            .map_or(0, |first| end.0.saturating_sub(first.0));
+        // A coordinator has been told that a prepared one can commit.
+        let promised = self.is_promised() && !is_planted(PlantedFault::LetPreparedGo);
+        if kept > longest && !promised {
+            self.out_of_log.store(true, Ordering::Release);
+            self.forget_redo();
+        }
+    }
+
+    /// Whether the log has let go of its redo. Inside the gate.
+    #[inline]
+    pub fn is_out_of_log(&self) -> bool {
+        self.out_of_log.load(Ordering::Relaxed)
+    }
+
     pub fn work(&self) -> u64 {
         self.work.load(Ordering::Relaxed)
+    }
+
+    /// What its rollback would cost.
+    pub fn undo_work(&self) -> UndoWork {
+        UndoWork {
+            records: self.work(),
+            bytes: self.shown.undo_bytes.load(Ordering::Relaxed),
+            leaves: self.shown.undo_leaves.load(Ordering::Relaxed),
+        }
     }
 
     pub fn set_work(&self, work: u64) {

@@ -68,6 +68,8 @@ impl Transaction {
             let inside = system.gate().enter();
             let room = self.promise_decision()?;
             self.append_part(&inside)?;
+            // From here on the log keeps it: a checkpoint that comes before the answer knows that, too.
+            self.participant().promise_redo();
             let record = PreparedRecord {
                 txid: self.txid,
                 replaces: replaces.unwrap_or(TxId(0)),
@@ -91,7 +93,9 @@ impl Transaction {
     /// are, and it ends there under that number.
     pub fn stand_as(&mut self, number: TxId, from: Lsn) {
         self.begin_writing();
-        self.participant().note_redo(from);
+        let participant = self.participant();
+        participant.note_redo(from);
+        participant.promise_redo();
         self.logged_as = Some(number);
     }
 

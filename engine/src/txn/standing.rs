@@ -1,5 +1,6 @@
 //! Whether a transaction may go on.
 
+use super::gate::GateGuard;
 use super::savepoint::Savepoint;
 use super::Transaction;
 use crate::error::{Error, Result};
@@ -14,7 +15,8 @@ pub(super) enum Standing {
     Whole,
     /// The way back to this savepoint has failed: before all else it is to be gone to its end.
     HalfUndone(Savepoint),
-    /// Another transaction was in the way, and this one can only be rolled back: the error that said so.
+    /// Another transaction was in the way, or the log's limit, and this one can only be rolled back: the error that
+    /// said so.
     Doomed(Error),
 }
 
@@ -23,8 +25,8 @@ impl Transaction {
     /// then can anything be added to it, or can it be committed.
     ///
     /// # Errors
-    /// [`Error::Invalid`]: the way back to a savepoint has failed. [`Error::Deadlock`] and [`Error::WriteConflict`],
-    /// from the first one on.
+    /// [`Error::Invalid`]: the way back to a savepoint has failed. [`Error::Deadlock`], [`Error::WriteConflict`] and
+    /// [`Error::LogLimit`], from the first one on.
     #[inline]
     pub fn check_whole(&self) -> Result<()> {
         match &self.standing {
@@ -49,6 +51,24 @@ impl Transaction {
         match self.system.is_optimistic(tree) {
             true => Error::RowChanged,
             false => self.doom(Error::WriteConflict),
+        }
+    }
+
+    /// Whether the log still has all of what this transaction needs to commit. Inside the gate: no checkpoint lets go
+    /// of it meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::LogLimit`]; it can only be rolled back.
+    #[inline]
+    pub(super) fn check_kept(&mut self, _inside: &GateGuard<'_>) -> Result<()> {
+        match &self.participant {
+            Some(participant)
+                if participant.is_out_of_log() && !is_planted(PlantedFault::CommitOutOfLog) =>
+            {
+                let limit = self.system.longest_kept_log();
+                Err(self.doom(Error::LogLimit { limit }))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -12,6 +12,7 @@ use super::order::CommitOrder;
 use super::prune::Pruning;
 use super::purge::PurgeThread;
 use super::range::RangeTable;
+use super::recovery_work::RecoveryTally;
 use super::redo::RedoBuffer;
 use super::sessions::{KnownSessions, Sessions};
 use super::settle::Settle;
@@ -151,6 +152,8 @@ pub(super) struct Counters {
     pub longest_lock_wait_us: AtomicU64,
     pub lock_timeouts: AtomicU64,
     pub deadlocks: AtomicU64,
+    /// Ends of transactions that had parts of their redo in the log.
+    pub large_ends: AtomicU64,
 }
 
 /// What all transactions of a database share: commit order, snapshots, locks, undo, gate, purge.
@@ -159,6 +162,7 @@ pub struct System {
     log: Arc<Log>,
     /// A [`Durability`], by its place in [`DURABILITIES`].
     durability: AtomicUsize,
+    longest_kept_log: AtomicU64,
     lock_wait_timeout_us: AtomicU64,
     trees: OnceLock<Arc<dyn Trees>>,
     order: Arc<CommitOrder>,
@@ -173,6 +177,7 @@ pub struct System {
     pub(super) pruning: Pruning,
     pub(super) abandoned: Abandoned,
     pub(super) counters: Counters,
+    tally: RecoveryTally,
     /// Where schedules stay between steps, and tests act.
     pub(crate) moments: Moments,
     #[cfg(feature = "broken")]
@@ -202,6 +207,7 @@ impl System {
             pool,
             log,
             durability: AtomicUsize::new(place_of(durability)),
+            longest_kept_log: AtomicU64::new(u64::MAX),
             lock_wait_timeout_us: AtomicU64::new(50_000_000),
             trees: OnceLock::new(),
             order: Arc::new(CommitOrder::new(TxId(1))),
@@ -215,6 +221,7 @@ impl System {
             pruning: Pruning::default(),
             abandoned: Abandoned::default(),
             counters: Counters::default(),
+            tally: RecoveryTally::default(),
             moments: Moments::default(),
             #[cfg(feature = "broken")]
             stale: crate::sync::Mutex::new(None),
@@ -245,6 +252,11 @@ impl System {
     pub fn set_durability(&self, durability: Durability) {
         self.durability
             .store(place_of(durability), Ordering::Relaxed);
+    }
+
+    /// How far back the log is kept for a running transaction, in bytes.
+    pub fn set_longest_kept_log(&self, bytes: u64) {
+        self.longest_kept_log.store(bytes, Ordering::Relaxed);
     }
 
     /// How long transactions that begin from now on wait for a lock. 50 s until set.
@@ -308,6 +320,14 @@ impl System {
 
     pub(super) fn log(&self) -> &Log {
         &self.log
+    }
+
+    pub(super) fn longest_kept_log(&self) -> u64 {
+        self.longest_kept_log.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn tally(&self) -> &RecoveryTally {
+        &self.tally
     }
 
     pub(super) fn durability(&self) -> Durability {

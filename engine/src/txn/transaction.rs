@@ -20,13 +20,16 @@ use super::system::System;
 use super::undo_stream::StreamWriter;
 use super::version::UndoPtr;
 use crate::error::{Error, Result};
-use crate::ids::{Csn, TreeId, TxId};
+use crate::ids::{Csn, PageId, TreeId, TxId};
 use crate::log::Promised;
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Isolation;
 use crate::sync::atomic::Ordering;
 use crate::sync::{strikes, Fault, Moment};
 use crate::tree::Tree;
+
+/// Trees that have a place each for the leaf changed last: the clustered one and most tables' indexes.
+pub(super) const LAST_LEAVES: usize = 8;
 
 /// Interrupts a transaction's lock waits from another thread.
 #[derive(Clone)]
@@ -100,6 +103,8 @@ pub struct Transaction {
     pub(super) undo_head: UndoPtr,
     /// Undo records written.
     pub(super) work: u64,
+    /// The leaves changed last, each in the place of its tree.
+    pub(super) last_leaves: [PageId; LAST_LEAVES],
     /// The ways back to savepoints so far.
     pub(super) returns: Returns,
     /// How its undo was cut off on such ways, each to how many bytes.
@@ -152,6 +157,7 @@ impl Transaction {
             undo: None,
             undo_head: UndoPtr::NONE,
             work: 0,
+            last_leaves: [PageId(0); LAST_LEAVES],
             returns: Returns::default(),
             cuts: Returns::default(),
             purge_looks: false,

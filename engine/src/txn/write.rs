@@ -5,13 +5,14 @@ use super::gate::GateGuard;
 use super::lock::{Admitted, LockMode};
 use super::snapshot::never_given;
 use super::status::Status;
+use super::transaction::LAST_LEAVES;
 use super::undo::{Kind, UndoRecord, MAX_FIXED, MAX_RECORD};
 use super::undo_stream::StreamWriter;
 use super::version::{Header, Origin, MAX_HEADER, MAX_PAYLOAD};
 use super::wait::Conflict;
 use super::{System, Transaction};
 use crate::error::{Error, Result};
-use crate::ids::{TreeId, TxId, MAX_KEY, MAX_VALUE};
+use crate::ids::{PageId, TreeId, TxId, MAX_KEY, MAX_VALUE};
 use crate::page::Change;
 use crate::sync::atomic::Ordering;
 use crate::tree::Tree;
@@ -114,7 +115,7 @@ impl Transaction {
 
     fn write(
         &mut self,
-        _inside: &GateGuard<'_>,
+        inside: &GateGuard<'_>,
         tree: &Tree,
         key: &[u8],
         wish: &Wish<'_>,
@@ -132,6 +133,7 @@ impl Transaction {
             )));
         }
         self.check_whole()?;
+        self.check_kept(inside)?;
         let view = self.snapshot_to_respect();
         let txid = self.begin_writing();
         let system = self.system.clone();
@@ -148,7 +150,9 @@ impl Transaction {
         };
         let previous_undo = self.undo_head;
         let tree_id = tree.id();
-        let outcome = tree.modify(key, max_value, txid.0, |current, out| {
+        let mut leaf = PageId(0);
+        let outcome = tree.modify_in(key, max_value, txid.0, |page, current, out| {
+            leaf = page;
             let found = match Found::look(&system, txid, tree_id, key, current) {
                 Ok(found) => found,
                 Err(error) => return (Change::Keep, Err(error)),
@@ -248,9 +252,24 @@ impl Transaction {
         let (put, ptr) = outcome??;
         if let Some(ptr) = ptr {
             self.purge_looks |= matches!(wish, Wish::Delete);
+            self.count_leaf(tree_id, leaf);
             self.set_undo_head(ptr);
         }
         Ok(put)
+    }
+
+    /// A change goes to this leaf of a tree: a rollback will go there, too.
+    #[inline]
+    fn count_leaf(&mut self, tree: TreeId, leaf: PageId) {
+        let last = &mut self.last_leaves[tree.0 as usize % LAST_LEAVES];
+        if *last == leaf {
+            return;
+        }
+        *last = leaf;
+        if let Some(participant) = &self.participant {
+            let leaves = &participant.shown.undo_leaves;
+            leaves.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// The transaction has one more undo record.

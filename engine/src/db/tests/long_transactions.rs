@@ -1,0 +1,154 @@
+//! Transactions that run for long: what they make of the log, and of the next opening.
+
+use super::*;
+
+/// Rows of one statement: several parts of redo.
+const MANY: u64 = 60_000;
+const LIMIT: u64 = 1 << 20;
+
+fn open_with_short_segments(os: &SimulatedOs) -> Database {
+    let options = Options {
+        background: false,
+        log_segment_bytes: Some(64 << 10),
+        longest_kept_log: LIMIT,
+        ..Options::default()
+    };
+    Database::open_on(Arc::new(os.clone()), "/db", options).unwrap()
+}
+
+/// More log than is kept for a transaction, of others.
+fn log_much(db: &Database) {
+    let begun = db.status().log_bytes;
+    let mut from = 1_000_000;
+    while db.status().log_bytes < begun + LIMIT {
+        insert(db, from..from + 10_000).commit().unwrap();
+        from += 10_000;
+    }
+}
+
+#[test]
+fn a_transaction_for_which_the_log_gets_too_long_is_rolled_back_and_the_log_gets_short() {
+    let os = SimulatedOs::new(30);
+    let db = open_with_short_segments(&os);
+    create(&db);
+    let table = db.table("t").unwrap();
+    let mut long = insert(&db, 0..MANY);
+    db.checkpoint().unwrap();
+    long.insert(&table, &[Value::UInt(MANY)]).unwrap();
+    log_much(&db);
+    assert!(db.shared.log.stats().segments >= LIMIT >> 16);
+
+    db.checkpoint().unwrap();
+    assert!(db.shared.log.stats().segments <= 4);
+    let others = count(&db);
+    let more = long.insert(&table, &[Value::UInt(MANY + 1)]);
+    assert!(
+        matches!(more, Err(Error::LogLimit { limit: LIMIT })),
+        "{more:?}"
+    );
+    assert!(matches!(long.commit(), Err(Error::LogLimit { .. })));
+    long.rollback().unwrap();
+    // It is as good as new.
+    long.insert(&table, &[Value::UInt(0)]).unwrap();
+    long.commit().unwrap();
+    let os = os.crash_with(Loss::Nothing, 0);
+    drop((long, table, db));
+    assert_eq!(count(&open(&os)), others + 1);
+}
+
+#[test]
+fn what_the_log_does_not_have_any_more_is_not_committed() {
+    let os = SimulatedOs::new(31);
+    let db = open_with_short_segments(&os);
+    create(&db);
+    let mut long = insert(&db, 0..MANY);
+    log_much(&db);
+    db.checkpoint().unwrap();
+    let others = count(&db);
+    // It has come to its end before: nothing but the commit can tell it.
+    let committed = long.commit();
+    let os = os.crash_with(Loss::Nothing, 0);
+    drop((long, db));
+    let found = count(&open(&os));
+    match committed {
+        Ok(()) => assert_eq!(found, others + MANY, "what was committed is lost"),
+        Err(error) => {
+            assert!(matches!(error, Error::LogLimit { .. }), "{error}");
+            assert_eq!(found, others);
+        }
+    }
+}
+
+#[test]
+fn the_log_is_kept_for_what_is_prepared() {
+    let os = SimulatedOs::new(32);
+    let db = open_with_short_segments(&os);
+    create(&db);
+    let xid = Xid::new(1, b"global", b"branch").unwrap();
+    let mut long = insert(&db, 0..MANY);
+    long.prepare(&xid).unwrap();
+    log_much(&db);
+    db.checkpoint().unwrap();
+    db.checkpoint().unwrap();
+    let others = count(&db);
+    let os = os.crash_with(Loss::Nothing, 0);
+    drop((long, db));
+    let db = open(&os);
+    db.commit_prepared(&xid).unwrap();
+    assert_eq!(count(&db), others + MANY);
+}
+
+#[test]
+fn the_time_of_a_recovery_counts_what_ran_at_the_checkpoint_and_what_was_logged_before_it() {
+    let os = SimulatedOs::new(33);
+    let db = open(&os);
+    create(&db);
+    db.checkpoint().unwrap();
+    let expected = || (db.system().recovery_work(), db.status().recovery_time);
+    let (_, nothing) = expected();
+    let little = 64 << 10;
+
+    let mut long = insert(&db, 0..MANY);
+    // None of it is in the checkpoint, and without a commit none is made again.
+    let (work, time) = expected();
+    assert_eq!(work.undo.records, 0);
+    assert!(work.log_replayed < little, "{work:?}");
+    assert!(time < nothing + Duration::from_millis(100), "{time:?}");
+
+    db.checkpoint().unwrap();
+    let (work, rollback) = expected();
+    let logged = work.kept_log;
+    assert!(logged > 5 * MANY, "{work:?}");
+    assert_eq!((work.undo.records, work.running), (MANY, work.undo));
+    // Once a leaf, about.
+    assert!(
+        (10..MANY / 10).contains(&work.undo.leaves) && work.undo.bytes > 5 * MANY,
+        "{work:?}"
+    );
+    assert!(work.log_read >= logged && work.log_replayed < little);
+    assert!(rollback > nothing + Duration::from_millis(100));
+
+    long.commit().unwrap();
+    let (work, both) = expected();
+    assert!(work.log_replayed + little > logged, "{work:?}");
+    assert_eq!((work.undo.records, work.kept_log), (MANY, 0));
+    assert!(both > rollback);
+    // An opening has to do as much.
+    let after = os.crash_with(Loss::Nothing, 0);
+    let opened = open(&after);
+    assert_eq!(count(&opened), MANY);
+
+    db.checkpoint().unwrap();
+    let (work, time) = expected();
+    assert_eq!(work.undo.records, 0);
+    assert!(work.log_read < little, "{work:?}");
+    assert!(time < nothing + Duration::from_millis(100), "{time:?}");
+
+    // What is rolled back is not made again, but was running at the checkpoint.
+    let mut long = insert(&db, MANY..2 * MANY);
+    db.checkpoint().unwrap();
+    long.rollback().unwrap();
+    let (work, _) = expected();
+    assert_eq!(work.undo.records, MANY);
+    assert!(work.log_replayed < little, "{work:?}");
+}

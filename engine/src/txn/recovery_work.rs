@@ -1,0 +1,195 @@
+//! What an opening would have to do for transactions, were the process killed now.
+//!
+//! An opening begins at the last complete checkpoint. It rolls back what was running then, makes again what has
+//! committed since, and reads the log from the first record that one of those may need. So of each transaction that
+//! has put parts of its redo into the log it is told how much that is, and how much of it a checkpoint has found
+//! there. Short transactions have no such parts: nothing is kept of them.
+
+use super::participant::Participant;
+use super::System;
+use crate::ids::{Lsn, TxId};
+use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::Ordering;
+use crate::sync::Mutex;
+
+/// What a rollback would cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UndoWork {
+    /// Records of undo.
+    pub records: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// How often a change went to another leaf than the one before it in the same tree.
+    pub leaves: u64,
+}
+
+impl UndoWork {
+    fn add(&mut self, other: UndoWork) {
+        self.records += other.records;
+        self.bytes += other.bytes;
+        self.leaves += other.leaves;
+    }
+}
+
+/// What an opening would have to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryWork {
+    /// Bytes of log that it reads, more than once.
+    pub log_read: u64,
+    /// Bytes of log whose changes it makes again.
+    pub log_replayed: u64,
+    /// What it rolls back.
+    pub undo: UndoWork,
+    /// Of the log that it reads: what is kept for transactions that run.
+    pub kept_log: u64,
+    /// What it would roll back from a checkpoint that is taken now.
+    pub running: UndoWork,
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub(super) struct RecoveryTally {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The last complete checkpoint.
+    complete: Found,
+    /// The last one begun, until it is complete or given up.
+    begun: Option<Found>,
+    /// Transactions that had parts of their redo in the log, and have ended since the complete checkpoint.
+    ended: Vec<Ended>,
+}
+
+/// What a checkpoint has found.
+#[derive(Default)]
+struct Found {
+    at: Lsn,
+    log_from: Lsn,
+    undo: UndoWork,
+    /// Bytes of redo in the log, of those running that had any; in the order of their numbers.
+    parts: Vec<(TxId, u64)>,
+    /// So many of those in `ended` had ended.
+    ended: usize,
+}
+
+impl Found {
+    fn parts_of(&self, txid: TxId) -> u64 {
+        let at = self.parts.binary_search_by_key(&txid, |part| part.0);
+        at.map_or(0, |at| self.parts[at].1)
+    }
+}
+
+struct Ended {
+    txid: TxId,
+    bytes: u64,
+    committed: bool,
+}
+
+impl RecoveryTally {
+    /// A checkpoint begins, inside the closed gate, where the log ends at `at`.
+    pub fn begin(&self, at: Lsn, running: &[(TxId, std::sync::Arc<Participant>)]) {
+        let mut found = Found {
+            at,
+            log_from: at,
+            ..Found::default()
+        };
+        for (txid, participant) in running {
+            found.undo.add(participant.undo_work());
+            if let Some(first) = participant.first_redo() {
+                found.log_from = found.log_from.min(first);
+            }
+            let bytes = participant.logged();
+            if bytes != 0 {
+                found.parts.push((*txid, bytes));
+            }
+        }
+        found.parts.sort_unstable();
+        let mut state = self.state.lock();
+        found.ended = state.ended.len();
+        state.begun = Some(found);
+    }
+
+    /// An opening begins at a checkpoint: until it has one of its own.
+    pub fn open(&self, at: Lsn, log_from: Lsn) {
+        let mut state = self.state.lock();
+        (state.complete.at, state.complete.log_from) = (at, log_from);
+    }
+
+    /// The checkpoint that was begun is complete, or given up.
+    pub fn end(&self, complete: bool) {
+        let mut state = self.state.lock();
+        let Some(mut found) = state.begun.take().filter(|_| complete) else {
+            return;
+        };
+        state.ended.drain(..found.ended);
+        found.ended = 0;
+        state.complete = found;
+    }
+
+    /// A transaction has ended that had parts of its redo in the log. Inside the gate.
+    pub fn ended(&self, txid: TxId, bytes: u64, committed: bool) {
+        self.state.lock().ended.push(Ended {
+            txid,
+            bytes,
+            committed,
+        });
+    }
+}
+
+impl System {
+    /// What an opening would have to do, were the process killed now.
+    pub fn recovery_work(&self) -> RecoveryWork {
+        let (running, end) = (self.order().all_running(), self.log().end());
+        let state = self.tally().state.lock();
+        let found = &state.complete;
+        let mut work = RecoveryWork {
+            log_read: end.0.saturating_sub(found.log_from.0),
+            undo: found.undo,
+            ..RecoveryWork::default()
+        };
+        let (mut again, mut void) = (0, 0);
+        for ended in &state.ended {
+            let before = found.parts_of(ended.txid);
+            match ended.committed {
+                true => again += before,
+                false => void += ended.bytes.saturating_sub(before),
+            }
+        }
+        for (txid, participant) in &running {
+            let before = found.parts_of(*txid);
+            work.running.add(participant.undo_work());
+            if let Some(first) = participant.first_redo() {
+                work.kept_log = work.kept_log.max(end.0.saturating_sub(first.0));
+            }
+            match participant.is_promised() {
+                true => again += before,
+                false => void += participant.logged().saturating_sub(before),
+            }
+        }
+        if is_planted(PlantedFault::ForgetLongTransactions) {
+            (again, void, work.undo) = (0, 0, UndoWork::default());
+            work.log_read = end.0.saturating_sub(found.at.0);
+        }
+        let since = end.0.saturating_sub(found.at.0);
+        work.log_replayed = since.saturating_sub(void) + again;
+        work
+    }
+
+    /// How many transactions with parts of their redo in the log have ended so far: each may have made an opening
+    /// longer, or shorter.
+    pub fn large_ends(&self) -> u64 {
+        self.counters.large_ends.load(Ordering::Relaxed)
+    }
+
+    /// An opening begins at a checkpoint, and reads the log from `log_from` on.
+    pub fn opens_from(&self, checkpoint: Lsn, log_from: Lsn) {
+        self.tally().open(checkpoint, log_from);
+    }
+
+    /// The checkpoint that [`System::capture`] has begun is complete, or given up.
+    pub fn checkpoint_ended(&self, complete: bool) {
+        self.tally().end(complete);
+    }
+}
