@@ -566,9 +566,9 @@ void peregrine_handle_reset(peregrine_handle *handle);
 #ifdef __cplusplus
 }
 
-static_assert(sizeof(peregrine_options) == 80, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_options) == 88, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_sessions) == 32, "as in boundary/src/c_types.rs");
-static_assert(sizeof(peregrine_counters) == 224, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_counters) == 232, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_column) == 72, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key_part) == 20, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key) == 32, "as in boundary/src/c_types.rs");

@@ -48,6 +48,17 @@ impl ReplayWork {
         }
     }
 
+    /// What an open has done that has replayed so much log, has taken so many records of undo back, and has read so
+    /// many pages in all: of these it counts no more than those two can have needed.
+    pub fn done(log_bytes: u64, undo_records: u64, reads: u64) -> Self {
+        ReplayWork {
+            log_bytes,
+            undo_records,
+            page_reads: reads.min(log_bytes / SHORTEST_CHANGE + 2 * undo_records),
+            ..ReplayWork::default()
+        }
+    }
+
     /// The same with a rollback of so many records of undo, which stand in `bytes`, and which lead `leaves` times to another leaf;
     /// the pool has room for `frames` pages, and the data file has `pages`. What the pool has room for is read once.
     #[must_use]

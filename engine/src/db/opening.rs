@@ -297,7 +297,7 @@ impl Parts {
             registry: shared.registry.clone(),
             numbers: numbers.into(),
         });
-        let (mut prepared, mut done) = (None, ReplayWork::default());
+        let (mut prepared, mut done) = (None, (0, 0));
         let meta = state.as_ref().map(|state| state.meta);
         let mut replay_pace = meta.map_or_else(ReplayPace::default, |meta| meta.replay_pace);
         let began = crate::sync::now();
@@ -312,8 +312,7 @@ impl Parts {
                 prepared = replayed.prepared.len(),
                 "recovered"
             );
-            done.log_bytes = replayed.bytes;
-            done.undo_records = replayed.undo_records;
+            done = (replayed.bytes, replayed.undo_records);
             prepared = Some((files, replayed));
         }
         if let Some(prefix) = &options.drop_on_open {
@@ -350,8 +349,7 @@ impl Parts {
         }
         if let Some(meta) = meta {
             let bytes = shared.log.end().0.saturating_sub(meta.log_from().0);
-            done.page_reads = pool.stats().reads;
-            let work = done.and_reading(bytes);
+            let work = ReplayWork::done(done.0, done.1, pool.stats().reads).and_reading(bytes);
             replay_pace = replay_pace.measured(work, crate::sync::since(began));
         }
         source.set_replay_pace(replay_pace);
