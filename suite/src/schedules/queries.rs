@@ -9,6 +9,7 @@ use peregrine::{
 
 use super::end::{wrong, Step};
 use super::ledger::are;
+use super::now::locks_alone;
 use super::plan::{Role, OWNERS};
 use super::reading::{as_read, in_order, key_of, read, rows, Read};
 use super::session::{Session, Work};
@@ -62,6 +63,9 @@ impl Session<'_> {
             .txn
             .get_locked(&self.own, &key, lock, |row| read(&row, has_large))?;
         let found = found.transpose()?.map(|read| read.print);
+        if found.is_some() {
+            locks_alone(self.now, self.number, id, lock)?;
+        }
         let expected = work.rows.get(&id).map(|row| row.print);
         if lock == RowLock::None {
             self.has_snapshot(work)?;
@@ -70,6 +74,23 @@ impl Session<'_> {
             true => Ok(()),
             false => wrong(format!("row {id}: {found:?} where {expected:?} was")),
         }
+    }
+
+    /// Locks a row of anybody's, so that others may share it, and then alone.
+    pub(super) fn upgrade(&mut self, work: &mut Work) -> Step {
+        let owner = u64::from(self.dice.below(self.plan.sessions as u32));
+        let id = self.key() - self.number + owner;
+        let key = self.encoded(id)?;
+        for lock in [RowLock::Shared, RowLock::Exclusive] {
+            work.trail += &format!(" get {id} with lock {lock:?};");
+            let found = work.txn.get_locked(&self.own, &key, lock, |_| ())?;
+            if found.is_none() || self.dice.below(3) == 0 {
+                return Ok(());
+            }
+            locks_alone(self.now, self.number, id, lock)?;
+            self.think();
+        }
+        Ok(())
     }
 
     pub(super) fn scan(&mut self, work: &mut Work) -> Step {
@@ -232,6 +253,14 @@ impl Session<'_> {
         if locks {
             let with = |read: &Read| (*read, now[(read.id % OWNERS) as usize]);
             work.locked.extend(others.clone().map(with));
+            // Serializable reads lock, too.
+            let lock = match options.lock {
+                RowLock::None => RowLock::Shared,
+                lock => lock,
+            };
+            for read in &found {
+                locks_alone(self.now, self.number, read.id, lock)?;
+            }
         }
         for read in others {
             let owner = (read.id % OWNERS) as usize;
