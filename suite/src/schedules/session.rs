@@ -152,6 +152,8 @@ pub(super) struct Work {
     pub(super) possible: Vec<Option<Vec<usize>>>,
     /// Rows of others that it has locked, each with the commit of its owner that was acknowledged last before.
     pub(super) locked: Vec<(Read, usize)>,
+    /// Keys of rows that its last scan for what nobody else has did not find.
+    pub(super) passed_over: Vec<u64>,
 }
 
 impl Work {
@@ -231,6 +233,7 @@ impl<'a> Session<'a> {
                 trail: String::new(),
                 others: None,
                 locked: Vec::new(),
+                passed_over: Vec::new(),
             };
             let now = &self.now[self.number as usize];
             now.begins(work.txn.kill_handle());
