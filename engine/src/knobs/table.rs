@@ -178,7 +178,7 @@ knobs! {
     lock_shards: usize = 256, shards, 1 => 256;
     /// Rows that a transaction locks without writing them, each with an entry of some 240 bytes, before ranges stand for
     /// further ones.
-    rows_before_escalation: usize = 65_536, rows, 1 => 65_536;
+    rows_before_escalation: usize = 65_536, rows, 2 => 65_536;
     /// So many ranges of such rows a transaction has in a tree. Then each row more widens one of them.
     escalated_ranges: usize = 1_024, ranges, 1 => 1_024;
     /// So many ranges that it has searched a serializable transaction has in a tree, each of two keys and 64 bytes. Then each

@@ -245,7 +245,7 @@ impl Plan {
             2 => plan.with_a_larger_pool(),
             3 | 4 => plan.with_a_log_as_it_suits(),
             5..=9 => plan.of_locking_scans(),
-            10..=12 => plan.of_lockers(),
+            10..=14 => plan.of_lockers(),
             _ => plan,
         }
     }
