@@ -118,3 +118,15 @@ fn a_long_message_is_cut_between_characters() {
     assert!(heard[1].1.ends_with("ü (left out since the last time: 1)"));
     assert!(heard[1].1.len() <= MOST_BYTES);
 }
+
+/// By the listener of the whole process: from one of a thread alone `tracing` itself keeps such messages.
+#[test]
+fn what_comes_of_telling_is_not_told() {
+    // SAFETY: any thread may call it.
+    unsafe { peregrine_tell_to(Some(hear)) };
+    tracing::error!("told to all");
+    let heard = heard();
+    // SAFETY: nobody is told.
+    unsafe { peregrine_tell_to(None) };
+    assert_eq!(heard, [line(ERROR, "told to all")]);
+}
