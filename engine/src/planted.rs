@@ -61,6 +61,8 @@ faults! {
         SnapshotCheck,
         /// A table can't be dropped where the transaction that drops it has used it.
         OwnUseIsBusy,
+        /// Nor one of one session, where a transaction that the session has prepared and given up has used it.
+        PreparedKeepsOwnTables,
         /// A table that a transaction has used is dropped by its name, whichever table has that by then.
         DropByNameAlone,
         /// The rows with which a table of one session is filled while it is made are undone by a rollback.

@@ -304,7 +304,7 @@ impl Parts {
                 transactions = replayed.transactions,
                 changes = replayed.changes,
                 prepared = replayed.prepared.len(),
-                "recovered"
+                "the log is replayed"
             );
             prepared = Some((files, replayed));
         }
