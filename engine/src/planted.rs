@@ -444,6 +444,14 @@ faults! {
         KeptByNumber,
         /// Pages that are read together are expected to end where the last of them does.
         EndOfLast,
+        /// Space of the data file that could not be written is free at once.
+        GiveRefused,
+        /// Chunks of the place table that could not be written side by side are not tried one by one.
+        WrittenGroupOnce,
+        /// A file that only became longer counts as one for which the disk has room.
+        LongerIsReserved,
+        /// An opening needs room in the log for its first record.
+        NeedRoomToOpen,
         /// The place table keeps its length when the last pages have gone.
         KeepEmptyChunks,
     }
