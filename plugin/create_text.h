@@ -1,4 +1,4 @@
-/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see plugin/LICENSE). */
 
 /* What a CREATE TABLE says of a table, in utf8mb4: the engine keeps it for `peregrine dump`, and
  * reads none of it. */

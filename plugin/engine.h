@@ -1,4 +1,4 @@
-/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see plugin/LICENSE). */
 
 /* What all parts of the plug-in share: the engine, the handlerton, the user's choices. */
 

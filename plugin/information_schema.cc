@@ -1,4 +1,4 @@
-/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see plugin/LICENSE). */
 
 /* INFORMATION_SCHEMA.PEREGRINE_TRX, _LOCKS, _LOCK_WAITS and _METRICS. Rows are shown to who has the
    privilege PROCESS. */

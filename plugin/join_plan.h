@@ -1,4 +1,4 @@
-/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see plugin/LICENSE). */
 
 /* How two tables are joined, where that is beyond doubt: the rows of the one are read, by a range
    of a key or all, and for each of them the row of the other that its clustered key leads to. */

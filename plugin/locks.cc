@@ -1,4 +1,4 @@
-/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see plugin/LICENSE). */
 
 /* How a statement's reads lock rows. The server's own metadata locks guard definitions and serve
    LOCK TABLES; the engine has row locks only. */

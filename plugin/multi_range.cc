@@ -1,4 +1,4 @@
-/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see plugin/LICENSE). */
 
 /* Reading many ranges of a key at once: the server's own disk sweep (DS-MRR), as in InnoDB. A
    second handler of the table reads the entries of the key alone; the rows that they name are then

@@ -1,4 +1,4 @@
-/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see plugin/LICENSE). */
 
 /* The plug-in as the server loads it: variables, start, end. */
 
@@ -11,6 +11,7 @@
 #include "pushed_select.h"
 #include "row_handler.h"
 #include "stopped.h"
+#include "told.h"
 #include "transactions.h"
 #include "two_phase.h"
 
@@ -235,9 +236,11 @@ static int start(void *p) {
   options.sort_key = peregrine_plugin_sort_key;
   options.sessions = &known_sessions;
   options.temporary_prefix = kTemporaryPrefix; /* they end with the server, be it by a crash */
+  listen_to_engine();
   if (peregrine_engine_open(&options, &engine) != PEREGRINE_OK) {
     sql_print_error("Peregrine: %s", last_error_text().c_ptr_safe());
     engine = nullptr;
+    end_listening();
     refuse_start_without_engine();
     return 1;
   }
@@ -265,6 +268,7 @@ static int end(void *) {
   if (engine && peregrine_engine_close(engine) != PEREGRINE_OK)
     sql_print_error("Peregrine: at the end: %s", last_error_text().c_ptr_safe());
   engine = nullptr;
+  end_listening();
   return 0;
 }
 

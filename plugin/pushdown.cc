@@ -1,4 +1,4 @@
-/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see plugin/LICENSE). */
 
 /* Which statements the engine runs itself: reads of one table by one key, and joins of two by a
    clustered key, whose plan is beyond doubt. All others are the server's. */

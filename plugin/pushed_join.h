@@ -1,4 +1,4 @@
-/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see plugin/LICENSE). */
 
 /* A SELECT from two tables that the engine runs itself: many rows of the one are looked up in the
    clustered key of the other together, so that the waits for them overlap (batched key access). */

@@ -1,4 +1,4 @@
-/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see plugin/LICENSE). */
 
 /* Rules about rows that the server checks itself, by looking for rows in the way before it writes
    one: UNIQUE over values too long for a key, which it keeps by a hash with a plain key, and

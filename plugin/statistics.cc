@@ -1,4 +1,4 @@
-/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see plugin/LICENSE). */
 
 /* What the optimizer asks, and the administrator's ANALYZE and CHECK. The costs are in the same
    unit as InnoDB's, a page read, so that both get the same plans. */

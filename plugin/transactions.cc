@@ -1,4 +1,4 @@
-/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see LICENSE-GPL). */
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see plugin/LICENSE). */
 
 #include "transactions.h"
 #include "errors.h"
@@ -117,12 +117,9 @@ static int rollback(handlerton *, THD *thd, bool all) {
   if (whole) connection->committed_in_order = false;
   int code = whole ? peregrine_session_rollback(connection->session)
                    : peregrine_statement_rollback(connection->session);
-  if (whole && code == PEREGRINE_NO_SPACE) {
-    /* Nothing of it will ever be committed; the engine undoes the rest by itself. */
-    sql_print_warning("Peregrine: the rest of a rollback waits for room: %s",
-                      last_error_text().c_ptr_safe());
-    return 0;
-  }
+  /* Nothing of it will ever be committed; the engine undoes the rest by itself, and has said so in
+     the error log. */
+  if (whole && code == PEREGRINE_NO_SPACE) return 0;
   return report_session_error(code, thd, ER_ERROR_DURING_ROLLBACK);
 }
 

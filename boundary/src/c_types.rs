@@ -73,6 +73,9 @@ pub struct SessionCalls {
     pub waiting: unsafe extern "C" fn(u64, *mut u32) -> i32,
 }
 
+/// `peregrine_tell`.
+pub type Tell = unsafe extern "C" fn(u32, *const c_char, usize);
+
 /// `peregrine_problem`.
 pub type Problem = unsafe extern "C" fn(*mut c_void, *const c_char, usize);
 

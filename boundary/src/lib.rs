@@ -1,6 +1,7 @@
 //! The C interface of Peregrine: what the server plug-in calls.
 //!
-//! `include/peregrine.h`, with `peregrine_aggregate.h`, `peregrine_inspect.h` and `peregrine_prepared.h` beside it, is the contract;
+//! `include/peregrine.h`, with `peregrine_aggregate.h`, `peregrine_inspect.h`, `peregrine_prepared.h` and
+//! `peregrine_told.h` beside it, is the contract;
 //! each function's meaning stands there. This crate checks what comes from C++, keeps panics from leaving ([`guard`]), and translates the server's record
 //! buffers and key images straight into the engine's values and back ([`record`], [`key_image`]),
 //! so that the plug-in itself need not touch a row.
@@ -29,4 +30,5 @@ pub mod row_calls;
 mod server_sessions;
 mod session;
 pub mod table;
+pub mod told;
 mod verify;

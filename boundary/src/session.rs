@@ -212,6 +212,9 @@ impl Session {
         };
         let result = end(transaction);
         if transaction.is_prepared() || result.is_err() {
+            if let (true, Err(error)) = (transaction.is_prepared(), &result) {
+                tracing::warn!(%error, "a transaction stays prepared, since its end could not be logged");
+            }
             // Its end could not be logged. The server is done with it; it stays, to be ended by name.
             // Or a rollback could not be finished: the engine goes on with it, and this session with
             // another transaction.

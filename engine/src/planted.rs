@@ -61,6 +61,8 @@ faults! {
         SnapshotCheck,
         /// A table can't be dropped where the transaction that drops it has used it.
         OwnUseIsBusy,
+        /// Nor one of one session, where a transaction that the session has prepared and given up has used it.
+        PreparedKeepsOwnTables,
         /// A table that a transaction has used is dropped by its name, whichever table has that by then.
         DropByNameAlone,
         /// The rows with which a table of one session is filled while it is made are undone by a rollback.
@@ -448,6 +450,14 @@ faults! {
         KeptByNumber,
         /// Pages that are read together are expected to end where the last of them does.
         EndOfLast,
+        /// Space of the data file that could not be written is free at once.
+        GiveRefused,
+        /// Chunks of the place table that could not be written side by side are not tried one by one.
+        WrittenGroupOnce,
+        /// A file that only became longer counts as one for which the disk has room.
+        LongerIsReserved,
+        /// An opening needs room in the log for its first record.
+        NeedRoomToOpen,
         /// The place table keeps its length when the last pages have gone.
         KeepEmptyChunks,
     }

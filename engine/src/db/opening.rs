@@ -310,7 +310,7 @@ impl Parts {
                 transactions = replayed.transactions,
                 changes = replayed.changes,
                 prepared = replayed.prepared.len(),
-                "recovered"
+                "the log is replayed"
             );
             done = (replayed.bytes, replayed.undo_records);
             prepared = Some((files, replayed));

@@ -145,6 +145,43 @@ fn cut_behind_checkpoint(os: &SimulatedOs, parts: &[Part]) {
     });
 }
 
+/// The log's last segment is full but for what is left behind each record.
+#[test]
+fn a_database_opens_and_closes_on_a_full_disk_however_often() {
+    let os = SimulatedOs::new(13);
+    let open = || {
+        let options = Options {
+            background: false,
+            log_segment_bytes: Some(16 << 10),
+            ..Options::default()
+        };
+        Database::open_on(Arc::new(os.clone()), "/db", options)
+    };
+    let db = open().unwrap();
+    create(&db);
+    let log = &db.shared.log;
+    let mut rows = 0;
+    while log.segment_bytes() - log.end().0 % log.segment_bytes() > 500 {
+        insert(&db, rows..rows + 1).commit().unwrap();
+        rows += 1;
+    }
+    db.checkpoint().unwrap();
+    log.give_spares_back().unwrap();
+    db.close().unwrap();
+    for n in 0..20 {
+        // Too little for another segment.
+        os.set_capacity(Some(os.used() + (12 << 10)));
+        let db = open().unwrap_or_else(|error| panic!("opening {n}: {error}"));
+        assert_eq!(count(&db), rows, "opening {n}");
+        db.close().unwrap();
+    }
+    let db = open().unwrap();
+    os.set_capacity(None);
+    insert(&db, rows..rows + 1).commit().unwrap();
+    let after = os.crash_with(Loss::Everything, 0);
+    assert_eq!(count(&try_open(&after).unwrap()), rows + 1);
+}
+
 /// What ends before there is room stands in the log alone, as what was written before the crash.
 #[test]
 fn a_database_without_room_for_a_checkpoint_opens() {

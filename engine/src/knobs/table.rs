@@ -178,7 +178,7 @@ knobs! {
     lock_shards: usize = 256, shards, 1 => 256;
     /// Rows that a transaction locks without writing them, each with an entry of some 240 bytes, before ranges stand for
     /// further ones.
-    rows_before_escalation: usize = 65_536, rows, 1 => 65_536;
+    rows_before_escalation: usize = 65_536, rows, 2 => 65_536;
     /// So many ranges of such rows a transaction has in a tree. Then each row more widens one of them.
     escalated_ranges: usize = 1_024, ranges, 1 => 1_024;
     /// So many ranges that it has searched a serializable transaction has in a tree, each of two keys and 64 bytes. Then each
@@ -259,6 +259,9 @@ knobs! {
     shortest_run: u64 = 64, units, 17 => 64;
     /// A free tail of the data file shorter than this (in KiB) is not worth a change of the file's length.
     shortest_tail: u64 = 1024, units, 1 => 1024;
+    /// The most units (KiB) of the data file that stay out of use because a write there has failed; the last such place
+    /// does in any case.
+    most_refused: u64 = 4 << 10, units, 0 => 4 << 10;
     /// Room in the data file for pages that become newer before anybody looks again: for one frame in so many.
     room_ahead_part: u64 = 32, frames, 1 => 32;
     /// But at least so many units (KiB). What operations that have begun change at the same moment must fit.

@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::record::{self, Header, FIRST_OWN_KIND, MARK_PAYLOAD, MAX_PAYLOAD, RECORD_HEADER};
+use super::record::{
+    self, Header, FIRST_OWN_KIND, MARK_PAYLOAD, MAX_PAYLOAD, OPENED_PAYLOAD, RECORD_HEADER,
+};
 use super::segments::Segments;
 use super::tail::Tail;
 use crate::error::{Error, Result};
@@ -65,6 +67,8 @@ struct State {
     confirmed: u64,
     /// Where the last mark begins and ends.
     last_mark: (u64, u64),
+    /// The epoch before, as long as nothing of this opening is written: its first record tells it.
+    before: Option<u32>,
     writing: bool,
     syncing: bool,
     /// Those that sleep until a sync has ended.
@@ -115,8 +119,14 @@ impl State {
     /// Begins a buffer with room for a mark; the writer fills it in.
     fn begin_buffer(&mut self) {
         if self.buffer.is_empty() {
-            self.buffer.resize(RECORD_HEADER + MARK_PAYLOAD, 0);
+            let opens = self.more_to_open();
+            self.buffer.resize(RECORD_HEADER + MARK_PAYLOAD + opens, 0);
         }
+    }
+
+    /// So many bytes the first record of this opening is longer than a mark, as long as it is to come.
+    fn more_to_open(&self) -> usize {
+        self.before.map_or(0, |_| OPENED_PAYLOAD - MARK_PAYLOAD)
     }
 }
 
@@ -142,13 +152,15 @@ fn crc_of(payload: &[&[u8]]) -> u32 {
 }
 
 impl Group {
-    /// At the end of the stream, `tail`, all of it durable; `epoch` is this opening's number.
+    /// At the end of the stream, `tail`, all of it durable; `epoch` is this opening's number. `last_mark`: where a mark
+    /// begins and ends, if the stream ends with one. `before`: the epoch before, where this one has no record yet.
     pub fn new(
         segments: Arc<Segments>,
         stop: Arc<StopFlag>,
         epoch: u32,
         tail: Tail,
-        end: u64,
+        (end, last_mark): (u64, (u64, u64)),
+        before: Option<u32>,
     ) -> Group {
         let prepared = segments.end();
         Group {
@@ -163,7 +175,8 @@ impl Group {
                 prepared,
                 promised: 0,
                 confirmed: end,
-                last_mark: (end, 0),
+                last_mark,
+                before,
                 writing: false,
                 syncing: false,
                 sleepers: Vec::new(),
@@ -243,7 +256,7 @@ impl Group {
                 "log record kind {kind}: kinds from {FIRST_OWN_KIND} on are the log's own"
             )));
         }
-        let more = RECORD_HEADER + MARK_PAYLOAD + RECORD_HEADER + len;
+        let more = RECORD_HEADER + OPENED_PAYLOAD + RECORD_HEADER + len;
         room::reserve(&mut state.buffer, more, "a log record")?;
         state.begin_buffer();
         let header = Header {
@@ -277,7 +290,8 @@ impl Group {
         loop {
             let state = self.state.lock();
             self.stop.check()?;
-            let behind = (len + marks * (RECORD_HEADER + MARK_PAYLOAD)) as u64;
+            let marks = marks * (RECORD_HEADER + MARK_PAYLOAD) + state.more_to_open();
+            let behind = (len + marks) as u64;
             let wanted = state.end() + state.promised + behind;
             if wanted <= state.prepared {
                 return Ok(state);
@@ -548,8 +562,8 @@ impl Group {
         let start = state.buffer_start;
         state.buffer_start += bytes.len() as u64;
         state.writing = true;
-        let mark = record::mark(self.epoch, start, self.durable());
-        bytes[..mark.len()].copy_from_slice(&mark);
+        let before = state.before.take();
+        record::begin(&mut bytes, self.epoch, start, self.durable(), before);
         self.writes.fetch_add(1, Ordering::Relaxed);
         self.written_bytes
             .fetch_add(bytes.len() as u64, Ordering::Relaxed);

@@ -174,8 +174,9 @@ impl Log {
         })
     }
 
-    /// Writes the first record of this opening where the log ends, and starts the background thread, if
-    /// there is to be one.
+    /// Writes the first record of this opening where the log ends, if there is room for it, and starts the background
+    /// thread, if there is to be one. On a full disk that record comes with the first other one, or never: else each
+    /// opening would take some of the room behind the last record, and one would be the last.
     fn start(
         os: &dyn Os,
         segments: Segments,
@@ -192,20 +193,38 @@ impl Log {
         };
         let opened = record::opened(epoch, end, end, before);
         let mut tail = Tail::at(&segments, end)?;
-        tail.write(&segments, &opened, true)?;
-        let now = end + opened.len() as u64;
-        let synced = match is_planted(PlantedFault::OpenedSaysAll) {
-            true => found.durable,
-            false => end,
+        let mut now = end + opened.len() as u64;
+        let has_room = match segments.prepare(now) {
+            Err(error @ Error::NoSpace { .. })
+                if end > 0 && !is_planted(PlantedFault::NeedRoomToOpen) =>
+            {
+                tracing::warn!("the log can be read, and has no room for more: {error}");
+                false
+            }
+            prepared => prepared.map(|_| true)?,
         };
-        segments.sync(synced, now)?;
+        let last_mark = if has_room {
+            tail.write(&segments, &opened, true)?;
+            let synced = match is_planted(PlantedFault::OpenedSaysAll) {
+                true => found.durable,
+                false => end,
+            };
+            segments.sync(synced, now)?;
+            // From the log's beginning on reads what has no checkpoint.
+            let is_first = end == 0 || is_planted(PlantedFault::NeedRoomToOpen);
+            (end, if is_first { 0 } else { now })
+        } else {
+            now = end;
+            found.last_mark
+        };
         segments.let_go_behind(now + group::room_behind())?;
         let group = Arc::new(Group::new(
             Arc::new(segments),
             Arc::clone(&options.stop),
             epoch,
             tail,
-            now,
+            (now, last_mark),
+            (!has_room).then_some(before),
         ));
         let background = Arc::new(Background::default());
         let start = || {
@@ -363,6 +382,8 @@ struct Found {
     end: u64,
     /// The epoch of the last record.
     epoch: Option<u32>,
+    /// Where the last record begins and ends, if it is a mark.
+    last_mark: (u64, u64),
     /// Up to here the log is durable, as its marks say. What follows can be read, which says nothing: it
     /// may be in the kernel's memory alone.
     durable: u64,
@@ -376,8 +397,10 @@ impl Found {
             ..Found::default()
         };
         while let Some(record) = reader.next_any() {
-            let says = record?.says_durable().unwrap_or(0);
-            found.durable = found.durable.max(says);
+            let record = record?;
+            let says = record.says_durable();
+            found.last_mark = says.map_or((0, 0), |_| (record.start.0, record.end.0));
+            found.durable = found.durable.max(says.unwrap_or(0));
         }
         found.end = reader.position().0;
         found.epoch = reader.epoch();

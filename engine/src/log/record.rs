@@ -111,6 +111,21 @@ pub fn opened(
     bytes
 }
 
+/// Writes the record with which a write begins, at the front of its bytes, where room was left: an [`OPENED`] where it is
+/// to tell the epoch before, else a [`MARK`].
+pub fn begin(bytes: &mut [u8], epoch: u32, start: u64, durable: u64, before: Option<u32>) {
+    match before {
+        None => {
+            let mark = mark(epoch, start, durable);
+            bytes[..mark.len()].copy_from_slice(&mark);
+        }
+        Some(before) => {
+            let opened = opened(epoch, start, durable, before);
+            bytes[..opened.len()].copy_from_slice(&opened);
+        }
+    }
+}
+
 /// What a mark's payload says: how far the log was durable, and the epoch before, if it tells.
 pub fn mark_payload(payload: &[u8]) -> Option<(u64, Option<u32>)> {
     let (durable, rest) = payload.split_first_chunk::<8>()?;

@@ -107,6 +107,7 @@ pub trait File: Send + Sync + std::fmt::Debug {
     /// Cuts or extends (with zeros) to `len` bytes.
     fn set_len(&self, len: u64) -> Result<()>;
     /// Reserves space for `offset..offset + len`, extending the file; the new bytes read as zeros.
+    /// Nobody else may write there meanwhile.
     fn allocate(&self, offset: u64, len: u64) -> Result<()>;
 
     /// Fills `buf` from `offset`.

@@ -12,9 +12,12 @@ use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags};
 use super::{DirLock, File, LockMode, OpenMode, Os, DIRECT_ALIGN};
 use crate::error::{Error, Result};
 use crate::planted::{is_planted, PlantedFault};
+use crate::room;
 
 /// Name of the file in a database directory whose `flock` is the directory's lock.
 const LOCK_FILE: &str = "lock";
+/// Bytes that are written at once where a file's room is taken by writing.
+const PIECE: usize = 256 << 10;
 
 /// The machine's own files, through the standard library and `rustix`.
 #[derive(Debug)]
@@ -210,6 +213,25 @@ impl Os for RealOs {
 }
 
 impl RealFile {
+    /// Takes the disk's room for a part of the file by writing all of it: what is there once more, and zeros behind the
+    /// end. Nobody else may write there meanwhile.
+    fn take_room_by_writing(&self, offset: u64, len: u64) -> Result<()> {
+        let (mut at, end) = (offset, offset + len);
+        if is_planted(PlantedFault::LongerIsReserved) {
+            return self.set_len(end.max(self.len()?));
+        }
+        let mut piece = Vec::new();
+        room::reserve(&mut piece, PIECE, "the room of a file")?;
+        while at < end {
+            piece.clear();
+            piece.resize((end - at).min(PIECE as u64) as usize, 0);
+            self.read_at(&mut piece, at)?;
+            self.write_at(&piece, at)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
     fn failed(&self, action: &'static str) -> impl Fn(io::Error) -> Error + '_ {
         move |source| Error::io(action, &self.path, source)
     }
@@ -263,13 +285,8 @@ impl File for RealFile {
             return match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), offset, len) {
                 Ok(()) => Ok(()),
                 Err(Errno::INTR) => continue,
-                // Some file systems can't reserve; a longer sparse file then has to do.
-                Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
-                    if self.len()? < offset + len {
-                        self.set_len(offset + len)?;
-                    }
-                    Ok(())
-                }
+                // Some file systems can't reserve. A file that is only longer finds out later that the disk is full.
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.take_room_by_writing(offset, len),
                 Err(errno) => Err(self.failed("reserve space in")(errno.into())),
             };
         }
@@ -306,6 +323,36 @@ mod tests {
         os.sync_dir(&sub).unwrap();
         assert_eq!(os.list(&sub).unwrap(), ["other"]);
         assert!(os.open(&path, OpenMode::ReadWrite).is_err());
+    }
+
+    #[test]
+    fn where_the_file_system_reserves_no_room_it_is_taken_by_writing() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        let mut options = fs::File::options();
+        let options = options.read(true).write(true).create_new(true);
+        let file = RealFile {
+            file: options.open(&path).unwrap(),
+            path: path.clone(),
+        };
+        let (hole, end) = (3 * PIECE as u64, 5 * PIECE as u64 + 777);
+        file.write_at(b"hello", hole - 5).unwrap();
+        file.set_len(hole + 100).unwrap();
+        file.take_room_by_writing(DIRECT_ALIGN as u64, end - DIRECT_ALIGN as u64)
+            .unwrap();
+        assert_eq!(file.len().unwrap(), end);
+        let blocks = fs::metadata(&path).unwrap().blocks();
+        assert!(blocks * 512 >= end - DIRECT_ALIGN as u64, "{blocks} blocks");
+        let mut bytes = vec![1; end as usize];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        let at = hole as usize - 5;
+        assert_eq!(&bytes[at..at + 5], b"hello");
+        bytes[at..at + 5].fill(0);
+        assert!(bytes.iter().all(|&byte| byte == 0));
+        // What is there stays as long as it is.
+        file.take_room_by_writing(0, 10).unwrap();
+        assert_eq!(file.len().unwrap(), end);
     }
 
     #[test]

@@ -80,7 +80,8 @@ pub(crate) fn revive(
             break alive;
         };
         // All go back, and are made once more without that table.
-        tracing::error!(%table, %error, "the table is damaged, and set aside");
+        let name = shared.registry.name_told(table);
+        tracing::error!(table = name, %error, "the table is damaged, and set aside");
         let aside = Aside::of(&error, Vec::new(), None);
         shared.registry.set_aside(table, aside.error());
         let mut unfinished = Vec::new();

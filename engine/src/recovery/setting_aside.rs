@@ -91,7 +91,8 @@ impl<'a> Asides<'a> {
         if self.before.contains_key(&table) || self.now.contains_key(&table) {
             return;
         }
-        tracing::error!(%table, %error, "the table is damaged, and set aside");
+        let name = self.registry.name_told(table);
+        tracing::error!(table = name, %error, "the table is damaged, and set aside");
         let aside = Aside::of(error, self.running.clone(), self.clustered(table));
         self.registry.set_aside(table, aside.error());
         self.now.insert(table, aside);

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::extents::LONGEST;
-use super::place::{Place, UNIT};
+use super::place::{units_for, Place, UNIT};
 use super::space::{Run, Space};
 use super::table::Table;
 use crate::error::Result;
@@ -28,6 +28,14 @@ pub struct Target<'a> {
     pub file: &'a dyn File,
     pub space: &'a Space,
     pub table: &'a Table,
+}
+
+impl Target<'_> {
+    /// Writes to space that was taken for this. Where that fails, nobody else gets the space at once.
+    pub fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let written = self.file.write_at(bytes, offset * UNIT as u64);
+        written.inspect_err(|_| self.space.refuse(offset, units_for(bytes.len())))
+    }
 }
 
 /// The buffers of gathered images.
@@ -122,11 +130,7 @@ impl Batch {
             let Some(run) = space.take_run(file) else {
                 // Free space is in short pieces: there is nothing to gather.
                 let offset = space.take(units, file)?;
-                let written = file.write_at(image, offset * UNIT as u64);
-                if written.is_err() {
-                    space.give(offset, units);
-                }
-                return written.map(|()| offset);
+                return target.write(image, offset).map(|()| offset);
             };
             let mut state = self.state.lock();
             if state.buffers.last().is_some_and(|last| !last.full) {
@@ -273,21 +277,20 @@ impl Batch {
         image: Image,
         bytes: &[u8],
     ) -> Result<()> {
-        let unit = UNIT as u64;
-        let Err(refused) = target.file.write_at(bytes, image.offset * unit) else {
+        let Err(refused) = target.file.write_at(bytes, image.offset * UNIT as u64) else {
             return Ok(());
         };
         if self.drop_given_back(id, image) {
             return Ok(());
         }
         let to = target.space.take(image.units, target.file)?;
-        let is_moved = target.file.write_at(bytes, to * unit).is_ok()
-            && target.table.relocate(image.page, image.offset, to);
-        if is_moved {
-            self.in_buffer(id, |buffer| buffer.forget(image));
-            return Ok(());
+        if target.write(bytes, to).is_ok() {
+            if target.table.relocate(image.page, image.offset, to) {
+                self.in_buffer(id, |buffer| buffer.forget(image));
+                return Ok(());
+            }
+            target.space.give(to, image.units);
         }
-        target.space.give(to, image.units);
         // Nothing may name it any more; or not yet, where who has added it is about to say where it is.
         match self.drop_given_back(id, image) {
             true => Ok(()),

@@ -167,14 +167,18 @@ impl Store {
         // So much is to be kept for it next time, should there be too little now.
         self.record_units.fetch_max(units, Ordering::Relaxed);
         let offset = match self.take_for_part(units) {
-            Err(error @ Error::NoSpace { .. }) => self.space.take_for_record(units).ok_or(error)?,
+            Err(error @ Error::NoSpace { .. }) => {
+                let kept = self.space.take_for_record(units);
+                kept.ok_or(error)
+                    .inspect_err(|_| self.space.give_refused())?
+            }
             taken => taken?,
         };
-        parts.taken.push((offset, units));
         let mut bytes = record;
         let len = bytes.len() as u64;
         bytes.resize(units as usize * UNIT, 0);
-        self.file.write_at(&bytes, offset * UNIT as u64)?;
+        self.target().write(&bytes, offset)?;
+        parts.taken.push((offset, units));
         if !is_planted(PlantedFault::HeaderFirst) {
             self.sync()?;
         }
@@ -185,7 +189,7 @@ impl Store {
     fn take_for_part(&self, units: u64) -> Result<u64> {
         self.packed_end()
             .and_then(|limit| self.space.take_below(units, limit))
-            .map_or_else(|| self.space.take(units, &*self.file), Ok)
+            .map_or_else(|| self.space.take_unrefused(units, &*self.file), Ok)
     }
 
     fn add_chunk(&self, parts: &mut Parts, index: usize, entries: &[u64]) -> Result<()> {
@@ -206,27 +210,29 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the waiting chunks side by side, where there is room for that, or each for itself: the room that is kept
-    /// is in pieces.
+    /// Writes the waiting chunks side by side, where there is room for that and can be written, or each for itself: the
+    /// room that is kept is in pieces, and one of them may be bad.
     fn write_group(&self, parts: &mut Parts) -> Result<()> {
         if parts.group.is_empty() {
             return Ok(());
         }
         let group = std::mem::take(&mut parts.group);
         let units = std::mem::take(&mut parts.group_units);
-        match self.take_for_part(units) {
-            Ok(first) => self.write_chunks(parts, first, units, &group),
-            Err(Error::NoSpace { .. })
-                if group.len() > 1 && !is_planted(PlantedFault::ChunksTogether) =>
-            {
-                group.chunks(1).try_for_each(|one| {
-                    let units = (one[0].2.len() / UNIT) as u64;
-                    let first = self.take_for_part(units)?;
-                    self.write_chunks(parts, first, units, one)
-                })
-            }
-            Err(error) => Err(error),
+        let first = self.take_for_part(units);
+        let is_tried_once = match first.is_ok() {
+            true => is_planted(PlantedFault::WrittenGroupOnce),
+            false => is_planted(PlantedFault::ChunksTogether),
+        };
+        let written = first.and_then(|first| self.write_chunks(parts, first, units, &group));
+        if written.is_ok() || is_tried_once {
+            return written;
         }
+        group.chunks(1).try_for_each(|one| {
+            let units = (one[0].2.len() / UNIT) as u64;
+            let first = self.take_for_part(units);
+            let first = first.inspect_err(|_| self.space.give_refused())?;
+            self.write_chunks(parts, first, units, one)
+        })
     }
 
     /// Writes chunks side by side into the space that was taken for them.
@@ -237,7 +243,6 @@ impl Store {
         units: u64,
         chunks: &[Chunk],
     ) -> Result<()> {
-        parts.taken.push((first, units));
         let mut offset = first;
         let mut all = Vec::new();
         for (index, generation, bytes) in chunks {
@@ -246,6 +251,8 @@ impl Store {
             offset += units;
             all.extend_from_slice(bytes);
         }
-        self.file.write_at(&all, first * UNIT as u64)
+        self.target().write(&all, first)?;
+        parts.taken.push((first, units));
+        Ok(())
     }
 }

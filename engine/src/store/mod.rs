@@ -215,13 +215,7 @@ impl Store {
         let _writing = self.writing.read();
         let place = self.encoded(page, image, |bytes, units| {
             let offset = self.space.take_next(units, &*self.file)?;
-            match self.file.write_at(bytes, offset * UNIT as u64) {
-                Ok(()) => Ok(offset),
-                Err(error) => {
-                    self.space.give(offset, units);
-                    Err(error)
-                }
-            }
+            self.target().write(bytes, offset).map(|()| offset)
         })?;
         self.release(&self.table.put(page, place, seen));
         Ok(())

@@ -106,17 +106,9 @@ impl Store {
                 continue;
             };
             let to = from.moved_to(offset);
-            let written = self.file.write_at(&image, to.byte_offset());
-            match written {
-                Ok(()) => {
-                    self.release(&self.table.move_current(page, from, to));
-                    moved += 1;
-                }
-                Err(error) => {
-                    self.space.give(offset, from.units());
-                    return Err(error);
-                }
-            }
+            self.target().write(&image, offset)?;
+            self.release(&self.table.move_current(page, from, to));
+            moved += 1;
         }
         Ok(moved)
     }

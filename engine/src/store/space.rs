@@ -1,5 +1,7 @@
 //! Giving out the data file's space to many threads, and cutting the file's free tail off.
 
+use std::collections::VecDeque;
+
 use super::extents::{Extents, LONGEST};
 use super::place::{check_end, UNIT};
 use crate::error::Result;
@@ -45,6 +47,10 @@ struct State {
     /// One piece that is kept for a checkpoint's record. It is no free extent: runs and groups of chunks, which take the
     /// longest there are, would take it.
     record: Run,
+    /// Where a write has failed, the last one behind the others: nobody gets it for some time.
+    refused: VecDeque<Run>,
+    /// Units of those.
+    refused_units: u64,
 }
 
 impl State {
@@ -62,6 +68,14 @@ impl State {
     fn drop_record(&mut self) {
         let record = std::mem::take(&mut self.record);
         self.give(record.offset, record.units);
+    }
+
+    /// Gives back what was refused first.
+    fn give_oldest_refused(&mut self) {
+        if let Some(refused) = self.refused.pop_front() {
+            self.refused_units -= refused.units;
+            self.give(refused.offset, refused.units);
+        }
     }
 
     /// Takes the piece for the record, the lowest of those that fit well or badly. False: none has room.
@@ -128,6 +142,8 @@ impl Space {
                 run: Run::default(),
                 kept: 0,
                 record: Run::default(),
+                refused: VecDeque::new(),
+                refused_units: 0,
             }),
         }
     }
@@ -172,7 +188,14 @@ impl Space {
     ///
     /// # Errors
     /// As those of [`Space::take_next`]; [`crate::Error::NoSpace`] where they fit nowhere, and the disk has no more.
+    /// Then the next call finds also what was refused.
     pub fn take(&self, units: u64, file: &dyn File) -> Result<u64> {
+        let taken = self.take_unrefused(units, file);
+        taken.inspect_err(|_| self.give_refused())
+    }
+
+    /// As [`Space::take`], for who has another way where there is no room: what was refused stays so.
+    pub fn take_unrefused(&self, units: u64, file: &dyn File) -> Result<u64> {
         {
             let mut state = self.state.lock();
             if let Some(offset) = state.extents.take(units) {
@@ -275,6 +298,29 @@ impl Space {
     /// Gives space back.
     pub fn give(&self, offset: u64, units: u64) {
         self.state.lock().give(offset, units);
+    }
+
+    /// Keeps space that was taken out of use, because a write there has failed: whoever wants as much would get it
+    /// again, and fail again. It comes back when much is kept so, for not each failure is the place's fault; when there
+    /// is no other room; and with the next opening.
+    pub fn refuse(&self, offset: u64, units: u64) {
+        if is_planted(PlantedFault::GiveRefused) {
+            return self.give(offset, units);
+        }
+        let mut state = self.state.lock();
+        state.refused.push_back(Run { offset, units });
+        state.refused_units += units;
+        while state.refused_units > knobs::most_refused() && state.refused.len() > 1 {
+            state.give_oldest_refused();
+        }
+    }
+
+    /// Gives back all that was refused.
+    pub fn give_refused(&self) {
+        let mut state = self.state.lock();
+        while !state.refused.is_empty() {
+            state.give_oldest_refused();
+        }
     }
 
     /// Space for a checkpoint's record: the piece that is kept for it. `None` where it is shorter.
@@ -398,6 +444,9 @@ impl Space {
             let mut state = self.state.lock();
             state.drop_run();
             state.drop_record();
+            while !state.refused.is_empty() {
+                state.give_oldest_refused();
+            }
             state.kept = 0;
             let all = state.extents.free_units();
             state.extents.cut_tail(1, all);

@@ -2,6 +2,7 @@
 
 mod flushing;
 mod model;
+mod refused;
 mod reopened;
 mod scattered;
 
@@ -54,6 +55,10 @@ struct Meddled {
     reserving: parking_lot::Mutex<Option<Meddle>>,
     /// A byte that can't be written.
     bad: parking_lot::Mutex<Option<u64>>,
+    /// Why not.
+    bad_is: parking_lot::Mutex<io::ErrorKind>,
+    /// Where writes began, those that failed too.
+    written: parking_lot::Mutex<Vec<u64>>,
 }
 
 impl Meddled {
@@ -64,6 +69,8 @@ impl Meddled {
             meddles: parking_lot::Mutex::default(),
             reserving: parking_lot::Mutex::default(),
             bad: parking_lot::Mutex::default(),
+            bad_is: parking_lot::Mutex::new(io::ErrorKind::Other),
+            written: parking_lot::Mutex::default(),
         });
         store.file = file.clone();
         file
@@ -92,8 +99,9 @@ impl File for Meddled {
         let meddle = self.meddles.lock().pop_front();
         meddle.map_or(Ok(()), |meddle| meddle())?;
         let written = offset..offset + data.len() as u64;
+        self.written.lock().push(offset);
         if self.bad.lock().is_some_and(|bad| written.contains(&bad)) {
-            let bad = io::Error::from(io::ErrorKind::Other);
+            let bad = io::Error::from(*self.bad_is.lock());
             return Err(Error::io("write", self.path(), bad));
         }
         self.file.write_at(data, offset)

@@ -394,6 +394,14 @@ impl Tables {
         }
     }
 
+    /// Fails where a prepared transaction that waits for its decision has used the table.
+    fn refuse_undecided(&self, id: TableId, name: &str) -> Result<()> {
+        match self.registry.state(id) {
+            Some(state) if state.has_prepared() => Err(Error::Busy(name.into())),
+            _ => Ok(()),
+        }
+    }
+
     /// Renames a table. `as_new`: it counts as made now.
     pub fn rename(&self, shared: &Shared, from: &str, to: &str, as_new: bool) -> Result<()> {
         let _numbers = self.numbers.lock();
@@ -403,10 +411,7 @@ impl Tables {
         }
         // Whoever drops the old table behind a copy would drop what a prepared transaction has
         // changed in it.
-        let state = self.registry.state(id);
-        if state.is_some_and(|state| state.has_prepared()) {
-            return Err(Error::Busy(from.into()));
-        }
+        self.refuse_undecided(id, from)?;
         let before = self.registry.definition(id)?;
         let definition = Definition {
             name: to.into(),
@@ -428,6 +433,8 @@ impl Tables {
     pub fn truncate(&self, shared: &Shared, name: &str) -> Result<()> {
         let mut numbers = self.numbers.lock();
         let id = self.registry.id_of(name)?;
+        // One of one session may stand there for the session alone. The rows of the other would count in the new trees.
+        self.refuse_undecided(id, name)?;
         let old = self.registry.definition(id)?;
         let mut definition = old.clone();
         for tree in definition.trees.iter_mut().chain(&mut definition.large) {

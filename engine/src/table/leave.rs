@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::shared::Shared;
 use super::transaction::Transaction;
+use super::used::Used;
 use crate::error::Result;
 use crate::ids::TableId;
 use crate::planted::{is_planted, PlantedFault};
@@ -23,7 +24,7 @@ impl Transaction {
     /// [`crate::Error::Invalid`] where the way back to a savepoint has failed: what was undone must not get there.
     /// Those of writing the log.
     pub(crate) fn before_drop(&mut self, id: TableId) -> Result<u64> {
-        let uses = |used: &&super::transaction::Used| used.id == id && used.is_entered();
+        let uses = |used: &&Used| used.id == id && used.is_entered();
         let Some(used) = self.used.iter().find(uses) else {
             return Ok(0);
         };

@@ -26,6 +26,7 @@ pub(crate) mod state;
 mod statistics;
 mod transaction;
 mod unwound;
+mod used;
 mod users;
 mod walk;
 mod write;

@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
-use super::transaction::{Transaction, Used};
+use super::transaction::Transaction;
+use super::used::Used;
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TxId};
+use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Durability;
 use crate::sync::Mutex;
 use crate::txn::Xid;
@@ -210,9 +212,16 @@ impl Transaction {
     /// Gives a prepared transaction up, to be committed or rolled back by name by anybody; the object
     /// is empty afterwards, and another [`Transaction::kill_handle`] is to be used. Does nothing to
     /// one that is not prepared.
+    ///
+    /// A table of one session ([`crate::TableOptions::of_one_session`]) may be dropped from then on, as the session may
+    /// end before the transaction: what that did there is gone with the table, however it ends.
     pub fn detach(&mut self) {
-        if !self.is_prepared() {
+        let Some(prepared) = &mut self.prepared else {
             return;
+        };
+        let own = |used: &&mut Used| used.state.is_of_one_session();
+        if !is_planted(PlantedFault::PreparedKeepsOwnTables) {
+            prepared.used.iter_mut().filter(own).for_each(Used::let_go);
         }
         let shared = self.shared.clone();
         let mut empty = Transaction::of(shared.clone(), self.inner.another());

@@ -164,6 +164,12 @@ impl Registry {
         );
     }
 
+    /// What a table is called in a message: by its name, where that can be told.
+    pub fn name_told(&self, id: TableId) -> String {
+        let definition = self.definition(id);
+        definition.map_or_else(|_| id.to_string(), |definition| definition.name)
+    }
+
     /// From now on the table can only be dropped or emptied; whoever wants to use it gets `error`.
     pub fn set_aside(&self, id: TableId, error: Error) {
         if let Some(entry) = self.tables.write().by_id.get_mut(&id) {

@@ -13,8 +13,7 @@ use super::guard::Guards;
 use super::open_table::Table;
 use super::prepared::PreparedUse;
 use super::shared::{RowCounts, Shared};
-use super::state::TableState;
-use super::users::Seat;
+use super::used::{Entered, Used};
 use super::write::{Deferred, Scratch};
 use crate::catalog::{DdlRecord, KIND_COUNTER};
 use crate::error::{Error, Result};
@@ -26,46 +25,6 @@ use crate::sync::Moment;
 use crate::txn::{self, Committed, ReadView};
 
 pub use crate::txn::KillHandle;
-
-/// A table that a transaction uses, or one before it in the same object has used: what threads
-/// share of a table is touched as little as possible.
-pub(super) struct Used {
-    pub id: TableId,
-    pub state: Arc<TableState>,
-    /// Whether this transaction uses it.
-    entered: Entered,
-    /// Rows inserted less rows deleted.
-    pub rows: i64,
-    pub written: bool,
-}
-
-impl Used {
-    /// Whether this transaction uses the table.
-    pub fn is_entered(&self) -> bool {
-        !matches!(self.entered, Entered::No)
-    }
-
-    /// The transaction no longer uses the table, and has done nothing there that counts.
-    pub fn forget(&mut self) {
-        match std::mem::replace(&mut self.entered, Entered::No) {
-            Entered::Yes(seat) | Entered::Unseen(seat) => self.state.leave(seat),
-            Entered::No => {}
-        }
-        self.rows = 0;
-        self.written = false;
-    }
-}
-
-/// How a transaction uses a table.
-#[derive(Clone, Copy, Debug)]
-enum Entered {
-    /// Not.
-    No,
-    /// To write only: its snapshot is older than the table.
-    Unseen(Seat),
-    /// As it likes.
-    Yes(Seat),
-}
 
 /// A transaction, made by [`crate::Database::begin`]. Dropped without a commit it rolls back, unless
 /// it is prepared: then it stays, for [`crate::Database::commit_prepared`] or
@@ -511,7 +470,7 @@ impl Transaction {
         let used = &mut self.used[n];
         let seat = match used.entered {
             Entered::Yes(seat) | Entered::Unseen(seat) => seat,
-            Entered::No => match table.state.enter() {
+            Entered::No | Entered::LetGo => match table.state.enter() {
                 Some(seat) => seat,
                 None if table.state.is_gone() || is_planted(PlantedFault::ClosedIsGone) => {
                     return Err(Error::NotFound {

@@ -504,7 +504,7 @@ impl Drop for Transaction {
             tracing::warn!(
                 txid = self.txid.0,
                 %error,
-                "rolling back a dropped transaction failed; purge will try again"
+                "a rollback is not complete; purge will try again"
             );
             let system = self.system.clone();
             let unfinished = std::mem::replace(self, system.begin(self.isolation));

@@ -290,3 +290,84 @@ fn the_log_has_no_rows_of_a_table_of_one_session() {
     assert_eq!(rows(&db, "kept"), 10);
     assert_eq!(rows(&db, "own"), 0);
 }
+
+/// The session ends before the transaction that it has prepared, and takes its tables along.
+#[test]
+fn a_table_of_one_session_is_dropped_beside_a_prepared_transaction_that_its_session_gave_up() {
+    let own = TableOptions {
+        of_one_session: true,
+        ..TableOptions::default()
+    };
+    let xid = Xid::new(1, b"prepared", b"").unwrap();
+    for (commits, crashes) in [(true, false), (false, false), (true, true), (false, true)] {
+        let os = SimulatedOs::new(1);
+        let db = open(&os);
+        let kept = db.create_table("kept", &grouped()).unwrap();
+        let table = db.create_table_with("own", &grouped(), &own).unwrap();
+        let mut txn = db.begin(Isolation::ReadCommitted);
+        insert(&mut txn, &table, 0..5_000, 300);
+        insert(&mut txn, &kept, 0..10, 300);
+        txn.prepare(&xid).unwrap();
+        let refused = db.drop_table("own");
+        assert!(matches!(refused, Err(Error::Busy(_))), "{refused:?}");
+        txn.detach();
+        // It may come back to the table, which must be as the transaction leaves it.
+        let refused = db.truncate_table("own");
+        assert!(matches!(refused, Err(Error::Busy(_))), "{refused:?}");
+        let refused = db.rename_table("own", "other");
+        assert!(matches!(refused, Err(Error::Busy(_))), "{refused:?}");
+
+        db.checkpoint().unwrap();
+        let free = db.status().file_free_bytes;
+        db.drop_table("own").unwrap();
+        assert_eq!(db.table_names(), ["kept"]);
+        db.checkpoint().unwrap();
+        let now = db.status().file_free_bytes;
+        assert!(now > free + (1 << 20), "{now} bytes free, {free} before");
+        let db = match crashes {
+            false => db,
+            true => {
+                drop(db);
+                open(&os.crash(7))
+            }
+        };
+        match commits {
+            true => db.commit_prepared(&xid).unwrap(),
+            false => db.rollback_prepared(&xid).unwrap(),
+        }
+        db.purge().unwrap();
+        assert_eq!(rows(&db, "kept"), if commits { 10 } else { 0 });
+        assert_eq!(db.table_names(), ["kept"]);
+    }
+}
+
+/// As the session can, which has it for longer than the transaction.
+#[test]
+fn a_table_of_one_session_goes_on_behind_a_prepared_transaction_and_has_its_rows() {
+    let own = TableOptions {
+        of_one_session: true,
+        ..TableOptions::default()
+    };
+    let xid = Xid::new(1, b"prepared", b"").unwrap();
+    for commits in [true, false] {
+        let db = open(&SimulatedOs::new(1));
+        let table = db.create_table_with("own", &grouped(), &own).unwrap();
+        let mut txn = db.begin(Isolation::ReadCommitted);
+        insert(&mut txn, &table, 0..10, 300);
+        txn.commit().unwrap();
+        insert(&mut txn, &table, 10..30, 300);
+        txn.prepare(&xid).unwrap();
+        txn.detach();
+        match commits {
+            true => db.commit_prepared(&xid).unwrap(),
+            false => db.rollback_prepared(&xid).unwrap(),
+        }
+        let expected = if commits { 30 } else { 10 };
+        assert_eq!(rows(&db, "own"), expected);
+        assert_eq!(table.estimate_rows(), u64::from(expected));
+        db.truncate_table("own").unwrap();
+        assert_eq!(rows(&db, "own"), 0);
+        let refused = db.drop_table_used_by(&mut txn, "own");
+        assert!(refused.is_ok(), "{refused:?}");
+    }
+}

@@ -48,6 +48,13 @@ struct Prepared {
 /// An account, and by how much its amount has changed.
 pub type Moved = (u64, i64);
 
+impl Entries {
+    /// Whether these rows are others than those after that commit, or something else was changed.
+    fn is_changed(&self, commit: usize, rows: &Rows, links: &[Link], moved: &[Moved]) -> bool {
+        self.states.get(commit) != Some(rows) || !links.is_empty() || !moved.is_empty()
+    }
+}
+
 impl Ledger {
     /// A commit begins that leaves these rows, and has made these changes.
     pub fn begins(&self, rows: &Rows, links: &[Link], moved: &[Moved]) {
@@ -60,6 +67,13 @@ impl Ledger {
         entries
             .moved
             .extend(moved.iter().map(|moved| (commit, *moved)));
+    }
+
+    /// Whether a commit that leaves these rows and makes these changes would change something.
+    pub fn is_changed(&self, rows: &Rows, links: &[Link], moved: &[Moved]) -> bool {
+        let entries = self.0.lock();
+        let newest = entries.states.len().saturating_sub(1);
+        entries.is_changed(newest, rows, links, moved)
     }
 
     /// A transaction is about to be prepared that would leave these rows, and has made these changes.
@@ -88,8 +102,8 @@ impl Ledger {
     pub fn standing(&self) -> Option<Xid> {
         let entries = self.0.lock();
         let last = entries.prepared.last().filter(|last| last.stands)?;
-        let has_changed = entries.states.get(last.after) != Some(&last.rows);
-        (has_changed || !last.links.is_empty() || !last.moved.is_empty()).then(|| last.xid.clone())
+        let has_changed = entries.is_changed(last.after, &last.rows, &last.links, &last.moved);
+        has_changed.then(|| last.xid.clone())
     }
 
     /// After a crash a transaction was found prepared, and is decided: nothing that its session did later is there.

@@ -12,6 +12,7 @@
 //! | `reading.rs`, `ledger.rs` | rows as they are read; what was committed |
 //! | `snapshots.rs` | what a session sees of others' rows |
 //! | `whole.rs` | what one commit of each session explains, over all tables |
+//! | `now.rs` | what a session is at, for the others |
 //! | `links.rs` | rows that all sessions change |
 //! | `passing.rs` | a table that comes and goes |
 //! | `disk.rs` | calls that fail, and the check of what is on the disk |
@@ -25,6 +26,7 @@ mod disk;
 mod end;
 pub mod ledger;
 pub mod links;
+mod now;
 mod passing;
 pub mod plan;
 pub mod play;

@@ -245,6 +245,7 @@ impl Plan {
             2 => plan.with_a_larger_pool(),
             3 | 4 => plan.with_a_log_as_it_suits(),
             5..=9 => plan.of_locking_scans(),
+            10..=14 => plan.of_lockers(),
             _ => plan,
         }
     }
@@ -273,13 +274,22 @@ impl Plan {
             sessions: self.sessions.max(2),
             roles: vec![Role::Locker, Role::Replacer, Role::Locker, Role::Mixed],
             transactions: 5,
-            statements: self.statements.min(4),
+            statements: self.statements.clamp(3, 6),
             filled: 3 + self.filled.min(10),
             keys: 16,
             most_pad: self.most_pad.min(300),
             most_large: 200,
             thinks: true,
             ..self
+        }
+    }
+
+    /// Of sessions that lock what others have locked, and change little.
+    fn of_lockers(self) -> Plan {
+        Plan {
+            sessions: MOST_SESSIONS,
+            roles: vec![Role::Locker; MOST_SESSIONS as usize],
+            ..self.of_locking_scans()
         }
     }
 

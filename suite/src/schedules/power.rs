@@ -114,7 +114,8 @@ impl Power {
         let durable: Vec<usize> = self.ledgers.iter().map(Ledger::durable).collect();
         let disk = self.os.crash_with(loss, bits);
         let still: Vec<Xid> = standing().collect();
-        prepared.retain(|xid| still.contains(xid));
+        // Where commits are not synced, neither is what is prepared.
+        prepared.retain(|xid| self.synced && still.contains(xid));
         let ranges = before.iter().zip(durable).zip(positions());
         let commits = ranges.map(|((before, durable), after)| {
             let least = if self.synced { before.1 } else { durable };

@@ -9,11 +9,15 @@ use peregrine::{
 
 use super::end::{wrong, Step};
 use super::ledger::are;
+use super::now::locks_alone;
 use super::plan::{Role, OWNERS};
 use super::reading::{as_read, in_order, key_of, read, rows, Read};
 use super::session::{Session, Work};
 use super::tables::{AMOUNT, SHARED_KEYS};
 use crate::simulated::model::{Row, CODE, GROUP, ID};
+
+/// Of each session's keys, those that are locked by themselves: few, so that sessions meet there.
+const UPGRADED_KEYS: u32 = 4;
 
 /// Which of the entries a seek is for, by how they compare with its prefix, and whether it goes forward.
 const SEEKS: [(Seek, &[Ordering], bool); 8] = {
@@ -62,6 +66,9 @@ impl Session<'_> {
             .txn
             .get_locked(&self.own, &key, lock, |row| read(&row, has_large))?;
         let found = found.transpose()?.map(|read| read.print);
+        if found.is_some() {
+            locks_alone(self.now, self.number, id, lock)?;
+        }
         let expected = work.rows.get(&id).map(|row| row.print);
         if lock == RowLock::None {
             self.has_snapshot(work)?;
@@ -70,6 +77,26 @@ impl Session<'_> {
             true => Ok(()),
             false => wrong(format!("row {id}: {found:?} where {expected:?} was")),
         }
+    }
+
+    /// Locks a row of anybody's, so that others may share it, and then alone. Half of the time it is one that its last
+    /// scan has passed over.
+    pub(super) fn upgrade(&mut self, work: &mut Work) -> Step {
+        let owner = u64::from(self.dice.below(self.plan.sessions as u32));
+        let any = u64::from(self.dice.below(UPGRADED_KEYS)) * OWNERS + owner;
+        let passed = self.dice.below(2 * work.passed_over.len() as u32) as usize;
+        let id = work.passed_over.get(passed).copied().unwrap_or(any);
+        let key = self.encoded(id)?;
+        for lock in [RowLock::Shared, RowLock::Exclusive] {
+            work.trail += &format!(" get {id} with lock {lock:?};");
+            let found = work.txn.get_locked(&self.own, &key, lock, |_| ())?;
+            if found.is_none() || self.dice.below(3) == 0 {
+                return Ok(());
+            }
+            locks_alone(self.now, self.number, id, lock)?;
+            self.think();
+        }
+        Ok(())
     }
 
     pub(super) fn scan(&mut self, work: &mut Work) -> Step {
@@ -164,7 +191,13 @@ impl Session<'_> {
     /// Walks through a part of an index, as far as it likes, with a lock or without.
     pub(super) fn range(&mut self, work: &mut Work) -> Step {
         let indexes = 1 + self.own.schema().indexes.len() as u32;
-        let index = self.dice.below(indexes) as usize;
+        let is_locker = self.role == Role::Locker;
+        // Whoever takes what nobody else has goes through all there is.
+        let takes_all = is_locker && self.dice.below(3) == 0;
+        let index = match takes_all {
+            true => 0,
+            false => self.dice.below(indexes) as usize,
+        };
         let value = match index {
             0 => self.key(),
             1 => u64::from(self.dice.below(6)),
@@ -173,15 +206,18 @@ impl Session<'_> {
                 work.rows.get(&id).map_or(0, |row| row.code)
             }
         };
-        let (seek, wanted, forward) = SEEKS[self.dice.below(8) as usize];
-        let is_locker = self.role == Role::Locker;
+        let (seek, wanted, forward) = match takes_all {
+            true => SEEKS[6 + self.dice.below(2) as usize],
+            false => SEEKS[self.dice.below(8) as usize],
+        };
         let locks = [RowLock::None, RowLock::Shared, RowLock::Exclusive];
         let options = CursorOptions {
             lock: match is_locker {
+                true if takes_all => RowLock::Exclusive,
                 true => locks[1 + self.dice.below(2) as usize],
                 false => locks[self.dice.below(5) as usize % 3],
             },
-            skip_locked: self.dice.below(if is_locker { 3 } else { 6 }) == 0,
+            skip_locked: takes_all || self.dice.below(if is_locker { 3 } else { 6 }) == 0,
             index_only: false,
         };
         let joins = is_locker && self.dice.below(2) == 0;
@@ -225,6 +261,12 @@ impl Session<'_> {
             }
         }
         drop(cursor);
+        if takes_all {
+            let all = (0..self.plan.sessions)
+                .flat_map(|owner| (0..u64::from(UPGRADED_KEYS)).map(move |n| n * OWNERS + owner));
+            let is_found = |id: &u64| found.iter().any(|read| read.id == *id);
+            work.passed_over = all.filter(|id| !is_found(id)).collect();
+        }
         // What nobody has locked all the time, and nobody has changed, is not skipped.
         let may_skip = skips && !self.were_idle(&idle);
         let is_wanted = |key: u64| wanted.contains(&key.cmp(&value));
@@ -232,6 +274,14 @@ impl Session<'_> {
         if locks {
             let with = |read: &Read| (*read, now[(read.id % OWNERS) as usize]);
             work.locked.extend(others.clone().map(with));
+            // Serializable reads lock, too.
+            let lock = match options.lock {
+                RowLock::None => RowLock::Shared,
+                lock => lock,
+            };
+            for read in &found {
+                locks_alone(self.now, self.number, read.id, lock)?;
+            }
         }
         for read in others {
             let owner = (read.id % OWNERS) as usize;

@@ -1,19 +1,16 @@
 //! One session: transactions of random statements on its own rows, among the rows of others, with a model of what
 //! it must see.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use peregrine::sync::thread;
-use peregrine::{
-    Database, Isolation, KillHandle, Result, Savepoint, Table, Transaction, Value, Xid,
-};
+use peregrine::{Database, Isolation, Result, Savepoint, Table, Transaction, Value, Xid};
 
 use super::end::{wrong, Beside, End, Step};
 use super::ledger::{Ledger, Moved, Rows};
 use super::links::Link;
+use super::now::Now;
 use super::plan::{Ending, Plan, Role, OWNERS};
 use super::power::Power;
 use super::reading::Read;
@@ -37,6 +34,7 @@ enum Statement {
     Count,
     Sum,
     Range,
+    Upgrade,
     Many,
     Groups,
     Savepoint,
@@ -87,6 +85,7 @@ impl Role {
             ],
             Role::Locker => &[
                 (Statement::Range, 8),
+                (Statement::Upgrade, 6),
                 (Statement::Update, 2),
                 (Statement::Get, 1),
                 (Statement::TakenBack, 1),
@@ -103,41 +102,6 @@ impl Role {
     }
 }
 
-/// What a session is at, for the others.
-#[derive(Default)]
-pub struct Now {
-    /// The transaction that it has now, or had last, for whoever interrupts it.
-    handle: Mutex<Option<KillHandle>>,
-    /// How many transactions it has begun and how many have ended, together: an odd number while it has one.
-    bounds: AtomicU64,
-}
-
-impl Now {
-    fn begins(&self, handle: KillHandle) {
-        *self.handle.lock() = Some(handle);
-        self.bounds.fetch_add(1, Ordering::SeqCst);
-    }
-
-    fn ends(&self) {
-        self.bounds.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// The number of bounds; `None` where it has a transaction.
-    fn idle(&self) -> Option<u64> {
-        let bounds = self.bounds.load(Ordering::SeqCst);
-        bounds.is_multiple_of(2).then_some(bounds)
-    }
-
-    /// Interrupts its waits.
-    pub fn kill(&self) {
-        // Not under the mutex, which must not be held over a point of a schedule.
-        let handle = self.handle.lock().clone();
-        if let Some(handle) = handle {
-            handle.kill();
-        }
-    }
-}
-
 /// A session.
 pub struct Session<'a> {
     pub(super) plan: &'a Plan,
@@ -148,7 +112,7 @@ pub struct Session<'a> {
     ledger: &'a Ledger,
     power: &'a Power,
     /// Of all sessions.
-    now: &'a [Now],
+    pub(super) now: &'a [Now],
     pub(super) own: Arc<Table>,
     pub(super) accounts: Arc<Table>,
     pub(super) shared: Arc<Table>,
@@ -188,6 +152,8 @@ pub(super) struct Work {
     pub(super) possible: Vec<Option<Vec<usize>>>,
     /// Rows of others that it has locked, each with the commit of its owner that was acknowledged last before.
     pub(super) locked: Vec<(Read, usize)>,
+    /// Keys of rows that its last scan for what nobody else has did not find.
+    pub(super) passed_over: Vec<u64>,
 }
 
 impl Work {
@@ -267,6 +233,7 @@ impl<'a> Session<'a> {
                 trail: String::new(),
                 others: None,
                 locked: Vec::new(),
+                passed_over: Vec::new(),
             };
             let now = &self.now[self.number as usize];
             now.begins(work.txn.kill_handle());
@@ -285,7 +252,7 @@ impl<'a> Session<'a> {
                     | End::Interrupted
                     | End::Failed(_)
                     | End::Refused(_),
-                ) => match work.txn.rollback() {
+                ) => match self.roll_back(&mut work) {
                     // Nothing can be done any more.
                     Err(_) if fails => return Ok(()),
                     outcome => outcome.map_err(|error| format!("rolling back: {error}")),
@@ -331,7 +298,7 @@ impl<'a> Session<'a> {
         }
         self.locked_rows_stay(work)?;
         match self.dice.below(10) {
-            0 => Ok(work.txn.rollback()?),
+            0 => Ok(self.roll_back(work)?),
             1 => self.in_two_phases(work),
             _ => self.commit(work),
         }
@@ -395,28 +362,41 @@ impl<'a> Session<'a> {
         before.is_some() && self.others_idle() == *before
     }
 
+    fn roll_back(&self, work: &mut Work) -> Result<()> {
+        self.now[self.number as usize].gives_back();
+        work.txn.rollback()
+    }
+
     fn commit(&mut self, work: &mut Work) -> Step {
         work.trail += " commit;";
         work.commits = true;
-        self.ledger.begins(&work.rows, &work.links, &work.moved);
+        self.now[self.number as usize].gives_back();
+        // One that changes nothing leaves nothing in the log: it commits also where that has stopped.
+        let changes = self.ledger.is_changed(&work.rows, &work.links, &work.moved);
+        if changes {
+            self.ledger.begins(&work.rows, &work.links, &work.moved);
+        }
         match work.txn.commit().map_err(End::from) {
             Ok(()) if work.lacks_entries => wrong("commits rows that lack entries".to_owned()),
             Ok(()) => {
-                self.ledger.acknowledge();
+                if changes {
+                    self.ledger.acknowledge();
+                }
                 self.power.acknowledged();
                 Ok(())
             }
-            // Entries that a bulk insert had put off were in the way of others: nothing is committed.
-            Err(end @ (End::Conflict(_) | End::TimedOut | End::Interrupted)) => {
-                self.ledger.withdraw();
-                Err(end)
+            Err(end) => {
+                if changes && !matches!(end, End::Failed(_) | End::Wrong(_)) {
+                    self.ledger.withdraw();
+                }
+                Err(match end {
+                    End::Refused(what) => End::Refused(format!("commit: {what}")),
+                    End::Failed(what) => End::Failed(format!("commit: {what}")),
+                    End::Wrong(what) => End::Wrong(format!("commit: {what}")),
+                    // Entries that a bulk insert had put off were in the way of others.
+                    end @ (End::Conflict(_) | End::TimedOut | End::Interrupted) => end,
+                })
             }
-            Err(End::Refused(what)) => {
-                self.ledger.withdraw();
-                Err(End::Refused(format!("commit: {what}")))
-            }
-            Err(End::Failed(what)) => Err(End::Failed(format!("commit: {what}"))),
-            Err(End::Wrong(what)) => wrong(format!("commit: {what}")),
         }
     }
 
@@ -434,7 +414,7 @@ impl<'a> Session<'a> {
         }
         self.ledger.stands(false);
         match self.dice.below(3) {
-            0 => Ok(work.txn.rollback()?),
+            0 => Ok(self.roll_back(work)?),
             _ => self.commit(work),
         }
     }
@@ -452,6 +432,7 @@ impl<'a> Session<'a> {
             Statement::Count => self.count(work),
             Statement::Sum => self.sum(work),
             Statement::Range => self.range(work),
+            Statement::Upgrade => self.upgrade(work),
             Statement::Many => self.many(work),
             Statement::Groups => self.groups(work),
             Statement::Savepoint => {
@@ -490,6 +471,7 @@ impl<'a> Session<'a> {
     fn back_to(&mut self, work: &mut Work, n: usize) -> Step {
         if let Some((savepoint, rows, [links, moved])) = work.savepoints.get(n).cloned() {
             work.trail += &format!(" back to savepoint {n};");
+            self.now[self.number as usize].gives_back();
             work.go_back(&savepoint)?;
             work.rows = rows;
             work.links.truncate(links);

@@ -263,7 +263,7 @@ fn a_table_has_all_that_the_server_has_said_of_it() {
     let schema = kept(
         &["id", "g", "d"],
         "MariaDB\0int(11) AUTO_INCREMENT\0int(11)\0int(11)\0\0 GENERATED ALWAYS AS (`id` + 1) STORED\0 DEFAULT 5 INVISIBLE\0\
-         option\0\0COMMENT 'x'\0column\01\0`v` int(11) GENERATED ALWAYS AS (1) VIRTUAL\0line\0\0CHECK (`d` > 0)\0\
+         option\0\0COMMENT 'x'\0column\x001\0`v` int(11) GENERATED ALWAYS AS (1) VIRTUAL\0line\0\0CHECK (`d` > 0)\0\
          key\0PRIMARY\0 COMMENT 'k'\0comment\0\0to know",
     );
     let options = TableOptions {

@@ -191,3 +191,43 @@ fn a_segment_whose_making_did_not_end_does_no_harm() {
     }
     assert_eq!(found_without_power(&disk), all);
 }
+
+/// What an opening writes first finds no room there in the end. It can be read nevertheless, as often as one likes.
+#[test]
+fn a_log_opens_on_a_full_disk_however_often() {
+    let os = SimulatedOs::new(11);
+    let log = create_without_threads(&os);
+    let mut all = vec![record(1, 3000)];
+    append(&log, &all[0], Durability::SyncAtCommit).unwrap();
+    let rest = log.segment_bytes() - log.end().0 - group::room_behind();
+    all.push(record(2, rest as usize - record::RECORD_HEADER));
+    append(&log, &all[1], Durability::SyncAtCommit).unwrap();
+    drop(log);
+    os.set_capacity(Some(os.used()));
+    let mut from = Lsn(0);
+    for n in 0..20 {
+        let log = open_without_threads(&os).unwrap_or_else(|error| panic!("opening {n}: {error}"));
+        assert_eq!(records(&log, Lsn(0)), all);
+        // A checkpoint, and what a coordinator asks for.
+        from = log.mark().unwrap();
+        log.durable(Lsn(from.0 + 1), Durability::SyncAtCommit)
+            .unwrap();
+        log.confirm().unwrap();
+        let refused = append(&log, &record(9, 3000), Durability::SyncAtCommit);
+        assert!(matches!(refused, Err(Error::NoSpace { .. })), "{refused:?}");
+    }
+    assert_eq!(found_without_power(&os.crash_with(Loss::Nothing, 0)), all);
+
+    let log = open_without_threads(&os).unwrap();
+    os.set_capacity(None);
+    let more = [record(3, 3000), record(4, 300)];
+    for record in &more {
+        append(&log, record, Durability::SyncAtCommit).unwrap();
+    }
+    let lost = os.crash_with(Loss::Everything, 0);
+    let again = open(&lost, from).unwrap();
+    assert_eq!(records(&again, from), more);
+    drop(again);
+    all.extend(more);
+    assert_eq!(found_without_power(&os), all);
+}

@@ -170,3 +170,34 @@ fn the_room_that_is_kept_is_not_cut_off_for_free_space_in_short_pieces() {
     assert!(space.units().0 < used + tail, "nothing was cut off");
     assert_eq!(file.len().unwrap(), space.units().0 * UNIT as u64);
 }
+
+/// Not each write fails because of its place: what is kept out of use for that is little, and comes back for want of
+/// other room.
+#[test]
+fn little_is_out_of_use_because_writes_have_failed() {
+    let os = SimulatedOs::new(1);
+    os.create_dir(Path::new("/db")).unwrap();
+    let file = os.open(Path::new("/db/data"), OpenMode::CreateNew).unwrap();
+    let space = Space::new(Extents::new(8));
+    let most = knobs::most_refused();
+    for _ in 0..=2 * most {
+        let offset = space.take(LONGEST, &*file).unwrap();
+        space.refuse(offset, LONGEST);
+    }
+    let (end, free) = space.units();
+    let out_of_use = end - 8 - free;
+    assert!((LONGEST..=most.max(LONGEST)).contains(&out_of_use));
+    // One that is longer than that is out of use alone.
+    let offset = space.take(most + LONGEST, &*file).unwrap();
+    space.refuse(offset, most + LONGEST);
+    let (end, free) = space.units();
+    assert_eq!(end - 8 - free, most + LONGEST);
+
+    os.set_capacity(Some(os.used()));
+    let another_way = space.take_unrefused(most + LONGEST, &*file);
+    assert!(matches!(another_way, Err(Error::NoSpace { .. })));
+    let taken = space.take(most + LONGEST, &*file);
+    assert!(matches!(taken, Err(Error::NoSpace { .. })), "{taken:?}");
+    assert_eq!(space.units(), (end, end - 8));
+    space.take(most + LONGEST, &*file).unwrap();
+}

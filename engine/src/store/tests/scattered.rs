@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{page_of, DIR};
+use crate::error::Result;
 use crate::ids::{PageId, PAGE_SIZE};
 use crate::os::simulated::SimulatedOs;
 use crate::store::extents::LONGEST;
@@ -13,15 +14,16 @@ use crate::store::Store;
 /// Pieces of free space: more than a checkpoint of the pages here needs.
 const PIECES: u64 = 2_000;
 
-struct Scattered {
-    os: SimulatedOs,
-    store: Store,
+pub(super) struct Scattered {
+    pub os: SimulatedOs,
+    pub store: Store,
     /// The last page of each chunk of the place table, so that chunks are long; and more of them than a run has room for.
-    pages: Vec<PageId>,
+    pub pages: Vec<PageId>,
 }
 
 impl Scattered {
-    fn new() -> Scattered {
+    /// All that is free lies together.
+    pub fn unscattered() -> Scattered {
         let os = SimulatedOs::new(7);
         let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
         let all = (0..3 * CHUNK).map(|_| store.allocate_page());
@@ -29,6 +31,11 @@ impl Scattered {
         let pages = all.filter(|page| is_last(page) || page.0 <= 60).collect();
         let scattered = Scattered { os, store, pages };
         scattered.checkpoint(1, b"first");
+        scattered
+    }
+
+    pub fn new() -> Scattered {
+        let scattered = Scattered::unscattered();
         // All that is free is taken, and then pieces are given back, each behind one that is not.
         let (space, file) = (&scattered.store.space, &*scattered.store.file);
         for units in [1_000, LONGEST, 1] {
@@ -43,24 +50,26 @@ impl Scattered {
 
     /// An image of each page, and so much of what a checkpoint holds besides.
     fn checkpoint(&self, seed: u64, meta: &[u8]) {
+        self.try_checkpoint(seed, meta).unwrap();
+    }
+
+    pub fn try_checkpoint(&self, seed: u64, meta: &[u8]) -> Result<()> {
         let epoch = self.store.begin_checkpoint();
         for (&page, n) in self.pages.iter().zip(seed * 100..) {
             let image = page_of(n);
-            self.store
-                .write_checkpoint_page(page, &image, true)
-                .unwrap();
+            self.store.write_checkpoint_page(page, &image, true)?;
         }
-        self.store.complete_checkpoint(epoch, meta).unwrap();
+        self.store.complete_checkpoint(epoch, meta)
     }
 
     /// The disk has no more room than what is kept.
-    fn fill_disk(&self) {
+    pub fn fill_disk(&self) {
         let kept = self.store.keep_room(70, 100, false).unwrap();
         assert!(kept.short.is_none(), "{:?}", kept.short);
         self.os.set_capacity(Some(self.os.used()));
     }
 
-    fn is_found_again(&self, seed: u64, meta: &[u8]) {
+    pub fn is_found_again(&self, seed: u64, meta: &[u8]) {
         let crashed = Arc::new(self.os.crash(1));
         let (store, found) = Store::open(crashed, Path::new(DIR)).unwrap();
         assert_eq!(found, meta);
