@@ -47,6 +47,8 @@ constexpr Counter kCounters[] = {
     {"pages_read", &peregrine_counters::pages_read, 1, true, "Pages read from the data file"},
     {"pages_written", &peregrine_counters::pages_written, 1, true,
      "Pages written to the data file"},
+    {"recovery_seconds", &peregrine_counters::recovery_seconds, 1, false,
+     "Seconds that recovery would take, were the server killed now"},
     {"rollbacks", &peregrine_counters::rollbacks, 1, true,
      "Rollbacks of transactions that had written"},
     {"row_lock_current_waits", &peregrine_counters::lock_waits_now, 1, false,

@@ -45,6 +45,10 @@ int server_error(int code, THD *thd, int end) {
       /* Both mean: begin again. Applications know to do so at 1213, SQLSTATE 40001. */
       ask_for_rollback(thd, true);
       return HA_ERR_LOCK_DEADLOCK;
+    case PEREGRINE_LOG_LIMIT:
+      /* Not the number of a deadlock: begun again it would come as far, and no farther. */
+      ask_for_rollback(thd, true);
+      break;
     case PEREGRINE_LOCK_TIMEOUT:
     case PEREGRINE_LOCK_NOT_AVAILABLE:
       ask_for_rollback(thd, rollback_on_timeout());

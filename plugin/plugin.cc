@@ -26,6 +26,7 @@ static ulonglong buffer_pool_size;
 static ulonglong log_size;
 static uint checkpoint_interval;
 static uint recovery_target_seconds;
+static ulonglong max_log_keep_size;
 static ulong flush_log_at_trx_commit;
 
 /* What became of a variable's new value. The server has no way to take it back. */
@@ -38,6 +39,11 @@ static void update_flush(MYSQL_THD, st_mysql_sys_var *, void *place, const void 
   *static_cast<ulong *>(place) = *static_cast<const ulong *>(value);
   if (engine)
     look_at(peregrine_engine_set_flush(engine, static_cast<uint32_t>(flush_log_at_trx_commit)));
+}
+
+static void update_log_keep(MYSQL_THD, st_mysql_sys_var *, void *place, const void *value) {
+  *static_cast<ulonglong *>(place) = *static_cast<const ulonglong *>(value);
+  if (engine) look_at(peregrine_engine_set_longest_kept_log(engine, max_log_keep_size));
 }
 
 static MYSQL_SYSVAR_ULONGLONG(buffer_pool_size, buffer_pool_size,
@@ -78,6 +84,14 @@ static MYSQL_SYSVAR_UINT(recovery_target_seconds, recovery_target_seconds,
                          "as that needs, going by how long earlier recoveries took. 0: however "
                          "long peregrine_log_size takes",
                          nullptr, nullptr, 60, 0, 3600, 0);
+
+static MYSQL_SYSVAR_ULONGLONG(max_log_keep_size, max_log_keep_size, PLUGIN_VAR_RQCMDARG,
+                              "Bytes of redo log that are kept for a running transaction, from "
+                              "its first change on. At the next checkpoint a transaction that "
+                              "needs more loses them: its next change, or its COMMIT, fails with "
+                              "error 1296 or 1180, and it is rolled back",
+                              nullptr, update_log_keep, 64ULL << 30, 1ULL << 20, ULONGLONG_MAX,
+                              1 << 20);
 
 static MYSQL_SYSVAR_ULONG(
     flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_RQCMDARG,
@@ -170,6 +184,7 @@ st_mysql_sys_var *system_variables[] = {
     MYSQL_SYSVAR(log_size),
     MYSQL_SYSVAR(checkpoint_interval),
     MYSQL_SYSVAR(recovery_target_seconds),
+    MYSQL_SYSVAR(max_log_keep_size),
     MYSQL_SYSVAR(flush_log_at_trx_commit),
     MYSQL_SYSVAR(lock_wait_timeout),
     MYSQL_SYSVAR(rollback_on_timeout),
@@ -231,6 +246,7 @@ static int start(void *p) {
   options.log_bytes = log_size;
   options.checkpoint_seconds = checkpoint_interval;
   options.recovery_target_seconds = recovery_target_seconds;
+  options.longest_kept_log = max_log_keep_size;
   options.flush_log_at_commit = static_cast<uint32_t>(flush_log_at_trx_commit);
   options.lock_wait_seconds = 50;
   options.sort_key = peregrine_plugin_sort_key;

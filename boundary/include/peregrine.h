@@ -59,7 +59,9 @@ typedef enum peregrine_code {
   PEREGRINE_ROW_CHANGED = 20, /* in use or changed by another, and the table's locking is
                                  optimistic: the statement must roll back */
   PEREGRINE_TABLE_NEWER = 21, /* created, copied or truncated after the transaction's snapshot */
-  PEREGRINE_OUT_OF_MEMORY = 22 /* no memory for a large value, row or log record */
+  PEREGRINE_OUT_OF_MEMORY = 22, /* no memory for a large value, row or log record */
+  PEREGRINE_LOG_LIMIT = 23 /* the log was kept for the transaction for as long as it may be: it must
+                              roll back */
 } peregrine_code;
 
 /* Copies the text of this thread's last error, with an ending NUL, cut to `size` bytes. Returns
@@ -113,6 +115,7 @@ typedef struct peregrine_options {
   uint64_t log_bytes;
   uint64_t checkpoint_seconds;
   uint64_t recovery_target_seconds; /* 0: however long log_bytes take */
+  uint64_t longest_kept_log; /* bytes of log that are kept for a transaction that runs */
   uint32_t flush_log_at_commit; /* 1 sync at commit, 2 write at commit, 0 write each second */
   uint32_t lock_wait_seconds;
   peregrine_sort_key sort_key;
@@ -152,6 +155,7 @@ typedef struct peregrine_counters {
   uint64_t file_bytes;
   uint64_t file_free_bytes;
   uint64_t transaction_status_bytes;
+  uint64_t recovery_seconds; /* that an open would take now, rounded up */
 } peregrine_counters;
 
 PEREGRINE_CODE peregrine_engine_open(const peregrine_options *options, peregrine_engine **out);
@@ -161,6 +165,9 @@ PEREGRINE_CODE peregrine_engine_close(peregrine_engine *engine);
 
 /* Changes when commits are durable, from the next commit on. */
 PEREGRINE_CODE peregrine_engine_set_flush(peregrine_engine *engine, uint32_t flush_log_at_commit);
+
+/* Changes longest_kept_log, from the next checkpoint on. */
+PEREGRINE_CODE peregrine_engine_set_longest_kept_log(peregrine_engine *engine, uint64_t bytes);
 
 /* Returns when every commit so far is durable. */
 PEREGRINE_CODE peregrine_engine_sync_log(peregrine_engine *engine);
@@ -559,9 +566,9 @@ void peregrine_handle_reset(peregrine_handle *handle);
 #ifdef __cplusplus
 }
 
-static_assert(sizeof(peregrine_options) == 80, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_options) == 88, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_sessions) == 32, "as in boundary/src/c_types.rs");
-static_assert(sizeof(peregrine_counters) == 224, "as in boundary/src/c_types.rs");
+static_assert(sizeof(peregrine_counters) == 232, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_column) == 72, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key_part) == 20, "as in boundary/src/c_types.rs");
 static_assert(sizeof(peregrine_key) == 32, "as in boundary/src/c_types.rs");

@@ -54,6 +54,8 @@ pub enum Code {
     TableNewer = 21,
     /// The system gave no memory for something whose size comes from the data.
     OutOfMemory = 22,
+    /// The log was kept for the transaction for as long as it may be; roll it back.
+    LogLimit = 23,
 }
 
 /// `peregrine_sort_key`.
@@ -95,6 +97,8 @@ pub struct EngineOptions {
     pub checkpoint_seconds: u64,
     /// Seconds that an open after a crash may take; 0: however long `log_bytes` take.
     pub recovery_target_seconds: u64,
+    /// Bytes of log that are kept for a transaction that runs.
+    pub longest_kept_log: u64,
     /// 0, 1 or 2.
     pub flush_log_at_commit: u32,
     /// Seconds.
@@ -160,6 +164,8 @@ pub struct Counters {
     pub file_bytes: u64,
     pub file_free_bytes: u64,
     pub transaction_status_bytes: u64,
+    /// Begun seconds count.
+    pub recovery_seconds: u64,
 }
 
 /// `peregrine_column`.
@@ -408,10 +414,10 @@ pub struct DeadlockInfo {
 }
 
 const _: () = {
-    assert!(size_of::<EngineOptions>() == 80);
+    assert!(size_of::<EngineOptions>() == 88);
     assert!(size_of::<SessionCalls>() == 32);
     assert!(size_of::<XidImage>() == 144);
-    assert!(size_of::<Counters>() == 224);
+    assert!(size_of::<Counters>() == 232);
     assert!(size_of::<ColumnDefinition>() == 72);
     assert!(size_of::<KeyPartDefinition>() == 20);
     assert!(size_of::<KeyDefinition>() == 32);

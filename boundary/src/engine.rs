@@ -155,6 +155,7 @@ pub unsafe extern "C" fn peregrine_engine_open(
                 lock_wait_timeout: Duration::from_secs(options.lock_wait_seconds.into()),
                 log_bytes: options.log_bytes,
                 recovery_target: Duration::from_secs(options.recovery_target_seconds),
+                longest_kept_log: options.longest_kept_log,
                 checkpoint_interval: Duration::from_secs(options.checkpoint_seconds),
                 collations: Some(Arc::new(ServerCollations::new(collations))),
                 sessions,
@@ -237,6 +238,23 @@ pub unsafe extern "C" fn peregrine_engine_set_flush(
 /// # Safety
 /// `shared` must be an open engine.
 #[no_mangle]
+pub unsafe extern "C" fn peregrine_engine_set_longest_kept_log(
+    shared: *mut SharedEngine,
+    bytes: u64,
+) -> i32 {
+    guard::reading(|| {
+        // SAFETY: by the caller's promise.
+        let engine = unsafe { engine(shared)? };
+        engine.database.set_longest_kept_log(bytes)?;
+        Ok(true)
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// `shared` must be an open engine.
+#[no_mangle]
 pub unsafe extern "C" fn peregrine_engine_set_scan_threads(
     shared: *mut SharedEngine,
     threads: u32,
@@ -296,6 +314,7 @@ pub unsafe extern "C" fn peregrine_engine_counters(
             file_bytes: status.file_bytes,
             file_free_bytes: status.file_free_bytes,
             transaction_status_bytes: status.transaction_status_bytes,
+            recovery_seconds: status.recovery_time.as_secs_f64().ceil() as u64,
         };
         Ok(true)
     })

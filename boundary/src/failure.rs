@@ -57,6 +57,10 @@ impl From<Error> for Failure {
             Error::LockNotAvailable => Code::LockNotAvailable,
             Error::TableNewerThanSnapshot(_) => Code::TableNewer,
             Error::WriteConflict => Code::Conflict,
+            Error::LogLimit { .. } => {
+                let text = format!("{error} (peregrine_max_log_keep_size)");
+                return Failure::new(Code::LogLimit, text);
+            }
             Error::RowChanged => Code::RowChanged,
             Error::Interrupted => Code::Interrupted,
             Error::NotFound { what: "table", .. } => Code::NoSuchTable,

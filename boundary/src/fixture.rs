@@ -136,6 +136,7 @@ impl Open {
             log_bytes: 1 << 20,
             checkpoint_seconds: 300,
             recovery_target_seconds: 0,
+            longest_kept_log: 64 << 30,
             flush_log_at_commit: 0,
             lock_wait_seconds: 50,
             sort_key: Some(no_sort_key),

@@ -46,6 +46,8 @@ pub struct Round {
     pub longest_log: u64,
     /// Checkpoints completed before the kill.
     pub checkpoints: u64,
+    /// Seconds that recovery would take, as the server said right before the kill.
+    pub expected_s: u64,
     /// Seconds from the start to the first answer.
     pub ready_s: f64,
 }
@@ -84,9 +86,10 @@ impl fmt::Display for Outcome {
             .iter()
             .map(|round| {
                 format!(
-                    "{:.1} s for {} MB of log",
+                    "{:.1} s for {} MB of log (expected {} s)",
                     round.ready_s,
-                    round.log_bytes >> 20
+                    round.log_bytes >> 20,
+                    round.expected_s
                 )
             })
             .collect();
@@ -124,10 +127,11 @@ pub fn run(server: &mut Hosted, request: &Request, mut told: impl FnMut(&str)) -
     for number in 1..=request.kills {
         let round = round(server, request, &mut told)?;
         told(&format!(
-            "kill {number} of {}: {} MB of log since the last of {} checkpoints, ready after {:.2} s",
+            "kill {number} of {}: {} MB of log since the last of {} checkpoints, {} s expected, ready after {:.2} s",
             request.kills,
             round.log_bytes >> 20,
             round.checkpoints,
+            round.expected_s,
             round.ready_s
         ));
         outcome.rounds.push(round);
@@ -174,12 +178,12 @@ fn longest_log(
     told: &mut dyn FnMut(&str),
 ) -> Result<Round> {
     let until = Instant::now() + lifetime;
-    let (mut checkpoints, mut at) = counters(asking)?;
+    let [mut checkpoints, mut at, _] = counters(asking)?;
     let first = checkpoints;
     let mut longest = 0;
     loop {
         interrupt::sleep(LOOK)?;
-        let (now, logged) = counters(asking)?;
+        let [now, logged, expected_s] = counters(asking)?;
         if now > checkpoints {
             // The first was begun before all writers were there.
             if checkpoints > first {
@@ -198,15 +202,17 @@ fn longest_log(
                 log_bytes: since,
                 longest_log: longest.max(since),
                 checkpoints: checkpoints - first,
+                expected_s,
                 ready_s: 0.0,
             });
         }
     }
 }
 
-/// Checkpoints completed, and bytes logged.
-fn counters(asking: &mut mysql::Conn) -> Result<(u64, u64)> {
-    let statement = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Peregrine_checkpoints', 'Peregrine_log_bytes_written')";
+/// Checkpoints completed, bytes logged, and seconds that recovery would take.
+fn counters(asking: &mut mysql::Conn) -> Result<[u64; 3]> {
+    let statement = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Peregrine_checkpoints', \
+                     'Peregrine_log_bytes_written', 'Peregrine_recovery_seconds')";
     let rows: Vec<(String, u64)> = asking.query(statement).running(statement)?;
     let of = |wanted: &str| {
         let row = rows
@@ -215,10 +221,11 @@ fn counters(asking: &mut mysql::Conn) -> Result<(u64, u64)> {
         row.map(|(_, value)| *value)
             .ok_or_else(|| SuiteError::Server(format!("the server has no counter {wanted}")))
     };
-    Ok((
+    Ok([
         of("Peregrine_checkpoints")?,
         of("Peregrine_log_bytes_written")?,
-    ))
+        of("Peregrine_recovery_seconds")?,
+    ])
 }
 
 /// A transaction that has inserted so many rows, and goes no further.
