@@ -113,7 +113,8 @@ impl fmt::Display for Outcome {
 /// A script, and the tables of which it speaks.
 fn script(seed: u64, number: u64) -> (Vec<Table>, Vec<String>) {
     let mut dice = Dice::new(seed, number);
-    let has_sessions = number % 2 == 1;
+    // Of the scripts with restarts, too, one of two.
+    let has_sessions = (number + number / RESTARTED) % 2 == 1;
     let (tables, mut script) = match has_sessions {
         true => tables_of_sessions(&mut dice),
         false => tables(&mut dice),
