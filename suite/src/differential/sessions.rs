@@ -56,9 +56,22 @@ pub struct Sessions {
 pub fn is_met(answer: &Answer, other: &Answer) -> bool {
     match answer {
         Answer::Error(NEWER_TABLE) => answer != other,
-        Answer::Error(number) => *number == TIMED_OUT || OVER.contains(number),
-        Answer::Rows(..) => false,
+        Answer::Error(TIMED_OUT) => true,
+        other => is_over(other),
     }
+}
+
+/// Whether an engine has ended a transaction for what another session does.
+fn is_over(answer: &Answer) -> bool {
+    matches!(answer, Answer::Error(number) if OVER.contains(number))
+}
+
+/// Whether a statement locks the rows that it returns. `InnoDB` returns rows that came after the snapshot, where an index
+/// has all that is asked for, and refuses them otherwise.
+fn is_locking_read(sql: &str) -> bool {
+    let sql = bare(sql);
+    sql.starts_with("SELECT")
+        && (sql.ends_with(" FOR UPDATE") || sql.ends_with(" LOCK IN SHARE MODE"))
 }
 
 /// Whether a statement reads one table to change another.
@@ -168,6 +181,15 @@ impl Sessions {
         let in_innodb = is_met(&wanted.answer, &got.answer);
         let in_peregrine = is_met(&got.answer, &wanted.answer);
         let (refused, (side, other)) = match (in_innodb, in_peregrine) {
+            (false, false)
+                if is_locking_read(sql)
+                    && wanted != got
+                    && is_in_transaction(&mut pair.innodb)? =>
+            {
+                played.met_in_innodb += 1;
+                pair.run("ROLLBACK")?;
+                return Ok(None);
+            }
             (false, false) => return Ok(unlike(sql, &wanted, &got, played)),
             (true, true) => {
                 played.met_in_both += 1;
@@ -205,6 +227,16 @@ impl Sessions {
             false => got = pair.peregrine.run(sql)?,
         }
         pair.run(&waits(0, 0))?;
+        let answer = if in_innodb {
+            &wanted.answer
+        } else {
+            &got.answer
+        };
+        // Who no longer waits for a row may find that it has changed since the snapshot.
+        if is_over(answer) {
+            pair.run("ROLLBACK")?;
+            return Ok(None);
+        }
         Ok(unlike(sql, &wanted, &got, played))
     }
 
