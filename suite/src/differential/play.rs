@@ -6,9 +6,9 @@ use std::time::Duration;
 use mysql::prelude::Queryable;
 use mysql::Conn;
 
+use super::looks::looked_at;
 use super::schema::Table;
-use super::sessions::Sessions;
-use super::{bare, split, BINARY, ENGINE, KILL, LOOK, STOP};
+use super::{bare, BINARY, ENGINE, KILL, STOP};
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::pushdown::answer::{self, brief, difference, Answer};
 use crate::target::hosted::{self, Hosted};
@@ -18,9 +18,7 @@ use crate::target::Engine;
 /// have the same times.
 const BEGINNING: u64 = 1_700_000_000;
 /// After so many statements the tables are read by every index, too.
-const LOOK_BY_INDEX: usize = 10;
-/// A table without rows: a session reads it to have a snapshot.
-pub const EMPTY: &str = "no_rows";
+const LOOK: usize = 10;
 /// All columns of an answer, whichever they are.
 const ALL: usize = usize::MAX;
 /// How often it is looked at whether what was prepared has ended, and how long between.
@@ -31,11 +29,11 @@ const NOT_BY_BINARY_PROTOCOL: u16 = 1295;
 
 /// What came of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Done {
+struct Done {
     /// Rows that it changed.
     changed: u64,
     /// What it answers.
-    pub answer: Answer,
+    answer: Answer,
     /// In no order.
     warnings: Vec<String>,
 }
@@ -68,21 +66,6 @@ pub struct Played {
     pub restarts: u64,
     /// Statements that InnoDB answers otherwise than the manual says, and Peregrine as it says.
     pub by_manual: u64,
-    /// Statements of sessions that were not alone.
-    pub of_sessions: u64,
-    /// Of these, refused by both engines for what another session does.
-    pub met_in_both: u64,
-    /// Refused for that by InnoDB alone.
-    pub met_in_innodb: u64,
-    /// Refused for that by Peregrine alone.
-    pub met_in_peregrine: u64,
-}
-
-/// Lets a session wait so many seconds: for tables, and for rows.
-pub fn waits(tables: u32, rows: u32) -> String {
-    format!(
-        "SET SESSION lock_wait_timeout = {tables}, innodb_lock_wait_timeout = {rows}, peregrine_lock_wait_timeout = {rows}"
-    )
 }
 
 /// A connection to an engine's database.
@@ -115,24 +98,20 @@ fn neutral(message: &str, engine: Engine) -> String {
 
 impl Side {
     /// A side with nothing in its database.
-    pub fn new(server: &Hosted, engine: Engine) -> Result<Self> {
+    fn new(server: &Hosted, engine: Engine) -> Result<Self> {
         let schema = schema(engine);
         let mut connection = server.connect(None)?;
         end_prepared(&mut connection, engine)?;
         let begin = [
             format!("DROP DATABASE IF EXISTS {schema}"),
             format!("CREATE DATABASE {schema} CHARACTER SET latin1"),
-            format!(
-                "CREATE TABLE {schema}.{EMPTY} (n INT) ENGINE={}",
-                engine.name()
-            ),
         ];
         hosted::run_all(&mut connection, &begin)?;
         Self::of_connection(connection, engine)
     }
 
     /// A side with what its database has.
-    pub fn again(server: &Hosted, engine: Engine) -> Result<Self> {
+    fn again(server: &Hosted, engine: Engine) -> Result<Self> {
         Self::of_connection(server.connect(None)?, engine)
     }
 
@@ -141,7 +120,8 @@ impl Side {
             format!("USE {}", schema(engine)),
             "SET NAMES utf8mb4".to_owned(),
             // Nobody is in the way but what is prepared, where a script made short has lost its end.
-            waits(2, 1),
+            "SET SESSION lock_wait_timeout = 2, innodb_lock_wait_timeout = 1".to_owned(),
+            "SET SESSION peregrine_lock_wait_timeout = 1".to_owned(),
         ];
         hosted::run_all(&mut connection, &begin)?;
         Ok(Side { connection, engine })
@@ -168,7 +148,7 @@ impl Side {
         answer::text(&mut self.connection, bare(sql), ordered)
     }
 
-    pub fn run(&mut self, sql: &str) -> Result<Done> {
+    fn run(&mut self, sql: &str) -> Result<Done> {
         let answer = self.ask_as_sent(&sql.replace(ENGINE, self.engine.name()))?;
         if let Answer::Error(_) = answer {
             return Ok(Done {
@@ -255,15 +235,16 @@ pub fn play(
     tables: &[Table],
     played: &mut Played,
 ) -> Result<Option<Difference>> {
-    let mut sessions = Sessions::new(server, script)?;
+    let mut innodb = Side::new(server, Engine::InnoDb)?;
+    let mut peregrine = Side::new(server, Engine::Peregrine)?;
     let has_times = script.iter().any(|sql| sql.contains("SYSTEM VERSIONING"));
-    for (at, line) in script.iter().enumerate() {
-        let (session, sql) = split(line);
+    for (at, sql) in script.iter().enumerate() {
         if has_times {
-            let time = format!("SET timestamp = {}", BEGINNING + at as u64);
-            sessions.run_in(session, &time)?;
+            let time = [format!("SET timestamp = {}", BEGINNING + at as u64)];
+            hosted::run_all(&mut innodb.connection, &time)?;
+            hosted::run_all(&mut peregrine.connection, &time)?;
         }
-        let told = match sql {
+        let told = match sql.as_str() {
             KILL | STOP => {
                 match sql == KILL {
                     true => server.kill()?,
@@ -271,21 +252,23 @@ pub fn play(
                 }
                 server.start_again()?;
                 played.restarts += 1;
-                sessions = sessions.again(server)?;
+                innodb = Side::again(server, Engine::InnoDb)?;
+                peregrine = Side::again(server, Engine::Peregrine)?;
                 None
             }
-            LOOK => sessions.look(session, tables, played)?,
-            _ => sessions.done(session, sql, played)?,
+            _ => done(&mut innodb, &mut peregrine, sql, played)?,
         };
         if let Some(told) = told {
             return Ok(Some(Difference { at, told }));
         }
         let is_last = at + 1 == script.len();
-        if is_last {
-            sessions.end()?;
-        }
-        let told =
-            sessions.look_from_outside(tables, is_last || at % LOOK_BY_INDEX == 0, played)?;
+        let told = looked_at(
+            &mut innodb,
+            &mut peregrine,
+            tables,
+            is_last || at % LOOK == 0,
+            played,
+        )?;
         if let Some(told) = told {
             return Ok(Some(Difference { at, told }));
         }
@@ -293,8 +276,15 @@ pub fn play(
     Ok(None)
 }
 
-/// What differs in what came of a statement.
-pub fn unlike(sql: &str, wanted: &Done, got: &Done, played: &mut Played) -> Option<String> {
+/// What differs in what a statement does.
+fn done(
+    innodb: &mut Side,
+    peregrine: &mut Side,
+    sql: &str,
+    played: &mut Played,
+) -> Result<Option<String>> {
+    let wanted = innodb.run(sql)?;
+    let got = peregrine.run(sql)?;
     played.statements += 1;
     played.binary += u64::from(sql.starts_with(BINARY));
     played.changed += wanted.changed;
@@ -302,11 +292,11 @@ pub fn unlike(sql: &str, wanted: &Done, got: &Done, played: &mut Played) -> Opti
         Answer::Error(_) => played.refused += 1,
         Answer::Rows(rows, _) => played.rows += rows.len() as u64,
     }
-    if is_by_manual(sql, wanted, got) {
+    if is_by_manual(sql, &wanted, &got) {
         played.by_manual += 1;
-        return None;
+        return Ok(None);
     }
-    (wanted != got).then(|| {
+    Ok((wanted != got).then(|| {
         let told = format!("InnoDB: {wanted}; Peregrine: {got}");
         match (&wanted.answer, &got.answer) {
             (Answer::Rows(..), Answer::Rows(..)) if wanted.answer != got.answer => {
@@ -314,7 +304,7 @@ pub fn unlike(sql: &str, wanted: &Done, got: &Done, played: &mut Played) -> Opti
             }
             _ => told,
         }
-    })
+    }))
 }
 
 #[cfg(test)]

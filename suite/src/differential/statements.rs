@@ -7,7 +7,7 @@
 use super::changes::ROOM;
 use super::schema::{Column, Table};
 use super::values::{chance, one_of, Kind};
-use super::{BINARY, LOOK};
+use super::BINARY;
 use crate::dice::Dice;
 
 /// How often a statement goes by the binary protocol, in a hundred.
@@ -17,8 +17,6 @@ const BY_BINARY_PROTOCOL: u32 = 20;
 pub struct Author<'a> {
     pub dice: &'a mut Dice,
     pub tables: &'a [Table],
-    /// The session that it writes for, where there are several.
-    pub session: Option<u32>,
 }
 
 impl Author<'_> {
@@ -28,14 +26,9 @@ impl Author<'_> {
 
     /// A statement, or some that belong together.
     pub fn unit(&mut self) -> Vec<String> {
-        let unit = self.statements();
-        self.as_sent(unit)
-    }
-
-    /// Statements with how they are sent.
-    pub(super) fn as_sent(&mut self, mut unit: Vec<String>) -> Vec<String> {
+        let mut unit = self.statements();
         for sql in &mut unit {
-            if sql != LOOK && self.chance(BY_BINARY_PROTOCOL) {
+            if self.chance(BY_BINARY_PROTOCOL) {
                 sql.insert_str(0, BINARY);
             }
         }
@@ -113,7 +106,7 @@ impl Author<'_> {
         }
     }
 
-    pub(super) fn joined_select(&mut self) -> String {
+    fn joined_select(&mut self) -> String {
         let [t, u] = self.tables else {
             return "DO 0".into();
         };
@@ -177,7 +170,7 @@ impl Author<'_> {
             .collect()
     }
 
-    pub(super) fn alter(&mut self, table: &Table) -> String {
+    fn alter(&mut self, table: &Table) -> String {
         let name = &table.name;
         let column = one_of(self.dice, &table.columns).clone();
         let kind = Kind::any(self.dice);
@@ -220,7 +213,7 @@ impl Author<'_> {
         all
     }
 
-    pub(super) fn prepared(&mut self, table: &Table) -> Vec<String> {
+    fn prepared(&mut self, table: &Table) -> Vec<String> {
         let sql = match self.dice.below(3) {
             0 => self.insert(table),
             1 => self.update(table),
