@@ -1,5 +1,6 @@
 //! Random changes of rows, of one table and of several, and the conditions by which rows are chosen.
 
+use super::interleaved::SESSIONS;
 use super::schema::{Column, Table, AUTOMATIC};
 use super::statements::Author;
 use super::values::one_of;
@@ -8,13 +9,39 @@ use super::values::one_of;
 /// then the order of all is the same, whichever are passed over.
 pub(super) const ROOM: u32 = 10_000;
 
+/// Values that `id` has.
+const IDS: u32 = 12;
+/// How often a session's change is of rows with a certain `id`, and how often that is one of its own, in a hundred: else
+/// sessions are in each other's way so often that no transaction comes to its end.
+const BY_ID: u32 = 70;
+const OWN: u32 = 80;
+
 impl Author<'_> {
+    /// A value of `id`, mostly one of the session's own where there are several sessions.
+    pub(super) fn id(&mut self) -> u32 {
+        let session = self.session;
+        match session {
+            Some(session) if self.chance(OWN) => {
+                SESSIONS * self.dice.below(IDS / SESSIONS) + session
+            }
+            _ => self.dice.below(IDS),
+        }
+    }
+
+    /// The condition by which a change chooses its rows.
+    fn chosen(&mut self, table: &Table) -> String {
+        if self.session.is_some() && self.chance(BY_ID) {
+            return format!(" WHERE {}.id = {}", table.name, self.id());
+        }
+        self.condition(table)
+    }
+
     pub(super) fn constant(&mut self, column: &Column) -> String {
         if column.is_nullable && self.chance(15) {
             return "NULL".into();
         }
         if column.name == "id" {
-            return self.dice.below(12).to_string();
+            return self.id().to_string();
         }
         column.kind.constant(self.dice)
     }
@@ -81,7 +108,12 @@ impl Author<'_> {
                 if gives_automatic {
                     let given = (ROOM * (1 + self.dice.below(30))).to_string();
                     let some = ["NULL", "0", "DEFAULT", &given, &given];
-                    row.push((*one_of(self.dice, &some)).to_owned());
+                    // A statement that one engine refuses for a lock has raised the other's counter nevertheless.
+                    let some = match self.session {
+                        None => &some[..],
+                        Some(_) => &some[..3],
+                    };
+                    row.push((*one_of(self.dice, some)).to_owned());
                 }
                 format!("({})", row.join(", "))
             })
@@ -225,7 +257,7 @@ impl Author<'_> {
 
     pub(super) fn update(&mut self, table: &Table) -> String {
         let set = self.assignments(table);
-        let condition = self.condition(table);
+        let condition = self.chosen(table);
         let name = &table.name;
         let Some(order) = table.whole_order() else {
             return format!("UPDATE {name} SET {set}{condition}");
@@ -249,7 +281,7 @@ impl Author<'_> {
     }
 
     pub(super) fn delete(&mut self, table: &Table) -> String {
-        let condition = self.condition(table);
+        let condition = self.chosen(table);
         let name = &table.name;
         match table.whole_order() {
             Some(order) if self.chance(50) => {
@@ -259,7 +291,7 @@ impl Author<'_> {
                 )
             }
             _ if condition.is_empty() => {
-                format!("DELETE FROM {name} WHERE id = {}", self.dice.below(12))
+                format!("DELETE FROM {name} WHERE id = {}", self.id())
             }
             _ => format!("DELETE FROM {name}{condition}"),
         }

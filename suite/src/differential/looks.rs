@@ -3,22 +3,44 @@
 
 use super::play::{Played, Side};
 use super::schema::Table;
+use super::sessions::{is_met, Pair};
 use crate::error::Result;
 use crate::pushdown::answer::{difference, Answer};
 use crate::statements::indexes::unlike_the_rows;
 use crate::target::indexes::{self, Index};
+
+/// What came of looking at the tables.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Looked {
+    Same,
+    Differs(String),
+    /// A read was refused for what another session does, which says nothing of the rows.
+    Met,
+}
+
+impl Looked {
+    fn of(query: &str, wanted: &Answer, got: &Answer) -> Looked {
+        if wanted != got && (is_met(wanted, got) || is_met(got, wanted)) {
+            return Looked::Met;
+        }
+        match wanted == got {
+            true => Looked::Same,
+            false => Looked::Differs(format!("{query}: {}", difference(wanted, got))),
+        }
+    }
+}
 
 /// What differs in the tables.
 ///
 /// # Errors
 /// When the server does not answer.
 pub fn looked_at(
-    innodb: &mut Side,
-    peregrine: &mut Side,
+    pair: &mut Pair,
     tables: &[Table],
     by_index: bool,
     played: &mut Played,
-) -> Result<Option<String>> {
+) -> Result<Looked> {
+    let Pair { innodb, peregrine } = pair;
     for table in tables {
         let (name, shown) = (&table.name, table.shown_in_order());
         let mut queries = vec![format!("SELECT {shown} FROM {name}")];
@@ -27,8 +49,9 @@ pub fn looked_at(
         }
         for query in queries {
             let (wanted, got) = (innodb.ask(&query)?, peregrine.ask(&query)?);
-            if wanted != got {
-                return Ok(Some(format!("{query}: {}", difference(&wanted, &got))));
+            let looked = Looked::of(&query, &wanted, &got);
+            if looked != Looked::Same {
+                return Ok(looked);
             }
             // Where both refuse, the script has lost the table.
             let Answer::Rows(rows, _) = &wanted else {
@@ -38,13 +61,13 @@ pub fn looked_at(
             if !by_index || query.ends_with("ALL") {
                 continue;
             }
-            let told = by_each_index(innodb, peregrine, table, played)?;
-            if told.is_some() {
-                return Ok(told);
+            let looked = by_each_index(innodb, peregrine, table, played)?;
+            if looked != Looked::Same {
+                return Ok(looked);
             }
         }
     }
-    Ok(None)
+    Ok(Looked::Same)
 }
 
 /// What a table gives through each of its indexes, beside what `InnoDB` gives.
@@ -64,7 +87,7 @@ fn by_each_index(
     peregrine: &mut Side,
     table: &Table,
     played: &mut Played,
-) -> Result<Option<String>> {
+) -> Result<Looked> {
     let name = &table.name;
     let rows = format!("SELECT {} FROM {name}", table.shown());
     let whole = innodb.ask(&rows)?;
@@ -73,26 +96,29 @@ fn by_each_index(
         let by = format!("{rows} FORCE INDEX (`{}`)", index.name);
         if !index.has_prefix {
             let query = format!("{by} ORDER BY {}", index.order);
-            let got = peregrine.ask(&query)?;
-            if got != whole {
-                return Ok(Some(format!("{query}: {}", difference(&whole, &got))));
+            let looked = Looked::of(&query, &whole, &peregrine.ask(&query)?);
+            if looked != Looked::Same {
+                return Ok(looked);
             }
         }
         if let Some(order) = whole_order(table, &index) {
             let query = format!("{by} ORDER BY {order}");
             let wanted = innodb.ask_in_order(&format!("{rows} ORDER BY {order}"))?;
-            let got = peregrine.ask_in_order(&query)?;
-            if got != wanted {
-                return Ok(Some(format!("{query}: {}", difference(&wanted, &got))));
+            let looked = Looked::of(&query, &wanted, &peregrine.ask_in_order(&query)?);
+            if looked != Looked::Same {
+                return Ok(looked);
             }
         }
     }
     // HANDLER shows versions that are over, too.
     if table.is_versioned {
-        return Ok(None);
+        return Ok(Looked::Same);
     }
     let unlike = unlike_the_rows(&mut peregrine.connection, name)?;
-    Ok(unlike.into_iter().next())
+    Ok(unlike
+        .into_iter()
+        .next()
+        .map_or(Looked::Same, Looked::Differs))
 }
 
 /// The order of an index, and then that of the primary key, which leaves no two rows equal.

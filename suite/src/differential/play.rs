@@ -6,9 +6,9 @@ use std::time::Duration;
 use mysql::prelude::Queryable;
 use mysql::Conn;
 
-use super::looks::looked_at;
 use super::schema::Table;
-use super::{bare, BINARY, ENGINE, KILL, STOP};
+use super::sessions::Sessions;
+use super::{bare, split, BINARY, ENGINE, KILL, LOOK, STOP};
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::pushdown::answer::{self, brief, difference, Answer};
 use crate::target::hosted::{self, Hosted};
@@ -18,7 +18,9 @@ use crate::target::Engine;
 /// have the same times.
 const BEGINNING: u64 = 1_700_000_000;
 /// After so many statements the tables are read by every index, too.
-const LOOK: usize = 10;
+const LOOK_BY_INDEX: usize = 10;
+/// A table without rows: a session reads it to have a snapshot.
+pub const EMPTY: &str = "no_rows";
 /// All columns of an answer, whichever they are.
 const ALL: usize = usize::MAX;
 /// How often it is looked at whether what was prepared has ended, and how long between.
@@ -29,11 +31,11 @@ const NOT_BY_BINARY_PROTOCOL: u16 = 1295;
 
 /// What came of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Done {
+pub struct Done {
     /// Rows that it changed.
     changed: u64,
     /// What it answers.
-    answer: Answer,
+    pub answer: Answer,
     /// In no order.
     warnings: Vec<String>,
 }
@@ -66,6 +68,21 @@ pub struct Played {
     pub restarts: u64,
     /// Statements that InnoDB answers otherwise than the manual says, and Peregrine as it says.
     pub by_manual: u64,
+    /// Statements of sessions that were not alone.
+    pub of_sessions: u64,
+    /// Of these, refused by both engines for what another session does.
+    pub met_in_both: u64,
+    /// Refused for that by InnoDB alone.
+    pub met_in_innodb: u64,
+    /// Refused for that by Peregrine alone.
+    pub met_in_peregrine: u64,
+}
+
+/// Lets a session wait so many seconds: for tables, and for rows.
+pub fn waits(tables: u32, rows: u32) -> String {
+    format!(
+        "SET SESSION lock_wait_timeout = {tables}, innodb_lock_wait_timeout = {rows}, peregrine_lock_wait_timeout = {rows}"
+    )
 }
 
 /// A connection to an engine's database.
@@ -98,20 +115,24 @@ fn neutral(message: &str, engine: Engine) -> String {
 
 impl Side {
     /// A side with nothing in its database.
-    fn new(server: &Hosted, engine: Engine) -> Result<Self> {
+    pub fn new(server: &Hosted, engine: Engine) -> Result<Self> {
         let schema = schema(engine);
         let mut connection = server.connect(None)?;
         end_prepared(&mut connection, engine)?;
         let begin = [
             format!("DROP DATABASE IF EXISTS {schema}"),
             format!("CREATE DATABASE {schema} CHARACTER SET latin1"),
+            format!(
+                "CREATE TABLE {schema}.{EMPTY} (n INT) ENGINE={}",
+                engine.name()
+            ),
         ];
         hosted::run_all(&mut connection, &begin)?;
         Self::of_connection(connection, engine)
     }
 
     /// A side with what its database has.
-    fn again(server: &Hosted, engine: Engine) -> Result<Self> {
+    pub fn again(server: &Hosted, engine: Engine) -> Result<Self> {
         Self::of_connection(server.connect(None)?, engine)
     }
 
@@ -120,8 +141,7 @@ impl Side {
             format!("USE {}", schema(engine)),
             "SET NAMES utf8mb4".to_owned(),
             // Nobody is in the way but what is prepared, where a script made short has lost its end.
-            "SET SESSION lock_wait_timeout = 2, innodb_lock_wait_timeout = 1".to_owned(),
-            "SET SESSION peregrine_lock_wait_timeout = 1".to_owned(),
+            waits(2, 1),
         ];
         hosted::run_all(&mut connection, &begin)?;
         Ok(Side { connection, engine })
@@ -148,7 +168,7 @@ impl Side {
         answer::text(&mut self.connection, bare(sql), ordered)
     }
 
-    fn run(&mut self, sql: &str) -> Result<Done> {
+    pub fn run(&mut self, sql: &str) -> Result<Done> {
         let answer = self.ask_as_sent(&sql.replace(ENGINE, self.engine.name()))?;
         if let Answer::Error(_) = answer {
             return Ok(Done {
@@ -235,16 +255,15 @@ pub fn play(
     tables: &[Table],
     played: &mut Played,
 ) -> Result<Option<Difference>> {
-    let mut innodb = Side::new(server, Engine::InnoDb)?;
-    let mut peregrine = Side::new(server, Engine::Peregrine)?;
+    let mut sessions = Sessions::new(server, script)?;
     let has_times = script.iter().any(|sql| sql.contains("SYSTEM VERSIONING"));
-    for (at, sql) in script.iter().enumerate() {
+    for (at, line) in script.iter().enumerate() {
+        let (session, sql) = split(line);
         if has_times {
-            let time = [format!("SET timestamp = {}", BEGINNING + at as u64)];
-            hosted::run_all(&mut innodb.connection, &time)?;
-            hosted::run_all(&mut peregrine.connection, &time)?;
+            let time = format!("SET timestamp = {}", BEGINNING + at as u64);
+            sessions.run_in(session, &time)?;
         }
-        let told = match sql.as_str() {
+        let told = match sql {
             KILL | STOP => {
                 match sql == KILL {
                     true => server.kill()?,
@@ -252,23 +271,21 @@ pub fn play(
                 }
                 server.start_again()?;
                 played.restarts += 1;
-                innodb = Side::again(server, Engine::InnoDb)?;
-                peregrine = Side::again(server, Engine::Peregrine)?;
+                sessions = sessions.again(server)?;
                 None
             }
-            _ => done(&mut innodb, &mut peregrine, sql, played)?,
+            LOOK => sessions.look(session, tables, played)?,
+            _ => sessions.done(session, sql, played)?,
         };
         if let Some(told) = told {
             return Ok(Some(Difference { at, told }));
         }
         let is_last = at + 1 == script.len();
-        let told = looked_at(
-            &mut innodb,
-            &mut peregrine,
-            tables,
-            is_last || at % LOOK == 0,
-            played,
-        )?;
+        if is_last {
+            sessions.end()?;
+        }
+        let told =
+            sessions.look_from_outside(tables, is_last || at % LOOK_BY_INDEX == 0, played)?;
         if let Some(told) = told {
             return Ok(Some(Difference { at, told }));
         }
@@ -276,15 +293,8 @@ pub fn play(
     Ok(None)
 }
 
-/// What differs in what a statement does.
-fn done(
-    innodb: &mut Side,
-    peregrine: &mut Side,
-    sql: &str,
-    played: &mut Played,
-) -> Result<Option<String>> {
-    let wanted = innodb.run(sql)?;
-    let got = peregrine.run(sql)?;
+/// What differs in what came of a statement.
+pub fn unlike(sql: &str, wanted: &Done, got: &Done, played: &mut Played) -> Option<String> {
     played.statements += 1;
     played.binary += u64::from(sql.starts_with(BINARY));
     played.changed += wanted.changed;
@@ -292,11 +302,11 @@ fn done(
         Answer::Error(_) => played.refused += 1,
         Answer::Rows(rows, _) => played.rows += rows.len() as u64,
     }
-    if is_by_manual(sql, &wanted, &got) {
+    if is_by_manual(sql, wanted, got) {
         played.by_manual += 1;
-        return Ok(None);
+        return None;
     }
-    Ok((wanted != got).then(|| {
+    (wanted != got).then(|| {
         let told = format!("InnoDB: {wanted}; Peregrine: {got}");
         match (&wanted.answer, &got.answer) {
             (Answer::Rows(..), Answer::Rows(..)) if wanted.answer != got.answer => {
@@ -304,7 +314,7 @@ fn done(
             }
             _ => told,
         }
-    }))
+    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::interleaved::{interleaved, tables_of_sessions};
 use super::play::{play, Played};
 use super::schema::{tables, Table};
 use super::shrink::shrunk;
@@ -20,6 +21,12 @@ const RESTARTED: u64 = 40;
 const TRIES: u32 = 400;
 /// One in so many statements must be done at least, or the comparison says little.
 const LEAST_DONE: u64 = 3;
+
+/// Of the statements of sessions, one in so many at most may be refused for what another session does, and by Peregrine
+/// alone: else too few transactions come to their end, or Peregrine locks more than it should. `FEW` more are no sign.
+const MOST_MET: u64 = 4;
+const MOST_MET_IN_PEREGRINE: u64 = 50;
+const FEW: u64 = 5;
 
 /// How many statements, and which.
 #[derive(Debug, Clone, Copy)]
@@ -54,11 +61,22 @@ impl Outcome {
             changed,
             rows,
             by_index,
+            of_sessions,
+            met_in_both,
+            met_in_innodb,
+            met_in_peregrine,
             ..
         } = self.played;
         let done = statements - refused;
         let is_enough = changed > 0 && rows > 0 && by_index > 0;
-        self.different.is_empty() && is_enough && done >= statements / LEAST_DONE
+        let met = met_in_both + met_in_innodb + met_in_peregrine;
+        let is_apart = met <= of_sessions / MOST_MET;
+        let is_by_locks = met_in_peregrine <= of_sessions / MOST_MET_IN_PEREGRINE + FEW;
+        self.different.is_empty()
+            && is_enough
+            && is_apart
+            && is_by_locks
+            && done >= statements / LEAST_DONE
     }
 }
 
@@ -69,7 +87,8 @@ impl fmt::Display for Outcome {
             f,
             "{}: differential: {} scripts with tables of their own, {} statements on InnoDB and on Peregrine, {} by the binary \
              protocol, {} refused by both, {} kills and stops, {} rows changed, {} rows compared, {} readings by an \
-             index; {} answers where InnoDB \
+             index; {} statements of three sessions, {} refused for another session by both engines, {} by InnoDB alone, {} by \
+             Peregrine alone; {} answers where InnoDB \
              is against the manual; {} differences; seed {}",
             if self.held() { "held" } else { "NOT HELD" },
             self.scripts,
@@ -80,6 +99,10 @@ impl fmt::Display for Outcome {
             played.changed,
             played.rows,
             played.by_index,
+            played.of_sessions,
+            played.met_in_both,
+            played.met_in_innodb,
+            played.met_in_peregrine,
             played.by_manual,
             self.different.len(),
             self.seed
@@ -90,11 +113,20 @@ impl fmt::Display for Outcome {
 /// A script, and the tables of which it speaks.
 fn script(seed: u64, number: u64) -> (Vec<Table>, Vec<String>) {
     let mut dice = Dice::new(seed, number);
-    let (tables, mut script) = tables(&mut dice);
+    // Of the scripts with restarts, too, one of two.
+    let has_sessions = (number + number / RESTARTED) % 2 == 1;
+    let (tables, mut script) = match has_sessions {
+        true => tables_of_sessions(&mut dice),
+        false => tables(&mut dice),
+    };
     let begin = script.len() as u32;
+    if has_sessions {
+        script.extend(interleaved(&mut dice, &tables, SCRIPT));
+    }
     let mut author = Author {
         dice: &mut dice,
         tables: &tables,
+        session: None,
     };
     while script.len() < SCRIPT {
         script.extend(author.unit());

@@ -7,7 +7,7 @@
 use super::changes::ROOM;
 use super::schema::{Column, Table};
 use super::values::{chance, one_of, Kind};
-use super::BINARY;
+use super::{BINARY, LOOK};
 use crate::dice::Dice;
 
 /// How often a statement goes by the binary protocol, in a hundred.
@@ -17,6 +17,8 @@ const BY_BINARY_PROTOCOL: u32 = 20;
 pub struct Author<'a> {
     pub dice: &'a mut Dice,
     pub tables: &'a [Table],
+    /// The session that it writes for, where there are several.
+    pub session: Option<u32>,
 }
 
 impl Author<'_> {
@@ -26,9 +28,14 @@ impl Author<'_> {
 
     /// A statement, or some that belong together.
     pub fn unit(&mut self) -> Vec<String> {
-        let mut unit = self.statements();
+        let unit = self.statements();
+        self.as_sent(unit)
+    }
+
+    /// Statements with how they are sent.
+    pub(super) fn as_sent(&mut self, mut unit: Vec<String>) -> Vec<String> {
         for sql in &mut unit {
-            if self.chance(BY_BINARY_PROTOCOL) {
+            if sql != LOOK && self.chance(BY_BINARY_PROTOCOL) {
                 sql.insert_str(0, BINARY);
             }
         }
@@ -106,7 +113,7 @@ impl Author<'_> {
         }
     }
 
-    fn joined_select(&mut self) -> String {
+    pub(super) fn joined_select(&mut self) -> String {
         let [t, u] = self.tables else {
             return "DO 0".into();
         };
@@ -170,7 +177,7 @@ impl Author<'_> {
             .collect()
     }
 
-    fn alter(&mut self, table: &Table) -> String {
+    pub(super) fn alter(&mut self, table: &Table) -> String {
         let name = &table.name;
         let column = one_of(self.dice, &table.columns).clone();
         let kind = Kind::any(self.dice);
@@ -213,7 +220,7 @@ impl Author<'_> {
         all
     }
 
-    fn prepared(&mut self, table: &Table) -> Vec<String> {
+    pub(super) fn prepared(&mut self, table: &Table) -> Vec<String> {
         let sql = match self.dice.below(3) {
             0 => self.insert(table),
             1 => self.update(table),

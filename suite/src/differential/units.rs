@@ -111,6 +111,7 @@ mod tests {
         let mut author = Author {
             dice: &mut dice,
             tables: &tables,
+            session: None,
         };
         for _ in 0..200 {
             let xa = author.by_xa();
