@@ -9,8 +9,7 @@ use super::PlantedFault;
 const VARIABLE: &str = "PEREGRINE_PLANTED";
 
 /// The fault that this process has, by its place in the list, plus one.
-static PLANTED: LazyLock<AtomicUsize> =
-    LazyLock::new(|| AtomicUsize::new(code(of_environment())));
+static PLANTED: LazyLock<AtomicUsize> = LazyLock::new(|| AtomicUsize::new(code(of_environment())));
 
 /// The fault that the environment names; a name that is none is a mistake of who runs the tests.
 fn of_environment() -> Option<PlantedFault> {
