@@ -508,6 +508,14 @@ faults! {
         KeepOldSummaries,
         /// What was written while the log was being synced counts as durable.
         SyncedMeanwhile,
+        /// A page that was changed between its write and its eviction goes nevertheless.
+        EvictChanged,
+        /// Pages are read ahead without a look at their parent once their entries are taken.
+        BringUnseen,
+        /// Who asks for all commits to be durable is told that they are, and they become so later.
+        SyncLogLater,
+        /// The place of a page is free as soon as the page has another, though the last checkpoint still names it.
+        TakeInUse,
     }
 
     /// Faults of a few threads and of memory's order, which models find under loom.
@@ -530,18 +538,6 @@ faults! {
         UnorderedEscalation,
         /// A kill wakes without the mutex under which the sleeper looks for it.
         UnguardedKill,
-    }
-
-    /// Faults that those schedules have not been seen to find.
-    UNFOUND {
-        /// A page that was changed between its write and its eviction goes nevertheless.
-        EvictChanged,
-        /// Pages are read ahead without a look at their parent once their entries are taken.
-        BringUnseen,
-        /// Who asks for all commits to be durable is told that they are, and they become so later.
-        SyncLogLater,
-        /// The place of a page is free as soon as the page has another, though the last checkpoint still names it.
-        TakeInUse,
     }
 }
 

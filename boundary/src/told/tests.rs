@@ -1,5 +1,7 @@
 use std::cell::RefCell;
 
+use super::repetition::{MOST_MESSAGES, PAUSE};
+use super::text::MOST_BYTES;
 use super::*;
 
 thread_local! {

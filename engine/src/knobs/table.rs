@@ -177,7 +177,7 @@ knobs! {
     /// Parts of the lock table, each with a mutex.
     lock_shards: usize = 256, shards, 1 => 256;
     /// Rows that a transaction locks without writing them, each with an entry of some 240 bytes, before ranges stand for
-    /// further ones.
+    /// further ones. The first is never one of these.
     rows_before_escalation: usize = 65_536, rows, 2 => 65_536;
     /// So many ranges of such rows a transaction has in a tree. Then each row more widens one of them.
     escalated_ranges: usize = 1_024, ranges, 1 => 1_024;

@@ -20,6 +20,13 @@ fn options() -> Options {
     }
 }
 
+fn of_one_session() -> TableOptions {
+    TableOptions {
+        of_one_session: true,
+        ..TableOptions::default()
+    }
+}
+
 fn open(os: &SimulatedOs) -> Database {
     Database::open_on(Arc::new(os.clone()), "/db", options()).unwrap()
 }
@@ -155,15 +162,13 @@ fn a_dump_misses_nothing_of_a_table_that_its_transaction_dropped() {
 fn the_rows_of_a_table_filled_while_it_is_made_stay_at_a_rollback() {
     let db = open(&SimulatedOs::new(1));
     let kept = db.create_table("kept", &grouped()).unwrap();
-    let own = TableOptions {
-        of_one_session: true,
-        ..TableOptions::default()
-    };
     let mut txn = db.begin(Isolation::RepeatableRead);
     txn.take_snapshot();
     insert(&mut txn, &kept, 0..10, 100);
     let savepoint = txn.savepoint();
-    let filled = db.create_table_with("own", &grouped(), &own).unwrap();
+    let filled = db
+        .create_table_with("own", &grouped(), &of_one_session())
+        .unwrap();
     txn.begin_fill(&filled).unwrap();
     insert(&mut txn, &filled, 0..500, 100);
     insert(&mut txn, &filled, 500..510, 3_900);
@@ -196,12 +201,10 @@ fn a_commit_that_fails_gives_back_the_locks_of_a_transaction_without_a_number() 
     let mut other = db.begin(Isolation::ReadCommitted);
     insert(&mut other, &kept, 0..1, 100);
     other.commit().unwrap();
-    let own = TableOptions {
-        of_one_session: true,
-        ..TableOptions::default()
-    };
     let mut txn = db.begin(Isolation::RepeatableRead);
-    let filled = db.create_table_with("own", &grouped(), &own).unwrap();
+    let filled = db
+        .create_table_with("own", &grouped(), &of_one_session())
+        .unwrap();
     let key = kept.encode_key(0, &[0u32.into()]).unwrap();
     txn.get_locked(&kept, &key, RowLock::Exclusive, |_| ())
         .unwrap();
@@ -226,10 +229,6 @@ fn a_commit_that_fails_gives_back_the_locks_of_a_transaction_without_a_number() 
 /// A value that an UPDATE keeps is in the log as "as in the row before", and the row before was never there.
 #[test]
 fn a_long_value_of_a_filled_table_keeps_no_database_closed() {
-    let own = TableOptions {
-        of_one_session: true,
-        ..TableOptions::default()
-    };
     let xid = Xid::new(1, b"prepared", b"").unwrap();
     for end in ["committed", "dropped", "prepared"] {
         let os = SimulatedOs::new(1);
@@ -237,7 +236,9 @@ fn a_long_value_of_a_filled_table_keeps_no_database_closed() {
         let kept = db.create_table("kept", &grouped()).unwrap();
         db.checkpoint().unwrap();
         let mut txn = db.begin(Isolation::ReadCommitted);
-        let filled = db.create_table_with("own", &grouped(), &own).unwrap();
+        let filled = db
+            .create_table_with("own", &grouped(), &of_one_session())
+            .unwrap();
         txn.begin_fill(&filled).unwrap();
         insert(&mut txn, &filled, 0..1, 3_900);
         txn.end_fill();
@@ -267,14 +268,12 @@ fn a_long_value_of_a_filled_table_keeps_no_database_closed() {
 /// What a transaction takes back in the table is not in the log either, though parts of the transaction are.
 #[test]
 fn the_log_has_no_rows_of_a_table_of_one_session() {
-    let own = TableOptions {
-        of_one_session: true,
-        ..TableOptions::default()
-    };
     let os = SimulatedOs::new(1);
     let db = open(&os);
     let kept = db.create_table("kept", &grouped()).unwrap();
-    let table = db.create_table_with("own", &grouped(), &own).unwrap();
+    let table = db
+        .create_table_with("own", &grouped(), &of_one_session())
+        .unwrap();
     let mut txn = db.begin(Isolation::ReadCommitted);
     insert(&mut txn, &table, 0..10, 300);
     insert(&mut txn, &kept, 0..10, 300);
@@ -294,16 +293,14 @@ fn the_log_has_no_rows_of_a_table_of_one_session() {
 /// The session ends before the transaction that it has prepared, and takes its tables along.
 #[test]
 fn a_table_of_one_session_is_dropped_beside_a_prepared_transaction_that_its_session_gave_up() {
-    let own = TableOptions {
-        of_one_session: true,
-        ..TableOptions::default()
-    };
     let xid = Xid::new(1, b"prepared", b"").unwrap();
     for (commits, crashes) in [(true, false), (false, false), (true, true), (false, true)] {
         let os = SimulatedOs::new(1);
         let db = open(&os);
         let kept = db.create_table("kept", &grouped()).unwrap();
-        let table = db.create_table_with("own", &grouped(), &own).unwrap();
+        let table = db
+            .create_table_with("own", &grouped(), &of_one_session())
+            .unwrap();
         let mut txn = db.begin(Isolation::ReadCommitted);
         insert(&mut txn, &table, 0..5_000, 300);
         insert(&mut txn, &kept, 0..10, 300);
@@ -344,14 +341,12 @@ fn a_table_of_one_session_is_dropped_beside_a_prepared_transaction_that_its_sess
 /// As the session can, which has it for longer than the transaction.
 #[test]
 fn a_table_of_one_session_goes_on_behind_a_prepared_transaction_and_has_its_rows() {
-    let own = TableOptions {
-        of_one_session: true,
-        ..TableOptions::default()
-    };
     let xid = Xid::new(1, b"prepared", b"").unwrap();
     for commits in [true, false] {
         let db = open(&SimulatedOs::new(1));
-        let table = db.create_table_with("own", &grouped(), &own).unwrap();
+        let table = db
+            .create_table_with("own", &grouped(), &of_one_session())
+            .unwrap();
         let mut txn = db.begin(Isolation::ReadCommitted);
         insert(&mut txn, &table, 0..10, 300);
         txn.commit().unwrap();

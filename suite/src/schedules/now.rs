@@ -60,9 +60,6 @@ impl Now {
 /// # Errors
 /// Somebody has.
 pub(super) fn locks_alone(all: &[Now], session: u64, id: u64, lock: RowLock) -> Step {
-    if lock == RowLock::None {
-        return Ok(());
-    }
     {
         let mut locked = all[session as usize].locked.lock();
         let held = locked.entry(id).or_insert(lock);

@@ -65,14 +65,14 @@ impl Session<'_> {
         let found = work
             .txn
             .get_locked(&self.own, &key, lock, |row| read(&row, has_large))?;
-        let found = found.transpose()?.map(|read| read.print);
-        if found.is_some() {
-            locks_alone(self.now, self.number, id, lock)?;
+        let found = found.transpose()?;
+        match (found, lock) {
+            (_, RowLock::None) => self.has_snapshot(work)?,
+            (Some(found), lock) => self.has_locked(work, found, lock)?,
+            (None, _) => {}
         }
+        let found = found.map(|read| read.print);
         let expected = work.rows.get(&id).map(|row| row.print);
-        if lock == RowLock::None {
-            self.has_snapshot(work)?;
-        }
         match found == expected {
             true => Ok(()),
             false => wrong(format!("row {id}: {found:?} where {expected:?} was")),
@@ -89,14 +89,29 @@ impl Session<'_> {
         let key = self.encoded(id)?;
         for lock in [RowLock::Shared, RowLock::Exclusive] {
             work.trail += &format!(" get {id} with lock {lock:?};");
-            let found = work.txn.get_locked(&self.own, &key, lock, |_| ())?;
-            if found.is_none() || self.dice.below(3) == 0 {
+            let has_large = self.plan.kind.large;
+            let found = work
+                .txn
+                .get_locked(&self.own, &key, lock, |row| read(&row, has_large))?;
+            let Some(found) = found.transpose()? else {
+                return Ok(());
+            };
+            self.has_locked(work, found, lock)?;
+            if self.dice.below(3) == 0 {
                 return Ok(());
             }
-            locks_alone(self.now, self.number, id, lock)?;
             self.think();
         }
         Ok(())
+    }
+
+    /// A row was found, and is locked from here on.
+    fn has_locked(&self, work: &mut Work, read: Read, lock: RowLock) -> Step {
+        let owner = read.id % OWNERS;
+        if owner != self.number {
+            work.locked.push((read, work.now[owner as usize]));
+        }
+        locks_alone(self.now, self.number, read.id, lock)
     }
 
     pub(super) fn scan(&mut self, work: &mut Work) -> Step {
@@ -272,15 +287,13 @@ impl Session<'_> {
         let is_wanted = |key: u64| wanted.contains(&key.cmp(&value));
         let others = found.iter().filter(|read| read.id % OWNERS != self.number);
         if locks {
-            let with = |read: &Read| (*read, now[(read.id % OWNERS) as usize]);
-            work.locked.extend(others.clone().map(with));
             // Serializable reads lock, too.
             let lock = match options.lock {
                 RowLock::None => RowLock::Shared,
                 lock => lock,
             };
             for read in &found {
-                locks_alone(self.now, self.number, read.id, lock)?;
+                self.has_locked(work, *read, lock)?;
             }
         }
         for read in others {

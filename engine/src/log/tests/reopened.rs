@@ -53,17 +53,22 @@ fn unsynced(segment_bytes: u64, bytes: usize, sync_fails: bool) -> (SimulatedOs,
     (disk, all)
 }
 
-#[test]
-fn what_is_acknowledged_behind_a_segment_whose_name_was_not_durable_survives() {
-    let os = SimulatedOs::new(11);
-    let log = create_without_threads(&os);
+/// A log that ends so near to its segment's end that an opening lets the next one be, and what it has.
+fn near_its_segments_end(os: &SimulatedOs) -> (Log, Vec<Record>) {
+    let log = create_without_threads(os);
     let mut all = vec![record(1, 3000)];
     append(&log, &all[0], Durability::SyncAtCommit).unwrap();
-    // So near to its segment's end does the log end that an opening lets the next one be.
     let rest = log.segment_bytes() - log.end().0 - group::room_behind();
     all.push(record(2, rest as usize - record::RECORD_HEADER));
     append(&log, &all[1], Durability::SyncAtCommit).unwrap();
     assert_eq!(log.stats().segments, 1);
+    (log, all)
+}
+
+#[test]
+fn what_is_acknowledged_behind_a_segment_whose_name_was_not_durable_survives() {
+    let os = SimulatedOs::new(11);
+    let (log, mut all) = near_its_segments_end(&os);
     os.record();
     log.group.segments.prepare(log.segment_bytes() + 1).unwrap();
     let moments = os.recorded();
@@ -196,12 +201,7 @@ fn a_segment_whose_making_did_not_end_does_no_harm() {
 #[test]
 fn a_log_opens_on_a_full_disk_however_often() {
     let os = SimulatedOs::new(11);
-    let log = create_without_threads(&os);
-    let mut all = vec![record(1, 3000)];
-    append(&log, &all[0], Durability::SyncAtCommit).unwrap();
-    let rest = log.segment_bytes() - log.end().0 - group::room_behind();
-    all.push(record(2, rest as usize - record::RECORD_HEADER));
-    append(&log, &all[1], Durability::SyncAtCommit).unwrap();
+    let (log, mut all) = near_its_segments_end(&os);
     drop(log);
     os.set_capacity(Some(os.used()));
     let mut from = Lsn(0);

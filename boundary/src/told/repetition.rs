@@ -1,0 +1,74 @@
+//! Which messages were told of late, so that the same one does not fill the log.
+
+use std::time::{Duration, Instant};
+
+/// For so long a message that has been told is not told again.
+pub(super) const PAUSE: Duration = Duration::from_secs(10);
+/// So many different messages are told in that time.
+pub(super) const MOST_MESSAGES: usize = 32;
+
+/// A message that has been told.
+#[derive(Clone, Copy)]
+pub(super) struct Recent {
+    hash: u64,
+    pub told: Instant,
+    /// How often it has come since.
+    again: u64,
+}
+
+/// Which messages were told of late.
+pub(super) struct Repetition {
+    pub recent: [Option<Recent>; MOST_MESSAGES],
+    /// Messages that are told nowhere, and whose own count is gone.
+    others: u64,
+}
+
+impl Repetition {
+    pub const fn new() -> Self {
+        Repetition {
+            recent: [None; MOST_MESSAGES],
+            others: 0,
+        }
+    }
+
+    /// Whether a message is told now; then how often it was not, and how many others were not.
+    pub fn admit(&mut self, hash: u64, now: Instant) -> Option<(u64, u64)> {
+        let is_past = |recent: &Recent| now.saturating_duration_since(recent.told) >= PAUSE;
+        let of_it = |place: &Option<Recent>| place.is_some_and(|recent| recent.hash == hash);
+        let can_go = |place: &Option<Recent>| place.as_ref().is_none_or(is_past);
+        let known = self.recent.iter().position(of_it);
+        let Some(place) = known.or_else(|| self.recent.iter().position(can_go)) else {
+            self.others += 1;
+            return None;
+        };
+        let place = &mut self.recent[place];
+        let before = *place;
+        let mut again = 0;
+        match before {
+            Some(recent) if recent.hash == hash && !is_past(&recent) => {
+                *place = Some(Recent {
+                    again: recent.again + 1,
+                    ..recent
+                });
+                return None;
+            }
+            Some(recent) if recent.hash == hash => again = recent.again,
+            Some(other) => self.others += other.again,
+            None => {}
+        }
+        *place = Some(Recent {
+            hash,
+            told: now,
+            again: 0,
+        });
+        Some((again, std::mem::take(&mut self.others)))
+    }
+
+    /// How many messages were left out, and are not counted anywhere any more.
+    pub fn take_left_out(&mut self) -> u64 {
+        let again = self.recent.iter().flatten().map(|recent| recent.again);
+        let left_out = self.others + again.sum::<u64>();
+        *self = Repetition::new();
+        left_out
+    }
+}
