@@ -1,6 +1,6 @@
 //! Faults of the plug-in that a test build can have, one at a time, for proofs that talk to a server to find.
 //!
-//! As the engine's own (`engine/src/planted.rs`): with the cargo feature `broken` the environment variable
+//! As the engine's own (`engine/src/planted/mod.rs`): with the cargo feature `broken` the environment variable
 //! `PEREGRINE_PLANTED_IN_PLUGIN` names one. In every other build [`is_planted`] is the constant `false`.
 
 /// A step that can be left out, or done wrong.

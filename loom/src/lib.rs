@@ -24,7 +24,7 @@ mod error;
 mod ids;
 mod knobs;
 pub mod page;
-#[path = "../../engine/src/planted.rs"]
+#[path = "../../engine/src/planted/mod.rs"]
 pub mod planted;
 pub mod sync;
 pub mod txn;

@@ -6,7 +6,6 @@ use std::time::{Instant, SystemTime};
 
 use smallvec::SmallVec;
 
-use super::recovery_work::UndoWork;
 use super::row_name::{Row, RowSet};
 use super::version::UndoPtr;
 use crate::ids::{Lsn, TreeId};
@@ -142,6 +141,25 @@ impl Parker {
 pub(super) fn micros_now() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| since.as_micros() as u64)
+}
+
+/// What a rollback would cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UndoWork {
+    /// Records of undo.
+    pub records: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// How often a change went to another leaf than the one before it in the same tree.
+    pub leaves: u64,
+}
+
+impl UndoWork {
+    pub(super) fn add(&mut self, other: UndoWork) {
+        self.records += other.records;
+        self.bytes += other.bytes;
+        self.leaves += other.leaves;
+    }
 }
 
 /// A transaction that writes or locks, as others see it.

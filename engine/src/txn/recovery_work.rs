@@ -5,31 +5,12 @@
 //! has put parts of its redo into the log it is told how much that is, and how much of it a checkpoint has found
 //! there. Short transactions have no such parts: nothing is kept of them.
 
-use super::participant::Participant;
+use super::participant::{Participant, UndoWork};
 use super::System;
 use crate::ids::{Lsn, TxId};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 use crate::sync::Mutex;
-
-/// What a rollback would cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UndoWork {
-    /// Records of undo.
-    pub records: u64,
-    /// Bytes of them.
-    pub bytes: u64,
-    /// How often a change went to another leaf than the one before it in the same tree.
-    pub leaves: u64,
-}
-
-impl UndoWork {
-    fn add(&mut self, other: UndoWork) {
-        self.records += other.records;
-        self.bytes += other.bytes;
-        self.leaves += other.leaves;
-    }
-}
 
 /// What an opening would have to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
