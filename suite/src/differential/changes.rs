@@ -108,10 +108,9 @@ impl Author<'_> {
                 if gives_automatic {
                     let given = (ROOM * (1 + self.dice.below(30))).to_string();
                     let some = ["NULL", "0", "DEFAULT", &given, &given];
-                    // A statement that one engine refuses for a lock has raised the other's counter nevertheless.
-                    let some = match self.session {
-                        None => &some[..],
-                        Some(_) => &some[..3],
+                    let some = match self.raises_counters {
+                        true => &some[..],
+                        false => &some[..3],
                     };
                     row.push((*one_of(self.dice, some)).to_owned());
                 }

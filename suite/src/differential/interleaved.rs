@@ -48,6 +48,8 @@ pub fn interleaved(dice: &mut Dice, tables: &[Table], statements: usize) -> Vec<
                 dice,
                 tables,
                 session: Some(session),
+                // A statement that one engine refuses for a lock has raised the other's counter nevertheless.
+                raises_counters: false,
             };
             own.extend(author.unit_of_session());
         }

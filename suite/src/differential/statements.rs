@@ -19,6 +19,8 @@ pub struct Author<'a> {
     pub tables: &'a [Table],
     /// The session that it writes for, where there are several.
     pub session: Option<u32>,
+    /// Whether it may give values that raise a counter of AUTO_INCREMENT.
+    pub raises_counters: bool,
 }
 
 impl Author<'_> {

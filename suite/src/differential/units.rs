@@ -112,6 +112,7 @@ mod tests {
             dice: &mut dice,
             tables: &tables,
             session: None,
+            raises_counters: true,
         };
         for _ in 0..200 {
             let xa = author.by_xa();
