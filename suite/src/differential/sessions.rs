@@ -20,7 +20,7 @@
 use mysql::prelude::Queryable;
 
 use super::looks::{looked_at, Looked};
-use super::play::{unlike, waits, Played, Side, EMPTY};
+use super::play::{unlike, waits, Done, Played, Side, EMPTY};
 use super::schema::Table;
 use super::{bare, split, SESSION};
 use crate::error::{Result, StatementContext};
@@ -102,6 +102,22 @@ impl Pair {
         })
     }
 
+    /// What differs in what came of a statement of a session among several.
+    fn unlike(
+        &mut self,
+        sql: &str,
+        wanted: &Done,
+        got: &Done,
+        played: &mut Played,
+    ) -> Result<Option<String>> {
+        if is_locking_read(sql) && wanted != got && is_in_transaction(&mut self.innodb)? {
+            played.met_in_innodb += 1;
+            self.run("ROLLBACK")?;
+            return Ok(None);
+        }
+        Ok(unlike(sql, wanted, got, played))
+    }
+
     /// A session among several: it waits for nobody, and rows changed since its snapshot are not to be had in InnoDB
     /// either.
     fn among_others(mut self) -> Result<Self> {
@@ -181,16 +197,7 @@ impl Sessions {
         let in_innodb = is_met(&wanted.answer, &got.answer);
         let in_peregrine = is_met(&got.answer, &wanted.answer);
         let (refused, (side, other)) = match (in_innodb, in_peregrine) {
-            (false, false)
-                if is_locking_read(sql)
-                    && wanted != got
-                    && is_in_transaction(&mut pair.innodb)? =>
-            {
-                played.met_in_innodb += 1;
-                pair.run("ROLLBACK")?;
-                return Ok(None);
-            }
-            (false, false) => return Ok(unlike(sql, &wanted, &got, played)),
+            (false, false) => return pair.unlike(sql, &wanted, &got, played),
             (true, true) => {
                 played.met_in_both += 1;
                 if wanted.answer != got.answer || wanted.answer != Answer::Error(TIMED_OUT) {
@@ -237,7 +244,7 @@ impl Sessions {
             pair.run("ROLLBACK")?;
             return Ok(None);
         }
-        Ok(unlike(sql, &wanted, &got, played))
+        pair.unlike(sql, &wanted, &got, played)
     }
 
     /// What differs in what a session sees.
