@@ -43,7 +43,8 @@ Connection *connection_of(THD *thd) {
 
 bool only_reads(THD *thd) {
   const enum_sql_command command = thd->lex->sql_command;
-  return (command == SQLCOM_SELECT && !thd->lex->requires_prelocking()) || command == SQLCOM_HA_READ;
+  return (command == SQLCOM_SELECT && !thd->lex->requires_prelocking()) ||
+         command == SQLCOM_HA_READ;
 }
 
 bool applies_events(THD *thd) {
