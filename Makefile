@@ -36,8 +36,9 @@ unit: mariadb
 mtr: plugin ## the plug-in's tests, run by MariaDB's own test runner
 	@mtr/run own
 
-compare: plugin ## the same statements on InnoDB and on Peregrine, answers compared
+compare: plugin ## the same statements on InnoDB and on Peregrine, answers compared; a suite of MariaDB's own, too
 	@mtr/run same
+	@mtr/run difference period
 
 sessions: plugin ## statements once answered wrongly, and slices of long proofs: anomalies, histories, bank, pushdown, changes, differential, memory
 	@if [ -e target/mariadb/current/env ]; then \

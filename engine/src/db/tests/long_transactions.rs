@@ -107,13 +107,14 @@ fn the_time_of_a_recovery_counts_what_ran_at_the_checkpoint_and_what_was_logged_
     let expected = || (db.system().recovery_work(), db.status().recovery_time);
     let (_, nothing) = expected();
     let little = 64 << 10;
+    let much = Duration::from_nanos(600 * MANY);
 
     let mut long = insert(&db, 0..MANY);
     // None of it is in the checkpoint, and without a commit none is made again.
     let (work, time) = expected();
     assert_eq!(work.undo.records, 0);
     assert!(work.log_replayed < little, "{work:?}");
-    assert!(time < nothing + Duration::from_millis(100), "{time:?}");
+    assert!(time < nothing + much, "{time:?}");
 
     db.checkpoint().unwrap();
     let (work, rollback) = expected();
@@ -126,7 +127,7 @@ fn the_time_of_a_recovery_counts_what_ran_at_the_checkpoint_and_what_was_logged_
         "{work:?}"
     );
     assert!(work.log_read >= logged && work.log_replayed < little);
-    assert!(rollback > nothing + Duration::from_millis(100));
+    assert!(rollback > nothing + much);
 
     long.commit().unwrap();
     let (work, both) = expected();
@@ -142,7 +143,7 @@ fn the_time_of_a_recovery_counts_what_ran_at_the_checkpoint_and_what_was_logged_
     let (work, time) = expected();
     assert_eq!(work.undo.records, 0);
     assert!(work.log_read < little, "{work:?}");
-    assert!(time < nothing + Duration::from_millis(100), "{time:?}");
+    assert!(time < nothing + much, "{time:?}");
 
     // What is rolled back is not made again, but was running at the checkpoint.
     let mut long = insert(&db, MANY..2 * MANY);
