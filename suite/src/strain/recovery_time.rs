@@ -18,6 +18,9 @@ const LOOK: Duration = Duration::from_millis(200);
 /// checkpoint.
 const NEARLY: f64 = 0.85;
 
+/// What the server expects may be so many times too long or too short, once it has measured a recovery.
+const MOST_WRONG: f64 = 3.0;
+
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Request {
@@ -52,6 +55,14 @@ pub struct Round {
     pub ready_s: f64,
 }
 
+impl Round {
+    /// Whether it took about as long as the server had said, in begun seconds.
+    fn was_expected(&self) -> bool {
+        let expected = self.expected_s as f64;
+        self.ready_s <= expected * MOST_WRONG && expected - 1.0 <= self.ready_s * MOST_WRONG
+    }
+}
+
 /// What came of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
@@ -70,12 +81,14 @@ impl Outcome {
         self.rounds.iter().map(|r| r.ready_s).fold(0.0, f64::max)
     }
 
-    /// Whether the server was ready in time after each kill, and had something to recover.
+    /// Whether the server was ready in time after each kill, had something to recover, and knew about how long that
+    /// would take.
     #[must_use]
     pub fn held(&self) -> bool {
         !self.rounds.is_empty()
             && self.rounds.iter().all(|round| round.log_bytes > 0)
             && self.longest_s() <= self.request.target.as_secs_f64()
+            && self.rounds.iter().skip(1).all(Round::was_expected)
     }
 }
 
@@ -241,4 +254,42 @@ fn open_transaction(mut connection: mysql::Conn, rows: u32) -> Result<mysql::Con
         ],
     )?;
     Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_server_expects_is_about_right_or_the_run_does_not_hold() {
+        let round = |expected_s, ready_s| Round {
+            log_bytes: 1,
+            longest_log: 1,
+            checkpoints: 1,
+            expected_s,
+            ready_s,
+        };
+        let mut outcome = Outcome {
+            request: Request {
+                target: Duration::from_secs(10),
+                rows: 1,
+                writers: 1,
+                rows_a_statement: 1,
+                lifetime: Duration::ZERO,
+                kills: 2,
+                open_rows: 1,
+            },
+            // Nothing has been measured yet.
+            rounds: vec![round(9, 0.5), round(6, 2.0)],
+            plain_s: 0.1,
+        };
+        assert!(outcome.held());
+        for wrong in [round(1, 3.1), round(8, 2.0), round(9, 10.5)] {
+            outcome.rounds[1] = wrong;
+            assert!(!outcome.held(), "{wrong:?}");
+        }
+        // A part of a second is told as a whole one.
+        outcome.rounds[1] = round(1, 0.1);
+        assert!(outcome.held());
+    }
 }
