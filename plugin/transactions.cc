@@ -74,8 +74,10 @@ static uint64_t statement_began(THD *thd) {
 
 int begin_statement(THD *thd, Connection *connection) {
   if (connection->in_statement) return 0;
-  int code = peregrine_statement_start(connection->session, isolation_of(thd),
-                                       lock_wait_seconds(thd), statement_began(thd));
+  /* XA PREPARE is in the binary log before the engine is asked whether it can promise. */
+  bool keeps_log = thd->transaction->xid_state.is_explicit_XA();
+  int code = peregrine_statement_start(connection->session, isolation_of(thd), lock_wait_seconds(thd),
+                                       statement_began(thd), keeps_log);
   if (unlikely(code != PEREGRINE_OK)) return report_session_error(code, thd, ER_GET_ERRMSG);
   connection->in_statement = true;
   connection->server_ends = false;

@@ -360,9 +360,11 @@ PEREGRINE_CODE peregrine_session_new(peregrine_engine *engine, uint64_t number,
 void peregrine_session_free(peregrine_session *session);
 
 /* Begins a statement, and a transaction where none is open. `now_us`: the time, in microseconds
-   since 1970, for peregrine_inspect. */
+   since 1970, for peregrine_inspect. `keeps_log`: whether the log is kept for the transaction however
+   long (peregrine_engine_set_longest_kept_log). */
 PEREGRINE_CODE peregrine_statement_start(peregrine_session *session, uint32_t isolation,
-                                         uint32_t lock_wait_seconds, uint64_t now_us);
+                                         uint32_t lock_wait_seconds, uint64_t now_us,
+                                         int32_t keeps_log);
 
 /* Ends the statement; its changes stay part of the transaction. Fails where that can only be rolled back
    (PEREGRINE_DEADLOCK and PEREGRINE_CONFLICT), whoever has dropped the error that said so. */

@@ -187,7 +187,7 @@ impl Open {
 
     pub fn start(&self) {
         // SAFETY: the session is this thread's.
-        let code = unsafe { peregrine_statement_start(self.session, 1, 1, 0) };
+        let code = unsafe { peregrine_statement_start(self.session, 1, 1, 0, 0) };
         assert_eq!(code, OK);
     }
 

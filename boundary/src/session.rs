@@ -412,11 +412,15 @@ pub unsafe extern "C" fn peregrine_statement_start(
     level: u32,
     lock_wait_seconds: u32,
     now_us: u64,
+    keeps_log: i32,
 ) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
         with(pointer, |session| {
             session.start(isolation(level)?, lock_wait_seconds, now_us)?;
+            if keeps_log != 0 {
+                session.transaction()?.keep_log();
+            }
             Ok(true)
         })
     }

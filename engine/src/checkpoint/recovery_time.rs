@@ -81,6 +81,15 @@ impl ReplayWork {
         }
     }
 
+    /// The same with so many bytes of log more, whose pages a rollback has read before.
+    #[must_use]
+    pub fn and_again(self, bytes: u64) -> Self {
+        ReplayWork {
+            log_bytes: self.log_bytes + bytes,
+            ..self
+        }
+    }
+
     /// The same with so many bytes of log that are read, of which it replays its own.
     #[must_use]
     pub fn and_reading(self, bytes: u64) -> Self {

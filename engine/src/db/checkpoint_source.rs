@@ -113,11 +113,14 @@ impl CheckpointSource for Source {
         let rolled_back = |work: ReplayWork, undo: UndoWork| {
             work.and_rollback(undo.records, undo.bytes, undo.leaves, pool.frames, pages)
         };
-        let replayed = ReplayWork::since(work.log_replayed, reads, pool.dirty);
+        let replayed =
+            ReplayWork::since(work.log_replayed, reads, pool.dirty).and_again(work.log_again);
         OpenWork {
             now: rolled_back(replayed.and_reading(work.log_read), work.undo),
             standing: rolled_back(
-                ReplayWork::default().and_reading(work.kept_log),
+                ReplayWork::default()
+                    .and_again(work.log_promised)
+                    .and_reading(work.kept_log),
                 work.running,
             ),
         }

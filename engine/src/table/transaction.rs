@@ -360,6 +360,13 @@ impl Transaction {
         self.inner.set_started(micros);
     }
 
+    /// The log is kept for this transaction until its end, also beyond
+    /// [`Options::longest_kept_log`](crate::Options::longest_kept_log). For one that is going to be prepared, where
+    /// others are told of that before [`Transaction::prepare`] can refuse.
+    pub fn keep_log(&mut self) {
+        self.inner.keep_log();
+    }
+
     /// Locks a table's auto-increment counter against others who lock it, until
     /// [`Transaction::unlock_auto_increment`] or the end of the transaction, so that the values
     /// reserved meanwhile follow one another. Reserving values never needs it.

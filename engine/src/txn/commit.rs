@@ -108,15 +108,18 @@ impl Transaction {
         self.check_kept(inside)?;
         let txid = self.begin_writing();
         let system = self.system.clone();
-        if self.redo_parts == 0 {
-            // Replay of this transaction begins here, also from a checkpoint taken later.
-            let begin = system.log().mark()?;
-            self.participant().note_redo(begin);
-        }
+        let begin = match self.redo_parts {
+            0 => Some(system.log().mark()?),
+            _ => None,
+        };
         let owner = encode_owner(txid);
         system
             .log()
             .append(KIND_CHANGES, &[&owner, self.redo.bytes()])?;
+        if let Some(begin) = begin {
+            // Replay of this transaction begins here, also from a checkpoint taken later.
+            self.participant().note_redo(begin);
+        }
         self.redo_parts += 1;
         let len = self.redo.len() as u64;
         self.participant().add_logged(len);
@@ -216,10 +219,8 @@ impl Transaction {
         pause(Pause::Held);
         if let (true, Some(participant)) = (self.redo_parts != 0, &self.participant) {
             let committed = matches!(end, End::Commit);
-            let tally = self.system.tally();
-            tally.ended(self.txid, participant.logged(), committed);
-            let ends = &self.system.counters.large_ends;
-            ends.fetch_add(1, Ordering::Relaxed);
+            self.system
+                .count_end(self.txid, participant.logged(), committed);
         }
         let head = match end {
             End::Commit if self.purge_looks => self.undo_head,

@@ -170,7 +170,9 @@ pub(super) struct Participant {
     first_redo: AtomicU64,
     /// Bytes of redo that it has put into the log so far.
     logged: AtomicU64,
-    /// It is prepared, or about to be: the log keeps all of its redo. Stable while the gate is closed.
+    /// The log keeps all of its redo, however long. Stable while the gate is closed.
+    keeps_log: AtomicBool,
+    /// It is prepared, or about to be. Stable while the gate is closed.
     promised: AtomicBool,
     /// The log keeps its redo no longer, so it can't commit any more. Set while the gate is closed.
     out_of_log: AtomicBool,
@@ -215,6 +217,7 @@ impl Participant {
             undo_head: AtomicU64::new(0),
             first_redo: AtomicU64::new(u64::MAX),
             logged: AtomicU64::new(0),
+            keeps_log: AtomicBool::new(false),
             promised: AtomicBool::new(false),
             out_of_log: AtomicBool::new(false),
             work: AtomicU64::new(0),
@@ -257,8 +260,14 @@ impl Participant {
         self.logged.load(Ordering::Relaxed)
     }
 
-    /// The log is to keep its redo whatever comes. Inside the gate.
+    /// The log is to keep its redo, however long.
+    pub fn keep_log(&self) {
+        self.keeps_log.store(true, Ordering::Release);
+    }
+
+    /// It is prepared: the log keeps its redo. Inside the gate.
     pub fn promise_redo(&self) {
+        self.keep_log();
         self.promised.store(true, Ordering::Release);
     }
 
@@ -272,8 +281,9 @@ impl Participant {
             .first_redo()
             .map_or(0, |first| end.0.saturating_sub(first.0));
         // A coordinator has been told that a prepared one can commit.
-        let promised = self.is_promised() && !is_planted(PlantedFault::LetPreparedGo);
-        if kept > longest && !promised {
+        let keeps = self.keeps_log.load(Ordering::Acquire);
+        let keeps = keeps && !is_planted(PlantedFault::LetPreparedGo);
+        if kept > longest && !keeps {
             self.out_of_log.store(true, Ordering::Release);
             self.forget_redo();
         }

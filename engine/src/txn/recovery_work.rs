@@ -8,6 +8,7 @@
 use super::participant::{Participant, UndoWork};
 use super::System;
 use crate::ids::{Lsn, TxId};
+use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 use crate::sync::Mutex;
@@ -17,14 +18,24 @@ use crate::sync::Mutex;
 pub struct RecoveryWork {
     /// Bytes of log that it reads, more than once.
     pub log_read: u64,
-    /// Bytes of log whose changes it makes again.
+    /// Bytes of log since the checkpoint whose changes it makes again.
     pub log_replayed: u64,
+    /// The same of log before the checkpoint: of transactions that were running then.
+    pub log_again: u64,
+    /// Bytes of log of prepared transactions, which it would make again from any checkpoint.
+    pub log_promised: u64,
     /// What it rolls back.
     pub undo: UndoWork,
     /// Of the log that it reads: what is kept for transactions that run.
     pub kept_log: u64,
     /// What it would roll back from a checkpoint that is taken now.
     pub running: UndoWork,
+}
+
+/// Whether a transaction with so many bytes of redo in the log is counted by itself. A small one has some there when it
+/// is prepared.
+fn is_large(bytes: u64) -> bool {
+    bytes >= knobs::redo_part() as u64
 }
 
 /// See the module's text.
@@ -82,7 +93,7 @@ impl RecoveryTally {
                 found.log_from = found.log_from.min(first);
             }
             let bytes = participant.logged();
-            if bytes != 0 {
+            if is_large(bytes) {
                 found.parts.push((*txid, bytes));
             }
         }
@@ -109,13 +120,19 @@ impl RecoveryTally {
         state.complete = found;
     }
 
-    /// A transaction has ended that had parts of its redo in the log. Inside the gate.
-    pub fn ended(&self, txid: TxId, bytes: u64, committed: bool) {
-        self.state.lock().ended.push(Ended {
-            txid,
-            bytes,
-            committed,
-        });
+    /// A large transaction has ended. Inside the gate.
+    fn ended(&self, txid: TxId, bytes: u64, committed: bool) {
+        let mut state = self.state.lock();
+        let has = |found: &Found| found.parts_of(txid) != 0;
+        let is_found = has(&state.complete) || state.begun.as_ref().is_some_and(has);
+        // What has committed since the checkpoint counts with the log since then.
+        if is_found || !committed {
+            state.ended.push(Ended {
+                txid,
+                bytes,
+                committed,
+            });
+        }
     }
 }
 
@@ -145,7 +162,10 @@ impl System {
                 work.kept_log = work.kept_log.max(end.0.saturating_sub(first.0));
             }
             match participant.is_promised() {
-                true => again += before,
+                true => {
+                    again += before;
+                    work.log_promised += participant.logged();
+                }
                 false => void += participant.logged().saturating_sub(before),
             }
         }
@@ -154,12 +174,20 @@ impl System {
             work.log_read = end.0.saturating_sub(found.at.0);
         }
         let since = end.0.saturating_sub(found.at.0);
-        work.log_replayed = since.saturating_sub(void) + again;
+        work.log_replayed = since.saturating_sub(void);
+        work.log_again = again;
         work
     }
 
-    /// How many transactions with parts of their redo in the log have ended so far: each may have made an opening
-    /// longer, or shorter.
+    /// A transaction has ended that had parts of its redo in the log, of so many bytes. Inside the gate.
+    pub(super) fn count_end(&self, txid: TxId, bytes: u64, committed: bool) {
+        if is_large(bytes) {
+            self.tally().ended(txid, bytes, committed);
+            self.counters.large_ends.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many large transactions have ended so far: each may have made an opening longer, or shorter.
     pub fn large_ends(&self) -> u64 {
         self.counters.large_ends.load(Ordering::Relaxed)
     }

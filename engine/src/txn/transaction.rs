@@ -411,6 +411,11 @@ impl Transaction {
         shown.store(micros, Ordering::Relaxed);
     }
 
+    /// The log is kept for this transaction, however long.
+    pub fn keep_log(&mut self) {
+        self.participant().keep_log();
+    }
+
     /// How many rows the transaction has changed: for lists of transactions.
     #[inline]
     pub fn show_rows_changed(&self, rows: u64) {
