@@ -76,8 +76,8 @@ int begin_statement(THD *thd, Connection *connection) {
   if (connection->in_statement) return 0;
   /* XA PREPARE is in the binary log before the engine is asked whether it can promise. */
   bool keeps_log = thd->transaction->xid_state.is_explicit_XA();
-  int code = peregrine_statement_start(connection->session, isolation_of(thd), lock_wait_seconds(thd),
-                                       statement_began(thd), keeps_log);
+  int code = peregrine_statement_start(connection->session, isolation_of(thd),
+                                       lock_wait_seconds(thd), statement_began(thd), keeps_log);
   if (unlikely(code != PEREGRINE_OK)) return report_session_error(code, thd, ER_GET_ERRMSG);
   connection->in_statement = true;
   connection->server_ends = false;

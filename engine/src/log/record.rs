@@ -4,8 +4,8 @@ use crate::planted::{is_planted, PlantedFault};
 
 /// Bytes before a record's payload.
 pub const RECORD_HEADER: usize = 21;
-/// Longest payload.
-pub const MAX_PAYLOAD: usize = 1 << 30;
+/// Longest payload: a row with the longest value that the server can make, 1 GiB, and as much beside it.
+pub const MAX_PAYLOAD: usize = 2 << 30;
 /// First of the kinds that the log keeps for itself.
 pub const FIRST_OWN_KIND: u8 = 0xF0;
 /// Begins each write; its payload says up to where the log was durable at that time. A record
