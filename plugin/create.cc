@@ -192,10 +192,12 @@ enum_alter_inplace_result RowHandler::check_if_supported_inplace_alter(TABLE *al
   uint32_t locking;
   if (!read_locking(altered->s->option_struct, &locking)) return HA_ALTER_ERROR;
   if (info->create_info->used_fields & HA_CREATE_USED_AUTO) {
-    /* A counter that goes back must not go behind the rows: a copy looks at each. */
-    peregrine_table_stats now;
-    if (peregrine_table_statistics(share_->table, &now) != PEREGRINE_OK ||
-        info->create_info->auto_increment_value < now.next_auto_increment)
+    /* A counter that goes back must not go behind the rows: a copy looks at each. Of several
+       partitions all must say so, for the server takes INSTANT where one does: so the whole table's
+       counter counts. */
+    handler *whole = table->file;
+    if (whole->info(HA_STATUS_AUTO) ||
+        info->create_info->auto_increment_value < whole->stats.auto_increment_value)
       return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   return HA_ALTER_INPLACE_INSTANT;

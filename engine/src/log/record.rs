@@ -4,7 +4,7 @@ use crate::planted::{is_planted, PlantedFault};
 
 /// Bytes before a record's payload.
 pub const RECORD_HEADER: usize = 21;
-/// Longest payload: a row with the longest value that the server can make, 1 GiB, and as much beside it.
+/// Longest payload: a row with the longest value that the server can make, 1 GiB, and nearly as much beside it.
 pub const MAX_PAYLOAD: usize = 2 << 30;
 /// First of the kinds that the log keeps for itself.
 pub const FIRST_OWN_KIND: u8 = 0xF0;

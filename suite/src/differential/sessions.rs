@@ -66,8 +66,8 @@ fn is_over(answer: &Answer) -> bool {
     matches!(answer, Answer::Error(number) if OVER.contains(number))
 }
 
-/// Whether a statement locks the rows that it returns. `InnoDB` returns rows that came after the snapshot, where an index
-/// has all that is asked for, and refuses them otherwise.
+/// Whether a statement locks the rows that it returns. At REPEATABLE READ `InnoDB` returns rows that came after the snapshot,
+/// where an index has all that is asked for, and refuses them otherwise.
 fn is_locking_read(sql: &str) -> bool {
     let sql = bare(sql);
     sql.starts_with("SELECT")
@@ -110,7 +110,7 @@ impl Pair {
         got: &Done,
         played: &mut Played,
     ) -> Result<Option<String>> {
-        if is_locking_read(sql) && wanted != got && is_in_transaction(&mut self.innodb)? {
+        if is_locking_read(sql) && wanted != got && has_snapshot(&mut self.innodb)? {
             played.met_in_innodb += 1;
             self.run("ROLLBACK")?;
             return Ok(None);
@@ -283,9 +283,21 @@ impl Sessions {
 }
 
 fn is_in_transaction(side: &mut Side) -> Result<bool> {
-    let sql = "SELECT @@in_transaction";
-    let is_open: Option<u8> = side.connection.query_first(sql).running(sql)?;
-    Ok(is_open == Some(1))
+    is_true(side, "@@in_transaction")
+}
+
+/// Whether a session is in a transaction at REPEATABLE READ.
+fn has_snapshot(side: &mut Side) -> Result<bool> {
+    is_true(
+        side,
+        "@@in_transaction AND @@tx_isolation = 'REPEATABLE-READ'",
+    )
+}
+
+fn is_true(side: &mut Side, expression: &str) -> Result<bool> {
+    let sql = format!("SELECT {expression}");
+    let found: Option<u8> = side.connection.query_first(&sql).running(&sql)?;
+    Ok(found == Some(1))
 }
 
 #[cfg(test)]

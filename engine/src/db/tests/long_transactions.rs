@@ -17,6 +17,30 @@ fn open_with_short_segments(os: &SimulatedOs) -> Database {
     Database::open_on(Arc::new(os.clone()), "/db", options).unwrap()
 }
 
+/// A disk, and a database with a table that keeps little log for a transaction.
+fn limited(seed: u64) -> (SimulatedOs, Database) {
+    let os = SimulatedOs::new(seed);
+    let db = open_with_short_segments(&os);
+    create(&db);
+    (os, db)
+}
+
+/// A disk, and a database with a table that keeps as much log as it is.
+fn unlimited(seed: u64) -> (SimulatedOs, Arc<Database>) {
+    let os = SimulatedOs::new(seed);
+    let db = open(&os);
+    create(&db);
+    (os, db)
+}
+
+/// A prepared transaction of these rows.
+fn prepared(db: &Database, ids: Range<u64>, number: u8) -> (Xid, Transaction) {
+    let xid = Xid::new(1, b"global", &[number]).unwrap();
+    let mut txn = insert(db, ids);
+    txn.prepare(&xid).unwrap();
+    (xid, txn)
+}
+
 /// More log than is kept for a transaction, of others.
 fn log_much(db: &Database) {
     log_much_from(db, 1_000_000);
@@ -32,9 +56,7 @@ fn log_much_from(db: &Database, mut from: u64) {
 
 #[test]
 fn a_transaction_for_which_the_log_gets_too_long_is_rolled_back_and_the_log_gets_short() {
-    let os = SimulatedOs::new(30);
-    let db = open_with_short_segments(&os);
-    create(&db);
+    let (os, db) = limited(30);
     let table = db.table("t").unwrap();
     let mut long = insert(&db, 0..MANY);
     db.checkpoint().unwrap();
@@ -62,9 +84,7 @@ fn a_transaction_for_which_the_log_gets_too_long_is_rolled_back_and_the_log_gets
 
 #[test]
 fn what_the_log_does_not_have_any_more_is_not_committed() {
-    let os = SimulatedOs::new(31);
-    let db = open_with_short_segments(&os);
-    create(&db);
+    let (os, db) = limited(31);
     let mut long = insert(&db, 0..MANY);
     log_much(&db);
     db.checkpoint().unwrap();
@@ -85,12 +105,8 @@ fn what_the_log_does_not_have_any_more_is_not_committed() {
 
 #[test]
 fn the_log_is_kept_for_what_is_prepared() {
-    let os = SimulatedOs::new(32);
-    let db = open_with_short_segments(&os);
-    create(&db);
-    let xid = Xid::new(1, b"global", b"branch").unwrap();
-    let mut long = insert(&db, 0..MANY);
-    long.prepare(&xid).unwrap();
+    let (os, db) = limited(32);
+    let (xid, long) = prepared(&db, 0..MANY, 0);
     log_much(&db);
     db.checkpoint().unwrap();
     db.checkpoint().unwrap();
@@ -104,9 +120,7 @@ fn the_log_is_kept_for_what_is_prepared() {
 
 #[test]
 fn the_log_is_kept_for_what_is_going_to_be_prepared() {
-    let os = SimulatedOs::new(34);
-    let db = open_with_short_segments(&os);
-    create(&db);
+    let (_, db) = limited(34);
     let mut long = insert(&db, 0..MANY);
     long.keep_log();
     log_much(&db);
@@ -127,9 +141,7 @@ fn the_log_is_kept_for_what_is_going_to_be_prepared() {
 
 #[test]
 fn a_table_is_dropped_though_the_log_has_let_go_of_who_drops_it() {
-    let os = SimulatedOs::new(35);
-    let db = open_with_short_segments(&os);
-    create(&db);
+    let (_, db) = limited(35);
     let mut long = insert(&db, 0..MANY);
     db.create_table("u", &schema()).unwrap();
     let table = db.table("u").unwrap();
@@ -145,12 +157,8 @@ fn a_table_is_dropped_though_the_log_has_let_go_of_who_drops_it() {
 
 #[test]
 fn checkpoints_gain_nothing_beside_what_is_prepared() {
-    let os = SimulatedOs::new(36);
-    let db = open(&os);
-    create(&db);
-    let xid = Xid::new(1, b"global", b"branch").unwrap();
-    let mut long = insert(&db, 0..MANY);
-    long.prepare(&xid).unwrap();
+    let (_, db) = unlimited(36);
+    let (_, mut long) = prepared(&db, 0..MANY, 0);
     db.checkpoint().unwrap();
     let OpenWork { now, standing } = db.source.open_work();
     assert!(now.log_bytes > 5 * MANY, "{now:?}");
@@ -165,14 +173,10 @@ fn checkpoints_gain_nothing_beside_what_is_prepared() {
 
 #[test]
 fn small_transactions_are_not_counted_one_by_one() {
-    let os = SimulatedOs::new(37);
-    let db = open(&os);
-    create(&db);
+    let (_, db) = unlimited(37);
     let ends = db.system().large_ends();
     for id in 0..10 {
-        let xid = Xid::new(1, b"global", &[id]).unwrap();
-        let mut small = insert(&db, id.into()..u64::from(id) + 1);
-        small.prepare(&xid).unwrap();
+        let (_, mut small) = prepared(&db, id.into()..u64::from(id) + 1, id);
         small.commit().unwrap();
     }
     assert_eq!(db.system().large_ends(), ends);
@@ -182,9 +186,7 @@ fn small_transactions_are_not_counted_one_by_one() {
 
 #[test]
 fn the_time_of_a_recovery_counts_what_ran_at_the_checkpoint_and_what_was_logged_before_it() {
-    let os = SimulatedOs::new(33);
-    let db = open(&os);
-    create(&db);
+    let (os, db) = unlimited(33);
     db.checkpoint().unwrap();
     let expected = || (db.system().recovery_work(), db.status().recovery_time);
     let (_, nothing) = expected();
