@@ -203,6 +203,15 @@ enum_alter_inplace_result RowHandler::check_if_supported_inplace_alter(TABLE *al
   return HA_ALTER_INPLACE_INSTANT;
 }
 
+/* The counter rises before the server's record of the statement: a server that is killed later carries
+   the statement out at its next start, by its definition alone, in which there is no counter. Where
+   the statement fails, numbers are left out. */
+bool RowHandler::prepare_inplace_alter_table(TABLE *, Alter_inplace_info *info) {
+  const HA_CREATE_INFO *now = info->create_info;
+  if (!(now->used_fields & HA_CREATE_USED_AUTO)) return false;
+  return is_refused(peregrine_table_set_auto_increment(share_->table, now->auto_increment_value));
+}
+
 bool RowHandler::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) {
   if (!commit) {
     /* Another partition's change may have failed. What fails here the next opening does. */
@@ -215,11 +224,9 @@ bool RowHandler::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *
   uint32_t locking;
   if (!read_locking(altered->s->option_struct, &locking)) return true;
   const TableLayout layout(altered);
-  const bool counts = info->create_info->used_fields & HA_CREATE_USED_AUTO;
-  const ulonglong next = info->create_info->auto_increment_value;
   auto change = [&](inplace_alter_handler_ctx *context) {
     return static_cast<AlterContext *>(context)->handler->change_definition(layout.definition(),
-                                                                            locking, counts, next);
+                                                                            locking);
   };
   /* The server asks the first partition only; the contexts of all are here. */
   inplace_alter_handler_ctx **all = info->group_commit_ctx;
@@ -231,14 +238,17 @@ bool RowHandler::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *
 }
 
 /* Changes what the engine keeps beside the rows; true: an error was reported. */
-bool RowHandler::change_definition(const peregrine_definition *described, uint32_t locking,
-                                   bool counts, ulonglong next) {
+bool RowHandler::change_definition(const peregrine_definition *described, uint32_t locking) {
   int code = peregrine_table_set_description(share_->table, described);
   if (code == PEREGRINE_OK) code = peregrine_table_set_locking(share_->table, locking);
-  if (code == PEREGRINE_OK && counts)
-    code = peregrine_table_set_auto_increment(share_->table, next);
+  return is_refused(code);
+}
+
+/* Whether a change of the definition was refused; then an error was reported. */
+bool RowHandler::is_refused(int code) {
   if (code == PEREGRINE_OK) return false;
-  report_error(code, ha_thd(), table->s->table_name.str);
+  const int error = report_error(code, ha_thd(), table->s->table_name.str);
+  if (!ha_thd()->is_error()) print_error(error, MYF(0));
   return true;
 }
 

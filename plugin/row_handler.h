@@ -55,6 +55,7 @@ class RowHandler final : public handler {
   int delete_all_rows() override { return HA_ERR_WRONG_COMMAND; }
   enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered,
                                                              Alter_inplace_info *info) override;
+  bool prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *info) override;
   bool commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) override;
   bool check_if_incompatible_data(HA_CREATE_INFO *info, uint table_changes) override;
   void update_create_info(HA_CREATE_INFO *info) override;
@@ -185,8 +186,8 @@ class RowHandler final : public handler {
     static_assert(sizeof(my_bitmap_map) == sizeof(uint64_t), "words of 64 bits");
     return reinterpret_cast<const uint64_t *>(map->bitmap);
   }
-  bool change_definition(const peregrine_definition *described, uint32_t locking, bool counts,
-                         ulonglong next);
+  bool change_definition(const peregrine_definition *described, uint32_t locking);
+  bool is_refused(int code);
   void raise_auto_increment();
   bool lock_auto_increment(bool *for_a_moment);
   void unlock_auto_increment();
