@@ -125,9 +125,13 @@ pub fn run(request: &Request, mut told: impl FnMut(&str)) -> Result<Outcome> {
         let workers: Vec<_> = (0..request.processes.max(1))
             .map(|processor| scope.spawn(move || work(processor)))
             .collect();
-        let mut last = Instant::now();
+        let (mut last, mut known) = (Instant::now(), 0);
         while !workers.iter().all(|worker| worker.is_finished()) {
             std::thread::sleep(Duration::from_millis(20));
+            for failure in &all.lock().failures[known..] {
+                told(&format!("  {failure}"));
+                known += 1;
+            }
             if last.elapsed() >= TELL {
                 told(&format!("so far {}", all.lock()));
                 last = Instant::now();
