@@ -203,9 +203,9 @@ enum_alter_inplace_result RowHandler::check_if_supported_inplace_alter(TABLE *al
   return HA_ALTER_INPLACE_INSTANT;
 }
 
-/* The counter rises before the server's record of the statement: a server that is killed later carries
-   the statement out at its next start, by its definition alone, in which there is no counter. Where
-   the statement fails, numbers are left out. */
+/* The counter rises before the server's record of the statement: a server that is killed later
+   carries the statement out at its next start, by its definition alone, in which there is no
+   counter. Where the statement fails, numbers are left out. */
 bool RowHandler::prepare_inplace_alter_table(TABLE *, Alter_inplace_info *info) {
   const HA_CREATE_INFO *now = info->create_info;
   if (!(now->used_fields & HA_CREATE_USED_AUTO)) return false;

@@ -317,8 +317,13 @@ impl Cursor {
                         Position::Before(&behind)
                     }
                 }
-                // Nothing is greater than all that start with the prefix.
-                None if to == Seek::After => return Ok(false),
+                // Nothing is greater than all that start with the prefix. It is a read all the same, and the
+                // snapshot is of now.
+                None if to == Seek::After => {
+                    let lock = txn.read_lock(self.options.lock);
+                    self.view(txn, lock);
+                    return Ok(false);
+                }
                 None => Position::Last,
             },
         };

@@ -10,6 +10,7 @@ mod check_in_use;
 mod damaged_tables;
 mod doomed;
 mod failed_drops;
+mod first_reads;
 mod full_disk;
 mod guards;
 mod half_undone;

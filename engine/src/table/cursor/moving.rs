@@ -137,7 +137,7 @@ impl Cursor {
     }
 
     /// What the cursor sees.
-    fn view(&self, txn: &mut Transaction, lock: Option<LockMode>) -> ReadView {
+    pub(super) fn view(&self, txn: &mut Transaction, lock: Option<LockMode>) -> ReadView {
         match self.newest {
             true => txn.inner.latest_view(),
             false => txn.read_view(lock),
