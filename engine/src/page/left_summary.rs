@@ -6,7 +6,7 @@
 //! referred to the leaf by its number all the time, has found an entry that speaks of its bytes. The tree is kept with
 //! it: a parent that is damaged may refer to another tree's leaf, which nobody looks at where the summary will do.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
@@ -38,9 +38,11 @@ impl Left {
 
 #[derive(Default)]
 struct Shard {
-    entries: HashMap<u64, Left>,
+    entries: BTreeMap<u64, Left>,
     /// Newcomers for whom there was no room.
     newcomers: usize,
+    /// The page whose entry went last for a newcomer.
+    hand: u64,
 }
 
 impl LeftSummaries {
@@ -74,9 +76,11 @@ impl LeftSummaries {
                 return;
             }
             // Each in its turn, not always the first: that may be who came last.
-            let turn = shard.newcomers / knobs::left_summary_turns() % entries.len();
-            let other = entries.keys().nth(turn).copied();
-            other.map(|other| entries.remove(&other));
+            let mut others = entries.range(shard.hand + 1..).chain(entries.range(..));
+            if let Some(other) = others.next().map(|(&page, _)| page) {
+                entries.remove(&other);
+                shard.hand = other;
+            }
         }
         entries.insert(page, Left { tree, summaries });
     }

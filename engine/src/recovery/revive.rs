@@ -53,7 +53,7 @@ pub(crate) fn revive(
     // Where the log has no room for copies, the old records stay good.
     let mut stands = false;
     let mut alive = loop {
-        let mut alive = HashMap::new();
+        let mut alive = BTreeMap::new();
         for record in records {
             let mut transaction = Transaction::new(shared.clone(), Isolation::ReadCommitted);
             // They had their locks all at once before, so none is in the way of another.
@@ -158,7 +158,7 @@ fn repeat_all(
     shared: &Arc<Shared>,
     committed: &Committed,
     lost: &BTreeMap<TableId, Error>,
-    alive: &mut HashMap<TxId, Alive>,
+    alive: &mut BTreeMap<TxId, Alive>,
 ) -> Result<Option<(TableId, Error)>> {
     if alive.is_empty() {
         return Ok(None);
@@ -225,7 +225,7 @@ fn keep_undecided(
     shared: &Arc<Shared>,
     files: &Arc<AsideFiles>,
     replayed: &Replayed,
-    alive: &mut HashMap<TxId, Alive>,
+    alive: &mut BTreeMap<TxId, Alive>,
     mut damaged: BTreeMap<TableId, Damage>,
 ) -> Result<HashMap<TxId, BTreeSet<TableId>>> {
     let (records, lost) = (&replayed.prepared[..], &replayed.lost);

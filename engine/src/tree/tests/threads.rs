@@ -137,7 +137,7 @@ fn high_trees_grow_and_shrink() {
             .collect();
         threads.into_iter().map(|t| t.join().unwrap()).collect()
     });
-    assert!(highest.into_inner() >= 3);
+    assert!(crate::knobs::SHAKEN || highest.into_inner() >= 3);
     check(&tree, &models.into_iter().flatten().collect());
 }
 
