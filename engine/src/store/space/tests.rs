@@ -193,6 +193,10 @@ fn little_is_out_of_use_because_writes_have_failed() {
     let (end, free) = space.units();
     assert_eq!(end - 8 - free, most + LONGEST);
 
+    if knobs::SHAKEN {
+        // The file may have grown by more than it needed.
+        return;
+    }
     os.set_capacity(Some(os.used()));
     let another_way = space.take_unrefused(most + LONGEST, &*file);
     assert!(matches!(another_way, Err(Error::NoSpace { .. })));
