@@ -1,0 +1,31 @@
+//! Cycles between files, and between folders.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use petgraph::algo::tarjan_scc;
+use petgraph::graph::{DiGraph, NodeIndex};
+
+use crate::Wire;
+
+/// Files or folders each of which names, by way of others, something of every other.
+pub type Knot = BTreeSet<String>;
+
+/// The knots between what `of` makes of a file: itself, or its folder.
+pub fn knots(wires: &BTreeSet<Wire>, of: impl Fn(&str) -> String) -> BTreeSet<Knot> {
+    let mut graph = DiGraph::<String, ()>::new();
+    let mut nodes: BTreeMap<String, NodeIndex> = BTreeMap::new();
+    for wire in wires {
+        let [from, to] = [&wire.from, &wire.to].map(|file| {
+            let name = of(file);
+            *nodes
+                .entry(name.clone())
+                .or_insert_with(|| graph.add_node(name))
+        });
+        graph.update_edge(from, to, ());
+    }
+    let found = tarjan_scc(&graph).into_iter();
+    found
+        .filter(|nodes| nodes.len() > 1)
+        .map(|nodes| nodes.into_iter().map(|node| graph[node].clone()).collect())
+        .collect()
+}

@@ -1,0 +1,12 @@
+//! Which file of a crate names what of which other, read from its source.
+//!
+//! A file names an item by `use`, or by a path that begins with `crate`, `super` or `self`. A name that a module
+//! passes on (`pub use`) counts where it is defined. What a module and its own submodules name of each other is left
+//! out, as are tests.
+#![forbid(unsafe_code)]
+
+mod knots;
+mod source;
+
+pub use knots::{knots, Knot};
+pub use source::{Crate, Wire};

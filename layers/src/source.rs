@@ -1,0 +1,291 @@
+//! The modules of a crate, and the paths in them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use syn::visit::Visit;
+use syn::{Attribute, Item, Meta, UseTree};
+
+/// Segments of a path from the crate's root.
+type Name = Vec<String>;
+
+/// One file that names something of another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wire {
+    /// The file that names it, from the crate's `src`.
+    pub from: String,
+    /// The file that defines it.
+    pub to: String,
+    /// What it names.
+    pub name: String,
+}
+
+/// A module: a file's, or one within a file.
+#[derive(Default)]
+struct Module {
+    /// From the crate's `src`.
+    file: String,
+    /// What it defines.
+    items: BTreeSet<String>,
+    /// What it brings in by `use`, by its name here.
+    uses: BTreeMap<String, Name>,
+    /// Modules of which it brings in everything.
+    globs: Vec<Name>,
+    /// All paths in it, from the root.
+    paths: Vec<Name>,
+}
+
+/// A crate's modules, but tests.
+pub struct Crate {
+    modules: BTreeMap<Name, Module>,
+}
+
+impl Crate {
+    /// Reads a crate from its folder `src`.
+    ///
+    /// # Errors
+    /// Which file can't be read, and why.
+    pub fn read(src: &Path) -> Result<Crate, String> {
+        let mut read = Crate {
+            modules: BTreeMap::new(),
+        };
+        read.read_file(src, "lib.rs".into(), Vec::new())?;
+        Ok(read)
+    }
+
+    fn read_file(&mut self, src: &Path, file: String, name: Name) -> Result<(), String> {
+        let told = |error: &dyn std::fmt::Display| format!("{file}: {error}");
+        let text = std::fs::read_to_string(src.join(&file)).map_err(|error| told(&error))?;
+        let parsed = syn::parse_file(&text).map_err(|error| told(&error))?;
+        self.read_module(src, &file, name, &parsed.items)
+    }
+
+    fn read_module(
+        &mut self,
+        src: &Path,
+        file: &str,
+        name: Name,
+        items: &[Item],
+    ) -> Result<(), String> {
+        let mut found = Module {
+            file: file.into(),
+            ..Module::default()
+        };
+        let children = items.iter().filter_map(|item| match item {
+            Item::Mod(child) => Some(child.ident.to_string()),
+            _ => None,
+        });
+        let mut paths = Paths {
+            module: &name,
+            children: children.collect(),
+            found: &mut found,
+        };
+        for item in items {
+            paths.visit_item(item);
+        }
+        self.modules.insert(name.clone(), found);
+        for item in items {
+            let Item::Mod(child) = item else { continue };
+            if is_test(&child.attrs) {
+                continue;
+            }
+            let mut below = name.clone();
+            below.push(child.ident.to_string());
+            match &child.content {
+                Some((_, items)) => self.read_module(src, file, below, items)?,
+                None => {
+                    let file = file_of(src, file, &child.ident.to_string(), name.is_empty())?;
+                    self.read_file(src, file, below)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The module that defines what a path names.
+    fn definer(&self, path: &[String], steps: usize) -> Option<&Name> {
+        let mut end = path.len();
+        let (name, module) = loop {
+            match self.modules.get_key_value(&path[..end]) {
+                Some(found) => break found,
+                None => end = end.checked_sub(1)?,
+            }
+        };
+        let Some(item) = path.get(end) else {
+            return Some(name);
+        };
+        if module.items.contains(item) || steps == 0 {
+            return Some(name);
+        }
+        let passed_on = |to: &Name, rest: &[String]| {
+            let path = [&to[..], rest].concat();
+            self.definer(&path, steps - 1)
+        };
+        if let Some(to) = module.uses.get(item) {
+            return passed_on(to, &path[end + 1..]);
+        }
+        let globs = module.globs.iter();
+        let mut defined = globs.filter_map(|to| passed_on(to, &path[end..]));
+        defined.find(|found| self.modules[*found].items.contains(item))
+    }
+
+    /// Each file that names something of another.
+    pub fn wires(&self) -> BTreeSet<Wire> {
+        let mut wires = BTreeSet::new();
+        for (name, module) in &self.modules {
+            for path in &module.paths {
+                let Some(to) = self.definer(path, 8) else {
+                    continue;
+                };
+                let wire = Wire {
+                    from: module.file.clone(),
+                    to: self.modules[to].file.clone(),
+                    name: path.join("::"),
+                };
+                let is_family = to.starts_with(name) || name.starts_with(to);
+                if !is_family && wire.from != wire.to {
+                    wires.insert(wire);
+                }
+            }
+        }
+        wires
+    }
+}
+
+/// Collects the names of one module.
+struct Paths<'a> {
+    module: &'a Name,
+    children: BTreeSet<String>,
+    found: &'a mut Module,
+}
+
+impl Paths<'_> {
+    /// A path from the root; `None` for another crate's.
+    fn absolute(&self, path: &[String]) -> Option<Name> {
+        let (first, mut rest) = path.split_first()?;
+        let mut base = match first.as_str() {
+            "crate" => Vec::new(),
+            "self" | "super" => self.module.clone(),
+            child if self.children.contains(child) => {
+                let mut base = self.module.clone();
+                base.push(child.into());
+                base
+            }
+            _ => return None,
+        };
+        if first == "super" {
+            base.pop()?;
+            while let Some((_, further)) = rest.split_first().filter(|(next, _)| *next == "super") {
+                base.pop()?;
+                rest = further;
+            }
+        }
+        base.extend_from_slice(rest);
+        Some(base)
+    }
+
+    fn bring_in(&mut self, before: &mut Vec<String>, tree: &UseTree) {
+        match tree {
+            UseTree::Path(path) => {
+                before.push(path.ident.to_string());
+                self.bring_in(before, &path.tree);
+                before.pop();
+            }
+            UseTree::Group(group) => {
+                for tree in &group.items {
+                    self.bring_in(before, tree);
+                }
+            }
+            UseTree::Glob(_) => {
+                let to = self.absolute(before);
+                self.found.globs.extend(to);
+            }
+            UseTree::Name(name) => self.name(before, &name.ident, &name.ident),
+            UseTree::Rename(renamed) => self.name(before, &renamed.ident, &renamed.rename),
+        }
+    }
+
+    fn name(&mut self, before: &[String], last: &syn::Ident, here: &syn::Ident) {
+        let mut path = before.to_vec();
+        let mut here = here.to_string();
+        if last == "self" {
+            here = before.last().cloned().unwrap_or_default();
+        } else {
+            path.push(last.to_string());
+        }
+        if let Some(path) = self.absolute(&path) {
+            self.found.paths.push(path.clone());
+            self.found.uses.insert(here, path);
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Paths<'_> {
+    fn visit_item(&mut self, item: &'ast Item) {
+        let (attributes, defined) = match item {
+            Item::Const(item) => (&item.attrs, Some(&item.ident)),
+            Item::Enum(item) => (&item.attrs, Some(&item.ident)),
+            Item::Fn(item) => (&item.attrs, Some(&item.sig.ident)),
+            Item::Macro(item) => (&item.attrs, item.ident.as_ref()),
+            Item::Static(item) => (&item.attrs, Some(&item.ident)),
+            Item::Struct(item) => (&item.attrs, Some(&item.ident)),
+            Item::Trait(item) => (&item.attrs, Some(&item.ident)),
+            Item::Type(item) => (&item.attrs, Some(&item.ident)),
+            Item::Union(item) => (&item.attrs, Some(&item.ident)),
+            Item::Impl(item) => (&item.attrs, None),
+            Item::Use(item) => (&item.attrs, None),
+            // Modules are read by themselves.
+            _ => return,
+        };
+        if is_test(attributes) {
+            return;
+        }
+        self.found.items.extend(defined.map(ToString::to_string));
+        match item {
+            Item::Use(item) => self.bring_in(&mut Vec::new(), &item.tree),
+            item => syn::visit::visit_item(self, item),
+        }
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
+        if !is_test(&item.attrs) {
+            syn::visit::visit_impl_item_fn(self, item);
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let segments: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
+        if segments.len() > 1 {
+            let path = self.absolute(&segments);
+            self.found.paths.extend(path);
+        }
+        syn::visit::visit_path(self, path);
+    }
+}
+
+/// Whether something is compiled for tests alone.
+fn is_test(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| match &attribute.meta {
+        Meta::List(list) if list.path.is_ident("cfg") => {
+            let condition = list.tokens.to_string();
+            condition == "test" || condition.starts_with("all (test")
+        }
+        _ => false,
+    })
+}
+
+/// The file of a module that is declared in another file.
+fn file_of(src: &Path, parent: &str, child: &str, is_root: bool) -> Result<String, String> {
+    let parent = PathBuf::from(parent);
+    let folder = match parent.file_stem() {
+        Some(stem) if !is_root && stem != "mod" => parent.with_extension(""),
+        _ => parent.parent().map(Path::to_path_buf).unwrap_or_default(),
+    };
+    let candidates = [
+        folder.join(format!("{child}.rs")),
+        folder.join(child).join("mod.rs"),
+    ];
+    let found = candidates.iter().find(|file| src.join(file).is_file());
+    let found = found.ok_or_else(|| format!("{}: mod {child} has no file", parent.display()))?;
+    Ok(found.to_string_lossy().into_owned())
+}
