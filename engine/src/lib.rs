@@ -1,6 +1,7 @@
 //! Peregrine: an embeddable transactional storage engine.
 #![warn(missing_docs)]
 
+mod broken;
 pub mod catalog;
 pub mod check;
 pub mod checkpoint;
@@ -19,6 +20,7 @@ mod random;
 mod recovery;
 mod room;
 pub mod row;
+mod sessions;
 pub mod settings;
 pub mod store;
 #[doc(hidden)]
@@ -27,6 +29,8 @@ pub mod table;
 pub mod tree;
 pub mod txn;
 
+#[cfg(feature = "broken")]
+pub use broken::{BrokenRule, VARIABLE as BROKEN_VARIABLE};
 pub use db::{Database, Deadlock, Inspection, Lock, NamedRow, Status};
 pub use error::{Error, Result};
 #[cfg(feature = "broken")]
@@ -35,15 +39,11 @@ pub use row::{
     Collations, Column, ColumnType, Index, Key, KeyPart, NumberPlace, OwnedValue, SchemaNames,
     TableSchema, Text, TextPlace, Value,
 };
+pub use sessions::{Sessions, ToldWaits, Waiting};
 pub use settings::{Durability, Isolation, Locking, Options, TableOptions};
 pub use table::{
     Aggregate, Aggregated, Comparison, Condition, Cursor, CursorOptions, EntryFilter, Group,
     IndexId, IndexRange, KillHandle, MultiGet, Prepared, RowLock, RowView, Rows, Savepoint, Seek,
     Table, Transaction, Verdict,
 };
-#[cfg(feature = "broken")]
-pub use txn::{BrokenRule, BROKEN_VARIABLE};
-pub use txn::{
-    DeadlockMember, LockMode, LockWait, Sessions, ToldWaits, TransactionEntry, TransactionState,
-    Waiting, Xid,
-};
+pub use txn::{DeadlockMember, LockMode, LockWait, TransactionEntry, TransactionState, Xid};

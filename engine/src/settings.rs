@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::row::Collations;
-use crate::txn::Sessions;
+use crate::sessions::Sessions;
 
 /// When a commit is durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -18,6 +18,8 @@
 // Of what stands in the engine's files each model has use for a part.
 #![allow(dead_code, unused_imports, missing_docs)]
 
+#[path = "../../engine/src/broken.rs"]
+mod broken;
 #[path = "../../engine/src/error.rs"]
 mod error;
 #[path = "../../engine/src/ids.rs"]

@@ -2,8 +2,12 @@
 //! be asked for before anything of the leaf is in the processor's cache.
 
 use super::header::HEADER_SIZE;
-use super::node::{HEAD, LEAF_ENTRY};
 use crate::ids::PAGE_SIZE;
+
+/// Bytes of a key that stand in the head.
+pub(crate) const HEAD: usize = 4;
+/// Array bytes a leaf record takes.
+pub(crate) const LEAF_ENTRY: usize = 10;
 
 /// Fractions of a count, or of a byte, that are kept.
 const FRACTION: u32 = 4;

@@ -18,14 +18,10 @@ use std::cmp::Ordering;
 
 use super::header::*;
 use super::heads::{self, Heads};
-use super::leaf_shape::LeafShape;
+use super::leaf_shape::{LeafShape, HEAD, LEAF_ENTRY};
 use super::vector::{Near, NEAR_BYTES};
 use crate::ids::PAGE_SIZE;
 
-/// Bytes of a key that stand in the head.
-pub(crate) const HEAD: usize = 4;
-/// Array bytes a leaf record takes.
-pub(crate) const LEAF_ENTRY: usize = 10;
 /// Array bytes an inner node's separator takes.
 pub(crate) const INNER_ENTRY: usize = 16;
 

@@ -1,7 +1,8 @@
 //! Writing a whole node at once: after a split, a merge, or to close the gaps in its heap.
 
 use super::header::*;
-use super::node::{head_of, shared_prefix, Node, HEAD, INNER_ENTRY, LEAF_ENTRY};
+use super::leaf_shape::{HEAD, LEAF_ENTRY};
+use super::node::{head_of, shared_prefix, Node, INNER_ENTRY};
 use crate::ids::PAGE_SIZE;
 use crate::knobs;
 

@@ -1,7 +1,8 @@
 //! Changing a node in place: records come, change and go.
 
 use super::header::*;
-use super::node::{head_of, shared_prefix, Node, HEAD, INNER_ENTRY, LEAF_ENTRY};
+use super::leaf_shape::{HEAD, LEAF_ENTRY};
+use super::node::{head_of, shared_prefix, Node, INNER_ENTRY};
 use super::node_build::{Frame, Items};
 use crate::ids::PAGE_SIZE;
 

@@ -4,7 +4,8 @@
 //! finds the rest of the leaf as if it were the next one.
 
 use super::header::*;
-use super::node::{Node, HEAD};
+use super::leaf_shape::HEAD;
+use super::node::Node;
 use crate::ids::PAGE_SIZE;
 use crate::knobs;
 

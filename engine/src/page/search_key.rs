@@ -1,6 +1,7 @@
 //! A key that is looked for from node to node: its first bytes as a number.
 
-use super::node::{head_of, HEAD};
+use super::leaf_shape::HEAD;
+use super::node::head_of;
 
 /// Bytes of the number.
 const FRONT: usize = 8;

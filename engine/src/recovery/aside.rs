@@ -18,11 +18,11 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::kept::KeptChange;
-use super::undecided::Undecided;
 use crate::catalog::Definition;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TableId, TreeId, TxId};
 use crate::planted::{is_planted, PlantedFault};
+use crate::txn::PreparedRecord;
 
 const MAGIC: [u8; 8] = *b"PGASIDE\0";
 const FORMAT: u32 = 4;
@@ -35,6 +35,25 @@ const FIRST_FORMAT: u32 = 1;
 const HEAD: usize = 24;
 /// Between a table's number and another one, in the name of a file that can't be understood.
 pub(super) const DAMAGED: &str = ".damaged-";
+
+/// What one prepared transaction has changed in a table that is set aside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Undecided {
+    /// The transaction's number, and that of its copy: the log has the one or the other.
+    pub numbers: Vec<TxId>,
+    /// If it is not prepared any more, it has committed.
+    pub commits: bool,
+    /// The changes, oldest first.
+    pub changes: Vec<KeptChange>,
+}
+
+impl Undecided {
+    /// Whether it is of this transaction, or of the one of which this is a copy.
+    pub fn is_of(&self, record: &PreparedRecord) -> bool {
+        self.numbers.contains(&record.txid)
+            || (record.replaces != TxId(0) && self.numbers.contains(&record.replaces))
+    }
+}
 
 /// A table that is set aside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +74,17 @@ pub(crate) struct Aside {
 }
 
 impl Aside {
+    /// Takes what has been decided about: what was committed is now.
+    pub fn take_decided(&mut self, is_prepared: &dyn Fn(&Undecided) -> bool) {
+        for undecided in std::mem::take(&mut self.undecided) {
+            if is_prepared(&undecided) {
+                self.undecided.push(undecided);
+            } else if undecided.commits {
+                self.changes.extend(undecided.changes);
+            }
+        }
+    }
+
     /// Whether it tells of the table as it is: not of what it was before it was truncated.
     pub fn is_of(&self, definition: &Definition) -> bool {
         if is_planted(PlantedFault::TruncatedStaysAside) {

@@ -23,13 +23,12 @@ mod undecided;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-pub(crate) use aside::Aside;
+pub(crate) use aside::{Aside, Undecided};
 pub(crate) use aside_files::AsideFiles;
 pub(crate) use ends::Ends;
 pub(crate) use kept::{Committed, KeptChange};
 pub(crate) use meta::{Counters, Meta};
 pub(crate) use revive::revive;
-pub(crate) use undecided::Undecided;
 
 use self::setting_aside::Asides;
 use crate::catalog::{DdlRecord, KIND_COUNTER, KIND_DDL};

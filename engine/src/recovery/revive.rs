@@ -13,9 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::aside::Aside;
+use super::aside::Undecided;
 use super::aside_files::AsideFiles;
 use super::kept::{kept, Committed, KeptChange};
-use super::undecided::{InFiles, Undecided};
+use super::undecided::InFiles;
 use super::Replayed;
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TableId, TxId};

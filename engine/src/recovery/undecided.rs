@@ -9,48 +9,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use super::aside::Aside;
 use super::aside_files::AsideFiles;
-use super::kept::KeptChange;
 use crate::error::Result;
 use crate::ids::{TableId, TxId};
 use crate::planted::{is_planted, PlantedFault};
 use crate::table::prepared::ChangedAside;
-use crate::txn::PreparedRecord;
-
-/// What one prepared transaction has changed in one such table.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Undecided {
-    /// The transaction's number, and that of its copy: the log has the one or the other.
-    pub numbers: Vec<TxId>,
-    /// If it is not prepared any more, it has committed.
-    pub commits: bool,
-    /// The changes, oldest first.
-    pub changes: Vec<KeptChange>,
-}
-
-impl Undecided {
-    /// Whether it is of this transaction, or of the one of which this is a copy.
-    pub fn is_of(&self, record: &PreparedRecord) -> bool {
-        self.numbers.contains(&record.txid)
-            || (record.replaces != TxId(0) && self.numbers.contains(&record.replaces))
-    }
-}
-
-impl Aside {
-    /// Takes what has been decided about: what was committed is now.
-    pub fn take_decided(&mut self, is_prepared: &dyn Fn(&Undecided) -> bool) {
-        for undecided in std::mem::take(&mut self.undecided) {
-            if is_prepared(&undecided) {
-                self.undecided.push(undecided);
-            } else if undecided.commits {
-                self.changes.extend(undecided.changes);
-            }
-        }
-    }
-}
 
 /// A prepared transaction of which files of tables have changes.
 pub(super) struct InFiles {

@@ -258,25 +258,6 @@ impl PartLayout {
     }
 }
 
-/// How much of a column's value the indexes need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum PrefixNeed {
-    Nothing,
-    Bytes(u64),
-    All,
-}
-
-impl PrefixNeed {
-    /// So many bytes at most.
-    pub fn bytes(self) -> u64 {
-        match self {
-            PrefixNeed::Nothing => 0,
-            PrefixNeed::Bytes(n) => n,
-            PrefixNeed::All => u64::MAX,
-        }
-    }
-}
-
 /// Whether a variable value stands in a key as it is, so that a row need not store it again.
 pub(crate) fn stands_as_is(bytes: &[u8]) -> bool {
     bytes.iter().all(|&b| b > 1)

@@ -1,6 +1,5 @@
 //! A schema, checked and compiled: what the codecs need of it, worked out once per open table.
 
-use super::key::PrefixNeed;
 use super::schema::{Column, ColumnType, Key, KeyPart, TableSchema};
 use crate::error::{Error, Result};
 
@@ -10,6 +9,25 @@ pub(crate) const MAX_COLUMNS: usize = 4096;
 pub(crate) const MAX_INDEXES: usize = 129;
 /// Most parts of a key.
 pub(crate) const MAX_PARTS: usize = 64;
+
+/// How much of a column's value the indexes need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum PrefixNeed {
+    Nothing,
+    Bytes(u64),
+    All,
+}
+
+impl PrefixNeed {
+    /// So many bytes at most.
+    pub fn bytes(self) -> u64 {
+        match self {
+            PrefixNeed::Nothing => 0,
+            PrefixNeed::Bytes(n) => n,
+            PrefixNeed::All => u64::MAX,
+        }
+    }
+}
 
 /// A compiled schema.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 //!
 //! The byte layout is in `docs/format.md`, "Page image".
 
+use super::aligned::Aligned;
 use super::place::{units_for, UNIT};
-use super::reading::Aligned;
 use crate::ids::{PageId, PAGE_SIZE};
 use crate::planted::{is_planted, PlantedFault};
 

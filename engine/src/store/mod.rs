@@ -21,6 +21,7 @@
 //! | `keeping.rs` | room for the next checkpoint, whatever else fills the disk |
 #![forbid(unsafe_code)]
 
+mod aligned;
 mod batch;
 mod completing;
 mod extents;

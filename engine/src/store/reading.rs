@@ -3,32 +3,15 @@
 use std::io;
 use std::sync::Arc;
 
+use super::aligned::Aligned;
 use super::place::{Place, UNIT};
 use super::{image, with_scratch, Store};
 use crate::error::{Error, Result};
 use crate::ids::{PageId, PAGE_SIZE};
 use crate::knobs;
-use crate::os::{File, Os, DIRECT_ALIGN};
+use crate::os::{File, Os};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
-
-/// Memory that may be read into past the page cache: it begins at a multiple of [`DIRECT_ALIGN`].
-#[derive(Debug, Default)]
-pub(super) struct Aligned {
-    memory: Vec<u8>,
-}
-
-impl Aligned {
-    /// The first `len` bytes. What they hold means nothing.
-    fn bytes(&mut self, len: usize) -> &mut [u8] {
-        if self.memory.len() < len + DIRECT_ALIGN {
-            self.memory.resize(len + DIRECT_ALIGN, 0);
-        }
-        let start = self.memory.as_ptr().align_offset(DIRECT_ALIGN);
-        // A Vec of that length begins less than DIRECT_ALIGN bytes before a multiple of it.
-        &mut self.memory[start.min(DIRECT_ALIGN)..][..len]
-    }
-}
 
 /// How a store reads.
 #[derive(Debug, Default)]
@@ -236,21 +219,6 @@ impl Store {
         let mut kept = self.reading.buffers.lock();
         if kept.len() < knobs::read_buffers_kept() {
             kept.push(buffer);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_for_direct_reads_is_aligned_whatever_is_asked_for() {
-        let mut memory = Aligned::default();
-        for len in [1, UNIT, 17 * UNIT, 128 * UNIT, 3 * UNIT] {
-            let bytes = memory.bytes(len);
-            assert_eq!(bytes.len(), len);
-            assert_eq!(bytes.as_ptr() as usize % DIRECT_ALIGN, 0);
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::ids::{TableId, TreeId, TxId};
 use crate::knobs;
 use crate::page::Pool;
 use crate::planted::{is_planted, PlantedFault};
-use crate::row::key::PrefixNeed;
+use crate::row::layout::PrefixNeed;
 use crate::row::payload::{self, Field, RowEncoder, RowRef};
 use crate::row::{Collations, TableSchema};
 use crate::settings::Locking;

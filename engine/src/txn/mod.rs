@@ -20,7 +20,6 @@
 #![forbid(unsafe_code)]
 
 mod abandoned;
-mod broken;
 mod capture;
 mod commit;
 mod committed;
@@ -31,6 +30,7 @@ mod grace;
 mod inspect;
 mod last_committed;
 mod latest_deadlock;
+mod live_snapshots;
 mod lock;
 mod lock_queue;
 mod name_lock;
@@ -47,9 +47,10 @@ mod redo;
 mod rollback;
 mod row_name;
 mod savepoint;
-mod sessions;
 mod settle;
 mod snapshot;
+#[cfg(feature = "broken")]
+mod stale;
 mod standing;
 mod status;
 mod system;
@@ -58,15 +59,13 @@ mod undo;
 mod undo_stream;
 mod version;
 mod wait;
+mod waits_told;
 mod write;
 mod xid;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use broken::BrokenRule;
-#[cfg(feature = "broken")]
-pub use broken::VARIABLE as BROKEN_VARIABLE;
 pub use capture::Captured;
 pub use commit::Committed;
 pub(crate) use committed::committed_version;
@@ -86,7 +85,6 @@ pub use recovery_work::RecoveryWork;
 pub use redo::{Change, ChangeReader, ChangeRecord, RedoBuffer, KIND_CHANGES, KIND_COMMIT};
 pub use row_name::RowName;
 pub use savepoint::Savepoint;
-pub use sessions::{Sessions, ToldWaits, Waiting};
 pub use settle::ForAll;
 pub use snapshot::ReadView;
 pub use system::{Replayed, System, SystemStats, Trees};

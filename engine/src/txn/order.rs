@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
-use super::broken::Broken;
+use super::live_snapshots::{Horizon, LiveSnapshots};
 use super::participant::Participant;
-use super::snapshot::{Horizon, LiveSnapshots};
 use super::status::{Status, StatusDirectory};
+use crate::broken::Broken;
 use crate::ids::{Csn, TxId};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicU64, Ordering};

@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 
 use super::gate::GateGuard;
 use super::grace::Grace;
+use super::live_snapshots::{Horizon, LiveSnapshots};
 use super::prune_chain::{Pruner, Visit};
 use super::purge::{go_on_past_damage, read_past_damage};
-use super::snapshot::{Horizon, LiveSnapshots};
 use super::undo::{ChainWalk, Kind, UndoCopy, UndoRecord, MAX_RECORD};
 use super::undo_stream::{Finished, FullPage, Stream, StreamWriter};
 use super::version::UndoPtr;

@@ -9,8 +9,8 @@
 //! The chain changes under its leaf's exclusive latch only, so whoever has that latch sees the chain
 //! whole. No page is read from disk meanwhile: a visit that would need one says so.
 
+use super::live_snapshots::LiveSnapshots;
 use super::order::CommitOrder;
-use super::snapshot::LiveSnapshots;
 use super::status::Status;
 use super::undo::{Kind, UndoRecord};
 use super::undo_stream::StreamWriter;

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use super::broken::BrokenRule;
 use super::order::End;
 use super::prepare::Phase;
 use super::savepoint::Savepoint;
@@ -12,6 +11,7 @@ use super::system::{Replayed, Trees};
 use super::undo::{ChainWalk, Kind, UndoCopy, UndoRecord};
 use super::version::{live_payload, Header, Origin, UndoPtr};
 use super::{System, Transaction};
+use crate::broken::BrokenRule;
 use crate::error::{Error, Result};
 use crate::ids::TxId;
 use crate::page::{Change, PinnedPage};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use super::snapshot::LiveSnapshots;
+use super::live_snapshots::LiveSnapshots;
 use crate::ids::{Csn, TxId};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};

@@ -14,7 +14,6 @@ use super::purge::PurgeThread;
 use super::range::RangeTable;
 use super::recovery_work::RecoveryTally;
 use super::redo::RedoBuffer;
-use super::sessions::{KnownSessions, Sessions};
 use super::settle::Settle;
 use super::snapshot::SnapshotRegistry;
 use super::transaction::Transaction;
@@ -23,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::ids::{Csn, TreeId, TxId};
 use crate::log::Log;
 use crate::page::{LeafSettle, Pool};
+use crate::sessions::{KnownSessions, Sessions};
 use crate::settings::{Durability, Isolation};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Moments, Mutex, RwLock};
@@ -181,7 +181,7 @@ pub struct System {
     /// Where schedules stay between steps, and tests act.
     pub(crate) moments: Moments,
     #[cfg(feature = "broken")]
-    pub(super) stale: crate::sync::Mutex<Option<super::broken::Stale>>,
+    pub(super) stale: crate::sync::Mutex<Option<super::stale::Stale>>,
     pub(super) latest_deadlock: Mutex<Option<Arc<DeadlockReport>>>,
     pub(super) sessions: KnownSessions,
 }
@@ -267,13 +267,13 @@ impl System {
 
     /// Leaves a rule of isolation out, from now on.
     #[cfg(feature = "broken")]
-    pub fn set_broken(&self, rule: Option<super::BrokenRule>) {
+    pub fn set_broken(&self, rule: Option<crate::broken::BrokenRule>) {
         self.order.broken.set(rule);
     }
 
     /// Whether a test build leaves this rule out. Always false in others.
     #[inline(always)]
-    pub(super) fn breaks(&self, rule: super::BrokenRule) -> bool {
+    pub(super) fn breaks(&self, rule: crate::broken::BrokenRule) -> bool {
         self.order.broken.is(rule)
     }
 

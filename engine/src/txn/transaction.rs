@@ -3,22 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::broken::BrokenRule;
 #[cfg(feature = "broken")]
-use super::broken::Stale;
+use super::live_snapshots::Horizon;
 use super::participant::{micros_now, Parker, Participant};
 use super::prepare::Phase;
 use super::range::Holders;
 use super::redo::RedoBuffer;
 use super::row_name::Row;
 use super::savepoint::{Returns, Savepoint};
-#[cfg(feature = "broken")]
-use super::snapshot::Horizon;
 use super::snapshot::{ReadView, SnapshotSlot};
+#[cfg(feature = "broken")]
+use super::stale::Stale;
 use super::standing::Standing;
 use super::system::System;
 use super::undo_stream::StreamWriter;
 use super::version::UndoPtr;
+use crate::broken::BrokenRule;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, PageId, TreeId, TxId};
 use crate::log::Promised;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::broken::BrokenRule;
 use super::deadlock::may_close_a_circle;
 use super::lock::{Enqueued, LockMode, LockTable, Taken};
 use super::participant::{micros_now, Participant, WaitState, Wake};
@@ -14,6 +13,7 @@ use super::status::Status;
 use super::system::Counters;
 use super::version::Header;
 use super::Transaction;
+use crate::broken::BrokenRule;
 use crate::error::{Error, Result};
 use crate::ids::{TreeId, TxId};
 use crate::planted::{is_planted, PlantedFault};

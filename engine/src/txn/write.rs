@@ -1,6 +1,5 @@
 //! Writing a record: the checks under the leaf's latch, the undo record, the new version.
 
-use super::broken::BrokenRule;
 use super::gate::GateGuard;
 use super::lock::{Admitted, LockMode};
 use super::snapshot::never_given;
@@ -11,6 +10,7 @@ use super::undo_stream::StreamWriter;
 use super::version::{Header, Origin, MAX_HEADER, MAX_PAYLOAD};
 use super::wait::Conflict;
 use super::{System, Transaction};
+use crate::broken::BrokenRule;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TreeId, TxId, MAX_KEY, MAX_VALUE};
 use crate::page::Change;

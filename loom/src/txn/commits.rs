@@ -6,9 +6,9 @@ use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use loom::thread;
 
+use super::live_snapshots::Horizon;
 use super::order::{CommitOrder, End};
 use super::participant;
-use super::snapshot::Horizon;
 use super::status::Status;
 use crate::ids::TxId;
 use crate::model;

@@ -1,10 +1,10 @@
 //! Snapshots, the order of commits, row locks.
 
-#[path = "../../../engine/src/txn/broken.rs"]
-mod broken;
 pub mod commits;
 #[path = "../../../engine/src/txn/grace.rs"]
 mod grace;
+#[path = "../../../engine/src/txn/live_snapshots.rs"]
+mod live_snapshots;
 #[path = "../../../engine/src/txn/lock.rs"]
 mod lock;
 #[path = "../../../engine/src/txn/lock_queue.rs"]
@@ -21,6 +21,8 @@ mod row_name;
 #[path = "../../../engine/src/txn/snapshot.rs"]
 mod snapshot;
 pub mod snapshots;
+#[path = "../../../engine/src/txn/stale.rs"]
+mod stale;
 #[path = "../../../engine/src/txn/status.rs"]
 mod status;
 #[path = "../../../engine/src/txn/version.rs"]

@@ -7,9 +7,10 @@ use crate::sync::atomic::{AtomicBool, AtomicU64};
 use loom::thread;
 
 use super::grace::Grace;
+use super::live_snapshots::Horizon;
 use super::order::{CommitOrder, End};
 use super::participant;
-use super::snapshot::{Horizon, SnapshotRegistry};
+use super::snapshot::SnapshotRegistry;
 use crate::ids::{PageId, TxId};
 use crate::model;
 

@@ -5,8 +5,6 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::schedule::{origin, with_me};
-use super::thread::sleep;
 use crate::random::{below, one_of};
 use crate::sync::{Fault, Pause};
 
@@ -48,6 +46,16 @@ impl Chances {
         drawn
     }
 
+    /// From now on a fault comes once in so many points, in the mean; with 0 at none.
+    pub fn let_fail(&self, fault: Fault, once_in: u64) {
+        self.faults[fault as usize].store(once_in, Ordering::Relaxed);
+    }
+
+    /// The same of pauses.
+    pub fn let_pause(&self, at: Pause, once_in: u64) {
+        self.pauses[at as usize].store(once_in, Ordering::Relaxed);
+    }
+
     fn comes(&self, once_in: &AtomicU64) -> bool {
         match once_in.load(Ordering::Relaxed) {
             0 => false,
@@ -55,7 +63,7 @@ impl Chances {
         }
     }
 
-    fn strikes(&self, fault: Fault) -> bool {
+    pub fn strikes(&self, fault: Fault) -> bool {
         let strikes = self.comes(&self.faults[fault as usize]);
         if strikes {
             self.struck.fetch_add(1, Ordering::Relaxed);
@@ -64,7 +72,7 @@ impl Chances {
     }
 
     /// How long the thread stays away. Short ones are as frequent as long ones.
-    fn pause(&self, at: Pause) -> Option<Duration> {
+    pub fn pause(&self, at: Pause) -> Option<Duration> {
         if !self.comes(&self.pauses[at as usize]) {
             return None;
         }
@@ -73,44 +81,21 @@ impl Chances {
     }
 }
 
-/// From now on a fault comes once in so many points of this thread's schedule, in the mean; with 0 at none. Outside
-/// schedules nothing fails.
-pub fn let_fail(fault: Fault, once_in: u64) {
-    with_me(|me| me.chances().faults[fault as usize].store(once_in, Ordering::Relaxed));
-}
-
-/// The same of pauses, at which a thread stays where it is for a while: with a latch, before it tells what it did.
-pub fn let_pause(at: Pause, once_in: u64) {
-    with_me(|me| me.chances().pauses[at as usize].store(once_in, Ordering::Relaxed));
-}
-
-/// Whether this fails now.
-pub(crate) fn strikes(fault: Fault) -> bool {
-    with_me(|me| me.chances().strikes(fault)).unwrap_or(false)
-}
-
-/// A place where the thread may stay for a while.
-pub(crate) fn pause(at: Pause) {
-    let pause = with_me(|me| me.chances().pause(at)).flatten();
-    if let Some(pause) = pause.filter(|_| !std::thread::panicking()) {
-        sleep(pause);
-    }
-}
-
 thread_local! {
     /// Of threads outside schedules: points until the next at which they let others go first.
     static UNTIL: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Outside schedules: once in some hundreds of points others go first, and rarely the thread stays away for a moment.
-pub(super) fn now_and_then() {
+/// Outside schedules: once in some hundreds of points others go first, and rarely the thread stays away for a moment. `since`: any
+/// time that passes.
+pub(super) fn now_and_then(since: impl FnOnce() -> Duration) {
     let left = UNTIL.try_with(|until| {
         let left = until.get();
         until.set(left.wrapping_sub(1));
         left
     });
     if left == Ok(0) {
-        let mut state = origin().elapsed().as_nanos() as u64;
+        let mut state = since().as_nanos() as u64;
         if one_of(&mut state, 256) {
             std::thread::sleep(Duration::from_micros(below(&mut state, 1_000) as u64));
         } else {

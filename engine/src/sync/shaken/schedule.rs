@@ -541,7 +541,7 @@ pub(crate) fn number() -> Option<usize> {
 /// A place where the thread may lose the processor.
 pub fn point() {
     if with_me(|me| me.point(false)).is_none() {
-        now_and_then();
+        now_and_then(|| origin().elapsed());
     }
 }
 

@@ -8,12 +8,6 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::participant::Participant;
-use super::row_name::Row;
-use super::system::System;
-use crate::planted::{is_planted, PlantedFault};
-use crate::sync::atomic::Ordering;
-
 /// Of which waits of a session the program wants to be told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToldWaits {
@@ -29,13 +23,13 @@ pub enum ToldWaits {
 /// How a session waits for rows at this moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// How long, where that is not what [`super::Transaction::set_lock_wait_timeout`] said.
+    /// How long, where that is not what [`crate::Transaction::set_lock_wait_timeout`] said.
     pub limit: Option<Duration>,
     /// Whether it waits also in tables whose locking is optimistic.
     pub also_optimistic: bool,
 }
 
-/// The sessions of the embedding program, by what it said in [`super::Transaction::set_session`]. Nothing here may
+/// The sessions of the embedding program, by what it said in [`crate::Transaction::set_session`]. Nothing here may
 /// wait for a session, or call the engine otherwise than to kill.
 pub trait Sessions: Send + Sync {
     /// The text of what a session is executing; `None` where that is not known. Called while the
@@ -52,7 +46,7 @@ pub trait Sessions: Send + Sync {
     }
 
     /// What to tell of the waits of a session. Called by the thread that is about to wait, and does not
-    /// wait where this kills its transaction ([`super::KillHandle`]).
+    /// wait where this kills its transaction ([`crate::KillHandle`]).
     fn told_waits(&self, session: u64) -> ToldWaits {
         let _ = session;
         ToldWaits::None
@@ -69,9 +63,13 @@ pub trait Sessions: Send + Sync {
 
 /// The program's sessions, once it has told of them.
 #[derive(Default)]
-pub(super) struct KnownSessions(OnceLock<Arc<dyn Sessions>>);
+pub(crate) struct KnownSessions(OnceLock<Arc<dyn Sessions>>);
 
 impl KnownSessions {
+    pub fn get(&self) -> Option<&dyn Sessions> {
+        self.0.get().map(|sessions| &**sessions)
+    }
+
     pub fn set(&self, sessions: Arc<dyn Sessions>) {
         let _already_set = self.0.set(sessions);
     }
@@ -83,38 +81,5 @@ impl KnownSessions {
     pub fn waiting(&self, session: u64) -> Waiting {
         let sessions = self.0.get().filter(|_| session != 0);
         sessions.map_or_else(Waiting::default, |sessions| sessions.waiting(session))
-    }
-}
-
-impl System {
-    /// What [`super::Transaction::set_session`] said, or 0.
-    pub(super) fn session_of(&self, who: &Participant) -> u64 {
-        let owner = self.snapshots().owner(who.parker.slot());
-        owner.map_or(0, |owner| owner.session.load(Ordering::Relaxed))
-    }
-
-    /// Tells the program who waits for whom since `me` has its place in the queue of `row`; `with_holder`: others that
-    /// wait there have another holder before them since.
-    pub(super) fn tell_waits(&self, row: Row, me: &Arc<Participant>, with_holder: bool) {
-        let Some(sessions) = self.sessions.0.get() else {
-            return;
-        };
-        if is_planted(PlantedFault::UntoldWaits) {
-            return;
-        }
-        let tell = |waiter: &Participant, holder: &Participant| {
-            let (waits, holds) = (self.session_of(waiter), self.session_of(holder));
-            if waits != 0 && holds != 0 && waits != holds && sessions.waits_for(waits, holds) {
-                holder.gives_way();
-            }
-        };
-        match sessions.told_waits(self.session_of(me)) {
-            ToldWaits::InQueue => self.locks().waits_in_queue(row, me, tell),
-            _ if with_holder => {
-                self.locks().waits_in_queue(row, me, tell);
-            }
-            ToldWaits::ForHolders => self.locks().waits(row, me, tell),
-            ToldWaits::None => {}
-        }
     }
 }

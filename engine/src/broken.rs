@@ -17,6 +17,7 @@ pub enum BrokenRule {
     SkipFirstCommitterCheck,
     /// Reads use a snapshot that is some transactions old, while writes are checked against now:
     /// REPEATABLE READ loses updates, READ COMMITTED misses what was committed before.
+    #[cfg(feature = "broken")]
     StaleSnapshot,
     /// Reads see what running transactions have written: aborted and intermediate reads, at every
     /// level.
@@ -29,14 +30,14 @@ pub enum BrokenRule {
 }
 
 #[cfg(feature = "broken")]
-pub use breaking::VARIABLE;
+pub(crate) use breaking::Broken;
 #[cfg(feature = "broken")]
-pub(super) use breaking::{Broken, Stale};
+pub use breaking::VARIABLE;
 
 /// Nothing is broken.
 #[cfg(not(feature = "broken"))]
 #[derive(Default)]
-pub(super) struct Broken {}
+pub(crate) struct Broken {}
 
 #[cfg(not(feature = "broken"))]
 impl Broken {
@@ -53,14 +54,9 @@ mod breaking {
 
     use super::BrokenRule;
     use crate::error::Error;
-    use crate::txn::order::CommitOrder;
-    use crate::txn::snapshot::{Horizon, SnapshotSlot};
 
     /// The environment variable that names the rule, for programs that can't set the option.
     pub const VARIABLE: &str = "PEREGRINE_BROKEN";
-
-    /// Snapshots for which a stale one is given out.
-    const STALE_FOR: u64 = 8;
 
     impl BrokenRule {
         /// All rules, in the order of their names in the documentation.
@@ -125,35 +121,6 @@ mod breaking {
         #[inline]
         pub fn is(&self, rule: BrokenRule) -> bool {
             self.0.load(Ordering::Relaxed) == rule as u8 + 1
-        }
-    }
-
-    /// A snapshot that is given out again and again. Its slot keeps what it sees from being purged.
-    pub struct Stale {
-        slot: SnapshotSlot,
-        taken: Horizon,
-        used: u64,
-    }
-
-    impl Stale {
-        pub fn new(slot: SnapshotSlot, order: &CommitOrder) -> Stale {
-            let taken = slot.take(order);
-            Stale {
-                slot,
-                taken,
-                used: 0,
-            }
-        }
-
-        /// Registers the old snapshot in `slot` too.
-        pub fn give(&mut self, slot: &SnapshotSlot, order: &CommitOrder) -> Horizon {
-            if self.used >= STALE_FOR {
-                self.taken = self.slot.take(order);
-                self.used = 0;
-            }
-            self.used += 1;
-            slot.take_as(&self.taken);
-            self.taken
         }
     }
 
