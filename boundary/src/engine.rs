@@ -26,6 +26,13 @@ pub struct Engine {
     given_up: Condvar,
 }
 
+impl guard::Stops for Engine {
+    fn stop(&self, reason: &str) {
+        self.database.stop(reason);
+        self.stopped.store(true, Ordering::Release);
+    }
+}
+
 impl Engine {
     /// Of an open database.
     pub fn new(database: Database, patience: Duration) -> Engine {
@@ -56,12 +63,6 @@ impl Engine {
             }
         }
         true
-    }
-
-    /// Refuses everything from now on: a panic has left data half changed in memory.
-    pub fn stop(&self, reason: &str) {
-        self.database.stop(reason);
-        self.stopped.store(true, Ordering::Release);
     }
 
     /// Fails once the engine has stopped.

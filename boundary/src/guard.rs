@@ -6,9 +6,9 @@
 
 use std::any::Any;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::Arc;
 
 use crate::c_types::Code;
-use crate::engine::Engine;
 use crate::failure::{keep, Failure, Outcome};
 
 /// Runs an entry that changes nothing; a `false` outcome is [`Code::End`].
@@ -20,9 +20,21 @@ pub fn reading(entry: impl FnOnce() -> Outcome<bool>) -> i32 {
     }
 }
 
+/// What a panic stops.
+pub trait Stops {
+    /// Refuses everything from now on: a panic has left data half changed in memory.
+    fn stop(&self, reason: &str);
+}
+
+impl<T: Stops> Stops for Arc<T> {
+    fn stop(&self, reason: &str) {
+        (**self).stop(reason);
+    }
+}
+
 /// Runs an entry that may change data of `engine`; a panic stops the engine.
 #[inline]
-pub fn changing(engine: &Engine, entry: impl FnOnce() -> Outcome<bool>) -> i32 {
+pub fn changing(engine: &impl Stops, entry: impl FnOnce() -> Outcome<bool>) -> i32 {
     match catch_unwind(AssertUnwindSafe(entry)) {
         Ok(outcome) => finish(outcome),
         Err(panic) => {

@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 mod aggregate_calls;
+mod auto_increment_lock;
 mod buffers;
 pub mod c_types;
 pub mod change_calls;

@@ -10,7 +10,6 @@ use crate::engine::{engine, Engine, SharedEngine};
 use crate::failure::{keep, Failure, Outcome};
 use crate::guard;
 use crate::planted::{is_planted, Fault};
-use crate::table::{table, TableBox};
 
 /// What a connection has open.
 pub struct Session {
@@ -503,44 +502,6 @@ pub unsafe extern "C" fn peregrine_session_snapshot(
             session.start(isolation(level)?, lock_wait_seconds, now_us)?;
             session.transaction()?.take_snapshot();
             session.end_statement();
-            Ok(true)
-        })
-    }
-}
-
-/// See the header.
-///
-/// # Safety
-/// `pointer` must be a session of this thread, `shared` an open table.
-#[no_mangle]
-pub unsafe extern "C" fn peregrine_auto_increment_lock(
-    pointer: *mut SessionBox,
-    shared: *mut TableBox,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        with(pointer, |session| {
-            let table = table(shared)?.table();
-            session.transaction()?.lock_auto_increment(&table)?;
-            Ok(true)
-        })
-    }
-}
-
-/// See the header.
-///
-/// # Safety
-/// As [`peregrine_auto_increment_lock`].
-#[no_mangle]
-pub unsafe extern "C" fn peregrine_auto_increment_unlock(
-    pointer: *mut SessionBox,
-    shared: *mut TableBox,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        with(pointer, |session| {
-            let table = table(shared)?.table();
-            session.transaction()?.unlock_auto_increment(&table);
             Ok(true)
         })
     }
