@@ -4,11 +4,18 @@
 //! until they are through; a restart would roll them back as well. Once the database is closed nobody tries
 //! any more.
 
-use super::system::System;
-use super::transaction::Transaction;
-use crate::knobs;
+use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
+
+/// A transaction that was dropped before its rollback was through.
+pub(super) trait Unfinished: Send {
+    /// Undoes up to `most` records; whether it is through.
+    fn rollback_some(&mut self, most: usize) -> Result<bool>;
+
+    /// Lets go of it as it is.
+    fn disown(&mut self);
+}
 
 /// See the module's text.
 #[derive(Default)]
@@ -18,13 +25,13 @@ pub(super) struct Abandoned {
 
 #[derive(Default)]
 struct State {
-    transactions: Vec<Transaction>,
+    transactions: Vec<Box<dyn Unfinished>>,
     /// The database is closed. A transaction that stood here then would keep the system in memory that has it.
     closed: bool,
 }
 
 impl Abandoned {
-    pub fn push(&self, mut transaction: Transaction) {
+    pub fn push(&self, mut transaction: Box<dyn Unfinished>) {
         let mut state = self.state.lock();
         if !state.closed || is_planted(PlantedFault::KeepAbandoned) {
             state.transactions.push(transaction);
@@ -38,37 +45,12 @@ impl Abandoned {
         self.state.lock().transactions.len()
     }
 
-    fn take(&self) -> Vec<Transaction> {
+    pub fn take(&self) -> Vec<Box<dyn Unfinished>> {
         std::mem::take(&mut self.state.lock().transactions)
     }
-}
 
-impl System {
-    /// Tries to roll back what was abandoned, a part of each transaction; whether there is more that can be undone now.
-    pub(super) fn retry_abandoned(&self) -> bool {
-        if self.abandoned.len() == 0 {
-            return false;
-        }
-        let most = match is_planted(PlantedFault::RetryAtOnce) {
-            false => knobs::purge_step(),
-            true => usize::MAX,
-        };
-        let mut more = false;
-        for mut transaction in self.abandoned.take() {
-            let undone = transaction.rollback_some(most);
-            more |= matches!(undone, Ok(false));
-            if !matches!(undone, Ok(true)) {
-                self.abandoned.push(transaction);
-            }
-        }
-        more
-    }
-
-    /// Lets go of what was abandoned, and of what will be, as it is: the next open rolls it back.
-    pub(super) fn forget_abandoned(&self) {
-        self.abandoned.state.lock().closed = true;
-        for mut transaction in self.abandoned.take() {
-            transaction.disown();
-        }
+    /// Nothing is kept from now on.
+    pub fn close(&self) {
+        self.state.lock().closed = true;
     }
 }

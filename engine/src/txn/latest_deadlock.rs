@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::deadlock::Circle;
+use super::deadlock_report::{DeadlockMember, DeadlockReport};
 use super::inspect::shown_id;
 use super::lock::LockMode;
 use super::participant::{micros_now, Participant, WaitState};
@@ -14,39 +15,6 @@ use super::system::System;
 
 /// How many of a circle are written down.
 const MOST_MEMBERS: usize = 16;
-
-/// A transaction of a deadlock. It waits for a row that the next member holds, the last one for a
-/// row of the first.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct DeadlockMember {
-    /// Its number, as in [`super::TransactionEntry::id`].
-    pub id: u64,
-    /// What [`super::Transaction::set_session`] said, or 0.
-    pub session: u64,
-    /// Undo records: what its rollback costs.
-    pub undo_records: u64,
-    /// The row it waits for.
-    pub row: RowName,
-    /// How it wants to lock it.
-    pub mode: LockMode,
-    /// What it was executing, as [`super::Sessions`] say.
-    pub statement: Option<String>,
-}
-
-/// A deadlock that was found and broken.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct DeadlockReport {
-    /// When, in microseconds since 1970.
-    pub at_us: u64,
-    /// The circle, from the transaction that closed it; of long circles the first 16 and the victim.
-    pub members: Vec<DeadlockMember>,
-    /// How many transactions the circle had.
-    pub length: usize,
-    /// Which of the members was rolled back.
-    pub victim: usize,
-}
 
 impl System {
     /// The latest deadlock.

@@ -16,6 +16,7 @@
 
 use super::gate::GateGuard;
 use super::redo::encode_owner;
+use super::state::Phase;
 use super::xid::{PreparedRecord, Xid, KIND_PREPARED, KIND_ROLLED_BACK};
 use super::Transaction;
 use crate::error::{Error, Result};
@@ -24,20 +25,6 @@ use crate::log::Promised;
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Durability;
 use crate::sync::atomic::Ordering;
-
-/// Where a transaction stands in two-phase commit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Phase {
-    #[default]
-    Running,
-    /// Only commit or rollback can follow.
-    Prepared {
-        /// The log has a record of it.
-        logged: bool,
-    },
-    /// The log knows that it was prepared, and that it rolls back.
-    RollingBack,
-}
 
 impl Transaction {
     /// Prepares to commit under a name: afterwards the transaction can only be committed or rolled

@@ -14,108 +14,23 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use super::gate::GateGuard;
-use super::grace::Grace;
 use super::live_snapshots::{Horizon, LiveSnapshots};
 use super::prune_chain::{Pruner, Visit};
+use super::pruning::Pace;
 use super::purge::{go_on_past_damage, read_past_damage};
 use super::undo::{ChainWalk, Kind, UndoCopy, UndoRecord, MAX_RECORD};
-use super::undo_stream::{Finished, FullPage, Stream, StreamWriter};
+use super::undo_stream::{Finished, FullPage, Pass, Stream, StreamPruning, StreamWriter};
 use super::version::UndoPtr;
 use super::System;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, PageId, TxId};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
-use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Moment, Mutex, RwLock};
+use crate::sync::atomic::Ordering;
+use crate::sync::Moment;
 use crate::tree::Tree;
-
-/// When pruning is worth its while.
-#[derive(Clone, Copy)]
-pub(super) struct Pace {
-    /// A snapshot that has stood for this long (and at most twice this) is *old*: [`knobs::prune_old`].
-    pub old: Duration,
-    /// [`knobs::prune_again`].
-    pub again: Duration,
-    /// [`knobs::prune_few`].
-    pub few: u64,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Pace {
-            old: knobs::prune_old(),
-            again: knobs::prune_again(),
-            few: knobs::prune_few(),
-        }
-    }
-}
-
-/// What pruning keeps for the whole system.
-#[derive(Default)]
-pub(super) struct Pruning {
-    /// Transactions that ended up to here are pruned; 0: no snapshot is old enough for that.
-    below: AtomicU64,
-    aim: Mutex<Aim>,
-    /// Held shared while pages are emptied, and exclusively while the horizon moves: behind the
-    /// horizon undo goes at once, and nobody may be on the way there.
-    pub horizon: RwLock<()>,
-    pub grace: Grace,
-    pub pace: Mutex<Pace>,
-    /// Pages emptied.
-    pub emptied: AtomicU64,
-}
-
-/// Which snapshots are old.
-#[derive(Default)]
-struct Aim {
-    noted: Option<Instant>,
-    /// The snapshots that stood when they were last noted, and the time before.
-    last: Vec<u64>,
-    before: Vec<u64>,
-}
-
-/// What pruning keeps for a stream. Locked by who prunes it.
-#[derive(Default)]
-pub(super) struct StreamPruning {
-    /// Number of the next page to empty.
-    next: u64,
-    /// Where what is still needed goes.
-    survivors: Option<StreamWriter>,
-    /// Survivors to look through again, when there is a reason.
-    again: Option<Pass>,
-    /// Old snapshots for which survivors were kept when they were last looked through, and when.
-    kept_for: Vec<u64>,
-    looked: Option<Instant>,
-}
-
-/// A pass over survivors. What it moves stands behind them, and is not looked at in it.
-#[derive(Clone, Copy)]
-struct Pass {
-    /// Number of the next page.
-    next: u64,
-    /// Number of the first page that is not looked at.
-    end: u64,
-}
-
-impl StreamPruning {
-    /// Whether it has a stream of survivors.
-    pub fn has_survivors(&self) -> bool {
-        self.survivors.is_some()
-    }
-
-    /// Gives the stream of survivors back, when none is left.
-    pub fn take_empty(&mut self) -> Option<StreamWriter> {
-        let empty = self
-            .survivors
-            .take_if(|writer| writer.stream().counts().1 == 0)?;
-        self.again = None;
-        Some(empty)
-    }
-}
 
 /// What came of a page.
 enum Emptied {

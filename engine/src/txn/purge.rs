@@ -18,59 +18,8 @@ use crate::ids::{Csn, TxId};
 use crate::knobs;
 use crate::page::{Change, Pool};
 use crate::planted::{is_planted, PlantedFault};
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::thread::JoinHandle;
-use crate::sync::{Condvar, Moment, Mutex};
-
-/// The thread that purges.
-#[derive(Default)]
-pub(super) struct PurgeThread {
-    /// The thread sleeps with nothing to do: the next end of a transaction wakes it.
-    idle: AtomicBool,
-    stopping: Mutex<bool>,
-    wake: Condvar,
-    handle: Mutex<Option<JoinHandle<()>>>,
-    /// One step at a time. The place of the stream with which the next one begins, for a step may not come
-    /// to the last: a stream in which much ends keeps no other from its turn.
-    step: Mutex<usize>,
-    /// Ended transactions purged so far.
-    passed: AtomicU64,
-    /// The next transaction number when ends were last summarised.
-    summarised: AtomicU64,
-}
-
-impl PurgeThread {
-    /// A transaction has ended.
-    pub fn ended(&self) {
-        if self.idle.load(Ordering::Relaxed) && self.idle.swap(false, Ordering::AcqRel) {
-            // Under the mutex: the thread is either before its last look or asleep.
-            let _stopping = self.stopping.lock();
-            self.wake.notify_one();
-        }
-    }
-
-    /// Stops and joins the thread.
-    pub fn stop(&self) {
-        *self.stopping.lock() = true;
-        self.wake.notify_all();
-        let handle = self.handle.lock().take();
-        if let Some(handle) = handle {
-            // The last owner of the system may be the thread itself.
-            if handle.thread().id() != crate::sync::thread::current().id() {
-                let _panicked = handle.join();
-            }
-        }
-    }
-
-    /// Sleeps; false when the thread shall stop.
-    fn pause(&self, time: Duration) -> bool {
-        let mut stopping = self.stopping.lock();
-        if !*stopping && !time.is_zero() {
-            self.wake.wait_for(&mut stopping, time);
-        }
-        !*stopping
-    }
-}
+use crate::sync::atomic::Ordering;
+use crate::sync::Moment;
 
 impl System {
     /// Starts the purge thread. Once.
@@ -186,6 +135,34 @@ impl System {
     pub fn purge_all(&self) -> Result<()> {
         while self.purge_step()? {}
         self.give_back()
+    }
+
+    /// Tries to roll back what was abandoned, a part of each transaction; whether there is more that can be undone now.
+    fn retry_abandoned(&self) -> bool {
+        if self.abandoned.len() == 0 {
+            return false;
+        }
+        let most = match is_planted(PlantedFault::RetryAtOnce) {
+            false => knobs::purge_step(),
+            true => usize::MAX,
+        };
+        let mut more = false;
+        for mut transaction in self.abandoned.take() {
+            let undone = transaction.rollback_some(most);
+            more |= matches!(undone, Ok(false));
+            if !matches!(undone, Ok(true)) {
+                self.abandoned.push(transaction);
+            }
+        }
+        more
+    }
+
+    /// Lets go of what was abandoned, and of what will be, as it is: the next open rolls it back.
+    fn forget_abandoned(&self) {
+        self.abandoned.close();
+        for mut transaction in self.abandoned.take() {
+            transaction.disown();
+        }
     }
 
     fn give_back(&self) -> Result<()> {

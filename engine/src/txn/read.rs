@@ -1,6 +1,7 @@
 //! Reading the version of a record that a view sees.
 
 use super::order::CommitOrder;
+use super::settle::{for_all, ForAll};
 use super::snapshot::{ReadView, SnapshotSlot};
 use super::status::Status;
 use super::undo::{self, ChainWalk, Kind};
@@ -21,6 +22,11 @@ enum Newest<R> {
 }
 
 impl Transaction {
+    /// What every snapshot, now and later, sees of a record's value, until somebody writes it anew.
+    pub fn for_all<'a>(&self, value: &'a [u8]) -> ForAll<'a> {
+        for_all(self.system().order(), value)
+    }
+
     /// Reads the version of a record that `view` sees; `f` gets its payload, under the leaf's
     /// latch: it must be short. No gate needed.
     ///

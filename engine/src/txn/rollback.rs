@@ -3,10 +3,11 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use super::abandoned::Unfinished;
 use super::order::End;
-use super::prepare::Phase;
 use super::savepoint::Savepoint;
-use super::standing::{half_undone, Standing};
+use super::standing::half_undone;
+use super::state::{Phase, Standing};
 use super::system::{Replayed, Trees};
 use super::undo::{ChainWalk, Kind, UndoCopy, UndoRecord};
 use super::version::{live_payload, Header, Origin, UndoPtr};
@@ -374,4 +375,14 @@ pub(super) fn take_back(
             Err(error) => (Change::Keep, Err(error)),
         }
     })?
+}
+
+impl Unfinished for Transaction {
+    fn rollback_some(&mut self, most: usize) -> Result<bool> {
+        Transaction::rollback_some(self, most)
+    }
+
+    fn disown(&mut self) {
+        Transaction::disown(self);
+    }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::order::CommitOrder;
 use super::version::{encode_settled, Header};
-use super::Transaction;
 use crate::page::{Change, LeafSettle};
 
 /// Strips headers that every snapshot sees through, and drops delete marks that every snapshot
@@ -39,14 +38,8 @@ pub enum ForAll<'a> {
     Differs,
 }
 
-impl Transaction {
-    /// What every snapshot, now and later, sees of a record's value, until somebody writes it anew.
-    pub fn for_all<'a>(&self, value: &'a [u8]) -> ForAll<'a> {
-        for_all(self.system().order(), value)
-    }
-}
-
-fn for_all<'a>(order: &CommitOrder, value: &'a [u8]) -> ForAll<'a> {
+/// What every snapshot, now and later, sees of a record's value.
+pub(super) fn for_all<'a>(order: &CommitOrder, value: &'a [u8]) -> ForAll<'a> {
     match Header::decode(value) {
         Ok((header, payload)) => match header.txid() {
             Some(txid) if !order.settled(txid) => ForAll::Differs,

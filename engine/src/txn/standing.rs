@@ -1,24 +1,11 @@
 //! Whether a transaction may go on.
 
 use super::gate::GateGuard;
-use super::savepoint::Savepoint;
+use super::state::Standing;
 use super::Transaction;
 use crate::error::{Error, Result};
 use crate::ids::TreeId;
 use crate::planted::{is_planted, PlantedFault};
-
-/// How a transaction stands.
-#[derive(Default)]
-pub(super) enum Standing {
-    /// All that was done so far stands, or is undone.
-    #[default]
-    Whole,
-    /// The way back to this savepoint has failed: before all else it is to be gone to its end.
-    HalfUndone(Savepoint),
-    /// Another transaction was in the way, or the log's limit, and this one can only be rolled back: the error that
-    /// said so.
-    Doomed(Error),
-}
 
 impl Transaction {
     /// Whether all that was done so far stands, or is undone, and no other transaction was in the way for good: only

@@ -5,25 +5,24 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::abandoned::Abandoned;
+use super::deadlock_report::DeadlockReport;
 use super::gate::Gate;
-use super::latest_deadlock::DeadlockReport;
 use super::lock::LockTable;
 use super::order::CommitOrder;
-use super::prune::Pruning;
-use super::purge::PurgeThread;
+use super::pruning::Pruning;
+use super::purge_thread::PurgeThread;
 use super::range::RangeTable;
-use super::recovery_work::RecoveryTally;
+use super::recovery_tally::RecoveryTally;
 use super::redo::RedoBuffer;
 use super::settle::Settle;
 use super::snapshot::SnapshotRegistry;
-use super::transaction::Transaction;
-use super::undo_stream::UndoStreams;
+use super::undo_streams::UndoStreams;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, TreeId, TxId};
 use crate::log::Log;
 use crate::page::{LeafSettle, Pool};
 use crate::sessions::{KnownSessions, Sessions};
-use crate::settings::{Durability, Isolation};
+use crate::settings::Durability;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Moments, Mutex, RwLock};
 use crate::tree::Tree;
@@ -275,11 +274,6 @@ impl System {
     #[inline(always)]
     pub(super) fn breaks(&self, rule: crate::broken::BrokenRule) -> bool {
         self.order.broken.is(rule)
-    }
-
-    /// Begins a transaction: claims a snapshot slot, nothing else.
-    pub fn begin(self: &Arc<Self>, isolation: Isolation) -> Transaction {
-        Transaction::new(self.clone(), self.snapshots.claim(), isolation)
     }
 
     /// Figures.

@@ -6,7 +6,6 @@ use std::time::Duration;
 #[cfg(feature = "broken")]
 use super::live_snapshots::Horizon;
 use super::participant::{micros_now, Parker, Participant};
-use super::prepare::Phase;
 use super::range::Holders;
 use super::redo::RedoBuffer;
 use super::row_name::Row;
@@ -14,7 +13,7 @@ use super::savepoint::{Returns, Savepoint};
 use super::snapshot::{ReadView, SnapshotSlot};
 #[cfg(feature = "broken")]
 use super::stale::Stale;
-use super::standing::Standing;
+use super::state::{Phase, Standing};
 use super::system::System;
 use super::undo_stream::StreamWriter;
 use super::version::UndoPtr;
@@ -132,6 +131,13 @@ pub struct Transaction {
     pub(super) new_lock: Option<Row>,
     /// The same row, where it needs no entry of its own once another is locked.
     pub(super) unescalated: Option<(TreeId, Box<[u8]>)>,
+}
+
+impl System {
+    /// Begins a transaction: claims a snapshot slot, nothing else.
+    pub fn begin(self: &Arc<Self>, isolation: Isolation) -> Transaction {
+        Transaction::new(self.clone(), self.snapshots().claim(), isolation)
+    }
 }
 
 impl Transaction {
@@ -517,7 +523,7 @@ impl Drop for Transaction {
             if !is_planted(PlantedFault::AbandonInSession) {
                 unfinished.slot.owner().session.store(0, Ordering::Relaxed);
             }
-            system.abandoned.push(unfinished);
+            system.abandoned.push(Box::new(unfinished));
         }
     }
 }

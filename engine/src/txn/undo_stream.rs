@@ -8,9 +8,9 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::grace::Grace;
-use super::prune::StreamPruning;
 use super::undo::{Kind, UndoRecord, MAX_RECORD};
 use super::version::UndoPtr;
 use crate::error::{Error, Result};
@@ -97,6 +97,45 @@ pub(super) struct FullPage {
     pub id: PageId,
 }
 
+/// What pruning keeps for a stream. Locked by who prunes it.
+#[derive(Default)]
+pub(super) struct StreamPruning {
+    /// Number of the next page to empty.
+    pub next: u64,
+    /// Where what is still needed goes.
+    pub survivors: Option<StreamWriter>,
+    /// Survivors to look through again, when there is a reason.
+    pub again: Option<Pass>,
+    /// Old snapshots for which survivors were kept when they were last looked through, and when.
+    pub kept_for: Vec<u64>,
+    pub looked: Option<Instant>,
+}
+
+/// A pass over survivors. What it moves stands behind them, and is not looked at in it.
+#[derive(Clone, Copy)]
+pub(super) struct Pass {
+    /// Number of the next page.
+    pub next: u64,
+    /// Number of the first page that is not looked at.
+    pub end: u64,
+}
+
+impl StreamPruning {
+    /// Whether it has a stream of survivors.
+    pub fn has_survivors(&self) -> bool {
+        self.survivors.is_some()
+    }
+
+    /// Gives the stream of survivors back, when none is left.
+    pub fn take_empty(&mut self) -> Option<StreamWriter> {
+        let empty = self
+            .survivors
+            .take_if(|writer| writer.stream().counts().1 == 0)?;
+        self.again = None;
+        Some(empty)
+    }
+}
+
 /// One stream.
 pub(super) struct Stream {
     pages: Mutex<Pages>,
@@ -107,32 +146,6 @@ pub(super) struct Stream {
     pub pruning: Mutex<StreamPruning>,
     /// Whether it takes the survivors of another stream, which prunes it too.
     pub apart: AtomicBool,
-}
-
-/// All streams.
-#[derive(Default)]
-pub(super) struct UndoStreams {
-    state: Mutex<Streams>,
-}
-
-#[derive(Default)]
-struct Streams {
-    all: Vec<Arc<Stream>>,
-    /// Those nobody appends to; the last one used is used next.
-    idle: Vec<Arc<Stream>>,
-}
-
-impl Streams {
-    fn add(&mut self, apart: bool) -> Arc<Stream> {
-        let stream = Arc::new(Stream {
-            pages: Mutex::default(),
-            parked: Mutex::new(None),
-            pruning: Mutex::default(),
-            apart: AtomicBool::new(apart),
-        });
-        self.all.push(stream.clone());
-        stream
-    }
 }
 
 /// A stream in the hands of a transaction.
@@ -151,62 +164,9 @@ pub(super) struct StreamWriter {
     unpointed: u64,
 }
 
-impl UndoStreams {
-    /// Takes an idle stream, or makes one.
-    pub fn acquire(&self) -> StreamWriter {
-        let mut state = self.state.lock();
-        let stream = state.idle.pop().unwrap_or_else(|| state.add(false));
-        drop(state);
-        StreamWriter::new(stream)
-    }
-
-    /// Takes an idle stream in which nothing stands, or makes one, for the survivors of another.
-    pub fn acquire_apart(&self) -> StreamWriter {
-        let mut state = self.state.lock();
-        let looks = !is_planted(PlantedFault::LeaveStreams);
-        let mut idle = state.idle.iter();
-        let found = idle.position(|stream| looks && stream.turn_apart());
-        let stream = match found {
-            Some(at) => state.idle.remove(at),
-            None => state.add(true),
-        };
-        drop(state);
-        StreamWriter::new(stream)
-    }
-
-    /// Gives a stream back. Call [`StreamWriter::finish`] before, when anything was appended.
-    pub fn release(&self, mut writer: StreamWriter) {
-        *writer.stream.parked.lock() = writer.cursor.take();
-        writer.stream.apart.store(false, Ordering::Release);
-        self.state.lock().idle.push(writer.stream);
-    }
-
-    /// All streams.
-    pub fn all(&self) -> Vec<Arc<Stream>> {
-        self.state.lock().all.clone()
-    }
-
-    /// Gives back the pages of streams that nobody uses and nobody reads.
-    pub fn trim(&self, pool: &Pool, grace: &Grace) -> Result<()> {
-        let mut freed = Vec::new();
-        {
-            let state = self.state.lock();
-            for stream in &state.idle {
-                let mut pages = stream.pages.lock();
-                if pages.finished.is_empty() {
-                    *stream.parked.lock() = None;
-                    pages.first += pages.ids.len() as u64;
-                    pages.emptied = 0;
-                    freed.extend(pages.ids.drain(..));
-                }
-            }
-        }
-        grace.free_all(pool, freed)
-    }
-}
-
 impl StreamWriter {
-    fn new(stream: Arc<Stream>) -> StreamWriter {
+    /// Goes on where the last writer of the stream ended.
+    pub fn new(stream: Arc<Stream>) -> StreamWriter {
         let mut cursor = stream.parked.lock().take();
         if let Some(cursor) = &mut cursor {
             let pages = stream.pages.lock();
@@ -224,6 +184,13 @@ impl StreamWriter {
             kept: 0,
             unpointed: 0,
         }
+    }
+
+    /// Lets go of the stream, for the next writer.
+    pub fn park(mut self) -> Arc<Stream> {
+        *self.stream.parked.lock() = self.cursor.take();
+        self.stream.apart.store(false, Ordering::Release);
+        self.stream
     }
 
     /// Makes sure that a record of up to `len` bytes can be appended without any I/O or error.
@@ -396,9 +363,29 @@ fn not_reserved() -> Error {
 }
 
 impl Stream {
+    pub fn new(apart: bool) -> Stream {
+        Stream {
+            pages: Mutex::default(),
+            parked: Mutex::new(None),
+            pruning: Mutex::default(),
+            apart: AtomicBool::new(apart),
+        }
+    }
+
+    /// Gives its pages, where nobody reads them. Nobody appends to it.
+    pub fn trim(&self, freed: &mut Vec<PageId>) {
+        let mut pages = self.pages.lock();
+        if pages.finished.is_empty() {
+            *self.parked.lock() = None;
+            pages.first += pages.ids.len() as u64;
+            pages.emptied = 0;
+            freed.extend(pages.ids.drain(..));
+        }
+    }
+
     /// Where nothing stands in it, neither ends nor survivors, it is to take those of another from now on.
     /// Whether it is. Of a stream that nobody appends to.
-    fn turn_apart(&self) -> bool {
+    pub fn turn_apart(&self) -> bool {
         // Who prunes it looks whether it is apart once he has it: not before.
         let Some(pruning) = self.pruning.try_lock() else {
             return false;

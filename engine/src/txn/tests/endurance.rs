@@ -26,7 +26,7 @@ use super::fixture::{get_locked, scan, try_delete, try_put, Fixture};
 use crate::error::{Error, Result};
 use crate::settings::Isolation::{ReadCommitted, RepeatableRead};
 use crate::tree::Tree;
-use crate::txn::prune::Pace;
+use crate::txn::pruning::Pace;
 use crate::txn::{Delete, Put, PutMode, Transaction};
 
 const ROWS: u32 = 60;

@@ -13,7 +13,7 @@ use crate::os::simulated::{FaultOn, SimulatedOs};
 use crate::settings::Isolation::{ReadCommitted, RepeatableRead};
 use crate::sync::Moment;
 use crate::tree::Tree;
-use crate::txn::prune::Pace;
+use crate::txn::pruning::Pace;
 use crate::txn::{PutMode, System};
 
 fn key(i: u32) -> Vec<u8> {

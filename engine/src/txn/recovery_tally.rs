@@ -1,0 +1,178 @@
+//! What an opening would have to do for transactions, were the process killed now.
+//!
+//! An opening begins at the last complete checkpoint. It rolls back what was running then, makes again what has
+//! committed since, and reads the log from the first record that one of those may need. So of each transaction that
+//! has put parts of its redo into the log it is told how much that is, and how much of it a checkpoint has found
+//! there. Short transactions have no such parts: nothing is kept of them.
+
+use std::sync::Arc;
+
+use super::participant::{Participant, UndoWork};
+use crate::ids::{Lsn, TxId};
+use crate::knobs;
+use crate::planted::{is_planted, PlantedFault};
+use crate::sync::Mutex;
+
+/// What an opening would have to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryWork {
+    /// Bytes of log that it reads, more than once.
+    pub log_read: u64,
+    /// Bytes of log since the checkpoint whose changes it makes again.
+    pub log_replayed: u64,
+    /// The same of log before the checkpoint: of transactions that were running then.
+    pub log_again: u64,
+    /// Bytes of log of prepared transactions, which it would make again from any checkpoint.
+    pub log_promised: u64,
+    /// What it rolls back.
+    pub undo: UndoWork,
+    /// Of the log that it reads: what is kept for transactions that run.
+    pub kept_log: u64,
+    /// What it would roll back from a checkpoint that is taken now.
+    pub running: UndoWork,
+}
+
+/// Whether a transaction with so many bytes of redo in the log is counted by itself. A small one has some there when it
+/// is prepared.
+pub(super) fn is_large(bytes: u64) -> bool {
+    bytes >= knobs::redo_part() as u64
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub(super) struct RecoveryTally {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The last complete checkpoint.
+    complete: Found,
+    /// The last one begun, until it is complete or given up.
+    begun: Option<Found>,
+    /// Transactions that had parts of their redo in the log, and have ended since the complete checkpoint.
+    ended: Vec<Ended>,
+}
+
+/// What a checkpoint has found.
+#[derive(Default)]
+struct Found {
+    at: Lsn,
+    log_from: Lsn,
+    undo: UndoWork,
+    /// Bytes of redo in the log, of those running that had any; in the order of their numbers.
+    parts: Vec<(TxId, u64)>,
+    /// So many of those in `ended` had ended.
+    ended: usize,
+}
+
+impl Found {
+    fn parts_of(&self, txid: TxId) -> u64 {
+        let at = self.parts.binary_search_by_key(&txid, |part| part.0);
+        at.map_or(0, |at| self.parts[at].1)
+    }
+}
+
+struct Ended {
+    txid: TxId,
+    bytes: u64,
+    committed: bool,
+}
+
+impl RecoveryTally {
+    /// A checkpoint begins, inside the closed gate, where the log ends at `at`.
+    pub fn begin(&self, at: Lsn, running: &[(TxId, Arc<Participant>)]) {
+        let mut found = Found {
+            at,
+            log_from: at,
+            ..Found::default()
+        };
+        for (txid, participant) in running {
+            found.undo.add(participant.undo_work());
+            if let Some(first) = participant.first_redo() {
+                found.log_from = found.log_from.min(first);
+            }
+            let bytes = participant.logged();
+            if is_large(bytes) {
+                found.parts.push((*txid, bytes));
+            }
+        }
+        found.parts.sort_unstable();
+        let mut state = self.state.lock();
+        found.ended = state.ended.len();
+        state.begun = Some(found);
+    }
+
+    /// An opening begins at a checkpoint: until it has one of its own.
+    pub fn open(&self, at: Lsn, log_from: Lsn) {
+        let mut state = self.state.lock();
+        (state.complete.at, state.complete.log_from) = (at, log_from);
+    }
+
+    /// The checkpoint that was begun is complete, or given up.
+    pub fn end(&self, complete: bool) {
+        let mut state = self.state.lock();
+        let Some(mut found) = state.begun.take().filter(|_| complete) else {
+            return;
+        };
+        state.ended.drain(..found.ended);
+        found.ended = 0;
+        state.complete = found;
+    }
+
+    /// What an opening would have to do, were the process killed now, where the log ends at `end`.
+    pub fn work(&self, running: &[(TxId, Arc<Participant>)], end: Lsn) -> RecoveryWork {
+        let state = self.state.lock();
+        let found = &state.complete;
+        let mut work = RecoveryWork {
+            log_read: end.0.saturating_sub(found.log_from.0),
+            undo: found.undo,
+            ..RecoveryWork::default()
+        };
+        let (mut again, mut void) = (0, 0);
+        for ended in &state.ended {
+            let before = found.parts_of(ended.txid);
+            match ended.committed {
+                true => again += before,
+                false => void += ended.bytes.saturating_sub(before),
+            }
+        }
+        for (txid, participant) in running {
+            let before = found.parts_of(*txid);
+            work.running.add(participant.undo_work());
+            if let Some(first) = participant.first_redo() {
+                work.kept_log = work.kept_log.max(end.0.saturating_sub(first.0));
+            }
+            match participant.is_promised() {
+                true => {
+                    again += before;
+                    work.log_promised += participant.logged();
+                }
+                false => void += participant.logged().saturating_sub(before),
+            }
+        }
+        if is_planted(PlantedFault::ForgetLongTransactions) {
+            (again, void, work.undo) = (0, 0, UndoWork::default());
+            work.log_read = end.0.saturating_sub(found.at.0);
+        }
+        let since = end.0.saturating_sub(found.at.0);
+        work.log_replayed = since.saturating_sub(void);
+        work.log_again = again;
+        work
+    }
+
+    /// A large transaction has ended. Inside the gate.
+    pub fn ended(&self, txid: TxId, bytes: u64, committed: bool) {
+        let mut state = self.state.lock();
+        let has = |found: &Found| found.parts_of(txid) != 0;
+        let is_found = has(&state.complete) || state.begun.as_ref().is_some_and(has);
+        // What has committed since the checkpoint counts with the log since then.
+        if is_found || !committed {
+            state.ended.push(Ended {
+                txid,
+                bytes,
+                committed,
+            });
+        }
+    }
+}
