@@ -3,18 +3,23 @@
 #![forbid(unsafe_code)]
 
 mod aggregate;
+mod cached_statistics;
 mod cursor;
 pub(crate) mod ddl;
 mod fetch;
 mod filter;
 mod guard;
+mod held_guards;
+mod key_prefix;
 pub(crate) mod large;
+mod large_format;
 mod leave;
 mod multi_get;
 mod narrow;
 mod open_table;
 pub(crate) mod prepared;
 mod read;
+mod read_options;
 pub(crate) mod registry;
 pub(crate) mod replay;
 mod revive;
@@ -32,12 +37,12 @@ mod walk;
 mod write;
 
 pub use aggregate::{Aggregate, Aggregated, Comparison, Condition, Group, IndexRange};
-pub use cursor::{Cursor, CursorOptions, Seek};
+pub use cursor::{Cursor, Seek};
 pub use filter::{EntryFilter, Verdict};
 pub use multi_get::MultiGet;
 pub use open_table::{IndexId, Table};
 pub use prepared::Prepared;
-pub use read::RowLock;
+pub use read_options::{CursorOptions, RowLock};
 pub use row_view::RowView;
 pub use rows::Rows;
 pub use transaction::{KillHandle, Savepoint, Transaction};

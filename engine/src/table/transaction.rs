@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::guard::Guards;
+use super::held_guards::Guards;
 use super::open_table::Table;
 use super::prepared::PreparedUse;
 use super::shared::{RowCounts, Shared};

@@ -16,7 +16,7 @@ use self::operation::{Op, Step};
 
 use super::large;
 use super::open_table::{check_key, Table, TableTrees};
-use super::read::RowLock;
+use super::read_options::RowLock;
 use super::transaction::Transaction;
 use crate::error::{Error, Result};
 use crate::knobs;
