@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::deferred_entries::Deferred;
 use super::held_guards::Guards;
 use super::open_table::Table;
 use super::prepared::PreparedUse;
+use super::scratch::Scratch;
 use super::shared::{RowCounts, Shared};
 use super::used::{Entered, Used};
-use super::write::{Deferred, Scratch};
 use crate::catalog::{DdlRecord, KIND_COUNTER};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};
