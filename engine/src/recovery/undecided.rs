@@ -17,7 +17,7 @@ use super::kept::KeptChange;
 use crate::error::Result;
 use crate::ids::{TableId, TxId};
 use crate::planted::{is_planted, PlantedFault};
-use crate::table::prepared::ChangedAside;
+use crate::table::prepared_transactions::ChangedAside;
 use crate::txn::PreparedRecord;
 
 /// What one prepared transaction has changed in one such table.
