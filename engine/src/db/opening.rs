@@ -21,7 +21,7 @@ use crate::store::Store;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::Mutex;
 use crate::table::ddl::{Numbers, Tables};
-use crate::table::prepared::PreparedTransactions;
+use crate::table::prepared_transactions::PreparedTransactions;
 use crate::table::registry::{Counted, Registry};
 use crate::table::shared::{RowCounters, Scans, Shared};
 use crate::txn::System;

@@ -13,7 +13,7 @@ use super::aside_files::AsideFiles;
 use crate::error::Result;
 use crate::ids::{TableId, TxId};
 use crate::planted::{is_planted, PlantedFault};
-use crate::table::prepared::ChangedAside;
+use crate::table::prepared_transactions::ChangedAside;
 
 /// A prepared transaction of which files of tables have changes.
 pub(super) struct InFiles {

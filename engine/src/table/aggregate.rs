@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 pub use condition::{Comparison, Condition};
 
-use super::cursor::successor;
+use super::key_prefix::successor;
 use super::narrow::Asked;
 use super::open_table::{IndexId, Table};
-use super::read::RowLock;
+use super::read_options::RowLock;
 use super::transaction::Transaction;
 use crate::error::{Error, Result};
 use crate::row::OwnedValue;

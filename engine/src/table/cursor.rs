@@ -19,8 +19,9 @@ use std::sync::Arc;
 
 use super::fetch::Batch;
 use super::filter::EntryFilter;
+use super::key_prefix::successor;
 use super::open_table::{IndexId, Table, TableTrees, WholeKey};
-use super::read::RowLock;
+use super::read_options::CursorOptions;
 use super::row_view::RowView;
 use super::transaction::Transaction;
 use super::walk::{Direction, Walk};
@@ -34,21 +35,6 @@ use crate::tree::Position;
 use moved::Origin;
 use passing::CommittedRow;
 use place::Gap;
-
-/// How a cursor reads.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CursorOptions {
-    /// Locking read or snapshot read. A locking read returns the newest committed rows under
-    /// READ COMMITTED; at the other levels a row that was changed after the snapshot is
-    /// [`Error::WriteConflict`].
-    pub lock: RowLock,
-    /// Pass over rows that other transactions have locked or are writing, rather than wait. For
-    /// locking reads.
-    pub skip_locked: bool,
-    /// Return index entries without fetching their rows: [`crate::RowView::get`] gives the
-    /// columns for which [`Table::index_covers`] holds. A locking cursor fetches rows anyway.
-    pub index_only: bool,
-}
 
 /// Where [`Cursor::seek`] goes, from an encoded key prefix p. An entry "starts with p" when its
 /// encoded key does; the empty prefix starts everything.
@@ -526,12 +512,4 @@ impl Cursor {
             At::PointEntry => entry::clustered_key(&self.point_key, &self.buffer).unwrap_or(&[]),
         }
     }
-}
-
-/// The least key greater than all that start with `prefix`; `None` when there is none.
-pub(super) fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
-    let last = prefix.iter().rposition(|&b| b != 0xff)?;
-    let mut next = prefix[..=last].to_vec();
-    next[last] += 1;
-    Some(next)
 }

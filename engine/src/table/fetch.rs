@@ -4,11 +4,11 @@
 //! each page once, and pages in order), and returned in the order of the index. Batches start at
 //! one row and double, so that a reader that stops early has paid for little more than it got.
 
-use super::cursor::CursorOptions;
 use super::large;
 use super::narrow::Asked;
 use super::open_table::TableTrees;
 use super::read::RowRead;
+use super::read_options::CursorOptions;
 use super::transaction::Transaction;
 use crate::error::Result;
 use crate::ids::PageId;

@@ -4,11 +4,11 @@
 //! number (u32, big-endian); value: a settled record with up to [`CHUNK`] bytes. A value is
 //! written once and never changed, so it has no versions: it goes when the row version that made
 //! it is rolled back, or when no snapshot sees the last version that refers to it any more. The
-//! transaction layer keeps a note for each of the two and calls [`free`] then.
+//! transaction layer keeps a note for each of the two and calls [`free`] then. How keys and notes look says `large_format`.
 
+use super::large_format::CHUNK;
 use super::open_table::{Table, TableTrees};
 use crate::error::{Error, Result};
-use crate::ids::TreeId;
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::room;
@@ -20,21 +20,7 @@ use crate::sync::atomic::Ordering;
 use crate::tree::{Change, Tree};
 use crate::txn::{encode_settled, live_payload, System, Transaction};
 
-/// Bytes of a value in one record.
-pub(crate) const CHUNK: usize = 3900;
-
-/// The key of a chunk of a value.
-pub(crate) fn key(id: u64, chunk: u32) -> [u8; 12] {
-    let mut key = [0; 12];
-    key[..8].copy_from_slice(&id.to_be_bytes());
-    key[8..].copy_from_slice(&chunk.to_be_bytes());
-    key
-}
-
-/// The value number in a key of the tree.
-pub(crate) fn id_of(key: &[u8]) -> Option<u64> {
-    key.first_chunk::<8>().map(|id| u64::from_be_bytes(*id))
-}
+pub(crate) use super::large_format::{chunks, id_of, key, note, read_note};
 
 /// Whether some row of a schema may need the tree.
 pub(crate) fn can_need(layout: &Layout) -> bool {
@@ -50,34 +36,6 @@ pub(crate) fn can_need(layout: &Layout) -> bool {
     // Two bytes of offset, two bits of bitmap a column.
     let head = 8 + 3 * layout.columns.len() as u64;
     longest.saturating_add(head) > knobs::in_row_limit() as u64
-}
-
-/// The chunks of a value of so many bytes.
-pub(crate) fn chunks(len: u64) -> Result<u32> {
-    u32::try_from(len.div_ceil(CHUNK as u64))
-        .map_err(|_| Error::TooLarge(format!("a value can't have {len} bytes")))
-}
-
-/// What the transaction layer keeps about a value, for [`free_noted`].
-pub(crate) fn note(tree: TreeId, value: LargeRef) -> [u8; 20] {
-    let mut note = [0; 20];
-    note[..4].copy_from_slice(&tree.0.to_le_bytes());
-    note[4..12].copy_from_slice(&value.id.to_le_bytes());
-    note[12..].copy_from_slice(&value.len.to_le_bytes());
-    note
-}
-
-/// The tree and the value of a note.
-pub(crate) fn read_note(note: &[u8]) -> Result<(TreeId, LargeRef)> {
-    let bad = || Error::Internal("a note about a large value is damaged".into());
-    let (tree, rest) = note.split_first_chunk::<4>().ok_or_else(bad)?;
-    let (id, rest) = rest.split_first_chunk::<8>().ok_or_else(bad)?;
-    let len = rest.try_into().map_err(|_| bad())?;
-    let value = LargeRef {
-        id: u64::from_le_bytes(*id),
-        len: u64::from_le_bytes(len),
-    };
-    Ok((TreeId(u32::from_le_bytes(*tree)), value))
 }
 
 fn put_chunk(tree: &Tree, id: u64, chunk: u32, bytes: &[u8]) -> Result<()> {

@@ -6,11 +6,10 @@
 
 use std::sync::Arc;
 
-use super::cursor::CursorOptions;
 use super::fetch::Batch;
 use super::narrow::Asked;
 use super::open_table::Table;
-use super::read::RowLock;
+use super::read_options::{CursorOptions, RowLock};
 use super::row_view::RowView;
 use super::transaction::Transaction;
 use crate::error::{Error, Result};

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+use super::cached_statistics::Statistics;
+use super::large_format;
 use super::state::TableState;
-use super::statistics::Statistics;
 use crate::catalog::{Definition, TreeRoot};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, MAX_KEY};
@@ -116,7 +117,7 @@ impl Table {
         }
         if let Some(large) = &trees.large {
             if last_key(large, &mut key)? {
-                let last = super::large::id_of(&key).ok_or_else(|| {
+                let last = large_format::id_of(&key).ok_or_else(|| {
                     Error::Internal(format!(
                         "table {}: a large value's key is damaged",
                         definition.name

@@ -1,135 +1,13 @@
-//! Prepared transactions: under which names, whose they are, and how they end.
-//!
-//! While its session has it, a prepared transaction is known here by its name alone, so that no other
-//! takes the same. Once detached it stands here itself, until it is committed or rolled back by name,
-//! or the database closes; the next opening makes it again from the log (`recovery/`).
+//! How a transaction is prepared, how it is given up to be ended by name, and how it ends.
 
-use std::collections::BTreeMap;
-
-use smallvec::SmallVec;
-
+use super::prepared_transactions::{ChangedAside, Detached, PreparedUse};
 use super::transaction::Transaction;
 use super::used::Used;
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TxId};
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Durability;
-use crate::sync::Mutex;
 use crate::txn::Xid;
-
-/// A prepared transaction, as listed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Prepared {
-    /// Its name.
-    pub xid: Xid,
-    /// Whether no transaction object has it, so that it can be ended by its name.
-    pub detached: bool,
-}
-
-/// What a prepared transaction uses.
-pub(super) struct PreparedUse {
-    xid: Xid,
-    used: SmallVec<[Used; 4]>,
-    changed_aside: Option<Box<dyn ChangedAside>>,
-}
-
-/// What a prepared transaction has changed in tables that are set aside, which is kept elsewhere
-/// (`recovery/undecided.rs`).
-pub(crate) trait ChangedAside: Send + Sync {
-    /// The log is about to say that the transaction commits.
-    fn commits(&mut self) -> Result<()>;
-
-    /// The log is about to say that it rolls back.
-    fn rolls_back(&mut self) -> Result<()>;
-}
-
-impl PreparedUse {
-    /// The tables.
-    pub fn used(&self) -> &[Used] {
-        &self.used
-    }
-}
-
-/// See the module's text.
-#[derive(Default)]
-pub(crate) struct PreparedTransactions {
-    entries: Mutex<Entries>,
-}
-
-#[derive(Default)]
-struct Entries {
-    /// `None`: somebody has it.
-    by_name: BTreeMap<Xid, Option<Box<Transaction>>>,
-    /// The database is being closed: what is left belongs to the next opening.
-    closed: bool,
-}
-
-impl PreparedTransactions {
-    fn reserve(&self, xid: &Xid) -> Result<()> {
-        let mut entries = self.entries.lock();
-        if entries.by_name.contains_key(xid) {
-            return Err(Error::Invalid(format!(
-                "a transaction is prepared under the name {xid} already"
-            )));
-        }
-        entries.by_name.insert(xid.clone(), None);
-        Ok(())
-    }
-
-    fn forget(&self, xid: &Xid) {
-        self.entries.lock().by_name.remove(xid);
-    }
-
-    /// Keeps a transaction, or gives it back when the database is closed.
-    fn park(&self, transaction: Box<Transaction>) -> Result<(), Box<Transaction>> {
-        let mut entries = self.entries.lock();
-        match &transaction.prepared {
-            Some(prepared) if !entries.closed => {
-                let xid = prepared.xid.clone();
-                entries.by_name.insert(xid, Some(transaction));
-                Ok(())
-            }
-            _ => Err(transaction),
-        }
-    }
-
-    /// Takes a detached transaction, to end it.
-    pub fn take(&self, xid: &Xid) -> Result<Box<Transaction>> {
-        let taken = self
-            .entries
-            .lock()
-            .by_name
-            .get_mut(xid)
-            .and_then(Option::take);
-        taken.ok_or_else(|| Error::NotFound {
-            what: "detached prepared transaction",
-            name: xid.to_string(),
-        })
-    }
-
-    /// All of them, by name.
-    pub fn list(&self) -> Vec<Prepared> {
-        let entries = self.entries.lock();
-        let listed = entries.by_name.iter().map(|(xid, transaction)| Prepared {
-            xid: xid.clone(),
-            detached: transaction.is_some(),
-        });
-        listed.collect()
-    }
-
-    /// Lets go of all, as they are: the next opening makes them again.
-    pub fn close(&self) {
-        let left = {
-            let mut entries = self.entries.lock();
-            entries.closed = true;
-            std::mem::take(&mut entries.by_name)
-        };
-        for mut transaction in left.into_values().flatten() {
-            transaction.disown();
-        }
-    }
-}
 
 impl Transaction {
     /// The first phase of a two-phase commit: what the transaction has changed is put into the log,
@@ -223,20 +101,15 @@ impl Transaction {
         if !is_planted(PlantedFault::PreparedKeepsOwnTables) {
             prepared.used.iter_mut().filter(own).for_each(Used::let_go);
         }
+        let xid = prepared.xid.clone();
         let shared = self.shared.clone();
         let mut empty = Transaction::of(shared.clone(), self.inner.another());
         empty.committed = self.committed.take();
         self.set_session(0);
         let detached = Box::new(std::mem::replace(self, empty));
-        if let Err(mut late) = shared.prepared.park(detached) {
+        if let Err(mut late) = shared.prepared.park(xid, detached) {
             late.disown();
         }
-    }
-
-    /// Leaves a prepared transaction as it is, for the next opening.
-    fn disown(&mut self) {
-        self.prepared = None;
-        self.inner.disown();
     }
 
     /// The transaction's number; it gets one if it has none.
@@ -268,6 +141,21 @@ impl Transaction {
             self.used = prepared.used;
             self.shared.prepared.forget(&prepared.xid);
         }
+    }
+}
+
+impl Detached for Transaction {
+    fn commit(&mut self) -> Result<()> {
+        Transaction::commit(self)
+    }
+
+    fn rollback(&mut self) -> Result<()> {
+        Transaction::rollback(self)
+    }
+
+    fn disown(&mut self) {
+        self.prepared = None;
+        self.inner.disown();
     }
 }
 

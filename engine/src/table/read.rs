@@ -3,6 +3,7 @@
 use super::large;
 use super::narrow::Asked;
 use super::open_table::{Table, TableTrees};
+use super::read_options::RowLock;
 use super::row_view::RowView;
 use super::transaction::Transaction;
 use crate::error::Result;
@@ -10,18 +11,6 @@ use crate::row::key_bytes::KeyBytes;
 use crate::settings::Isolation;
 use crate::tree::Tree;
 use crate::txn::{LastCommitted, LockMode, LockRow, ReadView};
-
-/// Whether reads lock the rows that they return.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RowLock {
-    /// A snapshot read (at [`crate::Isolation::Serializable`]: as [`RowLock::Shared`]).
-    #[default]
-    None,
-    /// Others may read and share, not change, until the end of the transaction.
-    Shared,
-    /// Nobody else may lock or change, until the end of the transaction.
-    Exclusive,
-}
 
 /// How one row is read.
 #[derive(Clone, Copy)]

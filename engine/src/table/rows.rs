@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::large;
 use super::open_table::{Table, TableTrees};
-use super::read::RowLock;
+use super::read_options::RowLock;
 use super::row_view::RowView;
 use super::transaction::Transaction;
 use crate::error::{Error, Result};

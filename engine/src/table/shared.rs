@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
-use super::prepared::PreparedTransactions;
+use super::prepared_transactions::PreparedTransactions;
 use super::registry::Registry;
 use crate::log::Log;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

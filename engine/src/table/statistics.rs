@@ -5,9 +5,7 @@
 //! reading on. So an index with few different values is counted exactly, and of one with many the
 //! beginning. The rest is told from several pieces spread over its leaves, scaled by the number of entries.
 
-use std::time::Instant;
-
-use super::cursor::successor;
+use super::key_prefix::successor;
 use super::large;
 use super::open_table::{IndexId, Table, TableTrees};
 use crate::error::{Error, Result};
@@ -26,19 +24,6 @@ mod tests;
 
 /// Bytes of a row, or of an entry of an index, where nothing better is known.
 const GUESSED_BYTES: u64 = 100;
-
-/// What is known of a table, until it is found out anew.
-#[derive(Default)]
-pub(crate) struct Statistics {
-    /// Per index, per key prefix; empty: not sampled yet. `None`: the index could not be read.
-    cardinality: Vec<Option<Vec<u64>>>,
-    /// Rows when it was sampled.
-    rows: u64,
-    sizes: Option<(Instant, (u64, u64))>,
-    /// Sizes in part guessed, and whether the reason has been told.
-    guessed: Option<(Instant, (u64, u64))>,
-    told: bool,
-}
 
 impl Table {
     /// About how many entries of an index lie between two encoded key prefixes, both inclusive

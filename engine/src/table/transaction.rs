@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::guard::Guards;
+use super::deferred_entries::Deferred;
+use super::held_guards::Guards;
 use super::open_table::Table;
-use super::prepared::PreparedUse;
+use super::prepared_transactions::PreparedUse;
+use super::scratch::Scratch;
 use super::shared::{RowCounts, Shared};
 use super::used::{Entered, Used};
-use super::write::{Deferred, Scratch};
 use crate::catalog::{DdlRecord, KIND_COUNTER};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};
@@ -211,7 +212,7 @@ impl Transaction {
         let prepared = prepared.and_then(|()| self.decide_aside(true));
         let result = prepared.and_then(|()| {
             let used = match &self.prepared {
-                Some(prepared) => prepared.used(),
+                Some(prepared) => &prepared.used,
                 None => &self.used,
             };
             self.inner.commit_visibly(|inside| {

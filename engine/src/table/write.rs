@@ -11,89 +11,21 @@ mod operation;
 
 use smallvec::SmallVec;
 
-pub(super) use self::deferred::Deferred;
-use self::operation::{Op, Step};
+use self::operation::{no_row, Op, Row, Step};
 
 use super::large;
-use super::open_table::{check_key, Table, TableTrees};
-use super::read::RowLock;
+use super::open_table::{Table, TableTrees};
+use super::read_options::RowLock;
+use super::scratch::Scratch;
 use super::transaction::Transaction;
 use crate::error::{Error, Result};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::room;
 use crate::row::entry;
-use crate::row::layout::KeyLayout;
-use crate::row::payload::{self, Field, LargeRef, RowEncoder, RowRef};
+use crate::row::payload::{self, Field, LargeRef, RowRef};
 use crate::row::Value;
 use crate::txn::{LockMode, MAX_PAYLOAD};
-
-/// Buffers that a transaction keeps from row to row.
-#[derive(Default)]
-pub(super) struct Scratch {
-    encoder: RowEncoder,
-    /// The clustered key of the row last written.
-    pub key: Vec<u8>,
-    /// What goes into the clustered tree.
-    payload: Vec<u8>,
-    /// What goes into the log, where that is something else (values inside).
-    redo: Vec<u8>,
-    /// What stood in the clustered tree.
-    old: Vec<u8>,
-    /// What stood in the way in a unique index; then the clustered key of its row.
-    pub found: Vec<u8>,
-    entry: EntryBytes,
-    old_entry: EntryBytes,
-}
-
-#[derive(Default)]
-struct EntryBytes {
-    key: Vec<u8>,
-    payload: Vec<u8>,
-}
-
-impl EntryBytes {
-    fn encode(
-        &mut self,
-        table: &Table,
-        index: &KeyLayout,
-        row: &[Value<'_>],
-        clustered_key: &[u8],
-    ) -> Result<()> {
-        self.key.clear();
-        self.payload.clear();
-        entry::encode(
-            index,
-            row,
-            clustered_key,
-            table.collations(),
-            &mut self.key,
-            &mut self.payload,
-        )?;
-        check_key(&self.key)?;
-        if self.payload.len() > MAX_PAYLOAD {
-            return Err(Error::TooLarge(format!(
-                "an index entry keeps at most {MAX_PAYLOAD} bytes beside its key, not {}",
-                self.payload.len()
-            )));
-        }
-        Ok(())
-    }
-
-    /// Key and payload.
-    fn both(&self) -> (&[u8], &[u8]) {
-        (&self.key, &self.payload)
-    }
-}
-
-type Row<'a> = SmallVec<[Value<'a>; 16]>;
-
-fn no_row() -> Error {
-    Error::NotFound {
-        what: "row",
-        name: "of that key".into(),
-    }
-}
 
 impl Transaction {
     /// Inserts a row, a value for each column.

@@ -1,7 +1,7 @@
 //! How a cursor moves: points, walks, batches, and when what it holds is out of date.
 
 use super::place::Gap;
-use super::{successor, Ahead, At, Cursor};
+use super::{Ahead, At, Cursor};
 use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
 use crate::row::entry::{self, EntryRef};
@@ -9,10 +9,12 @@ use crate::row::key_bytes::KeyBytes;
 use crate::settings::Isolation;
 use crate::sync::Moment;
 use crate::table::filter::Verdict;
+use crate::table::key_prefix::successor;
 use crate::table::large;
 use crate::table::narrow::Asked;
 use crate::table::open_table::TableTrees;
-use crate::table::read::{RowLock, RowRead};
+use crate::table::read::RowRead;
+use crate::table::read_options::RowLock;
 use crate::table::row_view::RowView;
 use crate::table::transaction::Transaction;
 use crate::table::walk::Direction;

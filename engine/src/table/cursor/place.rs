@@ -1,8 +1,9 @@
 //! The place of a cursor that stands on no entry, and how it goes on from there.
 
-use super::{successor, Ahead, At, Cursor, Seek};
+use super::{Ahead, At, Cursor, Seek};
 use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
+use crate::table::key_prefix::successor;
 use crate::table::open_table::TableTrees;
 use crate::table::transaction::Transaction;
 use crate::table::walk::Direction;

@@ -12,167 +12,15 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::operation::Entries;
-use super::{EntryBytes, Scratch};
-use crate::error::{Error, Result};
-use crate::ids::{TableId, PAGE_SIZE};
+use crate::error::Result;
+use crate::ids::TableId;
 use crate::knobs;
-use crate::planted::{is_planted, PlantedFault};
-use crate::room;
 use crate::row::Value;
-use crate::sync::atomic::Ordering;
-use crate::table::open_table::{IndexId, Table, TableTrees};
-use crate::table::shared::Shared;
+use crate::table::deferred_entries::{Deferred, Run};
+use crate::table::open_table::{Table, TableTrees};
+use crate::table::scratch::Scratch;
 use crate::table::transaction::Transaction;
-
-/// What a transaction keeps aside of one table.
-pub(in crate::table) struct Deferred {
-    table: Arc<Table>,
-    /// Of each index that is not unique: its number, and its entries.
-    runs: Vec<(IndexId, Run)>,
-    /// Bytes of these that are counted with those of all transactions.
-    counted: usize,
-    shared: Arc<Shared>,
-}
-
-/// Entries of one index.
-#[derive(Default)]
-struct Run {
-    /// Keys and payloads, one after the other.
-    bytes: Vec<u8>,
-    entries: Vec<Entry>,
-}
-
-/// Where an entry stands among a run's bytes.
-#[derive(Clone, Copy)]
-struct Entry {
-    /// The front of the key, as a number: most comparisons need no more.
-    head: u64,
-    at: u32,
-    key_len: u16,
-    payload_len: u16,
-}
-
-impl Run {
-    fn add(&mut self, entry: &EntryBytes) -> Result<()> {
-        let (key, payload) = (&entry.key, &entry.payload);
-        let too_many = |_| Error::TooLarge("the entries of a bulk insert".into());
-        let mut head = [0; 8];
-        let front = key.len().min(8);
-        head[..front].copy_from_slice(&key[..front]);
-        let place = Entry {
-            head: u64::from_be_bytes(head),
-            at: u32::try_from(self.bytes.len()).map_err(too_many)?,
-            key_len: u16::try_from(key.len()).map_err(too_many)?,
-            payload_len: u16::try_from(payload.len()).map_err(too_many)?,
-        };
-        let what = "the entries of a bulk insert";
-        room::reserve(&mut self.bytes, key.len() + payload.len(), what)?;
-        room::reserve(&mut self.entries, 1, what)?;
-        self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(payload);
-        self.entries.push(place);
-        Ok(())
-    }
-
-    fn key(&self, entry: Entry) -> &[u8] {
-        &self.bytes[entry.at as usize..][..usize::from(entry.key_len)]
-    }
-
-    fn payload(&self, entry: Entry) -> &[u8] {
-        let at = entry.at as usize + usize::from(entry.key_len);
-        &self.bytes[at..][..usize::from(entry.payload_len)]
-    }
-
-    fn sort(&mut self) {
-        let mut entries = std::mem::take(&mut self.entries);
-        entries.sort_unstable_by(|&a, &b| {
-            let heads = a.head.cmp(&b.head);
-            heads.then_with(|| self.key(a).cmp(self.key(b)))
-        });
-        self.entries = entries;
-    }
-
-    /// Takes the last entries back, so that `entries` remain.
-    fn truncate(&mut self, entries: usize) {
-        if let Some(first) = self.entries.get(entries) {
-            self.bytes.truncate(first.at as usize);
-            self.entries.truncate(entries);
-        }
-    }
-
-    fn used_bytes(&self) -> usize {
-        self.bytes.len() + self.entries.len() * size_of::<Entry>()
-    }
-}
-
-/// How many entries each run has.
-type Lengths = SmallVec<[usize; 8]>;
-
-impl Deferred {
-    fn lengths(&self) -> Lengths {
-        let lengths = self.runs.iter().map(|(_, run)| run.entries.len());
-        lengths.collect()
-    }
-
-    /// Keeps a row's entries aside.
-    fn add(
-        &mut self,
-        row: &[Value<'_>],
-        clustered_key: &[u8],
-        entry: &mut EntryBytes,
-    ) -> Result<()> {
-        for (index, run) in &mut self.runs {
-            let layout = &self.table.layout.indexes[*index - 1];
-            entry.encode(&self.table, layout, row, clustered_key)?;
-            run.add(entry)?;
-        }
-        Ok(())
-    }
-
-    fn used_bytes(&self) -> usize {
-        self.runs.iter().map(|(_, run)| run.used_bytes()).sum()
-    }
-
-    /// Counts what has come since with what all transactions keep aside; whether that is too much.
-    fn is_too_much(&mut self) -> bool {
-        let used = self.used_bytes();
-        if used <= self.counted {
-            return false;
-        }
-        let more = (used - self.counted).next_multiple_of(knobs::deferred_step());
-        self.counted += more;
-        let shared = &self.shared;
-        let before = shared.deferred_bytes.fetch_add(more, Ordering::Relaxed);
-        let pool = shared.registry.pool().core().frames.count() * PAGE_SIZE;
-        before + more
-            > (pool / knobs::deferred_part_of_pool())
-                .clamp(knobs::deferred_least(), knobs::deferred_most())
-    }
-
-    /// Forgets what is kept aside: it is in the indexes now, or the rows are undone.
-    pub fn forget(&mut self) {
-        for (_, run) in &mut self.runs {
-            *run = Run::default();
-        }
-        let counted = std::mem::take(&mut self.counted);
-        if counted > 0 {
-            let all = &self.shared.deferred_bytes;
-            all.fetch_sub(counted, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Drop for Deferred {
-    /// Where a panic takes it along, too, it counts no more.
-    fn drop(&mut self) {
-        if !is_planted(PlantedFault::CountLostAside) {
-            self.forget();
-        }
-    }
-}
 
 impl Transaction {
     /// Begins a bulk insert into a table: entries of indexes that are not unique are kept aside, and put
@@ -185,27 +33,15 @@ impl Transaction {
         if self.deferred_of(table).is_some() || self.check_is_of(table).is_err() {
             return;
         }
-        let indexes = table.layout.indexes.iter().zip(1..);
-        let runs: Vec<_> = indexes
-            .filter(|(index, _)| !index.unique)
-            .map(|(_, n)| (n, Run::default()))
-            .collect();
-        if !runs.is_empty() {
-            self.deferred.push(Deferred {
-                table: Arc::clone(table),
-                runs,
-                counted: 0,
-                shared: self.shared.clone(),
-            });
-        }
+        self.deferred.extend(Deferred::new(table, &self.shared));
     }
 
     /// Ends the bulk inserts into all tables.
     ///
     /// # Errors
-    /// Those of writing pages and of waiting for locks; [`Error::Interrupted`] when killed. What is still
+    /// Those of writing pages and of waiting for locks; [`crate::Error::Interrupted`] when killed. What is still
     /// aside then goes in at the next occasion, unless the transaction goes back to before the bulk insert.
-    /// [`Error::Deadlock`] and [`Error::WriteConflict`], where one came before.
+    /// [`crate::Error::Deadlock`] and [`crate::Error::WriteConflict`], where one came before.
     pub fn end_bulk_insert(&mut self) -> Result<()> {
         self.put_deferred(None)?;
         self.deferred.clear();
@@ -251,8 +87,7 @@ impl Transaction {
             Err(error) => Err(error),
         };
         if result.is_err() {
-            let runs = self.deferred[aside].runs.iter_mut();
-            runs.zip(before).for_each(|((_, run), n)| run.truncate(n));
+            self.deferred[aside].take_back_to(before);
         }
         result
     }

@@ -5,7 +5,7 @@
 //! outlive the process, so the log has none of its rows, neither these nor later ones. Who does not get to
 //! the end drops the table, so nothing need be undone.
 
-use super::{write_payload, Scratch};
+use super::write_payload;
 use crate::error::{Error, Result};
 use crate::ids::TableId;
 use crate::planted::{is_planted, PlantedFault};
@@ -13,6 +13,7 @@ use crate::row::entry;
 use crate::row::Value;
 use crate::table::open_table::{check_key, Table};
 use crate::table::replay;
+use crate::table::scratch::Scratch;
 use crate::table::transaction::Transaction;
 
 impl Transaction {

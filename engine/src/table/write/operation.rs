@@ -1,12 +1,14 @@
 //! One row operation inside the gate: the clustered tree, the secondary trees, the log.
 
-use super::{no_row, Row, Scratch};
+use smallvec::SmallVec;
+
 use crate::error::{Error, Result};
 use crate::row::entry;
 use crate::row::payload::{LargeRef, RowRef};
 use crate::row::Value;
 use crate::table::large;
 use crate::table::open_table::{Table, TableTrees};
+use crate::table::scratch::Scratch;
 use crate::tree::Tree;
 use crate::txn::{self, Conflict, Delete, GateGuard, Put, PutMode};
 
@@ -30,6 +32,16 @@ pub(super) struct Op<'a> {
     pub inside: &'a GateGuard<'a>,
     pub table: &'a Table,
     pub trees: &'a TableTrees,
+}
+
+/// A row's values, of one whose keys are to be found.
+pub(super) type Row<'a> = SmallVec<[Value<'a>; 16]>;
+
+pub(super) fn no_row() -> Error {
+    Error::NotFound {
+        what: "row",
+        name: "of that key".into(),
+    }
 }
 
 macro_rules! or_wait {
