@@ -54,7 +54,6 @@ pub(crate) use frames::{FrameId, FrameState};
 pub(crate) use header::{get_u32, Page, KIND, TREE_ID};
 pub(crate) use latch::Version;
 pub(crate) use leaf_shape::LeafShape;
-pub(crate) use left_summary::{of_column, OfLeaf};
 pub(crate) use load::{mismatch, ChildPlace};
 pub(crate) use narrow::LeafSeen;
 pub(crate) use node::Node;
@@ -63,6 +62,7 @@ pub(crate) use node_split::{lift, merge, plan_inner, plan_leaf, split, write_roo
 pub(crate) use node_window::copy_window;
 pub(crate) use optimistic::LeafRead;
 pub(crate) use search_key::SearchKey;
+pub(crate) use summary::{of_column, OfLeaf};
 pub(crate) use swip::{child, resident, Child};
 pub(crate) use value_copy::{Front, ValueCopy};
 

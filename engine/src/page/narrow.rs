@@ -21,7 +21,7 @@
 use std::collections::HashMap;
 
 use super::core::Core;
-use super::frames::FrameId;
+use super::frames::{FrameId, COPIES};
 use super::guard::{ExclusiveGuard, SharedGuard};
 use super::header::{get_u16, get_u32, get_u64, put_u16, put_u64, TREE_ID};
 use super::latch::Version;
@@ -32,8 +32,6 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::Mutex;
 
-/// Stands for the page of a frame with copies.
-pub(super) const COPIES: u64 = u64::MAX;
 /// The number and the room of a frame of copies.
 const FRAME_HEADER: usize = 10;
 /// The page and the length of a copy.
