@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::ahead::{Passed, Requests};
 use super::frames::{FrameId, FrameState, Frames, NO_FRAME};
 use super::guard::{ExclusiveGuard, SharedGuard};
 use super::header::*;
 use super::left_summary::LeftSummaries;
-use super::narrow::NarrowCopies;
+use super::narrow_copies::NarrowCopies;
 use super::page_table::{Entry, PageTable};
+use super::read_requests::Requests;
+use super::scan_victims::Passed;
 use super::settle::LeafSettle;
 use super::summary::Summaries;
 use super::swip::{self, Child};

@@ -9,7 +9,7 @@ use super::core::Core;
 use super::frames::{FrameId, COPIES, NO_FRAME};
 use super::guard::{ExclusiveGuard, SharedGuard};
 use super::header::*;
-use super::narrow::LeafSeen;
+use super::narrow_copies::LeafSeen;
 use super::node::Node;
 use super::page_table::Entry;
 use super::swip::{self, Child};
