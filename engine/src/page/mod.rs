@@ -1,7 +1,7 @@
 //! The buffer pool: pages in memory, the latches that guard them, and the node format.
 //!
 //! - `frames`, `latch`, `optimistic`, `prefetch`, `vector`: the memory, and the only unsafe code of the engine's core;
-//! - `pool` (for the layers above), `core`, `guard`, `load`, `ahead`, `evict`, `page_table`, `swip`:
+//! - `pool` (for the layers above), `core`, `guard`, `free_list`, `load`, `ahead`, `evict`, `page_table`, `swip`:
 //!   which page is where, and how it comes and goes; `read_requests`, `scan_victims`: reads that are asked for, and
 //!   leaves that are the first to go; `summary`, `left_summary`: what a leaf's values come to;
 //!   `narrow_copies`, `narrow`: some columns of leaves that are not in memory;
@@ -13,6 +13,7 @@ mod ahead;
 mod core;
 mod evict;
 mod frames;
+mod free_list;
 mod guard;
 mod header;
 mod heads;
