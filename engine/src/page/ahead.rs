@@ -6,10 +6,9 @@
 //! needs the page reads it anew, and gets them.
 //!
 //! Leaves that a cursor passes through, and nobody else has used, are the first to go
-//! ([`Passed`]): so a scan of a table larger than the pool leaves in it what was there.
+//! ([`super::scan_victims`]): so a scan of a table larger than the pool leaves in it what was there.
 
 use std::collections::hash_map::Entry as Slot;
-use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
@@ -20,6 +19,7 @@ use super::guard::SharedGuard;
 use super::header::*;
 use super::load::ChildPlace;
 use super::page_table::Entry;
+use super::read_requests::{Children, Countdown, Request, Wanted, WITHOUT_MEMORY};
 use super::swip::{self, Child};
 use crate::ids::PageId;
 use crate::knobs;
@@ -56,84 +56,6 @@ impl Ahead<'_> {
     #[inline]
     pub fn is_long(self) -> bool {
         self.passed >= knobs::leaves_to_pass_through()
-    }
-}
-
-/// Where an inner node refers to children, and their pages.
-/// So many pages of one request stand in place.
-const WITHOUT_MEMORY: usize = 32;
-
-type Children = SmallVec<[(u16, u64); WITHOUT_MEMORY]>;
-
-/// Children of an inner node that are to be brought.
-#[derive(Debug)]
-pub(crate) struct Wanted {
-    parent: FrameId,
-    /// The page that was in the parent's frame.
-    parent_page: u64,
-    /// For a cursor that passes through, rather than for rows that are asked for.
-    passing: bool,
-    /// Where the parent refers to them, and their ids.
-    children: Children,
-}
-
-/// A read that was asked for.
-struct Request {
-    wanted: Wanted,
-    /// Told when it is done.
-    done: Option<Arc<Countdown>>,
-}
-
-/// Waits for a number of reads.
-struct Countdown {
-    left: Mutex<usize>,
-    none: Condvar,
-}
-
-impl Drop for Request {
-    fn drop(&mut self) {
-        if let Some(done) = &self.done {
-            let mut left = done.left.lock();
-            *left -= 1;
-            if *left == 0 {
-                done.none.notify_all();
-            }
-        }
-    }
-}
-
-/// The reads that wait for a thread.
-#[derive(Default)]
-pub(crate) struct Requests {
-    queue: Mutex<Queue>,
-    more: Condvar,
-}
-
-#[derive(Default)]
-struct Queue {
-    requests: VecDeque<Request>,
-    /// Threads that read.
-    readers: usize,
-    stop: bool,
-}
-
-/// The leaves that cursors have passed through, with the pages that were in the frames. What was passed
-/// last goes first: of a table that is scanned again and again a part then stays in memory, where
-/// otherwise each leaf would go shortly before it is needed.
-#[derive(Default)]
-pub(crate) struct Passed(Mutex<VecDeque<(FrameId, u64)>>);
-
-impl Passed {
-    fn push(&self, frame: FrameId, page: u64, most: usize) {
-        let mut passed = self.0.lock();
-        if passed.len() >= most {
-            passed.pop_front();
-        }
-        passed.push_back((frame, page));
-    }
-
-    pub fn pop(&self) -> Option<(FrameId, u64)> {
-        self.0.lock().pop_back()
     }
 }
 

@@ -6,10 +6,10 @@
 use std::sync::{Arc, Weak};
 
 use super::core::Core;
-use super::frames::{FrameId, NO_FRAME};
+use super::frames::{FrameId, COPIES, NO_FRAME};
 use super::guard::{ExclusiveGuard, SharedGuard};
 use super::header::*;
-use super::narrow::{LeafSeen, COPIES};
+use super::narrow_copies::LeafSeen;
 use super::node::Node;
 use super::page_table::Entry;
 use super::swip::{self, Child};

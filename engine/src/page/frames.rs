@@ -7,7 +7,6 @@ use rustix::mm::{madvise, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
 use super::header::Page;
 use super::latch::Latch;
 use super::leaf_shape::{InArrays, LeafShape};
-use super::narrow::COPIES;
 use super::optimistic::OptimisticNode;
 use super::prefetch::prefetch;
 use crate::error::{Error, Result};
@@ -19,6 +18,9 @@ pub(crate) type FrameId = u32;
 
 /// No frame.
 pub(crate) const NO_FRAME: FrameId = u32::MAX;
+
+/// Stands for the page of a frame with narrow copies.
+pub(super) const COPIES: u64 = u64::MAX;
 
 /// Cache lines of a page that are asked for ahead: the header, heads and slots of some seventy records.
 const PREFETCH_LINES: usize = 12;

@@ -257,6 +257,26 @@ impl Drop for ExclusiveGuard<'_> {
     }
 }
 
+impl Core {
+    /// Saves a frame's image for the running checkpoint, if it needs it, before the frame is latched
+    /// exclusively along with others: meanwhile readers go on, optimistic ones without a restart.
+    pub fn save_early(&self, frame: FrameId) -> Result<()> {
+        let state = self.frames.state(frame);
+        let epoch = self.epoch.load(Ordering::Acquire);
+        let needed = || {
+            state.dirty.load(Ordering::Relaxed) && state.image_epoch.load(Ordering::Relaxed) < epoch
+        };
+        if !needed() || !self.wants_images(epoch) {
+            return Ok(());
+        }
+        let guard = SharedGuard::lock(self, frame);
+        if needed() {
+            self.write_for_checkpoint(frame, guard.bytes())?;
+        }
+        Ok(())
+    }
+}
+
 /// A page kept in memory: see [`super::Pool::pin`].
 pub struct PinnedPage {
     core: Arc<Core>,

@@ -8,15 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use smallvec::SmallVec;
-
-use super::summary::LeafSummary;
+use super::summary::{of_column, OfLeaf};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
-
-/// The summaries of a leaf, by column; `None`: of the number of records alone.
-pub(crate) type OfLeaf = SmallVec<[(Option<usize>, LeafSummary); 1]>;
 
 /// All of them.
 pub(crate) struct LeftSummaries {
@@ -108,18 +103,10 @@ impl LeftSummaries {
     }
 }
 
-/// The summary of a column among a leaf's; without a column, any: the number of records is the same
-/// in all.
-pub(crate) fn of_column(summaries: &OfLeaf, column: Option<usize>) -> Option<LeafSummary> {
-    summaries
-        .iter()
-        .find(|(of, _)| column.is_none() || *of == column)
-        .map(|(_, summary)| *summary)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::summary::LeafSummary;
 
     fn summary(records: u32) -> LeafSummary {
         LeafSummary {

@@ -7,7 +7,7 @@ use super::frames::{FrameId, NO_FRAME};
 use super::guard::{ExclusiveGuard, PinnedPage, SharedGuard};
 use super::header::*;
 use super::latch::Version;
-use super::narrow::LeafSeen;
+use super::narrow_copies::LeafSeen;
 use super::node::Node;
 use super::page_table::Entry;
 use super::swip::{self, Child};

@@ -11,115 +11,22 @@
 //! u64 the frame's number among all that were filled · u16 where its free room begins ·
 //! per copy: u64 page · u16 bytes · the copy
 //! ```
-//! A copy is kept while the leaf is in memory, and nobody looks at it. It names the frame and the version
-//! of the leaf's latch at which it was made: where the leaf leaves its parent with another one, it has been
-//! changed (or is another page of the same number), and the copy goes; where the leaf comes again, the copy
-//! takes the new frame's version. So as with [`super::left_summary`], who finds a copy while the parent refers to
-//! the leaf by its number, and the parent's version holding afterwards, has read what the leaf's own bytes say. And as
-//! there, the tree is kept with it.
-
-use std::collections::HashMap;
+//! Which leaf has a copy, where, and how long it stands for the leaf: see [`super::narrow_copies`].
 
 use super::core::Core;
-use super::frames::FrameId;
+use super::frames::{FrameId, COPIES};
 use super::guard::{ExclusiveGuard, SharedGuard};
 use super::header::{get_u16, get_u32, get_u64, put_u16, put_u64, TREE_ID};
-use super::latch::Version;
 use super::load::ChildPlace;
+use super::narrow_copies::{Filling, Kept, LeafSeen};
 use crate::ids::PAGE_SIZE;
-use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
-use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::Mutex;
+use crate::sync::atomic::Ordering;
 
-/// Stands for the page of a frame with copies.
-pub(super) const COPIES: u64 = u64::MAX;
 /// The number and the room of a frame of copies.
 const FRAME_HEADER: usize = 10;
 /// The page and the length of a copy.
 const COPY_HEADER: usize = 10;
-
-/// Where a copy stands, and what it is of.
-#[derive(Clone, Copy)]
-struct Kept {
-    frame: FrameId,
-    /// The number of the filling of the frame.
-    filling: u64,
-    at: u16,
-    len: u16,
-    tree: u32,
-    columns: u64,
-    leaf: LeafSeen,
-}
-
-/// A leaf's frame at a version of its latch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LeafSeen {
-    pub frame: FrameId,
-    pub version: Version,
-}
-
-/// The frame that is being filled.
-#[derive(Clone, Copy)]
-pub(super) struct Filling {
-    pub frame: FrameId,
-    number: u64,
-    used: usize,
-}
-
-/// Where the copies of all leaves are.
-pub(crate) struct NarrowCopies {
-    shards: Box<[Mutex<HashMap<u64, Kept>>]>,
-    filling: Mutex<Option<Filling>>,
-    fillings: AtomicU64,
-    /// How often a copy was read instead of its leaf.
-    pub reads: AtomicU64,
-}
-
-impl NarrowCopies {
-    pub fn new() -> NarrowCopies {
-        NarrowCopies {
-            shards: (0..knobs::narrow_shards())
-                .map(|_| Mutex::default())
-                .collect(),
-            filling: Mutex::new(None),
-            fillings: AtomicU64::new(1),
-            reads: AtomicU64::new(0),
-        }
-    }
-
-    fn shard(&self, page: u64) -> &Mutex<HashMap<u64, Kept>> {
-        &self.shards[page as usize % knobs::narrow_shards()]
-    }
-
-    /// The copy of a page's leaf, if it is the tree's.
-    fn find(&self, page: u64, tree: u32) -> Option<Kept> {
-        let kept = self.shard(page).lock().get(&page).copied();
-        kept.filter(|kept| kept.tree == tree || is_planted(PlantedFault::KeptByNumber))
-    }
-
-    /// The leaf leaves memory, as it was seen last.
-    pub fn leave(&self, page: u64, leaf: LeafSeen) {
-        let mut shard = self.shard(page).lock();
-        if shard.get(&page).is_some_and(|kept| kept.leaf != leaf) {
-            shard.remove(&page);
-        }
-    }
-
-    /// The leaf has come to memory as it left.
-    pub fn arrive(&self, page: u64, leaf: LeafSeen) {
-        if let Some(kept) = self.shard(page).lock().get_mut(&page) {
-            kept.leaf = leaf;
-        }
-    }
-
-    fn forget_in(&self, page: u64, filling: u64) {
-        let mut shard = self.shard(page).lock();
-        if shard.get(&page).is_some_and(|kept| kept.filling == filling) {
-            shard.remove(&page);
-        }
-    }
-}
 
 impl Core {
     /// The columns of which there is a copy of a page's leaf, of this tree.

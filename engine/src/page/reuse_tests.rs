@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::frames::{FrameId, NO_FRAME};
 use super::guard::{ExclusiveGuard, SharedGuard};
 use super::header::*;
-use super::narrow::LeafSeen;
+use super::narrow_copies::LeafSeen;
 use super::{Core, LeafShape, Pool, MIN_FRAMES};
 use crate::error::Error;
 use crate::ids::{PageId, TreeId, PAGE_SIZE};

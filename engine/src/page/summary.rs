@@ -12,9 +12,10 @@
 
 use std::sync::OnceLock;
 
+use smallvec::SmallVec;
+
 use super::frames::FrameId;
 use super::latch::Version;
-use super::left_summary::OfLeaf;
 use crate::knobs;
 use crate::sync::atomic::{fence, AtomicU64, Ordering};
 
@@ -40,6 +41,18 @@ pub struct LeafSummary {
     pub min: u64,
     /// The greatest value; 0 without one.
     pub max: u64,
+}
+
+/// The summaries of a leaf, by column; `None`: of the number of records alone.
+pub(crate) type OfLeaf = SmallVec<[(Option<usize>, LeafSummary); 1]>;
+
+/// The summary of a column among a leaf's; without a column, any: the number of records is the same
+/// in all.
+pub(crate) fn of_column(summaries: &OfLeaf, column: Option<usize>) -> Option<LeafSummary> {
+    summaries
+        .iter()
+        .find(|(of, _)| column.is_none() || *of == column)
+        .map(|(_, summary)| *summary)
 }
 
 /// A place for one summary.
