@@ -1,0 +1,6 @@
+//! A crate with a circle.
+
+mod high;
+mod low;
+
+pub use high::High;
