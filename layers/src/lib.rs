@@ -1,8 +1,8 @@
 //! Which file of a crate names what of which other, read from its source.
 //!
-//! A file names an item by `use`, or by a path that begins with `crate`, `super` or `self`. A name that a module
-//! passes on (`pub use`) counts where it is defined. What a module and its own submodules name of each other is left
-//! out, as are tests.
+//! A file names an item by `use`, or by a path. A name that a module passes on (`pub use`) counts where it is defined.
+//! What a module and its own submodules name of each other is left out, as are tests. Not seen are paths within calls
+//! of macros, and methods.
 #![forbid(unsafe_code)]
 
 mod knots;

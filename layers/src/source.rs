@@ -27,12 +27,14 @@ struct Module {
     file: String,
     /// What it defines.
     items: BTreeSet<String>,
-    /// What it brings in by `use`, by its name here.
-    uses: BTreeMap<String, Name>,
+    /// What it brings in by `use`, by its name here: several where builds differ.
+    uses: BTreeMap<String, Vec<Name>>,
     /// Modules of which it brings in everything.
     globs: Vec<Name>,
     /// All paths in it, from the root.
     paths: Vec<Name>,
+    /// Paths whose first segment may be something that it brings in.
+    local: Vec<Name>,
 }
 
 /// A crate's modules, but tests.
@@ -102,49 +104,69 @@ impl Crate {
         Ok(())
     }
 
-    /// The module that defines what a path names.
-    fn definer(&self, path: &[String], steps: usize) -> Option<&Name> {
-        let mut end = path.len();
-        let (name, module) = loop {
-            match self.modules.get_key_value(&path[..end]) {
-                Some(found) => break found,
-                None => end = end.checked_sub(1)?,
-            }
+    /// The last module of a path, and how many segments lead to it.
+    fn module_of(&self, path: &[String]) -> Option<(&Name, usize)> {
+        let ends = (0..=path.len()).rev();
+        ends.filter_map(|end| Some((self.modules.get_key_value(&path[..end])?.0, end)))
+            .next()
+    }
+
+    /// Adds the modules that define what a path names, as far as they are found.
+    fn add_definers<'a>(&'a self, path: &[String], steps: usize, found: &mut BTreeSet<&'a Name>) {
+        let Some((name, end)) = self.module_of(path) else {
+            return;
         };
+        let module = &self.modules[name];
         let Some(item) = path.get(end) else {
-            return Some(name);
+            found.insert(name);
+            return;
         };
-        if module.items.contains(item) || steps == 0 {
-            return Some(name);
+        if module.items.contains(item) {
+            found.insert(name);
         }
-        let passed_on = |to: &Name, rest: &[String]| {
-            let path = [&to[..], rest].concat();
-            self.definer(&path, steps - 1)
-        };
-        if let Some(to) = module.uses.get(item) {
-            return passed_on(to, &path[end + 1..]);
+        if steps == 0 {
+            return;
         }
-        let globs = module.globs.iter();
-        let mut defined = globs.filter_map(|to| passed_on(to, &path[end..]));
-        defined.find(|found| self.modules[*found].items.contains(item))
+        for to in module.uses.get(item).into_iter().flatten() {
+            let path = [&to[..], &path[end + 1..]].concat();
+            self.add_definers(&path, steps - 1, found);
+        }
+        for to in &module.globs {
+            let path = [&to[..], &path[end..]].concat();
+            self.add_definers(&path, steps - 1, found);
+        }
+    }
+
+    /// The modules that define what a path names. What a macro makes has no definition here: it counts as of the
+    /// last module in the path.
+    fn definers(&self, path: &[String]) -> BTreeSet<&Name> {
+        let mut found = BTreeSet::new();
+        self.add_definers(path, 8, &mut found);
+        if found.is_empty() {
+            found.extend(self.module_of(path).map(|(name, _)| name));
+        }
+        found
     }
 
     /// Each file that names something of another.
     pub fn wires(&self) -> BTreeSet<Wire> {
         let mut wires = BTreeSet::new();
         for (name, module) in &self.modules {
-            for path in &module.paths {
-                let Some(to) = self.definer(path, 8) else {
-                    continue;
-                };
-                let wire = Wire {
-                    from: module.file.clone(),
-                    to: self.modules[to].file.clone(),
-                    name: path.join("::"),
-                };
-                let is_family = to.starts_with(name) || name.starts_with(to);
-                if !is_family && wire.from != wire.to {
-                    wires.insert(wire);
+            let brought_in = module.local.iter().flat_map(|path| {
+                let uses = module.uses.get(&path[0]).into_iter().flatten();
+                uses.map(|to| [&to[..], &path[1..]].concat())
+            });
+            for path in module.paths.iter().cloned().chain(brought_in) {
+                for to in self.definers(&path) {
+                    let wire = Wire {
+                        from: module.file.clone(),
+                        to: self.modules[to].file.clone(),
+                        name: path.join("::"),
+                    };
+                    let is_family = to.starts_with(name) || name.starts_with(to);
+                    if !is_family && wire.from != wire.to {
+                        wires.insert(wire);
+                    }
                 }
             }
         }
@@ -197,8 +219,10 @@ impl Paths<'_> {
                 }
             }
             UseTree::Glob(_) => {
-                let to = self.absolute(before);
-                self.found.globs.extend(to);
+                if let Some(to) = self.absolute(before) {
+                    self.found.paths.push(to.clone());
+                    self.found.globs.push(to);
+                }
             }
             UseTree::Name(name) => self.name(before, &name.ident, &name.ident),
             UseTree::Rename(renamed) => self.name(before, &renamed.ident, &renamed.rename),
@@ -215,7 +239,7 @@ impl Paths<'_> {
         }
         if let Some(path) = self.absolute(&path) {
             self.found.paths.push(path.clone());
-            self.found.uses.insert(here, path);
+            self.found.uses.entry(here).or_default().push(path);
         }
     }
 }
@@ -256,8 +280,10 @@ impl<'ast> Visit<'ast> for Paths<'_> {
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let segments: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
         if segments.len() > 1 {
-            let path = self.absolute(&segments);
-            self.found.paths.extend(path);
+            match self.absolute(&segments) {
+                Some(path) => self.found.paths.push(path),
+                None => self.found.local.push(segments),
+            }
         }
         syn::visit::visit_path(self, path);
     }

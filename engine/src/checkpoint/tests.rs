@@ -203,24 +203,23 @@ fn a_crash_at_any_moment_finds_every_promised_change() {
 
 #[test]
 fn the_log_stays_short_and_a_shutdown_leaves_nothing_to_replay() {
-    if knobs::SHAKEN {
-        // Time brings further checkpoints then.
-        return;
-    }
     let os = SimulatedOs::new(1);
     let numbers = create(&os);
     let checkpointer = start(&numbers, u64::MAX);
+    // Shaken, time may bring further checkpoints.
+    let alone = !knobs::SHAKEN;
     for round in 0..10 {
         for step in 0..1000 {
             numbers.set(page_at(step), round).unwrap();
         }
         checkpointer.now().unwrap();
-        assert!(!checkpointer.is_behind());
+        assert!(!(alone && checkpointer.is_behind()));
     }
-    assert_eq!(checkpointer.stats().completed, 10);
+    let completed = checkpointer.stats().completed;
+    assert!(completed == 10 || !alone && completed > 10);
     assert!(numbers.log.stats().segments <= 5);
     numbers.set(1, 99).unwrap();
-    assert!(checkpointer.is_behind());
+    assert!(!alone || checkpointer.is_behind());
     checkpointer.shutdown().unwrap();
     let redo_from = checkpointer.stats().last.unwrap().redo_from;
     assert_eq!(numbers.log.read_from(redo_from).unwrap().count(), 0);

@@ -11,7 +11,7 @@
 //! | `header.rs` | headers, checkpoint record, table chunks on disk |
 //! | `table.rs` | page id → place, in three versions |
 //! | `extents.rs`, `space.rs` | free space |
-//! | `reading.rs` | reading images, several at a time |
+//! | `reading.rs`, `aligned.rs` | reading images, several at a time; the memory for that |
 //! | `batch.rs` | gathering images into large writes |
 //! | `page_ids.rs` | free page ids |
 //! | `opening.rs` | creating and opening |

@@ -14,7 +14,7 @@
 //! | `shaken/clock.rs`, `shaken/waits.rs` | the time in a schedule; which addresses somebody may wait for |
 //! | `shaken/schedule.rs` | whose turn it is: threads that run one at a time |
 //! | `shaken/strategy.rs` | who is chosen |
-//! | `shaken/chances.rs` | what fails at points, and who stays there for a while |
+//! | `shaken/chances.rs`, `shaken/faults.rs` | what fails at points, and who stays there for a while |
 //! | `shaken/lock.rs`, `condvar.rs`, `futex.rs`, `atomic.rs`, `thread.rs` | the types, with their points |
 #![forbid(unsafe_code)]
 

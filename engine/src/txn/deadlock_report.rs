@@ -18,7 +18,7 @@ pub struct DeadlockMember {
     pub row: RowName,
     /// How it wants to lock it.
     pub mode: LockMode,
-    /// What it was executing, as [`super::Sessions`] say.
+    /// What it was executing, as [`crate::Sessions`] say.
     pub statement: Option<String>,
 }
 

@@ -165,7 +165,7 @@ impl System {
         }
     }
 
-    fn give_back(&self) -> Result<()> {
+    pub(super) fn give_back(&self) -> Result<()> {
         self.release_survivors();
         let _inside = self.gate().enter();
         self.streams().trim(self.pool(), &self.pruning.grace)

@@ -352,7 +352,7 @@ impl Transaction {
     /// [`Error::Deadlock`]: this transaction was chosen to break a circle, and can only be rolled back.
     /// [`Error::LockWaitTimeout`] after the limit; [`Error::LockNotAvailable`] at once where the
     /// limit is zero; [`Error::RowChanged`] at once in a tree whose locking is optimistic, unless the
-    /// session waits there too ([`super::Waiting`]); [`Error::Interrupted`] when killed.
+    /// session waits there too ([`crate::Waiting`]); [`Error::Interrupted`] when killed.
     pub fn wait(&mut self, conflict: &Conflict) -> Result<()> {
         self.waits += 1;
         let system = self.system.clone();

@@ -112,8 +112,10 @@ fn a_table_is_there_with_its_counter_or_not_at_all() {
             })
             .unwrap();
         assert!(matches!(refused, Error::NoSpace { .. }), "{refused}");
-        // Which frames are enough to read without writing others to the disk is not asked here.
-        os.heal();
+        if peregrine::knobs::SHAKEN {
+            // The few frames may be full of what must be written before anything can be read.
+            os.heal();
+        }
         let check = |db: &Database| {
             assert_eq!(db.table_names().len(), made, "{longer} bytes longer");
             for name in db.table_names() {

@@ -1,7 +1,10 @@
-use crate::High;
+use crate::high::below::*;
+use crate::{high, High};
 
-pub fn passed_on(_: High) -> crate::high::below::Deep {
-    crate::high::below::Deep
+made! { Made }
+
+pub fn passed_on(_: High) -> Deep {
+    high::calls()
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ mod row_name;
 #[path = "../../../engine/src/txn/snapshot.rs"]
 mod snapshot;
 pub mod snapshots;
+#[cfg(feature = "broken")]
 #[path = "../../../engine/src/txn/stale.rs"]
 mod stale;
 #[path = "../../../engine/src/txn/status.rs"]

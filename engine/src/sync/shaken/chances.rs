@@ -86,8 +86,8 @@ thread_local! {
     static UNTIL: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Outside schedules: once in some hundreds of points others go first, and rarely the thread stays away for a moment. `since`: any
-/// time that passes.
+/// Outside schedules: once in some hundreds of points others go first, and rarely the thread stays away for a moment.
+/// `since`: any time that passes.
 pub(super) fn now_and_then(since: impl FnOnce() -> Duration) {
     let left = UNTIL.try_with(|until| {
         let left = until.get();
