@@ -182,14 +182,22 @@ mod tests {
             return;
         }
         let left = LeftSummaries::new(64);
-        let room = 64 * knobs::left_summaries_a_frame() as u64;
-        let let_in = room / knobs::left_summary_turns() as u64;
-        // Tables with higher and higher numbers, each scanned once.
-        for table in 0..50 {
-            let pages = || table * room..(table + 1) * room;
-            pages().for_each(|page| left.leave(page, 1, of_leaf(page)));
+        let leaves = 8 * 64 * knobs::left_summaries_a_frame() as u64;
+        let let_in = leaves / knobs::left_summary_turns() as u64;
+        // Tables with higher and higher numbers, each scanned once. All before have gone round when a quarter is read.
+        for table in 1..50 {
+            let pages = || table * leaves..(table + 1) * leaves;
+            for page in pages() {
+                if page == pages().start + leaves / 4 {
+                    let last_to_go = pages().start - 1;
+                    left.shards
+                        .iter()
+                        .for_each(|shard| shard.lock().hand = last_to_go);
+                }
+                left.leave(page, 1, of_leaf(page));
+            }
             let stay = pages().filter(|page| left.of(*page, 1).is_some()).count() as u64;
-            assert!(stay >= let_in * 3 / 4, "{stay} of table {table}");
+            assert!(stay > let_in / 2, "{stay} of table {table}");
         }
     }
 }
