@@ -5,8 +5,8 @@
 //! of macros, and methods.
 #![forbid(unsafe_code)]
 
-mod knots;
+mod cycles;
 mod source;
 
-pub use knots::{knots, Knot};
-pub use source::{Crate, Wire};
+pub use cycles::{cycles, Cycle};
+pub use source::{Crate, Reference};

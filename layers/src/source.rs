@@ -11,7 +11,7 @@ type Name = Vec<String>;
 
 /// One file that names something of another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Wire {
+pub struct Reference {
     /// The file that names it, from the crate's `src`.
     pub from: String,
     /// The file that defines it.
@@ -149,8 +149,8 @@ impl Crate {
     }
 
     /// Each file that names something of another.
-    pub fn wires(&self) -> BTreeSet<Wire> {
-        let mut wires = BTreeSet::new();
+    pub fn references(&self) -> BTreeSet<Reference> {
+        let mut references = BTreeSet::new();
         for (name, module) in &self.modules {
             let brought_in = module.local.iter().flat_map(|path| {
                 let uses = module.uses.get(&path[0]).into_iter().flatten();
@@ -158,19 +158,19 @@ impl Crate {
             });
             for path in module.paths.iter().cloned().chain(brought_in) {
                 for to in self.definers(&path) {
-                    let wire = Wire {
+                    let reference = Reference {
                         from: module.file.clone(),
                         to: self.modules[to].file.clone(),
                         name: path.join("::"),
                     };
                     let is_family = to.starts_with(name) || name.starts_with(to);
-                    if !is_family && wire.from != wire.to {
-                        wires.insert(wire);
+                    if !is_family && reference.from != reference.to {
+                        references.insert(reference);
                     }
                 }
             }
         }
-        wires
+        references
     }
 }
 

@@ -1,9 +1,9 @@
-//! Names go downwards only: no files, and no folders, name each other in a circle.
+//! Names go downwards only: no files, and no folders, name each other in a cycle.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use peregrine_layers::{knots, Crate, Wire};
+use peregrine_layers::{cycles, Crate, Reference};
 
 /// The first folder of a file, or a file outside all folders without its ending: `table/rows.rs` and `table.rs` are `table`.
 fn folder(file: &str) -> String {
@@ -19,23 +19,26 @@ fn family(file: &str) -> String {
 
 fn check(krate: &str, least: usize) {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let wires = Crate::read(&checkout.join(krate).join("src"))
+    let references = Crate::read(&checkout.join(krate).join("src"))
         .unwrap()
-        .wires();
-    assert!(wires.len() > least, "{} names", wires.len());
-    has_no_circle(&wires, str::to_string);
-    has_no_circle(&wires, family);
-    has_no_circle(&wires, folder);
+        .references();
+    assert!(references.len() > least, "{} names", references.len());
+    has_no_cycle(&references, str::to_string);
+    has_no_cycle(&references, family);
+    has_no_cycle(&references, folder);
 }
 
-fn has_no_circle(wires: &BTreeSet<Wire>, of: fn(&str) -> String) {
+fn has_no_cycle(references: &BTreeSet<Reference>, of: fn(&str) -> String) {
     let mut told = String::new();
-    for knot in knots(wires, of) {
-        told += &format!("{knot:?} is a circle\n");
-        for wire in wires {
-            let (from, to) = (of(&wire.from), of(&wire.to));
-            if from != to && knot.contains(&from) && knot.contains(&to) {
-                told += &format!("  {} names {} of {}\n", wire.from, wire.name, wire.to);
+    for cycle in cycles(references, of) {
+        told += &format!("{cycle:?} is a cycle\n");
+        for reference in references {
+            let (from, to) = (of(&reference.from), of(&reference.to));
+            if from != to && cycle.contains(&from) && cycle.contains(&to) {
+                told += &format!(
+                    "  {} names {} of {}\n",
+                    reference.from, reference.name, reference.to
+                );
             }
         }
     }
@@ -43,22 +46,22 @@ fn has_no_circle(wires: &BTreeSet<Wire>, of: fn(&str) -> String) {
 }
 
 #[test]
-fn the_engine_has_no_circle() {
+fn the_engine_has_no_cycle() {
     check("engine", 2_000);
 }
 
 #[test]
-fn the_boundary_has_no_circle() {
+fn the_boundary_has_no_cycle() {
     check("boundary", 150);
 }
 
 #[test]
-fn circles_are_found_and_names_are_followed_to_their_files() {
+fn cycles_are_found_and_names_are_followed_to_their_files() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/example");
-    let wires = Crate::read(&src).unwrap().wires();
-    let told: Vec<_> = wires
+    let references = Crate::read(&src).unwrap().references();
+    let told: Vec<_> = references
         .iter()
-        .map(|wire| format!("{} {} {}", wire.from, wire.name, wire.to))
+        .map(|reference| format!("{} {} {}", reference.from, reference.name, reference.to))
         .collect();
     assert_eq!(
         told,
@@ -71,8 +74,8 @@ fn circles_are_found_and_names_are_followed_to_their_files() {
             "low.rs high::calls high/mod.rs",
         ]
     );
-    let files: Vec<_> = knots(&wires, str::to_string).into_iter().collect();
+    let files: Vec<_> = cycles(&references, str::to_string).into_iter().collect();
     assert_eq!(files, [["high/mod.rs", "low.rs"].map(String::from).into()]);
-    let folders: Vec<_> = knots(&wires, folder).into_iter().collect();
+    let folders: Vec<_> = cycles(&references, folder).into_iter().collect();
     assert_eq!(folders, [["high", "low"].map(String::from).into()]);
 }

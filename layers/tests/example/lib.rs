@@ -1,4 +1,4 @@
-//! A crate with a circle.
+//! A crate with a cycle.
 
 mod high;
 mod low;

@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use crate::Wire;
+use crate::Reference;
 
 /// Files or folders each of which names, by way of others, something of every other.
-pub type Knot = BTreeSet<String>;
+pub type Cycle = BTreeSet<String>;
 
-/// The knots between what `of` makes of a file: itself, or its folder.
-pub fn knots(wires: &BTreeSet<Wire>, of: impl Fn(&str) -> String) -> BTreeSet<Knot> {
+/// The cycles between what `of` makes of a file: itself, or its folder.
+pub fn cycles(references: &BTreeSet<Reference>, of: impl Fn(&str) -> String) -> BTreeSet<Cycle> {
     let mut graph = DiGraph::<String, ()>::new();
     let mut nodes: BTreeMap<String, NodeIndex> = BTreeMap::new();
-    for wire in wires {
-        let [from, to] = [&wire.from, &wire.to].map(|file| {
+    for reference in references {
+        let [from, to] = [&reference.from, &reference.to].map(|file| {
             let name = of(file);
             *nodes
                 .entry(name.clone())
