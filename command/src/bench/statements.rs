@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use peregrine_suite::error::{Result, SuiteError};
+use peregrine_suite::error::Result;
 use peregrine_suite::runner::interrupt;
 use peregrine_suite::statements::{self, Life, Request};
 use peregrine_suite::target::hosted::Hosted;
@@ -12,7 +12,7 @@ use peregrine_suite::target::Engine;
 use super::host;
 use crate::arguments::StatementsArguments;
 
-/// Runs servers one after the other and prints one line; exit status 1 when something is wrong, and the server's
+/// Runs servers one after the other and prints one line, also when it is interrupted; exit status 1 when something is wrong, and the server's
 /// directory stays then.
 ///
 /// # Errors
@@ -39,17 +39,16 @@ pub fn run(arguments: &StatementsArguments) -> Result<ExitCode> {
         place.environment.push(knobs);
         Hosted::start(place)
     };
-    let outcome = match statements::run(&request, start, |told| eprintln!("{told}")) {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
-        other => other?,
-    };
+    let outcome = statements::run(&request, start, |told| eprintln!("{told}"))?;
     println!("{outcome}");
     for fault in &outcome.faults {
         eprintln!("  {fault}");
     }
-    Ok(if outcome.held() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    Ok(match outcome.held() {
+        _ if outcome.interrupted && outcome.faults.is_empty() => {
+            ExitCode::from(interrupt::EXIT_STATUS)
+        }
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     })
 }

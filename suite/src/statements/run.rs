@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::life::Life;
-use crate::error::{Result, SuiteError};
+use crate::error::Result;
 use crate::runner::interrupt;
 use crate::target::hosted::Hosted;
 use crate::target::Engine;
@@ -45,6 +45,8 @@ pub struct Outcome {
     pub undecided: Vec<String>,
     refused: u64,
     seconds: f64,
+    /// Whether the user stopped it before its end.
+    pub interrupted: bool,
     /// What was wrong, with the seed of the life; in its last one.
     pub faults: Vec<String>,
 }
@@ -61,11 +63,16 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = match (self.held(), self.interrupted) {
+            _ if !self.faults.is_empty() => "NOT HELD",
+            (_, true) => "interrupted",
+            (true, false) => "held",
+            (false, false) => "NOT HELD",
+        };
         write!(
             f,
-            "{}: statements: {} in {} lives of a server with {}, {} refused; {} answers compared with those by other \
+            "{verdict}: statements: {} in {} lives of a server with {}, {} refused; {} answers compared with those by other \
              plans, {} differ with InnoDB, too, {} differ and could not be asked again; {} faults; seed {}, {:.0} s",
-            if self.held() { "held" } else { "NOT HELD" },
             self.statements,
             self.lives,
             self.engine.map_or("no engine", Engine::sql_name),
@@ -80,10 +87,11 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Runs lives until there are enough statements, or one has a fault; `start` starts a server.
+/// Runs lives until there are enough statements, one has a fault, or the user stops it; `start` starts a server. A life
+/// that the user stops comes to its end early, with all checks.
 ///
 /// # Errors
-/// When a server does not start, or tables can't be made; [`SuiteError::Interrupted`].
+/// When a server does not start, or tables can't be made.
 pub fn run(
     request: &Request,
     mut start: impl FnMut(&Life) -> Result<Hosted>,
@@ -98,14 +106,12 @@ pub fn run(
     };
     while outcome.statements < request.statements
         && outcome.faults.is_empty()
+        && !outcome.interrupted
         && begun.elapsed() < request.duration
     {
         let life = Life::of(request.seed + outcome.lives, request.engine);
         let mut server = start(&life)?;
         let shared = life.play(request, &mut server)?;
-        if interrupt::requested() {
-            return Err(SuiteError::Interrupted);
-        }
         outcome.lives += 1;
         outcome.statements += shared.statements.load(Ordering::Relaxed);
         outcome.judged += shared.judged.load(Ordering::Relaxed);
@@ -138,6 +144,7 @@ pub fn run(
             "{} of {} statements, {} lives",
             outcome.statements, request.statements, outcome.lives
         ));
+        outcome.interrupted = interrupt::requested();
     }
     Ok(outcome)
 }
@@ -161,5 +168,17 @@ mod tests {
         assert!(outcome.held(), "one in ten");
         outcome.judged = 0;
         assert!(!outcome.held());
+    }
+
+    #[test]
+    fn what_is_interrupted_tells_a_fault_all_the_same() {
+        let mut outcome = Outcome {
+            judged: 1_000,
+            interrupted: true,
+            ..Outcome::default()
+        };
+        assert!(outcome.to_string().starts_with("interrupted: "));
+        outcome.faults.push("an answer".into());
+        assert!(outcome.to_string().starts_with("NOT HELD: "));
     }
 }
