@@ -301,16 +301,18 @@ fn read_group(table: &Arc<Table>, txn: &mut Transaction, group: u64, what: &str)
     let prefix = table.encode_key(0, &[Value::UInt(group)]).unwrap();
     let mut more = cursor.seek(txn, &prefix, Seek::Exact).unwrap();
     let mut found = Vec::new();
-    let mut large = Vec::new();
+    let (mut pad, mut large) = (Vec::new(), Vec::new());
     while more {
         let row = cursor.row().unwrap();
-        let [Value::UInt(number), Value::UInt(version), Value::Bytes(pad)] =
-            [1, 2, 3].map(|column| row.get(column).unwrap())
+        let [Value::UInt(number), Value::UInt(version)] =
+            [1, 2].map(|column| row.get(column).unwrap())
         else {
             panic!("{what}: a row of group {group} has other types")
         };
+        assert!(row.get_large(3, &mut pad).unwrap());
         assert!(row.get_large(4, &mut large).unwrap());
-        found.push((number, version, pad.to_vec(), std::mem::take(&mut large)));
+        let values = (std::mem::take(&mut pad), std::mem::take(&mut large));
+        found.push((number, version, values.0, values.1));
         more = cursor.next_same_prefix(txn).unwrap();
     }
     let version = found.first().map_or(0, |row| row.1);
