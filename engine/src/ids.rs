@@ -54,3 +54,48 @@ id!(
     /// A byte position in the log, counted from the log's beginning of all time.
     Lsn, u64
 );
+
+/// Where an undo record stands: page id in the upper 48 bits, byte offset in the page below.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+)]
+pub struct UndoPtr(pub u64);
+
+impl UndoPtr {
+    /// No undo record.
+    pub const NONE: UndoPtr = UndoPtr(0);
+
+    /// The pointer to byte `offset` of `page`.
+    pub fn new(page: PageId, offset: u16) -> Self {
+        UndoPtr(page.0 << 16 | u64::from(offset))
+    }
+
+    /// The page.
+    pub fn page(self) -> PageId {
+        PageId(self.0 >> 16)
+    }
+
+    /// The byte offset in the page.
+    pub fn offset(self) -> usize {
+        (self.0 & 0xffff) as usize
+    }
+
+    /// Whether this is [`UndoPtr::NONE`].
+    pub fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// The number of a frame of the buffer pool.
+pub(crate) type FrameId = u32;
+
+/// How often a latch was held exclusively: what an optimistic reader has noted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LatchVersion(pub(crate) u64);
+
+impl LatchVersion {
+    /// The version as a number, whose low 19 bits are zero. None comes twice.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}

@@ -17,13 +17,11 @@ use crate::page::Pool;
 use crate::planted::{is_planted, PlantedFault};
 use crate::row::entry::{self, EntryBuffer, EntryRef};
 use crate::row::key_bytes::KeyBytes;
-use crate::row::layout::PartForm;
-use crate::row::layout::PrefixNeed;
+use crate::row::layout::{PartForm, PrefixNeed};
 use crate::row::payload::{Field, RowRef};
 use crate::row::Value;
-use crate::table::large;
 use crate::table::state::TableState;
-use crate::table::Table;
+use crate::table::{large, Table};
 use crate::tree::{LeafImage, Position, Tree};
 use crate::txn::Header;
 

@@ -19,13 +19,12 @@ use super::record::{
 use super::segments::Segments;
 use super::tail::Tail;
 use crate::error::{Error, Result};
-use crate::knobs;
 use crate::os::StopFlag;
 use crate::planted::{is_planted, PlantedFault};
-use crate::room;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::thread::Thread;
 use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::{knobs, room};
 
 /// Room for so many marks is left behind every record: on a full disk a checkpoint finds it, and so does a
 /// later opening.

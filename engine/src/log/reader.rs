@@ -10,9 +10,8 @@ use super::record::{
 use super::segments::Segments;
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
-use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
-use crate::room;
+use crate::{knobs, room};
 
 /// More bytes than a write of short records has.
 const SHORT_WRITE: u64 = 16 << 20;

@@ -11,11 +11,10 @@ use std::sync::Arc;
 
 use super::segment_header::{self, BLOCK, LARGEST_SEGMENT};
 use crate::error::{Error, Result};
-use crate::knobs;
 use crate::os::{directory_of, File, OpenMode, Os};
 use crate::planted::{is_planted, PlantedFault};
-use crate::room;
 use crate::sync::{Mutex, MutexGuard};
+use crate::{knobs, room};
 
 /// Numbers stay below this, and sizes below another limit, so that positions fit 63 bits.
 const MOST_SEGMENTS: u64 = 1 << 30;

@@ -14,14 +14,13 @@ use std::sync::{Arc, Weak};
 use smallvec::SmallVec;
 
 use super::core::Core;
-use super::frames::FrameId;
 use super::guard::SharedGuard;
 use super::header::*;
 use super::load::ChildPlace;
 use super::page_table::Entry;
 use super::read_requests::{Children, Countdown, Request, Wanted, WITHOUT_MEMORY};
 use super::swip::{self, Child};
-use crate::ids::PageId;
+use crate::ids::{FrameId, PageId};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::store::ImageRun;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::frames::{FrameId, FrameState, Frames};
+use super::frames::{FrameState, Frames};
 use super::header::*;
 use super::left_summary::LeftSummaries;
 use super::narrow_copies::NarrowCopies;
@@ -13,7 +13,7 @@ use super::settle::LeafSettle;
 use super::summary::Summaries;
 use super::swip::{self, Child};
 use crate::error::{Error, Result};
-use crate::ids::{PageId, PAGE_SIZE};
+use crate::ids::{FrameId, PageId, PAGE_SIZE};
 use crate::planted::{is_planted, PlantedFault};
 use crate::store::Store;
 use crate::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};

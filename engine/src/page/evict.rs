@@ -6,7 +6,7 @@
 use std::sync::{Arc, Weak};
 
 use super::core::Core;
-use super::frames::{FrameId, COPIES, NO_FRAME};
+use super::frames::{COPIES, NO_FRAME};
 use super::guard::{ExclusiveGuard, SharedGuard};
 use super::header::*;
 use super::narrow_copies::LeafSeen;
@@ -14,6 +14,7 @@ use super::node::Node;
 use super::page_table::Entry;
 use super::swip::{self, Child};
 use crate::error::Result;
+use crate::ids::FrameId;
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;

@@ -10,11 +10,8 @@ use super::leaf_shape::{InArrays, LeafShape};
 use super::optimistic::OptimisticNode;
 use super::prefetch::prefetch;
 use crate::error::{Error, Result};
-use crate::ids::PAGE_SIZE;
+use crate::ids::{FrameId, PAGE_SIZE};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-
-/// The number of a frame.
-pub(crate) type FrameId = u32;
 
 /// No frame.
 pub(crate) const NO_FRAME: FrameId = u32::MAX;

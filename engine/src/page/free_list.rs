@@ -1,11 +1,12 @@
 //! Frames that are nobody's: how they are taken and given back, and new pages, which come to be in them.
 
 use super::core::Core;
-use super::frames::{FrameId, NO_FRAME};
+use super::frames::NO_FRAME;
 use super::guard::ExclusiveGuard;
 use super::header::*;
 use super::page_table::Entry;
 use crate::error::{Error, Result};
+use crate::ids::FrameId;
 use crate::knobs;
 use crate::sync::atomic::Ordering;
 use crate::sync::{pause, strikes, Fault, Pause};

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use super::core::Core;
-use super::frames::{FrameId, FrameState};
+use super::frames::FrameState;
 use super::header::*;
-use super::latch::Version;
 use super::node::Node;
 use super::node_edit::NodeMut;
 use crate::error::{Error, Result};
-use crate::ids::PageId;
+use crate::ids::{FrameId, LatchVersion, PageId};
 use crate::sync::atomic::Ordering;
 use crate::sync::{pause, Pause};
 
@@ -54,7 +53,7 @@ impl<'a> SharedGuard<'a> {
     }
 
     /// The latch's version: nothing changes the page as long as it stays.
-    pub(crate) fn version(&self) -> Version {
+    pub(crate) fn version(&self) -> LatchVersion {
         self.state().latch.optimistic()
     }
 
@@ -139,7 +138,7 @@ impl<'a> ExclusiveGuard<'a> {
     pub(crate) fn try_upgrade(
         core: &'a Core,
         frame: FrameId,
-        version: Version,
+        version: LatchVersion,
     ) -> Option<ExclusiveGuard<'a>> {
         let locked = core.frames.state(frame).latch.try_upgrade(version);
         locked.then(|| Self::of(core, frame))
@@ -152,7 +151,7 @@ impl<'a> ExclusiveGuard<'a> {
     }
 
     /// The latch's version as it was when it was taken: that of the bytes until they are changed.
-    pub(crate) fn version(&self) -> Version {
+    pub(crate) fn version(&self) -> LatchVersion {
         self.state().latch.held_version()
     }
 

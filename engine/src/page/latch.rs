@@ -5,6 +5,7 @@
 //! holders keep changes out; the *exclusive* holder keeps everybody out and raises the version when
 //! it leaves. Who must wait spins for a moment, then sleeps on a futex.
 
+use crate::ids::LatchVersion;
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
@@ -27,37 +28,26 @@ pub(crate) struct Latch {
     event: AtomicU32,
 }
 
-/// What an optimistic reader has noted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Version(u64);
-
-impl Version {
-    /// The version as a number, whose low 19 bits are zero. None comes twice.
-    pub fn number(self) -> u64 {
-        self.0
-    }
-}
-
 impl Latch {
     /// Notes the version; waits while somebody holds the latch exclusively.
     #[inline]
-    pub fn optimistic(&self) -> Version {
+    pub fn optimistic(&self) -> LatchVersion {
         let state = self.state.load(Ordering::Acquire);
         if state & EXCLUSIVE == 0 {
-            return Version(state & VERSION);
+            return LatchVersion(state & VERSION);
         }
-        Version(self.wait_until(|state| state & EXCLUSIVE == 0, 0) & VERSION)
+        LatchVersion(self.wait_until(|state| state & EXCLUSIVE == 0, 0) & VERSION)
     }
 
     /// The version that the exclusive holder has not yet raised.
-    pub fn held_version(&self) -> Version {
-        Version(self.state.load(Ordering::Relaxed) & VERSION)
+    pub fn held_version(&self) -> LatchVersion {
+        LatchVersion(self.state.load(Ordering::Relaxed) & VERSION)
     }
 
     /// Whether nothing has changed since the version was noted: only then does what was read mean
     /// anything.
     #[inline]
-    pub fn still(&self, version: Version) -> bool {
+    pub fn still(&self, version: LatchVersion) -> bool {
         // Orders the reads made so far before the load of the state.
         if !is_planted(PlantedFault::UnfencedRead) {
             fence(Ordering::Acquire);
@@ -119,7 +109,7 @@ impl Latch {
 
     /// Takes the latch exclusively if the version still holds and nobody else has it.
     #[inline]
-    pub fn try_upgrade(&self, version: Version) -> bool {
+    pub fn try_upgrade(&self, version: LatchVersion) -> bool {
         let state = self.state.load(Ordering::Relaxed);
         state & VERSION == version.0
             && state & (EXCLUSIVE | SHARED) == 0

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use super::core::Core;
-use super::frames::{FrameId, NO_FRAME};
+use super::frames::NO_FRAME;
 use super::guard::{ExclusiveGuard, PinnedPage, SharedGuard};
 use super::header::*;
-use super::latch::Version;
 use super::narrow_copies::LeafSeen;
 use super::node::Node;
 use super::page_table::Entry;
 use super::swip::{self, Child};
 use crate::error::Result;
-use crate::ids::PageId;
+use crate::ids::{FrameId, LatchVersion, PageId};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 
@@ -20,7 +19,7 @@ use crate::sync::atomic::Ordering;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChildPlace {
     pub parent: FrameId,
-    pub version: Version,
+    pub version: LatchVersion,
     /// Which child.
     pub at: usize,
 }

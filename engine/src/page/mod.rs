@@ -55,9 +55,8 @@ pub use summary::LeafSummary;
 
 pub(crate) use self::core::Core;
 pub(crate) use ahead::Ahead;
-pub(crate) use frames::{FrameId, FrameState};
+pub(crate) use frames::FrameState;
 pub(crate) use header::{get_u32, Page, KIND, TREE_ID};
-pub(crate) use latch::Version;
 pub(crate) use leaf_shape::LeafShape;
 pub(crate) use load::{mismatch, ChildPlace};
 pub(crate) use narrow_copies::LeafSeen;

@@ -14,12 +14,12 @@
 //! Which leaf has a copy, where, and how long it stands for the leaf: see [`super::narrow_copies`].
 
 use super::core::Core;
-use super::frames::{FrameId, COPIES};
+use super::frames::COPIES;
 use super::guard::{ExclusiveGuard, SharedGuard};
 use super::header::{get_u16, get_u32, get_u64, put_u16, put_u64, TREE_ID};
 use super::load::ChildPlace;
 use super::narrow_copies::{Filling, Kept, LeafSeen};
-use crate::ids::PAGE_SIZE;
+use crate::ids::{FrameId, PAGE_SIZE};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 

@@ -10,8 +10,7 @@
 
 use std::collections::HashMap;
 
-use super::frames::FrameId;
-use super::latch::Version;
+use crate::ids::{FrameId, LatchVersion};
 use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::AtomicU64;
@@ -34,7 +33,7 @@ pub(super) struct Kept {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeafSeen {
     pub frame: FrameId,
-    pub version: Version,
+    pub version: LatchVersion,
 }
 
 /// The frame that is being filled.

@@ -9,8 +9,7 @@ use std::marker::PhantomData;
 
 use super::header::*;
 use super::heads::{self, Heads};
-use super::leaf_shape::LeafShape;
-use super::leaf_shape::{HEAD, LEAF_ENTRY};
+use super::leaf_shape::{LeafShape, HEAD, LEAF_ENTRY};
 use super::prefetch::prefetch;
 use super::search_key::SearchKey;
 use super::value_copy::ValueCopy;

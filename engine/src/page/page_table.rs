@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::frames::FrameId;
+use crate::ids::FrameId;
 use crate::knobs;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard};

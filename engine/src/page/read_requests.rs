@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::frames::FrameId;
+use crate::ids::FrameId;
 use crate::sync::{Condvar, Mutex};
 
 /// So many pages of one request stand in place.

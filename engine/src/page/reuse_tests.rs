@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use super::frames::{FrameId, NO_FRAME};
+use super::frames::NO_FRAME;
 use super::guard::{ExclusiveGuard, SharedGuard};
 use super::header::*;
 use super::narrow_copies::LeafSeen;
 use super::{Core, LeafShape, Pool, MIN_FRAMES};
 use crate::error::Error;
-use crate::ids::{PageId, TreeId, PAGE_SIZE};
+use crate::ids::{FrameId, PageId, TreeId, PAGE_SIZE};
 use crate::knobs;
 use crate::os::simulated::SimulatedOs;
 use crate::store::Store;

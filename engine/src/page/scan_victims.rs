@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::frames::FrameId;
+use crate::ids::FrameId;
 use crate::sync::Mutex;
 
 /// The leaves that cursors have passed through, with the pages that were in the frames. What was passed

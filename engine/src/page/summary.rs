@@ -14,8 +14,7 @@ use std::sync::OnceLock;
 
 use smallvec::SmallVec;
 
-use super::frames::FrameId;
-use super::latch::Version;
+use crate::ids::{FrameId, LatchVersion};
 use crate::knobs;
 use crate::sync::atomic::{fence, AtomicU64, Ordering};
 
@@ -74,7 +73,7 @@ pub(crate) struct Summaries {
 }
 
 /// The tag for a column, or for none: a count of records alone.
-fn tag(version: Version, column: Option<usize>) -> Option<u64> {
+fn tag(version: LatchVersion, column: Option<usize>) -> Option<u64> {
     let column = column.map_or(1, |column| column as u64 + 2);
     (column <= COLUMN).then_some(version.number() | column)
 }
@@ -97,7 +96,7 @@ impl Summaries {
     pub fn get(
         &self,
         frame: FrameId,
-        version: Version,
+        version: LatchVersion,
         column: Option<usize>,
     ) -> Option<LeafSummary> {
         let slot = &self.chunk(frame, column)?.get()?[frame as usize % knobs::summary_chunk()];
@@ -125,7 +124,7 @@ impl Summaries {
     }
 
     /// All summaries of the leaf that the frame holds at this version.
-    pub fn all(&self, frame: FrameId, version: Version) -> OfLeaf {
+    pub fn all(&self, frame: FrameId, version: LatchVersion) -> OfLeaf {
         let mut all = OfLeaf::new();
         for plane in 0..PLANES {
             let Some(slots) = self.chunk(frame, Some(plane)).and_then(OnceLock::get) else {
@@ -150,7 +149,7 @@ impl Summaries {
 
     /// Whether no summary of the leaf that the frame holds at this version stands in the column's
     /// place.
-    pub fn has_room(&self, frame: FrameId, version: Version, column: usize) -> bool {
+    pub fn has_room(&self, frame: FrameId, version: LatchVersion, column: usize) -> bool {
         let Some(chunk) = self.chunk(frame, Some(column)) else {
             return false;
         };
@@ -167,7 +166,7 @@ impl Summaries {
     pub fn put(
         &self,
         frame: FrameId,
-        version: Version,
+        version: LatchVersion,
         column: Option<usize>,
         summary: &LeafSummary,
     ) {
@@ -224,7 +223,7 @@ mod tests {
     }
 
     /// A latch's versions, one after the other.
-    fn versions() -> impl Iterator<Item = Version> {
+    fn versions() -> impl Iterator<Item = LatchVersion> {
         let latch = Latch::default();
         std::iter::from_fn(move || {
             let version = latch.optimistic();

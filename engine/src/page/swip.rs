@@ -1,7 +1,7 @@
 //! A reference from an inner node to a child: a frame while the child is in memory, a page id while
 //! it is not ("swizzling": Graefe et al., "In-Memory Performance for Big Data", 2014).
 
-use super::frames::FrameId;
+use crate::ids::FrameId;
 
 const RESIDENT: u64 = 1 << 63;
 

@@ -12,8 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::aside::Aside;
-use super::aside::Undecided;
+use super::aside::{Aside, Undecided};
 use super::aside_files::AsideFiles;
 use super::kept::{kept, Committed, KeptChange};
 use super::undecided::InFiles;

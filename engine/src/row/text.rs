@@ -1,10 +1,9 @@
 //! Strings in index entries whose place is known beforehand: those behind parts of fixed sizes
 //! alone. They are restored where they are wanted, without a copy in between.
 
-use super::case_map;
 use super::key_bytes::{KeyInPieces, PartOfKey};
 use super::layout::{Layout, PartForm};
-use super::varint;
+use super::{case_map, varint};
 
 /// Where a string column with a collation stands in the entries of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,12 +6,11 @@
 
 use std::sync::Arc;
 
-use super::large;
 use super::open_table::TableTrees;
 use super::registry::Registry;
 use super::shared::Shared;
 use super::state::TableState;
-use super::Table;
+use super::{large, Table};
 use crate::catalog::{
     Catalog, DdlRecord, Definition, PackedDefinition, TreeRoot, Written, FIRST_TREE, KIND_COUNTER,
     KIND_DDL,

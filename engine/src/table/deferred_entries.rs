@@ -10,11 +10,10 @@ use super::scratch::EntryBytes;
 use super::shared::Shared;
 use crate::error::{Error, Result};
 use crate::ids::PAGE_SIZE;
-use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
-use crate::room;
 use crate::row::Value;
 use crate::sync::atomic::Ordering;
+use crate::{knobs, room};
 
 /// What a transaction keeps aside of one table.
 pub(super) struct Deferred {

@@ -12,12 +12,11 @@ use super::read_options::CursorOptions;
 use super::transaction::Transaction;
 use crate::error::Result;
 use crate::ids::PageId;
-use crate::knobs;
 use crate::page::LeafShape;
-use crate::room;
 use crate::row::entry;
 use crate::tree::{AwayLeaf, LeafHint, Tree};
 use crate::txn::{LastCommitted, LockMode, ReadView};
+use crate::{knobs, room};
 use smallvec::SmallVec;
 
 /// What a batch keeps, for an error.

@@ -10,16 +10,14 @@
 use super::large_format::CHUNK;
 use super::open_table::{Table, TableTrees};
 use crate::error::{Error, Result};
-use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
-use crate::room;
-use crate::row::layout::Layout;
-use crate::row::layout::PrefixNeed;
+use crate::row::layout::{Layout, PrefixNeed};
 use crate::row::payload::{self, Field, LargeRef, RowEncoder, RowRef};
 use crate::row::Value;
 use crate::sync::atomic::Ordering;
 use crate::tree::{Change, Tree};
 use crate::txn::{encode_settled, live_payload, System, Transaction};
+use crate::{knobs, room};
 
 pub(crate) use super::large_format::{chunks, id_of, key, note, read_note};
 

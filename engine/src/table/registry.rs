@@ -7,10 +7,9 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::large;
 use super::open_table::{Table, TableTrees};
-use super::replay;
 use super::state::TableState;
+use super::{large, replay};
 use crate::catalog::{Definition, PackedDefinition};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TreeId, TxId};

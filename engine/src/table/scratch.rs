@@ -2,10 +2,9 @@
 
 use super::open_table::{check_key, Table};
 use crate::error::{Error, Result};
-use crate::row::entry;
 use crate::row::layout::KeyLayout;
 use crate::row::payload::RowEncoder;
-use crate::row::Value;
+use crate::row::{entry, Value};
 use crate::txn::MAX_PAYLOAD;
 
 /// Buffers that a transaction keeps from row to row.

@@ -19,13 +19,11 @@ use super::read_options::RowLock;
 use super::scratch::Scratch;
 use super::transaction::Transaction;
 use crate::error::{Error, Result};
-use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
-use crate::room;
-use crate::row::entry;
 use crate::row::payload::{self, Field, LargeRef, RowRef};
-use crate::row::Value;
+use crate::row::{entry, Value};
 use crate::txn::{LockMode, MAX_PAYLOAD};
+use crate::{knobs, room};
 
 impl Transaction {
     /// Inserts a row, a value for each column.

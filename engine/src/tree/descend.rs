@@ -1,10 +1,10 @@
 //! From the root to a node: no latch on the way, one at the end.
 
 use crate::error::{Error, Result};
-use crate::ids::PageId;
+use crate::ids::{FrameId, PageId};
 use crate::page::{
-    self, Ahead, Child, ChildPlace, Core, ExclusiveGuard, FrameId, LeafRead, LeafShape, Node,
-    SearchKey, SharedGuard, ValueCopy,
+    self, Ahead, Child, ChildPlace, Core, ExclusiveGuard, LeafRead, LeafShape, Node, SearchKey,
+    SharedGuard, ValueCopy,
 };
 
 use super::Tree;

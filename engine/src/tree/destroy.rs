@@ -8,8 +8,8 @@ use std::sync::Arc;
 use super::root::check_root;
 use super::Tree;
 use crate::error::{Error, Result};
-use crate::ids::PageId;
-use crate::page::{self, Child, Core, ExclusiveGuard, FrameId, Node, PinnedPage, SharedGuard};
+use crate::ids::{FrameId, PageId};
+use crate::page::{self, Child, Core, ExclusiveGuard, Node, PinnedPage, SharedGuard};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 

@@ -15,10 +15,9 @@ use super::leaf_image::LeafImage;
 use super::narrow::NarrowLeaf;
 use super::Tree;
 use crate::error::Result;
-use crate::ids::PAGE_SIZE;
+use crate::ids::{FrameId, LatchVersion, PAGE_SIZE};
 use crate::page::{
-    self, Ahead, Child, ChildPlace, Core, FrameId, LeafSummary, Node, OfLeaf, Page, SharedGuard,
-    Version,
+    self, Ahead, Child, ChildPlace, Core, LeafSummary, Node, OfLeaf, Page, SharedGuard,
 };
 use crate::planted::{is_planted, PlantedFault};
 
@@ -50,7 +49,7 @@ pub struct Leaves<'t> {
     above: Box<Page>,
     /// Where it was, and at which version; in [`Place::Above`] alone.
     frame: FrameId,
-    version: Version,
+    version: LatchVersion,
     /// The next child, the first of the range, and the last.
     next: usize,
     first: usize,
@@ -67,7 +66,7 @@ pub struct KnownLeaf<'a>(Known<'a>);
 
 enum Known<'a> {
     /// In memory.
-    Here(&'a Core, FrameId, Version),
+    Here(&'a Core, FrameId, LatchVersion),
     /// Not in memory: what it came to when it left.
     Left(OfLeaf),
     /// Not in memory: what of it is within the range, of some columns.
@@ -80,7 +79,7 @@ pub struct Leaf<'a> {
     node: Node<'a>,
     frame: FrameId,
     /// Of the latch: it stays while the leaf is latched.
-    version: Version,
+    version: LatchVersion,
     /// The frame of the leaf behind, where it is in memory under the same node.
     behind: Option<FrameId>,
     /// The records within the range.
@@ -198,7 +197,7 @@ impl Tree {
             place: if empty { Place::Ended } else { Place::Descend },
             above: Box::new([0; PAGE_SIZE]),
             frame: FrameId::default(),
-            version: Version::default(),
+            version: LatchVersion::default(),
             next: 0,
             first: 0,
             last: 0,

@@ -26,10 +26,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::ids::{PageId, TreeId, MAX_KEY, MAX_VALUE};
+use crate::ids::{FrameId, PageId, TreeId, MAX_KEY, MAX_VALUE};
 use crate::page::{
-    self, ChildPlace, Core, FrameId, LeafRead, LeafShape, NodeFrame, PageKind, Pool, SharedGuard,
-    ValueCopy,
+    self, ChildPlace, Core, LeafRead, LeafShape, NodeFrame, PageKind, Pool, SharedGuard, ValueCopy,
 };
 use crate::sync::atomic::AtomicBool;
 use crate::sync::Mutex;

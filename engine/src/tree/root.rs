@@ -8,8 +8,8 @@
 use super::descend::Latched;
 use super::Tree;
 use crate::error::{Error, Result};
-use crate::ids::{PageId, TreeId};
-use crate::page::{self, Core, FrameId, FrameState, PageKind, SharedGuard, Version};
+use crate::ids::{FrameId, LatchVersion, PageId, TreeId};
+use crate::page::{self, Core, FrameState, PageKind, SharedGuard};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicU32, Ordering};
 
@@ -21,7 +21,7 @@ pub(super) struct LastFrame(AtomicU32);
 pub(super) struct RootSeen<'a> {
     pub frame: FrameId,
     pub state: &'a FrameState,
-    pub version: Version,
+    pub version: LatchVersion,
 }
 
 impl LastFrame {

@@ -3,7 +3,8 @@
 use super::descend::{Located, Route};
 use super::Tree;
 use crate::error::{Error, Result};
-use crate::page::{self, Child, Core, ExclusiveGuard, FrameId, Node, SplitPlan};
+use crate::ids::FrameId;
+use crate::page::{self, Child, Core, ExclusiveGuard, Node, SplitPlan};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 

@@ -7,10 +7,10 @@ use super::purge::{go_on_past_damage, is_damage, purge_past_damage, read_past_da
 use super::rollback::take_back;
 use super::undo::{ChainWalk, Kind, UndoCopy};
 use super::undo_stream::Finished;
-use super::version::{Header, UndoPtr};
+use super::version::Header;
 use super::System;
 use crate::error::Result;
-use crate::ids::{Lsn, PageId, TxId};
+use crate::ids::{Lsn, PageId, TxId, UndoPtr};
 use crate::planted::{is_planted, PlantedFault};
 
 /// What a checkpoint must hold of transactions.

@@ -6,8 +6,7 @@
 //! Unlike a row's it can be given back before the transaction ends.
 
 use super::lock::LockMode;
-use super::row_name::Row;
-use super::row_name::RowName;
+use super::row_name::{Row, RowName};
 use super::wait::Conflict;
 use super::Transaction;
 use crate::error::Result;

@@ -109,8 +109,7 @@ mod tests {
     use super::*;
     use crate::ids::TreeId;
     use crate::txn::lock::{Enqueued, LockMode};
-    use crate::txn::row_name::Row;
-    use crate::txn::row_name::RowName;
+    use crate::txn::row_name::{Row, RowName};
 
     fn row(number: u8) -> Row {
         Row::new(TreeId(1), &[number])

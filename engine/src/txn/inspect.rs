@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 use super::lock::LockMode;
 use super::participant::{Participant, WaitState};
-use super::row_name::Row;
-use super::row_name::RowName;
+use super::row_name::{Row, RowName};
 use super::System;
 use crate::settings::Isolation;
 use crate::sync::atomic::Ordering;

@@ -95,7 +95,7 @@ pub use settle::ForAll;
 pub use snapshot::ReadView;
 pub use system::{Replayed, System, SystemStats, Trees};
 pub use transaction::{KillHandle, RangeLocker, Transaction};
-pub use version::{encode_settled, live_payload, Header, Origin, UndoPtr, MAX_HEADER, MAX_PAYLOAD};
+pub use version::{encode_settled, live_payload, Header, Origin, MAX_HEADER, MAX_PAYLOAD};
 pub use wait::{Conflict, LockRow};
 pub use write::{Delete, Put, PutMode};
 pub use xid::{decode_rolled_back, PreparedRecord, Xid, KIND_PREPARED, KIND_ROLLED_BACK};

@@ -7,8 +7,7 @@ use std::time::{Instant, SystemTime};
 use smallvec::SmallVec;
 
 use super::row_name::{Row, RowSet};
-use super::version::UndoPtr;
-use crate::ids::{Lsn, TreeId};
+use crate::ids::{Lsn, TreeId, UndoPtr};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};

@@ -1,6 +1,6 @@
 //! Places in a transaction to roll back to, and which of them are gone.
 
-use super::version::UndoPtr;
+use crate::ids::UndoPtr;
 
 /// A place in a transaction to roll back to.
 #[derive(Clone, Debug)]

@@ -54,10 +54,10 @@ pub(super) fn for_all<'a>(order: &CommitOrder, value: &'a [u8]) -> ForAll<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::TxId;
+    use crate::ids::{TxId, UndoPtr};
     use crate::txn::order::End;
     use crate::txn::participant::Participant;
-    use crate::txn::version::{Origin, UndoPtr};
+    use crate::txn::version::Origin;
 
     fn record(origin: Origin, deleted: bool) -> Vec<u8> {
         let mut value = Vec::new();

@@ -13,9 +13,8 @@
 //! `value` is the whole record value that stood in the tree before, its version header included,
 //! so that a rollback puts it back byte for byte, and a reader goes on to still older versions.
 
-use super::version::UndoPtr;
 use crate::error::{Error, Result};
-use crate::ids::{PageId, TreeId, MAX_KEY, MAX_VALUE};
+use crate::ids::{PageId, TreeId, UndoPtr, MAX_KEY, MAX_VALUE};
 use crate::page::{Pool, BODY_SIZE};
 
 const KIND: u8 = 0x03;

@@ -12,9 +12,8 @@ use std::time::Instant;
 
 use super::grace::Grace;
 use super::undo::{Kind, UndoRecord, MAX_RECORD};
-use super::version::UndoPtr;
 use crate::error::{Error, Result};
-use crate::ids::{Csn, PageId, TxId};
+use crate::ids::{Csn, PageId, TxId, UndoPtr};
 use crate::knobs;
 use crate::page::{PageKind, PinnedPage, Pool, BODY_SIZE};
 use crate::planted::{is_planted, PlantedFault};

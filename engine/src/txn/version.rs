@@ -12,7 +12,7 @@
 //! that a page whose changes are all old needs no look at any of this.
 
 use crate::error::{Error, Result};
-use crate::ids::{PageId, TxId, MAX_VALUE};
+use crate::ids::{TxId, UndoPtr, MAX_VALUE};
 
 const FORM_MASK: u8 = 0b011;
 const FORM_SETTLED: u8 = 0;
@@ -25,37 +25,6 @@ pub const MAX_HEADER: usize = 15;
 
 /// The longest payload a versioned record can carry, in bytes.
 pub const MAX_PAYLOAD: usize = MAX_VALUE - MAX_HEADER;
-
-/// Where an undo record stands: page id in the upper 48 bits, byte offset in the page below.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
-)]
-pub struct UndoPtr(pub u64);
-
-impl UndoPtr {
-    /// No undo record.
-    pub const NONE: UndoPtr = UndoPtr(0);
-
-    /// The pointer to byte `offset` of `page`.
-    pub fn new(page: PageId, offset: u16) -> Self {
-        UndoPtr(page.0 << 16 | u64::from(offset))
-    }
-
-    /// The page.
-    pub fn page(self) -> PageId {
-        PageId(self.0 >> 16)
-    }
-
-    /// The byte offset in the page.
-    pub fn offset(self) -> usize {
-        (self.0 & 0xffff) as usize
-    }
-
-    /// Whether this is [`UndoPtr::NONE`].
-    pub fn is_none(self) -> bool {
-        self.0 == 0
-    }
-}
 
 /// Who wrote a record, and what stood before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,6 +182,7 @@ fn malformed(value: &[u8]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::PageId;
     use proptest::prelude::*;
 
     fn origins() -> impl Strategy<Value = Origin> {

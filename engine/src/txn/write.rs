@@ -12,7 +12,7 @@ use super::wait::Conflict;
 use super::{System, Transaction};
 use crate::broken::BrokenRule;
 use crate::error::{Error, Result};
-use crate::ids::{PageId, TreeId, TxId, MAX_KEY, MAX_VALUE};
+use crate::ids::{PageId, TreeId, TxId, UndoPtr, MAX_KEY, MAX_VALUE};
 use crate::page::Change;
 use crate::sync::atomic::Ordering;
 use crate::tree::Tree;
@@ -273,7 +273,7 @@ impl Transaction {
     }
 
     /// The transaction has one more undo record.
-    fn set_undo_head(&mut self, head: super::UndoPtr) {
+    fn set_undo_head(&mut self, head: UndoPtr) {
         self.undo_head = head;
         self.work += 1;
         if let Some(participant) = &self.participant {

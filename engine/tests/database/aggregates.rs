@@ -4,13 +4,12 @@ use std::ops::{Bound, Range};
 use std::path::Path;
 use std::sync::Arc;
 
-use peregrine::knobs;
 use peregrine::os::simulated::SimulatedOs;
 use peregrine::os::{Os, RealOs};
 use peregrine::{
-    Aggregate, Aggregated, Column, ColumnType, Condition, Cursor, CursorOptions, Database, Error,
-    Index, IndexRange, Isolation, Key, Options, OwnedValue, Seek, Table, TableSchema, Transaction,
-    Value,
+    knobs, Aggregate, Aggregated, Column, ColumnType, Condition, Cursor, CursorOptions, Database,
+    Error, Index, IndexRange, Isolation, Key, Options, OwnedValue, Seek, Table, TableSchema,
+    Transaction, Value,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

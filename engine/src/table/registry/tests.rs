@@ -2,11 +2,11 @@ use std::sync::mpsc::channel;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::knobs;
 use crate::os::simulated::SimulatedOs;
 use crate::sync::Moment;
 use crate::{
-    Column, ColumnType, Database, Error, Index, Isolation, Key, Options, Table, TableSchema, Value,
+    knobs, Column, ColumnType, Database, Error, Index, Isolation, Key, Options, Table, TableSchema,
+    Value,
 };
 
 // More than [`knobs::most_tables_open`] ever is.

@@ -3,9 +3,8 @@
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
-use crate::row::entry;
 use crate::row::payload::{LargeRef, RowRef};
-use crate::row::Value;
+use crate::row::{entry, Value};
 use crate::table::large;
 use crate::table::open_table::{Table, TableTrees};
 use crate::table::scratch::Scratch;
