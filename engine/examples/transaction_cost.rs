@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use peregrine::buffer::Pool;
 use peregrine::ids::{TableId, TreeId};
 use peregrine::log::{Log, LogOptions};
 use peregrine::os::{Os, RealOs};
-use peregrine::page::Pool;
 use peregrine::store::Store;
 use peregrine::tree::Tree;
 use peregrine::txn::{Put, PutMode, System, Transaction, Trees};

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use peregrine::buffer::Pool;
 use peregrine::ids::TreeId;
 use peregrine::os::RealOs;
-use peregrine::page::Pool;
 use peregrine::store::Store;
 use peregrine::tree::{Change, LeafImage, Position, Tree};
 use peregrine::Result;

@@ -17,12 +17,13 @@ use crate::checkpoint::{self, Checkpointer};
 use crate::error::{Error, Result};
 use crate::planted::{is_planted, PlantedFault};
 use crate::row::{SchemaNames, TableSchema};
+use crate::session::Transaction;
 use crate::settings::{Durability, Isolation, Locking, TableOptions};
 use crate::sync::atomic::Ordering;
 use crate::sync::{Moment, Mutex};
 use crate::table::ddl::Tables;
 use crate::table::shared::Shared;
-use crate::table::{Prepared, Table, Transaction};
+use crate::table::{Prepared, Table};
 use crate::txn::Xid;
 
 /// The log's folder within the database directory.

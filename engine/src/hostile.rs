@@ -13,8 +13,9 @@ use crate::db::LOG_DIR;
 use crate::error::Result;
 use crate::ids::{PageId, PAGE_SIZE};
 use crate::log::{hostile as log, Log};
+use crate::mvcc::Header;
+use crate::node::{Node, Page, PageKind, KIND};
 use crate::os::{OpenMode, Os};
-use crate::page::{Node, Page, PageKind, KIND};
 use crate::recovery::{Aside, Meta};
 use crate::row::entry::{self, EntryBuffer, EntryRef};
 use crate::row::key_bytes::KeyBytes;
@@ -24,7 +25,8 @@ use crate::row::{key, Column, ColumnType, Index, Key, KeyPart, TableSchema};
 use crate::store::{hostile as store, PartKind, Store};
 use crate::table::large;
 use crate::table::row_text::key_text;
-use crate::txn::{committed_version, decode_rolled_back, ChangeReader, Header, PreparedRecord};
+use crate::txn::{decode_rolled_back, ChangeReader, PreparedRecord};
+use crate::undo::committed_version;
 
 /// What can be decoded, by name.
 pub const TARGETS: [&str; 6] = ["page", "header", "log", "catalog", "row", "key"];

@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 mod broken;
+pub mod buffer;
 pub mod catalog;
 pub mod check;
 pub mod checkpoint;
@@ -12,14 +13,19 @@ pub mod hostile;
 pub mod ids;
 #[doc(hidden)]
 pub mod knobs;
+mod leaf_cache;
+pub mod lock;
 pub mod log;
+pub mod mvcc;
+pub mod node;
 pub mod os;
-pub mod page;
 mod planted;
 mod random;
+pub mod read;
 mod recovery;
 mod room;
 pub mod row;
+pub mod session;
 mod sessions;
 pub mod settings;
 pub mod store;
@@ -28,22 +34,26 @@ pub mod sync;
 pub mod table;
 pub mod tree;
 pub mod txn;
+mod undo;
+mod write;
 
 #[cfg(feature = "broken")]
 pub use broken::{BrokenRule, VARIABLE as BROKEN_VARIABLE};
 pub use db::{Database, Deadlock, Inspection, Lock, NamedRow, Status};
 pub use error::{Error, Result};
+pub use lock::{DeadlockMember, LockMode};
 #[cfg(feature = "broken")]
 pub use planted::{plant, PlantedFault};
+pub use read::{
+    Aggregate, Aggregated, Comparison, Condition, Cursor, CursorOptions, EntryFilter, Group,
+    IndexRange, MultiGet, RowLock, RowView, Rows, Seek, Verdict,
+};
 pub use row::{
     Collations, Column, ColumnType, Index, Key, KeyPart, NumberPlace, OwnedValue, SchemaNames,
     TableSchema, Text, TextPlace, Value,
 };
+pub use session::{KillHandle, Savepoint, Transaction};
 pub use sessions::{Sessions, ToldWaits, Waiting};
 pub use settings::{Durability, Isolation, Locking, Options, TableOptions};
-pub use table::{
-    Aggregate, Aggregated, Comparison, Condition, Cursor, CursorOptions, EntryFilter, Group,
-    IndexId, IndexRange, KillHandle, MultiGet, Prepared, RowLock, RowView, Rows, Savepoint, Seek,
-    Table, Transaction, Verdict,
-};
-pub use txn::{DeadlockMember, LockMode, LockWait, TransactionEntry, TransactionState, Xid};
+pub use table::{IndexId, Prepared, Table};
+pub use txn::{LockWait, TransactionEntry, TransactionState, Xid};

@@ -10,13 +10,17 @@
 //!
 //! | module | models |
 //! |---|---|
-//! | `page::latches` | the latch: alone, together, by version, asleep |
-//! | `txn::snapshots` | the registry of snapshots against the horizon, walks against freed undo pages |
-//! | `txn::commits` | the order of commits against who reads by it |
-//! | `txn::locks` | the lock table: who waits is woken, by a release, an end, or a kill |
+//! | `buffer::latches` | the latch: alone, together, by version, asleep |
+//! | `mvcc::snapshots` | the registry of snapshots against the horizon, walks against freed undo pages |
+//! | `mvcc::commits` | the order of commits against who reads by it |
+//! | `lock::locks` | the lock table: who waits is woken, by a release, an end, or a kill |
 #![forbid(unsafe_code)]
 // Of what stands in the engine's files each model has use for a part.
 #![allow(dead_code, unused_imports, missing_docs)]
+
+pub mod buffer;
+pub mod lock;
+pub mod mvcc;
 
 #[path = "../../engine/src/broken.rs"]
 mod broken;
@@ -25,11 +29,9 @@ mod error;
 #[path = "../../engine/src/ids.rs"]
 mod ids;
 mod knobs;
-pub mod page;
 #[path = "../../engine/src/planted/mod.rs"]
 pub mod planted;
 pub mod sync;
-pub mod txn;
 
 /// Plays a model in every order in which a thread is taken the processor up to `preemptions` times.
 fn model(preemptions: usize, play: impl Fn() + Sync + Send + 'static) {

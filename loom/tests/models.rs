@@ -1,7 +1,8 @@
 //! Every model holds.
 
-use peregrine_loom::page::latches;
-use peregrine_loom::txn::{commits, locks, snapshots};
+use peregrine_loom::buffer::latches;
+use peregrine_loom::lock::locks;
+use peregrine_loom::mvcc::{commits, snapshots};
 
 #[test]
 fn exclusive_holders_of_a_latch_are_alone() {

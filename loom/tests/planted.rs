@@ -3,9 +3,10 @@
 use std::panic::catch_unwind;
 use std::sync::Mutex;
 
-use peregrine_loom::page::latches;
+use peregrine_loom::buffer::latches;
+use peregrine_loom::lock::locks;
+use peregrine_loom::mvcc::{commits, snapshots};
 use peregrine_loom::planted::{plant, PlantedFault};
-use peregrine_loom::txn::{commits, locks, snapshots};
 
 /// Plays a model with a fault, and wants it to fail. One at a time: all threads of the process have the fault.
 fn found(fault: PlantedFault, model: fn()) {

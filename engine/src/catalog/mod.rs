@@ -15,12 +15,12 @@ use std::sync::Arc;
 pub use definition::{DdlRecord, Definition, TreeRoot, KIND_COUNTER, KIND_DDL};
 pub use packed::PackedDefinition;
 
+use crate::buffer::Pool;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TableId, TreeId};
-use crate::page::Pool;
+use crate::mvcc::{encode_settled, live_payload};
 use crate::planted::{is_planted, PlantedFault};
 use crate::tree::{Change, LeafImage, Position, Tree};
-use crate::txn::{encode_settled, live_payload};
 
 /// The catalog's own tree.
 pub const CATALOG_TREE: TreeId = TreeId(1);

@@ -16,13 +16,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::buffer::Pool;
 use crate::catalog::{Catalog, DdlRecord, KIND_COUNTER};
 use crate::db::LOG_DIR;
 use crate::error::{Error, Result, MOST_KEY_BYTES};
 use crate::ids::{Lsn, TableId, TxId, PAGE_SIZE};
 use crate::log::{Log, LogRecord};
 use crate::os::{Os, RealOs};
-use crate::page::Pool;
 use crate::planted::{is_planted, PlantedFault};
 use crate::recovery::{Aside, AsideFiles, Ends, Meta};
 use crate::row::layout::Layout;

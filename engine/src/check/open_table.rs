@@ -13,12 +13,13 @@ use super::table::{check_row, compare};
 use super::{key_beginning, of_record, Report, TableReport};
 use crate::db::Database;
 use crate::error::{Error, Result};
+use crate::mvcc::{Header, ReadView};
 use crate::planted::{is_planted, PlantedFault};
 use crate::row::entry::{self, EntryBuffer};
+use crate::session::Transaction;
 use crate::settings::Isolation;
-use crate::table::{Table, Transaction};
+use crate::table::Table;
 use crate::tree::{LeafImage, Position, Tree};
-use crate::txn::{Header, ReadView};
 
 impl Database {
     /// Verifies a table while it is in use: its trees, its rows, and that each index has their

@@ -10,10 +10,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{key_beginning, of_record, Report, TableReport};
+use crate::buffer::Pool;
 use crate::catalog::Definition;
 use crate::error::{Error, Result};
 use crate::ids::TxId;
-use crate::page::Pool;
+use crate::mvcc::Header;
 use crate::planted::{is_planted, PlantedFault};
 use crate::row::entry::{self, EntryBuffer, EntryRef};
 use crate::row::key_bytes::KeyBytes;
@@ -23,7 +24,6 @@ use crate::row::Value;
 use crate::table::state::TableState;
 use crate::table::{large, Table};
 use crate::tree::{LeafImage, Position, Tree};
-use crate::txn::Header;
 
 /// How the newest version of a record stands.
 enum Newest<'a> {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::open_table::fault;
 use super::{check_on, Report};
+use crate::buffer::Change;
 use crate::dump::Dump;
 use crate::os::simulated::{FaultOn, SimulatedOs};
-use crate::page::Change;
+use crate::read::{Cursor, CursorOptions, Seek};
 use crate::row::{Column, ColumnType, Index, Key, Value};
-use crate::table::{Cursor, CursorOptions, Seek, Table};
+use crate::table::Table;
 use crate::tree::Tree;
 use crate::{Database, Error, Isolation, Options, TableSchema};
 

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::buffer::Pool;
 use crate::checkpoint::{Captured, CheckpointSource, OpenWork, PageCounts, ReplayPace, ReplayWork};
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, PAGE_SIZE};
-use crate::page::Pool;
+use crate::lock::UndoWork;
 use crate::recovery::{Counters, Meta};
 use crate::sync::{Moment, Mutex};
 use crate::table::ddl::{Numbers, Tables};
 use crate::table::shared::Shared;
-use crate::txn::{self, UndoWork};
+use crate::txn;
 
 /// See [`CheckpointSource`].
 pub(super) struct Source {

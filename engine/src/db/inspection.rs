@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use super::Database;
+use crate::lock::{DeadlockMember, LockMode, RowName};
 use crate::table::Table;
-use crate::txn::{
-    tree_of_counter, DeadlockMember, LockExtent, LockMode, LockWait, RowName, TransactionEntry,
-};
+use crate::txn::{tree_of_counter, LockExtent, LockWait, TransactionEntry};
 
 /// How many locks an [`Inspection`] lists at most, about.
 pub const MOST_LOCKS: usize = 100_000;

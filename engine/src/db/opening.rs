@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use super::checkpoint_source::Source;
 use super::{Database, LOG_DIR};
+use crate::buffer::Pool;
 use crate::catalog::{Catalog, PackedDefinition};
 use crate::checkpoint::{self, Checkpointer, ReplayPace, ReplayWork, Triggers};
 use crate::error::{Error, Result};
 use crate::knobs;
 use crate::log::{Log, LogOptions};
 use crate::os::{Os, RealOs};
-use crate::page::Pool;
 use crate::planted::{is_planted, PlantedFault};
 use crate::recovery::{self, AsideFiles, Meta, Recoverable};
 use crate::settings::{Options, MOST_SCAN_THREADS};

@@ -7,7 +7,7 @@ use super::{unnamed, Missing};
 use crate::catalog::{Definition, CATALOG_TREE};
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TableId};
-use crate::txn::live_payload;
+use crate::mvcc::live_payload;
 
 /// Reads every definition that can be read.
 pub(super) fn load(

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TreeId, PAGE_SIZE};
-use crate::page::{get_u32, Node, Page, PageKind, KIND, TREE_ID};
+use crate::node::{get_u32, Node, Page, PageKind, KIND, TREE_ID};
 use crate::planted::{is_planted, PlantedFault};
 use crate::store::Store;
 

@@ -9,13 +9,14 @@ use super::{Missing, RowVisitor};
 use crate::catalog::{Definition, TreeRoot};
 use crate::error::{Error, Result};
 use crate::ids::TxId;
+use crate::mvcc::live_payload;
 use crate::room;
 use crate::row::layout::Layout;
 use crate::row::payload::{self, Field, LargeRef, RowRef};
 use crate::row::OwnedValue;
 use crate::table::large;
 use crate::table::row_text::key_text;
-use crate::txn::{committed_version, live_payload};
+use crate::undo::committed_version;
 
 type ChangesLeft<'a> = Peekable<btree_map::Iter<'a, Vec<u8>, RowChange>>;
 

@@ -20,9 +20,10 @@ use super::Replayed;
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TableId, TxId};
 use crate::planted::{is_planted, PlantedFault};
+use crate::session::Transaction;
 use crate::settings::{Durability, Isolation};
 use crate::table::shared::Shared;
-use crate::table::{Table, Transaction};
+use crate::table::Table;
 use crate::txn::{ChangeReader, PreparedRecord, KIND_CHANGES};
 
 /// A transaction that is being made again.

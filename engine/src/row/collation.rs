@@ -1,5 +1,7 @@
 //! Collations: the order of strings, which the embedding program knows.
 
+pub(crate) mod case_map;
+
 use crate::error::Result;
 
 /// Gives the sort keys of strings. The engine compares keys with memcmp only; what a collation

@@ -9,7 +9,6 @@
 //!          a prefix or descending, what gives the original back (case_map)
 //! ```
 
-use super::case_map::{self, Restored};
 use super::collation::Collations;
 use super::key::unescape;
 use super::key_bytes::KeyBytes;
@@ -18,6 +17,8 @@ use super::value::Value;
 use super::varint;
 use crate::error::{Error, Result};
 use crate::room;
+use crate::row::collation::case_map;
+use crate::row::collation::case_map::Restored;
 
 /// Appends a row's entry to `key` and `payload`.
 pub(crate) fn encode(

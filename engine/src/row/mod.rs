@@ -1,10 +1,10 @@
 //! What a row is: schemas, values, and how rows and keys become bytes. Pure code, no I/O.
 
-pub(crate) mod case_map;
 mod collation;
 pub(crate) mod entry;
 pub(crate) mod key;
 pub(crate) mod key_bytes;
+pub(crate) mod large_format;
 pub(crate) mod layout;
 pub(crate) mod narrow;
 mod number;

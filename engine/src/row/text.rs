@@ -3,7 +3,8 @@
 
 use super::key_bytes::{KeyInPieces, PartOfKey};
 use super::layout::{Layout, PartForm};
-use super::{case_map, varint};
+use super::varint;
+use crate::row::collation::case_map;
 
 /// Where a string column with a collation stands in the entries of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

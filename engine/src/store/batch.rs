@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use super::extents::LONGEST;
 use super::place::{units_for, Place, UNIT};
 use super::space::{Run, Space};
 use super::table::Table;
@@ -15,6 +14,7 @@ use crate::ids::PageId;
 use crate::knobs;
 use crate::os::File;
 use crate::planted::{is_planted, PlantedFault};
+use crate::store::space::extents::LONGEST;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Condvar, Moment, Moments, Mutex};
 

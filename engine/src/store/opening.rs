@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::completing::Durable;
-use super::extents::Extents;
 use super::header::{self, Header, Record, HEADER, HEADER_UNITS};
 use super::page_ids::PageIds;
 use super::place::{units_for, Place, UNIT};
@@ -16,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::ids::PageId;
 use crate::os::{directory_of, DirLock, File, LockMode, OpenMode, Os, StopFlag};
 use crate::planted::{is_planted, PlantedFault};
+use crate::store::space::extents::Extents;
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::{Mutex, RwLock};
 

@@ -2,14 +2,17 @@
 
 use std::collections::VecDeque;
 
-use super::extents::{Extents, LONGEST};
 use super::place::{check_end, UNIT};
 use crate::error::Result;
 use crate::knobs;
 use crate::os::File;
 use crate::planted::{is_planted, PlantedFault};
+use crate::store::space::extents::{Extents, LONGEST};
 use crate::sync::Mutex;
 
+pub(crate) mod extents;
+pub(super) mod keeping;
+pub(super) mod moving;
 #[cfg(test)]
 mod tests;
 

@@ -13,9 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use super::*;
+use crate::buffer::Pool;
+use crate::node::PageKind;
 use crate::os::simulated::{FaultOn, SimulatedOs};
 use crate::os::{OpenMode, Os};
-use crate::page::{PageKind, Pool};
 
 const DIR: &str = "/db";
 

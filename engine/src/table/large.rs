@@ -7,19 +7,20 @@
 //! transaction layer keeps a note for each of the two and calls [`free`] then. `large_format.rs` says how keys and notes
 //! look.
 
-use super::large_format::CHUNK;
 use super::open_table::{Table, TableTrees};
 use crate::error::{Error, Result};
+use crate::mvcc::{encode_settled, live_payload};
 use crate::planted::{is_planted, PlantedFault};
+use crate::row::large_format::CHUNK;
 use crate::row::layout::{Layout, PrefixNeed};
 use crate::row::payload::{self, Field, LargeRef, RowEncoder, RowRef};
 use crate::row::Value;
 use crate::sync::atomic::Ordering;
 use crate::tree::{Change, Tree};
-use crate::txn::{encode_settled, live_payload, System, Transaction};
+use crate::txn::{System, Transaction};
 use crate::{knobs, room};
 
-pub(crate) use super::large_format::{chunks, id_of, key, note, read_note};
+pub(crate) use crate::row::large_format::{chunks, id_of, key, note, read_note};
 
 /// Whether some row of a schema may need the tree.
 pub(crate) fn can_need(layout: &Layout) -> bool {

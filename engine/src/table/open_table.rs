@@ -5,16 +5,15 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::cached_statistics::Statistics;
-use super::large_format;
 use super::state::TableState;
+use crate::buffer::Pool;
 use crate::catalog::{Definition, TreeRoot};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, MAX_KEY};
-use crate::page::Pool;
 use crate::planted::{is_planted, PlantedFault};
 use crate::row::key::{put_row_id, row_id};
 use crate::row::layout::{KeyLayout, Layout, PartForm};
-use crate::row::{Collations, NumberPlace, TableSchema, TextPlace, Value};
+use crate::row::{large_format, Collations, NumberPlace, TableSchema, TextPlace, Value};
 use crate::sync::atomic::Ordering;
 use crate::sync::{Mutex, RwLock};
 use crate::tree::{LeafImage, Position, Tree};

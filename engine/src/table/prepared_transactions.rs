@@ -25,7 +25,7 @@ pub struct Prepared {
 }
 
 /// What a prepared transaction uses.
-pub(super) struct PreparedUse {
+pub(crate) struct PreparedUse {
     pub xid: Xid,
     pub used: SmallVec<[Used; 4]>,
     pub changed_aside: Option<Box<dyn ChangedAside>>,
@@ -69,7 +69,7 @@ struct Entries {
 }
 
 impl PreparedTransactions {
-    pub(super) fn reserve(&self, xid: &Xid) -> Result<()> {
+    pub(crate) fn reserve(&self, xid: &Xid) -> Result<()> {
         let mut entries = self.entries.lock();
         if entries.by_name.contains_key(xid) {
             return Err(Error::Invalid(format!(
@@ -80,12 +80,12 @@ impl PreparedTransactions {
         Ok(())
     }
 
-    pub(super) fn forget(&self, xid: &Xid) {
+    pub(crate) fn forget(&self, xid: &Xid) {
         self.entries.lock().by_name.remove(xid);
     }
 
     /// Keeps a transaction, or gives it back when the database is closed.
-    pub(super) fn park(
+    pub(crate) fn park(
         &self,
         xid: Xid,
         transaction: Box<dyn Detached>,

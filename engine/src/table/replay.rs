@@ -11,11 +11,11 @@ use super::open_table::{Table, TableTrees};
 use crate::error::{Error, Result};
 use crate::ids::MAX_VALUE;
 use crate::knobs;
+use crate::mvcc::{encode_settled, live_payload, MAX_PAYLOAD};
 use crate::row::key::row_id;
 use crate::row::payload::{self, Field, LargeRef, RowEncoder, RowRef};
 use crate::row::{entry, Value};
 use crate::tree::{Change, Tree};
-use crate::txn::{encode_settled, live_payload, MAX_PAYLOAD};
 
 /// The row as it was, if it was.
 struct Old {

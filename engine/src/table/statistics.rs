@@ -11,12 +11,12 @@ use super::open_table::{IndexId, Table, TableTrees};
 use crate::error::{Error, Result};
 use crate::ids::PAGE_SIZE;
 use crate::knobs;
+use crate::mvcc::live_payload;
 use crate::planted::{is_planted, PlantedFault};
 use crate::row::payload::{self, Field, LargeRef, RowRef};
 use crate::row::{entry, Value};
 use crate::sync::Moment;
 use crate::tree::{LeafImage, Position, Tree};
-use crate::txn::live_payload;
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use crate::ids::TableId;
 
 /// A table that a transaction uses, or one before it in the same object has used: what threads
 /// share of a table is touched as little as possible.
-pub(super) struct Used {
+pub(crate) struct Used {
     pub id: TableId,
     pub state: Arc<TableState>,
     /// Whether this transaction uses it.
@@ -20,7 +20,7 @@ pub(super) struct Used {
 
 /// How a transaction uses a table.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Entered {
+pub(crate) enum Entered {
     /// Not.
     No,
     /// To write only: its snapshot is older than the table.

@@ -2,9 +2,10 @@
 
 use super::descend::Route;
 use super::Tree;
+use crate::buffer::SharedGuard;
 use crate::error::Result;
 use crate::ids::PAGE_SIZE;
-use crate::page::{Node, SharedGuard};
+use crate::node::Node;
 
 impl Tree {
     /// Keys that cut the range from `from` up to, not including, `to` into at most `parts` parts:

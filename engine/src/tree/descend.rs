@@ -1,11 +1,10 @@
 //! From the root to a node: no latch on the way, one at the end.
 
+use crate::buffer;
+use crate::buffer::{Ahead, Child, ChildPlace, Core, ExclusiveGuard, LeafRead, SharedGuard};
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PageId};
-use crate::page::{
-    self, Ahead, Child, ChildPlace, Core, ExclusiveGuard, LeafRead, LeafShape, Node, SearchKey,
-    SharedGuard, ValueCopy,
-};
+use crate::node::{LeafShape, Node, SearchKey, ValueCopy};
 
 use super::Tree;
 use crate::planted::{is_planted, PlantedFault};
@@ -135,7 +134,7 @@ impl Tree {
                     Route::Below(_) | Route::Backward(..) => node.child_below(key),
                     Route::Last => node.last_child(),
                 };
-                if let (Child::Frame(child), 1) = (page::child(seen.word), node_level) {
+                if let (Child::Frame(child), 1) = (buffer::child(seen.word), node_level) {
                     // Where the record itself is wanted, its bytes are asked for, too.
                     let record = match route {
                         Route::InMemory(_, shape) => {
@@ -157,7 +156,7 @@ impl Tree {
                     at: seen.at,
                 };
                 // From here on what was seen is known to be of one state of the node.
-                match page::child(seen.word) {
+                match buffer::child(seen.word) {
                     Child::Page(id) if node_level == 1 && matches!(route, Route::InMemory(..)) => {
                         return Ok(Located::Away { place, id });
                     }
@@ -229,7 +228,7 @@ impl Tree {
         let mut before = None;
         while level > 0 {
             let seen = node.child_for(key, before);
-            let Child::Frame(child) = page::child(seen.word) else {
+            let Child::Frame(child) = buffer::child(seen.word) else {
                 return None;
             };
             before = node.part_within(&seen);

@@ -3,13 +3,15 @@
 //! A child's number may be wrong though its node's checksum is right, and may be that of another table's page. What is
 //! freed by mistake is lost, what stays behind is only room: so where there is doubt a page stays.
 
+use crate::{buffer, node};
 use std::sync::Arc;
 
 use super::root::check_root;
 use super::Tree;
+use crate::buffer::{Child, Core, ExclusiveGuard, PinnedPage, SharedGuard};
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PageId};
-use crate::page::{self, Child, Core, ExclusiveGuard, Node, PinnedPage, SharedGuard};
+use crate::node::Node;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 
@@ -49,7 +51,7 @@ impl Tree {
         if node.is_leaf() {
             return Ok(());
         }
-        (0..=node.count()).try_for_each(|i| match page::child(node.child(i)) {
+        (0..=node.count()).try_for_each(|i| match buffer::child(node.child(i)) {
             Child::Frame(child) => self.save_from(child),
             Child::Page(_) => Ok(()),
         })
@@ -118,7 +120,7 @@ impl Freeing<'_> {
             return;
         }
         for i in 0..=node.count() {
-            if let Child::Frame(child) = page::child(node.child(i)) {
+            if let Child::Frame(child) = buffer::child(node.child(i)) {
                 let state = self.core.frames.state(child);
                 self.met.add(state.page.load(Ordering::Relaxed));
                 if node.level() > 1 {
@@ -142,7 +144,7 @@ impl Freeing<'_> {
         // Before the first of them is freed.
         self.in_doubt |= self.is_contradicted(node);
         for i in 0..=node.count() {
-            match page::child(node.child(i)) {
+            match buffer::child(node.child(i)) {
                 Child::Frame(child) => {
                     self.free_below(child)?;
                     let child = ExclusiveGuard::lock(self.core, child);
@@ -152,7 +154,7 @@ impl Freeing<'_> {
             }
         }
         // It names nobody any more: neither may a read that was asked for ahead find its way from here.
-        guard.bytes_mut()[page::KIND] = 0;
+        guard.bytes_mut()[node::KIND] = 0;
         Ok(())
     }
 
@@ -187,7 +189,7 @@ impl Freeing<'_> {
             },
         };
         if let Some(child) = child {
-            let what = page::mismatch(parent.bytes(), at, child.shared().bytes());
+            let what = buffer::mismatch(parent.bytes(), at, child.shared().bytes());
             if let Some(what) = what.filter(|_| !is_planted(PlantedFault::FreeByName)) {
                 self.leave(parent, id, &what);
                 return Ok(());
@@ -209,7 +211,7 @@ impl Freeing<'_> {
 
     /// Whether a node names the same page twice, or one that can't be its child.
     fn is_contradicted(&self, node: Node<'_>) -> bool {
-        let away = |i| match page::child(node.child(i)) {
+        let away = |i| match buffer::child(node.child(i)) {
             Child::Page(id) => Some(id),
             Child::Frame(_) => None,
         };

@@ -2,9 +2,10 @@
 
 use super::descend::{Located, Route};
 use super::Tree;
+use crate::buffer::SharedGuard;
 use crate::error::Result;
 use crate::knobs;
-use crate::page::{Node, SharedGuard};
+use crate::node::Node;
 
 /// One way down.
 struct Path {

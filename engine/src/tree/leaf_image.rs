@@ -2,8 +2,10 @@
 
 use super::descend::Route;
 use super::Tree;
+use crate::buffer::{Ahead, SharedGuard};
 use crate::error::Result;
-use crate::page::{self, Ahead, Node, Page, SharedGuard};
+use crate::node;
+use crate::node::{Node, Page};
 use crate::planted::{is_planted, PlantedFault};
 
 /// Which leaf a cursor wants: the one that holds the record so described. Leaves without such a
@@ -116,7 +118,7 @@ impl Tree {
         let node = guard.node();
         if let Some(place) = at.find(node) {
             if near {
-                page::copy_window(node, place, at.forward(), &mut into.page);
+                node::copy_window(node, place, at.forward(), &mut into.page);
             } else {
                 into.copy(node);
             }
@@ -199,7 +201,7 @@ impl LeafImage {
     /// An empty image: no records, and no bounds.
     pub fn new() -> LeafImage {
         let mut page: Box<Page> = Box::new([0; crate::ids::PAGE_SIZE]);
-        let frame = page::NodeFrame {
+        let frame = node::NodeFrame {
             page_id: 0,
             tree_id: 0,
             level: 0,
@@ -208,7 +210,7 @@ impl LeafImage {
             max_txid: 0,
             upper_child: 0,
         };
-        page::write_empty(&mut page, &frame);
+        node::write_empty(&mut page, &frame);
         LeafImage {
             page,
             fence: Vec::new(),

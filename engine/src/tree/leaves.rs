@@ -6,6 +6,7 @@
 //! wanted is known already ([`LeafSummary`]) is not even latched: its version tells that it is the one that
 //! was summarised.
 
+use crate::{buffer, leaf_cache};
 use std::ops::Range;
 
 use smallvec::SmallVec;
@@ -14,11 +15,11 @@ use super::descend::Route;
 use super::leaf_image::LeafImage;
 use super::narrow::NarrowLeaf;
 use super::Tree;
+use crate::buffer::{Ahead, Child, ChildPlace, Core, SharedGuard};
 use crate::error::Result;
 use crate::ids::{FrameId, LatchVersion, PAGE_SIZE};
-use crate::page::{
-    self, Ahead, Child, ChildPlace, Core, LeafSummary, Node, OfLeaf, Page, SharedGuard,
-};
+use crate::leaf_cache::{LeafSummary, OfLeaf};
+use crate::node::{Node, Page};
 use crate::planted::{is_planted, PlantedFault};
 
 /// Where a passage through leaves stands.
@@ -107,7 +108,7 @@ impl KnownLeaf<'_> {
     pub fn summary(&self, column: Option<usize>) -> Option<LeafSummary> {
         match &self.0 {
             Known::Here(core, frame, version) => core.summaries.get(*frame, *version, column),
-            Known::Left(summaries) => page::of_column(summaries, column),
+            Known::Left(summaries) => leaf_cache::of_column(summaries, column),
             Known::Narrow(_) => None,
         }
     }
@@ -271,7 +272,7 @@ impl<'t> Leaves<'t> {
             let above = &core.frames.state(self.frame).latch;
             let whole = !(self.begins_within && self.next == self.first
                 || self.ends_within && self.next == self.last);
-            let frame = match page::child(node.child(self.next)) {
+            let frame = match buffer::child(node.child(self.next)) {
                 Child::Frame(frame) => frame,
                 Child::Page(id) => {
                     if self.is_known_away(id, whole, &mut known) {
@@ -301,7 +302,7 @@ impl<'t> Leaves<'t> {
             self.passed += 1;
             let mut behind = None;
             if self.next < self.last {
-                if let Child::Frame(frame) = page::child(node.child(self.next + 1)) {
+                if let Child::Frame(frame) = buffer::child(node.child(self.next + 1)) {
                     core.frames.prefetch(frame);
                     behind = Some(frame);
                 }

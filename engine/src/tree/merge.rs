@@ -3,9 +3,9 @@
 use super::descend::{Located, Route};
 use super::split::{adopt, Family};
 use super::Tree;
+use crate::buffer::{Child, ExclusiveGuard, SharedGuard};
 use crate::error::Result;
-use crate::knobs;
-use crate::page::{self, Child, ExclusiveGuard, SharedGuard};
+use crate::{buffer, knobs, node};
 
 impl Tree {
     /// Joins the node of `level` that takes the key with a neighbour, if one of them is meagre and
@@ -43,7 +43,7 @@ impl Tree {
         let count = parent.node().count();
         let neighbours = [at.checked_sub(1), (at < count).then_some(at + 1)];
         for neighbour_at in neighbours.into_iter().flatten() {
-            let Child::Frame(frame) = page::child(parent.node().child(neighbour_at)) else {
+            let Child::Frame(frame) = buffer::child(parent.node().child(neighbour_at)) else {
                 continue;
             };
             let Some(neighbour) = ExclusiveGuard::try_lock(&self.core, frame) else {
@@ -61,7 +61,7 @@ impl Tree {
             } else {
                 (&neighbour, &child)
             };
-            let Some(joined) = page::merge(left.node(), right.node(), &between) else {
+            let Some(joined) = node::merge(left.node(), right.node(), &between) else {
                 continue;
             };
             parent.prepare()?;
@@ -95,7 +95,7 @@ impl Tree {
                 }
                 (node.child(0), root.frame())
             };
-            let Child::Frame(frame) = page::child(only) else {
+            let Child::Frame(frame) = buffer::child(only) else {
                 return Ok(());
             };
             self.core.save_early(root_frame)?;
@@ -108,7 +108,7 @@ impl Tree {
             let child = ExclusiveGuard::lock(&self.core, frame);
             root.prepare()?;
             child.prepare()?;
-            page::lift(child.node(), root.bytes_mut());
+            node::lift(child.node(), root.bytes_mut());
             root.mark_dirty();
             adopt(&self.core, &root);
             self.core.free_latched(child)?;

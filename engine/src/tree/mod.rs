@@ -22,18 +22,19 @@ mod split;
 mod tests;
 mod verify;
 
+use crate::node;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::buffer::{ChildPlace, Core, LeafRead, Pool, SharedGuard};
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PageId, TreeId, MAX_KEY, MAX_VALUE};
-use crate::page::{
-    self, ChildPlace, Core, LeafRead, LeafShape, NodeFrame, PageKind, Pool, SharedGuard, ValueCopy,
-};
+use crate::node::{LeafShape, NodeFrame, PageKind, ValueCopy};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::Mutex;
 
-pub use crate::page::{Change, LeafSettle, LeafSummary};
+pub use crate::buffer::{Change, LeafSettle};
+pub use crate::leaf_cache::LeafSummary;
 pub use destroy::cannot_be_read;
 pub use leaf_image::{LeafImage, Position};
 pub use leaves::{KnownLeaf, Leaf, Leaves, Step};
@@ -63,7 +64,7 @@ impl Tree {
     /// A new, empty tree.
     pub fn create(pool: &Arc<Pool>, id: TreeId) -> Result<Tree> {
         let (root, mut guard) = pool.create_unparented(PageKind::Leaf)?;
-        page::write_empty(
+        node::write_empty(
             guard.bytes_mut(),
             &NodeFrame {
                 page_id: root.0,

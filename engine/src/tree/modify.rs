@@ -4,10 +4,10 @@ use std::cell::RefCell;
 
 use super::descend::Route;
 use super::{check_sizes, Tree};
+use crate::buffer::{Change, ExclusiveGuard};
 use crate::error::{Error, Result};
 use crate::ids::PageId;
 use crate::knobs;
-use crate::page::{Change, ExclusiveGuard};
 use crate::planted::{is_planted, PlantedFault};
 
 thread_local! {

@@ -1,4 +1,4 @@
-//! Narrow copies of leaves: see [`crate::page`]'s `narrow`, which keeps them, for what they are for.
+//! Narrow copies of leaves: see [`crate::buffer`]'s `narrow`, which keeps them, for what they are for.
 //!
 //! ```text
 //! u16 records · u16 bytes of the keys' common front · the front ·
@@ -11,9 +11,11 @@ use std::ops::Range;
 
 use super::descend::Route;
 use super::{AwayLeaf, Tree};
+use crate::buffer::SharedGuard;
 use crate::error::Result;
 use crate::knobs;
-use crate::page::{LeafSeen, LeafShape, Node, SharedGuard};
+use crate::leaf_cache::LeafSeen;
+use crate::node::{LeafShape, Node};
 
 /// Bytes a record has in front.
 const SLOT: usize = 4;

@@ -7,9 +7,11 @@
 
 use super::descend::Latched;
 use super::Tree;
+use crate::buffer::{Core, FrameState, SharedGuard};
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, LatchVersion, PageId, TreeId};
-use crate::page::{self, Core, FrameState, PageKind, SharedGuard};
+use crate::node;
+use crate::node::PageKind;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicU32, Ordering};
 
@@ -134,12 +136,12 @@ pub(super) fn check_root(
     root: PageId,
 ) -> Result<()> {
     let bytes = guard.bytes();
-    let found = page::get_u32(bytes, page::TREE_ID);
+    let found = node::get_u32(bytes, node::TREE_ID);
     let whole = || {
         let node = guard.node();
         node.lower_fence().is_empty() && node.upper_fence().is_none()
     };
-    if found == tree.0 && bytes[page::KIND] != PageKind::Undo as u8 && whole() {
+    if found == tree.0 && bytes[node::KIND] != PageKind::Undo as u8 && whole() {
         return Ok(());
     }
     Err(core.corrupt(

@@ -2,11 +2,13 @@
 
 use super::descend::{Located, Route};
 use super::Tree;
+use crate::buffer::{Child, Core, ExclusiveGuard};
 use crate::error::{Error, Result};
 use crate::ids::FrameId;
-use crate::page::{self, Child, Core, ExclusiveGuard, Node, SplitPlan};
+use crate::node::{Node, SplitPlan};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
+use crate::{buffer, node};
 
 /// What a node must get room for.
 #[derive(Clone, Copy)]
@@ -30,8 +32,8 @@ impl Need<'_> {
 
     fn plan(self, node: Node<'_>, key: &[u8]) -> Result<SplitPlan> {
         let plan = match self {
-            Need::Value(_) => page::plan_leaf(node, key),
-            Need::Separator(_) => page::plan_inner(node, key),
+            Need::Value(_) => node::plan_leaf(node, key),
+            Need::Separator(_) => node::plan_inner(node, key),
         };
         plan.ok_or_else(|| Error::Internal("a node with one record has no room".into()))
     }
@@ -135,7 +137,7 @@ impl Tree {
         child.prepare()?;
         let copy = *child.bytes();
         let (left_id, right_id) = (child.page().0, right.page().0);
-        page::split(
+        node::split(
             Node::new(&copy),
             &plan,
             (child.bytes_mut(), left_id),
@@ -145,7 +147,7 @@ impl Tree {
         adopt(&self.core, right);
         let state = right.state();
         state.parent.store(parent.frame(), Ordering::Relaxed);
-        let word = page::resident(right.frame());
+        let word = buffer::resident(right.frame());
         parent
             .node_mut()
             .insert_separator(at, &plan.separator, word);
@@ -189,7 +191,7 @@ impl Tree {
             }
         };
         let (left_id, right_id) = (left.page().0, right.page().0);
-        page::split(
+        node::split(
             root.node(),
             &plan,
             (left.bytes_mut(), left_id),
@@ -200,8 +202,11 @@ impl Tree {
             let state = half.state();
             state.parent.store(root.frame(), Ordering::Relaxed);
         }
-        let (left_word, right_word) = (page::resident(left.frame()), page::resident(right.frame()));
-        page::write_root(root.bytes_mut(), &plan.separator, left_word, right_word);
+        let (left_word, right_word) = (
+            buffer::resident(left.frame()),
+            buffer::resident(right.frame()),
+        );
+        node::write_root(root.bytes_mut(), &plan.separator, left_word, right_word);
         root.mark_dirty();
         Ok(Attempt::Split)
     }
@@ -245,7 +250,7 @@ pub(super) fn adopt(core: &Core, guard: &ExclusiveGuard<'_>) {
 /// The frames of a node's children that are in memory.
 fn resident_children<'a>(node: Node<'a>) -> impl Iterator<Item = FrameId> + 'a {
     let children = if node.is_leaf() { 0 } else { node.count() + 1 };
-    (0..children).filter_map(move |i| match page::child(node.child(i)) {
+    (0..children).filter_map(move |i| match buffer::child(node.child(i)) {
         Child::Frame(frame) => Some(frame),
         Child::Page(_) => None,
     })

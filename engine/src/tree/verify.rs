@@ -2,8 +2,10 @@
 
 use super::descend::Route;
 use super::Tree;
+use crate::buffer::SharedGuard;
 use crate::error::{beginning_of_key, Result};
-use crate::page::{self, Node, Page, SharedGuard};
+use crate::node;
+use crate::node::{Node, Page};
 
 /// Size and shape of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,7 +91,7 @@ impl Tree {
     /// What can be said of a node by itself.
     fn check_node(&self, page: &Page) -> Result<()> {
         let node = Node::new(page);
-        if page::get_u32(&page[..], page::TREE_ID) != self.id.0 {
+        if node::get_u32(&page[..], node::TREE_ID) != self.id.0 {
             let what = format!("a page of another tree within tree {}", self.id);
             return Err(self.core.corrupt(node.page_id(), what));
         }

@@ -10,10 +10,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::lock::LockMode;
-use super::participant::{Participant, WaitState};
-use super::row_name::{Row, RowName};
 use super::System;
+use crate::lock::participant::{Participant, WaitState};
+use crate::lock::row_name::{Row, RowName};
+use crate::lock::table::LockMode;
 use crate::settings::Isolation;
 use crate::sync::atomic::Ordering;
 

@@ -1,7 +1,7 @@
 //! What is committed now, for who does not wait for those who are changing it.
 
-use super::snapshot::{ReadView, SnapshotSlot};
 use super::Transaction;
+use crate::mvcc::snapshot::{ReadView, SnapshotSlot};
 
 /// A snapshot of a moment, beside the transaction's own. What it sees stays there to be read until it
 /// is dropped, or the transaction gives its own snapshot up.

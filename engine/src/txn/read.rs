@@ -1,18 +1,20 @@
 //! Reading the version of a record that a view sees.
 
-use super::order::CommitOrder;
-use super::settle::{for_all, ForAll};
-use super::snapshot::{ReadView, SnapshotSlot};
-use super::status::Status;
-use super::undo::{self, ChainWalk, Kind};
-use super::version::{live_payload, Header};
 use super::{System, Transaction};
+use crate::buffer::Pool;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, TxId, UndoPtr};
-use crate::page::{LeafShape, Pool, ValueCopy};
+use crate::mvcc::order::CommitOrder;
+use crate::mvcc::settle::{for_all, ForAll};
+use crate::mvcc::snapshot::{ReadView, SnapshotSlot};
+use crate::mvcc::status::Status;
+use crate::mvcc::version::{live_payload, Header};
+use crate::node::{LeafShape, ValueCopy};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Moment;
 use crate::tree::{LeafHint, Tree};
+use crate::undo::record as undo;
+use crate::undo::record::{ChainWalk, Kind};
 
 /// What a look at the newest version gave.
 enum Newest<R> {

@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use super::participant::{Participant, UndoWork};
 use crate::ids::{Lsn, TxId};
 use crate::knobs;
+use crate::lock::participant::{Participant, UndoWork};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
 

@@ -5,27 +5,27 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::abandoned::Abandoned;
-use super::deadlock_report::DeadlockReport;
 use super::gate::Gate;
-use super::lock::LockTable;
-use super::order::CommitOrder;
-use super::pruning::Pruning;
-use super::purge_thread::PurgeThread;
-use super::range::RangeTable;
 use super::recovery_tally::RecoveryTally;
 use super::redo::RedoBuffer;
-use super::settle::Settle;
-use super::snapshot::SnapshotRegistry;
-use super::undo_streams::UndoStreams;
+use crate::buffer::{LeafSettle, Pool};
 use crate::error::{Error, Result};
 use crate::ids::{Csn, TreeId, TxId};
+use crate::lock::deadlock_report::DeadlockReport;
+use crate::lock::range::RangeTable;
+use crate::lock::table::LockTable;
 use crate::log::Log;
-use crate::page::{LeafSettle, Pool};
+use crate::mvcc::order::CommitOrder;
+use crate::mvcc::settle::Settle;
+use crate::mvcc::snapshot::SnapshotRegistry;
 use crate::sessions::{KnownSessions, Sessions};
 use crate::settings::Durability;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Moments, Mutex, RwLock};
 use crate::tree::Tree;
+use crate::undo::pruning::Pruning;
+use crate::undo::purge_thread::PurgeThread;
+use crate::undo::streams::UndoStreams;
 
 /// How rollback and purge find trees, and tell the layer above what they finished.
 pub trait Trees: Send + Sync {
@@ -180,7 +180,7 @@ pub struct System {
     /// Where schedules stay between steps, and tests act.
     pub(crate) moments: Moments,
     #[cfg(feature = "broken")]
-    pub(super) stale: crate::sync::Mutex<Option<super::stale::Stale>>,
+    pub(super) stale: crate::sync::Mutex<Option<crate::mvcc::stale::Stale>>,
     pub(super) latest_deadlock: Mutex<Option<Arc<DeadlockReport>>>,
     pub(super) sessions: KnownSessions,
 }

@@ -3,28 +3,28 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "broken")]
-use super::live_snapshots::Horizon;
-use super::participant::{micros_now, Parker, Participant};
-use super::range::Holders;
 use super::redo::RedoBuffer;
-use super::row_name::Row;
 use super::savepoint::{Returns, Savepoint};
-use super::snapshot::{ReadView, SnapshotSlot};
-#[cfg(feature = "broken")]
-use super::stale::Stale;
 use super::state::{Phase, Standing};
 use super::system::System;
-use super::undo_stream::StreamWriter;
 use crate::broken::BrokenRule;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, PageId, TreeId, TxId, UndoPtr};
+use crate::lock::participant::{micros_now, Parker, Participant};
+use crate::lock::range::Holders;
+use crate::lock::row_name::Row;
 use crate::log::Promised;
+#[cfg(feature = "broken")]
+use crate::mvcc::live_snapshots::Horizon;
+use crate::mvcc::snapshot::{ReadView, SnapshotSlot};
+#[cfg(feature = "broken")]
+use crate::mvcc::stale::Stale;
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Isolation;
 use crate::sync::atomic::Ordering;
 use crate::sync::{strikes, Fault, Moment};
 use crate::tree::Tree;
+use crate::undo::stream::StreamWriter;
 
 /// Trees that have a place each for the leaf changed last: the clustered one and most tables' indexes.
 pub(super) const LAST_LEAVES: usize = 8;

@@ -1,21 +1,21 @@
 //! Writing a record: the checks under the leaf's latch, the undo record, the new version.
 
 use super::gate::GateGuard;
-use super::lock::{Admitted, LockMode};
-use super::snapshot::never_given;
-use super::status::Status;
 use super::transaction::LAST_LEAVES;
-use super::undo::{Kind, UndoRecord, MAX_FIXED, MAX_RECORD};
-use super::undo_stream::StreamWriter;
-use super::version::{Header, Origin, MAX_HEADER, MAX_PAYLOAD};
-use super::wait::Conflict;
 use super::{System, Transaction};
 use crate::broken::BrokenRule;
+use crate::buffer::Change;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TreeId, TxId, UndoPtr, MAX_KEY, MAX_VALUE};
-use crate::page::Change;
+use crate::lock::table::{Admitted, LockMode};
+use crate::mvcc::snapshot::never_given;
+use crate::mvcc::status::Status;
+use crate::mvcc::version::{Header, Origin, MAX_HEADER, MAX_PAYLOAD};
 use crate::sync::atomic::Ordering;
 use crate::tree::Tree;
+use crate::txn::waiting::row_locks::Conflict;
+use crate::undo::record::{Kind, UndoRecord, MAX_FIXED, MAX_RECORD};
+use crate::undo::stream::StreamWriter;
 
 /// What a put expects to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::{page_of, DIR};
 use crate::error::Result;
 use crate::ids::{PageId, PAGE_SIZE};
 use crate::os::simulated::SimulatedOs;
-use crate::store::extents::LONGEST;
+use crate::store::space::extents::LONGEST;
 use crate::store::table::CHUNK;
 use crate::store::Store;
 

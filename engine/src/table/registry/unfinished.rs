@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::Registry;
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};
+use crate::mvcc::Header;
 use crate::tree::{LeafImage, Position, Tree};
-use crate::txn::Header;
 
 impl Registry {
     /// Looks through all tables, and notes those as damaged in which a record of one of these transactions stands.

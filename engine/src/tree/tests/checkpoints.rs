@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng};
 
 use super::*;
 use crate::ids::PageId;
-use crate::page::PageKind;
+use crate::node::PageKind;
 
 /// Threads change trees and undo-like pages inside a gate; checkpoints run beside them; after each
 /// the power goes, and what is found is compared with the models as they were at the gate.

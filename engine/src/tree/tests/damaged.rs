@@ -2,9 +2,10 @@
 //! into memory, where it would lead cursors in circles and tear when split.
 
 use super::{put, Bench};
+use crate::buffer;
+use crate::buffer::{Child, ExclusiveGuard};
 use crate::error::{Error, Result};
 use crate::ids::TreeId;
-use crate::page::{self, Child, ExclusiveGuard};
 use crate::tree::descend::Route;
 use crate::tree::{LeafImage, LeafSummary, Position, Step, Tree};
 
@@ -159,7 +160,7 @@ fn what_is_kept_of_another_trees_leaf_stands_for_none() {
     with_root(&other, |root| {
         let node = root.node();
         theirs.extend(
-            (0..=node.count()).map(|i| match page::child(node.child(i)) {
+            (0..=node.count()).map(|i| match buffer::child(node.child(i)) {
                 Child::Page(id) => id,
                 Child::Frame(_) => unreachable!("all have gone"),
             }),

@@ -1,12 +1,13 @@
 //! Trees that go though their pages contradict each other: nothing of others is freed, and nothing twice.
 
+use crate::{buffer, node};
 use std::collections::HashSet;
 use std::time::Duration;
 
 use super::damaged::{with_leaf, with_root};
 use super::*;
+use crate::buffer::{Child, ExclusiveGuard, SharedGuard};
 use crate::ids::PageId;
-use crate::page::{self, Child, ExclusiveGuard, SharedGuard};
 use crate::tree::descend::Route;
 
 const GOES: TreeId = TreeId(16);
@@ -90,7 +91,7 @@ impl Damaged {
 /// The page of the root's child, which is in memory.
 fn child(tree: &Tree, at: usize) -> u64 {
     let root: SharedGuard<'_> = tree.latch_root().unwrap();
-    match page::child(root.node().child(at)) {
+    match buffer::child(root.node().child(at)) {
         Child::Frame(frame) => SharedGuard::lock(&tree.core, frame).page().0,
         Child::Page(id) => id,
     }
@@ -121,7 +122,7 @@ fn pages_of_100(bench: &Bench) -> usize {
 fn tree_of(bench: &Bench, id: PageId) -> u32 {
     let mut bytes = [0; PAGE_SIZE];
     bench.pool.store().read_page(id, &mut bytes).unwrap();
-    page::get_u32(&bytes, page::TREE_ID)
+    node::get_u32(&bytes, node::TREE_ID)
 }
 
 #[test]

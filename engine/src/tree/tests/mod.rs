@@ -15,9 +15,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Change, LeafImage, Position, Tree};
+use crate::buffer::Pool;
 use crate::ids::{TreeId, PAGE_SIZE};
+use crate::node::{Front, LeafShape, ValueCopy};
 use crate::os::simulated::SimulatedOs;
-use crate::page::{Front, LeafShape, Pool, ValueCopy};
 use crate::store::Store;
 
 pub(super) type Model = BTreeMap<Vec<u8>, Vec<u8>>;

@@ -1,13 +1,15 @@
 //! More open trees than there are frames.
 
+use crate::node;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
+use crate::buffer::SharedGuard;
 use crate::error::Error;
-use crate::page::{self, NodeFrame, PageKind, SharedGuard};
+use crate::node::{NodeFrame, PageKind};
 
 /// Trees of one leaf, and of two levels.
 fn key(n: u32) -> Vec<u8> {
@@ -153,7 +155,7 @@ fn who_goes_through_a_tree_that_has_gone_is_told_so_though_its_root_is_another_p
         max_txid: 0,
         upper_child: 0,
     };
-    page::write_empty(guard.bytes_mut(), &leaf);
+    node::write_empty(guard.bytes_mut(), &leaf);
     drop(guard);
     let (tell, told) = std::sync::mpsc::channel();
     // No scope: where this fails, the thread may go on for ever.

@@ -8,17 +8,16 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::fixture::{delete, get_locked, log_options, put, Fixture, OTHER, TREE};
+use crate::buffer::Pool;
 use crate::error::Error;
 use crate::ids::{Lsn, TxId};
 use crate::log::Log;
+use crate::mvcc::encode_settled;
 use crate::os::{Os, RealOs};
-use crate::page::Pool;
 use crate::settings::Isolation::ReadCommitted;
 use crate::store::Store;
 use crate::tree::{Change as TreeChange, Tree};
-use crate::txn::{
-    encode_settled, Captured, Change, ChangeReader, PutMode, KIND_CHANGES, KIND_COMMIT,
-};
+use crate::txn::{Captured, Change, ChangeReader, PutMode, KIND_CHANGES, KIND_COMMIT};
 
 fn key(i: u32) -> Vec<u8> {
     i.to_be_bytes().to_vec()

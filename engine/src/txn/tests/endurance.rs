@@ -26,8 +26,8 @@ use super::fixture::{get_locked, scan, try_delete, try_put, Fixture};
 use crate::error::{Error, Result};
 use crate::settings::Isolation::{ReadCommitted, RepeatableRead};
 use crate::tree::Tree;
-use crate::txn::pruning::Pace;
 use crate::txn::{Delete, Put, PutMode, Transaction};
+use crate::undo::pruning::Pace;
 
 const ROWS: u32 = 60;
 const EACH: u64 = 1000;

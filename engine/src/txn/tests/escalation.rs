@@ -8,8 +8,9 @@ use super::fixture::{get_locked, put, try_put, Fixture};
 use crate::error::Error;
 use crate::ids::TreeId;
 use crate::knobs;
+use crate::lock::LockMode;
 use crate::settings::Isolation::ReadCommitted;
-use crate::txn::{LockMode, LockRow, Put, PutMode, Transaction};
+use crate::txn::{LockRow, Put, PutMode, Transaction};
 
 /// Rows that one transaction locks: some thousand more than have entries, or ranges of their own.
 fn rows() -> u32 {

@@ -8,19 +8,18 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::buffer::Pool;
 use crate::error::{Error, Result};
 use crate::ids::{TreeId, TxId};
+use crate::lock::LockMode;
 use crate::log::{Log, LogOptions};
+use crate::mvcc::{Header, ReadView};
 use crate::os::{Os, RealOs};
-use crate::page::Pool;
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::{Durability, Isolation};
 use crate::store::Store;
 use crate::tree::{LeafImage, Position, Tree};
-use crate::txn::{
-    Delete, Header, LockMode, Put, PutMode, ReadView, RedoBuffer, Replayed, System, Transaction,
-    Trees,
-};
+use crate::txn::{Delete, Put, PutMode, RedoBuffer, Replayed, System, Transaction, Trees};
 
 pub const TREE: TreeId = TreeId(1);
 pub const OTHER: TreeId = TreeId(2);
@@ -299,7 +298,7 @@ pub fn scan(txn: &Transaction, tree: &Tree, view: &ReadView) -> BTreeMap<Vec<u8>
         for i in 0..image.count() {
             let value = image.value(i);
             let payload = if all_seen {
-                crate::txn::live_payload(value).unwrap()
+                crate::mvcc::live_payload(value).unwrap()
             } else {
                 let key = |key: &mut Vec<u8>| image.key(i, key);
                 txn.versions()

@@ -8,8 +8,9 @@ use parking_lot::Mutex;
 
 use super::fixture::{delete, get, get_locked, put, try_put, Fixture};
 use crate::error::Error;
+use crate::lock::LockMode;
 use crate::settings::Isolation::{ReadCommitted, RepeatableRead};
-use crate::txn::{LockMode, Put, PutMode};
+use crate::txn::{Put, PutMode};
 
 /// Waits until `count` transactions are waiting for locks.
 fn until_waiting(fixture: &Fixture, count: u64) {

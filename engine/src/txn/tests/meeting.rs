@@ -13,8 +13,8 @@ use crate::os::simulated::{FaultOn, SimulatedOs};
 use crate::settings::Isolation::{ReadCommitted, RepeatableRead};
 use crate::sync::Moment;
 use crate::tree::Tree;
-use crate::txn::pruning::Pace;
 use crate::txn::{PutMode, System};
+use crate::undo::pruning::Pace;
 
 fn key(i: u32) -> Vec<u8> {
     i.to_be_bytes().to_vec()

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use proptest::prelude::*;
 
 use super::fixture::{delete, get, put, scan, Fixture};
+use crate::mvcc::ReadView;
 use crate::settings::Isolation::{ReadCommitted, RepeatableRead};
-use crate::txn::{PutMode, ReadView, Transaction};
+use crate::txn::{PutMode, Transaction};
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 

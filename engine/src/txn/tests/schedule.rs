@@ -7,8 +7,9 @@ use proptest::prelude::*;
 
 use super::fixture::{get, scan, try_delete, try_put, Fixture};
 use crate::knobs;
+use crate::lock::LockMode;
 use crate::settings::Isolation;
-use crate::txn::{Delete, LockMode, LockRow, Put, PutMode, Savepoint, Transaction};
+use crate::txn::{Delete, LockRow, Put, PutMode, Savepoint, Transaction};
 
 const SESSIONS: usize = 5;
 const KEYS: u8 = 10;

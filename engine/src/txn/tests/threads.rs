@@ -205,7 +205,7 @@ fn random_locks_never_hang() {
                         for _ in 0..4 {
                             let key = [random.random_range(0..keys)];
                             if random.random() {
-                                txn.lock_row(&fixture.tree, &key, crate::txn::LockMode::Shared)?;
+                                txn.lock_row(&fixture.tree, &key, crate::lock::LockMode::Shared)?;
                             } else {
                                 let row = get_locked(&mut txn, &fixture.tree, &key)?;
                                 let next = (number(&row.unwrap()) + 1).to_le_bytes();

@@ -1,0 +1,322 @@
+//! Latched pages.
+
+use std::sync::Arc;
+
+use crate::buffer::core::Core;
+use crate::buffer::frames::FrameState;
+use crate::error::{Error, Result};
+use crate::ids::{FrameId, LatchVersion, PageId};
+use crate::node::edit::NodeMut;
+use crate::node::header::*;
+use crate::node::view::Node;
+use crate::sync::atomic::Ordering;
+use crate::sync::{pause, Pause};
+
+/// A page latched for reading.
+pub struct SharedGuard<'a> {
+    core: &'a Core,
+    frame: FrameId,
+    pinned: bool,
+}
+
+impl<'a> SharedGuard<'a> {
+    /// Latches a frame; waits for it.
+    #[inline]
+    pub(crate) fn lock(core: &'a Core, frame: FrameId) -> SharedGuard<'a> {
+        core.frames.state(frame).latch.lock_shared();
+        pause(Pause::Held);
+        SharedGuard {
+            core,
+            frame,
+            pinned: false,
+        }
+    }
+
+    pub(super) fn try_lock(core: &'a Core, frame: FrameId) -> Option<SharedGuard<'a>> {
+        let locked = core.frames.state(frame).latch.try_lock_shared();
+        // Not `then_some`: a guard made without the latch would give it back when dropped.
+        locked.then(|| SharedGuard {
+            core,
+            frame,
+            pinned: false,
+        })
+    }
+
+    /// The pin goes with the guard.
+    pub(super) fn owning_pin(mut self) -> SharedGuard<'a> {
+        self.pinned = true;
+        self
+    }
+
+    pub(crate) fn frame(&self) -> FrameId {
+        self.frame
+    }
+
+    /// The latch's version: nothing changes the page as long as it stays.
+    pub(crate) fn version(&self) -> LatchVersion {
+        self.state().latch.optimistic()
+    }
+
+    pub(super) fn state(&self) -> &'a FrameState {
+        self.core.frames.state(self.frame)
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&self) -> &Page {
+        // SAFETY: this guard holds the latch shared while the borrow of it lives.
+        unsafe { self.core.frames.page(self.frame) }
+    }
+
+    /// The page as a node; only for pages of trees.
+    #[inline]
+    pub(crate) fn node(&self) -> Node<'_> {
+        Node::new(self.bytes())
+    }
+
+    /// The page's id.
+    pub fn page(&self) -> PageId {
+        PageId(self.state().page.load(Ordering::Relaxed))
+    }
+
+    /// The bytes after the page header ([`BODY_SIZE`] of them). Those beyond
+    /// [`ExclusiveGuard::set_used`] read as anything.
+    pub fn body(&self) -> &[u8] {
+        &self.bytes()[HEADER_SIZE..]
+    }
+
+    /// How many of the body's bytes mean anything: see [`ExclusiveGuard::set_used`].
+    pub fn used(&self) -> usize {
+        let hole = get_u16(self.bytes(), HOLE_START);
+        hole.saturating_sub(HEADER_SIZE).min(BODY_SIZE)
+    }
+}
+
+impl Drop for SharedGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let state = self.state();
+        state.latch.unlock_shared();
+        if self.pinned {
+            state.pins.fetch_sub(1, Ordering::Release);
+        }
+    }
+}
+
+/// A page latched for changing.
+pub struct ExclusiveGuard<'a> {
+    core: &'a Core,
+    frame: FrameId,
+    pinned: bool,
+}
+
+impl<'a> ExclusiveGuard<'a> {
+    /// The latch has been taken.
+    #[inline]
+    fn of(core: &'a Core, frame: FrameId) -> ExclusiveGuard<'a> {
+        pause(Pause::Held);
+        ExclusiveGuard {
+            core,
+            frame,
+            pinned: false,
+        }
+    }
+
+    /// Latches a frame; waits for it.
+    #[inline]
+    pub(crate) fn lock(core: &'a Core, frame: FrameId) -> ExclusiveGuard<'a> {
+        core.frames.state(frame).latch.lock_exclusive();
+        Self::of(core, frame)
+    }
+
+    /// Latches a frame if that takes no waiting.
+    pub(crate) fn try_lock(core: &'a Core, frame: FrameId) -> Option<ExclusiveGuard<'a>> {
+        let locked = core.frames.state(frame).latch.try_lock_exclusive();
+        locked.then(|| Self::of(core, frame))
+    }
+
+    /// Latches a frame if nothing has changed since the version was noted, without waiting.
+    pub(crate) fn try_upgrade(
+        core: &'a Core,
+        frame: FrameId,
+        version: LatchVersion,
+    ) -> Option<ExclusiveGuard<'a>> {
+        let locked = core.frames.state(frame).latch.try_upgrade(version);
+        locked.then(|| Self::of(core, frame))
+    }
+
+    /// The pin goes with the guard.
+    pub(super) fn owning_pin(mut self) -> ExclusiveGuard<'a> {
+        self.pinned = true;
+        self
+    }
+
+    /// The latch's version as it was when it was taken: that of the bytes until they are changed.
+    pub(crate) fn version(&self) -> LatchVersion {
+        self.state().latch.held_version()
+    }
+
+    pub(crate) fn frame(&self) -> FrameId {
+        self.frame
+    }
+
+    pub(crate) fn state(&self) -> &'a FrameState {
+        self.core.frames.state(self.frame)
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&self) -> &Page {
+        // SAFETY: this guard holds the latch exclusively while the borrow of it lives.
+        unsafe { self.core.frames.page(self.frame) }
+    }
+
+    /// The bytes, to be changed. Whether the change must be noted is the caller's to know: see
+    /// [`ExclusiveGuard::prepare`] and [`ExclusiveGuard::mark_dirty`].
+    #[inline]
+    pub(crate) fn bytes_mut(&mut self) -> &mut Page {
+        // SAFETY: this guard holds the latch exclusively, and is borrowed exclusively.
+        unsafe { self.core.frames.page_mut(self.frame) }
+    }
+
+    /// The page as a node; only for pages of trees.
+    #[inline]
+    pub(crate) fn node(&self) -> Node<'_> {
+        Node::new(self.bytes())
+    }
+
+    /// The node, to be changed.
+    #[inline]
+    pub(crate) fn node_mut(&mut self) -> NodeMut<'_> {
+        NodeMut::new(self.bytes_mut())
+    }
+
+    /// To be called before a change: saves the image if a running checkpoint needs it. While the
+    /// caller stays in the gate, this does nothing when called again.
+    #[inline]
+    pub(crate) fn prepare(&self) -> Result<()> {
+        let epoch = self.core.epoch.load(Ordering::Acquire);
+        if self.state().image_epoch.load(Ordering::Relaxed) < epoch {
+            self.core.save_image(self.frame, self.bytes(), epoch)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that the page has been changed, or will be before the guard goes.
+    #[inline]
+    pub(crate) fn mark_dirty(&self) {
+        let state = self.state();
+        if !state.dirty.load(Ordering::Relaxed) {
+            self.core.note_dirty(state);
+        }
+    }
+
+    /// The page's id.
+    pub fn page(&self) -> PageId {
+        PageId(self.state().page.load(Ordering::Relaxed))
+    }
+
+    /// The bytes after the page header.
+    pub fn body(&self) -> &[u8] {
+        &self.bytes()[HEADER_SIZE..]
+    }
+
+    /// The bytes after the page header, to be changed: saves the page's image first if a running
+    /// checkpoint needs it (the only way to fail; within one stay in the gate it happens at the
+    /// first call only), and marks the page as changed.
+    pub fn body_mut(&mut self) -> Result<&mut [u8]> {
+        self.prepare()?;
+        self.mark_dirty();
+        Ok(&mut self.bytes_mut()[HEADER_SIZE..])
+    }
+
+    /// Says that only the body's first `used` bytes mean anything: the rest isn't written to disk.
+    pub fn set_used(&mut self, used: usize) -> Result<()> {
+        if used > BODY_SIZE {
+            return Err(Error::Internal(format!(
+                "{used} bytes used of a page body of {BODY_SIZE}"
+            )));
+        }
+        self.prepare()?;
+        self.mark_dirty();
+        let page = self.bytes_mut();
+        put_u16(page, HOLE_START, HEADER_SIZE + used);
+        put_u16(page, HOLE_END, crate::ids::PAGE_SIZE);
+        Ok(())
+    }
+}
+
+impl Drop for ExclusiveGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let state = self.state();
+        pause(Pause::Held);
+        state.latch.unlock_exclusive();
+        if self.pinned {
+            state.pins.fetch_sub(1, Ordering::Release);
+        }
+    }
+}
+
+impl Core {
+    /// Saves a frame's image for the running checkpoint, if it needs it, before the frame is latched
+    /// exclusively along with others: meanwhile readers go on, optimistic ones without a restart.
+    pub fn save_early(&self, frame: FrameId) -> Result<()> {
+        let state = self.frames.state(frame);
+        let epoch = self.epoch.load(Ordering::Acquire);
+        let needed = || {
+            state.dirty.load(Ordering::Relaxed) && state.image_epoch.load(Ordering::Relaxed) < epoch
+        };
+        if !needed() || !self.wants_images(epoch) {
+            return Ok(());
+        }
+        let guard = SharedGuard::lock(self, frame);
+        if needed() {
+            self.write_for_checkpoint(frame, guard.bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// A page kept in memory: see [`crate::buffer::Pool::pin`].
+pub struct PinnedPage {
+    core: Arc<Core>,
+    frame: FrameId,
+}
+
+impl PinnedPage {
+    /// Takes over a pin.
+    pub(super) fn owning_pin(core: Arc<Core>, frame: FrameId) -> PinnedPage {
+        PinnedPage { core, frame }
+    }
+
+    pub(crate) fn frame(&self) -> FrameId {
+        self.frame
+    }
+
+    /// The page's id.
+    pub fn page(&self) -> PageId {
+        PageId(
+            self.core
+                .frames
+                .state(self.frame)
+                .page
+                .load(Ordering::Relaxed),
+        )
+    }
+
+    /// Latches for reading.
+    pub fn shared(&self) -> SharedGuard<'_> {
+        SharedGuard::lock(&self.core, self.frame)
+    }
+
+    /// Latches for changing.
+    pub fn exclusive(&self) -> ExclusiveGuard<'_> {
+        ExclusiveGuard::lock(&self.core, self.frame)
+    }
+}
+
+impl Drop for PinnedPage {
+    fn drop(&mut self) {
+        let state = self.core.frames.state(self.frame);
+        state.pins.fetch_sub(1, Ordering::Release);
+    }
+}

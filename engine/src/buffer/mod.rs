@@ -1,0 +1,37 @@
+//! The buffer pool: pages in memory, and the latches that guard them.
+//!
+//! - `frames`, `latch`, `optimistic`: the memory, and most of the unsafe code of the engine's core;
+//! - `pool` (for the layers above), `core`, `guard`, `free_list`, `page_table`, `swip`: which page is where;
+//! - `residency`: how a page comes and goes; `read_requests`, `scan_victims`: reads that are asked for, and leaves that
+//!   are the first to go;
+//! - `narrow`: some columns of a leaf that leaves; `settle`: what is done to a leaf before it is split.
+
+mod core;
+mod frames;
+mod free_list;
+mod guard;
+pub(crate) mod latch;
+mod narrow;
+pub(crate) mod optimistic;
+mod page_table;
+mod pool;
+mod read_requests;
+mod residency;
+mod scan_victims;
+mod settle;
+mod swip;
+#[cfg(test)]
+mod tests;
+
+pub use guard::{ExclusiveGuard, PinnedPage, SharedGuard};
+pub use pool::{Pool, PoolStats};
+pub use settle::{Change, LeafSettle};
+
+pub(crate) use self::core::Core;
+pub(crate) use frames::FrameState;
+pub(crate) use optimistic::LeafRead;
+pub(crate) use residency::{mismatch, Ahead, ChildPlace};
+pub(crate) use swip::{child, resident, Child};
+
+/// The smallest pool, in pages.
+pub const MIN_FRAMES: usize = 64;

@@ -1,0 +1,450 @@
+//! Reading several pages together: those that a cursor will come to, and the leaves of many rows.
+//!
+//! Reads are asked for by what a parent refers to. Each takes the pages' entries in the page table
+//! first, as every loader does, *then* looks at the parent: what it still refers to by id nobody else
+//! has or brings. Nobody waits for a read that was asked for ahead, and its errors are nobody's: who
+//! needs the page reads it anew, and gets them.
+//!
+//! Leaves that a cursor passes through, and nobody else has used, are the first to go
+//! ([`crate::buffer::scan_victims`]): so a scan of a table larger than the pool leaves in it what was there.
+
+use std::collections::hash_map::Entry as Slot;
+use std::sync::{Arc, Weak};
+
+use smallvec::SmallVec;
+
+use crate::buffer::core::Core;
+use crate::buffer::guard::SharedGuard;
+use crate::buffer::page_table::Entry;
+use crate::buffer::read_requests::{Children, Countdown, Request, Wanted, WITHOUT_MEMORY};
+use crate::buffer::residency::load::ChildPlace;
+use crate::buffer::swip;
+use crate::buffer::swip::Child;
+use crate::ids::{FrameId, PageId};
+use crate::knobs;
+use crate::node::header::*;
+use crate::planted::{is_planted, PlantedFault};
+use crate::store::ImageRun;
+use crate::sync::atomic::Ordering;
+use crate::sync::{Condvar, Mutex};
+
+/// How far a cursor has come, and will go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ahead<'a> {
+    /// How many leaves it has been at.
+    pub passed: usize,
+    /// Whether it will go on to its end whatever it finds.
+    pub whole: bool,
+    /// Where it ends, itself not within, on its way.
+    pub until: Option<&'a [u8]>,
+    /// The columns of which summaries spare it a leaf all of whose records are on its way, if any do.
+    pub summed: Option<&'a [usize]>,
+    /// The columns of which narrow copies spare it a leaf, if any do.
+    pub narrow: Option<u64>,
+}
+
+impl Ahead<'_> {
+    /// How many leaves are brought together for it: more, the further it has come.
+    fn leaves(self) -> usize {
+        match self.whole {
+            true => knobs::read_ahead_pages(),
+            false => knobs::read_ahead_pages().min(2 << self.passed.min(8)),
+        }
+    }
+
+    /// Whether it passes through more than a pool should keep for it.
+    #[inline]
+    pub fn is_long(self) -> bool {
+        self.passed >= knobs::leaves_to_pass_through()
+    }
+}
+
+/// Entries of the page table that are this thread's to fill; what is left at the end is given up.
+struct Claims<'a> {
+    core: &'a Core,
+    /// What the entries are.
+    claim: Entry,
+    ids: SmallVec<[u64; WITHOUT_MEMORY]>,
+}
+
+impl Claims<'_> {
+    /// Ends a claim: the page is in the frame, or nowhere.
+    fn settle(&mut self, id: u64, frame: Option<FrameId>) {
+        self.ids.retain(|claimed| *claimed != id);
+        self.core.settle_entry(id, self.claim, frame);
+    }
+}
+
+impl Drop for Claims<'_> {
+    fn drop(&mut self) {
+        for id in &self.ids {
+            self.core.settle_entry(*id, self.claim, None);
+        }
+    }
+}
+
+impl Core {
+    /// Notes that a cursor is at a leaf.
+    #[inline]
+    pub fn note_pass(&self, frame: FrameId, ahead: Ahead<'_>) {
+        let state = self.frames.state(frame);
+        if !state.passing.load(Ordering::Relaxed) {
+            return state.note_use();
+        }
+        if state.passing.swap(false, Ordering::Relaxed) && ahead.is_long() {
+            // It was spared so far, lest it should go before the cursor came.
+            self.pass(frame);
+        }
+    }
+
+    /// Makes a frame's page one of the first to go, unless it is used again.
+    pub(crate) fn pass(&self, frame: FrameId) {
+        let state = self.frames.state(frame);
+        state.used.store(false, Ordering::Relaxed);
+        let page = state.page.load(Ordering::Relaxed);
+        self.passed.push(frame, page, self.frames.count());
+    }
+
+    /// The most pages that one reader may bring at a time, lest few of them fill the pool.
+    pub fn most_at_once(&self) -> usize {
+        (self.frames.count() / 32).clamp(1, knobs::read_ahead_pages())
+    }
+
+    /// Brings the child at `place`, which is not in memory, for a cursor on its way through the leaves,
+    /// and with it those behind; and asks for more when the cursor will soon need it. To be called
+    /// without any latch.
+    pub fn read_ahead(&self, place: ChildPlace, id: u64, ahead: Ahead<'_>, forward: bool) {
+        let most = self.most_at_once().min(ahead.leaves());
+        let known = |id: u64| self.table.lock(id).contains_key(&id);
+        let is_known = known(id);
+        if most < 2 || is_known && place.at % knobs::read_ahead_every() != 0 {
+            return;
+        }
+        let Some((parent_page, children)) = self.children_from(place, ahead, forward, 2 * most)
+        else {
+            return;
+        };
+        let group = |part: &[(u16, u64)]| Wanted {
+            parent: place.parent,
+            parent_page,
+            passing: true,
+            children: part.iter().copied().take(most).collect(),
+        };
+        if is_known {
+            let ready = children.iter().take_while(|(_, id)| known(*id)).count();
+            if ready < most && ready < children.len() {
+                self.ask(group(&children[ready..]));
+            }
+            return;
+        }
+        // What lies with the leaf that the cursor is at it reads itself; the rest others do meanwhile.
+        let mut reads = self.split(group(&children), most);
+        let has_it = |read: &Wanted| read.children.iter().any(|(_, child)| *child == id);
+        let own = reads.iter().position(has_it).map(|n| reads.swap_remove(n));
+        for read in reads {
+            self.ask(read);
+        }
+        if children.len() > most {
+            self.ask(group(&children[most..]));
+        }
+        if let Some(own) = own {
+            self.bring(&own);
+        }
+    }
+
+    /// One read for each of the runs in which pages lie.
+    fn split(&self, wanted: Wanted, most: usize) -> Vec<Wanted> {
+        let ids = wanted.children.iter().map(|(_, id)| PageId(*id));
+        let runs = self.store.runs(ids, most);
+        let of_run = |run: &ImageRun| Wanted {
+            children: wanted
+                .children
+                .iter()
+                .copied()
+                .filter(|(_, id)| run.pages().any(|page| page.0 == *id))
+                .collect(),
+            ..wanted
+        };
+        runs.iter().map(of_run).collect()
+    }
+
+    /// Of the next `most` children from a place on that are not in memory, as far as the cursor goes, those that
+    /// it needs, and the page that their parent is; `None` when the place has changed.
+    fn children_from(
+        &self,
+        place: ChildPlace,
+        ahead: Ahead<'_>,
+        forward: bool,
+        most: usize,
+    ) -> Option<(u64, Children)> {
+        let parent = SharedGuard::try_lock(self, place.parent)?;
+        let state = self.frames.state(place.parent);
+        if !state.latch.still(place.version) {
+            return None;
+        }
+        let parent_page = state.page.load(Ordering::Relaxed);
+        let tree = get_u32(parent.bytes(), TREE_ID);
+        let node = parent.node();
+        let away = |i: usize| match swip::child(node.child(i)) {
+            Child::Page(id) => Some((i as u16, id)),
+            Child::Frame(_) => None,
+        };
+        let mut children: Children;
+        if forward {
+            let last = match ahead.until {
+                // A cursor that finds nothing that it may see up to its end goes on behind it, to nodes that do not
+                // take the end.
+                Some(until)
+                    if until <= node.lower_fence() && !is_planted(PlantedFault::AheadBehindEnd) =>
+                {
+                    place.at
+                }
+                Some(until) if node.upper_fence().is_none_or(|upper| until < upper) => {
+                    node.lower_bound(until).0
+                }
+                _ => node.count(),
+            };
+            children = (place.at..=last).filter_map(away).take(most).collect();
+            drop(parent);
+            // The cursor has found that nothing spares it the first; of the last some may be behind its end.
+            let is_needed =
+                |i: usize, id: u64| i == place.at || !self.is_spared((id, tree), &ahead, i < last);
+            children.retain(|(i, id)| is_needed(usize::from(*i), *id));
+        } else {
+            let first = match ahead.until {
+                Some(until) if until > node.lower_fence() => node.child_for(until),
+                _ => 0,
+            };
+            children = (first..=place.at)
+                .rev()
+                .filter_map(away)
+                .take(most)
+                .collect();
+        }
+        Some((parent_page, children))
+    }
+
+    /// Whether a cursor on its way, which takes in the `whole` leaf of a tree or a part, can do without it.
+    fn is_spared(&self, (id, tree): (u64, u32), ahead: &Ahead<'_>, whole: bool) -> bool {
+        let summed = ahead.summed.filter(|_| whole);
+        summed.is_some_and(|columns| self.left_summaries.has(id, tree, columns))
+            || (ahead.narrow).is_some_and(|columns| self.has_narrow(id, tree, columns))
+    }
+
+    /// Brings the children at these places, which are not in memory, and comes back when they have
+    /// been read. To be called without any latch.
+    pub fn bring_children(&self, places: impl Iterator<Item = (ChildPlace, u64)>) {
+        let most = self.most_at_once();
+        let mut groups: Vec<Wanted> = Vec::new();
+        for (place, id) in places {
+            let page = self.frames.state(place.parent).page.load(Ordering::Relaxed);
+            let child = (place.at as u16, id);
+            match groups.last_mut() {
+                Some(last) if last.parent == place.parent && last.parent_page == page => {
+                    if last.children.last() != Some(&child) {
+                        last.children.push(child);
+                    }
+                }
+                _ => groups.push(Wanted {
+                    parent: place.parent,
+                    parent_page: page,
+                    passing: false,
+                    children: SmallVec::from_slice(&[child]),
+                }),
+            }
+        }
+        let mut reads: Vec<Wanted> = groups
+            .into_iter()
+            .flat_map(|group| self.split(group, most))
+            .collect();
+        let readers = self.requests.queue.lock().readers;
+        let Some(own) = reads.pop() else {
+            return;
+        };
+        if readers == 0 || reads.is_empty() {
+            for wanted in reads {
+                self.bring(&wanted);
+            }
+            return self.bring(&own);
+        }
+        let done = Arc::new(Countdown {
+            left: Mutex::new(reads.len()),
+            none: Condvar::new(),
+        });
+        {
+            let mut queue = self.requests.queue.lock();
+            queue
+                .requests
+                .extend(reads.into_iter().map(|wanted| Request {
+                    wanted,
+                    done: Some(done.clone()),
+                }));
+        }
+        self.requests.more.notify_all();
+        self.bring(&own);
+        // Helps while there is something to do.
+        while *done.left.lock() > 0 {
+            let request = self.requests.queue.lock().requests.pop_front();
+            let Some(request) = request else {
+                break;
+            };
+            self.bring(&request.wanted);
+        }
+        let mut left = done.left.lock();
+        while *left > 0 {
+            done.none.wait(&mut left);
+        }
+    }
+
+    /// Asks for a read that nobody waits for.
+    fn ask(&self, wanted: Wanted) {
+        let mut queue = self.requests.queue.lock();
+        if queue.readers == 0 || queue.requests.len() >= knobs::read_ahead_requests() {
+            return;
+        }
+        queue.requests.push_back(Request { wanted, done: None });
+        drop(queue);
+        self.requests.more.notify_one();
+    }
+
+    /// Reads what is wanted and neither in memory nor being read.
+    fn bring(&self, wanted: &Wanted) {
+        let mut claims = Claims {
+            core: self,
+            claim: self.table.loading(),
+            ids: SmallVec::new(),
+        };
+        for (_, id) in &wanted.children {
+            if let Slot::Vacant(slot) = self.table.lock(*id).entry(*id) {
+                slot.insert(claims.claim);
+                claims.ids.push(*id);
+            }
+        }
+        if claims.ids.is_empty() {
+            return;
+        }
+        let away = self.still_away(wanted);
+        let given_up: SmallVec<[u64; WITHOUT_MEMORY]> = claims
+            .ids
+            .iter()
+            .copied()
+            .filter(|id| !away.contains(id))
+            .collect();
+        for id in given_up {
+            claims.settle(id, None);
+        }
+        let ids: SmallVec<[PageId; WITHOUT_MEMORY]> =
+            claims.ids.iter().map(|id| PageId(*id)).collect();
+        for run in self.store.runs(ids.into_iter(), knobs::read_ahead_pages()) {
+            self.bring_run(&run, wanted, &mut claims);
+        }
+    }
+
+    fn bring_run(&self, run: &ImageRun, wanted: &Wanted, claims: &mut Claims<'_>) {
+        self.store.read_run(run, &mut |page, read| {
+            let filled = self.fill(page.0, 0, wanted.passing, read);
+            if let Err(error) = &filled {
+                tracing::debug!(%error, "a page could not be read ahead");
+            }
+            claims.settle(page.0, filled.ok());
+        });
+    }
+
+    /// Which of the wanted pages the parent refers to by their ids.
+    fn still_away(&self, wanted: &Wanted) -> SmallVec<[u64; WITHOUT_MEMORY]> {
+        let mut away = SmallVec::new();
+        if is_planted(PlantedFault::BringUnseen) {
+            away.extend(wanted.children.iter().map(|(_, id)| *id));
+            return away;
+        }
+        let guard = (0..knobs::read_ahead_looks()).find_map(|_| {
+            let guard = SharedGuard::try_lock(self, wanted.parent);
+            if guard.is_none() {
+                crate::sync::spin_loop();
+            }
+            guard
+        });
+        let Some(guard) = guard else {
+            return away;
+        };
+        // What a frame that has no page refers to is out of date: the parent may be in another by now, and there the
+        // child may be in memory, and changed.
+        let state = self.frames.state(wanted.parent);
+        let page = match is_planted(PlantedFault::BringByFreedFrame) {
+            false => state.holds(),
+            true => Some(state.page.load(Ordering::Relaxed)),
+        };
+        if page != Some(wanted.parent_page) || guard.bytes()[KIND] != PageKind::Inner as u8 {
+            return away;
+        }
+        let node = guard.node();
+        for &(at, id) in &wanted.children {
+            let refers =
+                |at: usize| at <= node.count() && swip::child(node.child(at)) == Child::Page(id);
+            // Where it was, unless the node has been split or joined.
+            if refers(usize::from(at)) || (0..=node.count()).any(refers) {
+                away.push(id);
+            }
+        }
+        away
+    }
+
+    /// What has become of a page that was being read, with this claim. One that proved to be nobody's to
+    /// read may have become another page meanwhile, whose entry stays.
+    pub fn settle_entry(&self, id: u64, claim: Entry, frame: Option<FrameId>) {
+        let shard = self.table.shard(id);
+        let mut entries = shard.lock();
+        match frame {
+            Some(frame) => entries.insert(id, Entry::Ready(frame)),
+            None if entries.get(&id) == Some(&claim) => entries.remove(&id),
+            None => None,
+        };
+        shard.notify();
+    }
+
+    /// Ends the threads that read.
+    pub fn stop_readers(&self) {
+        let mut queue = self.requests.queue.lock();
+        queue.stop = true;
+        queue.requests.clear();
+        self.requests.more.notify_all();
+    }
+}
+
+/// Starts the threads that read what is asked for.
+pub(crate) fn start_readers(
+    core: &Arc<Core>,
+) -> std::io::Result<Vec<crate::sync::thread::JoinHandle<()>>> {
+    (0..knobs::read_ahead_threads())
+        .map(|_| {
+            let weak = Arc::downgrade(core);
+            core.requests.queue.lock().readers += 1;
+            crate::sync::thread::Builder::new()
+                .name("peregrine-read".into())
+                .spawn(move || read(&weak))
+                .inspect_err(|_| core.requests.queue.lock().readers -= 1)
+        })
+        .collect()
+}
+
+fn read(core: &Weak<Core>) {
+    // The pool ends its threads before it goes.
+    let Some(core) = core.upgrade() else {
+        return;
+    };
+    loop {
+        let request = {
+            let mut queue = core.requests.queue.lock();
+            loop {
+                if queue.stop {
+                    return;
+                }
+                match queue.requests.pop_front() {
+                    Some(request) => break request,
+                    None => core.requests.more.wait(&mut queue),
+                }
+            }
+        };
+        core.bring(&request.wanted);
+    }
+}

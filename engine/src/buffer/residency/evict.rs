@@ -1,0 +1,242 @@
+//! Making frames free: a clock (second chance) over all frames.
+//!
+//! A background thread, the provider, keeps some frames free, so that loading rarely has to wait
+//! for a write. All latches are only tried: eviction waits for nobody, and so may run anywhere.
+
+use std::sync::{Arc, Weak};
+
+use crate::buffer::core::Core;
+use crate::buffer::frames::{COPIES, NO_FRAME};
+use crate::buffer::guard::{ExclusiveGuard, SharedGuard};
+use crate::buffer::page_table::Entry;
+use crate::buffer::swip;
+use crate::buffer::swip::Child;
+use crate::error::Result;
+use crate::ids::FrameId;
+use crate::knobs;
+use crate::leaf_cache::narrow_copies::LeafSeen;
+use crate::node::header::*;
+use crate::node::view::Node;
+use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::Ordering;
+
+impl Core {
+    /// Makes up to `wanted` frames free, looking at each frame twice at most. An error is returned
+    /// only if no frame could be made free because of it.
+    pub fn evict_some(&self, wanted: usize) -> Result<usize> {
+        let frames = self.frames.count();
+        let mut evicted = 0;
+        let mut failed = None;
+        // What was only passed through goes first, and the hand does not move for it.
+        while evicted < wanted {
+            let Some((frame, page)) = self.passed.pop() else {
+                break;
+            };
+            let state = self.frames.state(frame);
+            if state.page.load(Ordering::Relaxed) != page
+                || state.used.load(Ordering::Relaxed)
+                || state.pins.load(Ordering::Relaxed) > 0
+            {
+                continue;
+            }
+            match self.evict(frame, page) {
+                Ok(true) => evicted += 1,
+                Ok(false) => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        for _ in 0..2 * frames {
+            if evicted >= wanted {
+                break;
+            }
+            let frame = (self.hand.fetch_add(1, Ordering::Relaxed) % frames) as FrameId;
+            let state = self.frames.state(frame);
+            let page = state.page.load(Ordering::Relaxed);
+            if page == 0 || state.pins.load(Ordering::Relaxed) > 0 {
+                continue;
+            }
+            if state.used.load(Ordering::Relaxed) {
+                state.used.store(false, Ordering::Relaxed);
+                continue;
+            }
+            if page == COPIES {
+                evicted += usize::from(self.evict_copies(frame));
+                continue;
+            }
+            match self.evict(frame, page) {
+                Ok(true) => evicted += 1,
+                Ok(false) => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        self.counters
+            .evictions
+            .fetch_add(evicted as u64, Ordering::Relaxed);
+        match failed {
+            Some(error) if evicted == 0 => Err(error),
+            _ => Ok(evicted),
+        }
+    }
+
+    /// Evicts a page that was seen in the frame, if nothing speaks against it. By the time the frame is latched it
+    /// may be another's: then its bytes are not looked at, for they may be those of narrow copies.
+    pub(crate) fn evict(&self, frame: FrameId, page: u64) -> Result<bool> {
+        let state = self.frames.state(frame);
+        let is_still_there = || {
+            state.holds() == Some(page)
+                || is_planted(PlantedFault::ParseReusedFrame)
+                    && state.page.load(Ordering::Relaxed) != 0
+        };
+        // First the write, under a shared latch: readers go on meanwhile.
+        if state.dirty.load(Ordering::Relaxed) {
+            let Some(guard) = SharedGuard::try_lock(self, frame) else {
+                return Ok(false);
+            };
+            if !is_still_there() || has_resident_children(guard.bytes()) {
+                return Ok(false);
+            }
+            if state.dirty.load(Ordering::Relaxed) {
+                self.write_evicted(frame, guard.bytes())?;
+            }
+        }
+        let Some(victim) = ExclusiveGuard::try_lock(self, frame) else {
+            return Ok(false);
+        };
+        if !is_still_there()
+            || state.dirty.load(Ordering::Relaxed) && !is_planted(PlantedFault::EvictChanged)
+            || state.pins.load(Ordering::Relaxed) > 0
+            || has_resident_children(victim.bytes())
+        {
+            return Ok(false);
+        }
+        match state.parent.load(Ordering::Relaxed) {
+            NO_FRAME => {
+                let is_root = victim.bytes()[KIND] != PageKind::Undo as u8;
+                if is_root && is_planted(PlantedFault::PinnedRoots) {
+                    return Ok(false);
+                }
+                let mut entries = self.table.lock(page);
+                // Pins are taken under the table's lock: none now means none from now on. No entry
+                // means that the page is new, and its maker still at work.
+                if state.pins.load(Ordering::Relaxed) > 0
+                    || entries.get(&page) != Some(&Entry::Ready(frame))
+                {
+                    return Ok(false);
+                }
+                entries.remove(&page);
+            }
+            parent => {
+                if !self.detach(frame, &victim, parent, page) {
+                    return Ok(false);
+                }
+            }
+        }
+        self.release_frame(victim);
+        Ok(true)
+    }
+
+    /// Whether somebody has brought, or is bringing, a page that is in memory below its parent: a wrong child id or
+    /// undo pointer led there. What was read may be older than the page, and is who asks the parent would get. So the
+    /// page stays for as long.
+    fn has_copy(&self, page: u64) -> bool {
+        self.table.lock(page).contains_key(&page) && !is_planted(PlantedFault::EvictBesideCopy)
+    }
+
+    /// Makes the parent refer to the page by its id again. False if the parent is busy, or the hint
+    /// to it has become wrong meanwhile.
+    fn detach(
+        &self,
+        frame: FrameId,
+        victim: &ExclusiveGuard<'_>,
+        parent: FrameId,
+        id: u64,
+    ) -> bool {
+        let Some(mut parent) = ExclusiveGuard::try_lock(self, parent) else {
+            return false;
+        };
+        let has_page = parent.state().holds().is_some()
+            || is_planted(PlantedFault::ParseReusedFrame) && parent.page().0 != 0;
+        if !has_page || parent.bytes()[KIND] != PageKind::Inner as u8 {
+            return false;
+        }
+        let node = parent.node();
+        let lower = victim.node().lower_fence();
+        // A hint gone wrong can lead to another node: keep within its fences.
+        if node.lower_fence() > lower || node.upper_fence().is_some_and(|upper| upper <= lower) {
+            return false;
+        }
+        let at = node.child_for(lower);
+        if swip::child(node.child(at)) != Child::Frame(frame) {
+            return false;
+        }
+        // Who begins to read it from here on reads what it is: it has been written, and nobody changes it.
+        if self.has_copy(id) {
+            return false;
+        }
+        // Before anybody can find that the leaf is not there.
+        if victim.bytes()[KIND] == PageKind::Leaf as u8 {
+            let version = victim.version();
+            let summaries = self.summaries.all(frame, version);
+            let tree = get_u32(victim.bytes(), TREE_ID);
+            self.left_summaries.leave(id, tree, summaries);
+            self.narrow.leave(id, LeafSeen { frame, version });
+        }
+        parent.node_mut().set_child(at, id);
+        true
+    }
+}
+
+/// Whether a page refers to pages in memory.
+fn has_resident_children(page: &Page) -> bool {
+    if page[KIND] != PageKind::Inner as u8 {
+        return false;
+    }
+    let node = Node::new(page);
+    (0..=node.count()).any(|i| matches!(swip::child(node.child(i)), Child::Frame(_)))
+}
+
+/// Runs the provider until the pool ends.
+pub(crate) fn start_provider(
+    core: &Arc<Core>,
+) -> std::io::Result<crate::sync::thread::JoinHandle<()>> {
+    let weak = Arc::downgrade(core);
+    crate::sync::thread::Builder::new()
+        .name("peregrine-frames".into())
+        .spawn(move || provide(&weak))
+}
+
+fn provide(core: &Weak<Core>) {
+    while let Some(core) = core.upgrade() {
+        {
+            let mut stop = core.provider.lock();
+            if !*stop && core.free_count() >= core.free_target() / 2 {
+                core.wanted.wait_for(&mut stop, knobs::provider_look());
+            }
+            if *stop {
+                return;
+            }
+        }
+        let target = core.free_target();
+        while !*core.provider.lock() {
+            let wanted = target
+                .saturating_sub(core.free_count())
+                .min(knobs::frames_at_once());
+            if wanted == 0 {
+                break;
+            }
+            match core.evict_some(wanted) {
+                Ok(0) => {
+                    // All in use: the takers try for themselves meanwhile.
+                    crate::sync::thread::sleep(knobs::provider_all_in_use());
+                    break;
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "no page could be written to make its frame free");
+                    crate::sync::thread::sleep(knobs::provider_rest());
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! What the pool promises.
+
+mod pool;
+mod reuse;

@@ -1,0 +1,293 @@
+//! Frames that have become another's between a look without a latch and the latch: free ones, and ones of
+//! narrow copies, whose bytes may look like those of a node. And pages that wrong pointers bring a second time.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use crate::buffer::frames::NO_FRAME;
+use crate::buffer::guard::{ExclusiveGuard, SharedGuard};
+use crate::buffer::{Core, Pool, MIN_FRAMES};
+use crate::error::Error;
+use crate::ids::{FrameId, PageId, TreeId, PAGE_SIZE};
+use crate::knobs;
+use crate::leaf_cache::narrow_copies::LeafSeen;
+use crate::node::header::*;
+use crate::node::LeafShape;
+use crate::os::simulated::SimulatedOs;
+use crate::store::Store;
+use crate::tree::{AwayLeaf, Change, Tree};
+
+/// Rows of a test: some hundred leaves below several inner nodes.
+const ROWS: u32 = 2_000;
+
+/// A tree of three levels, in a pool whose pages go when the test says so.
+fn tree() -> (Arc<Pool>, Tree) {
+    let store = Store::create(Arc::new(SimulatedOs::new(1)), Path::new("/db")).unwrap();
+    let pool = Pool::without_thread(MIN_FRAMES * PAGE_SIZE, Arc::new(store)).unwrap();
+    let tree = Tree::create(&pool, TreeId(1)).unwrap();
+    for n in 0..ROWS {
+        put(&tree, n, 1);
+    }
+    evict_all(pool.core());
+    (pool, tree)
+}
+
+/// Neighbours have a long front in common, others little: so separators are long, and inner nodes many.
+fn key(n: u32) -> Vec<u8> {
+    let group = n / 50;
+    let mut key = group.to_be_bytes().to_vec();
+    key.resize(600, group as u8);
+    key.extend_from_slice(&n.to_be_bytes());
+    key
+}
+
+fn put(tree: &Tree, n: u32, byte: u8) {
+    let fill = |_: Option<&[u8]>, new: &mut Vec<u8>| {
+        new.resize(300, byte);
+        (Change::Put, ())
+    };
+    tree.modify(&key(n), 300, 1, fill).unwrap();
+}
+
+fn get(tree: &Tree, n: u32) -> Option<u8> {
+    let first = |value: Option<&[u8]>, _| value.map(|value| value[0]);
+    tree.read(&key(n), first).unwrap()
+}
+
+/// A key's leaf, which is not in memory; the nodes above it are from now on.
+fn away(tree: &Tree, n: u32) -> AwayLeaf {
+    let hint = tree.find_leaf(&key(n), &LeafShape::default()).unwrap();
+    hint.away().unwrap()
+}
+
+fn evict_all(core: &Core) {
+    while core.evict_some(MIN_FRAMES).unwrap() > 0 {}
+}
+
+fn evict(core: &Core, frame: FrameId) {
+    let page = core.frames.state(frame).holds().unwrap();
+    assert!(core.evict(frame, page).unwrap());
+}
+
+/// The frames of pages of a kind that have a parent in memory.
+fn children(core: &Core, kind: PageKind) -> Vec<FrameId> {
+    let is_one = |frame: &FrameId| {
+        core.frames.state(*frame).parent.load(Ordering::Relaxed) != NO_FRAME
+            && SharedGuard::lock(core, *frame).bytes()[KIND] == kind as u8
+    };
+    (0..core.frames.count() as FrameId).filter(is_one).collect()
+}
+
+/// A new frame full of copies, the first of which begins so that the frame looks like that of an inner node with more
+/// children than a page has room for.
+fn copies_like_a_node(core: &Core) -> FrameId {
+    let mut copy = vec![0x7f; knobs::longest_narrow_copy()];
+    copy[..2].copy_from_slice(&[PageKind::Inner as u8, 0]);
+    let (filling, _) = core.place_copy(1, &copy).unwrap();
+    // The numbers of a frame and of three copies take the rest.
+    for len in [
+        knobs::longest_narrow_copy(),
+        PAGE_SIZE - 2 * knobs::longest_narrow_copy() - 40,
+    ] {
+        let (same, _) = core.place_copy(1, &vec![0x7f; len]).unwrap();
+        assert_eq!(same.frame, filling.frame);
+    }
+    let guard = SharedGuard::lock(core, filling.frame);
+    assert_eq!(guard.bytes()[KIND], PageKind::Inner as u8);
+    filling.frame
+}
+
+#[test]
+fn a_victim_whose_frame_has_become_one_of_copies_is_left_alone() {
+    let (pool, _tree) = tree();
+    let core = pool.core();
+    let frame = copies_like_a_node(core);
+    assert!(!core.evict(frame, 7).unwrap());
+    assert!(core.evict_copies(frame));
+    assert!(!core.evict(frame, 7).unwrap(), "a free frame");
+}
+
+#[test]
+fn a_victim_whose_parents_frame_has_become_one_of_copies_stays() {
+    let (pool, tree) = tree();
+    let core = pool.core();
+    assert_eq!(get(&tree, 0), Some(1));
+    let leaves = children(core, PageKind::Leaf);
+    let leaf = core.frames.state(leaves[0]);
+    let page = leaf.holds().unwrap();
+    let parent = leaf.parent.load(Ordering::Relaxed);
+    leaf.parent
+        .store(copies_like_a_node(core), Ordering::Relaxed);
+    assert!(!core.evict(leaves[0], page).unwrap());
+    leaf.parent.store(parent, Ordering::Relaxed);
+    evict(core, leaves[0]);
+    assert_eq!(get(&tree, 0), Some(1));
+}
+
+#[test]
+fn a_leaf_that_is_in_memory_and_changed_is_not_brought_again_by_what_its_parents_old_frame_says() {
+    let (pool, tree) = tree();
+    let core = pool.core();
+    let leaf = away(&tree, 0);
+    let parent = children(core, PageKind::Inner);
+    // Others go after the parent, and so their frames are taken before its own is.
+    for n in [ROWS / 3, ROWS / 2, ROWS - 1] {
+        away(&tree, n);
+    }
+    let others = children(core, PageKind::Inner);
+    assert!(parent.len() == 1 && others.len() > 3);
+    evict(core, parent[0]);
+    let others = others.into_iter().filter(|other| *other != parent[0]);
+    others.for_each(|other| evict(core, other));
+    put(&tree, 0, 2);
+    assert_eq!(core.frames.state(parent[0]).holds(), None);
+    tree.bring(&[leaf]);
+    let page = leaf.page().0;
+    assert_eq!(core.table.lock(page).get(&page), None, "brought again");
+    evict_all(core);
+    assert_eq!(get(&tree, 0), Some(2));
+}
+
+#[test]
+fn nothing_is_brought_by_a_frame_of_copies_that_was_the_parents() {
+    let (pool, tree) = tree();
+    let core = pool.core();
+    let leaf = away(&tree, 0);
+    let parent = children(core, PageKind::Inner);
+    evict(core, parent[0]);
+    assert_eq!(copies_like_a_node(core), parent[0]);
+    tree.bring(&[leaf]);
+    let page = leaf.page().0;
+    assert_eq!(core.table.lock(page).get(&page), None);
+    assert_eq!(get(&tree, 0), Some(1));
+}
+
+/// A copy that nobody asked for is not worth a wait.
+#[test]
+fn no_frame_is_waited_for_to_keep_a_copy() {
+    let store = Store::create(Arc::new(SimulatedOs::new(1)), Path::new("/db")).unwrap();
+    let pool = Pool::without_thread(MIN_FRAMES * PAGE_SIZE, Arc::new(store)).unwrap();
+    let core = pool.core();
+    core.set_waits(3);
+    let take = |_| core.take_frame().unwrap();
+    let held: Vec<_> = (0..MIN_FRAMES).map(take).collect();
+    let before = core.hand.load(Ordering::Relaxed);
+    assert!(core.place_copy(1, &[0; 100]).is_none());
+    let looks = core.hand.load(Ordering::Relaxed) - before;
+    assert!(looks <= 2 * MIN_FRAMES, "{looks} looks for a frame");
+    held.into_iter().for_each(|guard| core.release_frame(guard));
+    assert!(core.place_copy(1, &[0; 100]).is_some());
+}
+
+#[test]
+fn a_copy_whose_frame_has_gone_before_it_is_known_is_not_kept() {
+    let (pool, tree) = tree();
+    let core = pool.core();
+    assert_eq!(get(&tree, 0), Some(1));
+    let frame = children(core, PageKind::Leaf)[0];
+    let guard = SharedGuard::lock(core, frame);
+    let (page, version) = (guard.page().0, guard.version());
+    drop(guard);
+    let leaf = LeafSeen { frame, version };
+    let place = core.place_copy(page, &[0; 100]).unwrap();
+    core.enter_copy(page, leaf, 1, 100, place);
+    assert!(core.has_narrow(page, 1, 1));
+    assert!(core.evict_copies(place.0.frame));
+    assert!(!core.has_narrow(page, 1, 1));
+    core.enter_copy(page, leaf, 1, 100, place);
+    assert!(!core.has_narrow(page, 1, 1));
+}
+
+/// The frame of the one leaf that is in memory, which has row 0, and its page.
+fn only_leaf(core: &Core, tree: &Tree) -> (FrameId, u64) {
+    assert_eq!(get(tree, 0), Some(1));
+    let leaves = children(core, PageKind::Leaf);
+    assert_eq!(leaves.len(), 1);
+    (leaves[0], core.frames.state(leaves[0]).holds().unwrap())
+}
+
+/// A copy of the leaf has been brought, as old as its image. Whatever leaves memory now, the change is not lost.
+fn keeps_its_change(core: &Core, tree: &Tree, (frame, page): (FrameId, u64)) {
+    put(tree, 0, 2);
+    core.evict(frame, page).unwrap();
+    assert_eq!(get(tree, 0), Some(2));
+    evict_all(core);
+    assert_eq!(get(tree, 0), Some(2));
+}
+
+#[test]
+fn a_leaf_that_a_wrong_undo_pointer_has_brought_again_keeps_its_changes() {
+    let (pool, tree) = tree();
+    let leaf = only_leaf(pool.core(), &tree);
+    drop(pool.fetch_shared(PageId(leaf.1)));
+    keeps_its_change(pool.core(), &tree, leaf);
+}
+
+#[test]
+fn a_leaf_that_a_wrong_child_id_has_brought_again_keeps_its_changes() {
+    let (pool, tree) = tree();
+    let core = pool.core();
+    let leaf = only_leaf(core, &tree);
+    let parent = core.frames.state(leaf.0).parent.load(Ordering::Relaxed);
+    let name_last = |word: u64| {
+        let mut parent = ExclusiveGuard::lock(core, parent);
+        let last = parent.node().count();
+        let before = parent.node().child(last);
+        parent.node_mut().set_child(last, word);
+        (before, parent.node().key(last - 1).to_vec())
+    };
+    let (sound, key) = name_last(leaf.1);
+    let read = tree.read(&key, |_, _| ());
+    assert!(matches!(read, Err(Error::Corrupt { .. })), "{read:?}");
+    name_last(sound);
+    keeps_its_change(core, &tree, leaf);
+}
+
+#[test]
+fn a_trees_page_is_not_changed_where_a_wrong_undo_pointer_leads() {
+    let (pool, tree) = tree();
+    let page = PageId(only_leaf(pool.core(), &tree).1);
+    let found = pool.fetch_exclusive(page).map(drop);
+    assert!(matches!(found, Err(Error::Corrupt { .. })), "{found:?}");
+    let found = pool.fetch_shared(page).map(drop);
+    assert!(matches!(found, Err(Error::Corrupt { .. })), "{found:?}");
+    assert!(pool.resident_exclusive(page).is_none());
+    assert!(pool.resident_shared(page).is_none());
+}
+
+/// Another tree's parent may be damaged, and name the leaf.
+#[test]
+fn a_copy_is_one_trees() {
+    let (pool, tree) = tree();
+    let core = pool.core();
+    let (frame, page) = only_leaf(core, &tree);
+    let version = SharedGuard::lock(core, frame).version();
+    let leaf = LeafSeen { frame, version };
+    core.keep_narrow(page, leaf, 1, &[0; 100]);
+    assert!(core.has_narrow(page, 1, 1));
+    assert!(!core.has_narrow(page, 2, 1));
+    assert_eq!(core.narrow_columns(page, 2), None);
+}
+
+#[test]
+fn who_brings_a_child_of_a_node_that_is_being_written_sleeps_meanwhile() {
+    let (pool, tree) = tree();
+    let core = pool.core();
+    away(&tree, 0);
+    let parents = children(core, PageKind::Inner);
+    assert_eq!(parents.len(), 1);
+    let latch = &core.frames.state(parents[0]).latch;
+    let written = SharedGuard::lock(core, parents[0]);
+    let slept = std::thread::scope(|scope| {
+        let reading = scope.spawn(|| get(&tree, 0));
+        let slept = (0..5_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            latch.is_slept_for()
+        });
+        drop(written);
+        assert_eq!(reading.join().unwrap(), Some(1));
+        slept
+    });
+    assert!(slept);
+}

@@ -1,0 +1,203 @@
+//! Summaries of leaves that are not in memory.
+//!
+//! While a leaf is not there, nobody changes it: what its values came to when it left still holds when
+//! somebody asks. An entry is made, or taken away, when the leaf leaves its parent, under the latches of
+//! both, and taken away when the page's number is given to a new page. So who finds that the parent
+//! referred to the leaf by its number all the time, has found an entry that speaks of its bytes. The tree is kept with
+//! it: a parent that is damaged may refer to another tree's leaf, which nobody looks at where the summary will do.
+
+use std::collections::BTreeMap;
+
+use crate::knobs;
+use crate::leaf_cache::summary::{of_column, OfLeaf};
+use crate::planted::{is_planted, PlantedFault};
+use crate::sync::Mutex;
+
+/// All of them.
+pub(crate) struct LeftSummaries {
+    shards: Box<[Mutex<Shard>]>,
+    most_a_shard: usize,
+}
+
+/// What a leaf left behind.
+struct Left {
+    tree: u32,
+    summaries: OfLeaf,
+}
+
+impl Left {
+    fn is_of(&self, tree: u32) -> bool {
+        self.tree == tree || is_planted(PlantedFault::KeptByNumber)
+    }
+}
+
+#[derive(Default)]
+struct Shard {
+    entries: BTreeMap<u64, Left>,
+    /// Newcomers for whom there was no room.
+    newcomers: usize,
+    /// The page whose entry went last for a newcomer.
+    hand: u64,
+}
+
+impl LeftSummaries {
+    pub fn new(frames: usize) -> LeftSummaries {
+        LeftSummaries {
+            shards: (0..knobs::left_summary_shards())
+                .map(|_| Mutex::default())
+                .collect(),
+            most_a_shard: (frames * knobs::left_summaries_a_frame() / knobs::left_summary_shards())
+                .max(1),
+        }
+    }
+
+    fn shard(&self, page: u64) -> &Mutex<Shard> {
+        &self.shards[page as usize % knobs::left_summary_shards()]
+    }
+
+    /// The summaries of a leaf that leaves; without any, there is no entry from now on.
+    pub fn leave(&self, page: u64, tree: u32, summaries: OfLeaf) {
+        let shard = &mut *self.shard(page).lock();
+        let entries = &mut shard.entries;
+        if summaries.is_empty() {
+            if !is_planted(PlantedFault::KeepOldSummaries) {
+                entries.remove(&page);
+            }
+            return;
+        }
+        if entries.len() >= self.most_a_shard && !entries.contains_key(&page) {
+            shard.newcomers += 1;
+            if shard.newcomers % knobs::left_summary_turns() != 0 {
+                return;
+            }
+            // Each in its turn, downwards: scans go upwards, so that who has just come is the last to go.
+            let below = entries.range(..shard.hand).next_back();
+            let other = below.or_else(|| entries.iter().next_back());
+            if let Some(other) = other.map(|(&page, _)| page) {
+                entries.remove(&other);
+                shard.hand = other;
+            }
+        }
+        entries.insert(page, Left { tree, summaries });
+    }
+
+    /// What a page's leaf came to when it left, if it is the tree's.
+    pub fn of(&self, page: u64, tree: u32) -> Option<OfLeaf> {
+        let shard = self.shard(page).lock();
+        let left = shard.entries.get(&page)?;
+        left.is_of(tree).then(|| left.summaries.clone())
+    }
+
+    /// Whether there is one of each of these columns; without columns, any.
+    pub fn has(&self, page: u64, tree: u32, columns: &[usize]) -> bool {
+        let shard = self.shard(page).lock();
+        let has = |left: &Left| {
+            let of = |column: &usize| of_column(&left.summaries, Some(*column));
+            left.is_of(tree) && columns.iter().all(|column| of(column).is_some())
+        };
+        shard.entries.get(&page).is_some_and(has)
+    }
+
+    /// The number is that of another page from now on.
+    pub fn forget(&self, page: u64) {
+        self.shard(page).lock().entries.remove(&page);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::leaf_cache::summary::LeafSummary;
+
+    fn summary(records: u32) -> LeafSummary {
+        LeafSummary {
+            max_txid: 1,
+            records,
+            values: records,
+            sum: 0,
+            min: 0,
+            max: 0,
+        }
+    }
+
+    fn of_leaf(page: u64) -> OfLeaf {
+        [(Some(3), summary(page as u32))].into_iter().collect()
+    }
+
+    #[test]
+    fn an_entry_says_what_its_leaf_came_to_and_goes_with_it() {
+        if crate::knobs::SHAKEN {
+            // It counts what production's numbers make of it.
+            return;
+        }
+        let left = LeftSummaries::new(64);
+        for page in 0..200 {
+            left.leave(page, 1, of_leaf(page));
+            let found = left.of(page, 1).unwrap();
+            assert_eq!(of_column(&found, Some(3)), Some(summary(page as u32)));
+            assert_eq!(of_column(&found, None), Some(summary(page as u32)));
+            assert_eq!(of_column(&found, Some(2)), None);
+            assert!(left.has(page, 1, &[3]) && left.has(page, 1, &[]));
+            assert!(!left.has(page, 1, &[2]) && !left.has(page, 1, &[3, 2]));
+            assert!(left.of(page, 2).is_none() && !left.has(page, 2, &[3]));
+        }
+        left.leave(199, 1, OfLeaf::new());
+        assert!(left.of(199, 1).is_none() && !left.has(199, 1, &[]));
+        left.forget(198);
+        assert!(left.of(198, 1).is_none());
+    }
+
+    #[test]
+    fn a_table_with_more_leaves_than_there_is_room_for_finds_most_again_at_each_scan() {
+        if crate::knobs::SHAKEN {
+            // It counts what production's numbers make of it.
+            return;
+        }
+        let left = LeftSummaries::new(64);
+        let room = 64 * knobs::left_summaries_a_frame() as u64;
+        let leaves = room * 5 / 4;
+        for scan in 0..20 {
+            let found = (0..leaves)
+                .filter(|page| {
+                    let is_there = left.of(*page, 1).is_some();
+                    left.leave(*page, 1, of_leaf(*page));
+                    is_there
+                })
+                .count() as u64;
+            assert!(found <= room);
+            assert!(scan == 0 || found >= room * 3 / 4, "{found} of {leaves}");
+        }
+        // Another table that is scanned instead takes their place in the end.
+        for _ in 0..100 {
+            (0..room).for_each(|page| left.leave(leaves + page, 1, of_leaf(page)));
+        }
+        let found = (leaves..leaves + room).filter(|page| left.of(*page, 1).is_some());
+        assert!(found.count() as u64 >= room * 3 / 4);
+    }
+
+    #[test]
+    fn what_has_just_come_is_not_the_first_to_go() {
+        if crate::knobs::SHAKEN {
+            // It counts what production's numbers make of it.
+            return;
+        }
+        let left = LeftSummaries::new(64);
+        let leaves = 8 * 64 * knobs::left_summaries_a_frame() as u64;
+        let let_in = leaves / knobs::left_summary_turns() as u64;
+        // Tables with higher and higher numbers, each scanned once. All before have gone round when a quarter is read.
+        for table in 1..50 {
+            let pages = || table * leaves..(table + 1) * leaves;
+            for page in pages() {
+                if page == pages().start + leaves / 4 {
+                    let last_to_go = pages().start - 1;
+                    left.shards
+                        .iter()
+                        .for_each(|shard| shard.lock().hand = last_to_go);
+                }
+                left.leave(page, 1, of_leaf(page));
+            }
+            let stay = pages().filter(|page| left.of(*page, 1).is_some()).count() as u64;
+            assert!(stay > let_in / 2, "{stay} of table {table}");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What is known of leaves beside their pages.
+//!
+//! - `summary`: what the values of a leaf in memory come to; `left_summary`: of a leaf that is not;
+//! - `narrow_copies`: some columns of leaves that are not in memory.
+#![forbid(unsafe_code)]
+
+pub(crate) mod left_summary;
+pub(crate) mod narrow_copies;
+pub(crate) mod summary;
+
+pub use summary::LeafSummary;
+
+pub(crate) use narrow_copies::LeafSeen;
+pub(crate) use summary::{of_column, OfLeaf};

@@ -1,0 +1,18 @@
+//! Row locks and range locks: the lock table, its queues, and who waits in them.
+//!
+//! - `table`, `queue`, `range`: who holds what, who is granted it next, and ranges that were looked at;
+//! - `participant`: what other threads may see and do to a running transaction; `row_name`: what row an entry means;
+//! - `deadlock_report`: how a deadlock is told.
+#![forbid(unsafe_code)]
+
+pub(crate) mod deadlock_report;
+pub(crate) mod participant;
+mod queue;
+pub(crate) mod range;
+pub(crate) mod row_name;
+pub(crate) mod table;
+
+pub use deadlock_report::{DeadlockMember, DeadlockReport};
+pub use participant::UndoWork;
+pub use row_name::RowName;
+pub use table::LockMode;

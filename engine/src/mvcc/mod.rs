@@ -1,0 +1,21 @@
+//! Versions: which of them a snapshot sees, in which order transactions committed, and how far back anybody looks.
+//!
+//! - `version`: the header in front of each record; `settle`: headers that tell nobody anything any more go;
+//! - `status`, `order`: how each transaction ended, and when;
+//! - `snapshot`, `live_snapshots`: what a reader sees, and which snapshots anybody reads by; `grace`: when what they may
+//!   have led to is free.
+#![forbid(unsafe_code)]
+
+pub(crate) mod grace;
+pub(crate) mod live_snapshots;
+pub(crate) mod order;
+pub(crate) mod settle;
+pub(crate) mod snapshot;
+#[cfg(feature = "broken")]
+pub(crate) mod stale;
+pub(crate) mod status;
+pub(crate) mod version;
+
+pub use settle::ForAll;
+pub use snapshot::ReadView;
+pub use version::{encode_settled, live_payload, Header, Origin, MAX_HEADER, MAX_PAYLOAD};

@@ -1,0 +1,31 @@
+//! Nodes: what the bytes of a page mean. No memory of its own, no latches.
+//!
+//! - `header`, `view`, `edit`, `build`, `split`, `window`: a page read, changed, written anew, split, and copied in parts;
+//! - `heads`, `search_key`, `vector`: searching in it, several keys at once;
+//! - `leaf_shape`, `prefetch`: where in a leaf a record most likely stands; `value_copy`: where values are copied to.
+
+mod build;
+pub(crate) mod edit;
+pub(crate) mod header;
+pub(crate) mod heads;
+pub(crate) mod leaf_shape;
+pub(crate) mod prefetch;
+pub(crate) mod search_key;
+mod split;
+#[cfg(test)]
+mod tests;
+pub(crate) mod value_copy;
+pub(crate) mod vector;
+pub(crate) mod view;
+mod window;
+
+pub use header::{PageKind, BODY_SIZE};
+
+pub(crate) use build::{write_empty, Frame as NodeFrame};
+pub(crate) use header::{get_u32, Page, KIND, TREE_ID};
+pub(crate) use leaf_shape::LeafShape;
+pub(crate) use search_key::SearchKey;
+pub(crate) use split::{lift, merge, plan_inner, plan_leaf, split, write_root, SplitPlan};
+pub(crate) use value_copy::{Front, ValueCopy};
+pub(crate) use view::Node;
+pub(crate) use window::copy_window;

@@ -1,0 +1,203 @@
+//! Aggregates over a range of an index, worked out where the records are.
+//!
+//! A leaf whose newest change is older than the reader's snapshot is looked at under its latch, or,
+//! where nothing has changed since the last look, not at all: its summary tells
+//! ([`crate::tree::Leaves`]). Any other leaf is copied, and the versions of its records judged as a
+//! cursor does.
+
+mod condition;
+mod parallel;
+mod plan;
+mod scan;
+mod slow;
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+pub use condition::{Comparison, Condition};
+
+use crate::error::{Error, Result};
+use crate::read::narrow::Asked;
+use crate::read::options::RowLock;
+use crate::row::OwnedValue;
+use crate::session::transaction::Transaction;
+use crate::table::key_prefix::successor;
+use crate::table::open_table::{IndexId, Table};
+use plan::{Plan, Totals};
+use scan::{Source, Stop};
+
+/// What is asked of the rows of a range. Columns by their numbers in the schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aggregate {
+    /// How many there are.
+    Rows,
+    /// In how many the column is not NULL.
+    Count(usize),
+    /// The sum of an integer column.
+    Sum(usize),
+    /// The least value of an integer column, or of fixed bytes of up to 8 bytes that compare with
+    /// memcmp.
+    Min(usize),
+    /// The greatest value of such a column.
+    Max(usize),
+}
+
+/// The answer to an [`Aggregate`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Aggregated {
+    /// Of [`Aggregate::Rows`] and [`Aggregate::Count`].
+    Count(u64),
+    /// Of [`Aggregate::Sum`].
+    Sum {
+        /// The sum of the values that are not NULL.
+        sum: i128,
+        /// How many these are.
+        values: u64,
+    },
+    /// Of [`Aggregate::Min`] and [`Aggregate::Max`]; `None` where there is no value.
+    Value(Option<OwnedValue>),
+}
+
+/// Rows with the same value of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// The value; `None`: NULL.
+    pub value: Option<OwnedValue>,
+    /// What these rows come to, in the order in which it was asked.
+    pub answers: Vec<Aggregated>,
+}
+
+/// A part of an index, between two encoded key prefixes (see [`Table::encode_key`]). An entry starts
+/// with a prefix when its encoded key does: included are all entries that start with it, excluded
+/// none of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexRange<'a> {
+    /// The index.
+    pub index: IndexId,
+    /// Where the range begins.
+    pub start: Bound<&'a [u8]>,
+    /// Where it ends.
+    pub end: Bound<&'a [u8]>,
+}
+
+impl IndexRange<'_> {
+    /// All of an index.
+    pub fn whole(index: IndexId) -> Self {
+        IndexRange {
+            index,
+            start: Bound::Unbounded,
+            end: Bound::Unbounded,
+        }
+    }
+
+    /// The least key of the range, and the first behind it; `None` where nothing can be within.
+    fn keys(&self) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+        let from = match self.start {
+            Bound::Unbounded => Vec::new(),
+            Bound::Included(prefix) => prefix.to_vec(),
+            Bound::Excluded(prefix) => successor(prefix)?,
+        };
+        let to = match self.end {
+            Bound::Unbounded => None,
+            Bound::Included(prefix) => successor(prefix),
+            Bound::Excluded(prefix) => Some(prefix.to_vec()),
+        };
+        Some((from, to))
+    }
+}
+
+impl Table {
+    /// Whether [`Transaction::aggregate`] takes all of these: the index covers their columns, and
+    /// these are of the types that each asks for.
+    pub fn can_aggregate(
+        &self,
+        index: IndexId,
+        conditions: &[Condition<'_>],
+        aggregates: &[Aggregate],
+    ) -> bool {
+        Plan::new(&self.layout, index, conditions, aggregates).is_ok()
+    }
+
+    /// Whether [`Transaction::aggregate_groups`] groups by this column: the index covers it, and it has
+    /// integers, or fixed bytes of up to 8 bytes that compare with memcmp.
+    pub fn can_group(&self, index: IndexId, column: usize) -> bool {
+        let plan = Plan::new(&self.layout, index, &[], &[]);
+        plan.and_then(|mut plan| plan.group_by(&self.layout, column))
+            .is_ok()
+    }
+}
+
+impl Transaction {
+    /// Works out aggregates over those rows of a range of an index for which all conditions hold,
+    /// in the order in which they are asked. Rows are those that a cursor without a lock returns:
+    /// those of the transaction's snapshot; at [`crate::Isolation::Serializable`] all rows of the
+    /// range, and the range, are locked as a cursor locks them, and read one at a time.
+    ///
+    /// Where many leaves must be read, up to [`crate::Options::scan_threads`] threads do it.
+    ///
+    /// # Errors
+    /// `Error::Invalid` where [`Table::can_aggregate`] says no; those of reading pages;
+    /// [`Error::Interrupted`] when killed; at SERIALIZABLE those of waiting for locks.
+    pub fn aggregate(
+        &mut self,
+        table: &Arc<Table>,
+        range: &IndexRange<'_>,
+        conditions: &[Condition<'_>],
+        aggregates: &[Aggregate],
+    ) -> Result<Vec<Aggregated>> {
+        let plan = Plan::new(&table.layout, range.index, conditions, aggregates)?;
+        let totals = self.totals(table, range, &plan)?;
+        Ok(plan.answers(aggregates, &totals))
+    }
+
+    /// As [`Transaction::aggregate`], for each value of the column `group` by itself, in ascending
+    /// order, NULL first. Takes some hundred bytes for each: it is for columns with few values.
+    ///
+    /// # Errors
+    /// As [`Transaction::aggregate`], and `Error::Invalid` where [`Table::can_group`] says no.
+    pub fn aggregate_groups(
+        &mut self,
+        table: &Arc<Table>,
+        range: &IndexRange<'_>,
+        conditions: &[Condition<'_>],
+        group: usize,
+        aggregates: &[Aggregate],
+    ) -> Result<Vec<Group>> {
+        let mut plan = Plan::new(&table.layout, range.index, conditions, aggregates)?;
+        plan.group_by(&table.layout, group)?;
+        let totals = self.totals(table, range, &plan)?;
+        Ok(plan.groups(aggregates, &totals))
+    }
+
+    fn totals(
+        &mut self,
+        table: &Arc<Table>,
+        range: &IndexRange<'_>,
+        plan: &Plan,
+    ) -> Result<Totals> {
+        if self.read_lock(RowLock::None).is_some() {
+            return slow::by_cursor(self, table, range, plan);
+        }
+        self.enter_table(table)?;
+        let view = self.read_view(None);
+        let trees = table.trees.load_full();
+        let Some((from, to)) = range.keys() else {
+            return Ok(plan.nothing());
+        };
+        let source = Source {
+            table,
+            trees: &trees,
+            tree: trees.index(range.index)?,
+            plan,
+            view,
+            asked: Asked::of(table, plan.narrow_columns()),
+            stop: Stop::new(self.inner.kill_handle()),
+        };
+        parallel::run(&self.inner, &source, &self.shared.scans, from, to)
+    }
+}
+
+/// An aggregate that can't be had.
+fn refused(what: String) -> Error {
+    Error::Invalid(format!("{what}; see Table::can_aggregate"))
+}

@@ -1,0 +1,321 @@
+//! The leaves of a range, taken in one after the other.
+
+use smallvec::SmallVec;
+
+use crate::error::{Error, Result};
+use crate::knobs;
+use crate::mvcc::{live_payload, ReadView};
+use crate::read::aggregate::condition::Passes;
+use crate::read::aggregate::plan::{Plan, Totals};
+use crate::read::aggregate::slow::Rows;
+use crate::read::narrow::Asked;
+use crate::row::narrow::ColumnSet;
+use crate::row::scalar::{Found, ScalarPlace};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{strikes, Fault};
+use crate::table::open_table::{Table, TableTrees};
+use crate::tree::{KnownLeaf, Leaf, LeafSummary, Leaves, NarrowLeaf, Step, Tree};
+use crate::txn::{KillHandle, Transaction, Versions};
+
+/// What is read, by all threads that do it.
+pub(super) struct Source<'a> {
+    pub table: &'a Table,
+    pub trees: &'a TableTrees,
+    pub tree: &'a Tree,
+    pub plan: &'a Plan,
+    pub view: ReadView,
+    /// What narrow copies must have to take the place of leaves, where they can.
+    pub asked: Option<Asked<'a>>,
+    pub stop: Stop,
+}
+
+impl<'a> Source<'a> {
+    /// The leaves of a part of the range.
+    pub fn leaves(&self, from: Vec<u8>, to: Option<Vec<u8>>) -> Leaves<'a> {
+        let mut leaves = self.tree.leaves(from, to);
+        if self.plan.is_of_whole_leaves() {
+            leaves.spare_summed(self.plan.columns.iter().map(|place| place.column));
+        }
+        if let Some(asked) = &self.asked {
+            leaves.spare_narrow(asked.columns.0);
+        }
+        leaves
+    }
+}
+
+/// Why a scan should not go on.
+pub(super) struct Stop {
+    kill: KillHandle,
+    failed: AtomicBool,
+}
+
+impl Stop {
+    pub fn new(kill: KillHandle) -> Stop {
+        Stop {
+            kill,
+            failed: AtomicBool::new(false),
+        }
+    }
+
+    /// One of the threads has failed: the others need not go on.
+    pub fn fail(&self) {
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    fn check(&self) -> Result<()> {
+        let failed = self.failed.load(Ordering::Relaxed);
+        if failed || self.kill.is_killed() || strikes(Fault::Killed) {
+            return Err(Error::Interrupted);
+        }
+        Ok(())
+    }
+}
+
+/// A scan under way.
+pub(super) struct Scan<'a> {
+    source: &'a Source<'a>,
+    versions: Versions<'a>,
+    /// Who keeps narrow copies of leaves, and how many more.
+    keeper: Option<&'a Transaction>,
+    to_keep: usize,
+    /// Whether leaves are taken in as they stand: every column is where it is found without ordinary
+    /// decoding, and rows are not grouped.
+    is_known: bool,
+    /// What the rows so far come to.
+    pub totals: Totals,
+    /// The same of one leaf.
+    leaf: Totals,
+    /// For leaves that are copied.
+    rows: Rows<'a>,
+}
+
+/// What became of a leaf under its latch.
+enum Look {
+    /// It has been taken in.
+    Taken,
+    /// It has been copied, and is still to be taken in.
+    Copied,
+}
+
+impl<'a> Scan<'a> {
+    /// A scan that, on behalf of `keeper`, leaves narrow copies of a few leaves behind.
+    pub fn new(
+        source: &'a Source<'a>,
+        versions: Versions<'a>,
+        keeper: Option<&'a Transaction>,
+    ) -> Self {
+        let plan = source.plan;
+        Scan {
+            source,
+            versions,
+            keeper,
+            to_keep: knobs::narrow_leaves_kept(),
+            is_known: plan.group.is_none() && plan.places().all(ScalarPlace::is_known),
+            totals: plan.nothing(),
+            leaf: plan.nothing(),
+            rows: Rows::new(source.table, source.trees, plan),
+        }
+    }
+
+    /// Takes in the leaves of a range, until so many have been read; false when there may be more.
+    pub fn run(&mut self, leaves: &mut Leaves<'_>, mut read: usize) -> Result<bool> {
+        let mut count = 0;
+        while read > 0 {
+            if count == 0 {
+                self.source.stop.check()?;
+            }
+            count = (count + 1) % knobs::leaves_a_look();
+            match self.take_next(leaves)? {
+                Step::Known => {}
+                Step::Read(()) => read -= 1,
+                Step::End => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    fn take_next(&mut self, leaves: &mut Leaves<'_>) -> Result<Step<()>> {
+        let Scan {
+            source,
+            versions,
+            is_known,
+            totals,
+            leaf: of_leaf,
+            rows,
+            keeper,
+            to_keep,
+        } = self;
+        let (plan, view) = (source.plan, &source.view);
+        let keeps = keeper.zip(source.asked).filter(|_| *to_keep > 0);
+        let known = |leaf: &KnownLeaf<'_>| match leaf.narrow() {
+            Some(narrow) => take_narrow(plan, narrow, totals),
+            None => take_summaries(plan, view, leaf, totals),
+        };
+        // A key of a leaf that a narrow copy is to be made of.
+        let mut key = Vec::new();
+        let read = |leaf: &Leaf<'_>| {
+            let is_summed = leaf.whole && plan.is_of_whole_leaves();
+            let to_narrow = keeps.is_some() && leaf.was_away && !is_summed;
+            if to_narrow && !leaf.range.is_empty() {
+                leaf.key(leaf.range.start, &mut key);
+            }
+            if *is_known && leaf.max_txid() < view.low.0 && take(plan, leaf, of_leaf) {
+                if leaf.whole {
+                    keep(plan, leaf, of_leaf);
+                }
+                return Look::Taken;
+            }
+            rows.copy(leaf, versions.before_copy());
+            Look::Copied
+        };
+        match leaves.next(known, read)? {
+            Step::Known => return Ok(Step::Known),
+            Step::Read(Look::Taken) => totals.merge(of_leaf),
+            Step::Read(Look::Copied) => rows.take_in(versions, source.tree, view, totals)?,
+            Step::End => return Ok(Step::End),
+        }
+        if let (Some((keeper, asked)), false) = (keeps, key.is_empty()) {
+            *to_keep -= 1;
+            asked.keep(keeper, source.tree, &key);
+        }
+        Ok(Step::Read(()))
+    }
+}
+
+/// Takes a leaf in by its summaries; false, changing nothing, where one is missing, does not tell
+/// enough, or some record may be one that the view does not see.
+fn take_summaries(plan: &Plan, view: &ReadView, leaf: &KnownLeaf<'_>, totals: &mut Totals) -> bool {
+    if plan.group.is_some() {
+        return false;
+    }
+    let settled = |summary: &LeafSummary| summary.max_txid < view.low.0;
+    let mut all = true;
+    for filter in &plan.filters {
+        let summary = leaf.summary(Some(filter.place.column)).filter(settled);
+        match summary.map(|summary| filter.passes(&summary)) {
+            Some(Passes::All) => {}
+            // Whatever the other filters say.
+            Some(Passes::None) => return true,
+            Some(Passes::Some) | None => all = false,
+        }
+    }
+    if !all {
+        return false;
+    }
+    if plan.columns.is_empty() {
+        let found = leaf.summary(None).filter(settled);
+        totals.rows += found.map_or(0, |summary| u64::from(summary.records));
+        return found.is_some();
+    }
+    let of = |place: &ScalarPlace| leaf.summary(Some(place.column)).filter(settled);
+    if let [place] = &plan.columns[..] {
+        // By far the most frequent, and spared the list.
+        let Some(summary) = of(place) else {
+            return false;
+        };
+        totals.rows += u64::from(summary.records);
+        totals.add_summary(0, &summary);
+        return true;
+    }
+    let found: Option<SmallVec<[LeafSummary; 4]>> = plan.columns.iter().map(of).collect();
+    let Some(summaries) = found else {
+        return false;
+    };
+    for (n, summary) in summaries.iter().enumerate() {
+        if n == 0 {
+            totals.rows += u64::from(summary.records);
+        }
+        totals.add_summary(n, summary);
+    }
+    true
+}
+
+/// Takes in what a narrow copy has of a leaf; false, changing nothing, where that does not do.
+fn take_narrow(plan: &Plan, leaf: &NarrowLeaf<'_>, totals: &mut Totals) -> bool {
+    let mut of_leaf = plan.nothing();
+    let columns = ColumnSet(leaf.columns);
+    for record in leaf.records() {
+        let Some(record) = record else {
+            return false;
+        };
+        let read = |place: &ScalarPlace| {
+            place.read_kept(record.kept, columns, record.key_len(), |at| {
+                record.key_byte(at)
+            })
+        };
+        if !take_row(plan, &mut of_leaf, read) {
+            return false;
+        }
+    }
+    totals.merge(&of_leaf);
+    true
+}
+
+/// Takes in the records of a leaf all of which the view sees, into `of_leaf`, which is cleared
+/// first; false where one takes ordinary decoding.
+fn take(plan: &Plan, leaf: &Leaf<'_>, of_leaf: &mut Totals) -> bool {
+    of_leaf.clear();
+    for i in leaf.range.clone() {
+        let payload = match live_payload(leaf.value(i)) {
+            Ok(Some(payload)) => payload,
+            Ok(None) => continue,
+            // The ordinary way reports it.
+            Err(_) => return false,
+        };
+        let key_len = leaf.key_len(i);
+        let read = |place: &ScalarPlace| place.read(payload, key_len, |at| leaf.key_byte(i, at));
+        if !take_row(plan, of_leaf, read) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Takes in a row whose columns `read` finds, if the filters let it through; false where one takes ordinary
+/// decoding.
+#[inline]
+fn take_row(plan: &Plan, totals: &mut Totals, read: impl Fn(&ScalarPlace) -> Found) -> bool {
+    for filter in &plan.filters {
+        let bits = match read(&filter.place) {
+            Found::Bits(bits) => Some(bits),
+            Found::Null => None,
+            Found::Unknown => return false,
+        };
+        if !filter.lets_through(bits) {
+            return true;
+        }
+    }
+    totals.rows += 1;
+    for (place, values) in plan.columns.iter().zip(&mut totals.columns) {
+        match read(place) {
+            Found::Bits(bits) => values.add(place.form, bits),
+            Found::Null => {}
+            Found::Unknown => return false,
+        }
+    }
+    true
+}
+
+/// Keeps what a whole leaf came to; or, where filters let only a part of it through, what the
+/// filters' columns come to, unless that would take the place of another column's.
+fn keep(plan: &Plan, leaf: &Leaf<'_>, of_leaf: &Totals) {
+    let max_txid = leaf.max_txid();
+    if !plan.filters.is_empty() {
+        for filter in &plan.filters {
+            if leaf.has_room(filter.place.column) {
+                let column = Plan::of_column(filter.place);
+                let mut all = column.nothing();
+                if take(&column, leaf, &mut all) {
+                    leaf.keep(Some(filter.place.column), &all.summary(Some(0), max_txid));
+                }
+            }
+        }
+        return;
+    }
+    if plan.columns.is_empty() {
+        leaf.keep(None, &of_leaf.summary(None, max_txid));
+    }
+    for (n, place) in plan.columns.iter().enumerate() {
+        leaf.keep(Some(place.column), &of_leaf.summary(Some(n), max_txid));
+    }
+}

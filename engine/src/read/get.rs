@@ -1,0 +1,198 @@
+//! Reading one row by its clustered key.
+
+use crate::error::Result;
+use crate::lock::LockMode;
+use crate::mvcc::ReadView;
+use crate::read::narrow::Asked;
+use crate::read::options::RowLock;
+use crate::read::row_view::RowView;
+use crate::row::key_bytes::KeyBytes;
+use crate::session::transaction::Transaction;
+use crate::settings::Isolation;
+use crate::table::large;
+use crate::table::open_table::{Table, TableTrees};
+use crate::tree::Tree;
+use crate::txn::{LastCommitted, LockRow};
+
+/// How one row is read.
+#[derive(Clone, Copy)]
+pub(super) struct RowRead<'a> {
+    pub lock: RowLock,
+    /// Whether a row that would have to be waited for is passed over.
+    pub skip: bool,
+    /// Whether the transaction's snapshot does not count: see [`crate::read::cursor::Cursor::read_newest`].
+    pub newest: bool,
+    /// The columns that will be looked at; `None`: all.
+    pub asked: Option<Asked<'a>>,
+}
+
+impl RowRead<'_> {
+    fn of(lock: RowLock) -> Self {
+        RowRead {
+            lock,
+            skip: false,
+            newest: false,
+            asked: None,
+        }
+    }
+}
+
+impl Transaction {
+    /// Reads the row with the given clustered key; `f` gets the row, if there is one. A snapshot
+    /// read, except at [`Isolation::Serializable`], where the row is locked shared.
+    ///
+    /// # Errors
+    /// Those of reading pages, and of waiting for locks.
+    pub fn get<R>(
+        &mut self,
+        table: &Table,
+        clustered_key: &[u8],
+        f: impl FnOnce(RowView<'_>) -> R,
+    ) -> Result<Option<R>> {
+        self.get_locked(table, clustered_key, RowLock::None, f)
+    }
+
+    /// As [`Transaction::get`], locking the row first; it then reads the newest committed row.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`]; [`crate::Error::WriteConflict`] when the row was changed after
+    /// the transaction's snapshot.
+    pub fn get_locked<R>(
+        &mut self,
+        table: &Table,
+        clustered_key: &[u8],
+        lock: RowLock,
+        f: impl FnOnce(RowView<'_>) -> R,
+    ) -> Result<Option<R>> {
+        self.enter_table(table)?;
+        let mut row = std::mem::take(&mut self.read_buffer);
+        let trees = table.trees.load();
+        let result = self
+            .read_row(&trees, clustered_key, RowRead::of(lock), &mut row)
+            .and_then(|found| {
+                found
+                    .then(|| RowView::row(table, KeyBytes::Here(clustered_key), &row).map(f))
+                    .transpose()
+            });
+        self.read_buffer = row;
+        result
+    }
+
+    /// The lock that a read takes, given the one asked for.
+    pub(crate) fn read_lock(&self, asked: RowLock) -> Option<LockMode> {
+        match asked {
+            RowLock::Exclusive => Some(LockMode::Exclusive),
+            RowLock::Shared => Some(LockMode::Shared),
+            RowLock::None if self.isolation() == Isolation::Serializable => Some(LockMode::Shared),
+            RowLock::None => None,
+        }
+    }
+
+    /// What a read sees: its snapshot, or, with a lock under READ COMMITTED or before there is a
+    /// snapshot, the newest state.
+    pub(super) fn read_view(&mut self, lock: Option<LockMode>) -> ReadView {
+        if lock.is_some() {
+            self.inner.locking_view()
+        } else {
+            self.inner.view()
+        }
+    }
+
+    /// Reads a row's payload into `row`, brought inside, or of the columns asked for alone; false when there
+    /// is none, or when it is passed over.
+    pub(super) fn read_row(
+        &mut self,
+        trees: &TableTrees,
+        key: &[u8],
+        how: RowRead<'_>,
+        row: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let lock = self.read_lock(how.lock);
+        if let Some(mode) = lock {
+            let clustered = &trees.clustered;
+            let locked = match how.newest {
+                true => self
+                    .inner
+                    .lock_newest(clustered, key, mode)
+                    .map(|()| true)?,
+                false => self
+                    .inner
+                    .lock_row_or_skip(clustered, key, mode, how.skip)?,
+            };
+            if !locked {
+                return Ok(false);
+            }
+        }
+        let view = match how.newest {
+            true => self.inner.latest_view(),
+            false => self.read_view(lock),
+        };
+        row.clear();
+        let tree = &trees.clustered;
+        let found = match how.asked.filter(|_| lock.is_none()) {
+            Some(asked) => self.copy_asked(tree, key, &view, asked, row)?,
+            None => self.copy(tree, key, &view, row)?,
+        };
+        if !found {
+            return Ok(false);
+        }
+        if trees.large.is_some() {
+            large::bring_inside(trees, row)?;
+        }
+        Ok(true)
+    }
+
+    /// As [`Transaction::read_row`] with a lock under READ COMMITTED, without waiting: where another
+    /// transaction has the row, what is committed of it is read without a lock, and the snapshot given
+    /// that keeps it there.
+    pub(super) fn read_row_or_committed(
+        &mut self,
+        trees: &TableTrees,
+        key: &[u8],
+        mode: LockMode,
+        row: &mut Vec<u8>,
+    ) -> Result<(bool, Option<LastCommitted>)> {
+        let tree = &trees.clustered;
+        if !matches!(
+            self.inner.try_lock_row(tree, key, mode)?,
+            LockRow::Conflict(_)
+        ) {
+            let view = self.read_view(Some(mode));
+            return Ok((self.copy_whole(trees, key, &view, row)?, None));
+        }
+        let committed = self.inner.last_committed();
+        let found = self.copy_whole(trees, key, committed.view(), row)?;
+        Ok((found, found.then_some(committed)))
+    }
+
+    /// Reads what a view sees of a row into `row`, brought inside; false when there is none.
+    fn copy_whole(
+        &self,
+        trees: &TableTrees,
+        key: &[u8],
+        view: &ReadView,
+        row: &mut Vec<u8>,
+    ) -> Result<bool> {
+        row.clear();
+        let found = self.copy(&trees.clustered, key, view, row)?;
+        if found && trees.large.is_some() {
+            large::bring_inside(trees, row)?;
+        }
+        Ok(found)
+    }
+
+    /// Appends the payload that a view sees of a record; false when it sees none.
+    #[inline]
+    pub(super) fn copy(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        view: &ReadView,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let found = self
+            .inner
+            .read(tree, key, view, |payload| out.extend_from_slice(payload))?;
+        Ok(found.is_some())
+    }
+}

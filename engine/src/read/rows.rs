@@ -1,0 +1,479 @@
+//! Reading rows of one table by one snapshot, as fast as that goes.
+//!
+//! What every read by itself would do again (find the trees, take the snapshot, note that the table is
+//! used) is done once, when [`Rows`] is made. No read allocates anything, but for the first ones, which make
+//! the buffers.
+
+use std::cell::{Cell, OnceCell};
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::mvcc::{live_payload, ReadView};
+use crate::node::{Front, LeafShape};
+use crate::read::options::RowLock;
+use crate::read::row_view::RowView;
+use crate::row::key_bytes::{KeyBytes, KeyInPieces};
+use crate::row::payload::{self, RowRef};
+use crate::row::Value;
+use crate::session::transaction::Transaction;
+use crate::table::large;
+use crate::table::open_table::{Table, TableTrees};
+use crate::tree::{Leaf, LeafImage, Step};
+use crate::txn::Copied;
+use crate::{knobs, txn};
+
+/// The rows of a table as one snapshot has them. Made by [`Transaction::rows`].
+///
+/// [`Rows::get`] copies the row from its page without taking the page's latch, and looks afterwards
+/// whether the page has changed meanwhile: readers write to no memory that others read. [`Rows::columns`] does the
+/// same with no more of the row than some of its columns take. [`Rows::get_in_place`]
+/// and [`Rows::each`] copy nothing: the function that gets a row runs while the row's page is latched, and
+/// who wants to write to the page waits for it. So it must be short, wait for nothing, and not call the
+/// database: a call that needs the same page could wait for ever.
+///
+/// ```
+/// # use peregrine::{Column, ColumnType, Database, Isolation, Key, Options, TableSchema, Value};
+/// # use std::ops::ControlFlow;
+/// # fn main() -> peregrine::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = Database::open(dir.path().join("db"), Options::default())?;
+/// # let people = db.create_table(
+/// #     "people",
+/// #     &TableSchema {
+/// #         columns: vec![
+/// #             Column::new("id", ColumnType::Int { bytes: 4, signed: false }),
+/// #             Column::new("name", ColumnType::VarBytes { max: 64 }),
+/// #         ],
+/// #         primary: Some(Key::new(&[0])),
+/// #         indexes: vec![],
+/// #         user: vec![],
+/// #     },
+/// # )?;
+/// # let mut txn = db.begin(Isolation::RepeatableRead);
+/// # for (id, name) in [(1u32, "Ada"), (2, "Grace"), (3, "Edsger")] {
+/// #     txn.insert(&people, &[id.into(), name.into()])?;
+/// # }
+/// # txn.commit()?;
+/// let key = people.encode_key(0, &[Value::UInt(2)])?;
+/// let mut rows = txn.rows(&people)?;
+/// let grace = rows.get(&key)?;
+/// assert_eq!(grace.unwrap().get(1)?, Value::Bytes(b"Grace"));
+///
+/// let mut letters = 0;
+/// rows.each(&[], |row| {
+///     if let Ok(Value::Bytes(name)) = row.get(1) {
+///         letters += name.len();
+///     }
+///     ControlFlow::<()>::Continue(())
+/// })?;
+/// assert_eq!(letters, 14);
+/// # drop(txn);
+/// # db.close()
+/// # }
+/// ```
+pub struct Rows<'t> {
+    txn: &'t txn::Transaction,
+    table: &'t Table,
+    trees: Arc<TableTrees>,
+    view: ReadView,
+    /// What the leaves read last looked like.
+    shape: LeafShape,
+    /// Of the last row of which some columns were asked for, as much as stands in two cache lines.
+    front: Front<64>,
+    /// More of it, where that did not do.
+    part: Front<256>,
+    /// How often of late a front, and a part, did not do.
+    fell_short: u32,
+    /// The row of the last read, as a whole.
+    copy: Vec<u8>,
+    /// A row that stands outside its page as a whole.
+    brought: Vec<u8>,
+    copies: Copies,
+}
+
+/// From this count on fronts are not tried any more: more than one in sixteen did not do.
+fn no_front() -> u32 {
+    4 * knobs::front_too_short()
+}
+
+/// From this count on neither are parts.
+fn no_part() -> u32 {
+    2 * no_front()
+}
+
+/// For leaves with records that the snapshot may not see.
+#[derive(Default)]
+struct Copies {
+    image: LeafImage,
+    key: Vec<u8>,
+    /// A version from undo.
+    older: Vec<u8>,
+}
+
+impl Transaction {
+    /// The rows of a table as this transaction sees them, for many reads.
+    ///
+    /// # Errors
+    /// `Error::Invalid` at [`crate::Isolation::Serializable`], where rows are locked as they are read;
+    /// [`Error::TableNewerThanSnapshot`]; [`Error::NotFound`] for a table that was dropped.
+    pub fn rows<'t>(&'t mut self, table: &'t Table) -> Result<Rows<'t>> {
+        if self.read_lock(RowLock::None).is_some() {
+            return Err(Error::Invalid(
+                "at SERIALIZABLE rows are locked as they are read, by Transaction::get or a cursor"
+                    .into(),
+            ));
+        }
+        self.enter_table(table)?;
+        let view = self.read_view(None);
+        Ok(Rows {
+            txn: &self.inner,
+            table,
+            trees: table.trees.load_full(),
+            view,
+            shape: LeafShape::default(),
+            front: Front::default(),
+            part: Front::default(),
+            fell_short: 0,
+            copy: Vec::new(),
+            brought: Vec::new(),
+            copies: Copies::default(),
+        })
+    }
+}
+
+/// What a look at a record, or a leaf, under its latch came to.
+enum Look<R> {
+    /// All is done.
+    Done(R),
+    /// The row stands outside, and its payload has been copied.
+    Outside,
+    /// From this record on the leaf was copied.
+    Copied(Range<usize>),
+    /// It wants no more.
+    Break(R),
+}
+
+impl Rows<'_> {
+    /// The row with the given clustered key, if there is one: a copy, which stays until the next call.
+    ///
+    /// # Errors
+    /// Those of reading pages.
+    #[inline]
+    pub fn get<'r>(&'r mut self, clustered_key: &'r [u8]) -> Result<Option<RowView<'r>>> {
+        let Rows {
+            txn,
+            table,
+            trees,
+            view,
+            shape,
+            copy,
+            brought,
+            ..
+        } = self;
+        let found = txn.copy_more(&trees.clustered, clustered_key, view, shape, copy)?;
+        let Some(payload) = found else {
+            return Ok(None);
+        };
+        let payload = inside(trees, payload, brought)?;
+        RowView::row(table, KeyBytes::Here(clustered_key), payload).map(Some)
+    }
+
+    /// Some columns of the row with the given clustered key, if there is one: copies, which stay until the next call.
+    /// Faster than [`Rows::get`] where they stand at the row's front, since no more of it is copied. A value that
+    /// stands outside the row is [`Value::OutOfRow`].
+    ///
+    /// ```
+    /// # use peregrine::{Column, ColumnType, Database, Isolation, Key, Options, TableSchema, Value};
+    /// # fn main() -> peregrine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path().join("db"), Options::default())?;
+    /// # let people = db.create_table(
+    /// #     "people",
+    /// #     &TableSchema {
+    /// #         columns: vec![
+    /// #             Column::new("id", ColumnType::Int { bytes: 4, signed: false }),
+    /// #             Column::new("name", ColumnType::VarBytes { max: 64 }),
+    /// #         ],
+    /// #         primary: Some(Key::new(&[0])),
+    /// #         indexes: vec![],
+    /// #         user: vec![],
+    /// #     },
+    /// # )?;
+    /// # let mut txn = db.begin(Isolation::RepeatableRead);
+    /// # txn.insert(&people, &[2u32.into(), "Grace".into()])?;
+    /// # txn.commit()?;
+    /// let key = people.encode_key(0, &[Value::UInt(2)])?;
+    /// let mut rows = txn.rows(&people)?;
+    /// assert_eq!(rows.columns(&key, [1, 0])?, Some([Value::Bytes(b"Grace"), Value::UInt(2)]));
+    /// # drop(txn);
+    /// # db.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of reading pages, and those of [`RowView::get`].
+    #[inline]
+    pub fn columns<'r, const N: usize>(
+        &'r mut self,
+        clustered_key: &'r [u8],
+        columns: [usize; N],
+    ) -> Result<Option<[Value<'r>; N]>> {
+        let Rows {
+            txn,
+            table,
+            trees,
+            view,
+            shape,
+            front,
+            part,
+            fell_short,
+            copy,
+            brought,
+            ..
+        } = self;
+        let tree = &*trees.clustered;
+        if *fell_short < no_front() {
+            let Some(front) = txn.copy_payload(tree, clustered_key, view, shape, front)? else {
+                return Ok(None);
+            };
+            // If it is more than a front that is too short, the whole row will tell.
+            let found = values(table, clustered_key, front, columns).ok();
+            if found.is_some() {
+                *fell_short = fell_short.saturating_sub(1);
+                return Ok(found);
+            }
+            *fell_short += knobs::front_too_short();
+        }
+        if *fell_short < no_part() {
+            let Some(part) = txn.copy_more(tree, clustered_key, view, shape, part)? else {
+                return Ok(None);
+            };
+            let found = values(table, clustered_key, part, columns).ok();
+            if found.is_some() {
+                return Ok(found);
+            }
+            *fell_short += knobs::front_too_short();
+        }
+        let Some(payload) = txn.copy_more(tree, clustered_key, view, shape, copy)? else {
+            return Ok(None);
+        };
+        let payload = inside(trees, payload, brought)?;
+        values(table, clustered_key, payload, columns).map(Some)
+    }
+
+    /// Reads the row with the given clustered key; `f` gets the row, if there is one, and runs under its
+    /// page's latch: see [`Rows`].
+    ///
+    /// # Errors
+    /// Those of reading pages.
+    #[inline]
+    pub fn get_in_place<R>(
+        &mut self,
+        clustered_key: &[u8],
+        f: impl FnOnce(RowView<'_>) -> R,
+    ) -> Result<Option<R>> {
+        let Rows {
+            txn,
+            table,
+            trees,
+            view,
+            brought,
+            ..
+        } = self;
+        let mut f = Some(f);
+        let look = |payload: &[u8]| -> Result<Look<Option<R>>> {
+            if payload::outside_row(payload).is_some() {
+                brought.clear();
+                brought.extend_from_slice(payload);
+                return Ok(Look::Outside);
+            }
+            let row = RowView::row(table, KeyBytes::Here(clustered_key), payload)?;
+            Ok(Look::Done(f.take().map(|f| f(row))))
+        };
+        match txn.read_in_place(&trees.clustered, clustered_key, view, look)? {
+            None => Ok(None),
+            Some(Ok(Look::Done(result))) => Ok(result),
+            Some(Err(error)) => Err(error),
+            Some(Ok(_)) => {
+                large::bring_inside(trees, brought)?;
+                let row = RowView::row(table, KeyBytes::Here(clustered_key), brought)?;
+                Ok(f.take().map(|f| f(row)))
+            }
+        }
+    }
+
+    /// Gives `f` each row in the order of the clustered key, from an encoded key (or the front of one) on;
+    /// from the first with an empty one. `f` runs under a page's latch, see [`Rows`], and ends the passage
+    /// with [`ControlFlow::Break`].
+    ///
+    /// # Errors
+    /// Those of reading pages; [`Error::Interrupted`] when killed.
+    pub fn each<B>(
+        &mut self,
+        from: &[u8],
+        mut f: impl FnMut(RowView<'_>) -> ControlFlow<B>,
+    ) -> Result<Option<B>> {
+        let trees = self.trees.clone();
+        let tree = &*trees.clustered;
+        let mut leaves = tree.leaves(from.to_vec(), None);
+        let spare = Cell::default();
+        loop {
+            self.txn.check_killed()?;
+            let copied = self.txn.versions().before_copy();
+            let (table, low) = (self.table, self.view.low.0);
+            let image = &mut self.copies.image;
+            let read = |leaf: &Leaf<'_>| -> Result<Look<Option<B>>> {
+                let records = leaf.range.clone();
+                let mut from = records.start;
+                if leaf.max_txid() < low {
+                    match in_leaf(table, leaf, &spare, &mut f)? {
+                        Look::Copied(rest) => from = rest.start,
+                        look => return Ok(look),
+                    }
+                }
+                leaf.copy_to(image);
+                Ok(Look::Copied(from..records.end))
+            };
+            match leaves.next(|_| false, read)? {
+                Step::End => return Ok(None),
+                Step::Known => {}
+                Step::Read(look) => match look? {
+                    Look::Done(_) | Look::Outside => {}
+                    Look::Break(result) => return Ok(result),
+                    Look::Copied(records) => {
+                        if let ControlFlow::Break(result) = self.in_copy(records, copied, &mut f)? {
+                            return Ok(Some(result));
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    /// Gives the rows of the copied leaf.
+    fn in_copy<B>(
+        &mut self,
+        records: Range<usize>,
+        copied: Copied,
+        f: &mut impl FnMut(RowView<'_>) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        let Copies { image, key, older } = &mut self.copies;
+        for i in records {
+            let at = |key: &mut Vec<u8>| image.key(i, key);
+            let value = image.value(i);
+            let tree = &self.trees.clustered;
+            let Some(payload) = self
+                .txn
+                .versions()
+                .visible(&self.view, value, older, copied, tree, at)?
+            else {
+                continue;
+            };
+            let payload = inside(&self.trees, payload, &mut self.brought)?;
+            image.key(i, key);
+            if let ControlFlow::Break(result) =
+                f(RowView::row(self.table, KeyBytes::Here(key), payload)?)
+            {
+                return Ok(ControlFlow::Break(result));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// The payload, or what is brought of a row that stands outside its page as a whole.
+#[inline]
+fn inside<'r>(trees: &TableTrees, payload: &'r [u8], brought: &'r mut Vec<u8>) -> Result<&'r [u8]> {
+    if payload::outside_row(payload).is_none() {
+        return Ok(payload);
+    }
+    brought.clear();
+    brought.extend_from_slice(payload);
+    large::bring_inside(trees, brought)?;
+    Ok(brought)
+}
+
+/// Columns of a payload, or of its front: an error where one of them stands further back.
+#[inline(always)]
+fn values<'r, const N: usize>(
+    table: &'r Table,
+    clustered_key: &'r [u8],
+    payload: &'r [u8],
+    columns: [usize; N],
+) -> Result<[Value<'r>; N]> {
+    let row = RowRef::new(&table.layout, clustered_key, payload)?;
+    let mut values = [Value::Null; N];
+    for (value, column) in values.iter_mut().zip(columns) {
+        *value = row.get(column)?;
+    }
+    Ok(values)
+}
+
+/// Gives the rows of a latched leaf all of which the snapshot sees; [`Look::Copied`] from the first on that
+/// stands outside.
+fn in_leaf<B>(
+    table: &Table,
+    leaf: &Leaf<'_>,
+    spare: &Cell<Vec<u8>>,
+    f: &mut impl FnMut(RowView<'_>) -> ControlFlow<B>,
+) -> Result<Look<Option<B>>> {
+    let records = leaf.range.clone();
+    let count = records.len();
+    for (n, i) in records.clone().enumerate() {
+        // The next leaf comes closer while this one is read.
+        leaf.prefetch_next(n, count);
+        let Some(payload) = live_payload(leaf.value(i))? else {
+            continue;
+        };
+        if payload::outside_row(payload).is_some() {
+            return Ok(Look::Copied(i..records.end));
+        }
+        let key = LeafKey {
+            leaf,
+            i,
+            key: OnceCell::new(),
+            spare,
+        };
+        if let ControlFlow::Break(result) = f(RowView::row(table, KeyBytes::There(&key), payload)?)
+        {
+            return Ok(Look::Break(Some(result)));
+        }
+    }
+    Ok(Look::Done(None))
+}
+
+/// The key of a record of a leaf, put together when somebody asks for it.
+struct LeafKey<'a> {
+    leaf: &'a Leaf<'a>,
+    i: usize,
+    key: OnceCell<Vec<u8>>,
+    /// The buffer for it, from key to key.
+    spare: &'a Cell<Vec<u8>>,
+}
+
+impl KeyInPieces for LeafKey<'_> {
+    fn whole(&self) -> &[u8] {
+        self.key.get_or_init(|| {
+            let mut key = self.spare.take();
+            self.leaf.key(self.i, &mut key);
+            key
+        })
+    }
+
+    fn length(&self) -> usize {
+        self.leaf.key_len(self.i)
+    }
+
+    fn copy_to(&self, from: usize, out: &mut [u8]) -> bool {
+        self.leaf.copy_key(self.i, from, out)
+    }
+}
+
+impl Drop for LeafKey<'_> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key.take() {
+            self.spare.set(key);
+        }
+    }
+}

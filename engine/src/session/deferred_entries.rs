@@ -1,0 +1,187 @@
+//! The index entries that a bulk insert keeps aside: why it does, and how they come into their indexes, is in
+//! `write/deferred.rs`.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::error::{Error, Result};
+use crate::ids::PAGE_SIZE;
+use crate::planted::{is_planted, PlantedFault};
+use crate::row::Value;
+use crate::session::scratch::EntryBytes;
+use crate::sync::atomic::Ordering;
+use crate::table::open_table::{IndexId, Table};
+use crate::table::shared::Shared;
+use crate::{knobs, room};
+
+/// What a transaction keeps aside of one table.
+pub(crate) struct Deferred {
+    pub table: Arc<Table>,
+    /// Of each index that is not unique: its number, and its entries.
+    pub runs: Vec<(IndexId, Run)>,
+    /// Bytes of these that are counted with those of all transactions.
+    counted: usize,
+    shared: Arc<Shared>,
+}
+
+/// Entries of one index.
+#[derive(Default)]
+pub(crate) struct Run {
+    /// Keys and payloads, one after the other.
+    bytes: Vec<u8>,
+    pub entries: Vec<Entry>,
+}
+
+/// Where an entry stands among a run's bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    /// The front of the key, as a number: most comparisons need no more.
+    head: u64,
+    at: u32,
+    key_len: u16,
+    payload_len: u16,
+}
+
+impl Run {
+    fn add(&mut self, entry: &EntryBytes) -> Result<()> {
+        let (key, payload) = (&entry.key, &entry.payload);
+        let too_many = |_| Error::TooLarge("the entries of a bulk insert".into());
+        let mut head = [0; 8];
+        let front = key.len().min(8);
+        head[..front].copy_from_slice(&key[..front]);
+        let place = Entry {
+            head: u64::from_be_bytes(head),
+            at: u32::try_from(self.bytes.len()).map_err(too_many)?,
+            key_len: u16::try_from(key.len()).map_err(too_many)?,
+            payload_len: u16::try_from(payload.len()).map_err(too_many)?,
+        };
+        let what = "the entries of a bulk insert";
+        room::reserve(&mut self.bytes, key.len() + payload.len(), what)?;
+        room::reserve(&mut self.entries, 1, what)?;
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(payload);
+        self.entries.push(place);
+        Ok(())
+    }
+
+    pub fn key(&self, entry: Entry) -> &[u8] {
+        &self.bytes[entry.at as usize..][..usize::from(entry.key_len)]
+    }
+
+    pub fn payload(&self, entry: Entry) -> &[u8] {
+        let at = entry.at as usize + usize::from(entry.key_len);
+        &self.bytes[at..][..usize::from(entry.payload_len)]
+    }
+
+    pub fn sort(&mut self) {
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.sort_unstable_by(|&a, &b| {
+            let heads = a.head.cmp(&b.head);
+            heads.then_with(|| self.key(a).cmp(self.key(b)))
+        });
+        self.entries = entries;
+    }
+
+    /// Takes the last entries back, so that `entries` remain.
+    fn truncate(&mut self, entries: usize) {
+        if let Some(first) = self.entries.get(entries) {
+            self.bytes.truncate(first.at as usize);
+            self.entries.truncate(entries);
+        }
+    }
+
+    fn used_bytes(&self) -> usize {
+        self.bytes.len() + self.entries.len() * size_of::<Entry>()
+    }
+}
+
+/// How many entries each run has.
+pub(super) type Lengths = SmallVec<[usize; 8]>;
+
+impl Deferred {
+    /// For the indexes of a table that are not unique; `None` where it has none.
+    pub fn new(table: &Arc<Table>, shared: &Arc<Shared>) -> Option<Deferred> {
+        let indexes = table.layout.indexes.iter().zip(1..);
+        let runs: Vec<_> = indexes
+            .filter(|(index, _)| !index.unique)
+            .map(|(_, n)| (n, Run::default()))
+            .collect();
+        if runs.is_empty() {
+            return None;
+        }
+        Some(Deferred {
+            table: Arc::clone(table),
+            runs,
+            counted: 0,
+            shared: shared.clone(),
+        })
+    }
+
+    pub fn lengths(&self) -> Lengths {
+        let lengths = self.runs.iter().map(|(_, run)| run.entries.len());
+        lengths.collect()
+    }
+
+    /// Keeps a row's entries aside.
+    pub fn add(
+        &mut self,
+        row: &[Value<'_>],
+        clustered_key: &[u8],
+        entry: &mut EntryBytes,
+    ) -> Result<()> {
+        for (index, run) in &mut self.runs {
+            let layout = &self.table.layout.indexes[*index - 1];
+            entry.encode(&self.table, layout, row, clustered_key)?;
+            run.add(entry)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the entries back that have come since the runs had these lengths.
+    pub fn take_back_to(&mut self, before: Lengths) {
+        let runs = self.runs.iter_mut();
+        runs.zip(before).for_each(|((_, run), n)| run.truncate(n));
+    }
+
+    fn used_bytes(&self) -> usize {
+        self.runs.iter().map(|(_, run)| run.used_bytes()).sum()
+    }
+
+    /// Counts what has come since with what all transactions keep aside; whether that is too much.
+    pub fn is_too_much(&mut self) -> bool {
+        let used = self.used_bytes();
+        if used <= self.counted {
+            return false;
+        }
+        let more = (used - self.counted).next_multiple_of(knobs::deferred_step());
+        self.counted += more;
+        let shared = &self.shared;
+        let before = shared.deferred_bytes.fetch_add(more, Ordering::Relaxed);
+        let pool = shared.registry.pool().core().frames.count() * PAGE_SIZE;
+        before + more
+            > (pool / knobs::deferred_part_of_pool())
+                .clamp(knobs::deferred_least(), knobs::deferred_most())
+    }
+
+    /// Forgets what is kept aside: it is in the indexes now, or the rows are undone.
+    pub fn forget(&mut self) {
+        for (_, run) in &mut self.runs {
+            *run = Run::default();
+        }
+        let counted = std::mem::take(&mut self.counted);
+        if counted > 0 {
+            let all = &self.shared.deferred_bytes;
+            all.fetch_sub(counted, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Deferred {
+    /// Where a panic takes it along, too, it counts no more.
+    fn drop(&mut self) {
+        if !is_planted(PlantedFault::CountLostAside) {
+            self.forget();
+        }
+    }
+}

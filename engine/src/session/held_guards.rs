@@ -1,0 +1,47 @@
+//! The guards that a transaction has: what they are for, and how it comes to them, is in `guard`.
+
+use smallvec::SmallVec;
+
+use crate::ids::TableId;
+use crate::planted::{is_planted, PlantedFault};
+use crate::txn::KeyLock;
+
+/// The guards of a transaction, each with its table.
+#[derive(Default)]
+pub(crate) struct Guards {
+    single: SmallVec<[(TableId, KeyLock); 2]>,
+    /// Once for each tree.
+    many: SmallVec<[(TableId, KeyLock); 2]>,
+}
+
+impl Guards {
+    pub fn is_empty(&self) -> bool {
+        self.single.is_empty() && self.many.is_empty()
+    }
+
+    pub fn clear(&mut self) {
+        self.single.clear();
+        self.many.clear();
+    }
+
+    pub fn add(&mut self, table: TableId, lock: KeyLock) {
+        match lock {
+            KeyLock::Entry(_) => self.single.push((table, lock)),
+            KeyLock::Ranges(_) if self.many.contains(&(table, lock)) => {}
+            KeyLock::Ranges(_) => self.many.push((table, lock)),
+        }
+    }
+
+    /// Takes those of a table out, and gives each to `f`.
+    pub fn take_of(&mut self, table: TableId, mut f: impl FnMut(KeyLock)) {
+        let mut stays = |(of, lock): &mut (TableId, KeyLock)| {
+            let stays = *of != table && !is_planted(PlantedFault::GiveAllGuards);
+            if !stays {
+                f(*lock);
+            }
+            stays
+        };
+        self.single.retain(&mut stays);
+        self.many.retain(&mut stays);
+    }
+}

@@ -1,0 +1,166 @@
+//! How a transaction is prepared, how it is given up to be ended by name, and how it ends.
+
+use crate::error::{Error, Result};
+use crate::ids::{Lsn, TxId};
+use crate::planted::{is_planted, PlantedFault};
+use crate::session::transaction::Transaction;
+use crate::settings::Durability;
+use crate::table::prepared_transactions::{ChangedAside, Detached, PreparedUse};
+use crate::table::used::Used;
+use crate::txn::Xid;
+
+impl Transaction {
+    /// The first phase of a two-phase commit: what the transaction has changed is put into the log,
+    /// under the coordinator's name for it, and its locks stay. When this returns only
+    /// [`Transaction::commit`] and [`Transaction::rollback`] can follow, and they can be put off
+    /// beyond the end of the session ([`Transaction::detach`]) and of the process: then by name, with
+    /// [`crate::Database::commit_prepared`] or [`crate::Database::rollback_prepared`].
+    ///
+    /// A transaction that has changed nothing leaves no trace of this in the log. Rows that were
+    /// locked and not changed are not locked any more after a restart.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a name that another prepared transaction has. I/O errors and
+    /// [`Error::Stopped`]: roll the transaction back.
+    pub fn prepare(&mut self, xid: &Xid) -> Result<()> {
+        self.prepare_as(xid, None, Durability::SyncAtCommit)
+    }
+
+    /// As [`Transaction::prepare`], but durable no further than `durability` says: for a coordinator
+    /// whose own decisions are no more durable, so that a sync would be for nothing.
+    ///
+    /// # Errors
+    /// As [`Transaction::prepare`].
+    pub fn prepare_with(&mut self, xid: &Xid, durability: Durability) -> Result<()> {
+        self.prepare_as(xid, None, durability)
+    }
+
+    pub(crate) fn prepare_as(
+        &mut self,
+        xid: &Xid,
+        replaces: Option<TxId>,
+        durability: Durability,
+    ) -> Result<()> {
+        if self.is_prepared() {
+            return Err(Error::Invalid("the transaction is prepared already".into()));
+        }
+        self.make_whole()?;
+        self.shared.prepared.reserve(xid)?;
+        let result = self
+            .log_counters()
+            .and_then(|()| self.inner.prepare(xid, replaces, durability));
+        self.note_prepared(xid, result)
+    }
+
+    /// What it changes from now on, and has changed, stands in the log already: see
+    /// [`crate::txn::Transaction::stand_as`].
+    pub(crate) fn stand_as(&mut self, number: TxId, from: Lsn) {
+        self.inner.stand_as(number, from);
+    }
+
+    /// As [`Transaction::prepare`], behind [`Transaction::stand_as`].
+    pub(crate) fn prepare_standing(&mut self, xid: &Xid) -> Result<()> {
+        self.make_whole()?;
+        self.shared.prepared.reserve(xid)?;
+        let result = self.inner.prepare_standing();
+        self.note_prepared(xid, result)
+    }
+
+    fn note_prepared(&mut self, xid: &Xid, result: Result<()>) -> Result<()> {
+        if !self.inner.is_prepared() {
+            self.shared.prepared.forget(xid);
+            return result;
+        }
+        let used = std::mem::take(&mut self.used);
+        count(&used, true);
+        self.prepared = Some(Box::new(PreparedUse {
+            xid: xid.clone(),
+            used,
+            changed_aside: None,
+        }));
+        self.writes += 1;
+        result
+    }
+
+    /// Whether it is prepared, and neither committed nor rolled back yet.
+    pub fn is_prepared(&self) -> bool {
+        self.prepared.is_some()
+    }
+
+    /// Gives a prepared transaction up, to be committed or rolled back by name by anybody; the object
+    /// is empty afterwards, and another [`Transaction::kill_handle`] is to be used. Does nothing to
+    /// one that is not prepared.
+    ///
+    /// A table of one session ([`crate::TableOptions::of_one_session`]) may be dropped from then on, as the session may
+    /// end before the transaction: what that did there is gone with the table, however it ends.
+    pub fn detach(&mut self) {
+        let Some(prepared) = &mut self.prepared else {
+            return;
+        };
+        let own = |used: &&mut Used| used.state.is_of_one_session();
+        if !is_planted(PlantedFault::PreparedKeepsOwnTables) {
+            prepared.used.iter_mut().filter(own).for_each(Used::let_go);
+        }
+        let xid = prepared.xid.clone();
+        let shared = self.shared.clone();
+        let mut empty = Transaction::of(shared.clone(), self.inner.another());
+        empty.committed = self.committed.take();
+        self.set_session(0);
+        let detached = Box::new(std::mem::replace(self, empty));
+        if let Err(mut late) = shared.prepared.park(xid, detached) {
+            late.disown();
+        }
+    }
+
+    /// The transaction's number; it gets one if it has none.
+    pub(crate) fn number(&mut self) -> TxId {
+        self.inner.begin_writing()
+    }
+
+    /// Some of what the prepared transaction has changed is kept elsewhere.
+    pub(crate) fn set_changed_aside(&mut self, changed: Box<dyn ChangedAside>) {
+        if let Some(prepared) = &mut self.prepared {
+            prepared.changed_aside = Some(changed);
+        }
+    }
+
+    /// What it has changed in tables that are set aside learns how it ends, before the log does.
+    pub(super) fn decide_aside(&mut self, commits: bool) -> Result<()> {
+        let prepared = self.prepared.as_mut();
+        match prepared.and_then(|prepared| prepared.changed_aside.as_mut()) {
+            Some(changed) if commits => changed.commits(),
+            Some(changed) => changed.rolls_back(),
+            None => Ok(()),
+        }
+    }
+
+    /// The transaction has ended, as far as its being prepared goes.
+    pub(super) fn end_prepared(&mut self) {
+        if let Some(prepared) = self.prepared.take() {
+            count(&prepared.used, false);
+            self.used = prepared.used;
+            self.shared.prepared.forget(&prepared.xid);
+        }
+    }
+}
+
+impl Detached for Transaction {
+    fn commit(&mut self) -> Result<()> {
+        Transaction::commit(self)
+    }
+
+    fn rollback(&mut self) -> Result<()> {
+        Transaction::rollback(self)
+    }
+
+    fn disown(&mut self) {
+        self.prepared = None;
+        self.inner.disown();
+    }
+}
+
+fn count(used: &[Used], prepared: bool) {
+    for used in used.iter().filter(|used| used.is_entered()) {
+        used.state.count_prepared(prepared);
+    }
+}

@@ -1,0 +1,7 @@
+//! How a transaction ends: commit, in one phase or two, and rollback.
+
+mod commit;
+mod prepare;
+pub(crate) mod rollback;
+
+pub use commit::Committed;

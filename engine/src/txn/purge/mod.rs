@@ -1,0 +1,332 @@
+//! Purge: what no snapshot can see any more goes, continuously.
+//!
+//! In each undo stream transactions stand in the order of their ends. As the horizon passes an
+//! end, the delete marks that the transaction left are removed from their trees, its notes are
+//! told to the layer above, and its undo pages are freed. A transaction that deleted nothing and
+//! noted nothing costs purge nothing but the count.
+
+pub(crate) mod prune;
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::system::Trees;
+use super::System;
+use crate::buffer::{Change, Pool};
+use crate::error::{Error, Result};
+use crate::ids::{Csn, TxId, UndoPtr};
+use crate::knobs;
+use crate::mvcc::version::Header;
+use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::Ordering;
+use crate::sync::Moment;
+use crate::undo::record::{ChainWalk, Kind, UndoCopy, UndoRecord};
+use crate::undo::stream::{Finished, Stream};
+
+impl System {
+    /// Starts the purge thread. Once.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when the thread can't be made.
+    pub fn start_purge(self: &Arc<Self>) -> Result<()> {
+        let mut handle = self.purge.handle.lock();
+        if handle.is_some() {
+            return Ok(());
+        }
+        let system = Arc::downgrade(self);
+        let thread = crate::sync::thread::Builder::new()
+            .name("peregrine-purge".into())
+            .spawn(move || run(&system))
+            .map_err(|error| Error::Internal(format!("the purge thread: {error}")))?;
+        *handle = Some(thread);
+        Ok(())
+    }
+
+    /// Stops and joins the purge thread.
+    pub fn shutdown(&self) {
+        self.purge.stop();
+        self.forget_abandoned();
+    }
+
+    /// One bounded step of purging (what the thread does); whether there is more to do now. Not
+    /// inside the gate.
+    ///
+    /// # Errors
+    /// I/O errors; what was not done is done by a later step.
+    pub fn purge_step(&self) -> Result<bool> {
+        let mut first = self.purge.step.lock();
+        // In parts, so that a long rollback keeps nothing else from being purged.
+        let more = self.retry_abandoned();
+        match self.purge_some(&mut first) {
+            // Nor does what can't be purged keep a rollback waiting, whose locks others may want: it is met again.
+            Err(error) if more && !is_planted(PlantedFault::RestBetweenParts) => {
+                tracing::debug!(%error, "purge failed beside a rollback");
+                Ok(true)
+            }
+            purged => Ok(purged? || more),
+        }
+    }
+
+    /// What a step does beside rollbacks.
+    fn purge_some(&self, first: &mut usize) -> Result<bool> {
+        // What it would change, a checkpoint may find no room for: after that, then.
+        if self.pool().check_room().is_err() {
+            return Ok(false);
+        }
+        let Some(horizon) = self.snapshots().horizon(self.order()) else {
+            return Ok(false);
+        };
+        let horizon = if self.order().is_advanced_by(horizon) {
+            let _nobody_prunes = self.pruning.horizon.write();
+            self.order().advance_horizon(horizon)
+        } else {
+            // Those who prune under an old snapshot are not kept from it.
+            horizon
+        };
+        self.summarise_ends(horizon.low);
+        self.aim_pruning(horizon);
+        let mut budget = knobs::purge_step();
+        let mut purged = Ok(());
+        let streams = self.streams().all();
+        if is_planted(PlantedFault::PurgeFromFirst) {
+            *first = 0;
+        }
+        for place in (*first..).take(streams.len()) {
+            let stream = &streams[place % streams.len()];
+            match self.purge_stream(stream, horizon.csn, &mut budget) {
+                Ok(true) => {}
+                Ok(false) => {
+                    *first = (place + 1) % streams.len();
+                    return Ok(true);
+                }
+                // What fails in one stream keeps no other from it.
+                Err(error) => purged = Err(error),
+            }
+        }
+        let more = self.prune_step()?;
+        purged.map(|()| more)
+    }
+
+    /// Purges what the horizon has passed in a stream; false when the budget ended first.
+    pub(super) fn purge_stream(
+        &self,
+        stream: &Stream,
+        horizon: Csn,
+        budget: &mut usize,
+    ) -> Result<bool> {
+        if stream.oldest_passed(horizon).is_none() {
+            return Ok(true);
+        }
+        let _nobody_prunes =
+            (!is_planted(PlantedFault::PurgeReplacedEnd)).then(|| stream.pruning.lock());
+        let mut copy = UndoCopy::default();
+        while let Some(mut end) = stream.oldest_passed(horizon) {
+            if !self.purge_end(stream, &mut end, horizon, budget, &mut copy)? {
+                return Ok(false);
+            }
+            *budget = budget.saturating_sub(1);
+        }
+        Ok(true)
+    }
+
+    /// Purges all that can be purged now, and gives back the memory and the pages that only that
+    /// needed: what the thread does once nothing is left. For those who have no such thread.
+    ///
+    /// # Errors
+    /// I/O errors; what was not done is done by a later call.
+    pub fn purge_all(&self) -> Result<()> {
+        while self.purge_step()? {}
+        self.give_back()
+    }
+
+    /// Tries to roll back what was abandoned, a part of each transaction; whether there is more that can be undone now.
+    fn retry_abandoned(&self) -> bool {
+        if self.abandoned.len() == 0 {
+            return false;
+        }
+        let most = match is_planted(PlantedFault::RetryAtOnce) {
+            false => knobs::purge_step(),
+            true => usize::MAX,
+        };
+        let mut more = false;
+        for mut transaction in self.abandoned.take() {
+            let undone = transaction.rollback_some(most);
+            more |= matches!(undone, Ok(false));
+            if !matches!(undone, Ok(true)) {
+                self.abandoned.push(transaction);
+            }
+        }
+        more
+    }
+
+    /// Lets go of what was abandoned, and of what will be, as it is: the next open rolls it back.
+    fn forget_abandoned(&self) {
+        self.abandoned.close();
+        for mut transaction in self.abandoned.take() {
+            transaction.disown();
+        }
+    }
+
+    pub(super) fn give_back(&self) -> Result<()> {
+        self.release_survivors();
+        let _inside = self.gate().enter();
+        self.streams().trim(self.pool(), &self.pruning.grace)
+    }
+
+    /// Where much has ended since the oldest transaction began, or a snapshot was taken, its
+    /// statuses need not be kept one by one.
+    fn summarise_ends(&self, low: TxId) {
+        let next = self.order().next_txid().0;
+        let before = self.purge.summarised.load(Ordering::Relaxed);
+        if next - before.max(low.0) < knobs::purge_summarise() {
+            return;
+        }
+        if let Some(live) = self.snapshots().live(self.order()) {
+            self.order().summarise(&live);
+            self.purge.summarised.store(next, Ordering::Relaxed);
+        }
+    }
+
+    /// Purges the oldest end of a stream; false when the budget ended first.
+    fn purge_end(
+        &self,
+        stream: &Stream,
+        end: &mut Finished,
+        horizon: Csn,
+        budget: &mut usize,
+        copy: &mut UndoCopy,
+    ) -> Result<bool> {
+        let mut walk = ChainWalk::from(end.head);
+        while !end.head.is_none() {
+            if *budget == 0 {
+                return Ok(false);
+            }
+            let Some(record) = read_past_damage(self.pool(), end.txid, end.head, copy)? else {
+                break;
+            };
+            let _inside = self.gate().enter();
+            purge_past_damage(self.trees()?, end.txid, &record)?;
+            // What fails takes nothing of it: in a step that may do little it would take all, each time anew.
+            *budget -= 1;
+            if go_on_past_damage(end.txid, &mut walk, record.previous)?.is_none() {
+                break;
+            }
+            if !stream.set_head(end, record.previous) {
+                return Ok(*budget > 0);
+            }
+        }
+        self.moments.come_to(Moment::EndLookedAt);
+        let _inside = self.gate().enter();
+        if stream.drop_oldest(self.pool(), &self.pruning.grace, end, horizon)? {
+            self.purge.passed.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(*budget > 0)
+    }
+}
+
+/// What keeps one rollback, purge or change from its end, and no other's: a page that can't be read, and one that makes no
+/// sense though its checksum is right. The latter comes of a fault of the program, which would be in the way each time.
+pub(crate) fn is_damage(error: &Error) -> bool {
+    match error {
+        Error::Corrupt { .. } => true,
+        Error::Internal(_) => !is_planted(PlantedFault::NonsenseStopsOpening),
+        _ => false,
+    }
+}
+
+/// `None` instead of damage. What it and what is before it would have had purged stays, and is in nobody's way.
+fn past_damage<T>(txid: TxId, done: Result<T>) -> Result<Option<T>> {
+    match done {
+        Err(error) if is_damage(&error) => {
+            tracing::error!("transaction {txid} can't be purged as a whole: {error}");
+            Ok(None)
+        }
+        done => done.map(Some),
+    }
+}
+
+/// The undo record at `head`; `None` where it can't be read, or makes no sense.
+pub(super) fn read_past_damage<'a>(
+    pool: &Pool,
+    txid: TxId,
+    head: UndoPtr,
+    copy: &'a mut UndoCopy,
+) -> Result<Option<UndoRecord<'a>>> {
+    past_damage(txid, copy.read(pool, head))
+}
+
+/// As [`ChainWalk::go_on`]; `None` where the chain leads in a circle.
+pub(super) fn go_on_past_damage(
+    txid: TxId,
+    walk: &mut ChainWalk,
+    to: UndoPtr,
+) -> Result<Option<()>> {
+    past_damage(txid, walk.go_on(to))
+}
+
+/// As [`purge_record`]; what is in a page that can't be read, or makes no sense, stays there.
+pub(super) fn purge_past_damage(
+    trees: &Arc<dyn Trees>,
+    txid: TxId,
+    record: &UndoRecord<'_>,
+) -> Result<()> {
+    past_damage(txid, purge_record(trees, txid, record)).map(|_| ())
+}
+
+/// Does what the passing of one undo record of committed transaction `txid` asks for.
+fn purge_record(trees: &Arc<dyn Trees>, txid: TxId, record: &UndoRecord<'_>) -> Result<()> {
+    if record.kind == Kind::PurgeNote {
+        return trees.purged(record.value);
+    }
+    if !record.marks_delete {
+        return Ok(());
+    }
+    let Some(tree) = trees.tree(record.tree)? else {
+        return Ok(());
+    };
+    tree.modify(record.key, 0, 0, |current, _| {
+        let header = current.and_then(|value| Some(Header::decode(value).ok()?.0));
+        match header {
+            Some(header) if header.deleted && header.txid() == Some(txid) => (Change::Remove, ()),
+            _ => (Change::Keep, ()),
+        }
+    })
+}
+
+fn run(system: &Weak<System>) {
+    let mut passed = 0;
+    let mut trimmed = true;
+    loop {
+        let Some(system) = system.upgrade() else {
+            return;
+        };
+        let outcome = system.purge_step();
+        let before = std::mem::replace(&mut passed, system.purge.passed.load(Ordering::Relaxed));
+        let pause = match outcome {
+            Ok(true) => Duration::ZERO,
+            // While transactions keep ending they need not wake anybody.
+            Ok(false) if before != passed || system.stats().unpurged > 0 => {
+                trimmed = false;
+                knobs::purge_held_back()
+            }
+            Ok(false) => {
+                if !std::mem::replace(&mut trimmed, true) {
+                    if let Err(error) = system.give_back() {
+                        tracing::warn!(%error, "giving undo pages back failed");
+                    }
+                }
+                knobs::purge_idle()
+            }
+            Err(error) => {
+                tracing::warn!(%error, "purge failed; it will be tried again");
+                knobs::purge_idle()
+            }
+        };
+        if pause == knobs::purge_idle() {
+            system.purge.idle.store(true, Ordering::Release);
+        }
+        if !system.purge.pause(pause) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What a checkpoint holds of transactions, and what an open does with it.
+
+use std::collections::BTreeMap;
+
+use crate::error::Result;
+use crate::ids::{Lsn, PageId, TxId, UndoPtr};
+use crate::mvcc::version::Header;
+use crate::planted::{is_planted, PlantedFault};
+use crate::txn::end::rollback::take_back;
+use crate::txn::gate::ClosedGate;
+use crate::txn::purge::{go_on_past_damage, is_damage, purge_past_damage, read_past_damage};
+use crate::txn::System;
+use crate::undo::record::{ChainWalk, Kind, UndoCopy};
+use crate::undo::stream::Finished;
+
+/// What a checkpoint must hold of transactions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Captured {
+    next_txid: TxId,
+    running: Vec<Running>,
+    finished: Vec<Finished>,
+    undo_pages: Vec<PageId>,
+}
+
+/// A transaction that was running.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+struct Running {
+    txid: TxId,
+    undo_head: UndoPtr,
+    first_redo: Option<Lsn>,
+}
+
+impl Captured {
+    /// The first log position that replay from this checkpoint needs: the checkpoint's own, or
+    /// an earlier one where a running transaction has appended changes before. Replay applies only
+    /// transactions whose commit record stands at or after the checkpoint's own position.
+    pub fn redo_from(&self, checkpoint: Lsn) -> Lsn {
+        self.running
+            .iter()
+            .filter_map(|running| running.first_redo)
+            .fold(checkpoint, Lsn::min)
+    }
+
+    /// The first transaction number that the checkpoint had not given yet.
+    pub fn next_txid(&self) -> TxId {
+        self.next_txid
+    }
+
+    /// The transactions that were running.
+    pub fn running(&self) -> impl Iterator<Item = TxId> + '_ {
+        self.running.iter().map(|running| running.txid)
+    }
+
+    /// Every page of undo: with the pages of all trees, the pages that are in use.
+    pub fn undo_pages(&self) -> &[PageId] {
+        &self.undo_pages
+    }
+}
+
+impl System {
+    /// What a checkpoint must hold; inside the closed gate. Transactions for which the log would have to be kept
+    /// longer than it may be can't commit from here on. To be followed by [`System::checkpoint_ended`].
+    pub fn capture(&self, _closed: &ClosedGate<'_>) -> Captured {
+        let mut captured = Captured {
+            next_txid: self.order().next_txid(),
+            ..Captured::default()
+        };
+        let running = self.order().all_running();
+        let end = self.log().end();
+        let longest = self.longest_kept_log();
+        for (_, participant) in &running {
+            participant.let_log_go(end, longest);
+        }
+        self.tally().begin(end, &running);
+        for (txid, participant) in running {
+            captured.running.push(Running {
+                txid,
+                undo_head: participant.undo_head(),
+                first_redo: participant.first_redo(),
+            });
+        }
+        for stream in self.streams().all() {
+            let (pages, finished) = stream.contents();
+            captured.undo_pages.extend(pages);
+            captured
+                .finished
+                .extend(finished.iter().filter(|end| !end.head.is_none()));
+        }
+        captured.undo_pages.extend(self.pruning.grace.waiting());
+        captured
+    }
+
+    /// On open, with the pages as of the checkpoint, before replay and before any transaction:
+    /// rolls back what was running (what of it committed later, replay brings), purges what had
+    /// ended, frees all undo pages of the last run, and goes on with higher numbers. Pages of tables
+    /// that can't be read are told to [`Trees::damaged`](crate::txn::system::Trees::damaged), or
+    /// [`Trees::note_is_lost`](crate::txn::system::Trees::note_is_lost); transactions whose undo can't be read, to
+    /// [`Trees::unfinished`](crate::txn::system::Trees::unfinished).
+    ///
+    /// What makes no sense there though it can be read, and where undo and trees disagree, counts as damage, too.
+    ///
+    /// Says how many records of undo were taken back.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn restore(&self, captured: &Captured) -> Result<u64> {
+        let trees = self.trees()?;
+        let mut copy = UndoCopy::default();
+        let mut unfinished = BTreeMap::new();
+        let mut taken_back = 0;
+        for running in &captured.running {
+            if is_planted(PlantedFault::KeepLosers) {
+                break;
+            }
+            let mut head = running.undo_head;
+            let mut walk = ChainWalk::from(head);
+            while !head.is_none() {
+                let record = match copy.read(self.pool(), head) {
+                    Err(error) if is_damage(&error) && !is_planted(PlantedFault::NeedUndo) => {
+                        unfinished.insert(running.txid, error);
+                        break;
+                    }
+                    record => record?,
+                };
+                // No snapshot lives on, so of delete marks only this transaction's own are put
+                // back: they stand over what it still has to restore.
+                let taken = take_back(
+                    trees,
+                    running.txid,
+                    &record,
+                    &|previous| {
+                        let Some(value) = previous else {
+                            return Ok(false);
+                        };
+                        let (header, _) = Header::decode(value)?;
+                        Ok(!header.deleted || header.txid() == Some(running.txid))
+                    },
+                    &|_| Ok(()),
+                );
+                match taken {
+                    // It names no tree: only the layer above knows what it is about.
+                    Err(error)
+                        if is_damage(&error)
+                            && record.kind == Kind::RollbackNote
+                            && !is_planted(PlantedFault::DropLostNotes) =>
+                    {
+                        trees.note_is_lost(record.value, &error);
+                    }
+                    Err(error) if is_damage(&error) => trees.damaged(record.tree, &error),
+                    taken => taken?,
+                }
+                taken_back += 1;
+                head = record.previous;
+                if let Err(error) = walk.go_on(head) {
+                    unfinished.insert(running.txid, error);
+                    break;
+                }
+            }
+        }
+        if !unfinished.is_empty() {
+            trees.unfinished(&unfinished)?;
+        }
+        for finished in &captured.finished {
+            let mut head = finished.head;
+            let mut walk = ChainWalk::from(head);
+            while !head.is_none() {
+                let record = read_past_damage(self.pool(), finished.txid, head, &mut copy)?;
+                let Some(record) = record else {
+                    break;
+                };
+                purge_past_damage(trees, finished.txid, &record)?;
+                head = record.previous;
+                if go_on_past_damage(finished.txid, &mut walk, head)?.is_none() {
+                    break;
+                }
+            }
+        }
+        for page in &captured.undo_pages {
+            self.pool().free(*page)?;
+        }
+        self.order().raise(captured.next_txid);
+        Ok(taken_back)
+    }
+
+    /// After replay, before any transaction: numbers up to `seen` (the highest in the log) are not
+    /// given again.
+    pub fn raise_txid(&self, seen: TxId) {
+        self.order().raise(TxId(seen.0 + 1));
+    }
+}

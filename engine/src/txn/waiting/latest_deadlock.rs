@@ -1,0 +1,62 @@
+//! The latest deadlock, kept for whoever wants to know how it came about.
+//!
+//! It is written down by the waiter that closed the circle, before the victim is woken: until then
+//! everybody in the circle stands still, and what each was doing can be asked.
+
+use std::sync::Arc;
+
+use crate::lock::deadlock_report::{DeadlockMember, DeadlockReport};
+use crate::lock::participant::{micros_now, Participant, WaitState};
+use crate::lock::row_name::RowName;
+use crate::lock::table::LockMode;
+use crate::txn::inspect::shown_id;
+use crate::txn::system::System;
+use crate::txn::waiting::deadlock::Circle;
+
+/// How many of a circle are written down.
+const MOST_MEMBERS: usize = 16;
+
+impl System {
+    /// The latest deadlock.
+    pub fn latest_deadlock(&self) -> Option<Arc<DeadlockReport>> {
+        self.latest_deadlock.lock().clone()
+    }
+
+    /// Writes a circle down.
+    pub(super) fn describe_deadlock(&self, circle: &Circle) -> DeadlockReport {
+        let mut report = DeadlockReport {
+            at_us: micros_now(),
+            members: Vec::new(),
+            length: circle.members.len(),
+            victim: 0,
+        };
+        for who in &circle.members {
+            let is_victim = Arc::ptr_eq(who, &circle.victim);
+            if report.members.len() >= MOST_MEMBERS && !is_victim {
+                continue;
+            }
+            let WaitState::Queued(row) = who.parker.state() else {
+                continue;
+            };
+            if let Some((row, mode)) = self.locks().waited(row, who) {
+                if is_victim {
+                    report.victim = report.members.len();
+                }
+                report.members.push(self.deadlock_member(who, row, mode));
+            }
+        }
+        report
+    }
+
+    fn deadlock_member(&self, who: &Participant, row: RowName, mode: LockMode) -> DeadlockMember {
+        let session = self.session_of(who);
+        DeadlockMember {
+            id: shown_id(who),
+            session,
+            undo_records: who.work(),
+            row,
+            mode,
+            statement: self.sessions.statement(session),
+        }
+    }
+}

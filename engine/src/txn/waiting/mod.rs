@@ -1,0 +1,12 @@
+//! Transactions that wait for each other: for rows, for names, for a counter; deadlocks, and who is told of waits.
+
+mod counter_lock;
+mod deadlock;
+mod latest_deadlock;
+mod name_lock;
+pub(crate) mod row_locks;
+mod waits_told;
+
+pub use counter_lock::tree_of_counter;
+pub use name_lock::KeyLock;
+pub use row_locks::{Conflict, LockRow};

@@ -1,0 +1,129 @@
+//! Locks of names: of keys of which there need be no record. Guards are such (`table/guard.rs`).
+//!
+//! A name has an entry in the lock table, as a row has. Who has very many entries gets ranges instead of further ones,
+//! as for rows. These hold the names between, too, until all names of the tree are given back.
+
+use std::collections::hash_map::Entry as MapEntry;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::ids::TreeId;
+use crate::lock::participant::Participant;
+use crate::lock::range::Holders;
+use crate::lock::row_name::{Row, RowName};
+use crate::lock::table::{LockMode, LockTable};
+use crate::planted::{is_planted, PlantedFault};
+use crate::txn::waiting::row_locks::Conflict;
+use crate::txn::Transaction;
+
+/// What [`Transaction::lock_name`] has locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyLock {
+    /// One name, by its entry.
+    Entry(NameEntry),
+    /// Names of a tree, by ranges.
+    Ranges(TreeId),
+}
+
+/// The entry of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NameEntry(Row);
+
+impl Transaction {
+    /// Locks the name of a key of which there need be no record, against others who do; waits as long
+    /// as allowed. It is not the lock of that key's record, which stays when the name is given back. Not inside
+    /// the gate.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::wait`].
+    pub fn lock_name(&mut self, tree: TreeId, key: &[u8]) -> Result<KeyLock> {
+        let record = Row::new(tree, key);
+        let row = match is_planted(PlantedFault::GuardAsRow) {
+            true => record,
+            false => Row(!record.0),
+        };
+        let mode = LockMode::Exclusive;
+        loop {
+            let participant = self.participant().clone();
+            let locks = self.system.locks();
+            let conflict = match locks.try_take_name(row, tree, key, &participant) {
+                Ok(lock) => return Ok(lock),
+                Err(holders) if holders.is_empty() => Conflict::with_holders(tree, key, mode),
+                Err(holders) => {
+                    self.blocked_by = holders;
+                    Conflict::with_ranges(tree, key, mode)
+                }
+            };
+            self.wait(&conflict.of_name(row))?;
+        }
+    }
+
+    /// Gives a locked name back, or all names of a tree that ranges stand for; unless others wait for it: they get it
+    /// at the end.
+    pub fn unlock_name(&mut self, lock: KeyLock) {
+        if let Some(participant) = &self.participant {
+            match lock {
+                KeyLock::Entry(NameEntry(row)) => {
+                    self.system.locks().release_unwanted(row, participant);
+                }
+                KeyLock::Ranges(tree) => self.system.locks().names.release(tree, participant),
+            }
+        }
+    }
+}
+
+impl LockTable {
+    /// Locks a name for `who` alone, where nothing is in the way.
+    ///
+    /// # Errors
+    /// Who holds ranges that are in the way; none: others hold or await the name itself.
+    fn try_take_name(
+        &self,
+        row: Row,
+        tree: TreeId,
+        key: &[u8],
+        who: &Arc<Participant>,
+    ) -> Result<KeyLock, Holders> {
+        let mode = LockMode::Exclusive;
+        let shard = self.shard(row);
+        // Whoever asks for this name does so under this mutex.
+        let mut rows = shard.rows.lock();
+        let holders = self.names.holders(tree, key, who, mode);
+        if !holders.is_empty() {
+            return Err(holders);
+        }
+        if !rows.contains_key(&row) {
+            let many =
+                who.held_rows() >= self.escalates_at && !is_planted(PlantedFault::GuardOneByOne);
+            if many {
+                self.names.add_key(tree, who, mode, key);
+            }
+            if many || self.names.covers(tree, key, who, mode) {
+                return Ok(KeyLock::Ranges(tree));
+            }
+        }
+        let name = RowName::new(tree, key);
+        match LockTable::take(shard, &mut rows, row, &name, who, mode) {
+            Some(_) => Ok(KeyLock::Entry(NameEntry(row))),
+            None => Err(Holders::new()),
+        }
+    }
+
+    /// Gives a held name back if nobody else holds or awaits it; whether it did.
+    pub fn release_unwanted(&self, row: Row, who: &Arc<Participant>) -> bool {
+        let shard = self.shard(row);
+        let mut rows = shard.rows.lock();
+        let MapEntry::Occupied(occupied) = rows.entry(row) else {
+            return false;
+        };
+        let queue = occupied.get();
+        let wanted = !queue.waiters.is_empty() || queue.holders.len() > 1;
+        if wanted || queue.position(who).is_none() {
+            return false;
+        }
+        occupied.remove();
+        shard.entry_gone();
+        who.forget(row);
+        true
+    }
+}

@@ -1,0 +1,440 @@
+//! Locking rows, and waiting for them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::broken::BrokenRule;
+use crate::error::{Error, Result};
+use crate::ids::{TreeId, TxId};
+use crate::lock::participant::{micros_now, Participant, WaitState, Wake};
+use crate::lock::row_name::{Row, RowName};
+use crate::lock::table::{Enqueued, LockMode, LockTable, Taken};
+use crate::mvcc::snapshot::{never_given, ReadView};
+use crate::mvcc::status::Status;
+use crate::mvcc::version::Header;
+use crate::planted::{is_planted, PlantedFault};
+use crate::sync::atomic::Ordering;
+use crate::tree::Tree;
+use crate::txn::system::Counters;
+use crate::txn::waiting::deadlock::may_close_a_circle;
+use crate::txn::Transaction;
+
+/// What was in the way of a write or a lock: give it to [`Transaction::wait`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    row: Row,
+    name: RowName,
+    /// The running writer whose version stands in the tree; `None`: the entry in the lock table
+    /// has holders.
+    writer: Option<TxId>,
+    /// Other transactions hold ranges around the row: those that the write or the lock found.
+    ranges: bool,
+    mode: LockMode,
+}
+
+impl Conflict {
+    pub(crate) fn with_writer(tree: TreeId, key: &[u8], writer: TxId, mode: LockMode) -> Self {
+        Conflict {
+            row: Row::new(tree, key),
+            name: RowName::new(tree, key),
+            writer: Some(writer),
+            ranges: false,
+            mode,
+        }
+    }
+
+    pub(crate) fn with_holders(tree: TreeId, key: &[u8], mode: LockMode) -> Self {
+        Conflict {
+            row: Row::new(tree, key),
+            name: RowName::new(tree, key),
+            writer: None,
+            ranges: false,
+            mode,
+        }
+    }
+
+    pub(crate) fn with_ranges(tree: TreeId, key: &[u8], mode: LockMode) -> Self {
+        Conflict {
+            row: Row::new(tree, key),
+            name: RowName::new(tree, key),
+            writer: None,
+            ranges: true,
+            mode,
+        }
+    }
+
+    /// The same about a name that is no row's.
+    pub(super) fn of_name(self, row: Row) -> Self {
+        Conflict { row, ..self }
+    }
+}
+
+/// A place in a row's queue of which others are being told. Where what they do panics it is left: nobody would take
+/// the row that is granted there.
+struct Queued<'a> {
+    locks: &'a LockTable,
+    row: Row,
+    me: &'a Arc<Participant>,
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        if !is_planted(PlantedFault::StayQueued) {
+            self.locks.leave(self.row, self.me);
+            self.me.parker.set(WaitState::Idle);
+        }
+    }
+}
+
+/// The outcome of [`Transaction::try_lock_row`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum LockRow {
+    /// Locked (also where there is no such row: nobody else can insert it then).
+    Done,
+    /// Another transaction holds the row: [`Transaction::wait`], and try again.
+    Conflict(Conflict),
+    /// The row was changed after this transaction's snapshot (never under READ COMMITTED).
+    Changed,
+}
+
+impl Transaction {
+    /// Locks a row, waiting as long as allowed. Not inside the gate.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::wait`]; [`Error::WriteConflict`] when the row was changed after
+    /// this transaction's snapshot (never under READ COMMITTED).
+    pub fn lock_row(&mut self, tree: &Tree, key: &[u8], mode: LockMode) -> Result<()> {
+        self.lock_row_or_skip(tree, key, mode, false).map(|_| ())
+    }
+
+    /// As [`Transaction::lock_row`]; with `skip` it gives false rather than wait, and for a row that
+    /// was changed after this transaction's snapshot.
+    ///
+    /// # Errors
+    /// As [`Transaction::lock_row`].
+    pub fn lock_row_or_skip(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        mode: LockMode,
+        skip: bool,
+    ) -> Result<bool> {
+        loop {
+            match self.try_lock_row(tree, key, mode)? {
+                LockRow::Done => return Ok(true),
+                LockRow::Changed if skip => return Ok(false),
+                LockRow::Changed => return Err(self.changed_since(tree.id())),
+                LockRow::Conflict(_) if skip => return Ok(false),
+                LockRow::Conflict(conflict) => self.wait_for_row(&conflict)?,
+            }
+        }
+    }
+
+    /// Waits for a row that is to be locked: whoever ends may make this transaction its holder.
+    fn wait_for_row(&mut self, conflict: &Conflict) -> Result<()> {
+        let (system, row) = (self.system.clone(), conflict.row);
+        let me = self.participant().clone();
+        let held = system.locks().holds(row, &me);
+        self.wait(conflict)?;
+        if !held && system.locks().holds(row, &me) {
+            self.new_lock = Some(row);
+        }
+        Ok(())
+    }
+
+    /// From here on only locks that are taken anew can be given back by [`Transaction::unlock_new`].
+    pub fn begin_locking(&mut self) {
+        self.new_lock = None;
+    }
+
+    /// How often rows were locked, or found locked, so far.
+    pub fn lock_requests(&self) -> u64 {
+        self.lock_requests
+    }
+
+    /// Gives back the row locked last, if it was locked since [`Transaction::begin_locking`] and this
+    /// transaction had held nothing of it before: those who wait for it get it. For rows that have
+    /// not been written since.
+    pub fn unlock_new(&mut self) {
+        if let (Some(row), Some(me)) = (self.new_lock.take(), &self.participant) {
+            self.unescalated = None;
+            self.system.locks().release_early(row, me);
+        }
+    }
+
+    /// As [`Transaction::lock_row`], also where the row was changed after this transaction's snapshot:
+    /// for whoever looks at the newest rows.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::wait`].
+    pub fn lock_newest(&mut self, tree: &Tree, key: &[u8], mode: LockMode) -> Result<()> {
+        loop {
+            match self.try_lock_seen(tree, key, mode, None)? {
+                LockRow::Conflict(conflict) => self.wait_for_row(&conflict)?,
+                LockRow::Done | LockRow::Changed => return Ok(()),
+            }
+        }
+    }
+
+    /// Locks a row if that needs no waiting. The lock stays until the transaction ends.
+    ///
+    /// # Errors
+    /// I/O errors; [`Error::Internal`] for damaged records.
+    pub fn try_lock_row(&mut self, tree: &Tree, key: &[u8], mode: LockMode) -> Result<LockRow> {
+        let view = self.snapshot_to_respect();
+        self.try_lock_seen(tree, key, mode, view)
+    }
+
+    /// As [`Transaction::try_lock_row`], where `view` must see the row's newest version.
+    fn try_lock_seen(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        mode: LockMode,
+        view: Option<ReadView>,
+    ) -> Result<LockRow> {
+        let own = self.txid;
+        let system = self.system.clone();
+        self.lock_requests += 1;
+        self.escalate_last();
+        let mut taken = None;
+        let mut in_the_way = None;
+        let participant = self.participant();
+        let outcome = tree.read(key, |value, _| {
+            let order = system.order();
+            let writer = match value {
+                Some(value) => Header::decode(value)?.0.txid(),
+                None => None,
+            };
+            if let Some(writer) = writer {
+                if writer == own {
+                    return Ok(LockRow::Done);
+                }
+                match order.status(writer) {
+                    Status::Active if system.breaks(BrokenRule::OverwriteUncommitted) => {
+                        return Ok(LockRow::Done)
+                    }
+                    Status::Active => {
+                        let conflict = Conflict::with_writer(tree.id(), key, writer, mode);
+                        return Ok(LockRow::Conflict(conflict));
+                    }
+                    Status::Committed(_) | Status::Aborted(_) => {}
+                    Status::Unknown => return Err(never_given(writer)),
+                }
+                if let Some(view) = &view {
+                    if !view.sees(order, writer)? {
+                        return Ok(LockRow::Changed);
+                    }
+                }
+            }
+            if system.breaks(BrokenRule::SkipRowLock) {
+                return Ok(LockRow::Done);
+            }
+            // Under the leaf's latch: a writer that comes later finds this lock.
+            Ok(
+                match system.locks().try_take(tree.id(), key, participant, mode) {
+                    Ok(how) => {
+                        taken = Some(how);
+                        LockRow::Done
+                    }
+                    Err(holders) if holders.is_empty() => {
+                        LockRow::Conflict(Conflict::with_holders(tree.id(), key, mode))
+                    }
+                    Err(holders) => {
+                        in_the_way = Some(holders);
+                        LockRow::Conflict(Conflict::with_ranges(tree.id(), key, mode))
+                    }
+                },
+            )
+        })?;
+        if let Some(holders) = in_the_way {
+            self.blocked_by = holders;
+        }
+        let is_new = match taken {
+            Some(Taken::Newly(row)) => {
+                self.new_lock = Some(row);
+                true
+            }
+            // It was granted while this transaction waited for it.
+            Some(Taken::Before) => {
+                let new = self.new_lock;
+                new.is_some_and(|new| new == Row::new(tree.id(), key))
+            }
+            None => false,
+        };
+        if is_new {
+            let requests = self.lock_requests;
+            let me = self.participant.as_ref();
+            if me.is_some_and(|me| system.locks().escalates(me, requests)) {
+                self.unescalated = Some((tree.id(), key.into()));
+            }
+        }
+        outcome
+    }
+
+    /// The row locked last stays locked now, and needs no entry where there are many.
+    fn escalate_last(&mut self) {
+        if let (Some((tree, key)), Some(me)) = (self.unescalated.take(), &self.participant) {
+            self.system.locks().escalate(tree, &key, me);
+        }
+    }
+
+    /// The payload of a record once no other transaction is writing it, waiting as long as allowed;
+    /// `None`: no row. It stays so where the transaction holds a range around the key. Not inside
+    /// the gate. With `skip`, a record that would have to be waited for counts as none. `buf` takes
+    /// the payload.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::wait`], and of reading.
+    pub fn settled_payload<'a>(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        skip: bool,
+        buf: &'a mut Vec<u8>,
+    ) -> Result<Option<&'a [u8]>> {
+        let own = self.txid;
+        loop {
+            let system = self.system.clone();
+            let conflict = tree.read(key, |value, _| {
+                buf.clear();
+                let Some(value) = value else {
+                    return Ok(None);
+                };
+                let (header, payload) = Header::decode(value)?;
+                match header.txid() {
+                    Some(writer)
+                        if writer != own && system.order().status(writer) == Status::Active =>
+                    {
+                        let mode = LockMode::Shared;
+                        Ok(Some(Conflict::with_writer(tree.id(), key, writer, mode)))
+                    }
+                    _ if header.deleted => Ok(None),
+                    _ => {
+                        // An empty payload is a row too.
+                        buf.push(0);
+                        buf.extend_from_slice(payload);
+                        Ok(None)
+                    }
+                }
+            })??;
+            match conflict {
+                Some(_) if skip => return Ok(None),
+                Some(conflict) => self.wait(&conflict)?,
+                None => return Ok(buf.get(1..)),
+            }
+        }
+    }
+
+    /// How long may be waited for a row of a tree. The program is asked each time: a statement may call others, with
+    /// limits of their own.
+    fn may_wait(&self, tree: TreeId) -> Result<Duration> {
+        let session = self.slot.owner().session.load(Ordering::Relaxed);
+        let mut waiting = self.system.sessions.waiting(session);
+        if is_planted(PlantedFault::LimitOfOuterStatement) {
+            waiting.limit = None;
+        }
+        if is_planted(PlantedFault::NeverWaitOptimistic) {
+            waiting.also_optimistic = false;
+        }
+        if !waiting.also_optimistic && self.system.is_optimistic(tree) {
+            return Err(Error::RowChanged);
+        }
+        Ok(waiting.limit.unwrap_or(self.lock_wait_timeout))
+    }
+
+    /// Waits until what was in the way may be gone; then try again from the top. Not inside the
+    /// gate. First come, first served: whoever is woken holds the row's place against newcomers.
+    ///
+    /// # Errors
+    /// [`Error::Deadlock`]: this transaction was chosen to break a circle, and can only be rolled back.
+    /// [`Error::LockWaitTimeout`] after the limit; [`Error::LockNotAvailable`] at once where the
+    /// limit is zero; [`Error::RowChanged`] at once in a tree whose locking is optimistic, unless the
+    /// session waits there too ([`crate::Waiting`]); [`Error::Interrupted`] when killed.
+    pub fn wait(&mut self, conflict: &Conflict) -> Result<()> {
+        self.waits += 1;
+        let system = self.system.clone();
+        self.check_killed()?;
+        let limit = self.may_wait(conflict.name.tree())?;
+        let writer = match conflict.writer {
+            None => None,
+            Some(txid) => match system.order().running(txid) {
+                Some(writer) => Some(writer),
+                None => return Ok(()),
+            },
+        };
+        if limit.is_zero() {
+            return Err(Error::LockNotAvailable);
+        }
+        self.stop_writing();
+        let me = self.participant().clone();
+        let row = conflict.row;
+        let locks = system.locks();
+        let (name, mode) = (&conflict.name, conflict.mode);
+        let holders = std::mem::take(&mut self.blocked_by);
+        let outcome = {
+            let _queueing = system.queueing.read();
+            if conflict.ranges {
+                locks.enqueue_behind(row, name, &me, mode, &holders)
+            } else {
+                locks.enqueue(row, name, &me, mode, writer.as_ref())
+            }
+        };
+        if outcome == Enqueued::Retry {
+            return Ok(());
+        }
+        let queued = Queued {
+            locks,
+            row,
+            me: &me,
+        };
+        system.tell_waits(row, &me, outcome == Enqueued::WaitingWithHolder);
+        // Others that wait for the row now wait for the holders that came with this waiter: a
+        // circle can close that does not go through it.
+        let entered = holders.iter().map(|(holder, _)| holder);
+        let entered = entered.filter(|_| conflict.ranges);
+        for start in std::iter::once(&me).chain(&writer).chain(entered) {
+            if may_close_a_circle(locks, start) {
+                system.break_circles(start);
+            }
+        }
+        std::mem::forget(queued);
+        let began = crate::sync::now();
+        system.counters.wait_begins();
+        me.shown.lock_waits.fetch_add(1, Ordering::Relaxed);
+        let since = micros_now();
+        me.shown.waits_since_us.store(since, Ordering::Relaxed);
+        let wake = self.parker.sleep(began.checked_add(limit));
+        system.counters.wait_ends(began);
+        let granted = wake == Wake::Granted || system.locks().leave(row, &me);
+        self.parker.set(WaitState::Idle);
+        match wake {
+            Wake::Granted => Ok(()),
+            Wake::Victim => Err(self.doom(Error::Deadlock)),
+            Wake::Killed => Err(Error::Interrupted),
+            Wake::TimedOut if granted => Ok(()),
+            Wake::TimedOut => {
+                system
+                    .counters
+                    .lock_timeouts
+                    .fetch_add(1, Ordering::Relaxed);
+                Err(Error::LockWaitTimeout)
+            }
+        }
+    }
+}
+
+impl Counters {
+    fn wait_begins(&self) {
+        self.lock_waits.fetch_add(1, Ordering::Relaxed);
+        self.lock_waits_now.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn wait_ends(&self, began: Instant) {
+        let took = crate::sync::since(began).as_micros() as u64;
+        self.lock_waits_now.fetch_sub(1, Ordering::Relaxed);
+        self.lock_wait_us.fetch_add(took, Ordering::Relaxed);
+        self.longest_lock_wait_us.fetch_max(took, Ordering::Relaxed);
+    }
+}

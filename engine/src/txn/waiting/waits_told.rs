@@ -1,0 +1,43 @@
+//! The program is told which of its sessions waits for which.
+
+use std::sync::Arc;
+
+use crate::lock::participant::Participant;
+use crate::lock::row_name::Row;
+use crate::planted::{is_planted, PlantedFault};
+use crate::sessions::ToldWaits;
+use crate::sync::atomic::Ordering;
+use crate::txn::system::System;
+
+impl System {
+    /// What [`crate::Transaction::set_session`] said, or 0.
+    pub(super) fn session_of(&self, who: &Participant) -> u64 {
+        let owner = self.snapshots().owner(who.parker.slot());
+        owner.map_or(0, |owner| owner.session.load(Ordering::Relaxed))
+    }
+
+    /// Tells the program who waits for whom since `me` has its place in the queue of `row`; `with_holder`: others that
+    /// wait there have another holder before them since.
+    pub(super) fn tell_waits(&self, row: Row, me: &Arc<Participant>, with_holder: bool) {
+        let Some(sessions) = self.sessions.get() else {
+            return;
+        };
+        if is_planted(PlantedFault::UntoldWaits) {
+            return;
+        }
+        let tell = |waiter: &Participant, holder: &Participant| {
+            let (waits, holds) = (self.session_of(waiter), self.session_of(holder));
+            if waits != 0 && holds != 0 && waits != holds && sessions.waits_for(waits, holds) {
+                holder.gives_way();
+            }
+        };
+        match sessions.told_waits(self.session_of(me)) {
+            ToldWaits::InQueue => self.locks().waits_in_queue(row, me, tell),
+            _ if with_holder => {
+                self.locks().waits_in_queue(row, me, tell);
+            }
+            ToldWaits::ForHolders => self.locks().waits(row, me, tell),
+            ToldWaits::None => {}
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Pruning the version chain of one record: versions that no snapshot sees leave the chain, also
+//! those between versions that are seen (interval garbage collection: Lee et al., SIGMOD 2016;
+//! Böttcher et al., VLDB 2019).
+//!
+//! A version is seen by the snapshots from the end of the transaction that wrote it up to the end
+//! of the one that replaced it. Where no live snapshot stands between the two, nobody needs it, now
+//! or later: what pointed to its undo record is made to point to the one behind.
+//!
+//! The chain changes under its leaf's exclusive latch only, so whoever has that latch sees the chain
+//! whole. No page is read from disk meanwhile: a visit that would need one says so.
+
+use crate::buffer::{Change, Pool};
+use crate::error::{Error, Result};
+use crate::ids::{Csn, PageId, TxId, UndoPtr};
+use crate::knobs;
+use crate::mvcc::live_snapshots::LiveSnapshots;
+use crate::mvcc::order::CommitOrder;
+use crate::mvcc::status::Status;
+use crate::mvcc::version::{Header, Origin};
+use crate::tree::Tree;
+use crate::undo::record::{Kind, UndoRecord};
+use crate::undo::stream::StreamWriter;
+
+/// What a visit came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Visit {
+    /// Of the page to be emptied nothing is in the chain any more.
+    Done,
+    /// A record was moved; there may be more.
+    Again,
+    /// This undo page is not in memory.
+    Missing(PageId),
+    /// The chain is too long.
+    TooLong,
+    /// The record is not the delete mark asked for.
+    OtherRecord {
+        /// But may be again, by a rollback.
+        covered: bool,
+    },
+    /// The delete mark asked for stands over versions that are still needed.
+    Needed,
+    /// The delete mark asked for is gone, and with it the record.
+    Removed,
+}
+
+/// Everything that visits of one page's rows share.
+pub(crate) struct Pruner<'a> {
+    pub pool: &'a Pool,
+    pub order: &'a CommitOrder,
+    pub live: &'a LiveSnapshots,
+    /// The undo page to be emptied: what is still needed of it moves.
+    pub page: PageId,
+    /// Where to; room is reserved.
+    pub survivors: &'a mut StreamWriter,
+    /// The newest end that moved records wait for.
+    pub newest: Csn,
+    /// A record on its way.
+    pub buf: Vec<u8>,
+}
+
+/// Who points to the next version.
+#[derive(Clone, Copy)]
+enum Pointer {
+    Leaf,
+    Record(UndoPtr),
+}
+
+/// The record value in the leaf, as it is to be.
+struct Leaf<'a> {
+    header: Header,
+    payload: &'a [u8],
+    changed: bool,
+}
+
+impl Pruner<'_> {
+    /// Prunes the chain of a key. With `mark`: also removes the record, if it is the delete mark
+    /// of that transaction and nobody needs a version before it. Inside the gate.
+    pub fn visit(&mut self, tree: &Tree, key: &[u8], mark: Option<TxId>) -> Result<Visit> {
+        tree.rewrite(key, |current, out| {
+            let Some(value) = current else {
+                return (Change::Keep, Ok(absent(mark)));
+            };
+            let (header, payload) = match Header::decode(value) {
+                Ok(decoded) => decoded,
+                Err(error) => return (Change::Keep, Err(error)),
+            };
+            let mut leaf = Leaf {
+                header,
+                payload,
+                changed: false,
+            };
+            let visit = self.walk(tree, key, &mut leaf);
+            let visit = match (visit, mark) {
+                (Ok(Visit::Done), Some(mark)) => {
+                    let visit = self.judge_mark(&leaf.header, mark);
+                    if visit == Visit::Removed {
+                        return (Change::Remove, Ok(visit));
+                    }
+                    Ok(visit)
+                }
+                (visit, _) => visit,
+            };
+            if !leaf.changed {
+                return (Change::Keep, visit);
+            }
+            leaf.header.encode(out);
+            out.extend_from_slice(leaf.payload);
+            (Change::Put, visit)
+        })?
+    }
+
+    /// What can be done about a delete mark of an ended transaction, its chain pruned.
+    fn judge_mark(&self, header: &Header, mark: TxId) -> Visit {
+        match header.txid() {
+            Some(txid) if txid == mark && header.deleted => match header.older() {
+                Some(_) => Visit::Needed,
+                // Before the mark nobody sees anything, and after it neither.
+                None => Visit::Removed,
+            },
+            Some(txid) => Visit::OtherRecord {
+                covered: !matches!(self.order.status(txid), Status::Committed(_)),
+            },
+            None => Visit::OtherRecord { covered: false },
+        }
+    }
+
+    fn walk(&mut self, tree: &Tree, key: &[u8], leaf: &mut Leaf<'_>) -> Result<Visit> {
+        let mut pointer = Pointer::Leaf;
+        let mut from = leaf.header.older();
+        let mut owner = leaf.header.txid();
+        let mut next = from;
+        for _ in 0..knobs::longest_pruned_chain() {
+            // Behind a version that everybody sees nobody looks, and undo may be gone.
+            let record = next.filter(|_| owner.is_some_and(|txid| !self.order.settled(txid)));
+            let (Some(ptr), Some(by)) = (record, owner) else {
+                return self.link(leaf, pointer, from, None, Visit::Done);
+            };
+            let Some(found) = self.look(ptr)? else {
+                return Ok(Visit::Missing(ptr.page()));
+            };
+            if self.is_needed(by, found.txid) {
+                if ptr.page() == self.page {
+                    return self.move_on(tree, key, leaf, pointer, from, ptr, by);
+                }
+                let linked = self.link(leaf, pointer, from, Some(ptr), Visit::Done)?;
+                if linked != Visit::Done {
+                    return Ok(linked);
+                }
+                (pointer, from) = (Pointer::Record(ptr), found.older);
+            }
+            (owner, next) = (found.txid, found.older);
+        }
+        Ok(Visit::TooLong)
+    }
+
+    /// The header of the value that an undo record keeps; `None`: not in memory.
+    fn look(&self, ptr: UndoPtr) -> Result<Option<Found>> {
+        let Some(page) = self.pool.resident_shared(ptr.page()) else {
+            return Ok(None);
+        };
+        let record = decode(page.body(), ptr)?;
+        if record.kind != Kind::Previous {
+            return Ok(Some(Found {
+                txid: None,
+                older: None,
+            }));
+        }
+        let (header, _) = Header::decode(record.value)?;
+        Ok(Some(Found {
+            txid: header.txid(),
+            older: header.older(),
+        }))
+    }
+
+    /// Whether anybody can need the version that `writer` made and `by` replaced.
+    fn is_needed(&self, by: TxId, writer: Option<TxId>) -> bool {
+        let Status::Committed(to) = self.order.status(by) else {
+            // It may be rolled back.
+            return true;
+        };
+        let from = match writer.map(|txid| self.order.status(txid)) {
+            None => Csn(0),
+            Some(Status::Committed(csn)) => csn,
+            Some(_) => return true,
+        };
+        !self.live.none_between(from, to)
+    }
+
+    /// Moves the needed record at `ptr`, and makes `pointer` lead to its new place.
+    #[allow(clippy::too_many_arguments)]
+    fn move_on(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        leaf: &mut Leaf<'_>,
+        pointer: Pointer,
+        from: Option<UndoPtr>,
+        ptr: UndoPtr,
+        by: TxId,
+    ) -> Result<Visit> {
+        // The page that points here must be at hand before anything is done.
+        if let Pointer::Record(at) = pointer {
+            if self.pool.resident_shared(at.page()).is_none() {
+                return Ok(Visit::Missing(at.page()));
+            }
+        }
+        {
+            let Some(page) = self.pool.resident_shared(ptr.page()) else {
+                return Ok(Visit::Missing(ptr.page()));
+            };
+            self.buf.clear();
+            self.buf.extend_from_slice(decode(page.body(), ptr)?.value);
+        }
+        let to = self.survivors.append(&UndoRecord {
+            previous: UndoPtr::NONE,
+            tree: tree.id(),
+            kind: Kind::Previous,
+            marks_delete: false,
+            key,
+            value: &self.buf,
+        })?;
+        if let Status::Committed(csn) = self.order.status(by) {
+            self.newest = self.newest.max(csn);
+        }
+        self.link(leaf, pointer, from, Some(to), Visit::Again)
+    }
+
+    /// Makes `pointer`, which leads to `from`, lead to `to`; then the outcome is `then`.
+    fn link(
+        &self,
+        leaf: &mut Leaf<'_>,
+        pointer: Pointer,
+        from: Option<UndoPtr>,
+        to: Option<UndoPtr>,
+        then: Visit,
+    ) -> Result<Visit> {
+        if from == to {
+            return Ok(then);
+        }
+        match (pointer, leaf.header.origin) {
+            (Pointer::Leaf, Origin::Chained(txid, _)) => {
+                leaf.header.origin = match to {
+                    Some(to) => Origin::Chained(txid, to),
+                    None => Origin::Inserted(txid),
+                };
+                leaf.changed = true;
+            }
+            (Pointer::Leaf, _) => {}
+            (Pointer::Record(at), _) => {
+                let Some(mut page) = self.pool.resident_exclusive(at.page()) else {
+                    return Ok(Visit::Missing(at.page()));
+                };
+                let value = UndoRecord::value_range(at.page(), page.body(), at.offset())
+                    .ok_or_else(|| damaged(at))?;
+                if !Header::set_older(&mut page.body_mut()?[value], to.unwrap_or_default()) {
+                    return Err(damaged(at));
+                }
+            }
+        }
+        Ok(then)
+    }
+}
+
+/// What a walk needs to know of a version before.
+struct Found {
+    txid: Option<TxId>,
+    older: Option<UndoPtr>,
+}
+
+fn absent(mark: Option<TxId>) -> Visit {
+    match mark {
+        Some(_) => Visit::OtherRecord { covered: false },
+        None => Visit::Done,
+    }
+}
+
+fn decode(body: &[u8], ptr: UndoPtr) -> Result<UndoRecord<'_>> {
+    body.get(ptr.offset()..)
+        .and_then(|bytes| UndoRecord::decode(ptr.page(), bytes))
+        .ok_or_else(|| damaged(ptr))
+}
+
+#[cold]
+fn damaged(ptr: UndoPtr) -> Error {
+    Error::Internal(format!(
+        "no version's undo record at byte {} of page {}",
+        ptr.offset(),
+        ptr.page()
+    ))
+}

@@ -1,0 +1,78 @@
+//! All undo streams of a database.
+
+use std::sync::Arc;
+
+use crate::buffer::Pool;
+use crate::error::Result;
+use crate::mvcc::grace::Grace;
+use crate::planted::{is_planted, PlantedFault};
+use crate::sync::Mutex;
+use crate::undo::stream::{Stream, StreamWriter};
+
+/// All streams.
+#[derive(Default)]
+pub(crate) struct UndoStreams {
+    state: Mutex<Streams>,
+}
+
+#[derive(Default)]
+struct Streams {
+    all: Vec<Arc<Stream>>,
+    /// Those nobody appends to; the last one used is used next.
+    idle: Vec<Arc<Stream>>,
+}
+
+impl Streams {
+    fn add(&mut self, apart: bool) -> Arc<Stream> {
+        let stream = Arc::new(Stream::new(apart));
+        self.all.push(stream.clone());
+        stream
+    }
+}
+
+impl UndoStreams {
+    /// Takes an idle stream, or makes one.
+    pub fn acquire(&self) -> StreamWriter {
+        let mut state = self.state.lock();
+        let stream = state.idle.pop().unwrap_or_else(|| state.add(false));
+        drop(state);
+        StreamWriter::new(stream)
+    }
+
+    /// Takes an idle stream in which nothing stands, or makes one, for the survivors of another.
+    pub fn acquire_apart(&self) -> StreamWriter {
+        let mut state = self.state.lock();
+        let looks = !is_planted(PlantedFault::LeaveStreams);
+        let mut idle = state.idle.iter();
+        let found = idle.position(|stream| looks && stream.turn_apart());
+        let stream = match found {
+            Some(at) => state.idle.remove(at),
+            None => state.add(true),
+        };
+        drop(state);
+        StreamWriter::new(stream)
+    }
+
+    /// Gives a stream back. Call [`StreamWriter::finish`] before, when anything was appended.
+    pub fn release(&self, writer: StreamWriter) {
+        let stream = writer.park();
+        self.state.lock().idle.push(stream);
+    }
+
+    /// All streams.
+    pub fn all(&self) -> Vec<Arc<Stream>> {
+        self.state.lock().all.clone()
+    }
+
+    /// Gives back the pages of streams that nobody uses and nobody reads.
+    pub fn trim(&self, pool: &Pool, grace: &Grace) -> Result<()> {
+        let mut freed = Vec::new();
+        {
+            let state = self.state.lock();
+            for stream in &state.idle {
+                stream.trim(&mut freed);
+            }
+        }
+        grace.free_all(pool, freed)
+    }
+}

@@ -1,0 +1,4 @@
+//! Writing rows: insert, update and delete.
+#![forbid(unsafe_code)]
+
+mod row;

@@ -1,0 +1,247 @@
+//! Models of the lock table: whoever waits goes on.
+
+use std::sync::Arc;
+
+use crate::sync::atomic::AtomicBool;
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use loom::thread;
+
+use super::participant;
+use super::participant::{Participant, WaitState, Wake};
+use super::row_name::Row;
+use super::row_name::RowName;
+use super::table::{Admitted, Enqueued, LockMode, LockTable};
+use crate::buffer::latch::Latch;
+use crate::ids::TreeId;
+use crate::model;
+
+const TREE: TreeId = TreeId(1);
+const KEY: &[u8] = &[1];
+
+/// One row, and what guards it.
+struct World {
+    locks: LockTable,
+    latch: Latch,
+    /// The row's header names a running writer. Changed and read under the latch, or at the writer's end.
+    is_written: AtomicBool,
+    /// Somebody holds the row exclusively.
+    is_held: AtomicBool,
+}
+
+impl World {
+    fn new() -> Arc<World> {
+        Arc::new(World {
+            locks: LockTable::default(),
+            latch: Latch::default(),
+            is_written: AtomicBool::new(false),
+            is_held: AtomicBool::new(false),
+        })
+    }
+
+    /// Takes a place behind `writer`, or behind who holds the row, and sleeps; how that ended, `None` when there was
+    /// nothing to wait for.
+    fn wait(
+        &self,
+        me: &Arc<Participant>,
+        mode: LockMode,
+        writer: Option<&Arc<Participant>>,
+    ) -> Option<Wake> {
+        let (row, name) = (Row::new(TREE, KEY), RowName::new(TREE, KEY));
+        match self.locks.enqueue(row, &name, me, mode, writer) {
+            Enqueued::Retry => None,
+            Enqueued::Waiting | Enqueued::WaitingWithHolder => {
+                let wake = me.parker.sleep(None);
+                if wake != Wake::Granted {
+                    self.locks.leave(row, me);
+                }
+                me.parker.set(WaitState::Idle);
+                Some(wake)
+            }
+        }
+    }
+
+    /// Locks the row, however long it takes.
+    fn lock(&self, me: &Arc<Participant>, mode: LockMode) {
+        let (row, name) = (Row::new(TREE, KEY), RowName::new(TREE, KEY));
+        while !self.locks.try_lock(row, &name, me, mode) {
+            self.wait(me, mode, None);
+        }
+    }
+
+    /// A transaction that locks the row exclusively, and ends.
+    fn hold(&self, me: &Arc<Participant>) {
+        self.lock(me, LockMode::Exclusive);
+        assert!(!self.is_held.swap(true, Relaxed), "two hold the row");
+        self.is_held.store(false, Relaxed);
+        self.end(me);
+    }
+
+    /// Writes the row where nobody is in the way.
+    fn write(&self) {
+        self.latch.lock_exclusive();
+        let admitted = self.locks.admits_writer(TREE, KEY, &participant(), true);
+        let written = matches!(admitted, Admitted::Yes);
+        self.is_written.store(written, Relaxed);
+        self.latch.unlock_exclusive();
+    }
+
+    fn end(&self, me: &Arc<Participant>) {
+        self.locks.release_escalated(TREE, me);
+        for row in me.take_rows() {
+            self.locks.release(row, me);
+        }
+    }
+}
+
+fn spawn(world: &Arc<World>, work: impl FnOnce(&World) + 'static) -> thread::JoinHandle<()> {
+    let world = world.clone();
+    thread::spawn(move || work(&world))
+}
+
+fn join(threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
+    for thread in threads {
+        thread.join().expect("it has not panicked");
+    }
+}
+
+/// Who waits for a lock gets it when it is released; nothing is left behind.
+pub fn released() {
+    model(3, || {
+        let world = World::new();
+        let thread = spawn(&world, |world| world.hold(&participant()));
+        world.hold(&participant());
+        join([thread]);
+        assert_eq!(world.locks.len(), 0);
+    });
+}
+
+/// Two that wait to share a row both go on when it is released.
+pub fn shared() {
+    model(2, || {
+        let world = World::new();
+        let threads = [(); 2].map(|()| {
+            spawn(&world, |world| {
+                let me = participant();
+                world.lock(&me, LockMode::Shared);
+                assert!(
+                    !world.is_held.load(Relaxed),
+                    "shared beside an exclusive holder"
+                );
+                world.end(&me);
+            })
+        });
+        world.hold(&participant());
+        join(threads);
+        assert_eq!(world.locks.len(), 0);
+    });
+}
+
+/// Who waits for a writer, of which only the row's header tells, goes on when the writer ends.
+pub fn writer_ends() {
+    model(3, || {
+        let world = World::new();
+        world.is_written.store(true, Release);
+        let writer = participant();
+        let thread = {
+            let writer = writer.clone();
+            spawn(&world, move |world| {
+                let me = participant();
+                while world.is_written.load(Acquire) {
+                    world.wait(&me, LockMode::Exclusive, Some(&writer));
+                }
+                world.hold(&me);
+            })
+        };
+        world.is_written.store(false, Release);
+        world.end(&writer);
+        join([thread]);
+        assert_eq!(world.locks.len(), 0);
+    });
+}
+
+/// Who waits is woken by a kill, or had the lock before; nothing is left behind.
+pub fn killed() {
+    model(3, || {
+        let world = World::new();
+        let (holder, waiter) = (participant(), participant());
+        world.lock(&holder, LockMode::Exclusive);
+        let thread = {
+            let me = waiter.clone();
+            spawn(&world, move |world| {
+                let wake = world.wait(&me, LockMode::Exclusive, None);
+                assert_eq!(wake, Some(Wake::Killed));
+                world.end(&me);
+            })
+        };
+        waiter.parker.kill();
+        join([thread]);
+        world.end(&holder);
+        assert_eq!(world.locks.len(), 0);
+    });
+}
+
+/// A kill and a release at once: who is killed may have the lock by then, and gives it back.
+pub fn killed_when_released() {
+    model(2, || {
+        let world = World::new();
+        let (holder, waiter) = (participant(), participant());
+        world.lock(&holder, LockMode::Exclusive);
+        let waits = {
+            let me = waiter.clone();
+            spawn(&world, move |world| {
+                let wake = world.wait(&me, LockMode::Exclusive, None);
+                assert_ne!(wake, Some(Wake::TimedOut));
+                world.end(&me);
+            })
+        };
+        let kills = spawn(&world, move |_| waiter.parker.kill());
+        world.end(&holder);
+        join([waits, kills]);
+        assert_eq!(world.locks.len(), 0);
+    });
+}
+
+/// A lock of a row and a write of it, each entered under the leaf's latch: one of them finds the other.
+pub fn writer_meets_locker() {
+    model(3, || {
+        let world = World::new();
+        let locker = spawn(&world, |world| {
+            let (row, name, me) = (Row::new(TREE, KEY), RowName::new(TREE, KEY), participant());
+            world.latch.lock_shared();
+            let free = !world.is_written.load(Relaxed);
+            let locked = free && world.locks.try_lock(row, &name, &me, LockMode::Shared);
+            world.latch.unlock_shared();
+            if locked {
+                assert!(!world.is_written.load(Relaxed), "a locked row was written");
+                world.end(&me);
+            }
+        });
+        world.write();
+        join([locker]);
+        assert_eq!(world.locks.len(), 0);
+    });
+}
+
+/// A locked row whose entry becomes a range while another comes to write it: the writer finds the one or the other.
+pub fn writer_meets_escalation() {
+    model(3, || {
+        let world = World::new();
+        let locker = spawn(&world, |world| {
+            let me = participant();
+            world.latch.lock_shared();
+            let free = !world.is_written.load(Relaxed);
+            let mode = LockMode::Shared;
+            let locked = free && world.locks.try_take(TREE, KEY, &me, mode).is_ok();
+            world.latch.unlock_shared();
+            if locked {
+                world.locks.escalate(TREE, KEY, &me);
+                assert_eq!(me.held_rows(), 0);
+                assert!(!world.is_written.load(Relaxed), "a locked row was written");
+                world.end(&me);
+            }
+        });
+        world.write();
+        join([locker]);
+        assert_eq!(world.locks.len(), 0);
+    });
+}

@@ -1,0 +1,103 @@
+//! Models of the registry of snapshots.
+
+use std::sync::Arc;
+
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicBool, AtomicU64};
+use loom::thread;
+
+use super::grace::Grace;
+use super::live_snapshots::Horizon;
+use super::order::{CommitOrder, End};
+use super::snapshot::SnapshotRegistry;
+use crate::ids::{PageId, TxId};
+use crate::lock::participant;
+use crate::model;
+
+/// No snapshot is older than a horizon that was computed before it was taken, or while it stood.
+pub fn horizon() {
+    model(3, || {
+        let order = Arc::new(CommitOrder::new(TxId(1)));
+        let registry = SnapshotRegistry::new();
+        let csn = Arc::new(AtomicU64::new(0));
+        let low = Arc::new(AtomicU64::new(0));
+        let slot = registry.claim();
+        let reader = {
+            let (order, csn, low) = (order.clone(), csn.clone(), low.clone());
+            thread::spawn(move || {
+                let view = slot.take(&order);
+                // What is announced is acted on: undo that only older snapshots need is freed.
+                assert!(view.csn.0 >= csn.load(Acquire), "behind the horizon");
+                assert!(view.low.0 >= low.load(Acquire), "behind the horizon");
+            })
+        };
+        let txid = order.begin(&participant());
+        order.end(txid, End::Commit);
+        if let Some(horizon) = registry.horizon(&order) {
+            csn.store(horizon.csn.0, Release);
+            low.store(horizon.low.0, Release);
+        }
+        reader.join().expect("it has not panicked");
+    });
+}
+
+/// The same for the list of snapshots, and for a second snapshot: an end between two of which none of the listed
+/// stands, nor any that comes later, is seen by all or by none.
+pub fn listed() {
+    model(3, || {
+        let order = Arc::new(CommitOrder::new(TxId(1)));
+        let registry = SnapshotRegistry::new();
+        let slot = registry.claim();
+        let replaced = Arc::new(AtomicBool::new(false));
+        let begin = order.begin(&participant());
+        let from = order.end(begin, End::Commit);
+        let reader = {
+            let (order, replaced) = (order.clone(), replaced.clone());
+            thread::spawn(move || {
+                let view = slot.take_second(&order);
+                // It needs the version that `from` made and `to` has replaced.
+                let needs = view.csn == from;
+                assert!(
+                    !(needs && replaced.load(Acquire)),
+                    "a version that is needed has gone"
+                );
+                slot.clear_second();
+            })
+        };
+        let txid = order.begin(&participant());
+        let to = order.end(txid, End::Commit);
+        if let Some(live) = registry.live(&order) {
+            if live.none_between(from, to) {
+                replaced.store(true, Release);
+            }
+        }
+        reader.join().expect("it has not panicked");
+    });
+}
+
+/// A page of undo is freed only when nobody is on the way to it.
+pub fn walk() {
+    model(3, || {
+        let registry = SnapshotRegistry::new();
+        let grace = Arc::new(Grace::default());
+        let slot = registry.claim();
+        let pointer = Arc::new(AtomicU64::new(1));
+        let freed = Arc::new(AtomicBool::new(false));
+        let walker = {
+            let (grace, pointer, freed) = (grace.clone(), pointer.clone(), freed.clone());
+            thread::spawn(move || {
+                let walking = slot.walk(&grace);
+                if pointer.load(Acquire) != 0 {
+                    assert!(!freed.load(Relaxed), "a page was freed under a walk");
+                }
+                drop(walking);
+            })
+        };
+        pointer.store(0, Release);
+        grace.retire(PageId(1));
+        if !grace.take_free(|| registry.oldest_walk()).is_empty() {
+            freed.store(true, Relaxed);
+        }
+        walker.join().expect("it has not panicked");
+    });
+}
