@@ -1,7 +1,7 @@
 //! Transactions over trees: reading and writing versions, waiting, commit, rollback, purge.
 //!
 //! [`System`] is what all transactions of a database share. [`Transaction`] is one of them. Both
-//! know trees and keys, not tables: `table/` composes row operations from the versioned operations
+//! know trees and keys, not tables: `write/` composes row operations from the versioned operations
 //! here, all of them on `&Tree`:
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! Locks of names: of keys of which there need be no record. Guards are such (`table/guard.rs`).
+//! Locks of names: of keys of which there need be no record. Guards are such (`session/guard.rs`).
 //!
 //! A name has an entry in the lock table, as a row has. Who has very many entries gets ranges instead of further ones,
 //! as for rows. These hold the names between, too, until all names of the tree are given back.
