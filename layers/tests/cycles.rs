@@ -5,13 +5,13 @@ use std::path::Path;
 
 use peregrine_layers::{cycles, Crate, Reference};
 
-/// The first folder of a file, or a file outside all folders without its ending: `table/rows.rs` and `table.rs` are `table`.
+/// The first folder of a file, or a file outside all folders without its ending: `read/rows.rs` and `read.rs` are `read`.
 fn folder(file: &str) -> String {
     let first = file.split('/').next().unwrap_or(file);
     first.trim_end_matches(".rs").to_string()
 }
 
-/// A file with those of its submodules: `table/cursor.rs` and `table/cursor/moving.rs` are `table/cursor`.
+/// A file with those of its submodules: `read/cursor.rs` and `read/cursor/moving.rs` are `read/cursor`.
 fn family(file: &str) -> String {
     let name = file.trim_end_matches(".rs");
     name.split('/').take(2).collect::<Vec<_>>().join("/")

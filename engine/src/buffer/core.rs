@@ -46,7 +46,7 @@ pub(crate) struct Core {
     pub(super) freed: Condvar,
     /// Told when free frames run low, and at the end.
     pub wanted: Condvar,
-    /// The provider thread's reason to run: see `evict.rs`.
+    /// The provider thread's reason to run: see `residency/evict.rs`.
     pub provider: Mutex<bool>,
     /// The clock's hand.
     pub hand: AtomicUsize,

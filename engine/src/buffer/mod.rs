@@ -1,10 +1,10 @@
 //! The buffer pool: pages in memory, and the latches that guard them.
 //!
-//! - `frames`, `latch`, `optimistic`: the memory, and most of the unsafe code of the engine's core;
+//! - `frames`, `latch`, `optimistic`: the memory; with `guard` they hold the pool's unsafe code;
 //! - `pool` (for the layers above), `core`, `guard`, `free_list`, `page_table`, `swip`: which page is where;
 //! - `residency`: how a page comes and goes; `read_requests`, `scan_victims`: reads that are asked for, and leaves that
 //!   are the first to go;
-//! - `narrow`: some columns of a leaf that leaves; `settle`: what is done to a leaf before it is split.
+//! - `narrow`: some columns of a leaf that leaves; `settle`: changes of a record, and of a leaf before it is split.
 
 mod core;
 mod frames;

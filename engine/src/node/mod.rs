@@ -1,8 +1,11 @@
 //! Nodes: what the bytes of a page mean. No memory of its own, no latches.
 //!
 //! - `header`, `view`, `edit`, `build`, `split`, `window`: a page read, changed, written anew, split, and copied in parts;
-//! - `heads`, `search_key`, `vector`: searching in it, several keys at once;
-//! - `leaf_shape`, `prefetch`: where in a leaf a record most likely stands; `value_copy`: where values are copied to.
+//! - `heads`, `search_key`, `vector`: searching in it, several heads at once;
+//! - `leaf_shape`: where in a leaf a record most likely stands; `prefetch`: asking memory for it; `value_copy`: where
+//!   values are copied to.
+//!
+//! `vector` and `prefetch` hold its unsafe code.
 
 mod build;
 pub(crate) mod edit;

@@ -1,6 +1,6 @@
 //! Large values as bytes: how one is cut into chunks, the keys of these, and notes about it.
 //!
-//! Here are no trees: what reads and writes them is in `large`.
+//! Here are no trees: what reads and writes them is in `table/large.rs`.
 
 use crate::error::{Error, Result};
 use crate::ids::TreeId;

@@ -1,5 +1,5 @@
 //! The index entries that a bulk insert keeps aside: why it does, and how they come into their indexes, is in
-//! `write/deferred.rs`.
+//! `write/row/deferred.rs`.
 
 use std::sync::Arc;
 

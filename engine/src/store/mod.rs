@@ -10,15 +10,15 @@
 //! | `image.rs` | a page's bytes on disk |
 //! | `header.rs` | headers, checkpoint record, table chunks on disk |
 //! | `table.rs` | page id → place, in three versions |
-//! | `extents.rs`, `space.rs` | free space |
+//! | `space.rs`, `space/extents.rs` | free space |
 //! | `reading.rs`, `aligned.rs` | reading images, several at a time; the memory for that |
 //! | `batch.rs` | gathering images into large writes |
 //! | `page_ids.rs` | free page ids |
 //! | `opening.rs` | creating and opening |
 //! | `completing.rs` | the end of a checkpoint |
 //! | `parts.rs` | where everything stands, for checks |
-//! | `moving.rs` | moving images down, so that the file shrinks |
-//! | `keeping.rs` | room for the next checkpoint, whatever else fills the disk |
+//! | `space/moving.rs` | moving images down, so that the file shrinks |
+//! | `space/keeping.rs` | room for the next checkpoint, whatever else fills the disk |
 #![forbid(unsafe_code)]
 
 mod aligned;

@@ -4,7 +4,7 @@
 //! number (u32, big-endian); value: a settled record with up to [`CHUNK`] bytes. A value is
 //! written once and never changed, so it has no versions: it goes when the row version that made
 //! it is rolled back, or when no snapshot sees the last version that refers to it any more. The
-//! transaction layer keeps a note for each of the two and calls [`free`] then. `large_format.rs` says how keys and notes
+//! transaction layer keeps a note for each of the two and calls [`free`] then. `row/large_format.rs` says how keys and notes
 //! look.
 
 use super::open_table::{Table, TableTrees};

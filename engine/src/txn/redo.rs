@@ -3,7 +3,7 @@
 //! A transaction collects its changes in a buffer of its own and appends them at commit as one
 //! record of kind [`KIND_COMMIT`]; beyond 256 KiB, and when it is prepared, it appends parts before,
 //! of kind [`KIND_CHANGES`]. No part ends within a row operation. A transaction that rolls back appends
-//! nothing more, unless it was prepared (`prepare.rs`), and has no commit record.
+//! nothing more, unless it was prepared (`end/prepare.rs`), and has no commit record.
 //!
 //! ```text
 //! payload: [txid varint] then per change:
@@ -16,7 +16,7 @@
 //! log order, as settled writes. Log order is right for every row: a transaction's changes of a
 //! row are appended while it holds the row's lock, and its commit record before it gives it up.
 //! That goes for what it took back to a savepoint, too: where a part with it is in the log, its
-//! keys stay locked (`rollback.rs`).
+//! keys stay locked (`end/rollback.rs`).
 
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};

@@ -55,7 +55,7 @@ pub(crate) struct LockTable {
     /// Rows that are locked without an entry of their own. Who comes to hold a row asks here under the mutex of the
     /// row's shard.
     escalated: RangeTable,
-    /// Names that are locked without an entry (`name_lock.rs`).
+    /// Names that are locked without an entry (`txn/waiting/name_lock.rs`).
     pub(crate) names: RangeTable,
     /// Who has so many entries gets ranges for further rows and names.
     pub(crate) escalates_at: usize,

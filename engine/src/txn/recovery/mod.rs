@@ -1,4 +1,4 @@
-//! What a checkpoint holds of transactions, what an opening does with it, and how much that would be.
+//! What a checkpoint holds of transactions, and what an opening does with it; `work` counts that.
 
 mod capture;
 mod work;
