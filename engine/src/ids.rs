@@ -89,7 +89,7 @@ impl UndoPtr {
 /// The number of a frame of the buffer pool.
 pub(crate) type FrameId = u32;
 
-/// How often a latch was held exclusively: what an optimistic reader has noted.
+/// How often a latch was held exclusively: what an optimistic reader has noted. Latches alone make them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LatchVersion(pub(crate) u64);
 

@@ -12,8 +12,8 @@ use peregrine_suite::target::Engine;
 use super::host;
 use crate::arguments::StatementsArguments;
 
-/// Runs servers one after the other and prints one line, also when it is interrupted; exit status 1 when something is wrong, and the server's
-/// directory stays then.
+/// Runs servers one after the other and prints one line, also when it is interrupted; exit status 1 when something is
+/// wrong, and the server's directory stays then.
 ///
 /// # Errors
 /// What the suite says; the caller prints it.

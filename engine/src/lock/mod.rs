@@ -12,7 +12,7 @@ pub(crate) mod range;
 pub(crate) mod row_name;
 pub(crate) mod table;
 
-pub use deadlock_report::{DeadlockMember, DeadlockReport};
+pub use deadlock_report::DeadlockMember;
 pub use participant::UndoWork;
 pub use row_name::RowName;
 pub use table::LockMode;

@@ -18,4 +18,4 @@ pub(crate) mod version;
 
 pub use settle::ForAll;
 pub use snapshot::ReadView;
-pub use version::{encode_settled, live_payload, Header, Origin, MAX_HEADER, MAX_PAYLOAD};
+pub use version::{encode_settled, live_payload, Header, MAX_PAYLOAD};

@@ -1,4 +1,5 @@
 //! What a row is: schemas, values, and how rows and keys become bytes. Pure code, no I/O.
+#![forbid(unsafe_code)]
 
 mod collation;
 pub(crate) mod entry;

@@ -10,7 +10,7 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::store::space::extents::{Extents, LONGEST};
 use crate::sync::Mutex;
 
-pub(crate) mod extents;
+pub(super) mod extents;
 pub(super) mod keeping;
 pub(super) mod moving;
 #[cfg(test)]

@@ -63,11 +63,10 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verdict = match (self.held(), self.interrupted) {
-            _ if !self.faults.is_empty() => "NOT HELD",
-            (_, true) => "interrupted",
-            (true, false) => "held",
-            (false, false) => "NOT HELD",
+        let verdict = match self.held() {
+            _ if self.interrupted && self.faults.is_empty() => "interrupted",
+            true => "held",
+            false => "NOT HELD",
         };
         write!(
             f,
