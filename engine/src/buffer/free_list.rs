@@ -69,6 +69,30 @@ impl Core {
         }
     }
 
+    /// Makes so many frames free, for who needs that many pages at once: where there are fewer, one page goes for the
+    /// other, and comes again, for ever. They are anybody's. To be called without any latch that others wait for.
+    ///
+    /// # Errors
+    /// Why the pages of the others can't be written, or that all are in use.
+    pub fn make_free(&self, wanted: usize) -> Result<()> {
+        let mut waits_left = self.waits.load(Ordering::Relaxed);
+        loop {
+            let missing = wanted.saturating_sub(self.free_count());
+            if missing == 0 {
+                return Ok(());
+            }
+            // A parent goes after its children: so as long as any goes, others may.
+            if self.evict_some(missing)? > 0 {
+                continue;
+            }
+            if waits_left == 0 {
+                return Err(self.all_in_use());
+            }
+            waits_left -= 1;
+            crate::sync::thread::sleep(knobs::frame_wait());
+        }
+    }
+
     /// As [`Core::take_frame`], for who can do without: where none is free, or can be made free at once, there is none.
     pub fn take_spare_frame(&self) -> Option<ExclusiveGuard<'_>> {
         if let Some(frame) = self.pop_free() {

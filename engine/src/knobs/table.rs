@@ -87,6 +87,8 @@ knobs! {
     frames_at_once: usize = 16, frames, 1 => 16;
     /// A thread that finds no frame waits for this long, and tries again.
     frame_wait: Duration = 2_000, microseconds, 100 => 2_000;
+    /// A descent that has brought so many pages more than its way has nodes makes frames free for all of them at once.
+    brought_in_vain: usize = 16, pages, 0 => 16;
     /// The thread that provides free frames looks for itself at least this often.
     provider_look: Duration = 100_000, microseconds, 1_000 => 100_000;
     /// Where all frames are in use the provider of free frames lets this long pass.

@@ -438,6 +438,8 @@ faults! {
         FreeByName,
         /// A page leaves its parent though somebody has brought an older copy of it.
         EvictBesideCopy,
+        /// A descent that finds frames for a part of its way alone brings each node in the place of another for ever.
+        BringEachForOther,
         /// A page of a tree passes for undo.
         NodeAsUndo,
         /// Images are saved for a checkpoint that was given up.

@@ -4,6 +4,7 @@ use crate::buffer;
 use crate::buffer::{Ahead, Child, ChildPlace, Core, ExclusiveGuard, LeafRead, SharedGuard};
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PageId};
+use crate::knobs;
 use crate::node::{LeafShape, Node, SearchKey, ValueCopy};
 
 use super::Tree;
@@ -111,11 +112,13 @@ impl Tree {
     pub(super) fn locate(&self, route: Route<'_>, level: u8) -> Result<Located> {
         let frames = &self.core.frames;
         let key = SearchKey::new(route.key());
+        let mut brought = 0;
         'restart: loop {
             let root = self.seen_root()?;
             let (mut frame, mut state, mut version) = (root.frame, root.state, root.version);
             let mut node = frames.optimistic(frame);
             let mut node_level = node.level();
+            let height = node_level;
             if node_level <= level {
                 if !state.latch.still(version) {
                     continue 'restart;
@@ -161,14 +164,24 @@ impl Tree {
                         return Ok(Located::Away { place, id });
                     }
                     Child::Page(id) => {
+                        // The nodes of the way may go for each other.
+                        let way = usize::from(height - level) + 1;
+                        if brought >= way + knobs::brought_in_vain()
+                            && !is_planted(PlantedFault::BringEachForOther)
+                        {
+                            self.core.make_free(way)?;
+                            brought = 0;
+                            continue 'restart;
+                        }
+                        brought += 1;
                         let ahead = route.ahead().filter(|_| node_level == 1);
                         if let Some(ahead) = ahead {
                             let forward = matches!(route, Route::Forward(..));
                             self.core.read_ahead(place, id, ahead, forward);
                         }
                         let passing = ahead.is_some_and(Ahead::is_long);
-                        let brought = self.core.make_resident(place, id, passing);
-                        brought.inspect_err(|error| self.note_contradiction(id, error))?;
+                        let made = self.core.make_resident(place, id, passing);
+                        made.inspect_err(|error| self.note_contradiction(id, error))?;
                         continue 'restart;
                     }
                     Child::Frame(child) if node_level == level + 1 => {

@@ -1,4 +1,5 @@
 //! What the pool promises.
 
+mod descent;
 mod pool;
 mod reuse;

@@ -21,9 +21,13 @@ use crate::tree::{AwayLeaf, Change, Tree};
 /// Rows of a test: some hundred leaves below several inner nodes.
 const ROWS: u32 = 2_000;
 
-/// A tree of three levels, in a pool whose pages go when the test says so.
 fn tree() -> (Arc<Pool>, Tree) {
-    let store = Store::create(Arc::new(SimulatedOs::new(1)), Path::new("/db")).unwrap();
+    tree_on(SimulatedOs::new(1))
+}
+
+/// A tree of three levels, none of them in memory, in a pool whose pages go when the test says so.
+pub(super) fn tree_on(os: SimulatedOs) -> (Arc<Pool>, Tree) {
+    let store = Store::create(Arc::new(os), Path::new("/db")).unwrap();
     let pool = Pool::without_thread(MIN_FRAMES * PAGE_SIZE, Arc::new(store)).unwrap();
     let tree = Tree::create(&pool, TreeId(1)).unwrap();
     for n in 0..ROWS {
@@ -34,7 +38,7 @@ fn tree() -> (Arc<Pool>, Tree) {
 }
 
 /// Neighbours have a long front in common, others little: so separators are long, and inner nodes many.
-fn key(n: u32) -> Vec<u8> {
+pub(super) fn key(n: u32) -> Vec<u8> {
     let group = n / 50;
     let mut key = group.to_be_bytes().to_vec();
     key.resize(600, group as u8);
