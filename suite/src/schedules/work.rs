@@ -133,7 +133,9 @@ pub fn run(request: &Request, mut told: impl FnMut(&str)) -> Result<Outcome> {
                 known += 1;
             }
             if last.elapsed() >= TELL {
-                told(&format!("so far {}", all.lock()));
+                let mut all = all.lock();
+                all.took = begun.elapsed();
+                told(&format!("so far {all}"));
                 last = Instant::now();
             }
         }
