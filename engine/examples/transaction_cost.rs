@@ -9,20 +9,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use peregrine::buffer::Pool;
+use peregrine::buffer::PoolWithThreads;
 use peregrine::ids::{TableId, TreeId};
 use peregrine::log::{Log, LogOptions};
 use peregrine::os::{Os, RealOs};
 use peregrine::store::Store;
 use peregrine::tree::Tree;
-use peregrine::txn::{Put, PutMode, System, Transaction, Trees};
+use peregrine::txn::{Put, PutMode, TransactionManager, TreeTransaction, UndoOwner};
 use peregrine::{Durability, Error, Isolation, Result};
 
 const ROWS: u64 = 100_000;
 
 struct OneTree(Arc<Tree>);
 
-impl Trees for OneTree {
+impl UndoOwner for OneTree {
     fn tree(&self, tree: TreeId) -> peregrine::Result<Option<Arc<Tree>>> {
         Ok((tree == self.0.id()).then(|| self.0.clone()))
     }
@@ -60,9 +60,9 @@ fn measure(dir: &Path, time: Duration, wants: &dyn Fn(&str) -> bool) -> Result<(
         background: true,
     };
     let log = Arc::new(Log::create(os, &dir.join("db/log"), options)?);
-    let pool = Pool::new(256 << 20, store)?;
+    let pool = PoolWithThreads::new(256 << 20, store)?;
     let tree = Arc::new(Tree::create(&pool, TreeId(1))?);
-    let system = System::new(pool.clone(), log, Durability::Later);
+    let system = TransactionManager::new(pool.clone(), log, Durability::Later);
     system.set_trees(Arc::new(OneTree(tree.clone())));
     pool.set_settle(system.leaf_settle());
     system.start_purge()?;
@@ -120,7 +120,7 @@ fn key(row: u64) -> [u8; 8] {
     row.to_be_bytes()
 }
 
-fn update(txn: &mut Transaction, tree: &Tree, row: u64, mode: PutMode) -> Result<()> {
+fn update(txn: &mut TreeTransaction, tree: &Tree, row: u64, mode: PutMode) -> Result<()> {
     let system = txn.system().clone();
     let payload = [row as u8; 100];
     loop {

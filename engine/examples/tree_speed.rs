@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use peregrine::buffer::Pool;
+use peregrine::buffer::PoolWithThreads;
 use peregrine::ids::TreeId;
 use peregrine::os::RealOs;
 use peregrine::store::Store;
-use peregrine::tree::{Change, LeafImage, Position, Tree};
+use peregrine::tree::{RecordEdit, LeafImage, Position, Tree};
 use peregrine::Result;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -47,7 +47,7 @@ fn main() -> Result<()> {
 
 fn run(dir: &Path, records: u64, seconds: Duration, pool_bytes: usize) -> Result<()> {
     let store = Arc::new(Store::create(RealOs::new(), dir)?);
-    let pool = Pool::new(pool_bytes, store)?;
+    let pool = PoolWithThreads::new(pool_bytes, store)?;
 
     let sequential = Tree::create(&pool, TreeId(1))?;
     timed("sequential inserts", records, || {
@@ -112,7 +112,7 @@ fn scramble(i: u64) -> u64 {
 fn put(tree: &Tree, key: &[u8]) -> Result<()> {
     tree.modify(key, VALUE.len(), 1, |_, new| {
         new.extend_from_slice(&VALUE);
-        (Change::Put, ())
+        (RecordEdit::Put, ())
     })
 }
 

@@ -9,7 +9,7 @@
 
 /// A rule that can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BrokenRule {
+pub enum IsolationFault {
     /// Locks without a write are not taken: locking reads, and what SERIALIZABLE reads, protect
     /// nothing.
     SkipRowLock,
@@ -42,7 +42,7 @@ pub(crate) struct Broken {}
 #[cfg(not(feature = "broken"))]
 impl Broken {
     #[inline(always)]
-    pub fn is(&self, _: BrokenRule) -> bool {
+    pub fn is(&self, _: IsolationFault) -> bool {
         false
     }
 }
@@ -52,32 +52,32 @@ mod breaking {
     use crate::sync::atomic::{AtomicU8, Ordering};
     use std::str::FromStr;
 
-    use super::BrokenRule;
+    use super::IsolationFault;
     use crate::error::Error;
 
     /// The environment variable that names the rule, for programs that can't set the option.
     pub const VARIABLE: &str = "PEREGRINE_BROKEN";
 
-    impl BrokenRule {
+    impl IsolationFault {
         /// All rules, in the order of their names in the documentation.
-        pub const ALL: [BrokenRule; 6] = [
-            BrokenRule::SkipRowLock,
-            BrokenRule::SkipFirstCommitterCheck,
-            BrokenRule::StaleSnapshot,
-            BrokenRule::DirtyRead,
-            BrokenRule::OverwriteUncommitted,
-            BrokenRule::SkipRangeLock,
+        pub const ALL: [IsolationFault; 6] = [
+            IsolationFault::SkipRowLock,
+            IsolationFault::SkipFirstCommitterCheck,
+            IsolationFault::StaleSnapshot,
+            IsolationFault::DirtyRead,
+            IsolationFault::OverwriteUncommitted,
+            IsolationFault::SkipRangeLock,
         ];
 
         /// The name in options and in the environment.
         pub fn name(self) -> &'static str {
             match self {
-                BrokenRule::SkipRowLock => "skip_row_lock",
-                BrokenRule::SkipFirstCommitterCheck => "skip_first_committer_check",
-                BrokenRule::StaleSnapshot => "stale_snapshot",
-                BrokenRule::DirtyRead => "dirty_read",
-                BrokenRule::OverwriteUncommitted => "overwrite_uncommitted",
-                BrokenRule::SkipRangeLock => "skip_range_lock",
+                IsolationFault::SkipRowLock => "skip_row_lock",
+                IsolationFault::SkipFirstCommitterCheck => "skip_first_committer_check",
+                IsolationFault::StaleSnapshot => "stale_snapshot",
+                IsolationFault::DirtyRead => "dirty_read",
+                IsolationFault::OverwriteUncommitted => "overwrite_uncommitted",
+                IsolationFault::SkipRangeLock => "skip_range_lock",
             }
         }
 
@@ -85,7 +85,7 @@ mod breaking {
         ///
         /// # Errors
         /// [`Error::Invalid`] for a name that is none.
-        pub fn of_environment() -> Result<Option<BrokenRule>, Error> {
+        pub fn of_environment() -> Result<Option<IsolationFault>, Error> {
             match std::env::var(VARIABLE) {
                 Ok(name) if !name.is_empty() => name.parse().map(Some),
                 _ => Ok(None),
@@ -93,13 +93,13 @@ mod breaking {
         }
     }
 
-    impl FromStr for BrokenRule {
+    impl FromStr for IsolationFault {
         type Err = Error;
 
         fn from_str(name: &str) -> Result<Self, Error> {
-            let found = BrokenRule::ALL.into_iter().find(|rule| rule.name() == name);
+            let found = IsolationFault::ALL.into_iter().find(|rule| rule.name() == name);
             found.ok_or_else(|| {
-                let names: Vec<_> = BrokenRule::ALL.iter().map(|rule| rule.name()).collect();
+                let names: Vec<_> = IsolationFault::ALL.iter().map(|rule| rule.name()).collect();
                 Error::Invalid(format!(
                     "{VARIABLE}={name}: no rule of that name; the rules are {}",
                     names.join(", ")
@@ -113,13 +113,13 @@ mod breaking {
     pub struct Broken(AtomicU8);
 
     impl Broken {
-        pub fn set(&self, rule: Option<BrokenRule>) {
+        pub fn set(&self, rule: Option<IsolationFault>) {
             let code = rule.map_or(0, |rule| rule as u8 + 1);
             self.0.store(code, Ordering::Relaxed);
         }
 
         #[inline]
-        pub fn is(&self, rule: BrokenRule) -> bool {
+        pub fn is(&self, rule: IsolationFault) -> bool {
             self.0.load(Ordering::Relaxed) == rule as u8 + 1
         }
     }
@@ -130,14 +130,14 @@ mod breaking {
 
         #[test]
         fn names_lead_back_to_rules_and_others_are_refused() {
-            for rule in BrokenRule::ALL {
-                assert_eq!(rule.name().parse::<BrokenRule>().unwrap(), rule);
+            for rule in IsolationFault::ALL {
+                assert_eq!(rule.name().parse::<IsolationFault>().unwrap(), rule);
                 let broken = Broken::default();
-                assert!(!BrokenRule::ALL.iter().any(|&r| broken.is(r)));
+                assert!(!IsolationFault::ALL.iter().any(|&r| broken.is(r)));
                 broken.set(Some(rule));
-                assert!(BrokenRule::ALL.iter().all(|&r| broken.is(r) == (r == rule)));
+                assert!(IsolationFault::ALL.iter().all(|&r| broken.is(r) == (r == rule)));
             }
-            let error = "nothing".parse::<BrokenRule>().unwrap_err().to_string();
+            let error = "nothing".parse::<IsolationFault>().unwrap_err().to_string();
             assert!(error.contains("skip_row_lock"), "{error}");
         }
     }

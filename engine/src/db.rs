@@ -323,7 +323,7 @@ impl Database {
     }
 
     #[cfg(test)]
-    pub(crate) fn system(&self) -> &crate::txn::System {
+    pub(crate) fn system(&self) -> &crate::txn::TransactionManager {
         &self.shared.system
     }
 
@@ -355,7 +355,7 @@ impl Database {
     /// the transaction is still prepared, and this can be tried again.
     pub fn commit_prepared(&self, xid: &Xid) -> Result<()> {
         // One that is still prepared goes back to the list when it is dropped.
-        self.shared.prepared.take(xid)?.commit()
+        self.shared.prepared.claim(xid)?.commit()
     }
 
     /// Rolls a prepared transaction back that no transaction object has any more.
@@ -363,7 +363,7 @@ impl Database {
     /// # Errors
     /// As [`Database::commit_prepared`].
     pub fn rollback_prepared(&self, xid: &Xid) -> Result<()> {
-        self.shared.prepared.take(xid)?.rollback()
+        self.shared.prepared.claim(xid)?.rollback()
     }
 
     /// Makes every commit so far durable, whatever commits wait for: for a coordinator that is about

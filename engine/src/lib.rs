@@ -38,7 +38,7 @@ mod undo;
 mod write;
 
 #[cfg(feature = "broken")]
-pub use broken::{BrokenRule, VARIABLE as BROKEN_VARIABLE};
+pub use broken::{IsolationFault, VARIABLE as BROKEN_VARIABLE};
 pub use db::{Database, Deadlock, Inspection, Lock, NamedRow, Status};
 pub use error::{Error, Result};
 pub use lock::{DeadlockMember, LockMode};

@@ -145,7 +145,7 @@ pub struct Options {
     pub drop_on_open: Option<String>,
     /// The rule of isolation that is left out; `None`: the one that the environment names.
     #[cfg(feature = "broken")]
-    pub broken: Option<crate::BrokenRule>,
+    pub broken: Option<crate::IsolationFault>,
 }
 
 impl Default for Options {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use peregrine::{
-    BrokenRule, Column, ColumnType, Cursor, CursorOptions, Database, Error, Isolation, Key,
+    IsolationFault, Column, ColumnType, Cursor, CursorOptions, Database, Error, Isolation, Key,
     Options, Result, RowLock, Seek, Table, TableSchema, Transaction, Value,
 };
 
@@ -17,7 +17,7 @@ struct World {
 }
 
 /// Rows 1 and 2, both 0; nobody waits for locks.
-fn world(broken: Option<BrokenRule>) -> World {
+fn world(broken: Option<IsolationFault>) -> World {
     let dir = tempfile::tempdir().unwrap();
     let options = Options {
         broken,
@@ -152,13 +152,13 @@ type Shows = fn(&World) -> bool;
 
 #[test]
 fn each_rule_left_out_shows_and_the_others_hold() {
-    let shows: [(BrokenRule, Shows); 6] = [
-        (BrokenRule::DirtyRead, reads_dirty),
-        (BrokenRule::OverwriteUncommitted, writes_dirty),
-        (BrokenRule::SkipRowLock, locks_nothing),
-        (BrokenRule::SkipFirstCommitterCheck, loses_updates),
-        (BrokenRule::StaleSnapshot, sees_the_past),
-        (BrokenRule::SkipRangeLock, rows_appear),
+    let shows: [(IsolationFault, Shows); 6] = [
+        (IsolationFault::DirtyRead, reads_dirty),
+        (IsolationFault::OverwriteUncommitted, writes_dirty),
+        (IsolationFault::SkipRowLock, locks_nothing),
+        (IsolationFault::SkipFirstCommitterCheck, loses_updates),
+        (IsolationFault::StaleSnapshot, sees_the_past),
+        (IsolationFault::SkipRangeLock, rows_appear),
     ];
     for (rule, show) in shows {
         assert!(!show(&world(None)), "{rule:?} shows in a whole engine");

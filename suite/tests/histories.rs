@@ -36,14 +36,14 @@ fn every_level_keeps_its_word_also_through_crashes() {
 /// Which levels must notice that a rule is left out, and by which anomaly.
 #[cfg(feature = "broken")]
 mod broken {
-    use peregrine::BrokenRule;
+    use peregrine::IsolationFault;
     use peregrine_suite::histories::check::Violation;
 
     use super::*;
 
     /// The violations that a rule left out leads to, of which one at least must be found, and a level
     /// that promises otherwise.
-    fn expected(rule: BrokenRule) -> Option<(Level, &'static [Violation])> {
+    fn expected(rule: IsolationFault) -> Option<(Level, &'static [Violation])> {
         use Violation as V;
         Some(match rule.name() {
             "skip_row_lock" => (Level::ReadCommitted, &[V::LostUpdate]),
@@ -65,7 +65,7 @@ mod broken {
     /// Until it is found; a machine so slow that transactions hardly meet takes longer.
     #[test]
     fn every_rule_left_out_is_noticed() {
-        for rule in BrokenRule::ALL {
+        for rule in IsolationFault::ALL {
             let (level, violations) = expected(rule)
                 .unwrap_or_else(|| panic!("nobody says what {} leads to", rule.name()));
             let begun = std::time::Instant::now();

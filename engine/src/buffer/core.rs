@@ -5,15 +5,15 @@ use std::sync::{Arc, OnceLock};
 use crate::buffer::frames::{FrameState, Frames};
 use crate::buffer::page_table::PageTable;
 use crate::buffer::read_requests::Requests;
-use crate::buffer::scan_victims::Passed;
-use crate::buffer::settle::LeafSettle;
+use crate::buffer::scan_victims::ScanVictims;
+use crate::buffer::settle::LeafFreeze;
 use crate::buffer::swip;
 use crate::buffer::swip::Child;
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PageId, PAGE_SIZE};
-use crate::leaf_cache::left_summary::LeftSummaries;
-use crate::leaf_cache::narrow_copies::NarrowCopies;
-use crate::leaf_cache::summary::Summaries;
+use crate::leaf_cache::left_summary::EvictedZoneMaps;
+use crate::leaf_cache::narrow_copies::MiniPages;
+use crate::leaf_cache::summary::ZoneMaps;
 use crate::node::header::*;
 use crate::planted::{is_planted, PlantedFault};
 use crate::store::Store;
@@ -37,7 +37,7 @@ pub(crate) struct Counters {
 }
 
 /// The pool without its background thread.
-pub(crate) struct Core {
+pub(crate) struct BufferPool {
     pub frames: Frames,
     pub store: Arc<Store>,
     pub table: PageTable,
@@ -52,28 +52,28 @@ pub(crate) struct Core {
     pub hand: AtomicUsize,
     /// The newest checkpoint that has begun.
     pub epoch: AtomicU64,
-    pub settle: OnceLock<Arc<dyn LeafSettle>>,
-    pub summaries: Summaries,
-    pub left_summaries: LeftSummaries,
-    pub narrow: NarrowCopies,
+    pub settle: OnceLock<Arc<dyn LeafFreeze>>,
+    pub summaries: ZoneMaps,
+    pub left_summaries: EvictedZoneMaps,
+    pub narrow: MiniPages,
     /// Reads that are asked for.
     pub requests: Requests,
     /// Pages that are the first to go.
-    pub passed: Passed,
+    pub passed: ScanVictims,
     pub counters: Counters,
     /// Pages newer than their image in the store.
     dirty: AtomicUsize,
-    /// How many more may become so: see [`crate::buffer::Pool::check_room`].
+    /// How many more may become so: see [`crate::buffer::PoolWithThreads::check_room`].
     headroom: AtomicI64,
     /// [`WAITS`].
     pub(super) waits: AtomicU64,
 }
 
-impl Core {
-    pub fn new(frames: Frames, store: Arc<Store>) -> Core {
+impl BufferPool {
+    pub fn new(frames: Frames, store: Arc<Store>) -> BufferPool {
         let count = frames.count() as FrameId;
         let epoch = store.epoch();
-        Core {
+        BufferPool {
             frames,
             store,
             table: PageTable::new(),
@@ -84,11 +84,11 @@ impl Core {
             hand: AtomicUsize::new(0),
             epoch: AtomicU64::new(epoch),
             settle: OnceLock::new(),
-            summaries: Summaries::new(count as usize),
-            left_summaries: LeftSummaries::new(count as usize),
-            narrow: NarrowCopies::new(),
+            summaries: ZoneMaps::new(count as usize),
+            left_summaries: EvictedZoneMaps::new(count as usize),
+            narrow: MiniPages::new(),
             requests: Requests::default(),
-            passed: Passed::default(),
+            passed: ScanVictims::default(),
             counters: Counters::default(),
             dirty: AtomicUsize::new(0),
             headroom: AtomicI64::new(UNLIMITED),
@@ -107,7 +107,7 @@ impl Core {
         self.headroom.load(Ordering::Relaxed)
     }
 
-    /// Sets [`Core::headroom`]; `None`: without a limit.
+    /// Sets [`BufferPool::headroom`]; `None`: without a limit.
     pub fn set_headroom(&self, pages: Option<i64>) {
         self.headroom
             .store(pages.unwrap_or(UNLIMITED), Ordering::Relaxed);

@@ -9,7 +9,7 @@ use crate::buffer::optimistic::OptimisticNode;
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PAGE_SIZE};
 use crate::node::header::Page;
-use crate::node::leaf_shape::{InArrays, LeafShape};
+use crate::node::leaf_shape::{InArrays, LeafLayoutHint};
 use crate::node::prefetch::prefetch;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -208,7 +208,7 @@ impl Frames {
     /// Asks the processor for what a point read of a leaf will touch: its state, its header, and where the record's
     /// head, slot and bytes are expected, if it has so many 65,536ths of the leaf's records before it.
     #[inline(always)]
-    pub fn prefetch_record(&self, frame: FrameId, before: usize, shape: &LeafShape) {
+    pub fn prefetch_record(&self, frame: FrameId, before: usize, shape: &LeafLayoutHint) {
         let page = self.start(frame).cast_const();
         let line = |at: usize| prefetch(page.wrapping_add(at % PAGE_SIZE));
         let expected = shape.expected(before);

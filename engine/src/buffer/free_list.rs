@@ -1,6 +1,6 @@
 //! Frames that are nobody's: how they are taken and given back, and new pages, which come to be in them.
 
-use crate::buffer::core::Core;
+use crate::buffer::core::BufferPool;
 use crate::buffer::frames::NO_FRAME;
 use crate::buffer::guard::ExclusiveGuard;
 use crate::buffer::page_table::Entry;
@@ -11,7 +11,7 @@ use crate::node::header::*;
 use crate::sync::atomic::Ordering;
 use crate::sync::{pause, strikes, Fault, Pause};
 
-impl Core {
+impl BufferPool {
     #[cfg(test)]
     pub fn set_waits(&self, waits: u64) {
         self.waits.store(waits, Ordering::Relaxed);
@@ -93,7 +93,7 @@ impl Core {
         }
     }
 
-    /// As [`Core::take_frame`], for who can do without: where none is free, or can be made free at once, there is none.
+    /// As [`BufferPool::take_frame`], for who can do without: where none is free, or can be made free at once, there is none.
     pub fn take_spare_frame(&self) -> Option<ExclusiveGuard<'_>> {
         if let Some(frame) = self.pop_free() {
             return Some(self.own(frame));
@@ -153,7 +153,7 @@ impl Core {
         Ok(guard)
     }
 
-    /// Undoes [`Core::new_page`].
+    /// Undoes [`BufferPool::new_page`].
     pub fn discard_new(&self, guard: ExclusiveGuard<'_>) {
         let id = guard.page();
         self.release_frame(guard);

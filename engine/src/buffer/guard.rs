@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::buffer::core::Core;
+use crate::buffer::core::BufferPool;
 use crate::buffer::frames::FrameState;
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, LatchVersion, PageId};
@@ -14,7 +14,7 @@ use crate::sync::{pause, Pause};
 
 /// A page latched for reading.
 pub struct SharedGuard<'a> {
-    core: &'a Core,
+    core: &'a BufferPool,
     frame: FrameId,
     pinned: bool,
 }
@@ -22,7 +22,7 @@ pub struct SharedGuard<'a> {
 impl<'a> SharedGuard<'a> {
     /// Latches a frame; waits for it.
     #[inline]
-    pub(crate) fn lock(core: &'a Core, frame: FrameId) -> SharedGuard<'a> {
+    pub(crate) fn lock(core: &'a BufferPool, frame: FrameId) -> SharedGuard<'a> {
         core.frames.state(frame).latch.lock_shared();
         pause(Pause::Held);
         SharedGuard {
@@ -32,7 +32,7 @@ impl<'a> SharedGuard<'a> {
         }
     }
 
-    pub(super) fn try_lock(core: &'a Core, frame: FrameId) -> Option<SharedGuard<'a>> {
+    pub(super) fn try_lock(core: &'a BufferPool, frame: FrameId) -> Option<SharedGuard<'a>> {
         let locked = core.frames.state(frame).latch.try_lock_shared();
         // Not `then_some`: a guard made without the latch would give it back when dropped.
         locked.then(|| SharedGuard {
@@ -104,7 +104,7 @@ impl Drop for SharedGuard<'_> {
 
 /// A page latched for changing.
 pub struct ExclusiveGuard<'a> {
-    core: &'a Core,
+    core: &'a BufferPool,
     frame: FrameId,
     pinned: bool,
 }
@@ -112,7 +112,7 @@ pub struct ExclusiveGuard<'a> {
 impl<'a> ExclusiveGuard<'a> {
     /// The latch has been taken.
     #[inline]
-    fn of(core: &'a Core, frame: FrameId) -> ExclusiveGuard<'a> {
+    fn of(core: &'a BufferPool, frame: FrameId) -> ExclusiveGuard<'a> {
         pause(Pause::Held);
         ExclusiveGuard {
             core,
@@ -123,20 +123,20 @@ impl<'a> ExclusiveGuard<'a> {
 
     /// Latches a frame; waits for it.
     #[inline]
-    pub(crate) fn lock(core: &'a Core, frame: FrameId) -> ExclusiveGuard<'a> {
+    pub(crate) fn lock(core: &'a BufferPool, frame: FrameId) -> ExclusiveGuard<'a> {
         core.frames.state(frame).latch.lock_exclusive();
         Self::of(core, frame)
     }
 
     /// Latches a frame if that takes no waiting.
-    pub(crate) fn try_lock(core: &'a Core, frame: FrameId) -> Option<ExclusiveGuard<'a>> {
+    pub(crate) fn try_lock(core: &'a BufferPool, frame: FrameId) -> Option<ExclusiveGuard<'a>> {
         let locked = core.frames.state(frame).latch.try_lock_exclusive();
         locked.then(|| Self::of(core, frame))
     }
 
     /// Latches a frame if nothing has changed since the version was noted, without waiting.
     pub(crate) fn try_upgrade(
-        core: &'a Core,
+        core: &'a BufferPool,
         frame: FrameId,
         version: LatchVersion,
     ) -> Option<ExclusiveGuard<'a>> {
@@ -256,7 +256,7 @@ impl Drop for ExclusiveGuard<'_> {
     }
 }
 
-impl Core {
+impl BufferPool {
     /// Saves a frame's image for the running checkpoint, if it needs it, before the frame is latched
     /// exclusively along with others: meanwhile readers go on, optimistic ones without a restart.
     pub fn save_early(&self, frame: FrameId) -> Result<()> {
@@ -276,15 +276,15 @@ impl Core {
     }
 }
 
-/// A page kept in memory: see [`crate::buffer::Pool::pin`].
+/// A page kept in memory: see [`crate::buffer::PoolWithThreads::pin`].
 pub struct PinnedPage {
-    core: Arc<Core>,
+    core: Arc<BufferPool>,
     frame: FrameId,
 }
 
 impl PinnedPage {
     /// Takes over a pin.
-    pub(super) fn owning_pin(core: Arc<Core>, frame: FrameId) -> PinnedPage {
+    pub(super) fn owning_pin(core: Arc<BufferPool>, frame: FrameId) -> PinnedPage {
         PinnedPage { core, frame }
     }
 

@@ -24,13 +24,13 @@ mod swip;
 mod tests;
 
 pub use guard::{ExclusiveGuard, PinnedPage, SharedGuard};
-pub use pool::{Pool, PoolStats};
-pub use settle::{Change, LeafSettle};
+pub use pool::{PoolWithThreads, PoolStats};
+pub use settle::{RecordEdit, LeafFreeze};
 
-pub(crate) use self::core::Core;
+pub(crate) use self::core::BufferPool;
 pub(crate) use frames::FrameState;
 pub(crate) use optimistic::LeafRead;
-pub(crate) use residency::{mismatch, Ahead, ChildPlace};
+pub(crate) use residency::{mismatch, ScanExtent, ChildPlace};
 pub(crate) use swip::{child, resident, Child};
 
 /// The smallest pool, in pages.

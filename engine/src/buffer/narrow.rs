@@ -13,7 +13,7 @@
 //! ```
 //! Which leaf has a copy, where, and how long it stands for the leaf: see [`crate::leaf_cache::narrow_copies`].
 
-use crate::buffer::core::Core;
+use crate::buffer::core::BufferPool;
 use crate::buffer::frames::COPIES;
 use crate::buffer::guard::{ExclusiveGuard, SharedGuard};
 use crate::buffer::residency::load::ChildPlace;
@@ -28,7 +28,7 @@ const FRAME_HEADER: usize = 10;
 /// The page and the length of a copy.
 const COPY_HEADER: usize = 10;
 
-impl Core {
+impl BufferPool {
     /// The columns of which there is a copy of a page's leaf, of this tree.
     pub fn narrow_columns(&self, page: u64, tree: u32) -> Option<u64> {
         self.narrow.find(page, tree).map(|kept| kept.columns)
@@ -88,7 +88,7 @@ impl Core {
         }
     }
 
-    /// Makes a copy known that stands at a place that [`Core::place_copy`] gave.
+    /// Makes a copy known that stands at a place that [`BufferPool::place_copy`] gave.
     pub(super) fn enter_copy(
         &self,
         page: u64,

@@ -11,7 +11,7 @@ use crate::ids::PAGE_SIZE;
 use crate::node::header::*;
 use crate::node::heads;
 use crate::node::heads::Heads;
-use crate::node::leaf_shape::{LeafShape, HEAD, LEAF_ENTRY};
+use crate::node::leaf_shape::{LeafLayoutHint, HEAD, LEAF_ENTRY};
 use crate::node::prefetch::prefetch;
 use crate::node::search_key::SearchKey;
 use crate::node::value_copy::ValueCopy;
@@ -327,7 +327,7 @@ impl<'a> OptimisticNode<'a> {
 
     /// Notes what the leaf looks like.
     #[inline]
-    pub fn note_shape(&self, shape: &mut LeafShape) {
+    pub fn note_shape(&self, shape: &mut LeafLayoutHint) {
         shape.note(self.u16_at(COUNT), self.u16_at(HOLE_END));
     }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::buffer::core::{frames_for, Core};
+use crate::buffer::core::{frames_for, BufferPool};
 use crate::buffer::frames::Frames;
 use crate::buffer::guard::{ExclusiveGuard, PinnedPage, SharedGuard};
 use crate::buffer::residency::ahead::start_readers;
 use crate::buffer::residency::evict::start_provider;
-use crate::buffer::settle::LeafSettle;
+use crate::buffer::settle::LeafFreeze;
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PageId, PAGE_SIZE};
 use crate::knobs;
@@ -17,8 +17,8 @@ use crate::store::Store;
 use crate::sync::atomic::Ordering;
 
 /// Pages in memory within one budget.
-pub struct Pool {
-    core: Arc<Core>,
+pub struct PoolWithThreads {
+    core: Arc<BufferPool>,
     threads: Vec<crate::sync::thread::JoinHandle<()>>,
 }
 
@@ -44,11 +44,11 @@ pub struct PoolStats {
     pub narrow_reads: u64,
 }
 
-impl Pool {
+impl PoolWithThreads {
     /// A pool of `bytes` (at least [`crate::buffer::MIN_FRAMES`] pages' worth) above `store`. Beyond them it
     /// takes 64 bytes a page.
-    pub fn new(bytes: usize, store: Arc<Store>) -> Result<Arc<Pool>> {
-        let mut pool = Pool::alone(bytes, store)?;
+    pub fn new(bytes: usize, store: Arc<Store>) -> Result<Arc<PoolWithThreads>> {
+        let mut pool = PoolWithThreads::alone(bytes, store)?;
         let failed = |error| Error::io("start a thread for", "the buffer pool", error);
         pool.threads
             .push(start_provider(&pool.core).map_err(failed)?);
@@ -57,20 +57,20 @@ impl Pool {
         Ok(Arc::new(pool))
     }
 
-    /// As [`Pool::new`], without threads that keep frames free and read ahead: whoever needs a frame
+    /// As [`PoolWithThreads::new`], without threads that keep frames free and read ahead: whoever needs a frame
     /// makes it free, and pages are brought when they are needed.
-    pub fn without_thread(bytes: usize, store: Arc<Store>) -> Result<Arc<Pool>> {
-        Pool::alone(bytes, store).map(Arc::new)
+    pub fn without_thread(bytes: usize, store: Arc<Store>) -> Result<Arc<PoolWithThreads>> {
+        PoolWithThreads::alone(bytes, store).map(Arc::new)
     }
 
-    fn alone(bytes: usize, store: Arc<Store>) -> Result<Pool> {
-        Ok(Pool {
-            core: Arc::new(Core::new(Frames::new(frames_for(bytes)?)?, store)),
+    fn alone(bytes: usize, store: Arc<Store>) -> Result<PoolWithThreads> {
+        Ok(PoolWithThreads {
+            core: Arc::new(BufferPool::new(Frames::new(frames_for(bytes)?)?, store)),
             threads: Vec::new(),
         })
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core> {
+    pub(crate) fn core(&self) -> &Arc<BufferPool> {
         &self.core
     }
 
@@ -80,7 +80,7 @@ impl Pool {
     }
 
     /// Gives the pool what settles the records of full leaves. Once; later calls are ignored.
-    pub fn set_settle(&self, settle: Arc<dyn LeafSettle>) {
+    pub fn set_settle(&self, settle: Arc<dyn LeafFreeze>) {
         // A second call is ignored, as documented.
         let _ = self.core.settle.set(settle);
     }
@@ -113,7 +113,7 @@ impl Pool {
         }
     }
 
-    /// As [`Pool::fetch_shared`], latched for changing. Best called with no other latch held.
+    /// As [`PoolWithThreads::fetch_shared`], latched for changing. Best called with no other latch held.
     pub fn fetch_exclusive(&self, page: PageId) -> Result<ExclusiveGuard<'_>> {
         let frame = self.fetch(page)?;
         let guard = ExclusiveGuard::lock(&self.core, frame).owning_pin();
@@ -224,7 +224,7 @@ impl Pool {
     }
 
     /// Keeps room in the file for the next checkpoint; `many`: pages become newer quickly. Returns why there is
-    /// not as much as wanted. From the first call on [`Pool::check_room`] counts.
+    /// not as much as wanted. From the first call on [`PoolWithThreads::check_room`] counts.
     ///
     /// # Errors
     /// [`Error::Stopped`].
@@ -264,7 +264,7 @@ fn is_outside_trees(page: &Page) -> bool {
     page[KIND] == PageKind::Undo as u8 || is_planted(PlantedFault::NodeAsUndo)
 }
 
-impl Drop for Pool {
+impl Drop for PoolWithThreads {
     fn drop(&mut self) {
         *self.core.provider.lock() = true;
         self.core.wanted.notify_all();

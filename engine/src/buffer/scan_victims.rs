@@ -9,9 +9,9 @@ use crate::sync::Mutex;
 /// last goes first: of a table that is scanned again and again a part then stays in memory, where
 /// otherwise each leaf would go shortly before it is needed.
 #[derive(Default)]
-pub(crate) struct Passed(Mutex<VecDeque<(FrameId, u64)>>);
+pub(crate) struct ScanVictims(Mutex<VecDeque<(FrameId, u64)>>);
 
-impl Passed {
+impl ScanVictims {
     pub fn push(&self, frame: FrameId, page: u64, most: usize) {
         let mut passed = self.0.lock();
         if passed.len() >= most {

@@ -2,7 +2,7 @@
 
 /// What becomes of a record after the caller has looked at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum RecordEdit {
     /// It stays as it is.
     Keep,
     /// It takes the new value (and is made, where there was none).
@@ -15,8 +15,8 @@ pub enum Change {
 /// anybody anything are shortened, and records that nobody can see any more are dropped.
 ///
 /// Called with the leaf latched: it must neither wait nor touch pages.
-pub trait LeafSettle: Send + Sync {
+pub trait LeafFreeze: Send + Sync {
     /// Looks at one record's value; for [`Change::Put`] `out` (empty on entry) holds the new value,
     /// which must not be longer than the old one.
-    fn settle(&self, value: &[u8], out: &mut Vec<u8>) -> Change;
+    fn freeze(&self, value: &[u8], out: &mut Vec<u8>) -> RecordEdit;
 }

@@ -15,12 +15,12 @@ use std::sync::Arc;
 pub use definition::{DdlRecord, Definition, TreeRoot, KIND_COUNTER, KIND_DDL};
 pub use packed::PackedDefinition;
 
-use crate::buffer::Pool;
+use crate::buffer::PoolWithThreads;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TableId, TreeId};
 use crate::mvcc::{encode_settled, live_payload};
 use crate::planted::{is_planted, PlantedFault};
-use crate::tree::{Change, LeafImage, Position, Tree};
+use crate::tree::{RecordEdit, LeafImage, Position, Tree};
 
 /// The catalog's own tree.
 pub const CATALOG_TREE: TreeId = TreeId(1);
@@ -63,14 +63,14 @@ fn count_chunks(bytes: &[u8]) -> Result<u16> {
 
 impl Catalog {
     /// A new, empty catalog.
-    pub fn create(pool: &Arc<Pool>) -> Result<Catalog> {
+    pub fn create(pool: &Arc<PoolWithThreads>) -> Result<Catalog> {
         Ok(Catalog {
             tree: Tree::create(pool, CATALOG_TREE)?,
         })
     }
 
     /// The catalog whose tree has this root.
-    pub fn open(pool: &Arc<Pool>, root: PageId) -> Result<Catalog> {
+    pub fn open(pool: &Arc<PoolWithThreads>, root: PageId) -> Result<Catalog> {
         Ok(Catalog {
             tree: Tree::open(pool, CATALOG_TREE, root)?,
         })
@@ -181,7 +181,7 @@ impl Catalog {
             match chunks.next() {
                 Some(chunk) => self.put_chunk(table, n, chunk)?,
                 None => {
-                    let remove = |_: Option<&[u8]>, _: &mut Vec<u8>| (Change::Remove, ());
+                    let remove = |_: Option<&[u8]>, _: &mut Vec<u8>| (RecordEdit::Remove, ());
                     self.tree.rewrite(&key(table, n), remove)?;
                 }
             }
@@ -194,7 +194,7 @@ impl Catalog {
         let room = chunk.len() + 1;
         self.tree.modify(&key(table, n), room, 0, |_, out| {
             encode_settled(chunk, out);
-            (Change::Put, ())
+            (RecordEdit::Put, ())
         })
     }
 
@@ -206,7 +206,7 @@ impl Catalog {
             let key = key(table, chunk);
             let there = self
                 .tree
-                .rewrite(&key, |old, _| (Change::Keep, old.is_some()))?;
+                .rewrite(&key, |old, _| (RecordEdit::Keep, old.is_some()))?;
             if !there || is_planted(PlantedFault::BringFirstChunk) {
                 break;
             }
@@ -222,8 +222,8 @@ impl Catalog {
     fn remove_from(&self, table: TableId, mut chunk: u16) -> Result<()> {
         loop {
             let was = self.tree.rewrite(&key(table, chunk), |old, _| match old {
-                Some(_) => (Change::Remove, true),
-                None => (Change::Keep, false),
+                Some(_) => (RecordEdit::Remove, true),
+                None => (RecordEdit::Keep, false),
             })?;
             if !was {
                 return Ok(());

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::buffer::Pool;
+use crate::buffer::PoolWithThreads;
 use crate::catalog::{Catalog, DdlRecord, KIND_COUNTER};
 use crate::db::LOG_DIR;
 use crate::error::{Error, Result, MOST_KEY_BYTES};
@@ -24,7 +24,7 @@ use crate::ids::{Lsn, TableId, TxId, PAGE_SIZE};
 use crate::log::{Log, LogRecord};
 use crate::os::{Os, RealOs};
 use crate::planted::{is_planted, PlantedFault};
-use crate::recovery::{Aside, AsideFiles, Ends, Meta};
+use crate::recovery::{Aside, AsideFiles, TransactionOutcomes, Meta};
 use crate::row::layout::Layout;
 use crate::store::Store;
 use crate::table::row_text::key_text;
@@ -127,7 +127,7 @@ pub fn check_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, report: &mut Report) -> 
     let asides = AsideFiles::new(os.clone(), dir, database).load()?;
     match Log::read_only(os, &dir.join(LOG_DIR), database, meta.log_from()) {
         Ok(records) => {
-            let mut ends = Ends::default();
+            let mut ends = TransactionOutcomes::default();
             for record in records {
                 match record {
                     Ok(record) => {
@@ -143,7 +143,7 @@ pub fn check_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, report: &mut Report) -> 
         }
         Err(error) => report.problem(error.to_string()),
     }
-    let pool = Pool::without_thread(POOL_BYTES, Arc::new(store))?;
+    let pool = PoolWithThreads::without_thread(POOL_BYTES, Arc::new(store))?;
     if let Err(error) = check_trees(&pool, &meta, &asides, report) {
         report.problem(error.to_string());
     }
@@ -151,7 +151,7 @@ pub fn check_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, report: &mut Report) -> 
 }
 
 /// Decodes a record of the log: what does not decode keeps a database from being opened.
-fn decode(record: &LogRecord, checkpoint: Lsn, ends: &mut Ends) -> Result<()> {
+fn decode(record: &LogRecord, checkpoint: Lsn, ends: &mut TransactionOutcomes) -> Result<()> {
     if is_planted(PlantedFault::CountLogRecords) {
         return Ok(());
     }
@@ -195,7 +195,7 @@ pub fn log_position(os: Arc<dyn Os>, dir: impl AsRef<Path>) -> Result<Lsn> {
 }
 
 fn check_trees(
-    pool: &Arc<Pool>,
+    pool: &Arc<PoolWithThreads>,
     meta: &Meta,
     asides: &BTreeMap<TableId, Result<Aside>>,
     report: &mut Report,

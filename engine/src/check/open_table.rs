@@ -41,7 +41,7 @@ impl Database {
 
 struct Check<'a> {
     table: &'a Table,
-    txn: &'a crate::txn::Transaction,
+    txn: &'a crate::txn::TreeTransaction,
     view: ReadView,
     interrupted: &'a dyn Fn() -> bool,
     report: &'a mut Report,

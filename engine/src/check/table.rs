@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{key_beginning, of_record, Report, TableReport};
-use crate::buffer::Pool;
+use crate::buffer::PoolWithThreads;
 use crate::catalog::Definition;
 use crate::error::{Error, Result};
 use crate::ids::TxId;
@@ -51,7 +51,7 @@ struct Check<'a> {
 
 /// Checks a table; returns how many pages its trees have.
 pub(super) fn check(
-    pool: &Arc<Pool>,
+    pool: &Arc<PoolWithThreads>,
     definition: &Definition,
     running: &HashSet<TxId>,
     report: &mut Report,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::open_table::fault;
 use super::{check_on, Report};
-use crate::buffer::Change;
+use crate::buffer::RecordEdit;
 use crate::dump::Dump;
 use crate::os::simulated::{FaultOn, SimulatedOs};
 use crate::read::{Cursor, CursorOptions, Seek};
@@ -50,7 +50,7 @@ fn first_key(db: &Database, table: &Arc<Table>, index: usize) -> Vec<u8> {
 fn remove(tree: &Tree, key: &[u8]) {
     tree.modify(key, 0, 0, |old, _| {
         assert!(old.is_some());
-        (Change::Remove, ())
+        (RecordEdit::Remove, ())
     })
     .unwrap();
 }
@@ -60,7 +60,7 @@ fn spoil(tree: &Tree, key: &[u8]) {
     tree.modify(key, 100, 0, |old, new| {
         new.extend_from_slice(old.unwrap());
         *new.last_mut().unwrap() ^= 1;
-        (Change::Put, ())
+        (RecordEdit::Put, ())
     })
     .unwrap();
 }
@@ -116,7 +116,7 @@ fn a_row_that_is_none() {
             // Without the end of its last column.
             let old = old.unwrap();
             new.extend_from_slice(&old[..old.len() - 1]);
-            (Change::Put, ())
+            (RecordEdit::Put, ())
         })
         .unwrap();
     });
@@ -143,7 +143,7 @@ fn an_entry_that_differs_from_its_row() {
         tree.modify(&other, 100, 0, |old, new| {
             assert!(old.is_none());
             new.extend_from_slice(&value);
-            (Change::Put, ())
+            (RecordEdit::Put, ())
         })
         .unwrap();
     });
@@ -190,7 +190,7 @@ fn a_row_under_the_key_of_another() {
     remove(&trees.clustered, &from);
     let put = |_: Option<&[u8]>, new: &mut Vec<u8>| {
         new.extend_from_slice(&record);
-        (Change::Put, ())
+        (RecordEdit::Put, ())
     };
     trees.clustered.modify(&to, 100, 0, put).unwrap();
     for problems in problems() {
@@ -206,7 +206,7 @@ fn a_record_whose_header_is_none() {
         trees.indexes[0]
             .modify(&key, 100, 0, |_, new| {
                 new.push(0xff);
-                (Change::Put, ())
+                (RecordEdit::Put, ())
             })
             .unwrap();
         spoil(&trees.clustered, &first_key(db, table, 0));

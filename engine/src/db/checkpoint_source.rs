@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::buffer::Pool;
+use crate::buffer::PoolWithThreads;
 use crate::checkpoint::{Captured, CheckpointSource, OpenWork, PageCounts, ReplayPace, ReplayWork};
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, PAGE_SIZE};
@@ -18,7 +18,7 @@ use crate::txn;
 pub(super) struct Source {
     shared: Arc<Shared>,
     tables: Arc<Tables>,
-    pool: Arc<Pool>,
+    pool: Arc<PoolWithThreads>,
     /// Taken when the gate was closed, until `capture` asks for it.
     taken: Mutex<Option<(Numbers, txn::Captured)>>,
     replay_pace: Mutex<ReplayPace>,
@@ -35,7 +35,7 @@ struct PageReads {
 }
 
 impl Source {
-    pub fn new(shared: Arc<Shared>, tables: Arc<Tables>, pool: Arc<Pool>) -> Self {
+    pub fn new(shared: Arc<Shared>, tables: Arc<Tables>, pool: Arc<PoolWithThreads>) -> Self {
         Source {
             shared,
             tables,

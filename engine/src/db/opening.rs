@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::checkpoint_source::Source;
 use super::{Database, LOG_DIR};
-use crate::buffer::Pool;
+use crate::buffer::PoolWithThreads;
 use crate::catalog::{Catalog, PackedDefinition};
 use crate::checkpoint::{self, Checkpointer, ReplayPace, ReplayWork, Triggers};
 use crate::error::{Error, Result};
@@ -24,7 +24,7 @@ use crate::table::ddl::{Numbers, Tables};
 use crate::table::prepared_transactions::PreparedTransactions;
 use crate::table::registry::{Counted, Registry};
 use crate::table::shared::{RowCounters, Scans, Shared};
-use crate::txn::System;
+use crate::txn::TransactionManager;
 
 /// Least bytes of the buffer pool, of the log between checkpoints, and of the log kept for a transaction.
 const LEAST_BYTES: u64 = 1 << 20;
@@ -209,7 +209,7 @@ fn check_options(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn pool_of(os: &dyn Os, mut store: Store, options: &Options) -> Result<Arc<Pool>> {
+fn pool_of(os: &dyn Os, mut store: Store, options: &Options) -> Result<Arc<PoolWithThreads>> {
     if options.direct_io && !store.read_directly(os)? {
         return Err(Error::Invalid(
             "the file system has no reads of single KiB past the page cache: direct_io must be off here".into(),
@@ -221,26 +221,26 @@ fn pool_of(os: &dyn Os, mut store: Store, options: &Options) -> Result<Arc<Pool>
     let store = Arc::new(store);
     let pool_bytes = (options.pool_bytes / knobs::pool_part()).max(LEAST_BYTES as usize);
     match options.background {
-        true => Pool::new(pool_bytes, store),
-        false => Pool::without_thread(pool_bytes, store),
+        true => PoolWithThreads::new(pool_bytes, store),
+        false => PoolWithThreads::without_thread(pool_bytes, store),
     }
 }
 
 /// The layers of a database that is being opened.
 struct Parts {
-    pool: Arc<Pool>,
+    pool: Arc<PoolWithThreads>,
     shared: Arc<Shared>,
 }
 
 impl Parts {
-    fn new(pool: Arc<Pool>, log: Log, options: &Options) -> Result<Parts> {
+    fn new(pool: Arc<PoolWithThreads>, log: Log, options: &Options) -> Result<Parts> {
         let log = Arc::new(log);
-        let system = System::new(pool.clone(), log.clone(), options.durability);
+        let system = TransactionManager::new(pool.clone(), log.clone(), options.durability);
         system.set_lock_wait_timeout(options.lock_wait_timeout);
         system.set_longest_kept_log(options.longest_kept_log);
         #[cfg(feature = "broken")]
         system.set_broken(match options.broken {
-            None => crate::BrokenRule::of_environment()?,
+            None => crate::IsolationFault::of_environment()?,
             given => given,
         });
         if let Some(sessions) = &options.sessions {

@@ -21,7 +21,7 @@ use crate::recovery::{Aside, AsideFiles};
 use crate::settings::Locking;
 use crate::store::{Part, PartKind};
 use crate::sync::Moment;
-use crate::tree::Change;
+use crate::tree::RecordEdit;
 use crate::txn::KIND_COMMIT;
 use crate::{
     knobs, Column, ColumnType, Cursor, CursorOptions, Database, Durability, Error, Isolation, Key,

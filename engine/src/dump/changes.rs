@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::ids::{Lsn, TableId, TxId};
 use crate::log::{LogReader, LogRecord};
 use crate::planted::{is_planted, PlantedFault};
-use crate::recovery::{Aside, Counters, Ends, KeptChange, Meta, Undecided};
+use crate::recovery::{Aside, Counters, TransactionOutcomes, KeptChange, Meta, Undecided};
 use crate::room;
 use crate::row::layout::Layout;
 use crate::row::payload::RowRef;
@@ -42,7 +42,7 @@ pub(super) struct TableChanges {
 }
 
 /// Takes the next record of the log, all of which must make sense: of no transaction a part alone may come out.
-fn understand(record: &LogRecord, checkpoint: Lsn, ends: &mut Ends) -> Result<()> {
+fn understand(record: &LogRecord, checkpoint: Lsn, ends: &mut TransactionOutcomes) -> Result<()> {
     let content = || -> Result<()> {
         match record.kind {
             KIND_CHANGES | KIND_COMMIT => {
@@ -165,7 +165,7 @@ impl Changes {
 
     /// Adds what transactions have changed that were prepared, and have committed since. `is_whole`: of all of the log
     /// it is known how they have ended.
-    fn add_decided(&mut self, ends: &Ends, is_whole: bool) -> Result<()> {
+    fn add_decided(&mut self, ends: &TransactionOutcomes, is_whole: bool) -> Result<()> {
         for (table, undecided) in std::mem::take(&mut self.undecided) {
             let is_prepared = ends.prepared.values().any(|record| undecided.is_of(record));
             if is_prepared || !undecided.commits {
@@ -210,7 +210,7 @@ impl Changes {
         open: &dyn Fn(Lsn) -> Result<LogReader>,
     ) -> Result<Option<Error>> {
         let from = meta.log_from();
-        let mut ends = Ends::default();
+        let mut ends = TransactionOutcomes::default();
         let mut understood = 0;
         let mut stopped = None;
         let log = match open(from) {
@@ -396,7 +396,7 @@ mod tests {
             };
             changes.undecided.push((table, undecided));
         }
-        let mut ends = Ends::default();
+        let mut ends = TransactionOutcomes::default();
         ends.committed.insert(TxId(8));
         changes.add_decided(&ends, false).unwrap();
         assert_eq!(changes.undecided.len(), 1);
@@ -436,7 +436,7 @@ mod tests {
             changes: vec![(vec![1], Some(vec![0; 9]))],
         };
         changes.undecided.push((definition.id, undecided));
-        changes.add_decided(&Ends::default(), true).unwrap();
+        changes.add_decided(&TransactionOutcomes::default(), true).unwrap();
         let create = DdlRecord::Create(definition);
         changes.definition(create).unwrap();
         let mut missing = Vec::new();

@@ -9,12 +9,12 @@
 use std::collections::BTreeMap;
 
 use crate::knobs;
-use crate::leaf_cache::summary::{of_column, OfLeaf};
+use crate::leaf_cache::summary::{of_column, LeafZoneMaps};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
 
 /// All of them.
-pub(crate) struct LeftSummaries {
+pub(crate) struct EvictedZoneMaps {
     shards: Box<[Mutex<Shard>]>,
     most_a_shard: usize,
 }
@@ -22,7 +22,7 @@ pub(crate) struct LeftSummaries {
 /// What a leaf left behind.
 struct Left {
     tree: u32,
-    summaries: OfLeaf,
+    summaries: LeafZoneMaps,
 }
 
 impl Left {
@@ -40,9 +40,9 @@ struct Shard {
     hand: u64,
 }
 
-impl LeftSummaries {
-    pub fn new(frames: usize) -> LeftSummaries {
-        LeftSummaries {
+impl EvictedZoneMaps {
+    pub fn new(frames: usize) -> EvictedZoneMaps {
+        EvictedZoneMaps {
             shards: (0..knobs::left_summary_shards())
                 .map(|_| Mutex::default())
                 .collect(),
@@ -56,7 +56,7 @@ impl LeftSummaries {
     }
 
     /// The summaries of a leaf that leaves; without any, there is no entry from now on.
-    pub fn leave(&self, page: u64, tree: u32, summaries: OfLeaf) {
+    pub fn leave(&self, page: u64, tree: u32, summaries: LeafZoneMaps) {
         let shard = &mut *self.shard(page).lock();
         let entries = &mut shard.entries;
         if summaries.is_empty() {
@@ -82,7 +82,7 @@ impl LeftSummaries {
     }
 
     /// What a page's leaf came to when it left, if it is the tree's.
-    pub fn of(&self, page: u64, tree: u32) -> Option<OfLeaf> {
+    pub fn of(&self, page: u64, tree: u32) -> Option<LeafZoneMaps> {
         let shard = self.shard(page).lock();
         let left = shard.entries.get(&page)?;
         left.is_of(tree).then(|| left.summaries.clone())
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    fn of_leaf(page: u64) -> OfLeaf {
+    fn of_leaf(page: u64) -> LeafZoneMaps {
         [(Some(3), summary(page as u32))].into_iter().collect()
     }
 
@@ -130,7 +130,7 @@ mod tests {
             // It counts what production's numbers make of it.
             return;
         }
-        let left = LeftSummaries::new(64);
+        let left = EvictedZoneMaps::new(64);
         for page in 0..200 {
             left.leave(page, 1, of_leaf(page));
             let found = left.of(page, 1).unwrap();
@@ -141,7 +141,7 @@ mod tests {
             assert!(!left.has(page, 1, &[2]) && !left.has(page, 1, &[3, 2]));
             assert!(left.of(page, 2).is_none() && !left.has(page, 2, &[3]));
         }
-        left.leave(199, 1, OfLeaf::new());
+        left.leave(199, 1, LeafZoneMaps::new());
         assert!(left.of(199, 1).is_none() && !left.has(199, 1, &[]));
         left.forget(198);
         assert!(left.of(198, 1).is_none());
@@ -153,7 +153,7 @@ mod tests {
             // It counts what production's numbers make of it.
             return;
         }
-        let left = LeftSummaries::new(64);
+        let left = EvictedZoneMaps::new(64);
         let room = 64 * knobs::left_summaries_a_frame() as u64;
         let leaves = room * 5 / 4;
         for scan in 0..20 {
@@ -181,7 +181,7 @@ mod tests {
             // It counts what production's numbers make of it.
             return;
         }
-        let left = LeftSummaries::new(64);
+        let left = EvictedZoneMaps::new(64);
         let leaves = 8 * 64 * knobs::left_summaries_a_frame() as u64;
         let let_in = leaves / knobs::left_summary_turns() as u64;
         // Tables with higher and higher numbers, each scanned once. All before have gone round when a quarter is read.

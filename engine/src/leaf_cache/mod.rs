@@ -11,4 +11,4 @@ pub(crate) mod summary;
 pub use summary::LeafSummary;
 
 pub(crate) use narrow_copies::LeafSeen;
-pub(crate) use summary::{of_column, OfLeaf};
+pub(crate) use summary::{of_column, LeafZoneMaps};

@@ -45,7 +45,7 @@ pub(crate) struct Filling {
 }
 
 /// Where the copies of all leaves are.
-pub(crate) struct NarrowCopies {
+pub(crate) struct MiniPages {
     shards: Box<[Mutex<HashMap<u64, Kept>>]>,
     pub(crate) filling: Mutex<Option<Filling>>,
     pub(crate) fillings: AtomicU64,
@@ -53,9 +53,9 @@ pub(crate) struct NarrowCopies {
     pub reads: AtomicU64,
 }
 
-impl NarrowCopies {
-    pub fn new() -> NarrowCopies {
-        NarrowCopies {
+impl MiniPages {
+    pub fn new() -> MiniPages {
+        MiniPages {
             shards: (0..knobs::narrow_shards())
                 .map(|_| Mutex::default())
                 .collect(),

@@ -43,11 +43,11 @@ pub struct LeafSummary {
 }
 
 /// The summaries of a leaf, by column; `None`: of the number of records alone.
-pub(crate) type OfLeaf = SmallVec<[(Option<usize>, LeafSummary); 1]>;
+pub(crate) type LeafZoneMaps = SmallVec<[(Option<usize>, LeafSummary); 1]>;
 
 /// The summary of a column among a leaf's; without a column, any: the number of records is the same
 /// in all.
-pub(crate) fn of_column(summaries: &OfLeaf, column: Option<usize>) -> Option<LeafSummary> {
+pub(crate) fn of_column(summaries: &LeafZoneMaps, column: Option<usize>) -> Option<LeafSummary> {
     summaries
         .iter()
         .find(|(of, _)| column.is_none() || *of == column)
@@ -68,7 +68,7 @@ struct Slot {
 type Chunk = Box<[Slot]>;
 
 /// All summaries of a pool.
-pub(crate) struct Summaries {
+pub(crate) struct ZoneMaps {
     planes: [Box<[OnceLock<Chunk>]>; PLANES],
 }
 
@@ -78,10 +78,10 @@ fn tag(version: LatchVersion, column: Option<usize>) -> Option<u64> {
     (column <= COLUMN).then_some(version.number() | column)
 }
 
-impl Summaries {
-    pub fn new(frames: usize) -> Summaries {
+impl ZoneMaps {
+    pub fn new(frames: usize) -> ZoneMaps {
         let chunks = frames.div_ceil(knobs::summary_chunk());
-        Summaries {
+        ZoneMaps {
             planes: std::array::from_fn(|_| (0..chunks).map(|_| OnceLock::new()).collect()),
         }
     }
@@ -124,8 +124,8 @@ impl Summaries {
     }
 
     /// All summaries of the leaf that the frame holds at this version.
-    pub fn all(&self, frame: FrameId, version: LatchVersion) -> OfLeaf {
-        let mut all = OfLeaf::new();
+    pub fn all(&self, frame: FrameId, version: LatchVersion) -> LeafZoneMaps {
+        let mut all = LeafZoneMaps::new();
         for plane in 0..PLANES {
             let Some(slots) = self.chunk(frame, Some(plane)).and_then(OnceLock::get) else {
                 continue;
@@ -239,7 +239,7 @@ mod tests {
             // It counts what production's numbers make of it.
             return;
         }
-        let summaries = Summaries::new(knobs::summary_chunk() + 1);
+        let summaries = ZoneMaps::new(knobs::summary_chunk() + 1);
         let mut versions = versions();
         let counted = versions.next().unwrap();
         summaries.put(3, counted, None, &summary(5));
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn what_is_read_was_written_as_one() {
-        let summaries = Summaries::new(1);
+        let summaries = ZoneMaps::new(1);
         let version = versions().next().unwrap();
         std::thread::scope(|scope| {
             for column in [0, PLANES] {

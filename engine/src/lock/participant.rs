@@ -38,7 +38,7 @@ pub(crate) enum Wake {
 /// Where a transaction sleeps. Lives as long as the session's transaction object, so that a kill
 /// handle stays good from one transaction to the next.
 #[derive(Default)]
-pub(crate) struct Parker {
+pub(crate) struct WaitSlot {
     /// Its snapshot slot's number.
     slot: u32,
     killed: AtomicBool,
@@ -46,11 +46,11 @@ pub(crate) struct Parker {
     woken: Condvar,
 }
 
-impl Parker {
+impl WaitSlot {
     pub fn new(slot: u32) -> Self {
-        Parker {
+        WaitSlot {
             slot,
-            ..Parker::default()
+            ..WaitSlot::default()
         }
     }
 
@@ -84,7 +84,7 @@ impl Parker {
     }
 
     /// Moves a queued waiter to `to`; whether it was queued. It may sleep on until it is
-    /// [roused](Parker::rouse).
+    /// [roused](WaitSlot::rouse).
     pub fn end_wait(&self, to: WaitState) -> bool {
         let mut state = self.state.lock();
         let queued = matches!(*state, WaitState::Queued(_));
@@ -95,7 +95,7 @@ impl Parker {
     }
 
     /// Lets the sleeper see that its wait has ended.
-    pub fn rouse(&self) {
+    pub fn unpark(&self) {
         self.woken.notify_one();
     }
 
@@ -103,7 +103,7 @@ impl Parker {
     pub fn wake(&self, to: WaitState) -> bool {
         let queued = self.end_wait(to);
         if queued {
-            self.rouse();
+            self.unpark();
         }
         queued
     }
@@ -162,7 +162,7 @@ impl UndoWork {
 }
 
 /// A transaction that writes or locks, as others see it.
-pub(crate) struct Participant {
+pub(crate) struct RunningTransaction {
     /// The newest undo record; stable while the gate is closed.
     undo_head: AtomicU64,
     /// Where its first redo part went, `u64::MAX`: none yet, or none that is needed. Stable while the gate is closed.
@@ -176,22 +176,22 @@ pub(crate) struct Participant {
     /// The log keeps its redo no longer, so it can't commit any more. Set while the gate is closed.
     out_of_log: AtomicBool,
     /// Undo records written: what a rollback would cost.
-    work: AtomicU64,
+    undo_records: AtomicU64,
     /// Whether the program interrupts it for one that waits for it.
     gives_way: AtomicBool,
     /// Rows in whose queues it stands as holder; `None` once it has ended.
     rows: Mutex<Option<RowSet>>,
     /// Trees in which it holds ranges.
     ranged_trees: Mutex<SmallVec<[TreeId; 4]>>,
-    pub parker: Arc<Parker>,
+    pub parker: Arc<WaitSlot>,
     /// What others see of it, and nothing depends on.
-    pub shown: Shown,
+    pub shown: Monitoring,
 }
 
 /// Figures of a running transaction for those who look on. Each is written by the transaction
 /// itself, beside what it writes anyway.
 #[derive(Default)]
-pub(crate) struct Shown {
+pub(crate) struct Monitoring {
     /// Its number; 0: it has not written.
     pub txid: AtomicU64,
     /// When it first wrote or locked, or began: microseconds since 1970.
@@ -210,21 +210,21 @@ pub(crate) struct Shown {
     pub prepared: AtomicBool,
 }
 
-impl Participant {
-    pub fn new(parker: Arc<Parker>) -> Arc<Self> {
-        Arc::new(Participant {
+impl RunningTransaction {
+    pub fn new(parker: Arc<WaitSlot>) -> Arc<Self> {
+        Arc::new(RunningTransaction {
             undo_head: AtomicU64::new(0),
             first_redo: AtomicU64::new(u64::MAX),
             logged: AtomicU64::new(0),
             keeps_log: AtomicBool::new(false),
             promised: AtomicBool::new(false),
             out_of_log: AtomicBool::new(false),
-            work: AtomicU64::new(0),
+            undo_records: AtomicU64::new(0),
             gives_way: AtomicBool::new(false),
             rows: Mutex::new(Some(RowSet::default())),
             ranged_trees: Mutex::default(),
             parker,
-            shown: Shown::default(),
+            shown: Monitoring::default(),
         })
     }
 
@@ -294,21 +294,21 @@ impl Participant {
         self.out_of_log.load(Ordering::Relaxed)
     }
 
-    pub fn work(&self) -> u64 {
-        self.work.load(Ordering::Relaxed)
+    pub fn undo_records(&self) -> u64 {
+        self.undo_records.load(Ordering::Relaxed)
     }
 
     /// What its rollback would cost.
     pub fn undo_work(&self) -> UndoWork {
         UndoWork {
-            records: self.work(),
+            records: self.undo_records(),
             bytes: self.shown.undo_bytes.load(Ordering::Relaxed),
             leaves: self.shown.undo_leaves.load(Ordering::Relaxed),
         }
     }
 
     pub fn set_work(&self, work: u64) {
-        self.work.store(work, Ordering::Relaxed);
+        self.undo_records.store(work, Ordering::Relaxed);
     }
 
     /// The program is about to interrupt it for one that waits for it: no other need be a deadlock's victim.
@@ -320,7 +320,7 @@ impl Participant {
     pub fn cost(&self) -> u64 {
         match self.gives_way.load(Ordering::Relaxed) {
             true => 0,
-            false => self.work().saturating_add(1),
+            false => self.undo_records().saturating_add(1),
         }
     }
 

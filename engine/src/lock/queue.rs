@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::lock::participant::{Parker, Participant, WaitState};
+use crate::lock::participant::{WaitSlot, RunningTransaction, WaitState};
 use crate::lock::row_name::{Row, RowName};
 use crate::planted::{is_planted, PlantedFault};
 
@@ -27,7 +27,7 @@ impl LockMode {
 
 #[derive(Clone)]
 pub(crate) struct Holder {
-    pub who: Arc<Participant>,
+    pub who: Arc<RunningTransaction>,
     pub mode: LockMode,
     /// Only for a range around the row, so that a writer can wait for it: the row itself it has not locked.
     pub ranged: bool,
@@ -62,7 +62,7 @@ impl Holder {
 
 #[derive(Clone)]
 pub(crate) struct Waiter {
-    pub who: Arc<Participant>,
+    pub who: Arc<RunningTransaction>,
     pub mode: LockMode,
 }
 
@@ -78,12 +78,12 @@ pub(crate) struct Queue {
 /// woken, and nobody could use the shard meanwhile.
 #[must_use]
 #[derive(Default)]
-pub(crate) struct Granted(SmallVec<[Arc<Parker>; 2]>);
+pub(crate) struct Granted(SmallVec<[Arc<WaitSlot>; 2]>);
 
 impl Granted {
     pub fn wake(self) {
         for parker in self.0 {
-            parker.rouse();
+            parker.unpark();
         }
     }
 }
@@ -119,7 +119,7 @@ impl Queue {
         }
     }
 
-    pub fn position(&self, who: &Arc<Participant>) -> Option<usize> {
+    pub fn position(&self, who: &Arc<RunningTransaction>) -> Option<usize> {
         self.holders
             .iter()
             .position(|holder| Arc::ptr_eq(&holder.who, who))
@@ -129,8 +129,8 @@ impl Queue {
     /// would: then somebody before it waits for them.
     pub fn waits_for_holders(
         &self,
-        who: &Arc<Participant>,
-        f: &mut impl FnMut(&Participant, &Participant),
+        who: &Arc<RunningTransaction>,
+        f: &mut impl FnMut(&RunningTransaction, &RunningTransaction),
     ) {
         for holder in &self.holders {
             if !Arc::ptr_eq(&holder.who, who) {
@@ -144,7 +144,7 @@ impl Queue {
     }
 
     /// Whether `who` could hold the row in `mode` beside the present holders.
-    pub fn compatible(&self, who: &Arc<Participant>, mode: LockMode) -> bool {
+    pub fn compatible(&self, who: &Arc<RunningTransaction>, mode: LockMode) -> bool {
         self.holders
             .iter()
             .all(|holder| Arc::ptr_eq(&holder.who, who) || !mode.excludes(holder.mode))
@@ -155,7 +155,7 @@ impl Queue {
     pub fn enter(
         &mut self,
         row: Row,
-        who: &Arc<Participant>,
+        who: &Arc<RunningTransaction>,
         mode: LockMode,
         ranged: bool,
     ) -> bool {
@@ -182,9 +182,9 @@ impl Queue {
     pub fn enqueue(
         &mut self,
         row: Row,
-        who: &Arc<Participant>,
+        who: &Arc<RunningTransaction>,
         mode: LockMode,
-        writer: Option<&Arc<Participant>>,
+        writer: Option<&Arc<RunningTransaction>>,
     ) -> Enqueued {
         let mut entered = false;
         let held = self.position(who);

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use crate::ids::TreeId;
 use crate::knobs;
-use crate::lock::participant::Participant;
+use crate::lock::participant::RunningTransaction;
 use crate::lock::queue::LockMode;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -115,7 +115,7 @@ fn reaches(end: Option<&[u8]>, key: &[u8]) -> bool {
 }
 
 struct Held {
-    who: Arc<Participant>,
+    who: Arc<RunningTransaction>,
     mode: LockMode,
     ranges: Ranges,
 }
@@ -143,7 +143,7 @@ impl Default for RangeTable {
 }
 
 /// Transactions in somebody's way by their ranges, and the strength of these.
-pub(crate) type Holders = SmallVec<[(Arc<Participant>, LockMode); 4]>;
+pub(crate) type Holders = SmallVec<[(Arc<RunningTransaction>, LockMode); 4]>;
 
 impl RangeTable {
     fn shard(&self, tree: TreeId) -> &Shard {
@@ -152,7 +152,7 @@ impl RangeTable {
 
     /// Enters the keys from `from` up to, not including, `to` (`None`: all behind), shared; and keys between these and
     /// others where `who` has very many ranges. Called with no latch held, before the leaf that holds them is copied.
-    pub fn add(&self, tree: TreeId, who: &Arc<Participant>, from: &[u8], to: Option<&[u8]>) {
+    pub fn add(&self, tree: TreeId, who: &Arc<RunningTransaction>, from: &[u8], to: Option<&[u8]>) {
         let most = match is_planted(PlantedFault::RangeForEachSearch) {
             true => usize::MAX,
             false => knobs::searched_ranges(),
@@ -163,7 +163,7 @@ impl RangeTable {
     }
 
     /// Enters one key, that of a row which `who` has locked, and keys between it and others where `who` has many.
-    pub fn add_key(&self, tree: TreeId, who: &Arc<Participant>, mode: LockMode, key: &[u8]) {
+    pub fn add_key(&self, tree: TreeId, who: &Arc<RunningTransaction>, mode: LockMode, key: &[u8]) {
         let most = knobs::escalated_ranges();
         self.enter(tree, who, mode, |ranges| ranges.add_key(key, most));
     }
@@ -171,7 +171,7 @@ impl RangeTable {
     fn enter(
         &self,
         tree: TreeId,
-        who: &Arc<Participant>,
+        who: &Arc<RunningTransaction>,
         mode: LockMode,
         add: impl FnOnce(&mut Ranges),
     ) {
@@ -202,7 +202,7 @@ impl RangeTable {
         &self,
         tree: TreeId,
         key: &[u8],
-        who: &Arc<Participant>,
+        who: &Arc<RunningTransaction>,
         mode: LockMode,
     ) -> Holders {
         // The leaf latch orders this load after the entry of whoever copied the leaf before.
@@ -216,7 +216,7 @@ impl RangeTable {
         &self,
         tree: TreeId,
         key: &[u8],
-        who: &Arc<Participant>,
+        who: &Arc<RunningTransaction>,
         mode: LockMode,
     ) -> Holders {
         let trees = self.shard(tree).trees.lock();
@@ -232,7 +232,7 @@ impl RangeTable {
     }
 
     /// Whether `who` has a range around `key` that is as good as a lock of this strength.
-    pub fn covers(&self, tree: TreeId, key: &[u8], who: &Arc<Participant>, mode: LockMode) -> bool {
+    pub fn covers(&self, tree: TreeId, key: &[u8], who: &Arc<RunningTransaction>, mode: LockMode) -> bool {
         let shard = self.shard(tree);
         if shard.count.load(Ordering::Relaxed) == 0 {
             return false;
@@ -246,7 +246,7 @@ impl RangeTable {
     }
 
     /// Gives up all ranges of `who` in a tree.
-    pub fn release(&self, tree: TreeId, who: &Arc<Participant>) {
+    pub fn release(&self, tree: TreeId, who: &Arc<RunningTransaction>) {
         let shard = self.shard(tree);
         // What it has entered itself it sees.
         if shard.count.load(Ordering::Relaxed) == 0 {
@@ -269,7 +269,7 @@ impl RangeTable {
     /// end.
     pub fn look(
         &self,
-        mut f: impl FnMut(TreeId, &Arc<Participant>, LockMode, &[u8], Option<&[u8]>) -> bool,
+        mut f: impl FnMut(TreeId, &Arc<RunningTransaction>, LockMode, &[u8], Option<&[u8]>) -> bool,
     ) {
         for shard in &self.shards {
             if shard.count.load(Ordering::Relaxed) == 0 {
@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn a_transaction_has_so_many_ranges_however_much_it_searches() {
         let table = RangeTable::default();
-        let [a, b] = [(); 2].map(|()| Participant::new(Default::default()));
+        let [a, b] = [(); 2].map(|()| RunningTransaction::new(Default::default()));
         let tree = TreeId(1);
         let key = |n: u32| n.to_be_bytes();
         let searches = knobs::searched_ranges() as u32 + 100;
@@ -400,7 +400,7 @@ mod tests {
     #[test]
     fn only_others_are_in_the_way_and_only_while_they_hold() {
         let table = RangeTable::default();
-        let [a, b] = [(); 2].map(|()| Participant::new(Default::default()));
+        let [a, b] = [(); 2].map(|()| RunningTransaction::new(Default::default()));
         let (tree, other) = (TreeId(1), TreeId(1 + knobs::range_shards() as u32));
         let exclusive = LockMode::Exclusive;
         let blocks = |tree, key: &[u8], who| !table.holders(tree, key, who, exclusive).is_empty();

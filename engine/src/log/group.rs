@@ -32,7 +32,7 @@ const MARKS_BEHIND: usize = 8;
 
 /// The end of the log: buffer, written, durable.
 #[derive(Debug)]
-pub struct Group {
+pub struct GroupCommit {
     pub segments: Arc<Segments>,
     stop: Arc<StopFlag>,
     epoch: u32,
@@ -72,7 +72,7 @@ struct State {
     syncing: bool,
     /// Those that sleep until a sync has ended.
     sleepers: Vec<Sleeper>,
-    company: Company,
+    company: CommitDelay,
 }
 
 #[derive(Debug)]
@@ -87,18 +87,18 @@ struct Sleeper {
 /// runs, and those that it will release; each sync serves a half. So a leader waits a little for
 /// those that the last sync released, if they were quick to come back before.
 #[derive(Debug, Default)]
-struct Company {
+struct CommitDelay {
     /// How many waited, the leader among them, when the last sync ended: those it served, and those
     /// that came late.
     expected: usize,
-    gathering: bool,
+    delaying: bool,
     /// So many syncs are begun without waiting, because it was in vain the last time.
     without: u32,
     /// A running average.
     sync_time: Duration,
 }
 
-impl Company {
+impl CommitDelay {
     fn ended(&mut self, waited: usize, took: Duration) {
         self.expected = waited;
         self.sync_time = (self.sync_time * 7 + took) / 8;
@@ -150,7 +150,7 @@ fn crc_of(payload: &[&[u8]]) -> u32 {
         .fold(0, |crc, part| crc32c::crc32c_append(crc, part))
 }
 
-impl Group {
+impl GroupCommit {
     /// At the end of the stream, `tail`, all of it durable; `epoch` is this opening's number. `last_mark`: where a mark
     /// begins and ends, if the stream ends with one. `before`: the epoch before, where this one has no record yet.
     pub fn new(
@@ -160,9 +160,9 @@ impl Group {
         tail: Tail,
         (end, last_mark): (u64, (u64, u64)),
         before: Option<u32>,
-    ) -> Group {
+    ) -> GroupCommit {
         let prepared = segments.end();
-        Group {
+        GroupCommit {
             segments,
             stop,
             epoch,
@@ -179,7 +179,7 @@ impl Group {
                 writing: false,
                 syncing: false,
                 sleepers: Vec::new(),
-                company: Company::default(),
+                company: CommitDelay::default(),
             }),
             durable: AtomicU64::new(end),
             written_changed: Condvar::new(),
@@ -426,7 +426,7 @@ impl Group {
         let thread = crate::sync::thread::current();
         let me = thread.id();
         state.sleepers.push(Sleeper { upto, thread });
-        if state.company.gathering && state.waiting() >= state.company.expected {
+        if state.company.delaying && state.waiting() >= state.company.expected {
             self.gathered.notify_one();
         }
         drop(state);
@@ -503,14 +503,14 @@ impl Group {
         }
         let limit = (state.company.sync_time / 4).min(knobs::longest_gathering());
         let until = crate::sync::now() + limit;
-        state.company.gathering = true;
+        state.company.delaying = true;
         while state.waiting() < state.company.expected {
             if self.gathered.wait_until(state, until).timed_out() {
                 state.company.without = knobs::syncs_without_gathering();
                 break;
             }
         }
-        state.company.gathering = false;
+        state.company.delaying = false;
     }
 
     fn write_and_sync(&self, state: &mut MutexGuard<'_, State>) -> Result<()> {

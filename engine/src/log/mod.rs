@@ -29,7 +29,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use self::demand::Demand;
-use self::group::Group;
+use self::group::GroupCommit;
 pub use self::reader::{LogReader, LogRecord};
 use self::segments::Segments;
 use self::tail::Tail;
@@ -101,7 +101,7 @@ pub struct LogStats {
 /// The redo log. All methods may be called from many threads.
 #[derive(Debug)]
 pub struct Log {
-    group: Arc<Group>,
+    group: Arc<GroupCommit>,
     background: Arc<Background>,
     thread: Option<JoinHandle<()>>,
 }
@@ -218,7 +218,7 @@ impl Log {
             found.last_mark
         };
         segments.let_go_behind(now + group::room_behind())?;
-        let group = Arc::new(Group::new(
+        let group = Arc::new(GroupCommit::new(
             Arc::new(segments),
             Arc::clone(&options.stop),
             epoch,
@@ -354,7 +354,7 @@ impl Log {
 /// Room for a record, until it is appended or this is dropped: see [`Log::promise`].
 #[derive(Debug)]
 pub struct Promised {
-    group: Arc<Group>,
+    group: Arc<GroupCommit>,
     bytes: u64,
 }
 
@@ -427,7 +427,7 @@ impl Found {
 
 /// Syncs what has come together every `knobs::log_sync_interval`, confirms it when nobody appends any more,
 /// makes the next segment in time, and gives spares back that the log's pace does not call for.
-fn keep_durable(group: &Group, background: &Background) {
+fn keep_durable(group: &GroupCommit, background: &Background) {
     let mut demand = Demand::new(Lsn(group.ends().0), crate::sync::now());
     let mut before = 0;
     let mut closing = background.closing.lock();

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use crate::buffer::Pool;
+use crate::buffer::PoolWithThreads;
 use crate::error::Result;
 use crate::ids::PageId;
 use crate::planted::{is_planted, PlantedFault};
@@ -17,14 +17,14 @@ use crate::sync::Mutex;
 
 /// See the module's text.
 #[derive(Default)]
-pub(crate) struct Grace {
+pub(crate) struct UndoReclamation {
     /// How many times pages were retired.
     retired: AtomicU64,
     /// Retired and not yet freed, each with the count that its retirement made.
     waiting: Mutex<VecDeque<(u64, PageId)>>,
 }
 
-impl Grace {
+impl UndoReclamation {
     /// How many times pages were retired.
     #[inline]
     pub fn retired(&self) -> u64 {
@@ -53,7 +53,7 @@ impl Grace {
 
     /// Frees pages to which nobody is on the way. Those for which that fails wait, and are tried again
     /// with the retired ones. Inside the gate.
-    pub fn free_all(&self, pool: &Pool, pages: Vec<PageId>) -> Result<()> {
+    pub fn free_all(&self, pool: &PoolWithThreads, pages: Vec<PageId>) -> Result<()> {
         let mut outcome = Ok(());
         for page in pages {
             if let Err(error) = pool.free(page) {
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn pages_wait_for_walks_that_began_before_they_were_retired() {
-        let grace = Grace::default();
+        let grace = UndoReclamation::default();
         grace.retire(PageId(1));
         let walk = grace.retired();
         grace.retire(PageId(2));

@@ -16,6 +16,6 @@ pub(crate) mod stale;
 pub(crate) mod status;
 pub(crate) mod version;
 
-pub use settle::ForAll;
+pub use settle::FrozenVersion;
 pub use snapshot::ReadView;
 pub use version::{encode_settled, live_payload, Header, MAX_PAYLOAD};

@@ -12,7 +12,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::broken::Broken;
 use crate::ids::{Csn, TxId};
-use crate::lock::participant::Participant;
+use crate::lock::participant::RunningTransaction;
 use crate::mvcc::live_snapshots::{Horizon, LiveSnapshots};
 use crate::mvcc::status::{Status, StatusDirectory};
 use crate::planted::{is_planted, PlantedFault};
@@ -44,7 +44,7 @@ pub(crate) struct CommitOrder {
 struct Writers {
     /// Ascending by number. Those that have ended are gone from here, so that a transaction which
     /// runs for long does not make all that come after it stay.
-    running: VecDeque<(TxId, Arc<Participant>)>,
+    running: VecDeque<(TxId, Arc<RunningTransaction>)>,
 }
 
 impl CommitOrder {
@@ -65,7 +65,7 @@ impl CommitOrder {
     }
 
     /// Gives a writer its number.
-    pub fn begin(&self, participant: &Arc<Participant>) -> TxId {
+    pub fn begin(&self, participant: &Arc<RunningTransaction>) -> TxId {
         let mut writers = self.writers.lock();
         let txid = self.statuses.begin();
         // When nobody else runs, `oldest` is the next number already: this one.
@@ -124,7 +124,7 @@ impl CommitOrder {
     }
 
     /// The running writer of a number.
-    pub fn running(&self, txid: TxId) -> Option<Arc<Participant>> {
+    pub fn running(&self, txid: TxId) -> Option<Arc<RunningTransaction>> {
         let writers = self.writers.lock();
         let running = &writers.running;
         let at = running
@@ -134,7 +134,7 @@ impl CommitOrder {
     }
 
     /// All running writers.
-    pub fn all_running(&self) -> Vec<(TxId, Arc<Participant>)> {
+    pub fn all_running(&self) -> Vec<(TxId, Arc<RunningTransaction>)> {
         let writers = self.writers.lock();
         writers.running.iter().cloned().collect()
     }
@@ -220,7 +220,7 @@ mod tests {
         let order = CommitOrder::new(TxId(10));
         assert_eq!(order.newest().low, TxId(10));
         let people: Vec<_> = (0..3)
-            .map(|_| Participant::new(Default::default()))
+            .map(|_| RunningTransaction::new(Default::default()))
             .collect();
         let ids: Vec<_> = people.iter().map(|p| order.begin(p)).collect();
         assert_eq!(ids, [TxId(10), TxId(11), TxId(12)]);
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn what_the_horizon_has_passed_stays_settled() {
         let order = CommitOrder::new(TxId(1));
-        let participant = Participant::new(Default::default());
+        let participant = RunningTransaction::new(Default::default());
         // It runs on, so that its number tells nothing of those behind.
         order.begin(&participant);
         let ended: Vec<TxId> = (0..3 * 8192)

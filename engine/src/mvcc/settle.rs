@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
-use crate::buffer::{Change, LeafSettle};
+use crate::buffer::{RecordEdit, LeafFreeze};
 use crate::mvcc::order::CommitOrder;
 use crate::mvcc::version::{encode_settled, Header};
 
 /// Strips headers that every snapshot sees through, and drops delete marks that every snapshot
 /// sees. Given to the pool, which asks it before it splits a leaf.
-pub(crate) struct Settle {
+pub(crate) struct Freeze {
     pub order: Arc<CommitOrder>,
 }
 
-impl LeafSettle for Settle {
-    fn settle(&self, value: &[u8], out: &mut Vec<u8>) -> Change {
+impl LeafFreeze for Freeze {
+    fn freeze(&self, value: &[u8], out: &mut Vec<u8>) -> RecordEdit {
         match for_all(&self.order, value) {
-            ForAll::Differs => Change::Keep,
-            ForAll::Gone => Change::Remove,
+            FrozenVersion::NotFrozen => RecordEdit::Keep,
+            FrozenVersion::Deleted => RecordEdit::Remove,
             // Its header is the shortest already.
-            ForAll::Row(payload) if payload.len() + 1 == value.len() => Change::Keep,
-            ForAll::Row(payload) => {
+            FrozenVersion::Row(payload) if payload.len() + 1 == value.len() => RecordEdit::Keep,
+            FrozenVersion::Row(payload) => {
                 encode_settled(payload, out);
-                Change::Put
+                RecordEdit::Put
             }
         }
     }
@@ -29,25 +29,25 @@ impl LeafSettle for Settle {
 
 /// What of a record's value every snapshot sees, now and later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ForAll<'a> {
+pub enum FrozenVersion<'a> {
     /// This payload.
     Row(&'a [u8]),
     /// No row.
-    Gone,
+    Deleted,
     /// Not the same for all.
-    Differs,
+    NotFrozen,
 }
 
 /// What every snapshot, now and later, sees of a record's value.
-pub(crate) fn for_all<'a>(order: &CommitOrder, value: &'a [u8]) -> ForAll<'a> {
+pub(crate) fn for_all<'a>(order: &CommitOrder, value: &'a [u8]) -> FrozenVersion<'a> {
     match Header::decode(value) {
         Ok((header, payload)) => match header.txid() {
-            Some(txid) if !order.settled(txid) => ForAll::Differs,
-            _ if header.deleted => ForAll::Gone,
-            _ => ForAll::Row(payload),
+            Some(txid) if !order.settled(txid) => FrozenVersion::NotFrozen,
+            _ if header.deleted => FrozenVersion::Deleted,
+            _ => FrozenVersion::Row(payload),
         },
         // Whoever reads the record itself is told.
-        Err(_) => ForAll::Differs,
+        Err(_) => FrozenVersion::NotFrozen,
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn for_all<'a>(order: &CommitOrder, value: &'a [u8]) -> ForAll<'a> {
 mod tests {
     use super::*;
     use crate::ids::{TxId, UndoPtr};
-    use crate::lock::participant::Participant;
+    use crate::lock::participant::RunningTransaction;
     use crate::mvcc::order::End;
     use crate::mvcc::version::Origin;
 
@@ -71,26 +71,26 @@ mod tests {
     #[test]
     fn only_what_every_snapshot_sees_is_settled() {
         let order = Arc::new(CommitOrder::new(TxId(5)));
-        let settle = Settle {
+        let settle = Freeze {
             order: order.clone(),
         };
-        let participant = Participant::new(Default::default());
+        let participant = RunningTransaction::new(Default::default());
         let txid = order.begin(&participant);
         let written = record(Origin::Chained(txid, UndoPtr(77)), false);
         let deleted = record(Origin::Chained(txid, UndoPtr(77)), true);
         let mut out = Vec::new();
 
-        assert_eq!(settle.settle(&written, &mut out), Change::Keep);
+        assert_eq!(settle.freeze(&written, &mut out), RecordEdit::Keep);
         order.end(txid, End::Commit);
-        assert_eq!(settle.settle(&written, &mut out), Change::Keep);
-        assert_eq!(settle.settle(&deleted, &mut out), Change::Keep);
+        assert_eq!(settle.freeze(&written, &mut out), RecordEdit::Keep);
+        assert_eq!(settle.freeze(&deleted, &mut out), RecordEdit::Keep);
         order.advance_horizon(order.newest());
-        assert_eq!(settle.settle(&deleted, &mut out), Change::Remove);
-        assert_eq!(settle.settle(&written, &mut out), Change::Put);
+        assert_eq!(settle.freeze(&deleted, &mut out), RecordEdit::Remove);
+        assert_eq!(settle.freeze(&written, &mut out), RecordEdit::Put);
         assert_eq!(out, record(Origin::Settled, false));
         let old = record(Origin::Inserted(TxId(4)), false);
         out.clear();
-        assert_eq!(settle.settle(&old, &mut out), Change::Put);
-        assert_eq!(settle.settle(&out.clone(), &mut Vec::new()), Change::Keep);
+        assert_eq!(settle.freeze(&old, &mut out), RecordEdit::Put);
+        assert_eq!(settle.freeze(&out.clone(), &mut Vec::new()), RecordEdit::Keep);
     }
 }

@@ -13,11 +13,11 @@ use std::sync::{Arc, OnceLock};
 
 use crossbeam_utils::CachePadded;
 
-use crate::broken::BrokenRule;
+use crate::broken::IsolationFault;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, TxId};
 use crate::knobs;
-use crate::mvcc::grace::Grace;
+use crate::mvcc::grace::UndoReclamation;
 use crate::mvcc::live_snapshots::{Horizon, LiveSnapshots};
 use crate::mvcc::order::CommitOrder;
 use crate::mvcc::status::Status;
@@ -60,7 +60,7 @@ impl ReadView {
         }
         match order.status(txid) {
             Status::Committed(csn) => Ok(csn <= self.csn),
-            Status::Active => Ok(order.broken.is(BrokenRule::DirtyRead)),
+            Status::Active => Ok(order.broken.is(IsolationFault::DirtyRead)),
             Status::Aborted(_) => Ok(false),
             Status::Unknown => Err(never_given(txid)),
         }
@@ -80,7 +80,7 @@ struct Slot {
     low: AtomicU64,
     /// A second, newer snapshot, taken while the first had to stay; mostly idle.
     second: AtomicU64,
-    /// While undo pointers are followed: [`Grace::retired`] when that began; otherwise idle.
+    /// While undo pointers are followed: [`UndoReclamation::retired`] when that began; otherwise idle.
     walking: AtomicU64,
     owner: Owner,
 }
@@ -313,7 +313,7 @@ impl SnapshotSlot {
     }
 
     /// Says that undo pointers are going to be followed, that will be read from now on.
-    pub fn walk(&self, grace: &Grace) -> Walking<'_> {
+    pub fn walk(&self, grace: &UndoReclamation) -> Walking<'_> {
         let slot = self.slot();
         slot.walking.store(grace.retired(), Ordering::Relaxed);
         fence_unless(PlantedFault::UnfencedWalk);
@@ -355,7 +355,7 @@ impl Drop for SnapshotSlot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::participant::Participant;
+    use crate::lock::participant::RunningTransaction;
     use crate::mvcc::order::End;
 
     #[test]
@@ -363,7 +363,7 @@ mod tests {
         let order = CommitOrder::new(TxId(1));
         let registry = SnapshotRegistry::new();
         let commit = || {
-            let participant = Participant::new(Default::default());
+            let participant = RunningTransaction::new(Default::default());
             let txid = order.begin(&participant);
             order.end(txid, End::Commit)
         };
@@ -407,7 +407,7 @@ mod tests {
             }
             let mut horizons = 0;
             while horizons < 5000 {
-                let participant = Participant::new(Default::default());
+                let participant = RunningTransaction::new(Default::default());
                 let txid = order.begin(&participant);
                 order.end(txid, End::Commit);
                 if let Some(horizon) = registry.horizon(&order) {

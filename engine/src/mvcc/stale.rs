@@ -1,6 +1,6 @@
-//! Snapshots that are too old on purpose: the rule [`BrokenRule::StaleSnapshot`] left out.
+//! Snapshots that are too old on purpose: the rule [`IsolationFault::StaleSnapshot`] left out.
 //!
-//! [`BrokenRule::StaleSnapshot`]: crate::BrokenRule::StaleSnapshot
+//! [`IsolationFault::StaleSnapshot`]: crate::IsolationFault::StaleSnapshot
 
 use crate::mvcc::live_snapshots::Horizon;
 use crate::mvcc::order::CommitOrder;

@@ -24,7 +24,7 @@ const HEAP: usize = PAGE_SIZE / 20;
 /// What the leaves that were read last looked like; nothing is known at first. For keys that came in order a leaf's
 /// records stand one before the other, from the page's end on.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LeafShape {
+pub(crate) struct LeafLayoutHint {
     /// Records, and where their heap begins; both times 2^FRACTION. 0 records: nothing is known.
     count: u32,
     heap: u32,
@@ -48,7 +48,7 @@ pub(crate) struct InArrays {
     pub slot: usize,
 }
 
-impl LeafShape {
+impl LeafLayoutHint {
     /// Notes a leaf.
     #[inline]
     pub(crate) fn note(&mut self, count: usize, heap: usize) {
@@ -99,7 +99,7 @@ mod tests {
             leaves in prop::collection::vec((0..1usize << 16, 0..1usize << 16), 0..50),
             before in 0..1usize << 16,
         ) {
-            let mut shape = LeafShape::default();
+            let mut shape = LeafLayoutHint::default();
             leaves.iter().for_each(|(count, heap)| shape.note(*count, *heap));
             prop_assert!(shape.expected(before).end <= PAGE_SIZE);
         }
@@ -111,7 +111,7 @@ mod tests {
             at in 0.0..1.0f64,
         ) {
             let count = (PAGE_SIZE - HEADER_SIZE) / (HEAD + SLOT + length);
-            let mut shape = LeafShape::default();
+            let mut shape = LeafLayoutHint::default();
             others.iter().for_each(|(count, heap)| shape.note(*count, *heap));
             // What was seen long ago is forgotten.
             (0..100).for_each(|_| shape.note(count, PAGE_SIZE - count * length));

@@ -26,9 +26,9 @@ pub use header::{PageKind, BODY_SIZE};
 
 pub(crate) use build::{write_empty, Frame as NodeFrame};
 pub(crate) use header::{get_u32, Page, KIND, TREE_ID};
-pub(crate) use leaf_shape::LeafShape;
+pub(crate) use leaf_shape::LeafLayoutHint;
 pub(crate) use search_key::SearchKey;
-pub(crate) use split::{lift, merge, plan_inner, plan_leaf, split, write_root, SplitPlan};
+pub(crate) use split::{collapse_root, merge, plan_inner, plan_leaf, split, write_root, SplitPlan};
 pub(crate) use value_copy::{Front, ValueCopy};
 pub(crate) use view::Node;
 pub(crate) use window::copy_window;

@@ -227,7 +227,7 @@ pub(crate) fn write_root(page: &mut Page, separator: &[u8], left: u64, right: u6
 }
 
 /// What a root becomes whose only child's content moves up into it.
-pub(crate) fn lift(child: Node<'_>, root: &mut Page) {
+pub(crate) fn collapse_root(child: Node<'_>, root: &mut Page) {
     let frame = Frame {
         page_id: get_u64(root, PAGE_ID),
         ..Frame::of(child)

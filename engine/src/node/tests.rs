@@ -10,7 +10,7 @@ use crate::node::build::{write_empty, Frame};
 use crate::node::edit::NodeMut;
 use crate::node::header::*;
 use crate::node::search_key::SearchKey;
-use crate::node::split::{lift, merge, plan_inner, plan_leaf, split, write_root};
+use crate::node::split::{collapse_root, merge, plan_inner, plan_leaf, split, write_root};
 use crate::node::view::{separator, Node};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -420,7 +420,7 @@ fn a_root_pushes_down_and_lifts_up() {
     root.validate().unwrap();
     assert_eq!((root.level(), root.count()), (1, 1));
     assert_eq!((root.child(0), root.child(1)), (21, 22));
-    lift(Node::new(&before), &mut page);
+    collapse_root(Node::new(&before), &mut page);
     let root = Node::new(&page);
     root.validate().unwrap();
     assert_eq!((root.level(), root.count(), root.page_id()), (0, 50, 7));

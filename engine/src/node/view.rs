@@ -20,7 +20,7 @@ use crate::ids::PAGE_SIZE;
 use crate::node::header::*;
 use crate::node::heads;
 use crate::node::heads::Heads;
-use crate::node::leaf_shape::{LeafShape, HEAD, LEAF_ENTRY};
+use crate::node::leaf_shape::{LeafLayoutHint, HEAD, LEAF_ENTRY};
 use crate::node::vector::{Near, NEAR_BYTES};
 
 /// Array bytes an inner node's separator takes.
@@ -398,7 +398,7 @@ impl<'a> Node<'a> {
 
     /// Notes what the leaf looks like.
     #[inline]
-    pub fn note_shape(&self, shape: &mut LeafShape) {
+    pub fn note_shape(&self, shape: &mut LeafLayoutHint) {
         shape.note(self.count(), get_u16(self.page, HOLE_END));
     }
 

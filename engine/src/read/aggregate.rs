@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub use condition::{Comparison, Condition};
 
 use crate::error::{Error, Result};
-use crate::read::narrow::Asked;
+use crate::read::narrow::Projection;
 use crate::read::options::RowLock;
 use crate::row::OwnedValue;
 use crate::session::transaction::Transaction;
@@ -190,7 +190,7 @@ impl Transaction {
             tree: trees.index(range.index)?,
             plan,
             view,
-            asked: Asked::of(table, plan.narrow_columns()),
+            asked: Projection::of(table, plan.narrow_columns()),
             stop: Stop::new(self.inner.kill_handle()),
         };
         parallel::run(&self.inner, &source, &self.shared.scans, from, to)

@@ -1,6 +1,6 @@
 //! Cursors: walking an index in both directions.
 //!
-//! A cursor over the clustered index, or an index-only one, returns what its [`Walk`] stands on;
+//! A cursor over the clustered index, or an index-only one, returns what its [`RecordCursor`] stands on;
 //! any other collects entries and fetches their rows in batches; a seek for a whole key of a
 //! unique index is a read of that one row. What a cursor holds ahead of its position is dropped
 //! when the transaction's view has changed or the transaction has written something else than
@@ -23,7 +23,7 @@ use crate::read::fetch::Batch;
 use crate::read::filter::EntryFilter;
 use crate::read::options::CursorOptions;
 use crate::read::row_view::RowView;
-use crate::read::walk::{Direction, Walk};
+use crate::read::walk::{Direction, RecordCursor};
 use crate::row::entry::{self, EntryBuffer, EntryRef};
 use crate::row::key_bytes::KeyBytes;
 use crate::row::narrow::ColumnSet;
@@ -77,7 +77,7 @@ enum At {
 
 /// How far a collection goes ahead.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ahead {
+enum BatchExtent {
     /// As far as the cursor may go.
     End,
     /// As long as entries start with the prefix of the last seek.
@@ -98,8 +98,8 @@ pub struct Cursor {
     /// The columns that rows will be asked for; `None`: all.
     columns: Option<ColumnSet>,
     /// Rows in the batch lack columns that are asked for now.
-    lacks: bool,
-    walk: Walk,
+    batch_misses_columns: bool,
+    walk: RecordCursor,
     batch: Batch,
     at: At,
     /// The key that some gaps lie at.
@@ -149,8 +149,8 @@ impl Cursor {
             options,
             parts: usize::MAX,
             columns: None,
-            lacks: false,
-            walk: Walk::new(),
+            batch_misses_columns: false,
+            walk: RecordCursor::new(),
             batch: Batch::default(),
             at: At::Gap(Gap::Nowhere),
             place: Vec::new(),
@@ -200,7 +200,7 @@ impl Cursor {
     pub fn set_columns(&mut self, columns: Option<&[usize]>) {
         let before = self.columns;
         self.columns = columns.and_then(ColumnSet::of);
-        self.lacks |= before.is_some_and(|before| !before.holds(self.columns));
+        self.batch_misses_columns |= before.is_some_and(|before| !before.holds(self.columns));
         let key = self.table.layout.key(self.index);
         self.parts = match (columns, key) {
             (Some(columns), Some(key)) => columns
@@ -314,8 +314,8 @@ impl Cursor {
             },
         };
         let ahead = match to {
-            Seek::Exact | Seek::ExactLast => Ahead::Prefix,
-            _ => Ahead::End,
+            Seek::Exact | Seek::ExactLast => BatchExtent::Prefix,
+            _ => BatchExtent::End,
         };
         self.same_prefix = to == Seek::Exact;
         self.set_stop();
@@ -343,7 +343,7 @@ impl Cursor {
             }
             return self.arrive_again(txn);
         }
-        self.step(txn, Direction::Forward, Ahead::End)
+        self.step(txn, Direction::Forward, BatchExtent::End)
     }
 
     /// Goes to the previous entry; false at the beginning, and before the first seek. The cursor then
@@ -352,7 +352,7 @@ impl Cursor {
     /// # Errors
     /// As [`Cursor::seek`].
     pub fn prev(&mut self, txn: &mut Transaction) -> Result<bool> {
-        self.step(txn, Direction::Backward, Ahead::End)
+        self.step(txn, Direction::Backward, BatchExtent::End)
     }
 
     /// Goes to the next entry if it starts with the prefix of the last seek; otherwise false, and
@@ -373,7 +373,7 @@ impl Cursor {
             self.at = At::Gap(Gap::BehindPrefix);
             return Ok(false);
         }
-        if !self.step(txn, Direction::Forward, Ahead::Prefix)? {
+        if !self.step(txn, Direction::Forward, BatchExtent::Prefix)? {
             return Ok(false);
         }
         if self.key().starts_with(&self.prefix) {

@@ -8,15 +8,15 @@ use crate::error::Result;
 use crate::ids::PageId;
 use crate::lock::LockMode;
 use crate::mvcc::ReadView;
-use crate::node::LeafShape;
+use crate::node::LeafLayoutHint;
 use crate::read::get::RowRead;
-use crate::read::narrow::Asked;
+use crate::read::narrow::Projection;
 use crate::read::options::CursorOptions;
 use crate::row::entry;
 use crate::session::transaction::Transaction;
 use crate::table::large;
 use crate::table::open_table::TableTrees;
-use crate::tree::{AwayLeaf, LeafHint, Tree};
+use crate::tree::{LeafNotResident, LeafHint, Tree};
 use crate::txn::LastCommitted;
 use crate::{knobs, room};
 use smallvec::SmallVec;
@@ -50,9 +50,9 @@ pub(super) struct Batch {
     /// How many entries the next filling takes.
     size: usize,
     /// What the leaves read last looked like.
-    shape: LeafShape,
+    shape: LeafLayoutHint,
     /// Leaves that are to be brought.
-    away: Vec<AwayLeaf>,
+    away: Vec<LeafNotResident>,
     /// Whether the last batch had any.
     was_away: bool,
     /// Leaves that were brought, and of each the first row that is not read yet, by its place in the order.
@@ -153,7 +153,7 @@ impl Batch {
         txn: &Transaction,
         trees: &TableTrees,
         view: &ReadView,
-        asked: Option<Asked<'_>>,
+        asked: Option<Projection<'_>>,
         buffer: &mut Vec<u8>,
     ) -> Result<()> {
         self.put_in_order();
@@ -181,7 +181,7 @@ impl Batch {
                 looked_ahead = end;
                 while looked_ahead < self.order.len() && self.away.len() < tree.most_brought() {
                     let hint = tree.find_leaf(self.clustered_of(looked_ahead), &self.shape)?;
-                    let kept = |leaf: &AwayLeaf| asked.is_some_and(|asked| asked.has(tree, *leaf));
+                    let kept = |leaf: &LeafNotResident| asked.is_some_and(|asked| asked.has(tree, *leaf));
                     if let Some(leaf) = hint.away().filter(|leaf| !kept(leaf)) {
                         self.bring(looked_ahead, leaf);
                     }
@@ -234,7 +234,7 @@ impl Batch {
     }
 
     /// Notes that the `n`th row's leaf is to be brought.
-    fn bring(&mut self, n: usize, leaf: AwayLeaf) {
+    fn bring(&mut self, n: usize, leaf: LeafNotResident) {
         self.away.push(leaf);
         let (page, n) = (leaf.page(), n as u32);
         // Once for a leaf, also where it has gone again before its row was read.
@@ -251,8 +251,8 @@ impl Batch {
         &mut self,
         tree: &Tree,
         n: usize,
-        leaf: AwayLeaf,
-        asked: Option<Asked<'_>>,
+        leaf: LeafNotResident,
+        asked: Option<Projection<'_>>,
     ) -> bool {
         let item = self.item_of(n);
         let at = self.rows.len();
@@ -274,7 +274,7 @@ impl Batch {
     /// Keeps what is asked for of the leaves that were brought for the rows before the `end`th, soon after
     /// they were read: where many read, leaves don't stay long.
     #[cold]
-    fn keep_brought(&mut self, txn: &Transaction, tree: &Tree, asked: Asked<'_>, end: usize) {
+    fn keep_brought(&mut self, txn: &Transaction, tree: &Tree, asked: Projection<'_>, end: usize) {
         let read = self.brought.partition_point(|(_, n)| (*n as usize) < end);
         for (_, n) in &self.brought[..read] {
             asked.keep(&txn.inner, tree, self.clustered_of(*n as usize));

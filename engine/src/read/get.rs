@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::lock::LockMode;
 use crate::mvcc::ReadView;
-use crate::read::narrow::Asked;
+use crate::read::narrow::Projection;
 use crate::read::options::RowLock;
 use crate::read::row_view::RowView;
 use crate::row::key_bytes::KeyBytes;
@@ -23,7 +23,7 @@ pub(super) struct RowRead<'a> {
     /// Whether the transaction's snapshot does not count: see [`crate::read::cursor::Cursor::read_newest`].
     pub newest: bool,
     /// The columns that will be looked at; `None`: all.
-    pub asked: Option<Asked<'a>>,
+    pub asked: Option<Projection<'a>>,
 }
 
 impl RowRead<'_> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::read::fetch::Batch;
-use crate::read::narrow::Asked;
+use crate::read::narrow::Projection;
 use crate::read::options::{CursorOptions, RowLock};
 use crate::read::row_view::RowView;
 use crate::row::key_bytes::KeyBytes;
@@ -133,7 +133,7 @@ impl Transaction {
             batch.fetch_locked(self, &trees, &CursorOptions::default(), false, buffer)
         } else {
             let view = self.read_view(None);
-            let asked = Asked::of(&rows.table, rows.columns);
+            let asked = Projection::of(&rows.table, rows.columns);
             batch.fetch(self, &trees, &view, asked, buffer)
         };
         if result.is_err() {

@@ -5,34 +5,34 @@
 //! every snapshot sees is kept so, and only reads without locks look there.
 
 use crate::error::Result;
-use crate::mvcc::{ForAll, ReadView};
-use crate::node::LeafShape;
+use crate::mvcc::{FrozenVersion, ReadView};
+use crate::node::LeafLayoutHint;
 use crate::row::layout::Layout;
 use crate::row::narrow::{narrow, widen, ColumnSet};
 use crate::session::transaction::Transaction;
 use crate::sync::Moment;
 use crate::table::open_table::Table;
-use crate::tree::{AwayLeaf, Narrowed, Tree};
+use crate::tree::{LeafNotResident, Narrowed, Tree};
 use crate::txn;
 
 /// The columns that a read asks for.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct Projection<'a> {
     pub layout: &'a Layout,
     pub columns: ColumnSet,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Projection<'a> {
     /// These columns of a table's; `None` where all may be looked at.
-    pub fn of(table: &'a Table, columns: Option<ColumnSet>) -> Option<Asked<'a>> {
-        columns.map(|columns| Asked {
+    pub fn of(table: &'a Table, columns: Option<ColumnSet>) -> Option<Projection<'a>> {
+        columns.map(|columns| Projection {
             layout: &table.layout,
             columns,
         })
     }
 
     /// Whether there is a copy of a leaf with these columns.
-    pub fn has(&self, tree: &Tree, leaf: AwayLeaf) -> bool {
+    pub fn has(&self, tree: &Tree, leaf: LeafNotResident) -> bool {
         tree.has_narrow(leaf, self.columns.0)
     }
 
@@ -41,7 +41,7 @@ impl<'a> Asked<'a> {
     pub fn copy_kept(
         &self,
         tree: &Tree,
-        leaf: AwayLeaf,
+        leaf: LeafNotResident,
         key: &[u8],
         out: &mut Vec<u8>,
     ) -> Option<bool> {
@@ -63,13 +63,13 @@ impl<'a> Asked<'a> {
 
     /// Keeps what is asked for of the leaf that a key's row was just read from, where that can be done: the row has
     /// been read without it.
-    pub fn keep(&self, txn: &txn::Transaction, tree: &Tree, key: &[u8]) {
+    pub fn keep(&self, txn: &txn::TreeTransaction, tree: &Tree, key: &[u8]) {
         txn.system().moments.come_to(Moment::RowBrought);
         let kept = tree.keep_narrow(key, self.columns.0, |value, columns, out| {
             match txn.for_all(value) {
-                ForAll::Differs => Narrowed::Unclear,
-                ForAll::Gone => Narrowed::Gone,
-                ForAll::Row(payload) => {
+                FrozenVersion::NotFrozen => Narrowed::Unclear,
+                FrozenVersion::Deleted => Narrowed::Gone,
+                FrozenVersion::Row(payload) => {
                     match narrow(self.layout, payload, ColumnSet(columns), out) {
                         Ok(true) => Narrowed::Kept,
                         // Whoever reads the row itself is told what is wrong with it.
@@ -92,10 +92,10 @@ impl Transaction {
         tree: &Tree,
         key: &[u8],
         view: &ReadView,
-        asked: Asked<'_>,
+        asked: Projection<'_>,
         out: &mut Vec<u8>,
     ) -> Result<bool> {
-        let mut shape = LeafShape::default();
+        let mut shape = LeafLayoutHint::default();
         let hint = tree.find_leaf(key, &shape)?;
         let away = hint.away();
         if let Some(found) = away.and_then(|leaf| asked.copy_kept(tree, leaf, key, out)) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::mvcc::{live_payload, ReadView};
-use crate::node::{Front, LeafShape};
+use crate::node::{Front, LeafLayoutHint};
 use crate::read::options::RowLock;
 use crate::read::row_view::RowView;
 use crate::row::key_bytes::{KeyBytes, KeyInPieces};
@@ -73,12 +73,12 @@ use crate::{knobs, txn};
 /// # }
 /// ```
 pub struct Rows<'t> {
-    txn: &'t txn::Transaction,
+    txn: &'t txn::TreeTransaction,
     table: &'t Table,
     trees: Arc<TableTrees>,
     view: ReadView,
     /// What the leaves read last looked like.
-    shape: LeafShape,
+    shape: LeafLayoutHint,
     /// Of the last row of which some columns were asked for, as much as stands in two cache lines.
     front: Front<64>,
     /// More of it, where that did not do.
@@ -89,7 +89,7 @@ pub struct Rows<'t> {
     copy: Vec<u8>,
     /// A row that stands outside its page as a whole.
     brought: Vec<u8>,
-    copies: Copies,
+    copies: VersionedLeaf,
 }
 
 /// From this count on fronts are not tried any more: more than one in sixteen did not do.
@@ -104,7 +104,7 @@ fn no_part() -> u32 {
 
 /// For leaves with records that the snapshot may not see.
 #[derive(Default)]
-struct Copies {
+struct VersionedLeaf {
     image: LeafImage,
     key: Vec<u8>,
     /// A version from undo.
@@ -131,19 +131,19 @@ impl Transaction {
             table,
             trees: table.trees.load_full(),
             view,
-            shape: LeafShape::default(),
+            shape: LeafLayoutHint::default(),
             front: Front::default(),
             part: Front::default(),
             fell_short: 0,
             copy: Vec::new(),
             brought: Vec::new(),
-            copies: Copies::default(),
+            copies: VersionedLeaf::default(),
         })
     }
 }
 
 /// What a look at a record, or a leaf, under its latch came to.
-enum Look<R> {
+enum LeafOutcome<R> {
     /// All is done.
     Done(R),
     /// The row stands outside, and its payload has been copied.
@@ -171,7 +171,7 @@ impl Rows<'_> {
             brought,
             ..
         } = self;
-        let found = txn.copy_more(&trees.clustered, clustered_key, view, shape, copy)?;
+        let found = txn.copy_payload_outlined(&trees.clustered, clustered_key, view, shape, copy)?;
         let Some(payload) = found else {
             return Ok(None);
         };
@@ -246,7 +246,7 @@ impl Rows<'_> {
             *fell_short += knobs::front_too_short();
         }
         if *fell_short < no_part() {
-            let Some(part) = txn.copy_more(tree, clustered_key, view, shape, part)? else {
+            let Some(part) = txn.copy_payload_outlined(tree, clustered_key, view, shape, part)? else {
                 return Ok(None);
             };
             let found = values(table, clustered_key, part, columns).ok();
@@ -255,7 +255,7 @@ impl Rows<'_> {
             }
             *fell_short += knobs::front_too_short();
         }
-        let Some(payload) = txn.copy_more(tree, clustered_key, view, shape, copy)? else {
+        let Some(payload) = txn.copy_payload_outlined(tree, clustered_key, view, shape, copy)? else {
             return Ok(None);
         };
         let payload = inside(trees, payload, brought)?;
@@ -282,18 +282,18 @@ impl Rows<'_> {
             ..
         } = self;
         let mut f = Some(f);
-        let look = |payload: &[u8]| -> Result<Look<Option<R>>> {
+        let look = |payload: &[u8]| -> Result<LeafOutcome<Option<R>>> {
             if payload::outside_row(payload).is_some() {
                 brought.clear();
                 brought.extend_from_slice(payload);
-                return Ok(Look::Outside);
+                return Ok(LeafOutcome::Outside);
             }
             let row = RowView::row(table, KeyBytes::Here(clustered_key), payload)?;
-            Ok(Look::Done(f.take().map(|f| f(row))))
+            Ok(LeafOutcome::Done(f.take().map(|f| f(row))))
         };
         match txn.read_in_place(&trees.clustered, clustered_key, view, look)? {
             None => Ok(None),
-            Some(Ok(Look::Done(result))) => Ok(result),
+            Some(Ok(LeafOutcome::Done(result))) => Ok(result),
             Some(Err(error)) => Err(error),
             Some(Ok(_)) => {
                 large::bring_inside(trees, brought)?;
@@ -323,25 +323,25 @@ impl Rows<'_> {
             let copied = self.txn.versions().before_copy();
             let (table, low) = (self.table, self.view.low.0);
             let image = &mut self.copies.image;
-            let read = |leaf: &Leaf<'_>| -> Result<Look<Option<B>>> {
+            let read = |leaf: &Leaf<'_>| -> Result<LeafOutcome<Option<B>>> {
                 let records = leaf.range.clone();
                 let mut from = records.start;
                 if leaf.max_txid() < low {
                     match in_leaf(table, leaf, &spare, &mut f)? {
-                        Look::Copied(rest) => from = rest.start,
+                        LeafOutcome::Copied(rest) => from = rest.start,
                         look => return Ok(look),
                     }
                 }
                 leaf.copy_to(image);
-                Ok(Look::Copied(from..records.end))
+                Ok(LeafOutcome::Copied(from..records.end))
             };
             match leaves.next(|_| false, read)? {
                 Step::End => return Ok(None),
                 Step::Known => {}
                 Step::Read(look) => match look? {
-                    Look::Done(_) | Look::Outside => {}
-                    Look::Break(result) => return Ok(result),
-                    Look::Copied(records) => {
+                    LeafOutcome::Done(_) | LeafOutcome::Outside => {}
+                    LeafOutcome::Break(result) => return Ok(result),
+                    LeafOutcome::Copied(records) => {
                         if let ControlFlow::Break(result) = self.in_copy(records, copied, &mut f)? {
                             return Ok(Some(result));
                         }
@@ -358,7 +358,7 @@ impl Rows<'_> {
         copied: Copied,
         f: &mut impl FnMut(RowView<'_>) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        let Copies { image, key, older } = &mut self.copies;
+        let VersionedLeaf { image, key, older } = &mut self.copies;
         for i in records {
             let at = |key: &mut Vec<u8>| image.key(i, key);
             let value = image.value(i);
@@ -417,7 +417,7 @@ fn in_leaf<B>(
     leaf: &Leaf<'_>,
     spare: &Cell<Vec<u8>>,
     f: &mut impl FnMut(RowView<'_>) -> ControlFlow<B>,
-) -> Result<Look<Option<B>>> {
+) -> Result<LeafOutcome<Option<B>>> {
     let records = leaf.range.clone();
     let count = records.len();
     for (n, i) in records.clone().enumerate() {
@@ -427,7 +427,7 @@ fn in_leaf<B>(
             continue;
         };
         if payload::outside_row(payload).is_some() {
-            return Ok(Look::Copied(i..records.end));
+            return Ok(LeafOutcome::Copied(i..records.end));
         }
         let key = LeafKey {
             leaf,
@@ -437,10 +437,10 @@ fn in_leaf<B>(
         };
         if let ControlFlow::Break(result) = f(RowView::row(table, KeyBytes::There(&key), payload)?)
         {
-            return Ok(Look::Break(Some(result)));
+            return Ok(LeafOutcome::Break(Some(result)));
         }
     }
-    Ok(Look::Done(None))
+    Ok(LeafOutcome::Done(None))
 }
 
 /// The key of a record of a leaf, put together when somebody asks for it.

@@ -13,7 +13,7 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::row::key_bytes::KeyInPieces;
 use crate::row::{NumberPlace, Text, TextPlace};
 use crate::tree::{LeafImage, Position, Tree};
-use crate::txn::{Copied, RangeLocker, Transaction};
+use crate::txn::{Copied, RangeLocker, TreeTransaction};
 
 /// Which way a walk goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) enum Direction {
 }
 
 /// A position in a tree, with the leaf around it.
-pub(super) struct Walk {
+pub(super) struct RecordCursor {
     image: Option<LeafImage>,
     copied: Copied,
     at: usize,
@@ -33,7 +33,7 @@ pub(super) struct Walk {
     ended: bool,
     /// It had ended when its bounds were set anew: there may be more now.
     reopened: bool,
-    /// Keys from here on are not wanted: [`Walk::step_within`] ends there, and leaves behind it are not
+    /// Keys from here on are not wanted: [`RecordCursor::step_within`] ends there, and leaves behind it are not
     /// looked at. `None`: nowhere.
     stop: Option<Vec<u8>>,
     /// Going backward: keys below are not wanted, and leaves before it are not looked at.
@@ -59,15 +59,15 @@ pub(super) struct Walk {
     settles: bool,
     /// With `locker`, going forward: what was copied is locked up to here, and records from here on
     /// are as if they stood in the next leaf. `None`: to the end of the tree.
-    reach: Option<Vec<u8>>,
+    locked_until: Option<Vec<u8>>,
     /// Whether the record that the walk stands on may be of a running writer.
-    unsure: bool,
+    maybe_uncommitted: bool,
     /// Whether the leaf was copied too early for the record that the walk came to last: see
-    /// [`crate::txn::Versions::deleted_since`].
+    /// [`crate::txn::VersionResolver::deleted_since`].
     outdated: bool,
-    /// See [`Walk::set_meets_uncommitted`].
+    /// See [`RecordCursor::set_meets_uncommitted`].
     meets_uncommitted: bool,
-    /// See [`Walk::is_uncommitted`].
+    /// See [`RecordCursor::is_uncommitted`].
     uncommitted: bool,
     /// An older version that was fetched from undo.
     older: Vec<u8>,
@@ -83,9 +83,9 @@ enum Payload {
     Older(usize),
 }
 
-impl Walk {
+impl RecordCursor {
     pub fn new() -> Self {
-        Walk {
+        RecordCursor {
             image: None,
             copied: Copied::default(),
             at: 0,
@@ -107,8 +107,8 @@ impl Walk {
             has_left: false,
             locker: None,
             settles: false,
-            reach: None,
-            unsure: false,
+            locked_until: None,
+            maybe_uncommitted: false,
             outdated: false,
             meets_uncommitted: false,
             uncommitted: false,
@@ -191,7 +191,7 @@ impl Walk {
         }
     }
 
-    /// Sets where a walk forward ends; [`Walk::step_within`] from the leaf that is copied next.
+    /// Sets where a walk forward ends; [`RecordCursor::step_within`] from the leaf that is copied next.
     pub fn set_stop(&mut self, stop: Option<Vec<u8>>) {
         if let Some(image) = &mut self.image {
             image.set_end(stop.as_deref());
@@ -263,7 +263,7 @@ impl Walk {
     /// Goes to the record at `position`, or the first visible one behind it in `direction`.
     pub fn seek(
         &mut self,
-        txn: &Transaction,
+        txn: &TreeTransaction,
         tree: &Tree,
         view: ReadView,
         position: Position<'_>,
@@ -272,7 +272,7 @@ impl Walk {
         self.view = view;
         self.ended = false;
         self.reopened = false;
-        self.unsure = false;
+        self.maybe_uncommitted = false;
         let Some(ahead) = self.copy_at(txn, tree, position, direction)? else {
             return Ok(false);
         };
@@ -286,7 +286,7 @@ impl Walk {
     /// direction, so that a step leads to it.
     fn copy_at(
         &mut self,
-        txn: &Transaction,
+        txn: &TreeTransaction,
         tree: &Tree,
         position: Position<'_>,
         direction: Direction,
@@ -321,11 +321,11 @@ impl Walk {
     }
 
     /// Copies records anew from number `at` of the leaf at hand on, which was copied too early to judge that one. Gives
-    /// where the walk goes on, as [`Walk::copy_at`].
+    /// where the walk goes on, as [`RecordCursor::copy_at`].
     #[cold]
     fn copy_again(
         &mut self,
-        txn: &Transaction,
+        txn: &TreeTransaction,
         tree: &Tree,
         at: usize,
         direction: Direction,
@@ -359,7 +359,7 @@ impl Walk {
     }
 
     /// From the next seek on, a walk that sees the newest state stands on records, too, that others have put and
-    /// not committed: see [`Walk::is_uncommitted`].
+    /// not committed: see [`RecordCursor::is_uncommitted`].
     pub fn set_meets_uncommitted(&mut self, meets: bool) {
         self.meets_uncommitted = meets;
     }
@@ -370,14 +370,14 @@ impl Walk {
     }
 
     /// Whether the walk stands on a record that a running writer may have written, and that counts
-    /// only as [`Transaction::settled_payload`] says: see [`Walk::set_payload`].
-    pub fn unsure(&self) -> bool {
-        self.unsure
+    /// only as [`Transaction::settled_payload`] says: see [`RecordCursor::set_payload`].
+    pub fn maybe_uncommitted(&self) -> bool {
+        self.maybe_uncommitted
     }
 
     /// What the record that the walk stands on holds.
     pub fn set_payload(&mut self, payload: &[u8]) {
-        self.unsure = false;
+        self.maybe_uncommitted = false;
         self.older.clear();
         self.older.extend_from_slice(payload);
         self.payload = Payload::Older(0);
@@ -392,7 +392,7 @@ impl Walk {
     /// Goes to the next visible record in `direction`, which stays the same from seek to seek; false at
     /// the end, and from then on.
     #[inline]
-    pub fn step(&mut self, txn: &Transaction, tree: &Tree, direction: Direction) -> Result<bool> {
+    pub fn step(&mut self, txn: &TreeTransaction, tree: &Tree, direction: Direction) -> Result<bool> {
         if self.ended {
             return Ok(false);
         }
@@ -404,7 +404,7 @@ impl Walk {
     }
 
     /// The first visible record from `at` on.
-    fn forward(&mut self, txn: &Transaction, tree: &Tree, mut at: usize) -> Result<bool> {
+    fn forward(&mut self, txn: &TreeTransaction, tree: &Tree, mut at: usize) -> Result<bool> {
         loop {
             let mut count = self.count();
             while at < count {
@@ -431,7 +431,7 @@ impl Walk {
     }
 
     /// The last visible record before `at`.
-    fn backward(&mut self, txn: &Transaction, tree: &Tree, mut at: usize) -> Result<bool> {
+    fn backward(&mut self, txn: &TreeTransaction, tree: &Tree, mut at: usize) -> Result<bool> {
         loop {
             while at > 0 {
                 at -= 1;
@@ -455,7 +455,7 @@ impl Walk {
 
     /// Records of the leaf at hand, as far as the walk may go in it.
     fn count(&self) -> usize {
-        match (&self.image, &self.locker, &self.reach) {
+        match (&self.image, &self.locker, &self.locked_until) {
             (None, ..) => 0,
             (Some(image), Some(_), Some(reach)) => image.lower_bound(reach).0,
             (Some(image), ..) => image.count(),
@@ -466,7 +466,7 @@ impl Walk {
     /// have taken in records that the walk has passed, when it was merged with its neighbour.
     fn next_leaf(
         &mut self,
-        txn: &Transaction,
+        txn: &TreeTransaction,
         tree: &Tree,
         direction: Direction,
     ) -> Result<Option<usize>> {
@@ -512,15 +512,15 @@ impl Walk {
 
     /// Stands on record `at`, if the view sees it.
     #[inline]
-    fn stand(&mut self, txn: &Transaction, tree: &Tree, at: usize) -> Result<bool> {
+    fn stand(&mut self, txn: &TreeTransaction, tree: &Tree, at: usize) -> Result<bool> {
         let Some(image) = &self.image else {
             return Ok(false);
         };
         let value = image.value(at);
         if self.settles {
             let (header, _) = Header::decode(value)?;
-            self.unsure = header.txid().is_some_and(|writer| writer >= self.view.low);
-            if self.unsure {
+            self.maybe_uncommitted = header.txid().is_some_and(|writer| writer >= self.view.low);
+            if self.maybe_uncommitted {
                 self.move_to(at, Payload::Older(0));
                 return Ok(true);
             }
@@ -566,7 +566,7 @@ impl Walk {
     }
 }
 
-impl KeyInPieces for Walk {
+impl KeyInPieces for RecordCursor {
     fn whole(&self) -> &[u8] {
         self.key()
     }

@@ -14,7 +14,7 @@ use crate::txn::{
 
 /// What the first reading of the log finds out.
 #[derive(Debug, Default)]
-pub(crate) struct Ends {
+pub(crate) struct TransactionOutcomes {
     /// Transactions that committed after the checkpoint.
     pub committed: HashSet<TxId>,
     /// The last of them.
@@ -41,7 +41,7 @@ pub(super) fn is_void(void_before: &HashMap<TableId, Lsn>, table: TableId, at: L
     void_before.get(&table).is_some_and(|&last| at < last)
 }
 
-impl Ends {
+impl TransactionOutcomes {
     /// Whether a change that stands in the log at `at` is void.
     pub fn is_void(&self, table: TableId, at: Lsn) -> bool {
         is_void(&self.void_before, table, at)

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 pub(crate) use aside::{Aside, Undecided};
 pub(crate) use aside_files::AsideFiles;
-pub(crate) use ends::Ends;
+pub(crate) use ends::TransactionOutcomes;
 pub(crate) use kept::{Committed, KeptChange};
 pub(crate) use meta::{Counters, Meta};
 pub(crate) use revive::revive;
@@ -40,7 +40,7 @@ use crate::table::ddl::Tables;
 use crate::table::registry::Registry;
 use crate::table::{replay, Table};
 use crate::txn::{
-    is_damage, Change, ChangeReader, ChangeRecord, PreparedRecord, System, KIND_CHANGES,
+    is_damage, Change, ChangeReader, ChangeRecord, PreparedRecord, TransactionManager, KIND_CHANGES,
     KIND_COMMIT,
 };
 
@@ -150,7 +150,7 @@ struct Changed {
 /// Rolls back and purges what the checkpoint holds of transactions, then replays what the log has of
 /// committed ones.
 pub(crate) fn recover(
-    system: &Arc<System>,
+    system: &Arc<TransactionManager>,
     tables: &Tables,
     log: &Log,
     state: Recoverable<'_>,
@@ -164,12 +164,12 @@ pub(crate) fn recover(
     } = state;
     let running = meta.transactions.running().collect();
     let mut asides = Asides::new(&files, asides, &tables.registry, running, damaged)?;
-    let mut ends = Ends::default();
+    let mut ends = TransactionOutcomes::default();
     let from = meta.log_from();
     for record in log.read_from(from)? {
         ends.take(&record?, meta.checkpoint)?;
     }
-    let Ends {
+    let TransactionOutcomes {
         committed: mut transactions,
         last_commit,
         prepared,

@@ -7,7 +7,7 @@ use crate::ids::TableId;
 use crate::planted::{is_planted, PlantedFault};
 use crate::session::transaction::Transaction;
 use crate::table::shared::Shared;
-use crate::table::used::Used;
+use crate::table::used::TableUse;
 
 impl Transaction {
     /// Whether it is a transaction of this open database.
@@ -24,7 +24,7 @@ impl Transaction {
     /// [`crate::Error::Invalid`] where the way back to a savepoint has failed: what was undone must not get there.
     /// Those of writing the log.
     pub(crate) fn before_drop(&mut self, id: TableId) -> Result<u64> {
-        let uses = |used: &&Used| used.id == id && used.is_entered();
+        let uses = |used: &&TableUse| used.id == id && used.is_entered();
         let Some(used) = self.used.iter().find(uses) else {
             return Ok(0);
         };

@@ -6,7 +6,7 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::session::transaction::Transaction;
 use crate::settings::Durability;
 use crate::table::prepared_transactions::{ChangedAside, Detached, PreparedUse};
-use crate::table::used::Used;
+use crate::table::used::TableUse;
 use crate::txn::Xid;
 
 impl Transaction {
@@ -44,7 +44,7 @@ impl Transaction {
         if self.is_prepared() {
             return Err(Error::Invalid("the transaction is prepared already".into()));
         }
-        self.make_whole()?;
+        self.complete_pending()?;
         self.shared.prepared.reserve(xid)?;
         let result = self
             .log_counters()
@@ -60,7 +60,7 @@ impl Transaction {
 
     /// As [`Transaction::prepare`], behind [`Transaction::stand_as`].
     pub(crate) fn prepare_standing(&mut self, xid: &Xid) -> Result<()> {
-        self.make_whole()?;
+        self.complete_pending()?;
         self.shared.prepared.reserve(xid)?;
         let result = self.inner.prepare_standing();
         self.note_prepared(xid, result)
@@ -97,9 +97,9 @@ impl Transaction {
         let Some(prepared) = &mut self.prepared else {
             return;
         };
-        let own = |used: &&mut Used| used.state.is_of_one_session();
+        let own = |used: &&mut TableUse| used.state.is_of_one_session();
         if !is_planted(PlantedFault::PreparedKeepsOwnTables) {
-            prepared.used.iter_mut().filter(own).for_each(Used::let_go);
+            prepared.used.iter_mut().filter(own).for_each(TableUse::let_go);
         }
         let xid = prepared.xid.clone();
         let shared = self.shared.clone();
@@ -107,8 +107,8 @@ impl Transaction {
         empty.committed = self.committed.take();
         self.set_session(0);
         let detached = Box::new(std::mem::replace(self, empty));
-        if let Err(mut late) = shared.prepared.park(xid, detached) {
-            late.disown();
+        if let Err(mut late) = shared.prepared.keep_detached(xid, detached) {
+            late.leave_for_recovery();
         }
     }
 
@@ -153,13 +153,13 @@ impl Detached for Transaction {
         Transaction::rollback(self)
     }
 
-    fn disown(&mut self) {
+    fn leave_for_recovery(&mut self) {
         self.prepared = None;
-        self.inner.disown();
+        self.inner.leave_for_recovery();
     }
 }
 
-fn count(used: &[Used], prepared: bool) {
+fn count(used: &[TableUse], prepared: bool) {
     for used in used.iter().filter(|used| used.is_entered()) {
         used.state.count_prepared(prepared);
     }

@@ -22,7 +22,7 @@ use crate::sync::Moment;
 use crate::table::open_table::Table;
 use crate::table::prepared_transactions::PreparedUse;
 use crate::table::shared::{RowCounts, Shared};
-use crate::table::used::{Entered, Used};
+use crate::table::used::{Entered, TableUse};
 use crate::txn::Committed;
 use crate::{knobs, txn};
 
@@ -37,9 +37,9 @@ pub use crate::txn::KillHandle;
 /// included, gives the same error ([`Transaction::must_roll_back`]). A cursor may still give what it has at hand.
 /// After any other error of a row operation nothing of that operation remains, and the transaction goes on.
 pub struct Transaction {
-    pub(crate) inner: txn::Transaction,
+    pub(crate) inner: txn::TreeTransaction,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) used: SmallVec<[Used; 4]>,
+    pub(crate) used: SmallVec<[TableUse; 4]>,
     /// Once it is prepared: what it uses stands here, so that it can use nothing more.
     pub(super) prepared: Option<Box<PreparedUse>>,
     /// Its commit, which others see already.
@@ -60,7 +60,7 @@ pub struct Transaction {
     pub(crate) counts: RowCounts,
     /// It went back to a savepoint at which what was kept aside could not be put in, and why: rows from before
     /// it may lack entries. Or an operation has unwound (`unwound.rs`).
-    pub(super) lacks_entries: Option<Error>,
+    pub(super) missing_entries: Option<Error>,
 }
 
 /// A place in a transaction to roll back to.
@@ -68,7 +68,7 @@ pub struct Transaction {
 pub struct Savepoint {
     inner: txn::Savepoint,
     /// Why what was kept aside could not be put in.
-    lacks_entries: Option<Error>,
+    missing_entries: Option<Error>,
     rows: SmallVec<[i64; 4]>,
     counts: RowCounts,
 }
@@ -76,8 +76,8 @@ pub struct Savepoint {
 impl Savepoint {
     /// Why entries of a bulk insert could not be put in when it was made. A transaction that goes back here can only
     /// be rolled back then, or go back further.
-    pub fn lacks_entries(&self) -> Option<&Error> {
-        self.lacks_entries.as_ref()
+    pub fn missing_entries(&self) -> Option<&Error> {
+        self.missing_entries.as_ref()
     }
 }
 
@@ -87,7 +87,7 @@ impl Transaction {
         Transaction::of(shared, inner)
     }
 
-    pub(super) fn of(shared: Arc<Shared>, inner: txn::Transaction) -> Self {
+    pub(super) fn of(shared: Arc<Shared>, inner: txn::TreeTransaction) -> Self {
         Transaction {
             inner,
             shared,
@@ -102,7 +102,7 @@ impl Transaction {
             filling: TableId(0),
             read_buffer: Vec::new(),
             counts: RowCounts::default(),
-            lacks_entries: None,
+            missing_entries: None,
         }
     }
 
@@ -150,7 +150,7 @@ impl Transaction {
     /// Remembers the present state for [`Transaction::rollback_to`]. Puts in what bulk inserts have kept aside.
     /// Where that fails it is tried again by whatever needs the entries. Once the transaction has gone back here
     /// it cannot be: whatever needs them fails with an error that names the first one, and the transaction can
-    /// only be rolled back. [`Savepoint::lacks_entries`] tells.
+    /// only be rolled back. [`Savepoint::missing_entries`] tells.
     pub fn savepoint(&mut self) -> Savepoint {
         let failed = match self.deferred.is_empty() {
             true => None,
@@ -158,7 +158,7 @@ impl Transaction {
         };
         Savepoint {
             inner: self.inner.savepoint(),
-            lacks_entries: self.lacks_entries.clone().or(failed),
+            missing_entries: self.missing_entries.clone().or(failed),
             rows: self.used.iter().map(|u| u.rows).collect(),
             counts: self.counts,
         }
@@ -176,8 +176,8 @@ impl Transaction {
         self.last_table = TableId(0);
         self.inner.rollback_to(&savepoint.inner)?;
         self.forget_deferred();
-        if savepoint.lacks_entries.is_some() || !is_planted(PlantedFault::LackForGood) {
-            self.lacks_entries = savepoint.lacks_entries.clone();
+        if savepoint.missing_entries.is_some() || !is_planted(PlantedFault::LackForGood) {
+            self.missing_entries = savepoint.missing_entries.clone();
         }
         for (n, used) in self.used.iter_mut().enumerate() {
             used.rows = savepoint.rows.get(n).copied().unwrap_or(0);
@@ -209,7 +209,7 @@ impl Transaction {
     /// The commit is not in the log. The transaction has been rolled back, and another
     /// [`Transaction::kill_handle`] is to be used; one that is prepared still is, and this can be tried again.
     pub fn commit_visibly(&mut self) -> Result<()> {
-        let prepared = self.make_whole().and_then(|()| self.log_counters());
+        let prepared = self.complete_pending().and_then(|()| self.log_counters());
         let prepared = prepared.and_then(|()| self.decide_aside(true));
         let result = prepared.and_then(|()| {
             let used = match &self.prepared {
@@ -307,7 +307,7 @@ impl Transaction {
     }
 
     /// Makes what the transaction has done complete, so that it can be committed or prepared.
-    pub(super) fn make_whole(&mut self) -> Result<()> {
+    pub(super) fn complete_pending(&mut self) -> Result<()> {
         self.inner.check_whole()?;
         match self.looks_aside() {
             false => Ok(()),
@@ -317,13 +317,13 @@ impl Transaction {
 
     /// Whether entries are kept aside, or are lacking for good: who needs them has to look.
     fn looks_aside(&self) -> bool {
-        let lacks = self.lacks_entries.is_some() && !is_planted(PlantedFault::LookIfAside);
+        let lacks = self.missing_entries.is_some() && !is_planted(PlantedFault::LookIfAside);
         lacks || !self.deferred.is_empty()
     }
 
     /// Whether rows of a bulk insert have all entries, or those that they lack are kept aside.
     pub(crate) fn check_entries(&self) -> Result<()> {
-        match &self.lacks_entries {
+        match &self.missing_entries {
             None => Ok(()),
             // Errors after which one tries again: here that would fail for ever.
             Some(
@@ -415,7 +415,7 @@ impl Transaction {
     }
 
     /// What a check of a table reads by, at another level than SERIALIZABLE: its snapshot.
-    pub(crate) fn look_at(&mut self, table: &Table) -> Result<(&txn::Transaction, ReadView)> {
+    pub(crate) fn look_at(&mut self, table: &Table) -> Result<(&txn::TreeTransaction, ReadView)> {
         self.enter_table(table)?;
         let view = self.inner.view();
         Ok((&self.inner, view))
@@ -436,7 +436,7 @@ impl Transaction {
     #[inline]
     fn place_of(&self, table: &Table) -> Option<usize> {
         let by_number = is_planted(PlantedFault::TablesByNumber);
-        let same = |used: &Used| match by_number {
+        let same = |used: &TableUse| match by_number {
             false => Arc::ptr_eq(&used.state, &table.state),
             true => used.id == table.id(),
         };
@@ -466,7 +466,7 @@ impl Transaction {
             Some(n) => n,
             None => {
                 self.check_is_of(table)?;
-                self.used.push(Used {
+                self.used.push(TableUse {
                     id: table.id(),
                     state: table.state.clone(),
                     entered: Entered::No,
@@ -478,7 +478,7 @@ impl Transaction {
         };
         let used = &mut self.used[n];
         let seat = match used.entered {
-            Entered::Yes(seat) | Entered::Unseen(seat) => seat,
+            Entered::Yes(seat) | Entered::WriteOnly(seat) => seat,
             Entered::No | Entered::LetGo => match table.state.enter() {
                 Some(seat) => seat,
                 None if table.state.is_gone() || is_planted(PlantedFault::ClosedIsGone) => {
@@ -500,7 +500,7 @@ impl Transaction {
         used.entered = if seen {
             Entered::Yes(seat)
         } else {
-            Entered::Unseen(seat)
+            Entered::WriteOnly(seat)
         };
         Ok(n)
     }
@@ -525,7 +525,7 @@ impl Transaction {
     }
 
     fn release(&mut self) {
-        self.used.iter_mut().for_each(Used::forget);
+        self.used.iter_mut().for_each(TableUse::forget);
         if self.used.len() > knobs::states_remembered() {
             self.used.clear();
         }
@@ -536,7 +536,7 @@ impl Transaction {
         self.deferred.clear();
         self.guards.clear();
         self.end_fill();
-        self.lacks_entries = None;
+        self.missing_entries = None;
     }
 }
 
@@ -545,7 +545,7 @@ impl Drop for Transaction {
         if self.is_prepared() {
             return self.detach();
         }
-        if self.used.iter().any(Used::is_entered) {
+        if self.used.iter().any(TableUse::is_entered) {
             if let Err(error) = self.rollback() {
                 tracing::error!("rolling back a dropped transaction: {error}");
             }

@@ -17,7 +17,7 @@ struct Within<'t> {
 impl Drop for Within<'_> {
     fn drop(&mut self) {
         if !self.ended && !is_planted(PlantedFault::CommitUnwound) {
-            self.txn.lacks_entries.get_or_insert_with(unwound);
+            self.txn.missing_entries.get_or_insert_with(unwound);
         }
     }
 }

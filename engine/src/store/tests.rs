@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use super::*;
-use crate::buffer::Pool;
+use crate::buffer::PoolWithThreads;
 use crate::node::PageKind;
 use crate::os::simulated::{FaultOn, SimulatedOs};
 use crate::os::{OpenMode, Os};
@@ -548,7 +548,7 @@ fn pages_that_become_newer_while_room_is_got_are_counted() {
         let os = SimulatedOs::new(7);
         let mut store = Store::create(Arc::new(os), Path::new(DIR)).unwrap();
         let file = Meddled::of(&mut store);
-        let pool = Pool::without_thread(64 * PAGE_SIZE, Arc::new(store)).unwrap();
+        let pool = PoolWithThreads::without_thread(64 * PAGE_SIZE, Arc::new(store)).unwrap();
         let changed = pool.clone();
         *file.reserving.lock() = Some(Box::new(move || {
             (0..newer).try_for_each(|_| changed.create_unparented(PageKind::Undo).map(drop))

@@ -16,8 +16,8 @@ use crate::row::layout::{Layout, PrefixNeed};
 use crate::row::payload::{self, Field, LargeRef, RowEncoder, RowRef};
 use crate::row::Value;
 use crate::sync::atomic::Ordering;
-use crate::tree::{Change, Tree};
-use crate::txn::{System, Transaction};
+use crate::tree::{RecordEdit, Tree};
+use crate::txn::{TransactionManager, TreeTransaction};
 use crate::{knobs, room};
 
 pub(crate) use crate::row::large_format::{chunks, id_of, key, note, read_note};
@@ -41,7 +41,7 @@ pub(crate) fn can_need(layout: &Layout) -> bool {
 fn put_chunk(tree: &Tree, id: u64, chunk: u32, bytes: &[u8]) -> Result<()> {
     tree.modify(&key(id, chunk), bytes.len() + 1, 0, |_, out| {
         encode_settled(bytes, out);
-        (Change::Put, ())
+        (RecordEdit::Put, ())
     })
 }
 
@@ -54,8 +54,8 @@ fn tree_of(trees: &TableTrees) -> Result<&Tree> {
 
 /// Writes a value for a transaction, which forgets it on rollback. Not inside the gate.
 pub(crate) fn write(
-    txn: &mut Transaction,
-    system: &System,
+    txn: &mut TreeTransaction,
+    system: &TransactionManager,
     table: &Table,
     trees: &TableTrees,
     bytes: &[u8],
@@ -100,8 +100,8 @@ pub(crate) fn write_settled(table: &Table, trees: &TableTrees, bytes: &[u8]) -> 
 pub(crate) fn free(tree: &Tree, value: LargeRef) -> Result<()> {
     for chunk in 0..chunks(value.len)? {
         tree.modify(&key(value.id, chunk), 0, 0, |old, _| match old {
-            Some(_) => (Change::Remove, ()),
-            None => (Change::Keep, ()),
+            Some(_) => (RecordEdit::Remove, ()),
+            None => (RecordEdit::Keep, ()),
         })?;
     }
     Ok(())

@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 
 use super::cached_statistics::Statistics;
 use super::state::TableState;
-use crate::buffer::Pool;
+use crate::buffer::PoolWithThreads;
 use crate::catalog::{Definition, TreeRoot};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, MAX_KEY};
@@ -31,7 +31,7 @@ pub(crate) struct TableTrees {
 
 impl TableTrees {
     /// Opens the trees of a definition.
-    pub fn open(pool: &Arc<Pool>, definition: &Definition) -> Result<Self> {
+    pub fn open(pool: &Arc<PoolWithThreads>, definition: &Definition) -> Result<Self> {
         let open = |root: &TreeRoot| Tree::open(pool, root.id, root.root).map(Arc::new);
         let (clustered, indexes) = definition
             .trees
@@ -86,7 +86,7 @@ pub(crate) enum WholeKey {
 pub struct Table {
     id: TableId,
     /// Of its database, as it is open now.
-    pool: Arc<Pool>,
+    pool: Arc<PoolWithThreads>,
     name: RwLock<String>,
     /// Other names may come to its columns and indexes.
     schema: RwLock<Arc<TableSchema>>,
@@ -100,7 +100,7 @@ pub struct Table {
 impl Table {
     /// Opens a table.
     pub(crate) fn open(
-        pool: &Arc<Pool>,
+        pool: &Arc<PoolWithThreads>,
         definition: &Definition,
         state: Arc<TableState>,
         collations: Option<Arc<dyn Collations>>,
@@ -145,7 +145,7 @@ impl Table {
 
     /// Whether it is a table of the open database with this pool.
     #[inline]
-    pub(crate) fn is_of(&self, pool: &Arc<Pool>) -> bool {
+    pub(crate) fn is_of(&self, pool: &Arc<PoolWithThreads>) -> bool {
         Arc::ptr_eq(&self.pool, pool)
     }
 

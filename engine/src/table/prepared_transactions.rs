@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
-use super::used::Used;
+use super::used::TableUse;
 use crate::error::{Error, Result};
 use crate::sync::Mutex;
 use crate::txn::Xid;
@@ -27,7 +27,7 @@ pub struct Prepared {
 /// What a prepared transaction uses.
 pub(crate) struct PreparedUse {
     pub xid: Xid,
-    pub used: SmallVec<[Used; 4]>,
+    pub used: SmallVec<[TableUse; 4]>,
     pub changed_aside: Option<Box<dyn ChangedAside>>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) trait Detached: Send {
     fn rollback(&mut self) -> Result<()>;
 
     /// Leaves it as it is, for the next opening.
-    fn disown(&mut self);
+    fn leave_for_recovery(&mut self);
 }
 
 /// See the module's text.
@@ -85,7 +85,7 @@ impl PreparedTransactions {
     }
 
     /// Keeps a transaction, or gives it back when the database is closed.
-    pub(crate) fn park(
+    pub(crate) fn keep_detached(
         &self,
         xid: Xid,
         transaction: Box<dyn Detached>,
@@ -99,7 +99,7 @@ impl PreparedTransactions {
     }
 
     /// Takes a detached transaction, to end it.
-    pub fn take(&self, xid: &Xid) -> Result<Box<dyn Detached>> {
+    pub fn claim(&self, xid: &Xid) -> Result<Box<dyn Detached>> {
         let taken = self
             .entries
             .lock()
@@ -130,7 +130,7 @@ impl PreparedTransactions {
             std::mem::take(&mut entries.by_name)
         };
         for mut transaction in left.into_values().flatten() {
-            transaction.disown();
+            transaction.leave_for_recovery();
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::open_table::{Table, TableTrees};
 use super::state::TableState;
 use super::{large, replay};
-use crate::buffer::Pool;
+use crate::buffer::PoolWithThreads;
 use crate::catalog::{Definition, PackedDefinition};
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TreeId, TxId};
@@ -23,7 +23,7 @@ use crate::settings::Locking;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Moment, Mutex, RwLock};
 use crate::tree::{cannot_be_read, Tree};
-use crate::txn::{RedoBuffer, Replayed, Trees};
+use crate::txn::{RedoBuffer, Replayed, UndoOwner};
 
 mod counted;
 #[cfg(test)]
@@ -34,7 +34,7 @@ pub(crate) use self::counted::Counted;
 
 /// See the module's text.
 pub(crate) struct Registry {
-    pool: Arc<Pool>,
+    pool: Arc<PoolWithThreads>,
     collations: Option<Arc<dyn Collations>>,
     tables: RwLock<Tables>,
     /// Tables in which rollback has met pages that can't be read.
@@ -112,7 +112,7 @@ fn no_table(name: impl ToString) -> Error {
 }
 
 impl Registry {
-    pub fn new(pool: Arc<Pool>, collations: Option<Arc<dyn Collations>>) -> Self {
+    pub fn new(pool: Arc<PoolWithThreads>, collations: Option<Arc<dyn Collations>>) -> Self {
         Registry {
             pool,
             collations,
@@ -122,7 +122,7 @@ impl Registry {
     }
 
     /// The pool that trees are opened in.
-    pub fn pool(&self) -> &Arc<Pool> {
+    pub fn pool(&self) -> &Arc<PoolWithThreads> {
         &self.pool
     }
 
@@ -471,7 +471,7 @@ impl Registry {
     }
 }
 
-impl Trees for Registry {
+impl UndoOwner for Registry {
     fn tree(&self, tree: TreeId) -> Result<Option<Arc<Tree>>> {
         let found = self.find(tree);
         match found {

@@ -15,7 +15,7 @@ use crate::mvcc::{encode_settled, live_payload, MAX_PAYLOAD};
 use crate::row::key::row_id;
 use crate::row::payload::{self, Field, LargeRef, RowEncoder, RowRef};
 use crate::row::{entry, Value};
-use crate::tree::{Change, Tree};
+use crate::tree::{RecordEdit, Tree};
 
 /// The row as it was, if it was.
 struct Old {
@@ -43,14 +43,14 @@ fn put(tree: &Tree, key: &[u8], payload: &[u8]) -> Result<()> {
     }
     tree.modify(key, MAX_VALUE, 0, |_, out| {
         encode_settled(payload, out);
-        (Change::Put, ())
+        (RecordEdit::Put, ())
     })
 }
 
 fn remove(tree: &Tree, key: &[u8]) -> Result<()> {
     tree.modify(key, 0, 0, |old, _| match old {
-        Some(_) => (Change::Remove, ()),
-        None => (Change::Keep, ()),
+        Some(_) => (RecordEdit::Remove, ()),
+        None => (RecordEdit::Keep, ()),
     })
 }
 

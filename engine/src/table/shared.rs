@@ -8,11 +8,11 @@ use super::prepared_transactions::PreparedTransactions;
 use super::registry::Registry;
 use crate::log::Log;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::txn::System;
+use crate::txn::TransactionManager;
 
 /// See the module's text.
 pub(crate) struct Shared {
-    pub system: Arc<System>,
+    pub system: Arc<TransactionManager>,
     pub log: Arc<Log>,
     pub registry: Arc<Registry>,
     pub rows: RowCounters,

@@ -6,7 +6,7 @@ use crate::ids::Csn;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use crate::sync::{Moments, Mutex};
-use crate::txn::GateGuard;
+use crate::txn::BarrierGuard;
 
 /// A table's counters. Those of a checkpoint are written with it; see `recovery/`.
 pub(crate) struct TableState {
@@ -92,7 +92,7 @@ impl TableState {
     }
 
     /// What a commit adds to the number of rows: inside the gate, together with the commit.
-    pub fn add_rows(&self, _inside: &GateGuard<'_>, delta: i64) {
+    pub fn add_rows(&self, _inside: &BarrierGuard<'_>, delta: i64) {
         self.restore_rows(delta);
     }
 

@@ -8,7 +8,7 @@ use crate::ids::TableId;
 
 /// A table that a transaction uses, or one before it in the same object has used: what threads
 /// share of a table is touched as little as possible.
-pub(crate) struct Used {
+pub(crate) struct TableUse {
     pub id: TableId,
     pub state: Arc<TableState>,
     /// Whether this transaction uses it.
@@ -24,14 +24,14 @@ pub(crate) enum Entered {
     /// Not.
     No,
     /// To write only: its snapshot is older than the table.
-    Unseen(Seat),
+    WriteOnly(Seat),
     /// As it likes.
     Yes(Seat),
     /// It has, and is prepared: the table need not stay for it.
     LetGo,
 }
 
-impl Used {
+impl TableUse {
     /// Whether this transaction uses the table.
     pub fn is_entered(&self) -> bool {
         !matches!(self.entered, Entered::No)
@@ -53,7 +53,7 @@ impl Used {
 
     fn leave(&mut self, then: Entered) {
         match std::mem::replace(&mut self.entered, then) {
-            Entered::Yes(seat) | Entered::Unseen(seat) => self.state.leave(seat),
+            Entered::Yes(seat) | Entered::WriteOnly(seat) => self.state.leave(seat),
             Entered::LetGo | Entered::No => {}
         }
     }

@@ -1,11 +1,11 @@
 //! From the root to a node: no latch on the way, one at the end.
 
 use crate::buffer;
-use crate::buffer::{Ahead, Child, ChildPlace, Core, ExclusiveGuard, LeafRead, SharedGuard};
+use crate::buffer::{ScanExtent, Child, ChildPlace, BufferPool, ExclusiveGuard, LeafRead, SharedGuard};
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PageId};
 use crate::knobs;
-use crate::node::{LeafShape, Node, SearchKey, ValueCopy};
+use crate::node::{LeafLayoutHint, Node, SearchKey, ValueCopy};
 
 use super::Tree;
 use crate::planted::{is_planted, PlantedFault};
@@ -20,13 +20,13 @@ pub(super) enum Route<'a> {
     Below(&'a [u8]),
     /// As [`Route::Key`], for the key's record and no further than memory goes: a leaf that is not there is not
     /// brought. With what the leaves read before looked like.
-    InMemory(&'a [u8], &'a LeafShape),
+    InMemory(&'a [u8], &'a LeafLayoutHint),
     /// To the last node.
     Last,
     /// As [`Route::Key`], by a cursor that will want the leaves behind, too.
-    Forward(&'a [u8], Ahead<'a>),
+    Forward(&'a [u8], ScanExtent<'a>),
     /// As [`Route::Below`], by a cursor that will want the leaves before, too.
-    Backward(&'a [u8], Ahead<'a>),
+    Backward(&'a [u8], ScanExtent<'a>),
 }
 
 impl Route<'_> {
@@ -44,7 +44,7 @@ impl Route<'_> {
     }
 
     /// What is known of the cursor's way.
-    fn ahead(&self) -> Option<Ahead<'_>> {
+    fn ahead(&self) -> Option<ScanExtent<'_>> {
         match self {
             Route::Forward(_, ahead) | Route::Backward(_, ahead) => Some(*ahead),
             Route::Key(_) | Route::Below(_) | Route::InMemory(..) | Route::Last => None,
@@ -68,7 +68,7 @@ pub(super) enum Located {
         frame: FrameId,
     },
     /// A leaf that is not in memory: of [`Route::InMemory`] alone.
-    Away {
+    NotResident {
         /// Where its parent refers to it.
         place: ChildPlace,
         /// Its page.
@@ -80,13 +80,13 @@ pub(super) enum Located {
 
 /// A latch of either sort.
 pub(super) trait Latched<'a>: Sized {
-    fn latch(core: &'a Core, frame: FrameId) -> Self;
+    fn latch(core: &'a BufferPool, frame: FrameId) -> Self;
     fn node(&self) -> Node<'_>;
 }
 
 impl<'a> Latched<'a> for SharedGuard<'a> {
     #[inline]
-    fn latch(core: &'a Core, frame: FrameId) -> Self {
+    fn latch(core: &'a BufferPool, frame: FrameId) -> Self {
         SharedGuard::lock(core, frame)
     }
     #[inline]
@@ -97,7 +97,7 @@ impl<'a> Latched<'a> for SharedGuard<'a> {
 
 impl<'a> Latched<'a> for ExclusiveGuard<'a> {
     #[inline]
-    fn latch(core: &'a Core, frame: FrameId) -> Self {
+    fn latch(core: &'a BufferPool, frame: FrameId) -> Self {
         ExclusiveGuard::lock(core, frame)
     }
     #[inline]
@@ -161,7 +161,7 @@ impl Tree {
                 // From here on what was seen is known to be of one state of the node.
                 match buffer::child(seen.word) {
                     Child::Page(id) if node_level == 1 && matches!(route, Route::InMemory(..)) => {
-                        return Ok(Located::Away { place, id });
+                        return Ok(Located::NotResident { place, id });
                     }
                     Child::Page(id) => {
                         // The nodes of the way may go for each other.
@@ -179,7 +179,7 @@ impl Tree {
                             let forward = matches!(route, Route::Forward(..));
                             self.core.read_ahead(place, id, ahead, forward);
                         }
-                        let passing = ahead.is_some_and(Ahead::is_long);
+                        let passing = ahead.is_some_and(ScanExtent::is_long);
                         let made = self.core.make_resident(place, id, passing);
                         made.inspect_err(|error| self.note_contradiction(id, error))?;
                         continue 'restart;
@@ -230,7 +230,7 @@ impl Tree {
         &self,
         key: &[u8],
         out: &mut impl ValueCopy,
-        shape: &mut LeafShape,
+        shape: &mut LeafLayoutHint,
     ) -> Option<LeafRead> {
         let frames = &self.core.frames;
         let key = SearchKey::new(key);
@@ -321,7 +321,7 @@ impl Tree {
                     }
                 }
                 // No leaf is away on the routes that latch.
-                Located::Away { .. } | Located::Nowhere => return Ok(None),
+                Located::NotResident { .. } | Located::Nowhere => return Ok(None),
             }
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::root::check_root;
 use super::Tree;
-use crate::buffer::{Child, Core, ExclusiveGuard, PinnedPage, SharedGuard};
+use crate::buffer::{Child, BufferPool, ExclusiveGuard, PinnedPage, SharedGuard};
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PageId};
 use crate::node::Node;
@@ -90,7 +90,7 @@ impl Tree {
 }
 
 /// Pins a node. A read that fails is tried once more: what is below is nobody's for ever otherwise.
-fn pin(core: &Arc<Core>, id: PageId) -> Result<PinnedPage> {
+fn pin(core: &Arc<BufferPool>, id: PageId) -> Result<PinnedPage> {
     match core.pin_page(id) {
         Err(error) if cannot_be_read(&error) && !is_planted(PlantedFault::ReadOnceToFree) => {
             core.pin_page(id)
@@ -101,7 +101,7 @@ fn pin(core: &Arc<Core>, id: PageId) -> Result<PinnedPage> {
 
 /// A tree whose pages are being freed.
 struct Freeing<'a> {
-    core: &'a Arc<Core>,
+    core: &'a Arc<BufferPool>,
     /// The root, what is in memory below it, and what has been freed: no number of a page that is away is among these.
     met: PageSet,
     /// The tree has contradicted itself: what its nodes say of leaves is looked at, too.

@@ -2,7 +2,7 @@
 
 use super::descend::Route;
 use super::Tree;
-use crate::buffer::{Ahead, SharedGuard};
+use crate::buffer::{ScanExtent, SharedGuard};
 use crate::error::Result;
 use crate::node;
 use crate::node::{Node, Page};
@@ -238,8 +238,8 @@ impl LeafImage {
         self.end.extend_from_slice(end.unwrap_or(&[]));
     }
 
-    fn ahead(&self, forward: bool) -> Ahead<'_> {
-        Ahead {
+    fn ahead(&self, forward: bool) -> ScanExtent<'_> {
+        ScanExtent {
             passed: self.passed,
             whole: false,
             until: (forward && self.has_end).then_some(&self.end[..]),

@@ -15,10 +15,10 @@ use super::descend::Route;
 use super::leaf_image::LeafImage;
 use super::narrow::NarrowLeaf;
 use super::Tree;
-use crate::buffer::{Ahead, Child, ChildPlace, Core, SharedGuard};
+use crate::buffer::{ScanExtent, Child, ChildPlace, BufferPool, SharedGuard};
 use crate::error::Result;
 use crate::ids::{FrameId, LatchVersion, PAGE_SIZE};
-use crate::leaf_cache::{LeafSummary, OfLeaf};
+use crate::leaf_cache::{LeafSummary, LeafZoneMaps};
 use crate::node::{Node, Page};
 use crate::planted::{is_planted, PlantedFault};
 
@@ -58,25 +58,25 @@ pub struct Leaves<'t> {
     /// Leaves that have been read.
     passed: usize,
     /// Whether the first and the last child have records outside the range.
-    begins_within: bool,
+    first_is_partial: bool,
     ends_within: bool,
 }
 
 /// A leaf that is not latched.
-pub struct KnownLeaf<'a>(Known<'a>);
+pub struct SkippableLeaf<'a>(Known<'a>);
 
 enum Known<'a> {
     /// In memory.
-    Here(&'a Core, FrameId, LatchVersion),
+    Here(&'a BufferPool, FrameId, LatchVersion),
     /// Not in memory: what it came to when it left.
-    Left(OfLeaf),
+    Left(LeafZoneMaps),
     /// Not in memory: what of it is within the range, of some columns.
     Narrow(NarrowLeaf<'a>),
 }
 
 /// A leaf, latched shared.
 pub struct Leaf<'a> {
-    core: &'a Core,
+    core: &'a BufferPool,
     node: Node<'a>,
     frame: FrameId,
     /// Of the latch: it stays while the leaf is latched.
@@ -102,7 +102,7 @@ pub enum Step<R> {
     End,
 }
 
-impl KnownLeaf<'_> {
+impl SkippableLeaf<'_> {
     /// The summary of a column; without a column, of any.
     #[inline]
     pub fn summary(&self, column: Option<usize>) -> Option<LeafSummary> {
@@ -177,7 +177,7 @@ impl<'a> Leaf<'a> {
         summaries.has_room(self.frame, self.version, column)
     }
 
-    /// Keeps a summary of all records of the leaf, for [`KnownLeaf::summary`].
+    /// Keeps a summary of all records of the leaf, for [`SkippableLeaf::summary`].
     pub fn keep(&self, column: Option<usize>, summary: &LeafSummary) {
         let summaries = &self.core.summaries;
         summaries.put(self.frame, self.version, column, summary);
@@ -203,7 +203,7 @@ impl Tree {
             first: 0,
             last: 0,
             passed: 0,
-            begins_within: false,
+            first_is_partial: false,
             ends_within: false,
         }
     }
@@ -211,7 +211,7 @@ impl Tree {
 
 impl<'t> Leaves<'t> {
     /// Says that leaves of which there are summaries of all these columns need not be read.
-    pub fn spare_summed(&mut self, columns: impl Iterator<Item = usize>) {
+    pub fn skip_with_zone_maps(&mut self, columns: impl Iterator<Item = usize>) {
         self.summed = Some(columns.collect());
     }
 
@@ -249,7 +249,7 @@ impl<'t> Leaves<'t> {
     /// Those of reading pages.
     pub fn next<R>(
         &mut self,
-        mut known: impl FnMut(&KnownLeaf<'_>) -> bool,
+        mut known: impl FnMut(&SkippableLeaf<'_>) -> bool,
         read: impl FnOnce(&Leaf<'_>) -> R,
     ) -> Result<Step<R>> {
         let tree = self.tree;
@@ -270,7 +270,7 @@ impl<'t> Leaves<'t> {
             }
             let node = Node::new(&self.above);
             let above = &core.frames.state(self.frame).latch;
-            let whole = !(self.begins_within && self.next == self.first
+            let whole = !(self.first_is_partial && self.next == self.first
                 || self.ends_within && self.next == self.last);
             let frame = match buffer::child(node.child(self.next)) {
                 Child::Frame(frame) => frame,
@@ -285,7 +285,7 @@ impl<'t> Leaves<'t> {
             };
             if whole {
                 let version = core.frames.state(frame).latch.optimistic();
-                let leaf = KnownLeaf(Known::Here(core, frame, version));
+                let leaf = SkippableLeaf(Known::Here(core, frame, version));
                 // The version is of this child only if it still was the child when it was noted.
                 if above.still(self.version) && known(&leaf) {
                     self.next += 1;
@@ -328,7 +328,7 @@ impl<'t> Leaves<'t> {
         &mut self,
         id: u64,
         whole: bool,
-        known: &mut impl FnMut(&KnownLeaf<'_>) -> bool,
+        known: &mut impl FnMut(&SkippableLeaf<'_>) -> bool,
     ) -> bool {
         let core = &*self.tree.core;
         let above = &core.frames.state(self.frame).latch;
@@ -336,7 +336,7 @@ impl<'t> Leaves<'t> {
         let left = whole.then(|| core.left_summaries.of(id, tree)).flatten();
         // What it came to when it left, if it has not been back since the node was copied.
         if let Some(left) = left.filter(|_| above.still(self.version)) {
-            if known(&KnownLeaf(Known::Left(left))) {
+            if known(&SkippableLeaf(Known::Left(left))) {
                 return true;
             }
         }
@@ -357,7 +357,7 @@ impl<'t> Leaves<'t> {
         let (from, to) = (&self.from, self.to.as_deref());
         copied
             .and_then(|columns| NarrowLeaf::new(bytes, columns, from, to))
-            .is_some_and(|leaf| known(&KnownLeaf(Known::Narrow(leaf))))
+            .is_some_and(|leaf| known(&SkippableLeaf(Known::Narrow(leaf))))
     }
 
     /// Copies the node above the leaf that takes `from`; false where the root is a leaf.
@@ -380,7 +380,7 @@ impl<'t> Leaves<'t> {
             None => self.from[..] == *node.lower_fence(),
             Some(before) => self.from == node.key(before),
         };
-        self.begins_within = !lower;
+        self.first_is_partial = !lower;
         // Behind the last child that is wanted nothing is, unless that is the node's last.
         self.last = match &self.to {
             Some(to) if node.upper_fence().is_none_or(|upper| &to[..] < upper) => {
@@ -398,8 +398,8 @@ impl<'t> Leaves<'t> {
         Ok(true)
     }
 
-    fn ahead(&self) -> Ahead<'_> {
-        Ahead {
+    fn ahead(&self) -> ScanExtent<'_> {
+        ScanExtent {
             passed: self.passed,
             whole: true,
             until: self.to.as_deref(),

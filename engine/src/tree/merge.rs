@@ -1,7 +1,7 @@
 //! Joining meagre nodes with a neighbour. Never needed: whatever is in the way ends the attempt.
 
 use super::descend::{Located, Route};
-use super::split::{adopt, Family};
+use super::split::{set_parent, ParentAndChild};
 use super::Tree;
 use crate::buffer::{Child, ExclusiveGuard, SharedGuard};
 use crate::error::Result;
@@ -32,7 +32,7 @@ impl Tree {
             self.core.save_early(place.parent)?;
             self.core.save_early(frame)?;
         }
-        let Some(Family {
+        let Some(ParentAndChild {
             mut parent,
             at,
             child,
@@ -74,7 +74,7 @@ impl Tree {
             };
             *left.bytes_mut() = *joined;
             left.mark_dirty();
-            adopt(&self.core, &left);
+            set_parent(&self.core, &left);
             parent.node_mut().remove_separator(left_at);
             parent.mark_dirty();
             // Nothing refers to it any more, and its image is saved.
@@ -108,9 +108,9 @@ impl Tree {
             let child = ExclusiveGuard::lock(&self.core, frame);
             root.prepare()?;
             child.prepare()?;
-            node::lift(child.node(), root.bytes_mut());
+            node::collapse_root(child.node(), root.bytes_mut());
             root.mark_dirty();
-            adopt(&self.core, &root);
+            set_parent(&self.core, &root);
             self.core.free_latched(child)?;
         }
     }

@@ -26,18 +26,18 @@ use crate::node;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::buffer::{ChildPlace, Core, LeafRead, Pool, SharedGuard};
+use crate::buffer::{ChildPlace, BufferPool, LeafRead, PoolWithThreads, SharedGuard};
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PageId, TreeId, MAX_KEY, MAX_VALUE};
-use crate::node::{LeafShape, NodeFrame, PageKind, ValueCopy};
+use crate::node::{LeafLayoutHint, NodeFrame, PageKind, ValueCopy};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::Mutex;
 
-pub use crate::buffer::{Change, LeafSettle};
+pub use crate::buffer::{RecordEdit, LeafFreeze};
 pub use crate::leaf_cache::LeafSummary;
 pub use destroy::cannot_be_read;
 pub use leaf_image::{LeafImage, Position};
-pub use leaves::{KnownLeaf, Leaf, Leaves, Step};
+pub use leaves::{SkippableLeaf, Leaf, Leaves, Step};
 pub use narrow::{NarrowLeaf, Narrowed};
 pub use verify::{RecordVisitor, TreeCounts, TreeStats};
 
@@ -55,14 +55,14 @@ pub struct Tree {
     contradicted: AtomicBool,
     /// Held by whoever looks for the root, so that its page is not given to others meanwhile.
     finding_root: Mutex<()>,
-    core: Arc<Core>,
+    core: Arc<BufferPool>,
     /// Keeps the pool's background thread.
-    _pool: Arc<Pool>,
+    _pool: Arc<PoolWithThreads>,
 }
 
 impl Tree {
     /// A new, empty tree.
-    pub fn create(pool: &Arc<Pool>, id: TreeId) -> Result<Tree> {
+    pub fn create(pool: &Arc<PoolWithThreads>, id: TreeId) -> Result<Tree> {
         let (root, mut guard) = pool.create_unparented(PageKind::Leaf)?;
         node::write_empty(
             guard.bytes_mut(),
@@ -83,13 +83,13 @@ impl Tree {
     }
 
     /// The tree whose root is that page.
-    pub fn open(pool: &Arc<Pool>, id: TreeId, root: PageId) -> Result<Tree> {
+    pub fn open(pool: &Arc<PoolWithThreads>, id: TreeId, root: PageId) -> Result<Tree> {
         let pin = pool.pin(root)?;
         root::check_root(pool.core(), &pin.shared(), id, root)?;
         Ok(Tree::new(pool, id, root, pin.frame()))
     }
 
-    fn new(pool: &Arc<Pool>, id: TreeId, root: PageId, frame: FrameId) -> Tree {
+    fn new(pool: &Arc<PoolWithThreads>, id: TreeId, root: PageId, frame: FrameId) -> Tree {
         Tree {
             id,
             root,
@@ -119,13 +119,13 @@ impl Tree {
     /// A leaf that is not in memory is not brought, but can be, with others, by [`Tree::bring`]; reading
     /// with the hint brings it all the same.
     #[inline]
-    pub(crate) fn find_leaf(&self, key: &[u8], shape: &LeafShape) -> Result<LeafHint> {
+    pub(crate) fn find_leaf(&self, key: &[u8], shape: &LeafLayoutHint) -> Result<LeafHint> {
         self.locate(Route::InMemory(key, shape), 0).map(LeafHint)
     }
 
     /// Brings leaves into memory that [`Tree::find_leaf`] did not find there, all at once. One that
     /// can't be read is no error until it is needed.
-    pub fn bring(&self, leaves: &[AwayLeaf]) {
+    pub fn bring(&self, leaves: &[LeafNotResident]) {
         self.core
             .bring_children(leaves.iter().map(|leaf| (leaf.0, leaf.1)));
     }
@@ -141,7 +141,7 @@ impl Tree {
     pub(crate) fn read_in<R>(
         &self,
         hint: LeafHint,
-        shape: &mut LeafShape,
+        shape: &mut LeafLayoutHint,
         key: &[u8],
         f: impl FnOnce(Option<&[u8]>, u64) -> R,
     ) -> Result<R> {
@@ -170,7 +170,7 @@ impl Tree {
         &self,
         key: &[u8],
         out: &mut impl ValueCopy,
-        shape: &mut LeafShape,
+        shape: &mut LeafLayoutHint,
     ) -> Result<Option<(Range<usize>, u64)>> {
         match self.copy_unlatched(key, out, shape) {
             Some(LeafRead::Copied { max_txid, from, to }) => Ok(Some((from..to, max_txid))),
@@ -203,9 +203,9 @@ impl Tree {
 
 /// A leaf that was not in memory when [`Tree::find_leaf`] looked.
 #[derive(Clone, Copy, Debug)]
-pub struct AwayLeaf(ChildPlace, u64);
+pub struct LeafNotResident(ChildPlace, u64);
 
-impl AwayLeaf {
+impl LeafNotResident {
     /// Its page: the same for all keys of the leaf.
     pub fn page(&self) -> PageId {
         PageId(self.1)
@@ -239,9 +239,9 @@ pub struct LeafHint(descend::Located);
 impl LeafHint {
     /// The key's leaf, if it is not in memory.
     #[inline]
-    pub fn away(&self) -> Option<AwayLeaf> {
+    pub fn away(&self) -> Option<LeafNotResident> {
         match self.0 {
-            Located::Away { place, id } => Some(AwayLeaf(place, id)),
+            Located::NotResident { place, id } => Some(LeafNotResident(place, id)),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::descend::Route;
 use super::{check_sizes, Tree};
-use crate::buffer::{Change, ExclusiveGuard};
+use crate::buffer::{RecordEdit, ExclusiveGuard};
 use crate::error::{Error, Result};
 use crate::ids::PageId;
 use crate::knobs;
@@ -34,7 +34,7 @@ impl Tree {
         key: &[u8],
         max_value: usize,
         txid: u64,
-        f: impl FnOnce(Option<&[u8]>, &mut Vec<u8>) -> (Change, R),
+        f: impl FnOnce(Option<&[u8]>, &mut Vec<u8>) -> (RecordEdit, R),
     ) -> Result<R> {
         self.modify_in(key, max_value, txid, |_, old, new| f(old, new))
     }
@@ -45,7 +45,7 @@ impl Tree {
         key: &[u8],
         max_value: usize,
         txid: u64,
-        f: impl FnOnce(PageId, Option<&[u8]>, &mut Vec<u8>) -> (Change, R),
+        f: impl FnOnce(PageId, Option<&[u8]>, &mut Vec<u8>) -> (RecordEdit, R),
     ) -> Result<R> {
         check_sizes(key, max_value)?;
         let guard = self.latch_with_room(key, max_value)?;
@@ -57,7 +57,7 @@ impl Tree {
     pub fn rewrite<R>(
         &self,
         key: &[u8],
-        f: impl FnOnce(Option<&[u8]>, &mut Vec<u8>) -> (Change, R),
+        f: impl FnOnce(Option<&[u8]>, &mut Vec<u8>) -> (RecordEdit, R),
     ) -> Result<R> {
         check_sizes(key, 0)?;
         let guard: ExclusiveGuard<'_> = self.latch_leaf(Route::Key(key))?;
@@ -76,7 +76,7 @@ impl Tree {
         key: &[u8],
         max_value: usize,
         txid: u64,
-        f: impl FnOnce(Option<&[u8]>, &mut Vec<u8>) -> (Change, R),
+        f: impl FnOnce(Option<&[u8]>, &mut Vec<u8>) -> (RecordEdit, R),
     ) -> Result<R> {
         // Before `f`, because this can fail.
         guard.prepare()?;
@@ -87,14 +87,14 @@ impl Tree {
         let (change, result) = f(old, &mut new);
         let mut meagre = false;
         match change {
-            Change::Keep => {}
-            Change::Put if new.len() > max_value => {
+            RecordEdit::Keep => {}
+            RecordEdit::Put if new.len() > max_value => {
                 return Err(Error::Internal(format!(
                     "a value of {} bytes where at most {max_value} were announced",
                     new.len()
                 )));
             }
-            Change::Put => {
+            RecordEdit::Put => {
                 guard.mark_dirty();
                 let mut node = guard.node_mut();
                 if found {
@@ -104,7 +104,7 @@ impl Tree {
                 }
                 node.touch(txid);
             }
-            Change::Remove => {
+            RecordEdit::Remove => {
                 if found {
                     guard.mark_dirty();
                     let mut node = guard.node_mut();
@@ -154,16 +154,16 @@ impl Tree {
             new.clear();
             let value = guard.node().value(at);
             let len = value.len();
-            match settle.settle(value, &mut new) {
-                Change::Put if new.len() <= len => {
+            match settle.freeze(value, &mut new) {
+                RecordEdit::Put if new.len() <= len => {
                     guard.mark_dirty();
                     guard.node_mut().set_value(at, &new);
                 }
-                Change::Remove => {
+                RecordEdit::Remove => {
                     guard.mark_dirty();
                     guard.node_mut().remove(at);
                 }
-                Change::Keep | Change::Put => {}
+                RecordEdit::Keep | RecordEdit::Put => {}
             }
         }
         Ok(guard.node().used() + knobs::settled_enough() <= before)

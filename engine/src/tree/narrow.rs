@@ -10,12 +10,12 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::descend::Route;
-use super::{AwayLeaf, Tree};
+use super::{LeafNotResident, Tree};
 use crate::buffer::SharedGuard;
 use crate::error::Result;
 use crate::knobs;
 use crate::leaf_cache::LeafSeen;
-use crate::node::{LeafShape, Node};
+use crate::node::{LeafLayoutHint, Node};
 
 /// Bytes a record has in front.
 const SLOT: usize = 4;
@@ -37,7 +37,7 @@ impl Tree {
     /// leaf must be read), `Some(None)` where the leaf has no such record.
     pub fn read_narrow<R>(
         &self,
-        leaf: AwayLeaf,
+        leaf: LeafNotResident,
         key: &[u8],
         columns: u64,
         f: impl FnOnce(&[u8], u64) -> R,
@@ -51,7 +51,7 @@ impl Tree {
     }
 
     /// Whether there is a narrow copy of a leaf with these columns.
-    pub fn has_narrow(&self, leaf: AwayLeaf, columns: u64) -> bool {
+    pub fn has_narrow(&self, leaf: LeafNotResident, columns: u64) -> bool {
         self.core.has_narrow(leaf.1, self.id.0, columns)
     }
 
@@ -70,7 +70,7 @@ impl Tree {
         if !self.core.wants_narrow() {
             return Ok(());
         }
-        let found = self.locate(Route::InMemory(key, &LeafShape::default()), 0)?;
+        let found = self.locate(Route::InMemory(key, &LeafLayoutHint::default()), 0)?;
         let Some(leaf) = self.latch_found::<SharedGuard<'_>>(found) else {
             return Ok(());
         };

@@ -7,7 +7,7 @@
 
 use super::descend::Latched;
 use super::Tree;
-use crate::buffer::{Core, FrameState, SharedGuard};
+use crate::buffer::{BufferPool, FrameState, SharedGuard};
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, LatchVersion, PageId, TreeId};
 use crate::node;
@@ -130,7 +130,7 @@ impl Tree {
 
 /// Refuses a page that is not the root of the tree.
 pub(super) fn check_root(
-    core: &Core,
+    core: &BufferPool,
     guard: &SharedGuard<'_>,
     tree: TreeId,
     root: PageId,

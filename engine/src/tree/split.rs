@@ -2,7 +2,7 @@
 
 use super::descend::{Located, Route};
 use super::Tree;
-use crate::buffer::{Child, Core, ExclusiveGuard};
+use crate::buffer::{Child, BufferPool, ExclusiveGuard};
 use crate::error::{Error, Result};
 use crate::ids::FrameId;
 use crate::node::{Node, SplitPlan};
@@ -61,7 +61,7 @@ impl Tree {
         loop {
             // Pages first: making a frame free may write, and is not to be done under latches.
             let attempt = match self.locate(Route::Key(key), level)? {
-                Located::Away { .. } | Located::Nowhere => Attempt::Done,
+                Located::NotResident { .. } | Located::Nowhere => Attempt::Done,
                 Located::Root { .. } => {
                     let left = self.core.new_page()?;
                     let right = match self.core.new_page() {
@@ -116,7 +116,7 @@ impl Tree {
         need: Need<'_>,
         right: &mut ExclusiveGuard<'_>,
     ) -> Result<Attempt> {
-        let Some(Family {
+        let Some(ParentAndChild {
             mut parent,
             at,
             mut child,
@@ -144,7 +144,7 @@ impl Tree {
             (right.bytes_mut(), right_id),
         );
         child.mark_dirty();
-        adopt(&self.core, right);
+        set_parent(&self.core, right);
         let state = right.state();
         state.parent.store(parent.frame(), Ordering::Relaxed);
         let word = buffer::resident(right.frame());
@@ -198,7 +198,7 @@ impl Tree {
             (right.bytes_mut(), right_id),
         );
         for half in [&left, &right] {
-            adopt(&self.core, half);
+            set_parent(&self.core, half);
             let state = half.state();
             state.parent.store(root.frame(), Ordering::Relaxed);
         }
@@ -213,7 +213,7 @@ impl Tree {
 
     /// Latches the node of `level` that takes the key, and its parent. None if it is the root, or
     /// somebody else was faster.
-    pub(super) fn latch_family(&self, key: &[u8], level: u8) -> Result<Option<Family<'_>>> {
+    pub(super) fn latch_family(&self, key: &[u8], level: u8) -> Result<Option<ParentAndChild<'_>>> {
         let Located::Child { place, frame } = self.locate(Route::Key(key), level)? else {
             return Ok(None);
         };
@@ -223,7 +223,7 @@ impl Tree {
         };
         // Waiting downwards is safe: whoever holds the child waits for no latch above it.
         let child = ExclusiveGuard::lock(&self.core, frame);
-        Ok(Some(Family {
+        Ok(Some(ParentAndChild {
             parent,
             at: place.at,
             child,
@@ -232,7 +232,7 @@ impl Tree {
 }
 
 /// A node and its parent, latched.
-pub(super) struct Family<'a> {
+pub(super) struct ParentAndChild<'a> {
     pub parent: ExclusiveGuard<'a>,
     /// Which child of the parent it is.
     pub at: usize,
@@ -240,7 +240,7 @@ pub(super) struct Family<'a> {
 }
 
 /// Tells the resident children of a node that it is their parent now. Their old parent is latched.
-pub(super) fn adopt(core: &Core, guard: &ExclusiveGuard<'_>) {
+pub(super) fn set_parent(core: &BufferPool, guard: &ExclusiveGuard<'_>) {
     for frame in resident_children(guard.node()) {
         let state = core.frames.state(frame);
         state.parent.store(guard.frame(), Ordering::Relaxed);

@@ -14,7 +14,7 @@ pub(super) trait Unfinished: Send {
     fn rollback_some(&mut self, most: usize) -> Result<bool>;
 
     /// Lets go of it as it is.
-    fn disown(&mut self);
+    fn leave_for_recovery(&mut self);
 }
 
 /// See the module's text.
@@ -38,7 +38,7 @@ impl Abandoned {
             return;
         }
         drop(state);
-        transaction.disown();
+        transaction.leave_for_recovery();
     }
 
     pub fn len(&self) -> usize {

@@ -12,23 +12,23 @@ use crate::sync::{pause, thread_number, Pause, RwLock, RwLockReadGuard, RwLockWr
 use crossbeam_utils::CachePadded;
 
 /// See the module's text.
-pub struct Gate {
+pub struct CheckpointBarrier {
     stripes: Box<[CachePadded<RwLock<()>>]>,
 }
 
 /// Proof of being inside the gate. Leave (drop it) before any wait.
-pub struct GateGuard<'a> {
+pub struct BarrierGuard<'a> {
     _stripe: RwLockReadGuard<'a, ()>,
 }
 
 /// Proof that the gate is closed: nobody else is inside until this is dropped.
-pub struct ClosedGate<'a> {
+pub struct ClosedBarrier<'a> {
     _stripes: Vec<RwLockWriteGuard<'a, ()>>,
 }
 
-impl Default for Gate {
+impl Default for CheckpointBarrier {
     fn default() -> Self {
-        Gate {
+        CheckpointBarrier {
             stripes: (0..knobs::gate_stripes())
                 .map(|_| CachePadded::default())
                 .collect(),
@@ -36,29 +36,29 @@ impl Default for Gate {
     }
 }
 
-impl Gate {
+impl CheckpointBarrier {
     /// Enters; waits while the gate is closed. A thread enters once at a time.
     #[inline]
-    pub fn enter(&self) -> GateGuard<'_> {
+    pub fn enter(&self) -> BarrierGuard<'_> {
         let _stripe = self.stripes[thread_number() % knobs::gate_stripes()].read();
         pause(Pause::Held);
-        GateGuard { _stripe }
+        BarrierGuard { _stripe }
     }
 
     /// Closes the gate: waits until everyone inside has left, keeps others out until the proof is
     /// dropped.
-    pub fn close(&self) -> ClosedGate<'_> {
+    pub fn close(&self) -> ClosedBarrier<'_> {
         let _stripes = self.stripes.iter().map(|stripe| stripe.write()).collect();
         pause(Pause::Held);
-        ClosedGate { _stripes }
+        ClosedBarrier { _stripes }
     }
 
-    /// As [`Gate::close`], where that takes no waiting.
+    /// As [`CheckpointBarrier::close`], where that takes no waiting.
     #[cfg(test)]
-    pub fn try_close(&self) -> Option<ClosedGate<'_>> {
+    pub fn try_close(&self) -> Option<ClosedBarrier<'_>> {
         let stripes = self.stripes.iter().map(|stripe| stripe.try_write());
         let _stripes = stripes.collect::<Option<_>>()?;
-        Some(ClosedGate { _stripes })
+        Some(ClosedBarrier { _stripes })
     }
 }
 
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_closed_gate_sees_every_operation_whole() {
-        let gate = Gate::default();
+        let gate = CheckpointBarrier::default();
         let (first, second) = (AtomicU64::new(0), AtomicU64::new(0));
         let stop = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {

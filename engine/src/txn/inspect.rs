@@ -10,8 +10,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::System;
-use crate::lock::participant::{Participant, WaitState};
+use super::TransactionManager;
+use crate::lock::participant::{RunningTransaction, WaitState};
 use crate::lock::row_name::{Row, RowName};
 use crate::lock::table::LockMode;
 use crate::settings::Isolation;
@@ -122,7 +122,7 @@ pub struct Inspection {
 }
 
 /// The number by which a transaction is shown.
-pub(super) fn shown_id(who: &Participant) -> u64 {
+pub(super) fn shown_id(who: &RunningTransaction) -> u64 {
     match who.shown.txid.load(Ordering::Relaxed) {
         0 => UNNUMBERED + u64::from(who.parker.slot()),
         txid => txid,
@@ -133,10 +133,10 @@ fn told(micros: u64) -> Option<u64> {
     (micros != 0).then_some(micros)
 }
 
-impl System {
+impl TransactionManager {
     /// Lists running transactions and at most about `most_locks` locks.
     pub fn inspect(&self, most_locks: usize) -> Inspection {
-        let mut seen: HashMap<*const Participant, Arc<Participant>> = HashMap::new();
+        let mut seen: HashMap<*const RunningTransaction, Arc<RunningTransaction>> = HashMap::new();
         let mut found = Inspection::default();
         self.locks().look(|row, name, holders, waiters| {
             if found.locks.len() >= most_locks {
@@ -177,7 +177,7 @@ impl System {
             }
             true
         });
-        let mut range = |tree, who: &Arc<Participant>, mode, from: &[u8], to: Option<&[u8]>| {
+        let mut range = |tree, who: &Arc<RunningTransaction>, mode, from: &[u8], to: Option<&[u8]>| {
             if found.locks.len() >= most_locks {
                 found.truncated = true;
                 return false;
@@ -219,7 +219,7 @@ impl System {
         found
     }
 
-    fn entry_of(&self, who: &Participant, snapshot_age: Option<u64>) -> TransactionEntry {
+    fn entry_of(&self, who: &RunningTransaction, snapshot_age: Option<u64>) -> TransactionEntry {
         let shown = &who.shown;
         let waits_for = match who.parker.state() {
             WaitState::Queued(row) => Some(row.0),
@@ -241,7 +241,7 @@ impl System {
                 .and_then(|_| told(shown.waits_since_us.load(Ordering::Relaxed))),
             waits_for,
             rows_changed: shown.rows_changed.load(Ordering::Relaxed),
-            undo_records: who.work(),
+            undo_records: who.undo_records(),
             undo_bytes: shown.undo_bytes.load(Ordering::Relaxed),
             rows_locked: who.held_rows() as u64,
             lock_waits: shown.lock_waits.load(Ordering::Relaxed),
@@ -288,7 +288,7 @@ impl TransactionEntry {
     }
 }
 
-fn wait(row: Row, requesting: &Participant, blocking: &Participant) -> LockWait {
+fn wait(row: Row, requesting: &RunningTransaction, blocking: &RunningTransaction) -> LockWait {
     LockWait {
         lock: row.0,
         requesting: shown_id(requesting),

@@ -1,6 +1,6 @@
 //! What is committed now, for who does not wait for those who are changing it.
 
-use super::Transaction;
+use super::TreeTransaction;
 use crate::mvcc::snapshot::{ReadView, SnapshotSlot};
 
 /// A snapshot of a moment, beside the transaction's own. What it sees stays there to be read until it
@@ -18,7 +18,7 @@ impl LastCommitted {
     }
 }
 
-impl Transaction {
+impl TreeTransaction {
     /// What is committed now, and own changes.
     pub fn last_committed(&mut self) -> LastCommitted {
         // That one is older, and keeps the undo; the second keeps versions in between from being pruned.

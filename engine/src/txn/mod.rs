@@ -1,6 +1,6 @@
 //! Transactions over trees: reading and writing versions, waiting, commit, rollback, purge.
 //!
-//! [`System`] is what all transactions of a database share. [`Transaction`] is one of them. Both
+//! [`TransactionManager`] is what all transactions of a database share. [`Transaction`] is one of them. Both
 //! know trees and keys, not tables: `write/` composes row operations from the versioned operations
 //! here, all of them on `&Tree`:
 //!
@@ -42,19 +42,19 @@ mod xid;
 pub(crate) mod tests;
 
 pub use end::Committed;
-pub use gate::{ClosedGate, Gate, GateGuard};
+pub use gate::{ClosedBarrier, CheckpointBarrier, BarrierGuard};
 pub use inspect::{
     Inspection, LockEntry, LockExtent, LockWait, TransactionEntry, TransactionState,
 };
 pub use last_committed::LastCommitted;
 pub(crate) use purge::is_damage;
-pub use read::{Copied, Reader, Versions};
+pub use read::{Copied, SnapshotReader, VersionResolver};
 pub use recovery::Captured;
 pub use recovery_tally::RecoveryWork;
 pub use redo::{Change, ChangeReader, ChangeRecord, RedoBuffer, KIND_CHANGES, KIND_COMMIT};
 pub use savepoint::Savepoint;
-pub use system::{Replayed, System, SystemStats, Trees};
-pub use transaction::{KillHandle, RangeLocker, Transaction};
+pub use system::{Replayed, TransactionManager, SystemStats, UndoOwner};
+pub use transaction::{KillHandle, RangeLocker, TreeTransaction};
 pub use waiting::{tree_of_counter, Conflict, KeyLock, LockRow};
 pub use write::{Delete, Put, PutMode};
 pub use xid::{decode_rolled_back, PreparedRecord, Xid, KIND_PREPARED, KIND_ROLLED_BACK};

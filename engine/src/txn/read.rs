@@ -1,15 +1,15 @@
 //! Reading the version of a record that a view sees.
 
-use super::{System, Transaction};
-use crate::buffer::Pool;
+use super::{TransactionManager, TreeTransaction};
+use crate::buffer::PoolWithThreads;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, TxId, UndoPtr};
 use crate::mvcc::order::CommitOrder;
-use crate::mvcc::settle::{for_all, ForAll};
+use crate::mvcc::settle::{for_all, FrozenVersion};
 use crate::mvcc::snapshot::{ReadView, SnapshotSlot};
 use crate::mvcc::status::Status;
 use crate::mvcc::version::{live_payload, Header};
-use crate::node::{LeafShape, ValueCopy};
+use crate::node::{LeafLayoutHint, ValueCopy};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Moment;
 use crate::tree::{LeafHint, Tree};
@@ -23,9 +23,9 @@ enum Newest<R> {
     Older(Unseen),
 }
 
-impl Transaction {
+impl TreeTransaction {
     /// What every snapshot, now and later, sees of a record's value, until somebody writes it anew.
-    pub fn for_all<'a>(&self, value: &'a [u8]) -> ForAll<'a> {
+    pub fn for_all<'a>(&self, value: &'a [u8]) -> FrozenVersion<'a> {
         for_all(self.system().order(), value)
     }
 
@@ -77,7 +77,7 @@ impl Transaction {
         tree: &Tree,
         key: &[u8],
         view: &ReadView,
-        shape: &mut LeafShape,
+        shape: &mut LeafLayoutHint,
         out: &'o mut impl ValueCopy,
     ) -> Result<Option<&'o [u8]>> {
         let Some((value, max_txid)) = tree.copy_value(key, out, shape)? else {
@@ -86,7 +86,7 @@ impl Transaction {
         if max_txid < view.low.0 {
             return live_payload(out.bytes(value));
         }
-        self.copy_judged(tree, key, view, out)
+        self.copy_visible_version(tree, key, view, out)
     }
 
     /// As [`Transaction::copy_payload`], which is long, as a call: for all but the shortest way of reading a row.
@@ -94,12 +94,12 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::read`].
     #[inline(never)]
-    pub(crate) fn copy_more<'o>(
+    pub(crate) fn copy_payload_outlined<'o>(
         &self,
         tree: &Tree,
         key: &[u8],
         view: &ReadView,
-        shape: &mut LeafShape,
+        shape: &mut LeafLayoutHint,
         out: &'o mut impl ValueCopy,
     ) -> Result<Option<&'o [u8]>> {
         self.copy_payload(tree, key, view, shape, out)
@@ -107,7 +107,7 @@ impl Transaction {
 
     #[cold]
     #[inline(never)]
-    fn copy_judged<'o>(
+    fn copy_visible_version<'o>(
         &self,
         tree: &Tree,
         key: &[u8],
@@ -139,7 +139,7 @@ impl Transaction {
         &self,
         tree: &Tree,
         hint: LeafHint,
-        shape: &mut LeafShape,
+        shape: &mut LeafLayoutHint,
         key: &[u8],
         view: &ReadView,
         f: impl FnOnce(&[u8]) -> R,
@@ -151,7 +151,7 @@ impl Transaction {
     fn read_at<R>(
         &self,
         tree: &Tree,
-        hint: Option<(LeafHint, &mut LeafShape)>,
+        hint: Option<(LeafHint, &mut LeafLayoutHint)>,
         key: &[u8],
         view: &ReadView,
         f: impl FnOnce(&[u8]) -> R,
@@ -194,16 +194,16 @@ impl Transaction {
 
     /// What judges versions of records by this transaction's views.
     #[inline]
-    pub fn versions(&self) -> Versions<'_> {
-        Versions {
+    pub fn versions(&self) -> VersionResolver<'_> {
+        VersionResolver {
             system: &self.system,
             slot: &self.slot,
         }
     }
 
     /// The same for another thread: it can follow versions while this one does.
-    pub fn reader(&self) -> Reader<'_> {
-        Reader {
+    pub fn reader(&self) -> SnapshotReader<'_> {
+        SnapshotReader {
             system: &self.system,
             slot: self.system.snapshots().claim(),
         }
@@ -212,15 +212,15 @@ impl Transaction {
 
 /// What another thread reads by, in a transaction's stead. The transaction, which is borrowed, keeps
 /// its snapshot meanwhile; the slot is for walks along undo alone.
-pub struct Reader<'t> {
-    system: &'t System,
+pub struct SnapshotReader<'t> {
+    system: &'t TransactionManager,
     slot: SnapshotSlot,
 }
 
-impl Reader<'_> {
+impl SnapshotReader<'_> {
     /// What judges versions of records by the transaction's views.
-    pub fn versions(&self) -> Versions<'_> {
-        Versions {
+    pub fn versions(&self) -> VersionResolver<'_> {
+        VersionResolver {
             system: self.system,
             slot: &self.slot,
         }
@@ -229,13 +229,13 @@ impl Reader<'_> {
 
 /// Judges versions of records, for one thread at a time.
 #[derive(Clone, Copy)]
-pub struct Versions<'t> {
-    system: &'t System,
+pub struct VersionResolver<'t> {
+    system: &'t TransactionManager,
     /// Where walks along undo are told of.
     slot: &'t SnapshotSlot,
 }
 
-impl Versions<'_> {
+impl VersionResolver<'_> {
     /// Reads a record again, and on from its newest version: pruning knows of it this time.
     fn read_older<'a>(
         &self,
@@ -290,7 +290,7 @@ impl Versions<'_> {
         Ok(since && !is_planted(PlantedFault::PassOldMarks))
     }
 
-    /// What to note before a leaf is copied, for [`Versions::visible`].
+    /// What to note before a leaf is copied, for [`VersionResolver::visible`].
     #[inline]
     pub fn before_copy(&self) -> Copied {
         Copied {
@@ -367,7 +367,7 @@ struct Unseen {
 /// A view of the newest state asks whether a writer has committed at each version anew. One that commits meanwhile
 /// had not when its last version was judged: those that it wrote before were never anybody's to see.
 fn older_version<'a>(
-    system: &System,
+    system: &TransactionManager,
     view: &ReadView,
     unseen: Unseen,
     buf: &'a mut Vec<u8>,
@@ -402,7 +402,7 @@ fn older_version<'a>(
 }
 
 /// Copies the record value that an undo record keeps; false where nothing stood.
-fn copy_previous(pool: &Pool, ptr: UndoPtr, buf: &mut Vec<u8>) -> Result<bool> {
+fn copy_previous(pool: &PoolWithThreads, ptr: UndoPtr, buf: &mut Vec<u8>) -> Result<bool> {
     undo::read(pool, ptr, |record| {
         buf.clear();
         match record.kind {

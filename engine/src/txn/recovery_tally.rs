@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::ids::{Lsn, TxId};
 use crate::knobs;
-use crate::lock::participant::{Participant, UndoWork};
+use crate::lock::participant::{RunningTransaction, UndoWork};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
 
@@ -81,7 +81,7 @@ struct Ended {
 
 impl RecoveryTally {
     /// A checkpoint begins, inside the closed gate, where the log ends at `at`.
-    pub fn begin(&self, at: Lsn, running: &[(TxId, Arc<Participant>)]) {
+    pub fn begin(&self, at: Lsn, running: &[(TxId, Arc<RunningTransaction>)]) {
         let mut found = Found {
             at,
             log_from: at,
@@ -121,7 +121,7 @@ impl RecoveryTally {
     }
 
     /// What an opening would have to do, were the process killed now, where the log ends at `end`.
-    pub fn work(&self, running: &[(TxId, Arc<Participant>)], end: Lsn) -> RecoveryWork {
+    pub fn work(&self, running: &[(TxId, Arc<RunningTransaction>)], end: Lsn) -> RecoveryWork {
         let state = self.state.lock();
         let found = &state.complete;
         let mut work = RecoveryWork {

@@ -12,7 +12,7 @@ pub struct Savepoint {
     pub(super) undo_kept: u64,
     /// How often undo had been cut off by then.
     pub(super) cuts: u64,
-    pub(super) work: u64,
+    pub(super) undo_records: u64,
     /// How often the transaction had gone back by then.
     pub(super) returns: u64,
     pub(super) redo_parts: u64,
@@ -45,7 +45,7 @@ impl Returns {
 
     /// Whether the transaction has gone back behind a savepoint since that was made.
     pub fn passed(&self, savepoint: &Savepoint) -> bool {
-        self.went_below(savepoint.returns, savepoint.work)
+        self.went_below(savepoint.returns, savepoint.undo_records)
     }
 
     /// Whether one of those behind the first `count` has left less than this.

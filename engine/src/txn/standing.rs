@@ -1,13 +1,13 @@
 //! Whether a transaction may go on.
 
-use super::gate::GateGuard;
+use super::gate::BarrierGuard;
 use super::state::Standing;
-use super::Transaction;
+use super::TreeTransaction;
 use crate::error::{Error, Result};
 use crate::ids::TreeId;
 use crate::planted::{is_planted, PlantedFault};
 
-impl Transaction {
+impl TreeTransaction {
     /// Whether all that was done so far stands, or is undone, and no other transaction was in the way for good: only
     /// then can anything be added to it, or can it be committed.
     ///
@@ -47,7 +47,7 @@ impl Transaction {
     /// # Errors
     /// [`Error::LogLimit`]; it can only be rolled back.
     #[inline]
-    pub(super) fn check_kept(&mut self, _inside: &GateGuard<'_>) -> Result<()> {
+    pub(super) fn check_kept(&mut self, _inside: &BarrierGuard<'_>) -> Result<()> {
         match &self.participant {
             Some(participant)
                 if participant.is_out_of_log() && !is_planted(PlantedFault::CommitOutOfLog) =>

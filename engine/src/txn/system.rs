@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::abandoned::Abandoned;
-use super::gate::Gate;
+use super::gate::CheckpointBarrier;
 use super::recovery_tally::RecoveryTally;
 use super::redo::RedoBuffer;
-use crate::buffer::{LeafSettle, Pool};
+use crate::buffer::{LeafFreeze, PoolWithThreads};
 use crate::error::{Error, Result};
 use crate::ids::{Csn, TreeId, TxId};
 use crate::lock::deadlock_report::DeadlockReport;
@@ -16,7 +16,7 @@ use crate::lock::range::RangeTable;
 use crate::lock::table::LockTable;
 use crate::log::Log;
 use crate::mvcc::order::CommitOrder;
-use crate::mvcc::settle::Settle;
+use crate::mvcc::settle::Freeze;
 use crate::mvcc::snapshot::SnapshotRegistry;
 use crate::sessions::{KnownSessions, Sessions};
 use crate::settings::Durability;
@@ -28,7 +28,7 @@ use crate::undo::purge_thread::PurgeThread;
 use crate::undo::streams::UndoStreams;
 
 /// How rollback and purge find trees, and tell the layer above what they finished.
-pub trait Trees: Send + Sync {
+pub trait UndoOwner: Send + Sync {
     /// The tree of a number; `None` when it was dropped meanwhile, or nothing of its table is changed
     /// any more (its undo is then skipped).
     ///
@@ -156,14 +156,14 @@ pub(super) struct Counters {
 }
 
 /// What all transactions of a database share: commit order, snapshots, locks, undo, gate, purge.
-pub struct System {
-    pool: Arc<Pool>,
+pub struct TransactionManager {
+    pool: Arc<PoolWithThreads>,
     log: Arc<Log>,
     /// A [`Durability`], by its place in [`DURABILITIES`].
     durability: AtomicUsize,
     longest_kept_log: AtomicU64,
     lock_wait_timeout_us: AtomicU64,
-    trees: OnceLock<Arc<dyn Trees>>,
+    trees: OnceLock<Arc<dyn UndoOwner>>,
     order: Arc<CommitOrder>,
     snapshots: Arc<SnapshotRegistry>,
     locks: LockTable,
@@ -171,7 +171,7 @@ pub struct System {
     /// Shared: a waiter enters a queue. Exclusive: one looks for circles.
     pub(super) queueing: RwLock<()>,
     streams: UndoStreams,
-    gate: Gate,
+    gate: CheckpointBarrier,
     pub(super) purge: PurgeThread,
     pub(super) pruning: Pruning,
     pub(super) abandoned: Abandoned,
@@ -199,10 +199,10 @@ fn place_of(durability: Durability) -> usize {
     }
 }
 
-impl System {
+impl TransactionManager {
     /// A system for a new or a just opened database; `durability` is what commits wait for.
-    pub fn new(pool: Arc<Pool>, log: Arc<Log>, durability: Durability) -> Arc<System> {
-        Arc::new(System {
+    pub fn new(pool: Arc<PoolWithThreads>, log: Arc<Log>, durability: Durability) -> Arc<TransactionManager> {
+        Arc::new(TransactionManager {
             pool,
             log,
             durability: AtomicUsize::new(place_of(durability)),
@@ -215,7 +215,7 @@ impl System {
             ranges: RangeTable::default(),
             queueing: RwLock::new(()),
             streams: UndoStreams::default(),
-            gate: Gate::default(),
+            gate: CheckpointBarrier::default(),
             purge: PurgeThread::default(),
             pruning: Pruning::default(),
             abandoned: Abandoned::default(),
@@ -231,19 +231,19 @@ impl System {
 
     /// Says how trees are found. Once, before restoring and before the first write; later calls
     /// are ignored.
-    pub fn set_trees(&self, trees: Arc<dyn Trees>) {
+    pub fn set_trees(&self, trees: Arc<dyn UndoOwner>) {
         let _already_set = self.trees.set(trees);
     }
 
-    /// What settles records of full leaves: for [`Pool::set_settle`].
-    pub fn leaf_settle(&self) -> Arc<dyn LeafSettle> {
-        Arc::new(Settle {
+    /// What settles records of full leaves: for [`PoolWithThreads::set_settle`].
+    pub fn leaf_settle(&self) -> Arc<dyn LeafFreeze> {
+        Arc::new(Freeze {
             order: self.order.clone(),
         })
     }
 
     /// The gate between operations and checkpoints.
-    pub fn gate(&self) -> &Gate {
+    pub fn gate(&self) -> &CheckpointBarrier {
         &self.gate
     }
 
@@ -266,13 +266,13 @@ impl System {
 
     /// Leaves a rule of isolation out, from now on.
     #[cfg(feature = "broken")]
-    pub fn set_broken(&self, rule: Option<crate::broken::BrokenRule>) {
+    pub fn set_broken(&self, rule: Option<crate::broken::IsolationFault>) {
         self.order.broken.set(rule);
     }
 
     /// Whether a test build leaves this rule out. Always false in others.
     #[inline(always)]
-    pub(super) fn breaks(&self, rule: crate::broken::BrokenRule) -> bool {
+    pub(super) fn breaks(&self, rule: crate::broken::IsolationFault) -> bool {
         self.order.broken.is(rule)
     }
 
@@ -308,7 +308,7 @@ impl System {
         self.sessions.set(sessions);
     }
 
-    pub(crate) fn pool(&self) -> &Arc<Pool> {
+    pub(crate) fn pool(&self) -> &Arc<PoolWithThreads> {
         &self.pool
     }
 
@@ -364,14 +364,14 @@ impl System {
         trees.is_some_and(|trees| trees.is_optimistic(tree))
     }
 
-    pub(super) fn trees(&self) -> Result<&Arc<dyn Trees>> {
+    pub(super) fn trees(&self) -> Result<&Arc<dyn UndoOwner>> {
         self.trees
             .get()
             .ok_or_else(|| Error::Internal("trees were not given to the transaction system".into()))
     }
 }
 
-impl Drop for System {
+impl Drop for TransactionManager {
     fn drop(&mut self) {
         self.purge.stop();
     }

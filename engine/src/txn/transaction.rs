@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::redo::RedoBuffer;
 use super::savepoint::{Returns, Savepoint};
 use super::state::{Phase, Standing};
-use super::system::System;
-use crate::broken::BrokenRule;
+use super::system::TransactionManager;
+use crate::broken::IsolationFault;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, PageId, TreeId, TxId, UndoPtr};
-use crate::lock::participant::{micros_now, Parker, Participant};
+use crate::lock::participant::{micros_now, WaitSlot, RunningTransaction};
 use crate::lock::range::Holders;
 use crate::lock::row_name::Row;
 use crate::log::Promised;
@@ -32,7 +32,7 @@ pub(super) const LAST_LEAVES: usize = 8;
 /// Interrupts a transaction's lock waits from another thread.
 #[derive(Clone)]
 pub struct KillHandle {
-    parker: Arc<Parker>,
+    parker: Arc<WaitSlot>,
 }
 
 impl KillHandle {
@@ -55,8 +55,8 @@ impl KillHandle {
 
 /// Locks ranges of keys for one transaction; of no use after its end.
 pub struct RangeLocker {
-    system: Arc<System>,
-    who: Arc<Participant>,
+    system: Arc<TransactionManager>,
+    who: Arc<RunningTransaction>,
 }
 
 impl RangeLocker {
@@ -66,7 +66,7 @@ impl RangeLocker {
     /// may stand there already: [`Transaction::settled_payload`] waits for it.
     pub fn lock(&self, tree: &Tree, from: &[u8], to: Option<&[u8]>) {
         self.system.moments.come_to(Moment::RangeSeen);
-        if !self.system.breaks(BrokenRule::SkipRangeLock) {
+        if !self.system.breaks(IsolationFault::SkipRangeLock) {
             self.system.ranges().add(tree.id(), &self.who, from, to);
         }
     }
@@ -80,27 +80,27 @@ impl RangeLocker {
 /// One transaction. Used by one thread at a time. Dropped without a commit it rolls back; prepared,
 /// it goes on without an owner until a restart. After commit or rollback it is empty, and can be used
 /// again.
-pub struct Transaction {
-    pub(super) system: Arc<System>,
+pub struct TreeTransaction {
+    pub(super) system: Arc<TransactionManager>,
     pub(super) isolation: Isolation,
     pub(super) slot: SnapshotSlot,
     /// Whether the slot holds back the horizon for what this transaction reads.
     pub(super) registered: bool,
     /// Whether the slot holds the view as a second, newer snapshot.
-    pub(super) second: bool,
+    pub(super) has_second_snapshot: bool,
     pub(super) view: Option<ReadView>,
     /// What writes are checked against, where reads see something older.
     #[cfg(feature = "broken")]
     pub(super) checked_view: Option<ReadView>,
-    pub(super) parker: Arc<Parker>,
+    pub(super) parker: Arc<WaitSlot>,
     /// Once it has written or locked.
-    pub(super) participant: Option<Arc<Participant>>,
+    pub(super) participant: Option<Arc<RunningTransaction>>,
     /// 0: it has not written.
     pub(super) txid: TxId,
     pub(super) undo: Option<StreamWriter>,
     pub(super) undo_head: UndoPtr,
     /// Undo records written.
-    pub(super) work: u64,
+    pub(super) undo_records: u64,
     /// The leaves changed last, each in the place of its tree.
     pub(super) last_leaves: [PageId; LAST_LEAVES],
     /// The ways back to savepoints so far.
@@ -108,7 +108,7 @@ pub struct Transaction {
     /// How its undo was cut off on such ways, each to how many bytes.
     pub(super) cuts: Returns,
     /// Whether purge has to look at its undo: it deleted something, or left a note.
-    pub(super) purge_looks: bool,
+    pub(super) needs_purge: bool,
     pub(super) redo: RedoBuffer,
     /// Parts of the redo that are in the log already.
     pub(super) redo_parts: u64,
@@ -132,40 +132,40 @@ pub struct Transaction {
     pub(super) unescalated: Option<(TreeId, Box<[u8]>)>,
 }
 
-impl System {
+impl TransactionManager {
     /// Begins a transaction: claims a snapshot slot, nothing else.
-    pub fn begin(self: &Arc<Self>, isolation: Isolation) -> Transaction {
-        Transaction::new(self.clone(), self.snapshots().claim(), isolation)
+    pub fn begin(self: &Arc<Self>, isolation: Isolation) -> TreeTransaction {
+        TreeTransaction::new(self.clone(), self.snapshots().claim(), isolation)
     }
 }
 
-impl Transaction {
-    pub(super) fn new(system: Arc<System>, slot: SnapshotSlot, isolation: Isolation) -> Self {
+impl TreeTransaction {
+    pub(super) fn new(system: Arc<TransactionManager>, slot: SnapshotSlot, isolation: Isolation) -> Self {
         let lock_wait_timeout = system.lock_wait_timeout();
         slot.owner()
             .isolation
             .store(isolation as u8, Ordering::Relaxed);
         let slot_number = slot.number();
         let generation = slot.next_generation();
-        Transaction {
+        TreeTransaction {
             system,
             isolation,
             slot,
             registered: false,
-            second: false,
+            has_second_snapshot: false,
             view: None,
             #[cfg(feature = "broken")]
             checked_view: None,
-            parker: Arc::new(Parker::new(slot_number)),
+            parker: Arc::new(WaitSlot::new(slot_number)),
             participant: None,
             txid: TxId(0),
             undo: None,
             undo_head: UndoPtr::NONE,
-            work: 0,
+            undo_records: 0,
             last_leaves: [PageId(0); LAST_LEAVES],
             returns: Returns::default(),
             cuts: Returns::default(),
-            purge_looks: false,
+            needs_purge: false,
             redo: RedoBuffer::default(),
             redo_parts: 0,
             logged_as: None,
@@ -189,7 +189,7 @@ impl Transaction {
     }
 
     /// The system it belongs to.
-    pub fn system(&self) -> &Arc<System> {
+    pub fn system(&self) -> &Arc<TransactionManager> {
         &self.system
     }
 
@@ -220,7 +220,7 @@ impl Transaction {
     }
 
     /// An empty transaction for who has this one: at the same level, as patient, and shown as the same session's.
-    pub fn another(&self) -> Transaction {
+    pub fn another(&self) -> TreeTransaction {
         let mut other = self.system.begin(self.isolation);
         if !is_planted(PlantedFault::ForgetSettings) {
             other.lock_wait_timeout = self.lock_wait_timeout;
@@ -270,7 +270,7 @@ impl Transaction {
         // Where the slot is registered already, leaf images may have been copied under it: it
         // stays where it is. Versions that only the newer snapshot sees are told of by the second.
         let newest = if self.registered {
-            self.second = true;
+            self.has_second_snapshot = true;
             self.slot.take_second(self.system.order())
         } else {
             self.registered = true;
@@ -290,7 +290,7 @@ impl Transaction {
     /// A snapshot that others have had before, where that is what is broken.
     #[cfg(feature = "broken")]
     fn older_snapshot(&mut self, newest: Horizon) -> Horizon {
-        if !self.system.breaks(BrokenRule::StaleSnapshot) {
+        if !self.system.breaks(IsolationFault::StaleSnapshot) {
             return newest;
         }
         self.checked_view = Some(ReadView {
@@ -334,7 +334,7 @@ impl Transaction {
     /// under READ COMMITTED; and none as long as nothing has been read: the snapshot will be newer
     /// than what is written or locked before it.
     pub(super) fn snapshot_to_respect(&self) -> Option<ReadView> {
-        if self.system.breaks(BrokenRule::SkipFirstCommitterCheck) {
+        if self.system.breaks(IsolationFault::SkipFirstCommitterCheck) {
             return None;
         }
         #[cfg(feature = "broken")]
@@ -351,8 +351,8 @@ impl Transaction {
 
     #[inline]
     fn drop_second(&mut self) {
-        if self.second {
-            self.second = false;
+        if self.has_second_snapshot {
+            self.has_second_snapshot = false;
             self.slot.clear_second();
         }
     }
@@ -431,14 +431,14 @@ impl Transaction {
     }
 
     /// Undo records written so far: a measure of what a rollback would cost.
-    pub fn work(&self) -> u64 {
-        self.work
+    pub fn undo_records(&self) -> u64 {
+        self.undo_records
     }
 
     /// What others see of this transaction; made when it first writes or locks.
-    pub(super) fn participant(&mut self) -> &Arc<Participant> {
+    pub(super) fn participant(&mut self) -> &Arc<RunningTransaction> {
         self.participant.get_or_insert_with(|| {
-            let participant = Participant::new(self.parker.clone());
+            let participant = RunningTransaction::new(self.parker.clone());
             let began = match self.slot.owner().started_us.load(Ordering::Relaxed) {
                 0 => micros_now(),
                 told => told,
@@ -471,7 +471,7 @@ impl Transaction {
             undo: self.undo_head,
             undo_kept: self.undo.as_ref().map_or(0, StreamWriter::kept),
             cuts: self.cuts.count(),
-            work: self.work,
+            undo_records: self.undo_records,
             returns: self.returns.count(),
             redo_parts: self.redo_parts,
             redo_len: self.redo.len(),
@@ -479,7 +479,7 @@ impl Transaction {
     }
 
     /// Empties the object without ending what it stands for: that goes on, unowned, until a restart.
-    pub fn disown(&mut self) {
+    pub fn leave_for_recovery(&mut self) {
         self.undo = None;
         self.participant = None;
         self.reset();
@@ -490,10 +490,10 @@ impl Transaction {
         self.drop_view();
         self.txid = TxId(0);
         self.undo_head = UndoPtr::NONE;
-        self.work = 0;
+        self.undo_records = 0;
         self.returns = Returns::default();
         self.cuts = Returns::default();
-        self.purge_looks = false;
+        self.needs_purge = false;
         self.redo.clear();
         self.redo_parts = 0;
         self.logged_as = None;
@@ -504,11 +504,11 @@ impl Transaction {
     }
 }
 
-impl Drop for Transaction {
+impl Drop for TreeTransaction {
     fn drop(&mut self) {
         if self.is_prepared() {
             // Nobody has decided: it stays, and the next opening lists it.
-            return self.disown();
+            return self.leave_for_recovery();
         }
         if let Err(error) = self.rollback() {
             tracing::warn!(

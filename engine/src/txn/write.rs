@@ -1,10 +1,10 @@
 //! Writing a record: the checks under the leaf's latch, the undo record, the new version.
 
-use super::gate::GateGuard;
+use super::gate::BarrierGuard;
 use super::transaction::LAST_LEAVES;
-use super::{System, Transaction};
-use crate::broken::BrokenRule;
-use crate::buffer::Change;
+use super::{TransactionManager, TreeTransaction};
+use crate::broken::IsolationFault;
+use crate::buffer::RecordEdit;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TreeId, TxId, UndoPtr, MAX_KEY, MAX_VALUE};
 use crate::lock::table::{Admitted, LockMode};
@@ -65,12 +65,12 @@ pub enum Delete {
 }
 
 /// What a writer wants of a key.
-enum Wish<'a> {
+enum WriteIntent<'a> {
     Put { payload: &'a [u8], mode: PutMode },
     Delete,
 }
 
-impl Transaction {
+impl TreeTransaction {
     /// Writes a record. Inside the gate; waits for nothing. `old` takes the payload found.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl Transaction {
     /// Nothing changed then.
     pub fn try_put(
         &mut self,
-        inside: &GateGuard<'_>,
+        inside: &BarrierGuard<'_>,
         tree: &Tree,
         key: &[u8],
         payload: &[u8],
@@ -91,7 +91,7 @@ impl Transaction {
                 payload.len()
             )));
         }
-        self.write(inside, tree, key, &Wish::Put { payload, mode }, old)
+        self.write(inside, tree, key, &WriteIntent::Put { payload, mode }, old)
     }
 
     /// Marks a record deleted. Inside the gate; waits for nothing. `old` takes the payload found.
@@ -100,12 +100,12 @@ impl Transaction {
     /// As [`Transaction::try_put`].
     pub fn try_delete(
         &mut self,
-        inside: &GateGuard<'_>,
+        inside: &BarrierGuard<'_>,
         tree: &Tree,
         key: &[u8],
         old: Option<&mut Vec<u8>>,
     ) -> Result<Delete> {
-        Ok(match self.write(inside, tree, key, &Wish::Delete, old)? {
+        Ok(match self.write(inside, tree, key, &WriteIntent::Delete, old)? {
             Put::Done { .. } => Delete::Done,
             Put::Missing | Put::Duplicate => Delete::Missing,
             Put::Conflict(conflict) => Delete::Conflict(conflict),
@@ -115,14 +115,14 @@ impl Transaction {
 
     fn write(
         &mut self,
-        inside: &GateGuard<'_>,
+        inside: &BarrierGuard<'_>,
         tree: &Tree,
         key: &[u8],
-        wish: &Wish<'_>,
+        wish: &WriteIntent<'_>,
         mut old: Option<&mut Vec<u8>>,
     ) -> Result<Put> {
         if key.len() > MAX_KEY {
-            let puts = matches!(wish, Wish::Put { mode, .. } if *mode != PutMode::Update);
+            let puts = matches!(wish, WriteIntent::Put { mode, .. } if *mode != PutMode::Update);
             if !puts {
                 // Nothing has such a key.
                 return Ok(Put::Missing);
@@ -145,35 +145,35 @@ impl Transaction {
         undo.reserve(system.pool(), MAX_RECORD - MAX_KEY + key.len())?;
 
         let max_value = match wish {
-            Wish::Put { payload, .. } => MAX_HEADER + payload.len(),
-            Wish::Delete => MAX_HEADER,
+            WriteIntent::Put { payload, .. } => MAX_HEADER + payload.len(),
+            WriteIntent::Delete => MAX_HEADER,
         };
         let previous_undo = self.undo_head;
         let tree_id = tree.id();
         let mut leaf = PageId(0);
         let outcome = tree.modify_in(key, max_value, txid.0, |page, current, out| {
             leaf = page;
-            let found = match Found::look(&system, txid, tree_id, key, current) {
+            let found = match CurrentRecord::look(&system, txid, tree_id, key, current) {
                 Ok(found) => found,
-                Err(error) => return (Change::Keep, Err(error)),
+                Err(error) => return (RecordEdit::Keep, Err(error)),
             };
             if let Some(conflict) = found.conflict {
-                return (Change::Keep, Ok((Put::Conflict(conflict), None)));
+                return (RecordEdit::Keep, Ok((Put::Conflict(conflict), None)));
             }
             if let (Some(old), Some(payload)) = (old.as_mut(), found.live) {
                 old.clear();
                 old.extend_from_slice(payload);
             }
             let refused = match wish {
-                Wish::Put {
+                WriteIntent::Put {
                     mode: PutMode::Insert,
                     ..
                 } if found.live.is_some() => Some(Put::Duplicate),
-                Wish::Put {
+                WriteIntent::Put {
                     mode: PutMode::Update,
                     ..
                 }
-                | Wish::Delete
+                | WriteIntent::Delete
                     if found.live.is_none() =>
                 {
                     Some(Put::Missing)
@@ -186,12 +186,12 @@ impl Transaction {
                 match view.sees(system.order(), writer) {
                     Ok(true) => {}
                     Ok(false) if refused == Some(Put::Duplicate) => {}
-                    Ok(false) => return (Change::Keep, Ok((Put::Changed, None))),
-                    Err(error) => return (Change::Keep, Err(error)),
+                    Ok(false) => return (RecordEdit::Keep, Ok((Put::Changed, None))),
+                    Err(error) => return (RecordEdit::Keep, Err(error)),
                 }
             }
             if let Some(refused) = refused {
-                return (Change::Keep, Ok((refused, None)));
+                return (RecordEdit::Keep, Ok((refused, None)));
             }
             // A record of its own is in nobody's way: who has looked here since waits for it.
             if found.writer != Some(txid) {
@@ -205,18 +205,18 @@ impl Transaction {
                         Admitted::BehindRanges(escalated) => holders = escalated,
                         Admitted::BehindHolders => {
                             let conflict = Conflict::with_holders(tree_id, key, exclusive);
-                            return (Change::Keep, Ok((Put::Conflict(conflict), None)));
+                            return (RecordEdit::Keep, Ok((Put::Conflict(conflict), None)));
                         }
                     }
                 }
                 if !holders.is_empty() {
                     *blocked_by = holders;
                     let conflict = Conflict::with_ranges(tree_id, key, exclusive);
-                    return (Change::Keep, Ok((Put::Conflict(conflict), None)));
+                    return (RecordEdit::Keep, Ok((Put::Conflict(conflict), None)));
                 }
             }
 
-            let marks_delete = matches!(wish, Wish::Delete);
+            let marks_delete = matches!(wish, WriteIntent::Delete);
             let chained = current.filter(|_| found.needed);
             let record = UndoRecord {
                 previous: previous_undo,
@@ -232,7 +232,7 @@ impl Transaction {
             };
             let ptr = match undo.append(&record) {
                 Ok(ptr) => ptr,
-                Err(error) => return (Change::Keep, Err(error)),
+                Err(error) => return (RecordEdit::Keep, Err(error)),
             };
             let header = Header {
                 origin: match chained {
@@ -242,16 +242,16 @@ impl Transaction {
                 deleted: marks_delete,
             };
             header.encode(out);
-            if let Wish::Put { payload, .. } = wish {
+            if let WriteIntent::Put { payload, .. } = wish {
                 out.extend_from_slice(payload);
             }
             let replaced = found.live.is_some();
-            (Change::Put, Ok((Put::Done { replaced }, Some(ptr))))
+            (RecordEdit::Put, Ok((Put::Done { replaced }, Some(ptr))))
         });
         undo.unpin();
         let (put, ptr) = outcome??;
         if let Some(ptr) = ptr {
-            self.purge_looks |= matches!(wish, Wish::Delete);
+            self.needs_purge |= matches!(wish, WriteIntent::Delete);
             self.count_leaf(tree_id, leaf);
             self.set_undo_head(ptr);
         }
@@ -275,36 +275,36 @@ impl Transaction {
     /// The transaction has one more undo record.
     fn set_undo_head(&mut self, head: UndoPtr) {
         self.undo_head = head;
-        self.work += 1;
+        self.undo_records += 1;
         if let Some(participant) = &self.participant {
             participant.set_undo_head(head);
-            participant.set_work(self.work);
+            participant.set_work(self.undo_records);
             let bytes = self.undo.as_ref().map_or(0, StreamWriter::appended);
             let shown = &participant.shown.undo_bytes;
             shown.store(bytes, Ordering::Relaxed);
         }
     }
 
-    /// Notes bytes for [`Trees::purged`](super::Trees::purged). Inside the gate.
+    /// Notes bytes for [`UndoOwner::purged`](super::UndoOwner::purged). Inside the gate.
     ///
     /// # Errors
     /// [`Error::TooLarge`] beyond 4,000 bytes; I/O errors.
-    pub fn note_on_purge(&mut self, inside: &GateGuard<'_>, note: &[u8]) -> Result<()> {
+    pub fn note_on_purge(&mut self, inside: &BarrierGuard<'_>, note: &[u8]) -> Result<()> {
         self.note(inside, Kind::PurgeNote, note)?;
-        self.purge_looks = true;
+        self.needs_purge = true;
         Ok(())
     }
 
-    /// Notes bytes for [`Trees::rolled_back`](super::Trees::rolled_back). Inside the gate, before
+    /// Notes bytes for [`UndoOwner::rolled_back`](super::UndoOwner::rolled_back). Inside the gate, before
     /// what a rollback will have to take back.
     ///
     /// # Errors
     /// As [`Transaction::note_on_purge`].
-    pub fn note_on_rollback(&mut self, inside: &GateGuard<'_>, note: &[u8]) -> Result<()> {
+    pub fn note_on_rollback(&mut self, inside: &BarrierGuard<'_>, note: &[u8]) -> Result<()> {
         self.note(inside, Kind::RollbackNote, note)
     }
 
-    fn note(&mut self, _inside: &GateGuard<'_>, kind: Kind, note: &[u8]) -> Result<()> {
+    fn note(&mut self, _inside: &BarrierGuard<'_>, kind: Kind, note: &[u8]) -> Result<()> {
         if note.len() > MAX_VALUE {
             return Err(Error::TooLarge(format!(
                 "a note of {} bytes; at most {MAX_VALUE}",
@@ -333,7 +333,7 @@ impl Transaction {
 }
 
 /// What a writer found at a key.
-struct Found<'a> {
+struct CurrentRecord<'a> {
     /// Who wrote what stands there; `None`: nobody whom any view needs to know.
     writer: Option<TxId>,
     /// The payload of a live record.
@@ -344,16 +344,16 @@ struct Found<'a> {
     conflict: Option<Conflict>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> CurrentRecord<'a> {
     fn look(
-        system: &System,
+        system: &TransactionManager,
         own: TxId,
         tree: TreeId,
         key: &[u8],
         current: Option<&'a [u8]>,
-    ) -> Result<Found<'a>> {
+    ) -> Result<CurrentRecord<'a>> {
         let Some(value) = current else {
-            return Ok(Found {
+            return Ok(CurrentRecord {
                 writer: None,
                 live: None,
                 needed: false,
@@ -365,7 +365,7 @@ impl<'a> Found<'a> {
         if let Some(writer) = header.txid().filter(|writer| *writer != own) {
             match system.order().status(writer) {
                 Status::Active | Status::Aborted(_)
-                    if system.breaks(BrokenRule::OverwriteUncommitted) => {}
+                    if system.breaks(IsolationFault::OverwriteUncommitted) => {}
                 Status::Active => {
                     let mode = LockMode::Exclusive;
                     conflict = Some(Conflict::with_writer(tree, key, writer, mode));
@@ -383,7 +383,7 @@ impl<'a> Found<'a> {
         let settled = header
             .txid()
             .is_none_or(|writer| system.order().settled(writer));
-        Ok(Found {
+        Ok(CurrentRecord {
             writer: header.txid(),
             live: (!header.deleted).then_some(payload),
             needed: !(header.deleted && settled),

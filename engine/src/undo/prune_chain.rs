@@ -9,7 +9,7 @@
 //! The chain changes under its leaf's exclusive latch only, so whoever has that latch sees the chain
 //! whole. No page is read from disk meanwhile: a visit that would need one says so.
 
-use crate::buffer::{Change, Pool};
+use crate::buffer::{RecordEdit, PoolWithThreads};
 use crate::error::{Error, Result};
 use crate::ids::{Csn, PageId, TxId, UndoPtr};
 use crate::knobs;
@@ -45,7 +45,7 @@ pub(crate) enum Visit {
 
 /// Everything that visits of one page's rows share.
 pub(crate) struct Pruner<'a> {
-    pub pool: &'a Pool,
+    pub pool: &'a PoolWithThreads,
     pub order: &'a CommitOrder,
     pub live: &'a LiveSnapshots,
     /// The undo page to be emptied: what is still needed of it moves.
@@ -78,11 +78,11 @@ impl Pruner<'_> {
     pub fn visit(&mut self, tree: &Tree, key: &[u8], mark: Option<TxId>) -> Result<Visit> {
         tree.rewrite(key, |current, out| {
             let Some(value) = current else {
-                return (Change::Keep, Ok(absent(mark)));
+                return (RecordEdit::Keep, Ok(absent(mark)));
             };
             let (header, payload) = match Header::decode(value) {
                 Ok(decoded) => decoded,
-                Err(error) => return (Change::Keep, Err(error)),
+                Err(error) => return (RecordEdit::Keep, Err(error)),
             };
             let mut leaf = Leaf {
                 header,
@@ -94,18 +94,18 @@ impl Pruner<'_> {
                 (Ok(Visit::Done), Some(mark)) => {
                     let visit = self.judge_mark(&leaf.header, mark);
                     if visit == Visit::Removed {
-                        return (Change::Remove, Ok(visit));
+                        return (RecordEdit::Remove, Ok(visit));
                     }
                     Ok(visit)
                 }
                 (visit, _) => visit,
             };
             if !leaf.changed {
-                return (Change::Keep, visit);
+                return (RecordEdit::Keep, visit);
             }
             leaf.header.encode(out);
             out.extend_from_slice(leaf.payload);
-            (Change::Put, visit)
+            (RecordEdit::Put, visit)
         })?
     }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::knobs;
-use crate::mvcc::grace::Grace;
+use crate::mvcc::grace::UndoReclamation;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::{Mutex, RwLock};
 
@@ -37,7 +37,7 @@ pub(crate) struct Pruning {
     /// Held shared while pages are emptied, and exclusively while the horizon moves: behind the
     /// horizon undo goes at once, and nobody may be on the way there.
     pub horizon: RwLock<()>,
-    pub grace: Grace,
+    pub grace: UndoReclamation,
     pub pace: Mutex<Pace>,
     /// Pages emptied.
     pub emptied: AtomicU64,

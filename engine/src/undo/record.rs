@@ -13,7 +13,7 @@
 //! `value` is the whole record value that stood in the tree before, its version header included,
 //! so that a rollback puts it back byte for byte, and a reader goes on to still older versions.
 
-use crate::buffer::Pool;
+use crate::buffer::PoolWithThreads;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TreeId, UndoPtr, MAX_KEY, MAX_VALUE};
 use crate::node::BODY_SIZE;
@@ -189,7 +189,7 @@ fn take_varint(bytes: &mut &[u8]) -> Option<u32> {
 
 /// Calls `f` with the undo record at `ptr`, its page latched: `f` only copies.
 pub(crate) fn read<R>(
-    pool: &Pool,
+    pool: &PoolWithThreads,
     ptr: UndoPtr,
     f: impl FnOnce(&UndoRecord<'_>) -> R,
 ) -> Result<R> {
@@ -258,7 +258,7 @@ pub(crate) struct UndoCopy {
 
 impl UndoCopy {
     /// Copies the record at `ptr`.
-    pub fn read(&mut self, pool: &Pool, ptr: UndoPtr) -> Result<UndoRecord<'_>> {
+    pub fn read(&mut self, pool: &PoolWithThreads, ptr: UndoPtr) -> Result<UndoRecord<'_>> {
         let bytes = &mut self.bytes;
         read(pool, ptr, |record| {
             bytes.clear();

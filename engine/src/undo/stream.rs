@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::buffer::{PinnedPage, Pool};
+use crate::buffer::{PinnedPage, PoolWithThreads};
 use crate::error::{Error, Result};
 use crate::ids::{Csn, PageId, TxId, UndoPtr};
 use crate::knobs;
-use crate::mvcc::grace::Grace;
+use crate::mvcc::grace::UndoReclamation;
 use crate::node::{PageKind, BODY_SIZE};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -56,7 +56,7 @@ struct Pages {
     ids: VecDeque<PageId>,
     /// How many of them are gone.
     emptied: u64,
-    finished: VecDeque<Ends>,
+    finished: VecDeque<EndedTransactions>,
     /// The newest end takes nothing more: what is appended now ends apart from it.
     sealed: bool,
 }
@@ -85,7 +85,7 @@ impl Pages {
 /// Ended transactions one behind the other that purge passes together: all of them end in the
 /// same page, and there is nothing to look at in the undo of any. Or just one.
 #[derive(Clone, Copy)]
-struct Ends {
+struct EndedTransactions {
     last: Finished,
     count: u64,
 }
@@ -187,7 +187,7 @@ impl StreamWriter {
     }
 
     /// Lets go of the stream, for the next writer.
-    pub fn park(mut self) -> Arc<Stream> {
+    pub fn keep_detached(mut self) -> Arc<Stream> {
         *self.stream.parked.lock() = self.cursor.take();
         self.stream.apart.store(false, Ordering::Release);
         self.stream
@@ -195,7 +195,7 @@ impl StreamWriter {
 
     /// Makes sure that a record of up to `len` bytes can be appended without any I/O or error.
     /// Called inside the gate, before a leaf is latched; [`unpin`](Self::unpin) follows.
-    pub fn reserve(&mut self, pool: &Arc<Pool>, len: usize) -> Result<()> {
+    pub fn reserve(&mut self, pool: &Arc<PoolWithThreads>, len: usize) -> Result<()> {
         if len > MAX_RECORD {
             return Err(Error::TooLarge(format!(
                 "an undo record of {len} bytes; at most {MAX_RECORD}"
@@ -347,7 +347,7 @@ impl StreamWriter {
                 ends.last = last;
                 ends.count += 1;
             }
-            _ => pages.finished.push_back(Ends { last, count: 1 }),
+            _ => pages.finished.push_back(EndedTransactions { last, count: 1 }),
         }
     }
 }
@@ -397,7 +397,7 @@ impl Stream {
         empty
     }
 
-    fn add_page(&self, pool: &Pool) -> Result<PageId> {
+    fn add_page(&self, pool: &PoolWithThreads) -> Result<PageId> {
         let id = pool.create_unparented(PageKind::Undo)?.0;
         self.pages.lock().ids.push_back(id);
         Ok(id)
@@ -417,15 +417,15 @@ impl Stream {
     /// same page joins it, and is not passed yet. Whether it was. Nothing that `horizon` has not passed may go.
     pub fn drop_oldest(
         &self,
-        pool: &Pool,
-        grace: &Grace,
+        pool: &PoolWithThreads,
+        grace: &UndoReclamation,
         end: &Finished,
         horizon: Csn,
     ) -> Result<bool> {
         let mut freed = Vec::new();
         {
             let mut pages = self.pages.lock();
-            let is_it = |oldest: &Ends| {
+            let is_it = |oldest: &EndedTransactions| {
                 oldest.last == *end
                     || is_planted(PlantedFault::PurgeJoinedEnd)
                     || is_planted(PlantedFault::PurgeReplacedEnd)
@@ -500,7 +500,7 @@ impl Stream {
             .finished
             .partition_point(|ends| ends.last.last_page < end.last_page);
         let mut same = pages.finished.iter_mut().skip(first);
-        let is_it = |ends: &&mut Ends| match is_planted(PlantedFault::LosePurgeNotes) {
+        let is_it = |ends: &&mut EndedTransactions| match is_planted(PlantedFault::LosePurgeNotes) {
             true => ends.last.txid == end.txid,
             false => ends.last == *end,
         };

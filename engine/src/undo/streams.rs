@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::buffer::Pool;
+use crate::buffer::PoolWithThreads;
 use crate::error::Result;
-use crate::mvcc::grace::Grace;
+use crate::mvcc::grace::UndoReclamation;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
 use crate::undo::stream::{Stream, StreamWriter};
@@ -55,7 +55,7 @@ impl UndoStreams {
 
     /// Gives a stream back. Call [`StreamWriter::finish`] before, when anything was appended.
     pub fn release(&self, writer: StreamWriter) {
-        let stream = writer.park();
+        let stream = writer.keep_detached();
         self.state.lock().idle.push(stream);
     }
 
@@ -65,7 +65,7 @@ impl UndoStreams {
     }
 
     /// Gives back the pages of streams that nobody uses and nobody reads.
-    pub fn trim(&self, pool: &Pool, grace: &Grace) -> Result<()> {
+    pub fn trim(&self, pool: &PoolWithThreads, grace: &UndoReclamation) -> Result<()> {
         let mut freed = Vec::new();
         {
             let state = self.state.lock();

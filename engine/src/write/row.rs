@@ -11,7 +11,7 @@ mod operation;
 
 use smallvec::SmallVec;
 
-use self::operation::{no_row, Op, Row, Step};
+use self::operation::{no_row, RowOperation, Row, Step};
 
 use crate::error::{Error, Result};
 use crate::lock::LockMode;
@@ -74,7 +74,7 @@ impl Transaction {
                 true => self.fill(table, key, row, &mut scratch),
             };
             self.scratch = scratch;
-            self.wrote(table, used, result.is_ok());
+            self.note_write(table, used, result.is_ok());
             result?;
             if !self.guards.is_empty() && !is_planted(PlantedFault::KeepFillGuards) {
                 self.row_stands(table);
@@ -85,11 +85,11 @@ impl Transaction {
             true => RowLock::None,
             false => lock,
         };
-        let result = self.operate(table, &[], lock, &mut scratch, |txn, s| {
+        let result = self.lock_what_refused(table, &[], lock, &mut scratch, |txn, s| {
             txn.insert_row(table, key, row, s)
         });
         self.scratch = scratch;
-        self.wrote(table, used, result.is_ok());
+        self.note_write(table, used, result.is_ok());
         result?;
         if !self.guards.is_empty() {
             self.row_stands(table);
@@ -113,7 +113,7 @@ impl Transaction {
     ) -> Result<()> {
         let used = self.enter_to_change(table)?;
         let mut scratch = std::mem::take(&mut self.scratch);
-        let result = self.operate(
+        let result = self.lock_what_refused(
             table,
             clustered_key,
             RowLock::None,
@@ -121,7 +121,7 @@ impl Transaction {
             |txn, s| txn.update_row(table, clustered_key, new_row, s),
         );
         self.scratch = scratch;
-        self.wrote(table, used, result.is_ok());
+        self.note_write(table, used, result.is_ok());
         result?;
         if !self.guards.is_empty() {
             self.row_stands(table);
@@ -139,17 +139,17 @@ impl Transaction {
         let used = self.enter_to_change(table)?;
         let mut scratch = std::mem::take(&mut self.scratch);
         let trees = table.trees.load();
-        let result = self.operate(
+        let result = self.lock_what_refused(
             table,
             clustered_key,
             RowLock::None,
             &mut scratch,
-            |txn, s| txn.attempt(table, &trees, |op| op.delete(clustered_key, s)),
+            |txn, s| txn.retry_after_waits(table, &trees, |op| op.delete(clustered_key, s)),
         );
         scratch.key.clear();
         scratch.key.extend_from_slice(clustered_key);
         self.scratch = scratch;
-        self.wrote(table, used, result.is_ok());
+        self.note_write(table, used, result.is_ok());
         result?;
         self.used[used].rows -= 1;
         self.counts.deleted += 1;
@@ -176,7 +176,7 @@ impl Transaction {
         self.enter_table(table)
     }
 
-    fn wrote(&mut self, table: &Table, used: usize, ok: bool) {
+    fn note_write(&mut self, table: &Table, used: usize, ok: bool) {
         self.writes += 1;
         self.last_table = table.id();
         self.used[used].written |= ok;
@@ -186,7 +186,7 @@ impl Transaction {
     /// the transaction has read by that: it is locked as `lock` says before the error is given. At
     /// SERIALIZABLE all reads lock.
     #[inline]
-    fn operate(
+    fn lock_what_refused(
         &mut self,
         table: &Table,
         key: &[u8],
@@ -242,18 +242,18 @@ impl Transaction {
     }
 
     /// Runs an operation until it is done or fails; nothing of a failed one remains.
-    fn attempt(
+    fn retry_after_waits(
         &mut self,
         table: &Table,
         trees: &TableTrees,
-        mut operation: impl FnMut(&mut Op<'_>) -> Result<Step>,
+        mut operation: impl FnMut(&mut RowOperation<'_>) -> Result<Step>,
     ) -> Result<()> {
         loop {
             self.shared.system.pool().check_room()?;
             let savepoint = self.inner.savepoint();
             let step = {
                 let inside = self.shared.system.gate().enter();
-                let step = operation(&mut Op {
+                let step = operation(&mut RowOperation {
                     txn: &mut self.inner,
                     inside: &inside,
                     table,
@@ -310,7 +310,7 @@ impl Transaction {
             self.make_room_aside(table)?;
         }
         let result = self
-            .place(table, &trees, row, None, s)
+            .spill_and_encode(table, &trees, row, None, s)
             .and_then(|_| self.insert_encoded(table, &trees, row, s));
         room::give_back(&mut s.redo);
         if result.is_err() {
@@ -345,7 +345,7 @@ impl Transaction {
             table.new_clustered_key(row, &mut s.key)?;
         }
         write_payload(table, row, s)?;
-        self.attempt(table, &trees, |op| {
+        self.retry_after_waits(table, &trees, |op| {
             if s.key == old_key {
                 op.update(row, None, &[], s)
             } else {
@@ -395,8 +395,8 @@ impl Transaction {
             let mut buffers = Vec::new();
             let old_values = large::values(&table.layout, trees, old, true, &mut buffers)?;
             let row = with_kept(given, &old_values);
-            self.place(table, trees, &row, None, s)?;
-            return self.attempt(table, trees, |op| op.delete_and_insert(old_key, &row, s));
+            self.spill_and_encode(table, trees, &row, None, s)?;
+            return self.retry_after_waits(table, trees, |op| op.delete_and_insert(old_key, &row, s));
         }
         let mut keep: SmallVec<[Option<LargeRef>; 16]> = SmallVec::new();
         keep.resize(given.len(), None);
@@ -409,8 +409,8 @@ impl Transaction {
         let mut goes = Vec::new();
         large::references(&table.layout, trees, old_key, &stored, &mut goes)?;
         goes.retain(|old| !keep.contains(&Some(*old)));
-        self.place(table, trees, &row, Some(&keep), s)?;
-        self.attempt(table, trees, |op| {
+        self.spill_and_encode(table, trees, &row, Some(&keep), s)?;
+        self.retry_after_waits(table, trees, |op| {
             op.update(&row, Some(&old_values), &goes, s)
         })
     }
@@ -440,7 +440,7 @@ impl Transaction {
 
     /// Lays a row out with values outside as needed, writes those, and fills `s.payload` and
     /// `s.redo`. With `keep`, those values stand outside already.
-    fn place(
+    fn spill_and_encode(
         &mut self,
         table: &Table,
         trees: &TableTrees,

@@ -239,7 +239,7 @@ fn killed(world: &World, mut txn: Transaction) -> (Transaction, Savepoint) {
     txn.kill_handle().kill();
     let mark = txn.savepoint();
     txn.kill_handle().clear();
-    assert!(mark.lacks_entries().is_some());
+    assert!(mark.missing_entries().is_some());
     (txn, mark)
 }
 

@@ -8,9 +8,9 @@ use crate::error::Result;
 use crate::ids::PageId;
 
 /// What takes freed pages; here they only go.
-pub(crate) struct Pool;
+pub(crate) struct PoolWithThreads;
 
-impl Pool {
+impl PoolWithThreads {
     pub fn free(&self, _: PageId) -> Result<()> {
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use loom::thread;
 
 use super::participant;
-use super::participant::{Participant, WaitState, Wake};
+use super::participant::{RunningTransaction, WaitState, Wake};
 use super::row_name::Row;
 use super::row_name::RowName;
 use super::table::{Admitted, Enqueued, LockMode, LockTable};
@@ -42,9 +42,9 @@ impl World {
     /// nothing to wait for.
     fn wait(
         &self,
-        me: &Arc<Participant>,
+        me: &Arc<RunningTransaction>,
         mode: LockMode,
-        writer: Option<&Arc<Participant>>,
+        writer: Option<&Arc<RunningTransaction>>,
     ) -> Option<Wake> {
         let (row, name) = (Row::new(TREE, KEY), RowName::new(TREE, KEY));
         match self.locks.enqueue(row, &name, me, mode, writer) {
@@ -61,7 +61,7 @@ impl World {
     }
 
     /// Locks the row, however long it takes.
-    fn lock(&self, me: &Arc<Participant>, mode: LockMode) {
+    fn lock(&self, me: &Arc<RunningTransaction>, mode: LockMode) {
         let (row, name) = (Row::new(TREE, KEY), RowName::new(TREE, KEY));
         while !self.locks.try_lock(row, &name, me, mode) {
             self.wait(me, mode, None);
@@ -69,7 +69,7 @@ impl World {
     }
 
     /// A transaction that locks the row exclusively, and ends.
-    fn hold(&self, me: &Arc<Participant>) {
+    fn hold(&self, me: &Arc<RunningTransaction>) {
         self.lock(me, LockMode::Exclusive);
         assert!(!self.is_held.swap(true, Relaxed), "two hold the row");
         self.is_held.store(false, Relaxed);
@@ -85,7 +85,7 @@ impl World {
         self.latch.unlock_exclusive();
     }
 
-    fn end(&self, me: &Arc<Participant>) {
+    fn end(&self, me: &Arc<RunningTransaction>) {
         self.locks.release_escalated(TREE, me);
         for row in me.take_rows() {
             self.locks.release(row, me);

@@ -14,9 +14,9 @@ mod table;
 
 use std::sync::Arc;
 
-use self::participant::Participant;
+use self::participant::RunningTransaction;
 
 /// A transaction, as others see it.
-pub(crate) fn participant() -> Arc<Participant> {
-    Participant::new(Arc::default())
+pub(crate) fn participant() -> Arc<RunningTransaction> {
+    RunningTransaction::new(Arc::default())
 }

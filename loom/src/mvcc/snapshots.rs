@@ -6,7 +6,7 @@ use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use loom::thread;
 
-use super::grace::Grace;
+use super::grace::UndoReclamation;
 use super::live_snapshots::Horizon;
 use super::order::{CommitOrder, End};
 use super::snapshot::SnapshotRegistry;
@@ -79,7 +79,7 @@ pub fn listed() {
 pub fn walk() {
     model(3, || {
         let registry = SnapshotRegistry::new();
-        let grace = Arc::new(Grace::default());
+        let grace = Arc::new(UndoReclamation::default());
         let slot = registry.claim();
         let pointer = Arc::new(AtomicU64::new(1));
         let freed = Arc::new(AtomicBool::new(false));

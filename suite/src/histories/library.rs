@@ -68,7 +68,7 @@ impl Library {
     /// # Errors
     /// When it can't be made.
     #[cfg(feature = "broken")]
-    pub fn broken(level: Level, seed: u64, rule: peregrine::BrokenRule) -> Result<Self> {
+    pub fn broken(level: Level, seed: u64, rule: peregrine::IsolationFault) -> Result<Self> {
         let options = Options {
             broken: Some(rule),
             ..Options::default()

@@ -161,7 +161,7 @@ impl Work {
     pub(super) fn go_back(&mut self, savepoint: &Savepoint) -> Result<()> {
         self.txn.rollback_to(savepoint)?;
         self.locked.clear();
-        self.lacks_entries = savepoint.lacks_entries().is_some();
+        self.lacks_entries = savepoint.missing_entries().is_some();
         Ok(())
     }
 }

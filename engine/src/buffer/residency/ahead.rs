@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
 
-use crate::buffer::core::Core;
+use crate::buffer::core::BufferPool;
 use crate::buffer::guard::SharedGuard;
 use crate::buffer::page_table::Entry;
 use crate::buffer::read_requests::{Children, Countdown, Request, Wanted, WITHOUT_MEMORY};
@@ -30,7 +30,7 @@ use crate::sync::{Condvar, Mutex};
 
 /// How far a cursor has come, and will go.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ahead<'a> {
+pub(crate) struct ScanExtent<'a> {
     /// How many leaves it has been at.
     pub passed: usize,
     /// Whether it will go on to its end whatever it finds.
@@ -43,7 +43,7 @@ pub(crate) struct Ahead<'a> {
     pub narrow: Option<u64>,
 }
 
-impl Ahead<'_> {
+impl ScanExtent<'_> {
     /// How many leaves are brought together for it: more, the further it has come.
     fn leaves(self) -> usize {
         match self.whole {
@@ -60,14 +60,14 @@ impl Ahead<'_> {
 }
 
 /// Entries of the page table that are this thread's to fill; what is left at the end is given up.
-struct Claims<'a> {
-    core: &'a Core,
+struct LoadClaims<'a> {
+    core: &'a BufferPool,
     /// What the entries are.
     claim: Entry,
     ids: SmallVec<[u64; WITHOUT_MEMORY]>,
 }
 
-impl Claims<'_> {
+impl LoadClaims<'_> {
     /// Ends a claim: the page is in the frame, or nowhere.
     fn settle(&mut self, id: u64, frame: Option<FrameId>) {
         self.ids.retain(|claimed| *claimed != id);
@@ -75,7 +75,7 @@ impl Claims<'_> {
     }
 }
 
-impl Drop for Claims<'_> {
+impl Drop for LoadClaims<'_> {
     fn drop(&mut self) {
         for id in &self.ids {
             self.core.settle_entry(*id, self.claim, None);
@@ -83,10 +83,10 @@ impl Drop for Claims<'_> {
     }
 }
 
-impl Core {
+impl BufferPool {
     /// Notes that a cursor is at a leaf.
     #[inline]
-    pub fn note_pass(&self, frame: FrameId, ahead: Ahead<'_>) {
+    pub fn note_pass(&self, frame: FrameId, ahead: ScanExtent<'_>) {
         let state = self.frames.state(frame);
         if !state.passing.load(Ordering::Relaxed) {
             return state.note_use();
@@ -113,7 +113,7 @@ impl Core {
     /// Brings the child at `place`, which is not in memory, for a cursor on its way through the leaves,
     /// and with it those behind; and asks for more when the cursor will soon need it. To be called
     /// without any latch.
-    pub fn read_ahead(&self, place: ChildPlace, id: u64, ahead: Ahead<'_>, forward: bool) {
+    pub fn read_ahead(&self, place: ChildPlace, id: u64, ahead: ScanExtent<'_>, forward: bool) {
         let most = self.most_at_once().min(ahead.leaves());
         let known = |id: u64| self.table.lock(id).contains_key(&id);
         let is_known = known(id);
@@ -173,7 +173,7 @@ impl Core {
     fn children_from(
         &self,
         place: ChildPlace,
-        ahead: Ahead<'_>,
+        ahead: ScanExtent<'_>,
         forward: bool,
         most: usize,
     ) -> Option<(u64, Children)> {
@@ -225,7 +225,7 @@ impl Core {
     }
 
     /// Whether a cursor on its way, which takes in the `whole` leaf of a tree or a part, can do without it.
-    fn is_spared(&self, (id, tree): (u64, u32), ahead: &Ahead<'_>, whole: bool) -> bool {
+    fn is_spared(&self, (id, tree): (u64, u32), ahead: &ScanExtent<'_>, whole: bool) -> bool {
         let summed = ahead.summed.filter(|_| whole);
         summed.is_some_and(|columns| self.left_summaries.has(id, tree, columns))
             || (ahead.narrow).is_some_and(|columns| self.has_narrow(id, tree, columns))
@@ -309,7 +309,7 @@ impl Core {
 
     /// Reads what is wanted and neither in memory nor being read.
     fn bring(&self, wanted: &Wanted) {
-        let mut claims = Claims {
+        let mut claims = LoadClaims {
             core: self,
             claim: self.table.loading(),
             ids: SmallVec::new(),
@@ -340,7 +340,7 @@ impl Core {
         }
     }
 
-    fn bring_run(&self, run: &ImageRun, wanted: &Wanted, claims: &mut Claims<'_>) {
+    fn bring_run(&self, run: &ImageRun, wanted: &Wanted, claims: &mut LoadClaims<'_>) {
         self.store.read_run(run, &mut |page, read| {
             let filled = self.fill(page.0, 0, wanted.passing, read);
             if let Err(error) = &filled {
@@ -413,7 +413,7 @@ impl Core {
 
 /// Starts the threads that read what is asked for.
 pub(crate) fn start_readers(
-    core: &Arc<Core>,
+    core: &Arc<BufferPool>,
 ) -> std::io::Result<Vec<crate::sync::thread::JoinHandle<()>>> {
     (0..knobs::read_ahead_threads())
         .map(|_| {
@@ -427,7 +427,7 @@ pub(crate) fn start_readers(
         .collect()
 }
 
-fn read(core: &Weak<Core>) {
+fn read(core: &Weak<BufferPool>) {
     // The pool ends its threads before it goes.
     let Some(core) = core.upgrade() else {
         return;

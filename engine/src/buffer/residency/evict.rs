@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Weak};
 
-use crate::buffer::core::Core;
+use crate::buffer::core::BufferPool;
 use crate::buffer::frames::{COPIES, NO_FRAME};
 use crate::buffer::guard::{ExclusiveGuard, SharedGuard};
 use crate::buffer::page_table::Entry;
@@ -20,7 +20,7 @@ use crate::node::view::Node;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 
-impl Core {
+impl BufferPool {
     /// Makes up to `wanted` frames free, looking at each frame twice at most. An error is returned
     /// only if no frame could be made free because of it.
     pub fn evict_some(&self, wanted: usize) -> Result<usize> {
@@ -197,7 +197,7 @@ fn has_resident_children(page: &Page) -> bool {
 
 /// Runs the provider until the pool ends.
 pub(crate) fn start_provider(
-    core: &Arc<Core>,
+    core: &Arc<BufferPool>,
 ) -> std::io::Result<crate::sync::thread::JoinHandle<()>> {
     let weak = Arc::downgrade(core);
     crate::sync::thread::Builder::new()
@@ -205,7 +205,7 @@ pub(crate) fn start_provider(
         .spawn(move || provide(&weak))
 }
 
-fn provide(core: &Weak<Core>) {
+fn provide(core: &Weak<BufferPool>) {
     while let Some(core) = core.upgrade() {
         {
             let mut stop = core.provider.lock();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::buffer::core::Core;
+use crate::buffer::core::BufferPool;
 use crate::buffer::frames::NO_FRAME;
 use crate::buffer::guard::{ExclusiveGuard, PinnedPage, SharedGuard};
 use crate::buffer::page_table::Entry;
@@ -25,7 +25,7 @@ pub(crate) struct ChildPlace {
     pub at: usize,
 }
 
-impl Core {
+impl BufferPool {
     /// Makes the child of an inner node, seen to be the page `id` in the store, resident; `passing`:
     /// for a cursor that passes through. Whether that worked or somebody else was faster, the caller
     /// starts again from the root. To be called without any latch.
@@ -128,7 +128,7 @@ impl Core {
         Ok(PinnedPage::owning_pin(self.clone(), frame))
     }
 
-    /// As [`Core::pin_page`], if it is in memory.
+    /// As [`BufferPool::pin_page`], if it is in memory.
     pub fn pin_resident(self: &Arc<Self>, page: PageId) -> Option<PinnedPage> {
         let frame = self.find_resident(page)?;
         Some(PinnedPage::owning_pin(self.clone(), frame))

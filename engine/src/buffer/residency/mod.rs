@@ -5,5 +5,5 @@ pub(crate) mod ahead;
 pub(crate) mod evict;
 pub(crate) mod load;
 
-pub(crate) use ahead::Ahead;
+pub(crate) use ahead::ScanExtent;
 pub(crate) use load::{mismatch, ChildPlace};

@@ -3,7 +3,7 @@
 use super::reuse::{key, tree_on};
 use std::sync::atomic::Ordering;
 
-use crate::buffer::{Pool, MIN_FRAMES};
+use crate::buffer::{PoolWithThreads, MIN_FRAMES};
 use crate::error::{Error, Result};
 use crate::os::simulated::{FaultOn, SimulatedOs};
 use crate::tree::Tree;
@@ -12,7 +12,7 @@ use crate::tree::Tree;
 const WAY: usize = 3;
 
 /// Takes all frames but some for new pages, which are not written yet; each has so many pins.
-fn take_frames(pool: &Pool, but: usize, pins: u32) {
+fn take_frames(pool: &PoolWithThreads, but: usize, pins: u32) {
     let core = pool.core();
     while core.free_count() > but {
         let page = core.new_page().unwrap();

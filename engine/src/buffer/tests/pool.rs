@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::buffer::{Pool, MIN_FRAMES};
+use crate::buffer::{PoolWithThreads, MIN_FRAMES};
 use crate::error::Error;
 use crate::ids::{PageId, TreeId, PAGE_SIZE};
 use crate::node::header::*;
 use crate::os::simulated::{FaultOn, SimulatedOs};
 use crate::store::Store;
-use crate::tree::{Change, Tree};
+use crate::tree::{RecordEdit, Tree};
 
 /// Pages of a test: under Miri, where one that comes or goes takes long, a few more than
 /// the pool has room for.
@@ -21,14 +21,14 @@ const READS: usize = if cfg!(miri) { 12 } else { 1_500 };
 /// How many it changes.
 const CHANGES: usize = if cfg!(miri) { 12 } else { 2_000 };
 
-fn pool(frames: usize) -> (SimulatedOs, Arc<Pool>) {
+fn pool(frames: usize) -> (SimulatedOs, Arc<PoolWithThreads>) {
     let os = SimulatedOs::new(1);
     let store = Store::create(Arc::new(os.clone()), Path::new("/db")).unwrap();
-    let pool = Pool::new(frames * PAGE_SIZE, Arc::new(store)).unwrap();
+    let pool = PoolWithThreads::new(frames * PAGE_SIZE, Arc::new(store)).unwrap();
     (os, pool)
 }
 
-fn undo_page(pool: &Pool, number: u64) -> PageId {
+fn undo_page(pool: &PoolWithThreads, number: u64) -> PageId {
     let (id, mut guard) = pool.create_unparented(PageKind::Undo).unwrap();
     let body = guard.body_mut().unwrap();
     body[..8].copy_from_slice(&number.to_le_bytes());
@@ -46,7 +46,7 @@ fn number(body: &[u8]) -> u64 {
 fn too_small_a_pool_is_refused() {
     let os = SimulatedOs::new(1);
     let store = Store::create(Arc::new(os), Path::new("/db")).unwrap();
-    let pool = Pool::new(PAGE_SIZE, Arc::new(store));
+    let pool = PoolWithThreads::new(PAGE_SIZE, Arc::new(store));
     assert!(matches!(pool, Err(Error::Invalid(text)) if text.contains("1048576")));
 }
 
@@ -162,7 +162,7 @@ fn when_every_frame_is_held_a_call_fails_instead_of_hanging() {
 fn put(tree: &Tree, key: u32, len: usize) -> crate::Result<()> {
     tree.modify(&key.to_be_bytes(), len, 1, |_, new| {
         new.resize(len, key as u8);
-        (Change::Put, ())
+        (RecordEdit::Put, ())
     })
 }
 
@@ -179,7 +179,7 @@ fn a_full_disk_fails_changes_and_loses_none() {
                 random = random.wrapping_mul(6364136223846793005).wrapping_add(1);
                 new.push((random >> 56) as u8);
             }
-            (Change::Put, ())
+            (RecordEdit::Put, ())
         })
     };
     let (failed, error) = (0..100_000u32)
@@ -259,7 +259,7 @@ fn damaged_nodes_are_found_when_they_are_read() {
             }
         }
         assert_eq!(damaged, 5);
-        let pool = Pool::new(MIN_FRAMES * PAGE_SIZE, Arc::new(store)).unwrap();
+        let pool = PoolWithThreads::new(MIN_FRAMES * PAGE_SIZE, Arc::new(store)).unwrap();
         let tree = Tree::open(&pool, TreeId(1), root).unwrap();
         let mut errors = 0;
         for key in 0..3_000u32 {

@@ -7,28 +7,28 @@ use std::sync::Arc;
 
 use crate::buffer::frames::NO_FRAME;
 use crate::buffer::guard::{ExclusiveGuard, SharedGuard};
-use crate::buffer::{Core, Pool, MIN_FRAMES};
+use crate::buffer::{BufferPool, PoolWithThreads, MIN_FRAMES};
 use crate::error::Error;
 use crate::ids::{FrameId, PageId, TreeId, PAGE_SIZE};
 use crate::knobs;
 use crate::leaf_cache::narrow_copies::LeafSeen;
 use crate::node::header::*;
-use crate::node::LeafShape;
+use crate::node::LeafLayoutHint;
 use crate::os::simulated::SimulatedOs;
 use crate::store::Store;
-use crate::tree::{AwayLeaf, Change, Tree};
+use crate::tree::{LeafNotResident, RecordEdit, Tree};
 
 /// Rows of a test: some hundred leaves below several inner nodes.
 const ROWS: u32 = 2_000;
 
-fn tree() -> (Arc<Pool>, Tree) {
+fn tree() -> (Arc<PoolWithThreads>, Tree) {
     tree_on(SimulatedOs::new(1))
 }
 
 /// A tree of three levels, none of them in memory, in a pool whose pages go when the test says so.
-pub(super) fn tree_on(os: SimulatedOs) -> (Arc<Pool>, Tree) {
+pub(super) fn tree_on(os: SimulatedOs) -> (Arc<PoolWithThreads>, Tree) {
     let store = Store::create(Arc::new(os), Path::new("/db")).unwrap();
-    let pool = Pool::without_thread(MIN_FRAMES * PAGE_SIZE, Arc::new(store)).unwrap();
+    let pool = PoolWithThreads::without_thread(MIN_FRAMES * PAGE_SIZE, Arc::new(store)).unwrap();
     let tree = Tree::create(&pool, TreeId(1)).unwrap();
     for n in 0..ROWS {
         put(&tree, n, 1);
@@ -49,7 +49,7 @@ pub(super) fn key(n: u32) -> Vec<u8> {
 fn put(tree: &Tree, n: u32, byte: u8) {
     let fill = |_: Option<&[u8]>, new: &mut Vec<u8>| {
         new.resize(300, byte);
-        (Change::Put, ())
+        (RecordEdit::Put, ())
     };
     tree.modify(&key(n), 300, 1, fill).unwrap();
 }
@@ -60,22 +60,22 @@ fn get(tree: &Tree, n: u32) -> Option<u8> {
 }
 
 /// A key's leaf, which is not in memory; the nodes above it are from now on.
-fn away(tree: &Tree, n: u32) -> AwayLeaf {
-    let hint = tree.find_leaf(&key(n), &LeafShape::default()).unwrap();
+fn away(tree: &Tree, n: u32) -> LeafNotResident {
+    let hint = tree.find_leaf(&key(n), &LeafLayoutHint::default()).unwrap();
     hint.away().unwrap()
 }
 
-fn evict_all(core: &Core) {
+fn evict_all(core: &BufferPool) {
     while core.evict_some(MIN_FRAMES).unwrap() > 0 {}
 }
 
-fn evict(core: &Core, frame: FrameId) {
+fn evict(core: &BufferPool, frame: FrameId) {
     let page = core.frames.state(frame).holds().unwrap();
     assert!(core.evict(frame, page).unwrap());
 }
 
 /// The frames of pages of a kind that have a parent in memory.
-fn children(core: &Core, kind: PageKind) -> Vec<FrameId> {
+fn children(core: &BufferPool, kind: PageKind) -> Vec<FrameId> {
     let is_one = |frame: &FrameId| {
         core.frames.state(*frame).parent.load(Ordering::Relaxed) != NO_FRAME
             && SharedGuard::lock(core, *frame).bytes()[KIND] == kind as u8
@@ -85,7 +85,7 @@ fn children(core: &Core, kind: PageKind) -> Vec<FrameId> {
 
 /// A new frame full of copies, the first of which begins so that the frame looks like that of an inner node with more
 /// children than a page has room for.
-fn copies_like_a_node(core: &Core) -> FrameId {
+fn copies_like_a_node(core: &BufferPool) -> FrameId {
     let mut copy = vec![0x7f; knobs::longest_narrow_copy()];
     copy[..2].copy_from_slice(&[PageKind::Inner as u8, 0]);
     let (filling, _) = core.place_copy(1, &copy).unwrap();
@@ -171,7 +171,7 @@ fn nothing_is_brought_by_a_frame_of_copies_that_was_the_parents() {
 #[test]
 fn no_frame_is_waited_for_to_keep_a_copy() {
     let store = Store::create(Arc::new(SimulatedOs::new(1)), Path::new("/db")).unwrap();
-    let pool = Pool::without_thread(MIN_FRAMES * PAGE_SIZE, Arc::new(store)).unwrap();
+    let pool = PoolWithThreads::without_thread(MIN_FRAMES * PAGE_SIZE, Arc::new(store)).unwrap();
     let core = pool.core();
     core.set_waits(3);
     let take = |_| core.take_frame().unwrap();
@@ -204,7 +204,7 @@ fn a_copy_whose_frame_has_gone_before_it_is_known_is_not_kept() {
 }
 
 /// The frame of the one leaf that is in memory, which has row 0, and its page.
-fn only_leaf(core: &Core, tree: &Tree) -> (FrameId, u64) {
+fn only_leaf(core: &BufferPool, tree: &Tree) -> (FrameId, u64) {
     assert_eq!(get(tree, 0), Some(1));
     let leaves = children(core, PageKind::Leaf);
     assert_eq!(leaves.len(), 1);
@@ -212,7 +212,7 @@ fn only_leaf(core: &Core, tree: &Tree) -> (FrameId, u64) {
 }
 
 /// A copy of the leaf has been brought, as old as its image. Whatever leaves memory now, the change is not lost.
-fn keeps_its_change(core: &Core, tree: &Tree, (frame, page): (FrameId, u64)) {
+fn keeps_its_change(core: &BufferPool, tree: &Tree, (frame, page): (FrameId, u64)) {
     put(tree, 0, 2);
     core.evict(frame, page).unwrap();
     assert_eq!(get(tree, 0), Some(2));

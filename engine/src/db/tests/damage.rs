@@ -11,7 +11,7 @@ fn garble_definition(db: &Database, id: TableId) {
         out.extend_from_slice(old.unwrap());
         // Behind the record's own byte, and the version.
         out[2..].fill(0xFF);
-        (Change::Put, ())
+        (RecordEdit::Put, ())
     };
     db.tables.catalog.tree().rewrite(&key, garble).unwrap();
 }
@@ -217,7 +217,7 @@ fn a_record_that_makes_no_sense_keeps_no_other_table_closed() {
         let change = |current: Option<&[u8]>, put: &mut Vec<u8>| {
             before = current.unwrap().to_vec();
             put.extend_from_slice(value);
-            (Change::Put, ())
+            (RecordEdit::Put, ())
         };
         let clustered = &trees.clustered;
         clustered.modify(&key, value.len(), 0, change).unwrap();

@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 
 use crate::ids::TreeId;
 use crate::knobs;
-use crate::lock::participant::{Participant, WaitState};
+use crate::lock::participant::{RunningTransaction, WaitState};
 pub(crate) use crate::lock::queue::Enqueued;
 pub use crate::lock::queue::LockMode;
 use crate::lock::queue::{Holder, Queue, Waiter};
@@ -103,7 +103,7 @@ impl LockTable {
         &self,
         row: Row,
         name: &RowName,
-        who: &Arc<Participant>,
+        who: &Arc<RunningTransaction>,
         mode: LockMode,
     ) -> bool {
         let shard = self.shard(row);
@@ -119,7 +119,7 @@ impl LockTable {
         &self,
         tree: TreeId,
         key: &[u8],
-        who: &Arc<Participant>,
+        who: &Arc<RunningTransaction>,
         mode: LockMode,
     ) -> Result<Taken, Holders> {
         let row = Row::new(tree, key);
@@ -142,7 +142,7 @@ impl LockTable {
         rows: &mut Rows,
         row: Row,
         name: &RowName,
-        who: &Arc<Participant>,
+        who: &Arc<RunningTransaction>,
         mode: LockMode,
     ) -> Option<Taken> {
         let queue = rows.entry(row).or_insert_with(|| {
@@ -185,7 +185,7 @@ impl LockTable {
     }
 
     /// A row that `who` has locked gets a range instead of an entry, where `who` has many, and nobody waits for this one.
-    pub fn escalate(&self, tree: TreeId, key: &[u8], who: &Arc<Participant>) {
+    pub fn escalate(&self, tree: TreeId, key: &[u8], who: &Arc<RunningTransaction>) {
         if who.held_rows() < self.escalates_at {
             return;
         }
@@ -220,13 +220,13 @@ impl LockTable {
     }
 
     /// Gives up what `who` has locked in a tree without entries.
-    pub fn release_escalated(&self, tree: TreeId, who: &Arc<Participant>) {
+    pub fn release_escalated(&self, tree: TreeId, who: &Arc<RunningTransaction>) {
         self.escalated.release(tree, who);
         self.names.release(tree, who);
     }
 
     /// Whether `who` has an entry for the row.
-    pub fn holds(&self, row: Row, who: &Arc<Participant>) -> bool {
+    pub fn holds(&self, row: Row, who: &Arc<RunningTransaction>) -> bool {
         let rows = self.shard(row).rows.lock();
         rows.get(&row)
             .is_some_and(|queue| queue.position(who).is_some())
@@ -241,7 +241,7 @@ impl LockTable {
         &self,
         tree: TreeId,
         key: &[u8],
-        who: &Arc<Participant>,
+        who: &Arc<RunningTransaction>,
         give_up: bool,
     ) -> Admitted {
         let row = Row::new(tree, key);
@@ -282,7 +282,7 @@ impl LockTable {
 
     /// Makes `who` an exclusive holder, which it is by the row's header so far. Called with the
     /// row's leaf latched exclusively, before the header is taken back.
-    pub fn hold(&self, tree: TreeId, key: &[u8], who: &Arc<Participant>) {
+    pub fn hold(&self, tree: TreeId, key: &[u8], who: &Arc<RunningTransaction>) {
         let row = Row::new(tree, key);
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
@@ -314,9 +314,9 @@ impl LockTable {
         &self,
         row: Row,
         name: &RowName,
-        who: &Arc<Participant>,
+        who: &Arc<RunningTransaction>,
         mode: LockMode,
-        writer: Option<&Arc<Participant>>,
+        writer: Option<&Arc<RunningTransaction>>,
     ) -> Enqueued {
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
@@ -341,9 +341,9 @@ impl LockTable {
         &self,
         row: Row,
         name: &RowName,
-        who: &Arc<Participant>,
+        who: &Arc<RunningTransaction>,
         mode: LockMode,
-        holders: &[(Arc<Participant>, LockMode)],
+        holders: &[(Arc<RunningTransaction>, LockMode)],
     ) -> Enqueued {
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
@@ -371,7 +371,7 @@ impl LockTable {
     }
 
     /// Leaves the row's queue (late, killed, chosen as victim). Whether the lock was granted first.
-    pub fn leave(&self, row: Row, who: &Arc<Participant>) -> bool {
+    pub fn leave(&self, row: Row, who: &Arc<RunningTransaction>) -> bool {
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
         let MapEntry::Occupied(mut occupied) = rows.entry(row) else {
@@ -399,7 +399,7 @@ impl LockTable {
 
     /// The row's header names `who` no more, which goes on. Others that wait for it there get the row, where `who` has
     /// not locked it otherwise.
-    pub fn header_gone(&self, tree: TreeId, key: &[u8], who: &Arc<Participant>) {
+    pub fn header_gone(&self, tree: TreeId, key: &[u8], who: &Arc<RunningTransaction>) {
         let row = Row::new(tree, key);
         let shard = self.shard(row);
         // Who comes to wait from now on finds another header.
@@ -416,16 +416,16 @@ impl LockTable {
     }
 
     /// Gives a held row back and grants it to the front of the queue.
-    pub fn release(&self, row: Row, who: &Arc<Participant>) {
+    pub fn release(&self, row: Row, who: &Arc<RunningTransaction>) {
         self.give_back(row, who, false);
     }
 
     /// As [`LockTable::release`], before `who` ends: it goes on without the row.
-    pub fn release_early(&self, row: Row, who: &Arc<Participant>) {
+    pub fn release_early(&self, row: Row, who: &Arc<RunningTransaction>) {
         self.give_back(row, who, true);
     }
 
-    fn give_back(&self, row: Row, who: &Arc<Participant>, goes_on: bool) {
+    fn give_back(&self, row: Row, who: &Arc<RunningTransaction>, goes_on: bool) {
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
         let MapEntry::Occupied(mut occupied) = rows.entry(row) else {
@@ -451,7 +451,7 @@ impl LockTable {
     /// Whom `who` waits for in the queue of `row`: its holders. (Those ahead in the queue wait for
     /// the same holders, so a circle through them is a circle through a holder too.) Empty when
     /// it does not wait there any more.
-    pub fn blockers(&self, row: Row, who: &Arc<Participant>) -> SmallVec<[Arc<Participant>; 4]> {
+    pub fn blockers(&self, row: Row, who: &Arc<RunningTransaction>) -> SmallVec<[Arc<RunningTransaction>; 4]> {
         let rows = self.shard(row).rows.lock();
         let Some(queue) = rows.get(&row) else {
             return SmallVec::new();
@@ -473,8 +473,8 @@ impl LockTable {
     pub fn waits(
         &self,
         row: Row,
-        who: &Arc<Participant>,
-        mut f: impl FnMut(&Participant, &Participant),
+        who: &Arc<RunningTransaction>,
+        mut f: impl FnMut(&RunningTransaction, &RunningTransaction),
     ) {
         let rows = self.shard(row).rows.lock();
         let Some(queue) = rows.get(&row) else {
@@ -491,8 +491,8 @@ impl LockTable {
     pub fn waits_in_queue(
         &self,
         row: Row,
-        who: &Arc<Participant>,
-        mut f: impl FnMut(&Participant, &Participant),
+        who: &Arc<RunningTransaction>,
+        mut f: impl FnMut(&RunningTransaction, &RunningTransaction),
     ) {
         let rows = self.shard(row).rows.lock();
         let Some(queue) = rows.get(&row) else {
@@ -528,7 +528,7 @@ impl LockTable {
     }
 
     /// What `who` waits for in the queue of `row`.
-    pub fn waited(&self, row: Row, who: &Arc<Participant>) -> Option<(RowName, LockMode)> {
+    pub fn waited(&self, row: Row, who: &Arc<RunningTransaction>) -> Option<(RowName, LockMode)> {
         let rows = self.shard(row).rows.lock();
         let queue = rows.get(&row)?;
         let waiter = queue
@@ -540,7 +540,7 @@ impl LockTable {
 
     /// Whether `who`, that has asked for locks so often, has so many entries that ranges stand for further rows.
     #[inline]
-    pub fn escalates(&self, who: &Participant, requests: u64) -> bool {
+    pub fn escalates(&self, who: &RunningTransaction, requests: u64) -> bool {
         // Most have asked too seldom, and need no mutex to know it.
         requests >= self.escalates_at as u64 && who.held_rows() >= self.escalates_at
     }

@@ -5,7 +5,7 @@ fn name() -> RowName {
     RowName::new(TreeId(1), b"k")
 }
 
-fn admits(locks: &LockTable, key: &[u8], who: &Arc<Participant>) -> bool {
+fn admits(locks: &LockTable, key: &[u8], who: &Arc<RunningTransaction>) -> bool {
     let admitted = locks.admits_writer(TreeId(1), key, who, true);
     matches!(admitted, Admitted::Yes)
 }
@@ -14,7 +14,7 @@ fn admits(locks: &LockTable, key: &[u8], who: &Arc<Participant>) -> bool {
 fn an_upgrade_whose_hindrance_has_gone_does_not_queue() {
     let locks = LockTable::default();
     let row = Row::new(TreeId(1), b"k");
-    let [a, b, c] = [(); 3].map(|()| Participant::new(Default::default()));
+    let [a, b, c] = [(); 3].map(|()| RunningTransaction::new(Default::default()));
     assert!(locks.try_lock(row, &name(), &a, LockMode::Shared));
     assert!(locks.try_lock(row, &name(), &b, LockMode::Shared));
     let queued = locks.enqueue(row, &name(), &c, LockMode::Exclusive, None);
@@ -35,7 +35,7 @@ fn who_becomes_a_holder_while_it_waits_goes_first() {
     let locks = LockTable::default();
     let row = Row::new(TreeId(1), b"k");
     let name = RowName::new(TreeId(1), b"k");
-    let [holder, early, ranged, late] = [(); 4].map(|()| Participant::new(Default::default()));
+    let [holder, early, ranged, late] = [(); 4].map(|()| RunningTransaction::new(Default::default()));
     assert!(locks.try_lock(row, &name, &holder, LockMode::Exclusive));
     for who in [&early, &ranged] {
         locks.enqueue(row, &name, who, LockMode::Exclusive, None);
@@ -58,7 +58,7 @@ fn who_becomes_a_holder_while_others_wait_is_in_their_way() {
     for ranged in [true, false] {
         let locks = LockTable::default();
         let row = Row::new(TreeId(1), b"k");
-        let [holder, early, comes, late] = [(); 4].map(|()| Participant::new(Default::default()));
+        let [holder, early, comes, late] = [(); 4].map(|()| RunningTransaction::new(Default::default()));
         let exclusive = LockMode::Exclusive;
         assert!(locks.try_lock(row, &name(), &holder, exclusive));
         let queued = locks.enqueue(row, &name(), &early, exclusive, None);
@@ -91,7 +91,7 @@ fn who_becomes_a_holder_while_others_wait_is_in_their_way() {
 fn a_reader_does_not_pass_a_waiting_writer() {
     let locks = LockTable::default();
     let row = Row::new(TreeId(1), b"k");
-    let [a, b, c] = [(); 3].map(|()| Participant::new(Default::default()));
+    let [a, b, c] = [(); 3].map(|()| RunningTransaction::new(Default::default()));
     assert!(locks.try_lock(row, &name(), &a, LockMode::Shared));
     locks.enqueue(row, &name(), &b, LockMode::Exclusive, None);
     assert!(!locks.try_lock(row, &name(), &c, LockMode::Shared));
@@ -107,7 +107,7 @@ fn a_reader_does_not_pass_a_waiting_writer() {
 fn who_holds_a_range_does_not_share_a_row_that_another_has_for_itself() {
     let locks = LockTable::default();
     let row = Row::new(TreeId(1), b"k");
-    let [holder, ranged, writer] = [(); 3].map(|()| Participant::new(Default::default()));
+    let [holder, ranged, writer] = [(); 3].map(|()| RunningTransaction::new(Default::default()));
     assert!(locks.try_lock(row, &name(), &holder, LockMode::Exclusive));
     let in_the_way = &[(ranged.clone(), LockMode::Shared)];
     locks.enqueue_behind(row, &name(), &writer, LockMode::Exclusive, in_the_way);
@@ -127,7 +127,7 @@ fn who_holds_a_range_does_not_share_a_row_that_another_has_for_itself() {
 fn who_holds_a_range_holds_no_row_once_nobody_waits_for_it() {
     let locks = LockTable::default();
     let row = Row::new(TreeId(1), b"k");
-    let [ranged, writer, locker] = [(); 3].map(|()| Participant::new(Default::default()));
+    let [ranged, writer, locker] = [(); 3].map(|()| RunningTransaction::new(Default::default()));
     for locked in [false, true] {
         let in_the_way = &[(ranged.clone(), LockMode::Shared)];
         let queued = locks.enqueue_behind(row, &name(), &writer, LockMode::Exclusive, in_the_way);
@@ -148,7 +148,7 @@ fn who_holds_a_range_holds_no_row_once_nobody_waits_for_it() {
 fn who_waits_for_a_writer_that_has_ended_tries_again() {
     let locks = LockTable::default();
     let row = Row::new(TreeId(1), b"k");
-    let [a, b] = [(); 2].map(|()| Participant::new(Default::default()));
+    let [a, b] = [(); 2].map(|()| RunningTransaction::new(Default::default()));
     assert!(a.take_rows().is_empty());
     let queued = locks.enqueue(row, &name(), &b, LockMode::Exclusive, Some(&a));
     assert_eq!(queued, Enqueued::Retry);
@@ -162,7 +162,7 @@ fn nobody_comes_to_share_a_row_with_its_writer() {
     let locks = LockTable::default();
     let (tree, key) = (TreeId(1), b"k");
     let row = Row::new(tree, key);
-    let [writer, early, reader] = [(); 3].map(|()| Participant::new(Default::default()));
+    let [writer, early, reader] = [(); 3].map(|()| RunningTransaction::new(Default::default()));
     assert!(locks.try_lock(row, &name(), &writer, LockMode::Shared));
     for (who, mode) in [(&early, LockMode::Exclusive), (&reader, LockMode::Shared)] {
         let queued = locks.enqueue(row, &name(), who, mode, None);
@@ -186,7 +186,7 @@ fn who_is_granted_a_row_beside_its_writer_holds_nothing_of_it() {
     let locks = LockTable::default();
     let (tree, key) = (TreeId(1), b"k");
     let row = Row::new(tree, key);
-    let [ended, writer, waiter] = [(); 3].map(|()| Participant::new(Default::default()));
+    let [ended, writer, waiter] = [(); 3].map(|()| RunningTransaction::new(Default::default()));
     let exclusive = LockMode::Exclusive;
     let queued = locks.enqueue(row, &name(), &waiter, exclusive, Some(&ended));
     assert_eq!(queued, Enqueued::Waiting);
@@ -211,7 +211,7 @@ fn who_gives_entries_up_again_and_again_lists_none_of_them() {
         escalates_at: usize::MAX,
         ..LockTable::default()
     };
-    let who = Participant::new(Default::default());
+    let who = RunningTransaction::new(Default::default());
     let keys: Vec<[u8; 4]> = (0..8u32).map(u32::to_be_bytes).collect();
     for _ in 0..3 {
         for key in &keys {
@@ -256,7 +256,7 @@ proptest! {
             ..LockTable::default()
         });
         let tables = [&listed, &escalating];
-        let mut who = [(); 3].map(|()| [(); 2].map(|()| Participant::new(Default::default())));
+        let mut who = [(); 3].map(|()| [(); 2].map(|()| RunningTransaction::new(Default::default())));
         let tree = TreeId(1);
         for (n, key, step) in steps {
             let key = [key];
@@ -279,7 +279,7 @@ proptest! {
                     for row in who[n][t].take_rows() {
                         tables[t].release(row, &who[n][t]);
                     }
-                    who[n][t] = Participant::new(Default::default());
+                    who[n][t] = RunningTransaction::new(Default::default());
                     true
                 }
             });
@@ -302,7 +302,7 @@ fn rows_without_entries_are_waited_for() {
     };
     let (tree, key) = (TreeId(1), b"k");
     let row = Row::new(tree, key);
-    let [holder, second, third] = [(); 3].map(|()| Participant::new(Default::default()));
+    let [holder, second, third] = [(); 3].map(|()| RunningTransaction::new(Default::default()));
     let (shared, exclusive) = (LockMode::Shared, LockMode::Exclusive);
     assert!(locks.try_take(tree, key, &holder, exclusive).is_ok());
     locks.escalate(tree, key, &holder);

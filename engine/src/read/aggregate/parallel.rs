@@ -11,11 +11,11 @@ use crate::read::aggregate::plan::Totals;
 use crate::read::aggregate::scan::{Scan, Source};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::table::shared::Scans;
-use crate::txn::{Reader, Transaction};
+use crate::txn::{SnapshotReader, TreeTransaction};
 
 /// Takes in the range from `from` up to, not including, `to`.
 pub(super) fn run(
-    txn: &Transaction,
+    txn: &TreeTransaction,
     source: &Source<'_>,
     scans: &Scans,
     from: Vec<u8>,
@@ -49,7 +49,7 @@ pub(super) fn run(
         to,
         next: AtomicUsize::new(0),
     };
-    let readers: Vec<Reader<'_>> = (0..helpers.count()).map(|_| txn.reader()).collect();
+    let readers: Vec<SnapshotReader<'_>> = (0..helpers.count()).map(|_| txn.reader()).collect();
     crate::sync::thread::scope(|scope| {
         let parts = &parts;
         let mut running = Vec::with_capacity(readers.len());

@@ -8,14 +8,14 @@ use crate::mvcc::{live_payload, ReadView};
 use crate::read::aggregate::condition::Passes;
 use crate::read::aggregate::plan::{Plan, Totals};
 use crate::read::aggregate::slow::Rows;
-use crate::read::narrow::Asked;
+use crate::read::narrow::Projection;
 use crate::row::narrow::ColumnSet;
 use crate::row::scalar::{Found, ScalarPlace};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{strikes, Fault};
 use crate::table::open_table::{Table, TableTrees};
-use crate::tree::{KnownLeaf, Leaf, LeafSummary, Leaves, NarrowLeaf, Step, Tree};
-use crate::txn::{KillHandle, Transaction, Versions};
+use crate::tree::{SkippableLeaf, Leaf, LeafSummary, Leaves, NarrowLeaf, Step, Tree};
+use crate::txn::{KillHandle, TreeTransaction, VersionResolver};
 
 /// What is read, by all threads that do it.
 pub(super) struct Source<'a> {
@@ -25,7 +25,7 @@ pub(super) struct Source<'a> {
     pub plan: &'a Plan,
     pub view: ReadView,
     /// What narrow copies must have to take the place of leaves, where they can.
-    pub asked: Option<Asked<'a>>,
+    pub asked: Option<Projection<'a>>,
     pub stop: Stop,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Source<'a> {
     pub fn leaves(&self, from: Vec<u8>, to: Option<Vec<u8>>) -> Leaves<'a> {
         let mut leaves = self.tree.leaves(from, to);
         if self.plan.is_of_whole_leaves() {
-            leaves.spare_summed(self.plan.columns.iter().map(|place| place.column));
+            leaves.skip_with_zone_maps(self.plan.columns.iter().map(|place| place.column));
         }
         if let Some(asked) = &self.asked {
             leaves.spare_narrow(asked.columns.0);
@@ -74,9 +74,9 @@ impl Stop {
 /// A scan under way.
 pub(super) struct Scan<'a> {
     source: &'a Source<'a>,
-    versions: Versions<'a>,
+    versions: VersionResolver<'a>,
     /// Who keeps narrow copies of leaves, and how many more.
-    keeper: Option<&'a Transaction>,
+    keeper: Option<&'a TreeTransaction>,
     to_keep: usize,
     /// Whether leaves are taken in as they stand: every column is where it is found without ordinary
     /// decoding, and rows are not grouped.
@@ -90,7 +90,7 @@ pub(super) struct Scan<'a> {
 }
 
 /// What became of a leaf under its latch.
-enum Look {
+enum LeafOutcome {
     /// It has been taken in.
     Taken,
     /// It has been copied, and is still to be taken in.
@@ -101,8 +101,8 @@ impl<'a> Scan<'a> {
     /// A scan that, on behalf of `keeper`, leaves narrow copies of a few leaves behind.
     pub fn new(
         source: &'a Source<'a>,
-        versions: Versions<'a>,
-        keeper: Option<&'a Transaction>,
+        versions: VersionResolver<'a>,
+        keeper: Option<&'a TreeTransaction>,
     ) -> Self {
         let plan = source.plan;
         Scan {
@@ -147,7 +147,7 @@ impl<'a> Scan<'a> {
         } = self;
         let (plan, view) = (source.plan, &source.view);
         let keeps = keeper.zip(source.asked).filter(|_| *to_keep > 0);
-        let known = |leaf: &KnownLeaf<'_>| match leaf.narrow() {
+        let known = |leaf: &SkippableLeaf<'_>| match leaf.narrow() {
             Some(narrow) => take_narrow(plan, narrow, totals),
             None => take_summaries(plan, view, leaf, totals),
         };
@@ -163,15 +163,15 @@ impl<'a> Scan<'a> {
                 if leaf.whole {
                     keep(plan, leaf, of_leaf);
                 }
-                return Look::Taken;
+                return LeafOutcome::Taken;
             }
             rows.copy(leaf, versions.before_copy());
-            Look::Copied
+            LeafOutcome::Copied
         };
         match leaves.next(known, read)? {
             Step::Known => return Ok(Step::Known),
-            Step::Read(Look::Taken) => totals.merge(of_leaf),
-            Step::Read(Look::Copied) => rows.take_in(versions, source.tree, view, totals)?,
+            Step::Read(LeafOutcome::Taken) => totals.merge(of_leaf),
+            Step::Read(LeafOutcome::Copied) => rows.take_in(versions, source.tree, view, totals)?,
             Step::End => return Ok(Step::End),
         }
         if let (Some((keeper, asked)), false) = (keeps, key.is_empty()) {
@@ -184,7 +184,7 @@ impl<'a> Scan<'a> {
 
 /// Takes a leaf in by its summaries; false, changing nothing, where one is missing, does not tell
 /// enough, or some record may be one that the view does not see.
-fn take_summaries(plan: &Plan, view: &ReadView, leaf: &KnownLeaf<'_>, totals: &mut Totals) -> bool {
+fn take_summaries(plan: &Plan, view: &ReadView, leaf: &SkippableLeaf<'_>, totals: &mut Totals) -> bool {
     if plan.group.is_some() {
         return false;
     }

@@ -19,7 +19,7 @@ use crate::session::transaction::Transaction;
 use crate::table::large;
 use crate::table::open_table::{IndexId, Table, TableTrees};
 use crate::tree::{Leaf, LeafImage, Tree};
-use crate::txn::{Copied, Versions};
+use crate::txn::{Copied, VersionResolver};
 
 /// The rows of a copied leaf.
 pub(super) struct Rows<'a> {
@@ -63,7 +63,7 @@ impl<'a> Rows<'a> {
     /// Takes in those records of the copied leaf that the view sees.
     pub fn take_in(
         &mut self,
-        versions: &Versions<'_>,
+        versions: &VersionResolver<'_>,
         tree: &Tree,
         view: &ReadView,
         totals: &mut Totals,

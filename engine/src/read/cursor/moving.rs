@@ -5,10 +5,10 @@ use crate::lock::LockMode;
 use crate::mvcc::ReadView;
 use crate::planted::{is_planted, PlantedFault};
 use crate::read::cursor::place::Gap;
-use crate::read::cursor::{Ahead, At, Cursor};
+use crate::read::cursor::{BatchExtent, At, Cursor};
 use crate::read::filter::Verdict;
 use crate::read::get::RowRead;
-use crate::read::narrow::Asked;
+use crate::read::narrow::Projection;
 use crate::read::options::RowLock;
 use crate::read::row_view::RowView;
 use crate::read::walk::Direction;
@@ -51,7 +51,7 @@ impl Cursor {
             lock: asked,
             skip,
             newest: self.newest,
-            asked: Asked::of(&self.table, self.columns),
+            asked: Projection::of(&self.table, self.columns),
         };
         if self.index == 0 {
             if !txn.read_row(trees, key, how, &mut self.buffer)? {
@@ -153,12 +153,12 @@ impl Cursor {
         txn: &mut Transaction,
         trees: &TableTrees,
         position: Position<'_>,
-        ahead: Ahead,
+        ahead: BatchExtent,
     ) -> Result<bool> {
         let lock = txn.read_lock(self.options.lock);
         let view = self.view(txn, lock);
         self.note_copy(txn);
-        self.lacks = false;
+        self.batch_misses_columns = false;
         self.plain = !self.batched(txn);
         let locker = locks_ranges(txn).then(|| txn.inner.range_locker());
         self.walk.set_locker(locker, self.newest);
@@ -180,7 +180,7 @@ impl Cursor {
         txn: &mut Transaction,
         trees: &TableTrees,
         mut on: bool,
-        ahead: Ahead,
+        ahead: BatchExtent,
     ) -> Result<bool> {
         if !self.batched(txn) {
             if !on || !self.within(self.walk.key(), ahead) {
@@ -291,7 +291,7 @@ impl Cursor {
                     continue;
                 }
             } else {
-                let asked = Asked::of(&self.table, self.columns);
+                let asked = Projection::of(&self.table, self.columns);
                 self.batch
                     .fetch(txn, trees, &self.walk.view, asked, &mut self.buffer)?;
                 if self.batch.advance() {
@@ -350,9 +350,9 @@ impl Cursor {
         txn: &mut Transaction,
         tree: &Tree,
         mut on: bool,
-        ahead: Ahead,
+        ahead: BatchExtent,
     ) -> Result<bool> {
-        while on && self.walk.unsure() {
+        while on && self.walk.maybe_uncommitted() {
             if !self.within(self.walk.key(), ahead) && !is_planted(PlantedFault::SettleBehindEnd) {
                 break;
             }
@@ -395,8 +395,8 @@ impl Cursor {
     }
 
     /// Whether a collection may go as far as `key`.
-    pub(super) fn within(&self, key: &[u8], ahead: Ahead) -> bool {
-        if ahead == Ahead::Prefix && !key.starts_with(&self.prefix) {
+    pub(super) fn within(&self, key: &[u8], ahead: BatchExtent) -> bool {
+        if ahead == BatchExtent::Prefix && !key.starts_with(&self.prefix) {
             return false;
         }
         match &self.end {
@@ -415,7 +415,7 @@ impl Cursor {
         &mut self,
         txn: &mut Transaction,
         direction: Direction,
-        ahead: Ahead,
+        ahead: BatchExtent,
     ) -> Result<bool> {
         if self.at == At::Gap(Gap::Nowhere) {
             return Ok(false);
@@ -469,7 +469,7 @@ impl Cursor {
     #[cold]
     pub(super) fn arrive_again(&mut self, txn: &mut Transaction) -> Result<bool> {
         let trees = self.take_trees();
-        let result = self.arrive(txn, &trees, true, Ahead::End);
+        let result = self.arrive(txn, &trees, true, BatchExtent::End);
         self.trees = Some(trees);
         result
     }
@@ -479,7 +479,7 @@ impl Cursor {
         txn: &mut Transaction,
         trees: &TableTrees,
         direction: Direction,
-        ahead: Ahead,
+        ahead: BatchExtent,
     ) -> Result<bool> {
         if let Some(key) = self.leaves_committed() {
             return self.read_again(key, txn, trees, direction, ahead);
@@ -487,13 +487,13 @@ impl Cursor {
         let lock = txn.read_lock(self.options.lock);
         let view = self.view(txn, lock);
         let mut goes_on = !matches!(self.at, At::Point | At::PointEntry | At::Gap(_))
-            && !self.lacks
+            && !self.batch_misses_columns
             && direction == self.direction
             && (view.csn == self.walk.view.csn
                 || lock.is_some() && is_planted(PlantedFault::KeepNewestView))
             && self.knows_writes(txn)
             && (lock.is_none() || self.knows_waits(txn));
-        if self.same_prefix && ahead == Ahead::End {
+        if self.same_prefix && ahead == BatchExtent::End {
             // The cursor goes beyond what the last seek was for, and the lock with it.
             self.leave_prefix();
             // The walk may have come to its end where the lock did.
@@ -505,7 +505,7 @@ impl Cursor {
         self.writes = txn.writes;
         if self.at == At::Batch {
             if self.batch.advance() {
-                if !self.within(self.batch.key(), Ahead::End) {
+                if !self.within(self.batch.key(), BatchExtent::End) {
                     self.leave(Gap::Before);
                     return Ok(false);
                 }

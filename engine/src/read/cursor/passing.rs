@@ -4,7 +4,7 @@
 use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
 use crate::read::cursor::place::Gap;
-use crate::read::cursor::{Ahead, At, Cursor};
+use crate::read::cursor::{BatchExtent, At, Cursor};
 use crate::read::walk::Direction;
 use crate::session::transaction::Transaction;
 use crate::settings::Isolation;
@@ -130,7 +130,7 @@ impl Cursor {
         txn: &mut Transaction,
         trees: &TableTrees,
         direction: Direction,
-        ahead: Ahead,
+        ahead: BatchExtent,
     ) -> Result<bool> {
         self.again = Some(key);
         self.leave(Gap::facing(direction));

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
-use crate::read::cursor::{Ahead, At, Cursor, Seek};
+use crate::read::cursor::{BatchExtent, At, Cursor, Seek};
 use crate::read::walk::Direction;
 use crate::session::transaction::Transaction;
 use crate::table::key_prefix::successor;
@@ -116,7 +116,7 @@ impl Cursor {
         txn: &mut Transaction,
         trees: &TableTrees,
         direction: Direction,
-        ahead: Ahead,
+        ahead: BatchExtent,
     ) -> Result<bool> {
         let forgets = is_planted(PlantedFault::ForgetPlace);
         if forgets && matches!(self.at, At::Gap(gap) if gap != Gap::On) {

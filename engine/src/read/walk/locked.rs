@@ -5,10 +5,10 @@
 
 use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
-use crate::read::walk::{Direction, Walk};
+use crate::read::walk::{Direction, RecordCursor};
 use crate::tree::{LeafImage, Position, Tree};
 
-impl Walk {
+impl RecordCursor {
     /// Copies the leaf at a position when the range that the copy speaks of is locked: from the
     /// position to the leaf's end, or the walk's stop.
     pub(super) fn copy_locked(
@@ -61,7 +61,7 @@ impl Walk {
                         // The leaf may have been split since its range was locked: then what is locked
                         // reaches further than what was copied.
                         let copied = end.map(<[u8]>::to_vec);
-                        self.reach = match is_planted(PlantedFault::ReachBeyondLeaf) {
+                        self.locked_until = match is_planted(PlantedFault::ReachBeyondLeaf) {
                             true => locked.flatten(),
                             false => copied,
                         };
@@ -86,7 +86,7 @@ impl Walk {
         }
     }
 
-    /// As [`Walk::next_leaf`], with the range locked before.
+    /// As [`RecordCursor::next_leaf`], with the range locked before.
     pub(super) fn next_locked_leaf(
         &mut self,
         tree: &Tree,
@@ -95,7 +95,7 @@ impl Walk {
         let mut fence = std::mem::take(&mut self.fence);
         fence.clear();
         let position = match direction {
-            Direction::Forward => match (&self.reach, &self.stop) {
+            Direction::Forward => match (&self.locked_until, &self.stop) {
                 (None, _) => None,
                 (Some(reach), Some(stop)) if reach >= stop => None,
                 (Some(reach), _) => {

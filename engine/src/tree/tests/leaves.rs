@@ -288,7 +288,7 @@ fn long_key(n: u32) -> Vec<u8> {
 fn threadless_bench() -> Bench {
     let os = SimulatedOs::new(1);
     let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
-    let pool = Pool::without_thread(64 * PAGE_SIZE, Arc::new(store)).unwrap();
+    let pool = PoolWithThreads::without_thread(64 * PAGE_SIZE, Arc::new(store)).unwrap();
     Bench { os, pool }
 }
 

@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Change, LeafImage, Position, Tree};
-use crate::buffer::Pool;
+use super::{RecordEdit, LeafImage, Position, Tree};
+use crate::buffer::PoolWithThreads;
 use crate::ids::{TreeId, PAGE_SIZE};
-use crate::node::{Front, LeafShape, ValueCopy};
+use crate::node::{Front, LeafLayoutHint, ValueCopy};
 use crate::os::simulated::SimulatedOs;
 use crate::store::Store;
 
@@ -28,7 +28,7 @@ const DIR: &str = "/db";
 /// A pool over an in-memory disk.
 pub(super) struct Bench {
     pub os: SimulatedOs,
-    pub pool: Arc<Pool>,
+    pub pool: Arc<PoolWithThreads>,
 }
 
 impl Bench {
@@ -36,7 +36,7 @@ impl Bench {
         let os = SimulatedOs::new(1);
         let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
         Bench {
-            pool: Pool::new(frames * PAGE_SIZE, Arc::new(store)).unwrap(),
+            pool: PoolWithThreads::new(frames * PAGE_SIZE, Arc::new(store)).unwrap(),
             os,
         }
     }
@@ -58,7 +58,7 @@ impl Bench {
     pub fn crash(&self, frames: usize) -> (Bench, Vec<u8>) {
         let os = self.os.crash(7);
         let (store, meta) = Store::open(Arc::new(os.clone()), Path::new(DIR)).unwrap();
-        let pool = Pool::new(frames * PAGE_SIZE, Arc::new(store)).unwrap();
+        let pool = PoolWithThreads::new(frames * PAGE_SIZE, Arc::new(store)).unwrap();
         (Bench { os, pool }, meta)
     }
 }
@@ -66,14 +66,14 @@ impl Bench {
 pub(super) fn put(tree: &Tree, key: &[u8], value: &[u8]) -> Option<Vec<u8>> {
     tree.modify(key, value.len(), 0, |old, new| {
         new.extend_from_slice(value);
-        (Change::Put, old.map(<[u8]>::to_vec))
+        (RecordEdit::Put, old.map(<[u8]>::to_vec))
     })
     .unwrap()
 }
 
 pub(super) fn remove(tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
     tree.modify(key, 0, 0, |old, _| {
-        (Change::Remove, old.map(<[u8]>::to_vec))
+        (RecordEdit::Remove, old.map(<[u8]>::to_vec))
     })
     .unwrap()
 }
@@ -94,7 +94,7 @@ pub(super) fn front<const N: usize>(tree: &Tree, key: &[u8]) -> Option<Vec<u8>> 
 }
 
 fn copied_to(out: &mut impl ValueCopy, tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
-    let found = tree.copy_value(key, out, &mut LeafShape::default());
+    let found = tree.copy_value(key, out, &mut LeafLayoutHint::default());
     found.unwrap().map(|(at, _)| out.bytes(at).to_vec())
 }
 

@@ -290,7 +290,7 @@ fn appends_fill_pages() {
 fn refuses_what_no_leaf_holds() {
     let bench = Bench::new(64);
     let tree = bench.tree(1);
-    let change = |key: &[u8], max| tree.modify(key, max, 0, |_, _| (Change::Put, ()));
+    let change = |key: &[u8], max| tree.modify(key, max, 0, |_, _| (RecordEdit::Put, ()));
     assert!(matches!(
         change(&vec![1; MAX_KEY + 1], 1),
         Err(Error::TooLarge(_))
@@ -313,16 +313,16 @@ fn keeping_changes_nothing_and_transactions_are_noted() {
     let txid = |tree: &Tree| tree.read(b"a", |_, txid| txid).unwrap();
     tree.modify(b"a", 10, 7, |_, new| {
         new.push(1);
-        (Change::Keep, ())
+        (RecordEdit::Keep, ())
     })
     .unwrap();
     assert_eq!(
         (get(&tree, b"a").as_deref(), txid(&tree)),
         (Some(&b"1"[..]), 0)
     );
-    tree.modify(b"b", 10, 7, |_, _| (Change::Put, ())).unwrap();
+    tree.modify(b"b", 10, 7, |_, _| (RecordEdit::Put, ())).unwrap();
     assert_eq!(txid(&tree), 7);
-    tree.modify(b"b", 10, 5, |_, _| (Change::Remove, ()))
+    tree.modify(b"b", 10, 5, |_, _| (RecordEdit::Remove, ()))
         .unwrap();
     assert_eq!(txid(&tree), 7);
 }
@@ -330,16 +330,16 @@ fn keeping_changes_nothing_and_transactions_are_noted() {
 /// Values that begin with 1 can lose their second half, those that begin with 2 can go.
 struct Halve;
 
-impl crate::tree::LeafSettle for Halve {
-    fn settle(&self, value: &[u8], out: &mut Vec<u8>) -> Change {
+impl crate::tree::LeafFreeze for Halve {
+    fn freeze(&self, value: &[u8], out: &mut Vec<u8>) -> RecordEdit {
         match value.first() {
             Some(1) => {
                 out.push(0);
                 out.extend_from_slice(&value[1..value.len() / 2]);
-                Change::Put
+                RecordEdit::Put
             }
-            Some(2) => Change::Remove,
-            _ => Change::Keep,
+            Some(2) => RecordEdit::Remove,
+            _ => RecordEdit::Keep,
         }
     }
 }

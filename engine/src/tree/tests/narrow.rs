@@ -38,7 +38,7 @@ fn parts(value: &[u8], columns: u64, out: &mut Vec<u8>) {
 
 /// The number of a key's value, as a reader of one row that asks for these columns gets it.
 fn number(tree: &Tree, key: &[u8], columns: u64) -> Option<u64> {
-    let hint = tree.find_leaf(key, &LeafShape::default()).unwrap();
+    let hint = tree.find_leaf(key, &LeafLayoutHint::default()).unwrap();
     let of = |kept: &[u8]| u64::from_le_bytes(kept[kept.len() - 8..].try_into().unwrap());
     let kept = hint.away().and_then(|leaf| {
         tree.read_narrow(leaf, key, columns, |kept, has| {
@@ -51,7 +51,7 @@ fn number(tree: &Tree, key: &[u8], columns: u64) -> Option<u64> {
     }
     let mut few = Vec::new();
     let found = tree
-        .read_in(hint, &mut LeafShape::default(), key, |value, _| {
+        .read_in(hint, &mut LeafLayoutHint::default(), key, |value, _| {
             value.map(|value| parts(value, columns, &mut few))
         })
         .unwrap();

@@ -112,7 +112,7 @@ fn threads_find_roots_that_come_and_go() {
 #[test]
 fn a_root_whose_frame_is_another_pages_by_now_is_found_without_a_wait_for_that_page() {
     let store = Store::create(Arc::new(SimulatedOs::new(1)), Path::new(DIR)).unwrap();
-    let pool = Pool::without_thread(64 * PAGE_SIZE, Arc::new(store)).unwrap();
+    let pool = PoolWithThreads::without_thread(64 * PAGE_SIZE, Arc::new(store)).unwrap();
     let tree = Tree::create(&pool, TreeId(1)).unwrap();
     put(&tree, &key(1), b"one");
     let core = pool.core();

@@ -165,7 +165,7 @@ fn shared_counters_lose_nothing() {
                             old.map_or(0, |old| u64::from_le_bytes(old[..8].try_into().unwrap()));
                         new.extend_from_slice(&(sum + add).to_le_bytes());
                         new.resize(8 + pad, 7);
-                        (Change::Put, ())
+                        (RecordEdit::Put, ())
                     })
                     .unwrap();
                     assert_eq!(runs.into_inner(), 1);

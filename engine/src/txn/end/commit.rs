@@ -9,10 +9,10 @@ use crate::mvcc::order::End;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 use crate::sync::{pause, Moment, Pause};
-use crate::txn::gate::GateGuard;
+use crate::txn::gate::BarrierGuard;
 use crate::txn::purge::prune::stream_to_prune;
 use crate::txn::redo::{encode_owner, RedoBuffer, KIND_CHANGES, KIND_COMMIT};
-use crate::txn::Transaction;
+use crate::txn::TreeTransaction;
 use crate::undo::stream::Stream;
 
 /// A commit that others see, and that may not be durable yet.
@@ -34,7 +34,7 @@ impl Committed {
     }
 }
 
-impl Transaction {
+impl TreeTransaction {
     /// Redo: the row of `key` is now `payload` (parts are joined; large values included). Inside
     /// the gate, with the change itself. [`Transaction::log_full_part`] is to follow when the operation is whole.
     ///
@@ -42,7 +42,7 @@ impl Transaction {
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); nothing is collected then.
     pub fn log_put(
         &mut self,
-        inside: &GateGuard<'_>,
+        inside: &BarrierGuard<'_>,
         table: TableId,
         key: &[u8],
         payload: &[&[u8]],
@@ -55,13 +55,13 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Transaction::log_put`].
-    pub fn log_delete(&mut self, inside: &GateGuard<'_>, table: TableId, key: &[u8]) -> Result<()> {
+    pub fn log_delete(&mut self, inside: &BarrierGuard<'_>, table: TableId, key: &[u8]) -> Result<()> {
         self.redo.delete(table, key);
         self.changed_within(inside)
     }
 
     #[inline]
-    fn changed_within(&mut self, inside: &GateGuard<'_>) -> Result<()> {
+    fn changed_within(&mut self, inside: &BarrierGuard<'_>) -> Result<()> {
         match is_planted(PlantedFault::PartWithinChange) {
             true => self.log_full_part(inside),
             false => Ok(()),
@@ -80,7 +80,7 @@ impl Transaction {
     /// # Errors
     /// I/O errors; what has been collected is as before.
     #[inline]
-    pub fn log_full_part(&mut self, inside: &GateGuard<'_>) -> Result<()> {
+    pub fn log_full_part(&mut self, inside: &BarrierGuard<'_>) -> Result<()> {
         if self.redo.len() < knobs::redo_part() {
             return Ok(());
         }
@@ -96,14 +96,14 @@ impl Transaction {
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid): the way back to a savepoint has failed. The log would get what was
     /// undone already, and not that it was. I/O errors; what has been collected is as before.
-    pub fn append_part(&mut self, inside: &GateGuard<'_>) -> Result<()> {
+    pub fn append_part(&mut self, inside: &BarrierGuard<'_>) -> Result<()> {
         if !is_planted(PlantedFault::AppendHalfUndone) {
             self.check_whole()?;
         }
         self.append(inside)
     }
 
-    fn append(&mut self, inside: &GateGuard<'_>) -> Result<()> {
+    fn append(&mut self, inside: &BarrierGuard<'_>) -> Result<()> {
         self.check_kept(inside)?;
         let txid = self.begin_writing();
         let system = self.system.clone();
@@ -145,7 +145,7 @@ impl Transaction {
     ///
     /// # Errors
     /// The commit record is not in the log: the transaction goes on running, or being prepared.
-    pub fn commit_visibly(&mut self, count: impl FnOnce(&GateGuard<'_>)) -> Result<Committed> {
+    pub fn commit_visibly(&mut self, count: impl FnOnce(&BarrierGuard<'_>)) -> Result<Committed> {
         self.check_whole()?;
         let (mut logged, mut to_prune) = (None, None);
         if self.txid.0 != 0 {
@@ -222,7 +222,7 @@ impl Transaction {
                 .count_end(self.txid, participant.logged(), committed);
         }
         let head = match end {
-            End::Commit if self.purge_looks => self.undo_head,
+            End::Commit if self.needs_purge => self.undo_head,
             _ => UndoPtr::NONE,
         };
         let undo = self.undo.take()?;

@@ -20,13 +20,13 @@ use crate::log::Promised;
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Durability;
 use crate::sync::atomic::Ordering;
-use crate::txn::gate::GateGuard;
+use crate::txn::gate::BarrierGuard;
 use crate::txn::redo::encode_owner;
 use crate::txn::state::Phase;
 use crate::txn::xid::{PreparedRecord, Xid, KIND_PREPARED, KIND_ROLLED_BACK};
-use crate::txn::Transaction;
+use crate::txn::TreeTransaction;
 
-impl Transaction {
+impl TreeTransaction {
     /// Prepares to commit under a name: afterwards the transaction can only be committed or rolled
     /// back, and what it changed survives a crash until one of the two is. Returns when it is as
     /// durable as commits are, but at most as durable as asked. A transaction that has changed nothing leaves no record, unless it
@@ -133,7 +133,7 @@ impl Transaction {
 
     /// Before anything of a prepared transaction is undone: its end is in the log. Returns the
     /// record's end, if there is one.
-    pub(super) fn log_rollback(&mut self, _inside: &GateGuard<'_>) -> Result<Option<Lsn>> {
+    pub(super) fn log_rollback(&mut self, _inside: &BarrierGuard<'_>) -> Result<Option<Lsn>> {
         let Phase::Prepared { logged } = self.phase else {
             return Ok(None);
         };

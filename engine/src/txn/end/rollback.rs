@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::broken::BrokenRule;
-use crate::buffer::{Change, PinnedPage};
+use crate::broken::IsolationFault;
+use crate::buffer::{RecordEdit, PinnedPage};
 use crate::error::{Error, Result};
 use crate::ids::{TxId, UndoPtr};
 use crate::mvcc::order::End;
@@ -15,8 +15,8 @@ use crate::txn::abandoned::Unfinished;
 use crate::txn::savepoint::Savepoint;
 use crate::txn::standing::half_undone;
 use crate::txn::state::{Phase, Standing};
-use crate::txn::system::{Replayed, Trees};
-use crate::txn::{System, Transaction};
+use crate::txn::system::{Replayed, UndoOwner};
+use crate::txn::{TransactionManager, TreeTransaction};
 use crate::undo::record::{ChainWalk, Kind, UndoCopy, UndoRecord};
 
 /// How much is undone.
@@ -30,7 +30,7 @@ enum Extent {
     },
 }
 
-impl Transaction {
+impl TreeTransaction {
     /// Undoes everything since `savepoint`, which stays good. Locks stay: also the rows that were
     /// updated or deleted since stay locked. Not inside the gate: it enters by itself, once for
     /// each change.
@@ -45,10 +45,10 @@ impl Transaction {
         if let Some(error) = self.doomed_by() {
             return Err(error.clone());
         }
-        let work = self.work;
+        let work = self.undo_records;
         self.go_back(savepoint)?;
-        if savepoint.work != work {
-            self.returns.add(savepoint.work);
+        if savepoint.undo_records != work {
+            self.returns.add(savepoint.undo_records);
         }
         self.cut_undo(savepoint);
         Ok(())
@@ -98,7 +98,7 @@ impl Transaction {
         }
         let gone = match is_planted(PlantedFault::SavepointByWork) {
             false => self.returns.passed(savepoint),
-            true => savepoint.work > self.work,
+            true => savepoint.undo_records > self.undo_records,
         };
         if gone {
             return Err(Error::Invalid(
@@ -111,7 +111,7 @@ impl Transaction {
             Standing::Whole | Standing::Doomed(_) => None,
         };
         if let Some(begun) = begun.filter(|_| !is_planted(PlantedFault::ForgetHalfUndone)) {
-            if savepoint.work > begun.work {
+            if savepoint.undo_records > begun.undo_records {
                 return Err(half_undone());
             }
             // In the way in which it was begun: either the log has all of it, and what was taken back
@@ -139,9 +139,9 @@ impl Transaction {
         if !logged {
             self.redo.truncate(savepoint.redo_len);
         }
-        self.work = savepoint.work;
+        self.undo_records = savepoint.undo_records;
         if let Some(participant) = &self.participant {
-            participant.set_work(self.work);
+            participant.set_work(self.undo_records);
         }
         Ok(())
     }
@@ -269,7 +269,7 @@ impl Transaction {
             let taken = take_back(&trees, self.txid, &record, &keeps, &refresh);
             match taken {
                 // Another has overwritten it, which only a test build allows: that stays.
-                Err(Error::Internal(_)) if system.breaks(BrokenRule::OverwriteUncommitted) => {}
+                Err(Error::Internal(_)) if system.breaks(IsolationFault::OverwriteUncommitted) => {}
                 Err(error) => {
                     // The change stands as before, and who commits now commits it.
                     self.redo.truncate(logged);
@@ -315,7 +315,7 @@ fn stays_locked(own: TxId, restored: Option<&Header>, replayed: Replayed) -> boo
 
 /// Whether what a rollback restores is to stay: a delete mark whose purge has passed already, while
 /// this transaction's version covered it, would never go.
-fn keeps_restored(system: &System, own: TxId, header: &Header) -> bool {
+fn keeps_restored(system: &TransactionManager, own: TxId, header: &Header) -> bool {
     match header.txid() {
         _ if !header.deleted => true,
         None => false,
@@ -339,7 +339,7 @@ fn refresh_older(page: &PinnedPage, ptr: UndoPtr, value: &mut [u8]) -> Result<()
 /// before is to be put back, or (there was none, or a delete mark that nobody needs) dropped; `refresh` may
 /// change it then.
 pub(crate) fn take_back(
-    trees: &Arc<dyn Trees>,
+    trees: &Arc<dyn UndoOwner>,
     txid: TxId,
     record: &UndoRecord<'_>,
     keeps: &dyn Fn(Option<&[u8]>) -> Result<bool>,
@@ -360,29 +360,29 @@ pub(crate) fn take_back(
                 "transaction {txid} rolls back a record of tree {} that it did not write",
                 record.tree
             ));
-            return (Change::Keep, Err(error));
+            return (RecordEdit::Keep, Err(error));
         }
         let before = (record.kind == Kind::Previous).then_some(record.value);
         match keeps(before) {
             Ok(true) => {
                 out.extend_from_slice(record.value);
                 match refresh(out) {
-                    Ok(()) => (Change::Put, Ok(())),
-                    Err(error) => (Change::Keep, Err(error)),
+                    Ok(()) => (RecordEdit::Put, Ok(())),
+                    Err(error) => (RecordEdit::Keep, Err(error)),
                 }
             }
-            Ok(false) => (Change::Remove, Ok(())),
-            Err(error) => (Change::Keep, Err(error)),
+            Ok(false) => (RecordEdit::Remove, Ok(())),
+            Err(error) => (RecordEdit::Keep, Err(error)),
         }
     })?
 }
 
-impl Unfinished for Transaction {
+impl Unfinished for TreeTransaction {
     fn rollback_some(&mut self, most: usize) -> Result<bool> {
-        Transaction::rollback_some(self, most)
+        TreeTransaction::rollback_some(self, most)
     }
 
-    fn disown(&mut self) {
-        Transaction::disown(self);
+    fn leave_for_recovery(&mut self) {
+        TreeTransaction::leave_for_recovery(self);
     }
 }

@@ -10,9 +10,9 @@ pub(crate) mod prune;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::system::Trees;
-use super::System;
-use crate::buffer::{Change, Pool};
+use super::system::UndoOwner;
+use super::TransactionManager;
+use crate::buffer::{RecordEdit, PoolWithThreads};
 use crate::error::{Error, Result};
 use crate::ids::{Csn, TxId, UndoPtr};
 use crate::knobs;
@@ -23,7 +23,7 @@ use crate::sync::Moment;
 use crate::undo::record::{ChainWalk, Kind, UndoCopy, UndoRecord};
 use crate::undo::stream::{Finished, Stream};
 
-impl System {
+impl TransactionManager {
     /// Starts the purge thread. Once.
     ///
     /// # Errors
@@ -163,7 +163,7 @@ impl System {
     fn forget_abandoned(&self) {
         self.abandoned.close();
         for mut transaction in self.abandoned.take() {
-            transaction.disown();
+            transaction.leave_for_recovery();
         }
     }
 
@@ -247,7 +247,7 @@ fn past_damage<T>(txid: TxId, done: Result<T>) -> Result<Option<T>> {
 
 /// The undo record at `head`; `None` where it can't be read, or makes no sense.
 pub(super) fn read_past_damage<'a>(
-    pool: &Pool,
+    pool: &PoolWithThreads,
     txid: TxId,
     head: UndoPtr,
     copy: &'a mut UndoCopy,
@@ -266,7 +266,7 @@ pub(super) fn go_on_past_damage(
 
 /// As [`purge_record`]; what is in a page that can't be read, or makes no sense, stays there.
 pub(super) fn purge_past_damage(
-    trees: &Arc<dyn Trees>,
+    trees: &Arc<dyn UndoOwner>,
     txid: TxId,
     record: &UndoRecord<'_>,
 ) -> Result<()> {
@@ -274,7 +274,7 @@ pub(super) fn purge_past_damage(
 }
 
 /// Does what the passing of one undo record of committed transaction `txid` asks for.
-fn purge_record(trees: &Arc<dyn Trees>, txid: TxId, record: &UndoRecord<'_>) -> Result<()> {
+fn purge_record(trees: &Arc<dyn UndoOwner>, txid: TxId, record: &UndoRecord<'_>) -> Result<()> {
     if record.kind == Kind::PurgeNote {
         return trees.purged(record.value);
     }
@@ -287,13 +287,13 @@ fn purge_record(trees: &Arc<dyn Trees>, txid: TxId, record: &UndoRecord<'_>) -> 
     tree.modify(record.key, 0, 0, |current, _| {
         let header = current.and_then(|value| Some(Header::decode(value).ok()?.0));
         match header {
-            Some(header) if header.deleted && header.txid() == Some(txid) => (Change::Remove, ()),
-            _ => (Change::Keep, ()),
+            Some(header) if header.deleted && header.txid() == Some(txid) => (RecordEdit::Remove, ()),
+            _ => (RecordEdit::Keep, ()),
         }
     })
 }
 
-fn run(system: &Weak<System>) {
+fn run(system: &Weak<TransactionManager>) {
     let mut passed = 0;
     let mut trimmed = true;
     loop {

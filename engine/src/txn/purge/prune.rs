@@ -23,9 +23,9 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 use crate::sync::Moment;
 use crate::tree::Tree;
-use crate::txn::gate::GateGuard;
+use crate::txn::gate::BarrierGuard;
 use crate::txn::purge::{go_on_past_damage, read_past_damage};
-use crate::txn::System;
+use crate::txn::TransactionManager;
 use crate::undo::prune_chain::{Pruner, Visit};
 use crate::undo::pruning::Pace;
 use crate::undo::record::{ChainWalk, Kind, UndoCopy, UndoRecord, MAX_RECORD};
@@ -38,7 +38,7 @@ enum Emptied {
     No,
 }
 
-impl System {
+impl TransactionManager {
     /// Notes now and then which snapshots stand; says up to where pruning goes.
     pub(super) fn aim_pruning(&self, horizon: Horizon) {
         let mut below = 0;
@@ -330,7 +330,7 @@ impl System {
     fn enter_to_visit(
         &self,
         record: &UndoRecord<'_>,
-    ) -> Result<(GateGuard<'_>, Option<Arc<Tree>>)> {
+    ) -> Result<(BarrierGuard<'_>, Option<Arc<Tree>>)> {
         let find = || self.trees()?.tree(record.tree);
         let early = is_planted(PlantedFault::TreeBeforeGate).then(find);
         self.moments.come_to(Moment::BeforeVisit);
@@ -471,7 +471,7 @@ impl System {
 }
 
 /// The stream whose pages a transaction shall empty after its commit, if any.
-pub(crate) fn stream_to_prune(system: &System, undo: &StreamWriter) -> Option<Arc<Stream>> {
+pub(crate) fn stream_to_prune(system: &TransactionManager, undo: &StreamWriter) -> Option<Arc<Stream>> {
     (undo.has_filled_page() && system.prunes()).then(|| undo.stream().clone())
 }
 

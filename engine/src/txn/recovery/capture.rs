@@ -7,9 +7,9 @@ use crate::ids::{Lsn, PageId, TxId, UndoPtr};
 use crate::mvcc::version::Header;
 use crate::planted::{is_planted, PlantedFault};
 use crate::txn::end::rollback::take_back;
-use crate::txn::gate::ClosedGate;
+use crate::txn::gate::ClosedBarrier;
 use crate::txn::purge::{go_on_past_damage, is_damage, purge_past_damage, read_past_damage};
-use crate::txn::System;
+use crate::txn::TransactionManager;
 use crate::undo::record::{ChainWalk, Kind, UndoCopy};
 use crate::undo::stream::Finished;
 
@@ -57,10 +57,10 @@ impl Captured {
     }
 }
 
-impl System {
+impl TransactionManager {
     /// What a checkpoint must hold; inside the closed gate. Transactions for which the log would have to be kept
-    /// longer than it may be can't commit from here on. To be followed by [`System::checkpoint_ended`].
-    pub fn capture(&self, _closed: &ClosedGate<'_>) -> Captured {
+    /// longer than it may be can't commit from here on. To be followed by [`TransactionManager::checkpoint_ended`].
+    pub fn capture(&self, _closed: &ClosedBarrier<'_>) -> Captured {
         let mut captured = Captured {
             next_txid: self.order().next_txid(),
             ..Captured::default()
@@ -93,9 +93,9 @@ impl System {
     /// On open, with the pages as of the checkpoint, before replay and before any transaction:
     /// rolls back what was running (what of it committed later, replay brings), purges what had
     /// ended, frees all undo pages of the last run, and goes on with higher numbers. Pages of tables
-    /// that can't be read are told to [`Trees::damaged`](crate::txn::system::Trees::damaged), or
-    /// [`Trees::note_is_lost`](crate::txn::system::Trees::note_is_lost); transactions whose undo can't be read, to
-    /// [`Trees::unfinished`](crate::txn::system::Trees::unfinished).
+    /// that can't be read are told to [`UndoOwner::damaged`](crate::txn::system::UndoOwner::damaged), or
+    /// [`UndoOwner::note_is_lost`](crate::txn::system::UndoOwner::note_is_lost); transactions whose undo can't be read, to
+    /// [`UndoOwner::unfinished`](crate::txn::system::UndoOwner::unfinished).
     ///
     /// What makes no sense there though it can be read, and where undo and trees disagree, counts as damage, too.
     ///

@@ -3,9 +3,9 @@
 use crate::ids::{Lsn, TxId};
 use crate::sync::atomic::Ordering;
 use crate::txn::recovery_tally::{is_large, RecoveryWork};
-use crate::txn::System;
+use crate::txn::TransactionManager;
 
-impl System {
+impl TransactionManager {
     /// What an opening would have to do, were the process killed now.
     pub fn recovery_work(&self) -> RecoveryWork {
         let (running, end) = (self.order().all_running(), self.log().end());
@@ -30,7 +30,7 @@ impl System {
         self.tally().open(checkpoint, log_from);
     }
 
-    /// The checkpoint that [`System::capture`] has begun is complete, or given up.
+    /// The checkpoint that [`TransactionManager::capture`] has begun is complete, or given up.
     pub fn checkpoint_ended(&self, complete: bool) {
         self.tally().end(complete);
     }

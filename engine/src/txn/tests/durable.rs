@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::fixture::{delete, get_locked, log_options, put, Fixture, OTHER, TREE};
-use crate::buffer::Pool;
+use crate::buffer::PoolWithThreads;
 use crate::error::Error;
 use crate::ids::{Lsn, TxId};
 use crate::log::Log;
@@ -16,7 +16,7 @@ use crate::mvcc::encode_settled;
 use crate::os::{Os, RealOs};
 use crate::settings::Isolation::ReadCommitted;
 use crate::store::Store;
-use crate::tree::{Change as TreeChange, Tree};
+use crate::tree::{RecordEdit as TreeChange, Tree};
 use crate::txn::{Captured, Change, ChangeReader, PutMode, KIND_CHANGES, KIND_COMMIT};
 
 fn key(i: u32) -> Vec<u8> {
@@ -83,7 +83,7 @@ fn open_again(fixture: Fixture, from: Lsn) -> Fixture {
     let store = Arc::new(store);
     let options = log_options(&store);
     let log = Log::open(os, &dir.path().join("db/log"), options, from).unwrap();
-    let pool = Pool::new(8 << 20, store.clone()).unwrap();
+    let pool = PoolWithThreads::new(8 << 20, store.clone()).unwrap();
     let tree = Arc::new(Tree::open(&pool, TREE, root).unwrap());
     let other = Arc::new(Tree::open(&pool, OTHER, other_root).unwrap());
     Fixture::assemble(dir, store, Arc::new(log), pool, tree, other)
@@ -101,7 +101,7 @@ fn a_note_that_can_not_be_followed_at_an_opening_is_told_of_and_all_else_is_roll
     }
     put(&mut txn, &fixture.tree, &key(2), b"2", PutMode::Insert).unwrap();
     let (captured, at) = checkpoint(&fixture, || ());
-    txn.disown();
+    txn.leave_for_recovery();
     drop(txn);
     let fixture = open_again(fixture, captured.redo_from(at));
     let damaged = &fixture.trees.notes_are_damaged;

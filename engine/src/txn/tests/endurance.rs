@@ -26,7 +26,7 @@ use super::fixture::{get_locked, scan, try_delete, try_put, Fixture};
 use crate::error::{Error, Result};
 use crate::settings::Isolation::{ReadCommitted, RepeatableRead};
 use crate::tree::Tree;
-use crate::txn::{Delete, Put, PutMode, Transaction};
+use crate::txn::{Delete, Put, PutMode, TreeTransaction};
 use crate::undo::pruning::Pace;
 
 const ROWS: u32 = 60;
@@ -55,7 +55,7 @@ fn variable(name: &str, otherwise: u64) -> u64 {
 }
 
 /// Puts without redo: in half an hour there would be much of it, and nobody restarts here.
-fn put(txn: &mut Transaction, tree: &Tree, key: &[u8], row: &[u8]) -> Result<()> {
+fn put(txn: &mut TreeTransaction, tree: &Tree, key: &[u8], row: &[u8]) -> Result<()> {
     loop {
         match try_put(txn, tree, key, row, PutMode::Upsert)? {
             Put::Conflict(conflict) => txn.wait(&conflict)?,
@@ -65,7 +65,7 @@ fn put(txn: &mut Transaction, tree: &Tree, key: &[u8], row: &[u8]) -> Result<()>
     }
 }
 
-fn delete(txn: &mut Transaction, tree: &Tree, key: &[u8]) -> Result<()> {
+fn delete(txn: &mut TreeTransaction, tree: &Tree, key: &[u8]) -> Result<()> {
     loop {
         match try_delete(txn, tree, key)? {
             Delete::Conflict(conflict) => txn.wait(&conflict)?,
@@ -109,7 +109,7 @@ impl World {
     }
 
     /// One row, wherever it stands, locked.
-    fn take(&self, txn: &mut Transaction, row: u32) -> Result<(bool, u64)> {
+    fn take(&self, txn: &mut TreeTransaction, row: u32) -> Result<(bool, u64)> {
         for (other, tree) in [(false, &self.fixture.tree), (true, &self.fixture.other)] {
             if let Some(found) = get_locked(txn, tree, &key(row))? {
                 return Ok((other, amount(&found)));
@@ -121,7 +121,7 @@ impl World {
     /// Writes a row; now and then it moves to the other tree.
     fn give(
         &self,
-        txn: &mut Transaction,
+        txn: &mut TreeTransaction,
         random: &mut StdRng,
         row: u32,
         of: (bool, u64),
@@ -137,7 +137,7 @@ impl World {
         put(txn, trees[usize::from(to)], &key(row), &value)
     }
 
-    fn transfer(&self, txn: &mut Transaction, random: &mut StdRng) -> Result<()> {
+    fn transfer(&self, txn: &mut TreeTransaction, random: &mut StdRng) -> Result<()> {
         let from = random.random_range(0..ROWS - 1);
         let to = random.random_range(from + 1..ROWS);
         let (less, more) = (self.take(txn, from)?, self.take(txn, to)?);

@@ -10,7 +10,7 @@ use crate::ids::TreeId;
 use crate::knobs;
 use crate::lock::LockMode;
 use crate::settings::Isolation::ReadCommitted;
-use crate::txn::{LockRow, Put, PutMode, Transaction};
+use crate::txn::{LockRow, Put, PutMode, TreeTransaction};
 
 /// Rows that one transaction locks: some thousand more than have entries, or ranges of their own.
 fn rows() -> u32 {
@@ -21,7 +21,7 @@ fn key(n: u32) -> [u8; 4] {
     n.to_be_bytes()
 }
 
-fn lock_all(txn: &mut Transaction, fixture: &Fixture, mode: LockMode) {
+fn lock_all(txn: &mut TreeTransaction, fixture: &Fixture, mode: LockMode) {
     for n in 0..rows() {
         txn.lock_row(&fixture.tree, &key(n), mode).unwrap();
     }
@@ -230,7 +230,7 @@ fn rows_that_were_waited_for_become_ranges_too() {
     assert!(fixture.system.stats().locked_rows <= entries + 1);
 }
 
-fn is_free(txn: &mut Transaction, tree: TreeId, n: u32) -> bool {
+fn is_free(txn: &mut TreeTransaction, tree: TreeId, n: u32) -> bool {
     match txn.lock_name(tree, &key(n)) {
         Ok(lock) => {
             txn.unlock_name(lock);

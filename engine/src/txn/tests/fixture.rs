@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::buffer::Pool;
+use crate::buffer::PoolWithThreads;
 use crate::error::{Error, Result};
 use crate::ids::{TreeId, TxId};
 use crate::lock::LockMode;
@@ -19,7 +19,7 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::settings::{Durability, Isolation};
 use crate::store::Store;
 use crate::tree::{LeafImage, Position, Tree};
-use crate::txn::{Delete, Put, PutMode, RedoBuffer, Replayed, System, Transaction, Trees};
+use crate::txn::{Delete, Put, PutMode, RedoBuffer, Replayed, TransactionManager, TreeTransaction, UndoOwner};
 
 pub const TREE: TreeId = TreeId(1);
 pub const OTHER: TreeId = TreeId(2);
@@ -40,7 +40,7 @@ pub struct TestTrees {
     pub unopened: Mutex<Option<TreeId>>,
 }
 
-impl Trees for TestTrees {
+impl UndoOwner for TestTrees {
     fn tree(&self, tree: TreeId) -> Result<Option<Arc<Tree>>> {
         if *self.unopened.lock() == Some(tree) {
             if is_planted(PlantedFault::UnopenedIsDropped) {
@@ -95,11 +95,11 @@ impl Trees for TestTrees {
 }
 
 pub struct Fixture {
-    pub system: Arc<System>,
+    pub system: Arc<TransactionManager>,
     pub trees: Arc<TestTrees>,
     pub tree: Arc<Tree>,
     pub other: Arc<Tree>,
-    pub pool: Arc<Pool>,
+    pub pool: Arc<PoolWithThreads>,
     pub store: Arc<Store>,
     pub log: Arc<Log>,
     pub dir: tempfile::TempDir,
@@ -123,7 +123,7 @@ impl Fixture {
         std::fs::create_dir_all(dir.path().join("db")).unwrap();
         let log = dir.path().join("db/log");
         let log = Log::create(RealOs::new(), &log, log_options(&store)).unwrap();
-        let pool = Pool::new(bytes, store.clone()).unwrap();
+        let pool = PoolWithThreads::new(bytes, store.clone()).unwrap();
         let tree = Arc::new(Tree::create(&pool, TREE).unwrap());
         let other = Arc::new(Tree::create(&pool, OTHER).unwrap());
         Fixture::assemble(dir, store, Arc::new(log), pool, tree, other)
@@ -133,14 +133,14 @@ impl Fixture {
         dir: tempfile::TempDir,
         store: Arc<Store>,
         log: Arc<Log>,
-        pool: Arc<Pool>,
+        pool: Arc<PoolWithThreads>,
         tree: Arc<Tree>,
         other: Arc<Tree>,
     ) -> Fixture {
         let trees = Arc::new(TestTrees::default());
         trees.trees.lock().insert(TREE, tree.clone());
         trees.trees.lock().insert(OTHER, other.clone());
-        let system = System::new(pool.clone(), log.clone(), Durability::Later);
+        let system = TransactionManager::new(pool.clone(), log.clone(), Durability::Later);
         system.set_trees(trees.clone());
         // No test waits that long, however slow the machine: who does has been forgotten.
         system.set_lock_wait_timeout(Duration::from_secs(600));
@@ -157,7 +157,7 @@ impl Fixture {
         }
     }
 
-    pub fn begin(&self, isolation: Isolation) -> Transaction {
+    pub fn begin(&self, isolation: Isolation) -> TreeTransaction {
         self.system.begin(isolation)
     }
 
@@ -199,7 +199,7 @@ pub fn log_options(store: &Store) -> LogOptions {
 
 /// One attempt to put, without waiting.
 pub fn try_put(
-    txn: &mut Transaction,
+    txn: &mut TreeTransaction,
     tree: &Tree,
     key: &[u8],
     payload: &[u8],
@@ -211,7 +211,7 @@ pub fn try_put(
 }
 
 /// One attempt to delete, without waiting.
-pub fn try_delete(txn: &mut Transaction, tree: &Tree, key: &[u8]) -> Result<Delete> {
+pub fn try_delete(txn: &mut TreeTransaction, tree: &Tree, key: &[u8]) -> Result<Delete> {
     let system = txn.system().clone();
     let inside = system.gate().enter();
     txn.try_delete(&inside, tree, key, None)
@@ -219,7 +219,7 @@ pub fn try_delete(txn: &mut Transaction, tree: &Tree, key: &[u8]) -> Result<Dele
 
 /// Puts, waiting as needed, and logs the change. Whether a row was replaced.
 pub fn put(
-    txn: &mut Transaction,
+    txn: &mut TreeTransaction,
     tree: &Tree,
     key: &[u8],
     payload: &[u8],
@@ -247,7 +247,7 @@ pub fn put(
 }
 
 /// Deletes, waiting as needed, and logs the change.
-pub fn delete(txn: &mut Transaction, tree: &Tree, key: &[u8]) -> Result<()> {
+pub fn delete(txn: &mut TreeTransaction, tree: &Tree, key: &[u8]) -> Result<()> {
     let system = txn.system().clone();
     loop {
         let inside = system.gate().enter();
@@ -274,20 +274,20 @@ fn missing() -> Error {
 }
 
 /// What the transaction's own view sees.
-pub fn get(txn: &mut Transaction, tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
+pub fn get(txn: &mut TreeTransaction, tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
     let view = txn.view();
     txn.read(tree, key, &view, <[u8]>::to_vec).unwrap()
 }
 
 /// What a locking read sees.
-pub fn get_locked(txn: &mut Transaction, tree: &Tree, key: &[u8]) -> Result<Option<Vec<u8>>> {
+pub fn get_locked(txn: &mut TreeTransaction, tree: &Tree, key: &[u8]) -> Result<Option<Vec<u8>>> {
     txn.lock_row(tree, key, LockMode::Exclusive)?;
     let view = txn.latest_view();
     txn.read(tree, key, &view, <[u8]>::to_vec)
 }
 
 /// Every row that a view sees, through leaf images.
-pub fn scan(txn: &Transaction, tree: &Tree, view: &ReadView) -> BTreeMap<Vec<u8>, Vec<u8>> {
+pub fn scan(txn: &TreeTransaction, tree: &Tree, view: &ReadView) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut rows = BTreeMap::new();
     let mut image = LeafImage::new();
     let mut buf = Vec::new();

@@ -13,7 +13,7 @@ use crate::os::simulated::{FaultOn, SimulatedOs};
 use crate::settings::Isolation::{ReadCommitted, RepeatableRead};
 use crate::sync::Moment;
 use crate::tree::Tree;
-use crate::txn::{PutMode, System};
+use crate::txn::{PutMode, TransactionManager};
 use crate::undo::pruning::Pace;
 
 fn key(i: u32) -> Vec<u8> {
@@ -21,7 +21,7 @@ fn key(i: u32) -> Vec<u8> {
 }
 
 /// A transaction that writes some rows, all alike.
-fn write(system: &Arc<System>, tree: &Tree, rows: Range<u32>, row: &[u8]) {
+fn write(system: &Arc<TransactionManager>, tree: &Tree, rows: Range<u32>, row: &[u8]) {
     let mut txn = system.begin(ReadCommitted);
     for i in rows {
         put(&mut txn, tree, &key(i), row, PutMode::Upsert).unwrap();

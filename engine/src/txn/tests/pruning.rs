@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::fixture::{delete, get, put, scan, Fixture};
 use crate::mvcc::ReadView;
 use crate::settings::Isolation::{ReadCommitted, RepeatableRead};
-use crate::txn::{PutMode, Transaction};
+use crate::txn::{PutMode, TreeTransaction};
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -50,7 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// A transaction left open, and what it has made of rows; `None`: deleted.
 struct Open {
-    txn: Transaction,
+    txn: TreeTransaction,
     changed: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
 }
 
@@ -58,7 +58,7 @@ struct World {
     fixture: Fixture,
     /// What is committed.
     rows: Rows,
-    snapshots: Vec<(Transaction, ReadView, Rows)>,
+    snapshots: Vec<(TreeTransaction, ReadView, Rows)>,
     open: Option<Open>,
     count: usize,
 }

@@ -7,7 +7,7 @@ use super::fixture::{delete, get, put, scan, Fixture, OTHER, TREE};
 use crate::error::Error;
 use crate::settings::Isolation::{ReadCommitted, RepeatableRead};
 use crate::tree::Tree;
-use crate::txn::{PutMode, Savepoint, Transaction};
+use crate::txn::{PutMode, Savepoint, TreeTransaction};
 
 fn key(i: u32) -> Vec<u8> {
     i.to_be_bytes().to_vec()
@@ -180,7 +180,7 @@ fn status_memory_follows_the_running_span() {
 #[test]
 fn notes_are_told_once_each_in_the_right_case() {
     let fixture = Fixture::new();
-    let note = |txn: &mut Transaction, note: &[u8], purge: bool| {
+    let note = |txn: &mut TreeTransaction, note: &[u8], purge: bool| {
         let inside = fixture.system.gate().enter();
         if purge {
             txn.note_on_purge(&inside, note).unwrap();
@@ -437,7 +437,7 @@ fn a_large_transaction_rolls_back_byte_for_byte() {
     fixture.purge();
     let before = fixture.records(&fixture.tree);
     let mut txn = fixture.begin(RepeatableRead);
-    let change = |txn: &mut Transaction, tree: &Tree, round: u32| {
+    let change = |txn: &mut TreeTransaction, tree: &Tree, round: u32| {
         for i in 0..350 {
             match (i + round) % 3 {
                 0 => drop(delete(txn, tree, &key(i))),

@@ -9,9 +9,9 @@ use super::fixture::{get, put, Fixture};
 use crate::error::Error;
 use crate::lock::LockMode;
 use crate::settings::Isolation::{ReadCommitted, RepeatableRead};
-use crate::txn::{LockRow, PutMode, Savepoint, Transaction};
+use crate::txn::{LockRow, PutMode, Savepoint, TreeTransaction};
 
-fn write(fixture: &Fixture, txn: &mut Transaction, key: &[u8]) {
+fn write(fixture: &Fixture, txn: &mut TreeTransaction, key: &[u8]) {
     put(txn, &fixture.tree, key, b"1", PutMode::Upsert).unwrap();
 }
 

@@ -9,7 +9,7 @@ use super::fixture::{get, scan, try_delete, try_put, Fixture};
 use crate::knobs;
 use crate::lock::LockMode;
 use crate::settings::Isolation;
-use crate::txn::{Delete, LockRow, Put, PutMode, Savepoint, Transaction};
+use crate::txn::{Delete, LockRow, Put, PutMode, Savepoint, TreeTransaction};
 
 const SESSIONS: usize = 5;
 const KEYS: u8 = 10;
@@ -93,7 +93,7 @@ impl History {
 
 /// A model transaction.
 struct Session {
-    txn: Transaction,
+    txn: TreeTransaction,
     snapshot: Option<u64>,
     /// Own writes, newest state by key.
     own: BTreeMap<u8, Row>,

@@ -8,14 +8,14 @@ use rand::{Rng, SeedableRng};
 use super::fixture::{delete, get, get_locked, put, scan, Fixture};
 use crate::error::Error;
 use crate::settings::Isolation::{self, ReadCommitted, RepeatableRead};
-use crate::txn::{PutMode, Transaction};
+use crate::txn::{PutMode, TreeTransaction};
 
 fn number(row: &[u8]) -> u64 {
     u64::from_le_bytes(row[..8].try_into().unwrap())
 }
 
 /// Whether the transaction may be tried again; it is rolled back then.
-fn lost(txn: &mut Transaction, error: &Error) -> bool {
+fn lost(txn: &mut TreeTransaction, error: &Error) -> bool {
     txn.rollback().unwrap();
     matches!(error, Error::Deadlock | Error::WriteConflict)
 }

@@ -10,7 +10,7 @@ use crate::ids::TreeId;
 use crate::lock::row_name::{Row, RowName};
 use crate::lock::table::LockMode;
 use crate::txn::waiting::row_locks::Conflict;
-use crate::txn::Transaction;
+use crate::txn::TreeTransaction;
 
 /// Marks the number of a tree to mean its table's counter.
 const COUNTER: u32 = 1 << 31;
@@ -20,7 +20,7 @@ pub fn tree_of_counter(tree: TreeId) -> Option<TreeId> {
     (tree.0 & COUNTER != 0).then_some(TreeId(tree.0 & !COUNTER))
 }
 
-impl Transaction {
+impl TreeTransaction {
     /// Locks the counter of the table with this clustered tree, waiting as long as allowed. Not
     /// inside the gate.
     ///

@@ -12,27 +12,27 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::lock::participant::{Participant, WaitState};
+use crate::lock::participant::{RunningTransaction, WaitState};
 use crate::lock::table::LockTable;
 use crate::sync::atomic::Ordering;
-use crate::txn::system::System;
+use crate::txn::system::TransactionManager;
 
 /// A circle of waiters.
 pub(super) struct Circle {
     /// Each waits for the next, and the last for the first.
-    pub members: Vec<Arc<Participant>>,
+    pub members: Vec<Arc<RunningTransaction>>,
     /// One that the program interrupts anyway, or else the one with the least work to lose; among equals the first.
-    pub victim: Arc<Participant>,
+    pub victim: Arc<RunningTransaction>,
 }
 
 /// The victim of a circle through `me`.
 #[cfg(test)]
-fn find_victim(locks: &LockTable, me: &Arc<Participant>) -> Option<Arc<Participant>> {
+fn find_victim(locks: &LockTable, me: &Arc<RunningTransaction>) -> Option<Arc<RunningTransaction>> {
     find_circle(locks, me).map(|circle| circle.victim)
 }
 
 /// A circle of waiters through `me`, who is its first.
-pub(super) fn find_circle(locks: &LockTable, me: &Arc<Participant>) -> Option<Circle> {
+pub(super) fn find_circle(locks: &LockTable, me: &Arc<RunningTransaction>) -> Option<Circle> {
     let mut visited = HashSet::new();
     let mut path = vec![Step::new(locks, me)];
     loop {
@@ -64,14 +64,14 @@ pub(super) fn find_circle(locks: &LockTable, me: &Arc<Participant>) -> Option<Ci
 
 /// Whether `who` waits for somebody who waits. If not now, whoever begins to wait later looks
 /// itself, and sees that `who` waits.
-pub(super) fn may_close_a_circle(locks: &LockTable, who: &Arc<Participant>) -> bool {
+pub(super) fn may_close_a_circle(locks: &LockTable, who: &Arc<RunningTransaction>) -> bool {
     let mut blockers = Step::new(locks, who).blockers.into_iter();
     blockers.any(|blocker| matches!(blocker.parker.state(), WaitState::Queued(_)))
 }
 
-impl System {
+impl TransactionManager {
     /// Chooses a victim in every circle of waiters through `who`, and wakes it.
-    pub(super) fn break_circles(&self, who: &Arc<Participant>) {
+    pub(super) fn break_circles(&self, who: &Arc<RunningTransaction>) {
         let _nobody_else_queues = self.queueing.write();
         let locks = self.locks();
         while let Some(circle) = find_circle(locks, who) {
@@ -86,12 +86,12 @@ impl System {
 }
 
 struct Step {
-    who: Arc<Participant>,
-    blockers: SmallVec<[Arc<Participant>; 4]>,
+    who: Arc<RunningTransaction>,
+    blockers: SmallVec<[Arc<RunningTransaction>; 4]>,
 }
 
 impl Step {
-    fn new(locks: &LockTable, who: &Arc<Participant>) -> Step {
+    fn new(locks: &LockTable, who: &Arc<RunningTransaction>) -> Step {
         let blockers = match who.parker.state() {
             WaitState::Queued(row) => locks.blockers(row, who),
             // It runs, or it is a victim already and will soon.
@@ -119,13 +119,13 @@ mod tests {
         RowName::new(TreeId(1), &[number])
     }
 
-    fn people(count: usize) -> Vec<Arc<Participant>> {
+    fn people(count: usize) -> Vec<Arc<RunningTransaction>> {
         (0..count)
-            .map(|_| Participant::new(Default::default()))
+            .map(|_| RunningTransaction::new(Default::default()))
             .collect()
     }
 
-    fn wait(locks: &LockTable, at: u8, who: &Arc<Participant>) {
+    fn wait(locks: &LockTable, at: u8, who: &Arc<RunningTransaction>) {
         let outcome = locks.enqueue(row(at), &name(at), who, LockMode::Exclusive, None);
         assert_eq!(outcome, Enqueued::Waiting);
     }

@@ -6,17 +6,17 @@
 use std::sync::Arc;
 
 use crate::lock::deadlock_report::{DeadlockMember, DeadlockReport};
-use crate::lock::participant::{micros_now, Participant, WaitState};
+use crate::lock::participant::{micros_now, RunningTransaction, WaitState};
 use crate::lock::row_name::RowName;
 use crate::lock::table::LockMode;
 use crate::txn::inspect::shown_id;
-use crate::txn::system::System;
+use crate::txn::system::TransactionManager;
 use crate::txn::waiting::deadlock::Circle;
 
 /// How many of a circle are written down.
 const MOST_MEMBERS: usize = 16;
 
-impl System {
+impl TransactionManager {
     /// The latest deadlock.
     pub fn latest_deadlock(&self) -> Option<Arc<DeadlockReport>> {
         self.latest_deadlock.lock().clone()
@@ -48,12 +48,12 @@ impl System {
         report
     }
 
-    fn deadlock_member(&self, who: &Participant, row: RowName, mode: LockMode) -> DeadlockMember {
+    fn deadlock_member(&self, who: &RunningTransaction, row: RowName, mode: LockMode) -> DeadlockMember {
         let session = self.session_of(who);
         DeadlockMember {
             id: shown_id(who),
             session,
-            undo_records: who.work(),
+            undo_records: who.undo_records(),
             row,
             mode,
             statement: self.sessions.statement(session),

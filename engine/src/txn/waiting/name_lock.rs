@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::ids::TreeId;
-use crate::lock::participant::Participant;
+use crate::lock::participant::RunningTransaction;
 use crate::lock::range::Holders;
 use crate::lock::row_name::{Row, RowName};
 use crate::lock::table::{LockMode, LockTable};
 use crate::planted::{is_planted, PlantedFault};
 use crate::txn::waiting::row_locks::Conflict;
-use crate::txn::Transaction;
+use crate::txn::TreeTransaction;
 
 /// What [`Transaction::lock_name`] has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum KeyLock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameEntry(Row);
 
-impl Transaction {
+impl TreeTransaction {
     /// Locks the name of a key of which there need be no record, against others who do; waits as long
     /// as allowed. It is not the lock of that key's record, which stays when the name is given back. Not inside
     /// the gate.
@@ -82,7 +82,7 @@ impl LockTable {
         row: Row,
         tree: TreeId,
         key: &[u8],
-        who: &Arc<Participant>,
+        who: &Arc<RunningTransaction>,
     ) -> Result<KeyLock, Holders> {
         let mode = LockMode::Exclusive;
         let shard = self.shard(row);
@@ -110,7 +110,7 @@ impl LockTable {
     }
 
     /// Gives a held name back if nobody else holds or awaits it; whether it did.
-    pub fn release_unwanted(&self, row: Row, who: &Arc<Participant>) -> bool {
+    pub fn release_unwanted(&self, row: Row, who: &Arc<RunningTransaction>) -> bool {
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
         let MapEntry::Occupied(occupied) = rows.entry(row) else {

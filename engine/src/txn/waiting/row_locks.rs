@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::broken::BrokenRule;
+use crate::broken::IsolationFault;
 use crate::error::{Error, Result};
 use crate::ids::{TreeId, TxId};
-use crate::lock::participant::{micros_now, Participant, WaitState, Wake};
+use crate::lock::participant::{micros_now, RunningTransaction, WaitState, Wake};
 use crate::lock::row_name::{Row, RowName};
 use crate::lock::table::{Enqueued, LockMode, LockTable, Taken};
 use crate::mvcc::snapshot::{never_given, ReadView};
@@ -17,7 +17,7 @@ use crate::sync::atomic::Ordering;
 use crate::tree::Tree;
 use crate::txn::system::Counters;
 use crate::txn::waiting::deadlock::may_close_a_circle;
-use crate::txn::Transaction;
+use crate::txn::TreeTransaction;
 
 /// What was in the way of a write or a lock: give it to [`Transaction::wait`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Conflict {
 struct Queued<'a> {
     locks: &'a LockTable,
     row: Row,
-    me: &'a Arc<Participant>,
+    me: &'a Arc<RunningTransaction>,
 }
 
 impl Drop for Queued<'_> {
@@ -98,7 +98,7 @@ pub enum LockRow {
     Changed,
 }
 
-impl Transaction {
+impl TreeTransaction {
     /// Locks a row, waiting as long as allowed. Not inside the gate.
     ///
     /// # Errors
@@ -212,7 +212,7 @@ impl Transaction {
                     return Ok(LockRow::Done);
                 }
                 match order.status(writer) {
-                    Status::Active if system.breaks(BrokenRule::OverwriteUncommitted) => {
+                    Status::Active if system.breaks(IsolationFault::OverwriteUncommitted) => {
                         return Ok(LockRow::Done)
                     }
                     Status::Active => {
@@ -228,7 +228,7 @@ impl Transaction {
                     }
                 }
             }
-            if system.breaks(BrokenRule::SkipRowLock) {
+            if system.breaks(IsolationFault::SkipRowLock) {
                 return Ok(LockRow::Done);
             }
             // Under the leaf's latch: a writer that comes later finds this lock.

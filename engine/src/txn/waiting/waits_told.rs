@@ -2,30 +2,30 @@
 
 use std::sync::Arc;
 
-use crate::lock::participant::Participant;
+use crate::lock::participant::RunningTransaction;
 use crate::lock::row_name::Row;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sessions::ToldWaits;
 use crate::sync::atomic::Ordering;
-use crate::txn::system::System;
+use crate::txn::system::TransactionManager;
 
-impl System {
+impl TransactionManager {
     /// What [`crate::Transaction::set_session`] said, or 0.
-    pub(super) fn session_of(&self, who: &Participant) -> u64 {
+    pub(super) fn session_of(&self, who: &RunningTransaction) -> u64 {
         let owner = self.snapshots().owner(who.parker.slot());
         owner.map_or(0, |owner| owner.session.load(Ordering::Relaxed))
     }
 
     /// Tells the program who waits for whom since `me` has its place in the queue of `row`; `with_holder`: others that
     /// wait there have another holder before them since.
-    pub(super) fn tell_waits(&self, row: Row, me: &Arc<Participant>, with_holder: bool) {
+    pub(super) fn tell_waits(&self, row: Row, me: &Arc<RunningTransaction>, with_holder: bool) {
         let Some(sessions) = self.sessions.get() else {
             return;
         };
         if is_planted(PlantedFault::UntoldWaits) {
             return;
         }
-        let tell = |waiter: &Participant, holder: &Participant| {
+        let tell = |waiter: &RunningTransaction, holder: &RunningTransaction| {
             let (waits, holds) = (self.session_of(waiter), self.session_of(holder));
             if waits != 0 && holds != 0 && waits != holds && sessions.waits_for(waits, holds) {
                 holder.gives_way();

@@ -78,12 +78,12 @@ impl Transaction {
         s: &mut Scratch,
     ) -> Result<()> {
         let Some(aside) = self.deferred_of(table) else {
-            return self.attempt(table, trees, |op| op.insert(row, Entries::All, s));
+            return self.retry_after_waits(table, trees, |op| op.insert(row, Entries::All, s));
         };
         let deferred = &mut self.deferred[aside];
         let before = deferred.lengths();
         let result = match deferred.add(row, &s.key, &mut s.entry) {
-            Ok(()) => self.attempt(table, trees, |op| op.insert(row, Entries::OfUnique, s)),
+            Ok(()) => self.retry_after_waits(table, trees, |op| op.insert(row, Entries::OfUnique, s)),
             Err(error) => Err(error),
         };
         if result.is_err() {
@@ -137,7 +137,7 @@ impl Transaction {
                 if done % knobs::entries_a_look() == 0 {
                     self.inner.check_killed()?;
                 }
-                self.attempt(table, &trees, |op| {
+                self.retry_after_waits(table, &trees, |op| {
                     op.insert_entry(*index, run.key(entry), run.payload(entry))
                 })?;
                 done += 1;

@@ -9,7 +9,7 @@ use crate::session::scratch::Scratch;
 use crate::table::large;
 use crate::table::open_table::{Table, TableTrees};
 use crate::tree::Tree;
-use crate::txn::{self, Conflict, Delete, GateGuard, Put, PutMode};
+use crate::txn::{self, Conflict, Delete, BarrierGuard, Put, PutMode};
 
 /// How far an operation came.
 pub(super) enum Step {
@@ -26,9 +26,9 @@ pub(super) enum Entries {
 }
 
 /// One operation's environment.
-pub(super) struct Op<'a> {
-    pub txn: &'a mut txn::Transaction,
-    pub inside: &'a GateGuard<'a>,
+pub(super) struct RowOperation<'a> {
+    pub txn: &'a mut txn::TreeTransaction,
+    pub inside: &'a BarrierGuard<'a>,
     pub table: &'a Table,
     pub trees: &'a TableTrees,
 }
@@ -43,7 +43,7 @@ pub(super) fn no_row() -> Error {
     }
 }
 
-macro_rules! or_wait {
+macro_rules! return_on_conflict {
     ($step:expr) => {
         if let Step::Wait(conflict) = $step {
             return Ok(Step::Wait(conflict));
@@ -55,7 +55,7 @@ fn impossible(what: &str) -> Error {
     Error::Internal(format!("a row and its index entries disagree: {what}"))
 }
 
-impl Op<'_> {
+impl RowOperation<'_> {
     pub fn insert(&mut self, row: &[Value<'_>], entries: Entries, s: &mut Scratch) -> Result<Step> {
         s.found.clear();
         let put = self.txn.try_put(
@@ -82,7 +82,7 @@ impl Op<'_> {
                 continue;
             }
             s.entry.encode(self.table, index, row, &s.key)?;
-            or_wait!(self.put_entry(n, s.entry.both(), PutMode::Insert, &mut s.found)?);
+            return_on_conflict!(self.put_entry(n, s.entry.both(), PutMode::Insert, &mut s.found)?);
         }
         self.log_put(s)?;
         Ok(Step::Done)
@@ -198,19 +198,19 @@ impl Op<'_> {
             if s.old_entry.key != s.entry.key {
                 let tree = &self.trees.indexes[n];
                 // In this order: whoever copies a leaf between the two finds an entry of the row.
-                or_wait!(self.put_entry(n + 1, s.entry.both(), PutMode::Insert, &mut s.found)?);
-                or_wait!(self.delete_entry(tree, &s.old_entry.key)?);
+                return_on_conflict!(self.put_entry(n + 1, s.entry.both(), PutMode::Insert, &mut s.found)?);
+                return_on_conflict!(self.delete_entry(tree, &s.old_entry.key)?);
             } else if s.old_entry.payload != s.entry.payload {
-                or_wait!(self.put_entry(n + 1, s.entry.both(), PutMode::Update, &mut s.found)?);
+                return_on_conflict!(self.put_entry(n + 1, s.entry.both(), PutMode::Update, &mut s.found)?);
             }
         }
-        self.let_go(goes)?;
+        self.free_on_purge(goes)?;
         self.log_put(s)?;
         Ok(Step::Done)
     }
 
     /// Values that a committed row version no longer refers to.
-    fn let_go(&mut self, values: &[LargeRef]) -> Result<()> {
+    fn free_on_purge(&mut self, values: &[LargeRef]) -> Result<()> {
         if let (Some(tree), false) = (&self.trees.large, values.is_empty()) {
             for &value in values {
                 let note = large::note(tree.id(), value);
@@ -235,7 +235,7 @@ impl Op<'_> {
         if self.trees.large.is_some() {
             let mut goes = Vec::new();
             large::references(layout, self.trees, key, &s.old, &mut goes)?;
-            self.let_go(&goes)?;
+            self.free_on_purge(&goes)?;
             large::bring_inside(self.trees, &mut s.old)?;
         }
         if !layout.indexes.is_empty() {
@@ -250,7 +250,7 @@ impl Op<'_> {
             };
             for (index, tree) in layout.indexes.iter().zip(&self.trees.indexes) {
                 s.old_entry.encode(self.table, index, &row, key)?;
-                or_wait!(self.delete_entry(tree, &s.old_entry.key)?);
+                return_on_conflict!(self.delete_entry(tree, &s.old_entry.key)?);
             }
         }
         if self.table.state.is_logged() {
@@ -265,7 +265,7 @@ impl Op<'_> {
         row: &[Value<'_>],
         s: &mut Scratch,
     ) -> Result<Step> {
-        or_wait!(self.delete(old_key, s)?);
+        return_on_conflict!(self.delete(old_key, s)?);
         self.insert(row, Entries::All, s)
     }
 }
