@@ -139,7 +139,7 @@ pub struct Counters {
     pub pages_read: u64,
     pub pages_written: u64,
     pub pages_evicted: u64,
-    pub narrow_reads: u64,
+    pub mini_page_reads: u64,
     pub pool_pages_used: u64,
     pub pool_pages_total: u64,
     pub pool_pages_dirty: u64,

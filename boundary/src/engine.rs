@@ -290,7 +290,7 @@ pub unsafe extern "C" fn peregrine_engine_counters(
             pages_read: status.pages_read,
             pages_written: status.pages_written,
             pages_evicted: status.pages_evicted,
-            narrow_reads: status.narrow_reads,
+            mini_page_reads: status.mini_page_reads,
             pool_pages_used: status.pool_pages_used,
             pool_pages_total: status.pool_pages_total,
             pool_pages_dirty: status.pool_pages_dirty,

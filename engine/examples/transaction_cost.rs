@@ -64,7 +64,7 @@ fn measure(dir: &Path, time: Duration, wants: &dyn Fn(&str) -> bool) -> Result<(
     let tree = Arc::new(Tree::create(&pool, TreeId(1))?);
     let system = TransactionManager::new(pool.clone(), log, Durability::Later);
     system.set_trees(Arc::new(OneTree(tree.clone())));
-    pool.set_settle(system.leaf_settle());
+    pool.set_freeze(system.leaf_freeze());
     system.start_purge()?;
 
     let mut load = system.begin(Isolation::ReadCommitted);
@@ -124,7 +124,7 @@ fn update(txn: &mut TreeTransaction, tree: &Tree, row: u64, mode: PutMode) -> Re
     let system = txn.system().clone();
     let payload = [row as u8; 100];
     loop {
-        let inside = system.gate().enter();
+        let inside = system.barrier().enter();
         match txn.try_put(&inside, tree, &key(row), &payload, mode, None)? {
             Put::Done { .. } => return txn.log_put(&inside, TableId(1), &key(row), &[&payload]),
             Put::Conflict(conflict) => {

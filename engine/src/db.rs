@@ -104,7 +104,7 @@ pub struct Status {
     /// Pages evicted from the pool.
     pub pages_evicted: u64,
     /// Reads answered from memory though the page was not there: what they asked for had been kept.
-    pub narrow_reads: u64,
+    pub mini_page_reads: u64,
     /// Frames of the pool in use.
     pub pool_pages_used: u64,
     /// Frames of the pool.
@@ -451,7 +451,7 @@ impl Database {
             pages_read: pool.reads,
             pages_written: pool.writes,
             pages_evicted: pool.evictions,
-            narrow_reads: pool.narrow_reads,
+            mini_page_reads: pool.mini_page_reads,
             pool_pages_used: pool.frames.saturating_sub(pool.free),
             pool_pages_total: pool.frames,
             pool_pages_dirty: pool.dirty,

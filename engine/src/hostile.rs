@@ -16,7 +16,7 @@ use crate::log::{hostile as log, Log};
 use crate::mvcc::Header;
 use crate::node::{Node, Page, PageKind, KIND};
 use crate::os::{OpenMode, Os};
-use crate::recovery::{Aside, Meta};
+use crate::recovery::{QuarantinedTable, Meta};
 use crate::row::entry::{self, EntryBuffer, EntryRef};
 use crate::row::key_bytes::KeyBytes;
 use crate::row::layout::Layout;
@@ -118,7 +118,7 @@ fn log_record(bytes: &[u8]) -> bool {
 
 fn definition(bytes: &[u8]) -> bool {
     let mut accepted = Meta::decode(bytes, Path::new("data")).is_ok();
-    accepted |= Aside::decode_any(Path::new("aside"), bytes);
+    accepted |= QuarantinedTable::decode_any(Path::new("aside"), bytes);
     let definitions = [
         Definition::decode(bytes).ok(),
         match DdlRecord::decode(bytes) {

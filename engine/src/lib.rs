@@ -23,7 +23,7 @@ mod planted;
 mod random;
 mod read;
 mod recovery;
-mod room;
+mod fallible;
 pub mod row;
 mod session;
 mod sessions;

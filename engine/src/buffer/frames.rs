@@ -9,7 +9,7 @@ use crate::buffer::optimistic::OptimisticNode;
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PAGE_SIZE};
 use crate::node::header::Page;
-use crate::node::leaf_shape::{InArrays, LeafLayoutHint};
+use crate::node::leaf_layout_hint::{InArrays, LeafLayoutHint};
 use crate::node::prefetch::prefetch;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 

@@ -1,6 +1,6 @@
 //! Frames that are nobody's: how they are taken and given back, and new pages, which come to be in them.
 
-use crate::buffer::core::BufferPool;
+use crate::buffer::buffer_pool::BufferPool;
 use crate::buffer::frames::NO_FRAME;
 use crate::buffer::guard::ExclusiveGuard;
 use crate::buffer::page_table::Entry;
@@ -139,7 +139,7 @@ impl BufferPool {
     pub fn new_page(&self) -> Result<ExclusiveGuard<'_>> {
         let mut guard = self.take_frame()?;
         let id = self.store.allocate_page();
-        self.left_summaries.forget(id.0);
+        self.evicted_zone_maps.forget(id.0);
         let page = guard.bytes_mut();
         page.fill(0);
         put_u64(page, PAGE_ID, id.0);

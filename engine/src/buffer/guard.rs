@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::buffer::core::BufferPool;
+use crate::buffer::buffer_pool::BufferPool;
 use crate::buffer::frames::FrameState;
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, LatchVersion, PageId};

@@ -6,28 +6,28 @@
 //!   are the first to go;
 //! - `narrow`: some columns of a leaf that leaves; `settle`: changes of a record, and of a leaf before it is split.
 
-mod core;
+mod buffer_pool;
 mod frames;
 mod free_list;
 mod guard;
 pub(crate) mod latch;
-mod narrow;
+mod mini_page;
 pub(crate) mod optimistic;
 mod page_table;
-mod pool;
+mod with_threads;
 mod read_requests;
 mod residency;
 mod scan_victims;
-mod settle;
+mod freeze;
 mod swip;
 #[cfg(test)]
 mod tests;
 
 pub use guard::{ExclusiveGuard, PinnedPage, SharedGuard};
-pub use pool::{PoolWithThreads, PoolStats};
-pub use settle::{RecordEdit, LeafFreeze};
+pub use with_threads::{PoolWithThreads, PoolStats};
+pub use freeze::{RecordEdit, LeafFreeze};
 
-pub(crate) use self::core::BufferPool;
+pub(crate) use self::buffer_pool::BufferPool;
 pub(crate) use frames::FrameState;
 pub(crate) use optimistic::LeafRead;
 pub(crate) use residency::{mismatch, ScanExtent, ChildPlace};

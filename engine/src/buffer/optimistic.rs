@@ -11,7 +11,7 @@ use crate::ids::PAGE_SIZE;
 use crate::node::header::*;
 use crate::node::heads;
 use crate::node::heads::Heads;
-use crate::node::leaf_shape::{LeafLayoutHint, HEAD, LEAF_ENTRY};
+use crate::node::leaf_layout_hint::{LeafLayoutHint, HEAD, LEAF_ENTRY};
 use crate::node::prefetch::prefetch;
 use crate::node::search_key::SearchKey;
 use crate::node::value_copy::ValueCopy;

@@ -18,7 +18,7 @@ pub use packed::PackedDefinition;
 use crate::buffer::PoolWithThreads;
 use crate::error::{Error, Result};
 use crate::ids::{PageId, TableId, TreeId};
-use crate::mvcc::{encode_settled, live_payload};
+use crate::mvcc::{encode_frozen, live_payload};
 use crate::planted::{is_planted, PlantedFault};
 use crate::tree::{RecordEdit, LeafImage, Position, Tree};
 
@@ -193,7 +193,7 @@ impl Catalog {
         // No more room than it needs: so what was there can be put back without any.
         let room = chunk.len() + 1;
         self.tree.modify(&key(table, n), room, 0, |_, out| {
-            encode_settled(chunk, out);
+            encode_frozen(chunk, out);
             (RecordEdit::Put, ())
         })
     }

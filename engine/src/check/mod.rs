@@ -24,7 +24,7 @@ use crate::ids::{Lsn, TableId, TxId, PAGE_SIZE};
 use crate::log::{Log, LogRecord};
 use crate::os::{Os, RealOs};
 use crate::planted::{is_planted, PlantedFault};
-use crate::recovery::{Aside, AsideFiles, TransactionOutcomes, Meta};
+use crate::recovery::{QuarantinedTable, QuarantineFiles, TransactionOutcomes, Meta};
 use crate::row::layout::Layout;
 use crate::store::Store;
 use crate::table::row_text::key_text;
@@ -124,7 +124,7 @@ pub fn check_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, report: &mut Report) -> 
         }
     };
     let database = store.database_id();
-    let asides = AsideFiles::new(os.clone(), dir, database).load()?;
+    let quarantine = QuarantineFiles::new(os.clone(), dir, database).load()?;
     match Log::read_only(os, &dir.join(LOG_DIR), database, meta.log_from()) {
         Ok(records) => {
             let mut ends = TransactionOutcomes::default();
@@ -144,7 +144,7 @@ pub fn check_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, report: &mut Report) -> 
         Err(error) => report.problem(error.to_string()),
     }
     let pool = PoolWithThreads::without_thread(POOL_BYTES, Arc::new(store))?;
-    if let Err(error) = check_trees(&pool, &meta, &asides, report) {
+    if let Err(error) = check_trees(&pool, &meta, &quarantine, report) {
         report.problem(error.to_string());
     }
     Ok(())
@@ -197,7 +197,7 @@ pub fn log_position(os: Arc<dyn Os>, dir: impl AsRef<Path>) -> Result<Lsn> {
 fn check_trees(
     pool: &Arc<PoolWithThreads>,
     meta: &Meta,
-    asides: &BTreeMap<TableId, Result<Aside>>,
+    quarantine: &BTreeMap<TableId, Result<QuarantinedTable>>,
     report: &mut Report,
 ) -> Result<()> {
     let running: HashSet<TxId> = meta.transactions.running().collect();
@@ -211,7 +211,7 @@ fn check_trees(
         definitions.push(definition);
         Ok(())
     })?;
-    for (table, aside) in asides {
+    for (table, aside) in quarantine {
         let definition = definitions.iter().find(|found| found.id == *table);
         let error = match (aside, definition) {
             (_, None) if !damaged.contains_key(table) => continue,

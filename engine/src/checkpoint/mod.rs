@@ -46,7 +46,7 @@ pub struct Captured {
 /// Whoever implements it must not own the [`Checkpointer`], which keeps it alive.
 pub trait CheckpointSource: Send + Sync {
     /// Closes the gate, so that no row operation and no commit runs, calls `inside`, opens it.
-    fn with_gate_closed(&self, inside: &mut dyn FnMut() -> Result<()>) -> Result<()>;
+    fn with_barrier_closed(&self, inside: &mut dyn FnMut() -> Result<()>) -> Result<()>;
     /// Inside the gate: the buffer pool notes which frames the checkpoint needs.
     fn begin_pages(&self, epoch: u64);
     /// Inside the gate: roots, counters, active transactions, …; `redo_from` is where recovery

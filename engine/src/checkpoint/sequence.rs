@@ -21,7 +21,7 @@ pub struct CheckpointReport {
     /// Pages written by the walk (those that writers saved themselves not counted).
     pub pages: u64,
     /// How long the gate was closed, waiting for it not counted.
-    pub gate: Duration,
+    pub barrier: Duration,
     /// How long everything took.
     pub total: Duration,
 }
@@ -63,9 +63,9 @@ fn steps(
     begun: &mut Option<u64>,
 ) -> Result<CheckpointReport> {
     // Row operations wait from here …
-    let mut gate = Duration::ZERO;
+    let mut barrier = Duration::ZERO;
     let mut taken: Option<(u64, Lsn, Lsn, Captured)> = None;
-    source.with_gate_closed(&mut || {
+    source.with_barrier_closed(&mut || {
         let closed = crate::sync::now();
         let epoch = store.begin_checkpoint();
         *begun = Some(epoch);
@@ -73,7 +73,7 @@ fn steps(
         let redo_from = log.mark()?;
         let captured = source.capture(redo_from)?;
         taken = Some((epoch, redo_from, log.end(), captured));
-        gate = crate::sync::since(closed);
+        barrier = crate::sync::since(closed);
         Ok(())
     })?;
     // … to here.
@@ -108,7 +108,7 @@ fn steps(
         redo_from,
         log_end,
         pages,
-        gate,
+        barrier,
         total: Duration::ZERO,
     })
 }

@@ -23,7 +23,7 @@ struct Cell {
 struct Numbers {
     store: Arc<Store>,
     log: Arc<Log>,
-    gate: RwLock<()>,
+    barrier: RwLock<()>,
     cells: Mutex<BTreeMap<u64, Cell>>,
 }
 
@@ -39,7 +39,7 @@ fn word(bytes: &[u8]) -> u64 {
 
 impl Numbers {
     fn set(&self, page: u64, value: u64) -> Result<Lsn> {
-        let _inside = self.gate.read();
+        let _inside = self.barrier.read();
         let mut cells = self.cells.lock();
         if let Some(cell) = cells.get(&page).filter(|cell| cell.needed) {
             let old = image(cell.value);
@@ -59,8 +59,8 @@ impl Numbers {
 }
 
 impl CheckpointSource for Numbers {
-    fn with_gate_closed(&self, inside: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        let _closed = self.gate.write();
+    fn with_barrier_closed(&self, inside: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let _closed = self.barrier.write();
         inside()
     }
 
@@ -120,7 +120,7 @@ fn create(os: &SimulatedOs) -> Arc<Numbers> {
     Arc::new(Numbers {
         store: Arc::new(store),
         log: Arc::new(log),
-        gate: RwLock::default(),
+        barrier: RwLock::default(),
         cells: Mutex::default(),
     })
 }
@@ -284,7 +284,7 @@ fn a_failed_checkpoint_is_reported_and_a_later_one_succeeds() {
 struct Open;
 
 impl CheckpointSource for Open {
-    fn with_gate_closed(&self, _: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+    fn with_barrier_closed(&self, _: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         Err(Error::TooLarge("as any error would".into()))
     }
     fn begin_pages(&self, _: u64) {}
@@ -311,8 +311,8 @@ fn a_gate_that_does_not_close_fails_the_checkpoint_alone() {
 struct Panics(Arc<Numbers>);
 
 impl CheckpointSource for Panics {
-    fn with_gate_closed(&self, inside: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        self.0.with_gate_closed(inside)
+    fn with_barrier_closed(&self, inside: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.0.with_barrier_closed(inside)
     }
     fn begin_pages(&self, epoch: u64) {
         self.0.begin_pages(epoch);

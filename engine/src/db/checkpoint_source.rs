@@ -73,12 +73,12 @@ impl Source {
 }
 
 impl CheckpointSource for Source {
-    fn with_gate_closed(&self, inside: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+    fn with_barrier_closed(&self, inside: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         // Definitions change with this mutex held, and then inside the gate: the same order.
         let reads = self.pool.stats().reads;
         self.reads.lock().begun = reads;
         let numbers = self.tables.numbers.lock();
-        let closed = self.shared.system.gate().close();
+        let closed = self.shared.system.barrier().close();
         *self.taken.lock() = Some((*numbers, self.shared.system.capture(&closed)));
         inside()
     }

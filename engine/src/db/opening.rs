@@ -15,7 +15,7 @@ use crate::knobs;
 use crate::log::{Log, LogOptions};
 use crate::os::{Os, RealOs};
 use crate::planted::{is_planted, PlantedFault};
-use crate::recovery::{self, AsideFiles, Meta, Recoverable};
+use crate::recovery::{self, QuarantineFiles, Meta, Recoverable};
 use crate::settings::{Options, MOST_SCAN_THREADS};
 use crate::store::Store;
 use crate::sync::atomic::AtomicUsize;
@@ -80,12 +80,12 @@ impl Database {
         if let Some(bytes) = options.log_segment_bytes {
             log_options.segment_bytes = bytes;
         }
-        AsideFiles::new(os.clone(), dir, store.database_id()).clear()?;
+        QuarantineFiles::new(os.clone(), dir, store.database_id()).clear()?;
         let log = Log::create(os.clone(), &dir.join(LOG_DIR), log_options)?;
         let pool = pool_of(&*os, store, &options)?;
         let parts = Parts::new(pool, log, &options)?;
         let catalog = {
-            let _inside = parts.shared.system.gate().enter();
+            let _inside = parts.shared.system.barrier().enter();
             Catalog::create(&parts.pool)?
         };
         parts.finish(dir, catalog, Numbers::default(), &options, None)
@@ -110,9 +110,9 @@ impl Database {
         let store = pool.store();
         let mut log_options = LogOptions::new(store.database_id(), store.stop_flag().clone());
         log_options.background = options.background;
-        let files = AsideFiles::new(os.clone(), dir, store.database_id());
+        let files = QuarantineFiles::new(os.clone(), dir, store.database_id());
         let files = Arc::new(files);
-        let asides = files.load_read()?;
+        let quarantine = files.load_read()?;
         let log = Log::open(os, &dir.join(LOG_DIR), log_options, meta.log_from())?;
         // Nothing was changed so far: a newer version's files stay as they are.
         store.free_lost()?;
@@ -133,7 +133,7 @@ impl Database {
         let state = Recoverable {
             meta,
             files,
-            asides,
+            quarantine,
             damaged,
             drop_on_open: options.drop_on_open.as_deref(),
         };
@@ -248,7 +248,7 @@ impl Parts {
         }
         let registry = Arc::new(Registry::new(pool.clone(), options.collations.clone()));
         system.set_trees(registry.clone());
-        pool.set_settle(system.leaf_settle());
+        pool.set_freeze(system.leaf_freeze());
         let shared = Arc::new(Shared {
             system,
             log,
@@ -323,7 +323,7 @@ impl Parts {
             }
         }
         if let Some((files, replayed)) = prepared {
-            recovery::revive(&shared, &files, &replayed)?;
+            recovery::restore(&shared, &files, &replayed)?;
         }
         let source = Arc::new(Source::new(shared.clone(), tables.clone(), pool.clone()));
         let store = pool.store();

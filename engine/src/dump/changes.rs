@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::ids::{Lsn, TableId, TxId};
 use crate::log::{LogReader, LogRecord};
 use crate::planted::{is_planted, PlantedFault};
-use crate::recovery::{Aside, Counters, TransactionOutcomes, KeptChange, Meta, Undecided};
-use crate::room;
+use crate::recovery::{QuarantinedTable, Counters, TransactionOutcomes, KeptChange, Meta, Undecided};
+use crate::fallible;
 use crate::row::layout::Layout;
 use crate::row::payload::RowRef;
 use crate::txn::{Change, ChangeReader, KIND_CHANGES, KIND_COMMIT};
@@ -124,12 +124,12 @@ impl Changes {
     }
 
     /// Adds what was kept of tables that recovery had to set aside.
-    pub fn add_asides(
+    pub fn add_quarantined(
         &mut self,
-        asides: BTreeMap<TableId, Result<Aside>>,
+        quarantine: BTreeMap<TableId, Result<QuarantinedTable>>,
         missing: &mut Vec<Missing>,
     ) {
-        for (table, aside) in asides {
+        for (table, aside) in quarantine {
             let name = self.tables.get(&table).map(|entry| &entry.definition.name);
             let name = name.map_or_else(|| unnamed(table), |name| format!("table {name}"));
             let aside = match aside {
@@ -277,7 +277,7 @@ impl Changes {
                     row.replaces = true;
                     row.puts.clear();
                 }
-                row.puts.push(room::copy(payload, "a row of the log")?);
+                row.puts.push(fallible::copy(payload, "a row of the log")?);
                 return Ok(());
             }
         }

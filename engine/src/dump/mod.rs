@@ -35,7 +35,7 @@ use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};
 use crate::log::Log;
 use crate::os::{Os, RealOs};
-use crate::recovery::{AsideFiles, Meta};
+use crate::recovery::{QuarantineFiles, Meta};
 use crate::row::{OwnedValue, TableSchema};
 use crate::settings::TableOptions;
 use crate::store::Store;
@@ -114,8 +114,8 @@ impl Dump {
         let nodes = Nodes::new(store.clone());
         let definitions = definitions::load(&nodes, meta.catalog, &mut missing);
         let mut changes = Changes::new(definitions, &meta.counters);
-        match AsideFiles::new(os.clone(), dir, store.database_id()).load() {
-            Ok(asides) => changes.add_asides(asides, &mut missing),
+        match QuarantineFiles::new(os.clone(), dir, store.database_id()).load() {
+            Ok(asides) => changes.add_quarantined(asides, &mut missing),
             Err(why) => missing.push(Missing {
                 what: "changes of tables that are set aside".into(),
                 why,

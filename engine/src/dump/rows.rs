@@ -10,7 +10,7 @@ use crate::catalog::{Definition, TreeRoot};
 use crate::error::{Error, Result};
 use crate::ids::TxId;
 use crate::mvcc::live_payload;
-use crate::room;
+use crate::fallible;
 use crate::row::layout::Layout;
 use crate::row::payload::{self, Field, LargeRef, RowRef};
 use crate::row::OwnedValue;
@@ -242,7 +242,7 @@ impl Rows<'_> {
         };
         let mut bytes = Vec::new();
         let want = usize::try_from(value.len).unwrap_or(usize::MAX);
-        room::reserve(&mut bytes, want, "a large value")?;
+        fallible::reserve(&mut bytes, want, "a large value")?;
         for chunk in 0..large::chunks(value.len)? {
             let key = large::key(value.id, chunk);
             let found = self.nodes.find(tree.id, tree.root, &key)?;

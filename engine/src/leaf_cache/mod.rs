@@ -4,11 +4,11 @@
 //! - `narrow_copies`: which leaves have copies of some columns, where, and until when.
 #![forbid(unsafe_code)]
 
-pub(crate) mod left_summary;
-pub(crate) mod narrow_copies;
-pub(crate) mod summary;
+pub(crate) mod evicted_zone_maps;
+pub(crate) mod mini_pages;
+pub(crate) mod zone_map;
 
-pub use summary::LeafSummary;
+pub use zone_map::ZoneMap;
 
-pub(crate) use narrow_copies::LeafSeen;
-pub(crate) use summary::{of_column, LeafZoneMaps};
+pub(crate) use mini_pages::LeafSeen;
+pub(crate) use zone_map::{of_column, LeafZoneMaps};

@@ -6,13 +6,13 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod deadlock_report;
-pub(crate) mod participant;
+pub(crate) mod running_transaction;
 mod queue;
 pub(crate) mod range;
 pub(crate) mod row_name;
 pub(crate) mod table;
 
 pub use deadlock_report::DeadlockMember;
-pub use participant::UndoWork;
+pub use running_transaction::UndoWork;
 pub use row_name::RowName;
 pub use table::LockMode;

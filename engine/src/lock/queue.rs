@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::lock::participant::{WaitSlot, RunningTransaction, WaitState};
+use crate::lock::running_transaction::{WaitSlot, RunningTransaction, WaitState};
 use crate::lock::row_name::{Row, RowName};
 use crate::planted::{is_planted, PlantedFault};
 

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use crate::ids::TreeId;
 use crate::knobs;
-use crate::lock::participant::RunningTransaction;
+use crate::lock::running_transaction::RunningTransaction;
 use crate::lock::queue::LockMode;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicUsize, Ordering};

@@ -8,14 +8,14 @@
 //! | `segments.rs`, `segment_header.rs` | the files and their recycling; what each begins with |
 //! | `tail.rs` | the one writer's position |
 //! | `demand.rs` | how many spare files the pace of the log calls for |
-//! | `group.rs` | the buffer, group commit |
+//! | `group_commit.rs` | the buffer, group commit |
 //! | `reader.rs` | reading back, the valid end |
 //! | `beginnings.rs` | where records may begin, whatever precedes them |
 #![forbid(unsafe_code)]
 
 mod beginnings;
 mod demand;
-mod group;
+mod group_commit;
 pub(crate) mod hostile;
 mod reader;
 mod record;
@@ -29,7 +29,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use self::demand::Demand;
-use self::group::GroupCommit;
+use self::group_commit::GroupCommit;
 pub use self::reader::{LogReader, LogRecord};
 use self::segments::Segments;
 use self::tail::Tail;
@@ -217,7 +217,7 @@ impl Log {
             now = end;
             found.last_mark
         };
-        segments.let_go_behind(now + group::room_behind())?;
+        segments.let_go_behind(now + group_commit::room_behind())?;
         let group = Arc::new(GroupCommit::new(
             Arc::new(segments),
             Arc::clone(&options.stop),

@@ -11,7 +11,7 @@ use super::segments::Segments;
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
 use crate::planted::{is_planted, PlantedFault};
-use crate::{knobs, room};
+use crate::{knobs, fallible};
 
 /// More bytes than a write of short records has.
 const SHORT_WRITE: u64 = 16 << 20;
@@ -70,7 +70,7 @@ impl Window {
         if position < self.start || position + len as u64 > end {
             let wanted = len.max(knobs::log_read());
             let more = wanted.saturating_sub(self.bytes.len());
-            room::reserve(&mut self.bytes, more, "a log record")?;
+            fallible::reserve(&mut self.bytes, more, "a log record")?;
             self.bytes.resize(wanted, 0);
             self.start = position;
             let found = segments.read(position, &mut self.bytes)?;
@@ -168,7 +168,7 @@ impl LogReader {
             start: Lsn(start),
             end: Lsn(end),
             kind: header.kind,
-            payload: room::copy(payload, "a log record")?,
+            payload: fallible::copy(payload, "a log record")?,
         }))
     }
 

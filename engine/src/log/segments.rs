@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::os::{directory_of, File, OpenMode, Os};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::{Mutex, MutexGuard};
-use crate::{knobs, room};
+use crate::{knobs, fallible};
 
 /// Numbers stay below this, and sizes below another limit, so that positions fit 63 bits.
 const MOST_SEGMENTS: u64 = 1 << 30;
@@ -433,7 +433,7 @@ impl Segments {
                 .min(capacity);
             let piece = (rest - start).min(knobs::log_write_blocks() as u64 * BLOCK);
             let more = (piece as usize).saturating_sub(bytes.len());
-            room::reserve(&mut bytes, more, "the log's end")?;
+            fallible::reserve(&mut bytes, more, "the log's end")?;
             bytes.resize(piece as usize, 0);
             file.read_exact_at(&mut bytes, BLOCK + start)?;
             file.write_at(&bytes, BLOCK + start)?;

@@ -6,16 +6,16 @@
 //!   have led to is free.
 #![forbid(unsafe_code)]
 
-pub(crate) mod grace;
+pub(crate) mod undo_reclamation;
 pub(crate) mod live_snapshots;
 pub(crate) mod order;
-pub(crate) mod settle;
+pub(crate) mod freeze;
 pub(crate) mod snapshot;
 #[cfg(feature = "broken")]
 pub(crate) mod stale;
 pub(crate) mod status;
 pub(crate) mod version;
 
-pub use settle::FrozenVersion;
+pub use freeze::FrozenVersion;
 pub use snapshot::ReadView;
-pub use version::{encode_settled, live_payload, Header, MAX_PAYLOAD};
+pub use version::{encode_frozen, live_payload, Header, MAX_PAYLOAD};

@@ -12,7 +12,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::broken::Broken;
 use crate::ids::{Csn, TxId};
-use crate::lock::participant::RunningTransaction;
+use crate::lock::running_transaction::RunningTransaction;
 use crate::mvcc::live_snapshots::{Horizon, LiveSnapshots};
 use crate::mvcc::status::{Status, StatusDirectory};
 use crate::planted::{is_planted, PlantedFault};
@@ -185,7 +185,7 @@ impl CommitOrder {
 
     /// Whether every snapshot, now and later, sees what `txid` wrote.
     #[inline]
-    pub fn settled(&self, txid: TxId) -> bool {
+    pub fn is_frozen(&self, txid: TxId) -> bool {
         if txid.0 < self.horizon_low.load(Ordering::Acquire) {
             return true;
         }
@@ -255,9 +255,9 @@ mod tests {
                 low: TxId(13)
             }
         );
-        assert!(!order.settled(ids[2]));
+        assert!(!order.is_frozen(ids[2]));
         order.advance_horizon(order.newest());
-        assert!(order.settled(ids[2]));
+        assert!(order.is_frozen(ids[2]));
     }
 
     /// The snapshot at which the horizon stands goes, and ends on both sides of it are made one
@@ -281,12 +281,12 @@ mod tests {
         };
         let low = order.newest().low;
         order.advance_horizon(Horizon { csn, low });
-        let settled = |order: &CommitOrder| -> Vec<bool> {
-            ended.iter().map(|txid| order.settled(*txid)).collect()
+        let frozen = |order: &CommitOrder| -> Vec<bool> {
+            ended.iter().map(|txid| order.is_frozen(*txid)).collect()
         };
-        let before = settled(&order);
+        let before = frozen(&order);
         assert!(before.contains(&true) && before.contains(&false));
         order.summarise(&LiveSnapshots::of(order.newest().csn, Vec::new()));
-        assert!(before == settled(&order), "what was passed is not any more");
+        assert!(before == frozen(&order), "what was passed is not any more");
     }
 }

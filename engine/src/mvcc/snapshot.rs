@@ -17,7 +17,7 @@ use crate::broken::IsolationFault;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, TxId};
 use crate::knobs;
-use crate::mvcc::grace::UndoReclamation;
+use crate::mvcc::undo_reclamation::UndoReclamation;
 use crate::mvcc::live_snapshots::{Horizon, LiveSnapshots};
 use crate::mvcc::order::CommitOrder;
 use crate::mvcc::status::Status;
@@ -355,7 +355,7 @@ impl Drop for SnapshotSlot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::participant::RunningTransaction;
+    use crate::lock::running_transaction::RunningTransaction;
     use crate::mvcc::order::End;
 
     #[test]

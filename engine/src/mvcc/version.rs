@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::ids::{TxId, UndoPtr, MAX_VALUE};
 
 const FORM_MASK: u8 = 0b011;
-const FORM_SETTLED: u8 = 0;
+const FORM_FROZEN: u8 = 0;
 const FORM_INSERTED: u8 = 1;
 const FORM_CHAINED: u8 = 2;
 const DELETED: u8 = 0b100;
@@ -30,7 +30,7 @@ pub const MAX_PAYLOAD: usize = MAX_VALUE - MAX_HEADER;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Written by a transaction that every snapshot sees.
-    Settled,
+    Frozen,
     /// Inserted by this transaction; nothing stood before that any snapshot may need.
     Inserted(TxId),
     /// Written by this transaction over the version in the undo record.
@@ -50,7 +50,7 @@ impl Header {
     /// The writing transaction, or `None` when settled.
     pub fn txid(&self) -> Option<TxId> {
         match self.origin {
-            Origin::Settled => None,
+            Origin::Frozen => None,
             Origin::Inserted(txid) | Origin::Chained(txid, _) => Some(txid),
         }
     }
@@ -86,20 +86,20 @@ impl Header {
         };
         if flags == 0 {
             let header = Header {
-                origin: Origin::Settled,
+                origin: Origin::Frozen,
                 deleted: false,
             };
             return Ok((header, rest));
         }
-        Self::decode_unsettled(flags, rest).ok_or_else(|| malformed(value))
+        Self::decode_unfrozen(flags, rest).ok_or_else(|| malformed(value))
     }
 
-    fn decode_unsettled(flags: u8, rest: &[u8]) -> Option<(Header, &[u8])> {
+    fn decode_unfrozen(flags: u8, rest: &[u8]) -> Option<(Header, &[u8])> {
         if flags & !(FORM_MASK | DELETED) != 0 {
             return None;
         }
         let (origin, payload) = match flags & FORM_MASK {
-            FORM_SETTLED => (Origin::Settled, rest),
+            FORM_FROZEN => (Origin::Frozen, rest),
             FORM_INSERTED => {
                 let (txid, payload) = rest.split_at_checked(6)?;
                 (Origin::Inserted(read_txid(txid)), payload)
@@ -120,7 +120,7 @@ impl Header {
     pub fn encode(&self, out: &mut Vec<u8>) {
         let deleted = if self.deleted { DELETED } else { 0 };
         match self.origin {
-            Origin::Settled => out.push(FORM_SETTLED | deleted),
+            Origin::Frozen => out.push(FORM_FROZEN | deleted),
             Origin::Inserted(txid) => {
                 out.push(FORM_INSERTED | deleted);
                 out.extend_from_slice(&txid.0.to_le_bytes()[..6]);
@@ -135,9 +135,9 @@ impl Header {
 }
 
 /// Writes a settled, live record value (what recovery and bulk load put into trees).
-pub fn encode_settled(payload: &[u8], out: &mut Vec<u8>) {
+pub fn encode_frozen(payload: &[u8], out: &mut Vec<u8>) {
     out.clear();
-    out.push(FORM_SETTLED);
+    out.push(FORM_FROZEN);
     out.extend_from_slice(payload);
 }
 
@@ -150,7 +150,7 @@ pub fn encode_settled(payload: &[u8], out: &mut Vec<u8>) {
 pub fn live_payload(value: &[u8]) -> Result<Option<&[u8]>> {
     // Scans come here for every row: of a header that is not deleted only the length matters.
     let header = match value.first() {
-        Some(&FORM_SETTLED) => 1,
+        Some(&FORM_FROZEN) => 1,
         Some(&FORM_INSERTED) => 7,
         Some(&FORM_CHAINED) => MAX_HEADER,
         _ => 0,
@@ -187,7 +187,7 @@ mod tests {
 
     fn origins() -> impl Strategy<Value = Origin> {
         prop_oneof![
-            Just(Origin::Settled),
+            Just(Origin::Frozen),
             (0..1u64 << 48).prop_map(|t| Origin::Inserted(TxId(t))),
             (0..1u64 << 48, any::<u64>()).prop_map(|(t, p)| Origin::Chained(TxId(t), UndoPtr(p))),
         ]

@@ -3,7 +3,7 @@
 use crate::ids::PAGE_SIZE;
 use crate::knobs;
 use crate::node::header::*;
-use crate::node::leaf_shape::{HEAD, LEAF_ENTRY};
+use crate::node::leaf_layout_hint::{HEAD, LEAF_ENTRY};
 use crate::node::view::{head_of, shared_prefix, Node, INNER_ENTRY};
 
 /// Everything of a node but its records.

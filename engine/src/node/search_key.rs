@@ -1,6 +1,6 @@
 //! A key that is looked for from node to node: its first bytes as a number.
 
-use crate::node::leaf_shape::HEAD;
+use crate::node::leaf_layout_hint::HEAD;
 use crate::node::view::head_of;
 
 /// Bytes of the number.

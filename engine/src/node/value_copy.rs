@@ -21,15 +21,15 @@ pub(crate) trait ValueCopy {
 }
 
 /// Room for the first N bytes of a value.
-pub(crate) struct Front<const N: usize>([u8; N]);
+pub(crate) struct Prefix<const N: usize>([u8; N]);
 
-impl<const N: usize> Default for Front<N> {
+impl<const N: usize> Default for Prefix<N> {
     fn default() -> Self {
-        Front([0; N])
+        Prefix([0; N])
     }
 }
 
-impl<const N: usize> ValueCopy for Front<N> {
+impl<const N: usize> ValueCopy for Prefix<N> {
     #[inline(always)]
     fn room(&mut self, len: usize) -> Option<&mut [u8]> {
         const { assert!(N % BLOCK == 0 && N <= PAGE_SIZE) }

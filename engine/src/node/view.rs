@@ -20,7 +20,7 @@ use crate::ids::PAGE_SIZE;
 use crate::node::header::*;
 use crate::node::heads;
 use crate::node::heads::Heads;
-use crate::node::leaf_shape::{LeafLayoutHint, HEAD, LEAF_ENTRY};
+use crate::node::leaf_layout_hint::{LeafLayoutHint, HEAD, LEAF_ENTRY};
 use crate::node::vector::{Near, NEAR_BYTES};
 
 /// Array bytes an inner node's separator takes.

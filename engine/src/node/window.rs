@@ -6,7 +6,7 @@
 use crate::ids::PAGE_SIZE;
 use crate::knobs;
 use crate::node::header::*;
-use crate::node::leaf_shape::HEAD;
+use crate::node::leaf_layout_hint::HEAD;
 use crate::node::view::Node;
 
 /// Copies up to `knobs::window_records` records of a leaf, from record `at` on (`forward`) or those before it;

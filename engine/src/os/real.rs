@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags};
 use super::{DirLock, File, LockMode, OpenMode, Os, DIRECT_ALIGN};
 use crate::error::{Error, Result};
 use crate::planted::{is_planted, PlantedFault};
-use crate::room;
+use crate::fallible;
 
 /// Name of the file in a database directory whose `flock` is the directory's lock.
 const LOCK_FILE: &str = "lock";
@@ -220,7 +220,7 @@ impl RealFile {
             return self.set_len(end.max(self.len()?));
         }
         let mut piece = Vec::new();
-        room::reserve(&mut piece, PIECE, "the room of a file")?;
+        fallible::reserve(&mut piece, PIECE, "the room of a file")?;
         while at < end {
             piece.clear();
             piece.resize((end - at).min(PIECE as u64) as usize, 0);

@@ -9,7 +9,7 @@ mod condition;
 mod parallel;
 mod plan;
 mod scan;
-mod slow;
+mod row_by_row;
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub use condition::{Comparison, Condition};
 
 use crate::error::{Error, Result};
-use crate::read::narrow::Projection;
+use crate::read::mini_page::Projection;
 use crate::read::options::RowLock;
 use crate::row::OwnedValue;
 use crate::session::transaction::Transaction;
@@ -176,7 +176,7 @@ impl Transaction {
         plan: &Plan,
     ) -> Result<Totals> {
         if self.read_lock(RowLock::None).is_some() {
-            return slow::by_cursor(self, table, range, plan);
+            return row_by_row::by_cursor(self, table, range, plan);
         }
         self.enter_table(table)?;
         let view = self.read_view(None);
@@ -190,7 +190,7 @@ impl Transaction {
             tree: trees.index(range.index)?,
             plan,
             view,
-            asked: Projection::of(table, plan.narrow_columns()),
+            asked: Projection::of(table, plan.mini_page_columns()),
             stop: Stop::new(self.inner.kill_handle()),
         };
         parallel::run(&self.inner, &source, &self.shared.scans, from, to)

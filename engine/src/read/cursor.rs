@@ -19,14 +19,14 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::planted::{is_planted, PlantedFault};
-use crate::read::fetch::Batch;
+use crate::read::row_batch::Batch;
 use crate::read::filter::EntryFilter;
 use crate::read::options::CursorOptions;
 use crate::read::row_view::RowView;
-use crate::read::walk::{Direction, RecordCursor};
+use crate::read::record_cursor::{Direction, RecordCursor};
 use crate::row::entry::{self, EntryBuffer, EntryRef};
 use crate::row::key_bytes::KeyBytes;
-use crate::row::narrow::ColumnSet;
+use crate::row::projection::ColumnSet;
 use crate::row::{NumberPlace, Text, TextPlace};
 use crate::session::transaction::Transaction;
 use crate::table::key_prefix::successor;
@@ -66,7 +66,7 @@ enum At {
     /// What the walk stands on.
     Walk,
     /// The walk's key, with the payload in `buffer`.
-    Brought,
+    Fetched,
     /// `point_key`, with the row in `buffer`.
     Point,
     /// `point_key` of a secondary index, with the entry's payload in `buffer`.
@@ -313,17 +313,17 @@ impl Cursor {
                 None => Position::Last,
             },
         };
-        let ahead = match to {
+        let extent = match to {
             Seek::Exact | Seek::ExactLast => BatchExtent::Prefix,
             _ => BatchExtent::End,
         };
         self.same_prefix = to == Seek::Exact;
         self.set_stop();
         if to != Seek::ExactLast {
-            return self.start(txn, trees, position, ahead);
+            return self.start(txn, trees, position, extent);
         }
         self.walk.set_floor(prefix);
-        let found = self.start(txn, trees, position, ahead);
+        let found = self.start(txn, trees, position, extent);
         // What comes before may be asked for next.
         self.walk.set_floor(&[]);
         found
@@ -417,7 +417,7 @@ impl Cursor {
                 return RowView::row(&self.table, key, &self.buffer);
             }
             At::Walk => (KeyBytes::There(&self.walk), self.walk.payload()),
-            At::Brought => (KeyBytes::There(&self.walk), &self.buffer[..]),
+            At::Fetched => (KeyBytes::There(&self.walk), &self.buffer[..]),
             At::Point | At::PointEntry => (KeyBytes::Here(&self.point_key), &self.buffer[..]),
         };
         if self.index == 0 {
@@ -436,7 +436,7 @@ impl Cursor {
     #[inline]
     pub fn number(&self, place: &NumberPlace) -> Option<u64> {
         match self.at {
-            At::Walk | At::Brought => self.walk.number(place),
+            At::Walk | At::Fetched => self.walk.number(place),
             _ => {
                 let key = if self.returns_rows() {
                     self.clustered_key()
@@ -457,7 +457,7 @@ impl Cursor {
     pub fn text(&self, place: &TextPlace, out: &mut [u8]) -> Result<Text> {
         let text = match self.at {
             At::Walk => self.walk.text(place, out),
-            At::Brought | At::PointEntry => place.read(&self.key(), &self.buffer, out),
+            At::Fetched | At::PointEntry => place.read(&self.key(), &self.buffer, out),
             At::Batch => self.text_of_row(self.batch.row(), place, out)?,
             At::Point => self.text_of_row(&self.buffer, place, out)?,
             At::Gap(_) => None,
@@ -493,7 +493,7 @@ impl Cursor {
     pub fn key(&self) -> &[u8] {
         match self.at {
             At::Gap(_) => &[],
-            At::Walk | At::Brought => self.walk.key(),
+            At::Walk | At::Fetched => self.walk.key(),
             At::Point | At::PointEntry => &self.point_key,
             At::Batch => self.batch.key(),
         }
@@ -505,7 +505,7 @@ impl Cursor {
             At::Gap(_) => &[],
             At::Batch => self.batch.clustered_key(),
             _ if self.index == 0 => self.key(),
-            At::Walk | At::Brought => {
+            At::Walk | At::Fetched => {
                 entry::clustered_key(self.walk.key(), self.walk.payload()).unwrap_or(&[])
             }
             At::Point => &self.point_clustered,

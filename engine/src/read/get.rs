@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::lock::LockMode;
 use crate::mvcc::ReadView;
-use crate::read::narrow::Projection;
+use crate::read::mini_page::Projection;
 use crate::read::options::RowLock;
 use crate::read::row_view::RowView;
 use crate::row::key_bytes::KeyBytes;

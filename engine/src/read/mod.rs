@@ -3,15 +3,15 @@
 
 mod aggregate;
 mod cursor;
-mod fetch;
+mod row_batch;
 mod filter;
 mod get;
 mod multi_get;
-mod narrow;
+mod mini_page;
 pub(crate) mod options;
 mod row_view;
 mod rows;
-mod walk;
+mod record_cursor;
 
 pub use aggregate::{Aggregate, Aggregated, Comparison, Condition, Group, IndexRange};
 pub use cursor::{Cursor, Seek};

@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::read::fetch::Batch;
-use crate::read::narrow::Projection;
+use crate::read::row_batch::Batch;
+use crate::read::mini_page::Projection;
 use crate::read::options::{CursorOptions, RowLock};
 use crate::read::row_view::RowView;
 use crate::row::key_bytes::KeyBytes;
-use crate::row::narrow::ColumnSet;
+use crate::row::projection::ColumnSet;
 use crate::session::transaction::Transaction;
 use crate::table::open_table::Table;
 

@@ -1,7 +1,7 @@
 //! A row that a cursor or a get stands on.
 
 use crate::error::{Error, Result};
-use crate::room;
+use crate::fallible;
 use crate::row::entry::EntryRef;
 use crate::row::key_bytes::KeyBytes;
 use crate::row::payload::{Field, RowRef};
@@ -77,7 +77,7 @@ impl<'a> RowView<'a> {
             Field::Outside(value) => large::read(&self.table.trees.load(), value, u64::MAX, out)?,
             Field::Value(Value::Null) => return Ok(false),
             Field::Value(Value::Bytes(bytes)) => {
-                room::reserve(out, bytes.len(), "a value")?;
+                fallible::reserve(out, bytes.len(), "a value")?;
                 out.extend_from_slice(bytes);
             }
             Field::Value(_) => {

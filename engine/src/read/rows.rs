@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::mvcc::{live_payload, ReadView};
-use crate::node::{Front, LeafLayoutHint};
+use crate::node::{Prefix, LeafLayoutHint};
 use crate::read::options::RowLock;
 use crate::read::row_view::RowView;
 use crate::row::key_bytes::{KeyBytes, KeyInPieces};
@@ -80,26 +80,26 @@ pub struct Rows<'t> {
     /// What the leaves read last looked like.
     shape: LeafLayoutHint,
     /// Of the last row of which some columns were asked for, as much as stands in two cache lines.
-    front: Front<64>,
+    row_prefix: Prefix<64>,
     /// More of it, where that did not do.
-    part: Front<256>,
+    longer_row_prefix: Prefix<256>,
     /// How often of late a front, and a part, did not do.
     fell_short: u32,
     /// The row of the last read, as a whole.
-    copy: Vec<u8>,
+    row_bytes: Vec<u8>,
     /// A row that stands outside its page as a whole.
     brought: Vec<u8>,
     copies: VersionedLeaf,
 }
 
 /// From this count on fronts are not tried any more: more than one in sixteen did not do.
-fn no_front() -> u32 {
+fn without_row_prefix() -> u32 {
     4 * knobs::front_too_short()
 }
 
 /// From this count on neither are parts.
-fn no_part() -> u32 {
-    2 * no_front()
+fn without_longer_row_prefix() -> u32 {
+    2 * without_row_prefix()
 }
 
 /// For leaves with records that the snapshot may not see.
@@ -132,10 +132,10 @@ impl Transaction {
             trees: table.trees.load_full(),
             view,
             shape: LeafLayoutHint::default(),
-            front: Front::default(),
-            part: Front::default(),
+            row_prefix: Prefix::default(),
+            longer_row_prefix: Prefix::default(),
             fell_short: 0,
-            copy: Vec::new(),
+            row_bytes: Vec::new(),
             brought: Vec::new(),
             copies: VersionedLeaf::default(),
         })
@@ -167,7 +167,7 @@ impl Rows<'_> {
             trees,
             view,
             shape,
-            copy,
+            row_bytes: copy,
             brought,
             ..
         } = self;
@@ -225,15 +225,15 @@ impl Rows<'_> {
             trees,
             view,
             shape,
-            front,
-            part,
+            row_prefix: front,
+            longer_row_prefix: part,
             fell_short,
-            copy,
+            row_bytes: copy,
             brought,
             ..
         } = self;
         let tree = &*trees.clustered;
-        if *fell_short < no_front() {
+        if *fell_short < without_row_prefix() {
             let Some(front) = txn.copy_payload(tree, clustered_key, view, shape, front)? else {
                 return Ok(None);
             };
@@ -245,7 +245,7 @@ impl Rows<'_> {
             }
             *fell_short += knobs::front_too_short();
         }
-        if *fell_short < no_part() {
+        if *fell_short < without_longer_row_prefix() {
             let Some(part) = txn.copy_payload_outlined(tree, clustered_key, view, shape, part)? else {
                 return Ok(None);
             };

@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::ends;
+use super::outcomes;
 use crate::error::Result;
 use crate::ids::{Lsn, TableId, TxId};
 use crate::log::Log;
 use crate::planted::{is_planted, PlantedFault};
-use crate::room;
+use crate::fallible;
 use crate::txn::{Change, ChangeReader, KIND_CHANGES, KIND_COMMIT};
 
 /// Clustered key, and the row as the log has it, if it is one.
@@ -20,7 +20,7 @@ pub(crate) type KeptChange = (Vec<u8>, Option<Vec<u8>>);
 /// What is to be kept of a change.
 pub(super) fn kept(key: &[u8], change: Change<'_>) -> Result<KeptChange> {
     let row = match change {
-        Change::Put(row) => Some(room::copy(row, "a row of a table set aside")?),
+        Change::Put(row) => Some(fallible::copy(row, "a row of a table set aside")?),
         Change::Delete => None,
     };
     Ok((key.to_vec(), row))
@@ -42,7 +42,7 @@ pub(crate) struct Committed {
 impl Committed {
     /// Whether a change that stands in the log at `at` is void.
     pub fn is_void(&self, table: TableId, at: Lsn) -> bool {
-        ends::is_void(&self.void_before, table, at)
+        outcomes::is_void(&self.void_before, table, at)
     }
 
     /// The committed changes of these tables, oldest first.

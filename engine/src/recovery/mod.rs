@@ -6,31 +6,31 @@
 //! 3. Transactions that were running at the checkpoint are rolled back, what had ended is purged.
 //!    The log is read again, to apply changes, and those of table definitions, in its order.
 //! 4. Transactions that are prepared and not decided are made again, as running ones.
-//! 5. Tables in which damage was in the way are set aside (`setting_aside.rs`). `aside.rs` has the format of what is
-//!    kept of them, `aside_files.rs` the files.
+//! 5. Tables in which damage was in the way are set aside (`quarantining.rs`). `quarantine.rs` has the format of what is
+//!    kept of them, `quarantine_files.rs` the files.
 //! 6. A new checkpoint (taken by the caller), so that none of this is needed again.
 #![forbid(unsafe_code)]
 
-mod aside;
-mod aside_files;
-mod ends;
+mod quarantine;
+mod quarantine_files;
+mod outcomes;
 mod kept;
 mod meta;
-mod revive;
-mod setting_aside;
+mod restore;
+mod quarantining;
 mod undecided;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-pub(crate) use aside::{Aside, Undecided};
-pub(crate) use aside_files::AsideFiles;
-pub(crate) use ends::TransactionOutcomes;
+pub(crate) use quarantine::{QuarantinedTable, Undecided};
+pub(crate) use quarantine_files::QuarantineFiles;
+pub(crate) use outcomes::TransactionOutcomes;
 pub(crate) use kept::{Committed, KeptChange};
 pub(crate) use meta::{Counters, Meta};
-pub(crate) use revive::revive;
+pub(crate) use restore::restore;
 
-use self::setting_aside::Asides;
+use self::quarantining::Quarantine;
 use crate::catalog::{DdlRecord, KIND_COUNTER, KIND_DDL};
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TableId};
@@ -64,9 +64,9 @@ pub(crate) struct Replayed {
 /// What recovery begins with.
 pub(crate) struct Recoverable<'a> {
     pub meta: &'a Meta,
-    pub files: Arc<AsideFiles>,
+    pub files: Arc<QuarantineFiles>,
     /// What the files say.
-    pub asides: BTreeMap<TableId, Result<Aside>>,
+    pub quarantine: BTreeMap<TableId, Result<QuarantinedTable>>,
     /// Tables whose definition makes no sense.
     pub damaged: BTreeMap<TableId, Error>,
     /// See [`crate::Options::drop_on_open`].
@@ -158,12 +158,12 @@ pub(crate) fn recover(
     let Recoverable {
         meta,
         files,
-        asides,
+        quarantine: asides,
         damaged,
         drop_on_open,
     } = state;
     let running = meta.transactions.running().collect();
-    let mut asides = Asides::new(&files, asides, &tables.registry, running, damaged)?;
+    let mut quarantine = Quarantine::new(&files, asides, &tables.registry, running, damaged)?;
     let mut ends = TransactionOutcomes::default();
     let from = meta.log_from();
     for record in log.read_from(from)? {
@@ -188,7 +188,7 @@ pub(crate) fn recover(
     };
     left_out.leave_alone(&tables.registry)?;
     let undo_records = system.restore(&meta.transactions)?;
-    asides.take_damaged();
+    quarantine.take_damaged();
     if is_planted(PlantedFault::DropLastCommit) {
         transactions.remove(&last_commit);
     }
@@ -207,12 +207,12 @@ pub(crate) fn recover(
         committed,
         lost: BTreeMap::new(),
     };
-    replay_all(tables, log, &left_out, &mut asides, &mut replayed)?;
+    replay_all(tables, log, &left_out, &mut quarantine, &mut replayed)?;
     if is_planted(PlantedFault::ReplayTwice) {
-        replay_all(tables, log, &left_out, &mut asides, &mut replayed)?;
+        replay_all(tables, log, &left_out, &mut quarantine, &mut replayed)?;
     }
     system.raise_txid(highest);
-    replayed.lost = asides.finish(log, &replayed.committed)?;
+    replayed.lost = quarantine.finish(log, &replayed.committed)?;
     Ok(replayed)
 }
 
@@ -221,7 +221,7 @@ fn replay_all(
     tables: &Tables,
     log: &Log,
     left_out: &LeftOut<'_>,
-    asides: &mut Asides,
+    quarantine: &mut Quarantine,
     replayed: &mut Replayed,
 ) -> Result<()> {
     let mut last: Option<Changed> = None;
@@ -239,7 +239,7 @@ fn replay_all(
                     replayed.changes += 1;
                     if left_out.has(change.table)
                         || replayed.committed.is_void(change.table, record.start)
-                        || asides.has(change.table)
+                        || quarantine.has(change.table)
                     {
                         continue;
                     }
@@ -253,7 +253,7 @@ fn replay_all(
                             return Err(error);
                         }
                         last = None;
-                        asides.set_aside(change.table, &error);
+                        quarantine.quarantine(change.table, &error);
                     }
                 }
             }
@@ -263,16 +263,16 @@ fn replay_all(
                 let made = match &record {
                     DdlRecord::Create(made) | DdlRecord::CreateCounted(made, _) => Some(made.id),
                     DdlRecord::Truncate(definition) => {
-                        asides.forget(definition.id);
+                        quarantine.forget(definition.id);
                         Some(definition.id)
                     }
                     DdlRecord::Drop(id) => {
-                        asides.forget(*id);
+                        quarantine.forget(*id);
                         None
                     }
                     _ => None,
                 };
-                if !asides.is_lost(&record) {
+                if !quarantine.is_lost(&record) {
                     if let Some((id, name)) = left_out.names_ended(&record) {
                         tables.remove_unlogged(name, id)?;
                     }
@@ -280,11 +280,11 @@ fn replay_all(
                 } else if let DdlRecord::Drop(id) = record {
                     if !is_planted(PlantedFault::KeepLostTables) {
                         tables.forget_lost(id)?;
-                        asides.forget_lost(id);
+                        quarantine.forget_lost(id);
                     }
                 }
                 if let Some(table) = made {
-                    asides.made(table);
+                    quarantine.made(table);
                 }
             }
             _ => {}

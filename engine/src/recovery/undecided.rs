@@ -9,15 +9,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::aside_files::AsideFiles;
+use super::quarantine_files::QuarantineFiles;
 use crate::error::Result;
 use crate::ids::{TableId, TxId};
 use crate::planted::{is_planted, PlantedFault};
-use crate::table::prepared_transactions::ChangedAside;
+use crate::table::prepared_transactions::ChangedInQuarantine;
 
 /// A prepared transaction of which files of tables have changes.
 pub(super) struct InFiles {
-    pub files: Arc<AsideFiles>,
+    pub files: Arc<QuarantineFiles>,
     pub tables: BTreeSet<TableId>,
     pub number: TxId,
     /// What the files say, perhaps only some of them.
@@ -28,20 +28,20 @@ impl InFiles {
     fn note(&self, commits: bool) -> Result<()> {
         for &table in &self.tables {
             self.files.update(table, |aside| {
-                let mut aside = aside.unwrap_or_default();
-                for undecided in &mut aside.undecided {
+                let mut quarantined = aside.unwrap_or_default();
+                for undecided in &mut quarantined.undecided {
                     if undecided.numbers.contains(&self.number) {
                         undecided.commits = commits;
                     }
                 }
-                aside
+                quarantined
             })?;
         }
         Ok(())
     }
 }
 
-impl ChangedAside for InFiles {
+impl ChangedInQuarantine for InFiles {
     fn commits(&mut self) -> Result<()> {
         if is_planted(PlantedFault::UnnotedDecision) {
             return Ok(());

@@ -16,7 +16,7 @@ use super::layout::{KeyLayout, Layout, PartForm, PartLayout};
 use super::value::Value;
 use super::varint;
 use crate::error::{Error, Result};
-use crate::room;
+use crate::fallible;
 use crate::row::collation::case_map;
 use crate::row::collation::case_map::Restored;
 
@@ -46,7 +46,7 @@ pub(crate) fn encode(
             let weights = &key[at + usize::from(part.nullable)..];
             varint::put(weights.len() as u64, payload);
             if part.gives_back() {
-                room::reserve(payload, v.len(), "an index entry")?;
+                fallible::reserve(payload, v.len(), "an index entry")?;
                 case_map::encode(v, weights, payload);
             }
         }

@@ -7,7 +7,7 @@ pub(crate) mod key;
 pub(crate) mod key_bytes;
 pub(crate) mod large_format;
 pub(crate) mod layout;
-pub(crate) mod narrow;
+pub(crate) mod projection;
 mod number;
 pub(crate) mod payload;
 pub(crate) mod scalar;

@@ -22,7 +22,7 @@ use super::value::Value;
 use super::varint;
 use crate::error::{Error, Result};
 use crate::planted::{is_planted, PlantedFault};
-use crate::room;
+use crate::fallible;
 
 pub(super) const WIDTH_MASK: u8 = 3;
 pub(super) const HAS_NULLS: u8 = 4;
@@ -219,7 +219,7 @@ impl RowEncoder {
         let n = self.ends.len();
         let width = self.width();
         let any_outside = self.any_outside();
-        room::reserve(out, self.encoded_len(), "a row")?;
+        fallible::reserve(out, self.encoded_len(), "a row")?;
         out.push(
             if width == 4 { 3 } else { width as u8 }
                 | if self.nulls { HAS_NULLS } else { 0 }

@@ -6,7 +6,7 @@
 //! tells what it is.
 
 use super::layout::{KeyLayout, Layout, PartForm, PartLayout};
-use super::narrow::{self, ColumnSet};
+use super::projection::{self, ColumnSet};
 use super::payload::{HAS_NULLS, HAS_OUTSIDE, WIDTH_MASK};
 use super::schema::{Column, ColumnType};
 use super::value::{OwnedValue, Value};
@@ -265,7 +265,7 @@ impl ScalarPlace {
         key_byte: impl Fn(usize) -> u8,
     ) -> Found {
         match self.place {
-            Place::Row { .. } => match narrow::kept(kept, columns, self.column) {
+            Place::Row { .. } => match projection::kept(kept, columns, self.column) {
                 Some(Some(_)) if self.form == ScalarForm::Presence => Found::Bits(0),
                 Some(Some(bytes)) if bytes.len() <= 8 => in_bytes(self.form, bytes),
                 Some(None) => Found::Null,

@@ -13,7 +13,7 @@ use crate::session::scratch::EntryBytes;
 use crate::sync::atomic::Ordering;
 use crate::table::open_table::{IndexId, Table};
 use crate::table::shared::Shared;
-use crate::{knobs, room};
+use crate::{knobs, fallible};
 
 /// What a transaction keeps aside of one table.
 pub(crate) struct Deferred {
@@ -57,8 +57,8 @@ impl Run {
             payload_len: u16::try_from(payload.len()).map_err(too_many)?,
         };
         let what = "the entries of a bulk insert";
-        room::reserve(&mut self.bytes, key.len() + payload.len(), what)?;
-        room::reserve(&mut self.entries, 1, what)?;
+        fallible::reserve(&mut self.bytes, key.len() + payload.len(), what)?;
+        fallible::reserve(&mut self.entries, 1, what)?;
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(payload);
         self.entries.push(place);

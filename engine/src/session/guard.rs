@@ -32,7 +32,7 @@ impl Transaction {
     /// aside: it is found from now on.
     #[cold]
     pub(crate) fn row_stands(&mut self, table: &Table) {
-        if self.keeps_aside(table) {
+        if self.defers_entries(table) {
             return;
         }
         let Transaction { guards, inner, .. } = self;

@@ -7,7 +7,7 @@ use crate::ids::TableId;
 use crate::planted::{is_planted, PlantedFault};
 use crate::session::transaction::Transaction;
 use crate::table::shared::Shared;
-use crate::table::used::TableUse;
+use crate::table::table_use::TableUse;
 
 impl Transaction {
     /// Whether it is a transaction of this open database.
@@ -32,7 +32,7 @@ impl Transaction {
         let ends = self.inner.doomed_by().is_some();
         if used.state.is_logged() && !ends && !self.inner.redo().is_empty() {
             let system = self.shared.system.clone();
-            let inside = system.gate().enter();
+            let inside = system.barrier().enter();
             match self.inner.append_part(&inside) {
                 // Nor has it any more of what it began with.
                 Err(Error::LogLimit { .. }) => {}

@@ -6,7 +6,7 @@ mod guard;
 mod held_guards;
 mod leave;
 mod prepared;
-mod revive;
+mod restore;
 pub(crate) mod scratch;
 pub(crate) mod transaction;
 mod unwound;

@@ -5,8 +5,8 @@ use crate::ids::{Lsn, TxId};
 use crate::planted::{is_planted, PlantedFault};
 use crate::session::transaction::Transaction;
 use crate::settings::Durability;
-use crate::table::prepared_transactions::{ChangedAside, Detached, PreparedUse};
-use crate::table::used::TableUse;
+use crate::table::prepared_transactions::{ChangedInQuarantine, Detached, PreparedUse};
+use crate::table::table_use::TableUse;
 use crate::txn::Xid;
 
 impl Transaction {
@@ -76,7 +76,7 @@ impl Transaction {
         self.prepared = Some(Box::new(PreparedUse {
             xid: xid.clone(),
             used,
-            changed_aside: None,
+            changed_in_quarantine: None,
         }));
         self.writes += 1;
         result
@@ -118,16 +118,16 @@ impl Transaction {
     }
 
     /// Some of what the prepared transaction has changed is kept elsewhere.
-    pub(crate) fn set_changed_aside(&mut self, changed: Box<dyn ChangedAside>) {
+    pub(crate) fn set_changed_in_quarantine(&mut self, changed: Box<dyn ChangedInQuarantine>) {
         if let Some(prepared) = &mut self.prepared {
-            prepared.changed_aside = Some(changed);
+            prepared.changed_in_quarantine = Some(changed);
         }
     }
 
     /// What it has changed in tables that are set aside learns how it ends, before the log does.
-    pub(super) fn decide_aside(&mut self, commits: bool) -> Result<()> {
+    pub(super) fn decide_in_quarantine(&mut self, commits: bool) -> Result<()> {
         let prepared = self.prepared.as_mut();
-        match prepared.and_then(|prepared| prepared.changed_aside.as_mut()) {
+        match prepared.and_then(|prepared| prepared.changed_in_quarantine.as_mut()) {
             Some(changed) if commits => changed.commits(),
             Some(changed) => changed.rolls_back(),
             None => Ok(()),

@@ -22,7 +22,7 @@ use crate::sync::Moment;
 use crate::table::open_table::Table;
 use crate::table::prepared_transactions::PreparedUse;
 use crate::table::shared::{RowCounts, Shared};
-use crate::table::used::{Entered, TableUse};
+use crate::table::table_use::{Entered, TableUse};
 use crate::txn::Committed;
 use crate::{knobs, txn};
 
@@ -210,7 +210,7 @@ impl Transaction {
     /// [`Transaction::kill_handle`] is to be used; one that is prepared still is, and this can be tried again.
     pub fn commit_visibly(&mut self) -> Result<()> {
         let prepared = self.complete_pending().and_then(|()| self.log_counters());
-        let prepared = prepared.and_then(|()| self.decide_aside(true));
+        let prepared = prepared.and_then(|()| self.decide_in_quarantine(true));
         let result = prepared.and_then(|()| {
             let used = match &self.prepared {
                 Some(prepared) => &prepared.used,
@@ -280,7 +280,7 @@ impl Transaction {
     /// prepared transaction whose rollback can't be logged is still prepared, and this can be tried
     /// again.
     pub fn rollback(&mut self) -> Result<()> {
-        self.decide_aside(false)?;
+        self.decide_in_quarantine(false)?;
         let result = self.inner.rollback();
         if self.is_prepared() && self.inner.is_prepared() {
             return result;
@@ -309,14 +309,14 @@ impl Transaction {
     /// Makes what the transaction has done complete, so that it can be committed or prepared.
     pub(super) fn complete_pending(&mut self) -> Result<()> {
         self.inner.check_whole()?;
-        match self.looks_aside() {
+        match self.looks_at_missing_entries() {
             false => Ok(()),
             true => self.end_bulk_insert(),
         }
     }
 
     /// Whether entries are kept aside, or are lacking for good: who needs them has to look.
-    fn looks_aside(&self) -> bool {
+    fn looks_at_missing_entries(&self) -> bool {
         let lacks = self.missing_entries.is_some() && !is_planted(PlantedFault::LookIfAside);
         lacks || !self.deferred.is_empty()
     }
@@ -399,7 +399,7 @@ impl Transaction {
     #[inline]
     pub(crate) fn enter_table(&mut self, table: &Table) -> Result<usize> {
         self.inner.check_whole()?;
-        if self.looks_aside() {
+        if self.looks_at_missing_entries() {
             self.put_deferred(Some(table))?;
         }
         match self.place_of(table) {
@@ -513,7 +513,7 @@ impl Transaction {
             }
             // A checkpoint comes before the record, or knows that the log has had it: the counter may be lower by then.
             let _inside = (!is_planted(PlantedFault::CountersOutsideGate))
-                .then(|| self.shared.system.gate().enter());
+                .then(|| self.shared.system.barrier().enter());
             if let Some(next) = used.state.unlogged_auto() {
                 let record = DdlRecord::Counter(used.id, next).encode()?;
                 self.shared.log.append(KIND_COUNTER, &[&record])?;

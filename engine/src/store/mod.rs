@@ -248,7 +248,7 @@ impl Store {
         let place = self.encoded(page, image, |bytes, _| {
             self.batch.add(&self.target(), page, bytes)
         })?;
-        self.release(&self.table.put_as_of_gate(page, place, still_current));
+        self.release(&self.table.put_as_of_barrier(page, place, still_current));
         Ok(())
     }
 

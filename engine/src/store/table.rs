@@ -158,14 +158,14 @@ impl Table {
         page: PageId,
         place: Place,
         to_current: bool,
-        settled_in: Option<u64>,
+        frozen_in: Option<u64>,
     ) -> Freed {
         let i = page.0 as usize % CHUNK;
         // Looked at under the lock: a checkpoint that begins later copies what is put here.
         let now = self.phase.load(Ordering::Acquire);
         let (epoch, phase) = (now >> 2, now & 3);
         let running = phase != IDLE && versions.finished != epoch;
-        let to_pending = running && phase == OPEN && settled_in.is_some_and(|seen| seen < epoch);
+        let to_pending = running && phase == OPEN && frozen_in.is_some_and(|seen| seen < epoch);
         if running && versions.pending_of != epoch {
             versions.pending = Some(chunk.copy());
             versions.pending_of = epoch;
@@ -204,7 +204,7 @@ impl Table {
 
     /// The image as of the gate is at `place`; it is also the newest one when `still_current`.
     /// Without a checkpoint that takes it, the place is free again.
-    pub fn put_as_of_gate(&self, page: PageId, place: Place, still_current: bool) -> Freed {
+    pub fn put_as_of_barrier(&self, page: PageId, place: Place, still_current: bool) -> Freed {
         self.set(page, place, still_current, Some(0))
     }
 

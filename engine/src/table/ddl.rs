@@ -156,7 +156,7 @@ impl Tables {
         }
         let state = Arc::new(state);
         let (table, lsn) = {
-            let _inside = shared.system.gate().enter();
+            let _inside = shared.system.barrier().enter();
             let made = self.create_trees(&mut definition)?;
             let record = match next_auto {
                 1 => DdlRecord::Create(definition.clone()),
@@ -251,7 +251,7 @@ impl Tables {
         };
         state.raise_auto(value);
         let lsn = {
-            let _inside = shared.system.gate().enter();
+            let _inside = shared.system.barrier().enter();
             let record = DdlRecord::Counter(id, state.next_auto()).encode()?;
             shared.log.append(KIND_COUNTER, &[&record])?
         };
@@ -271,7 +271,7 @@ impl Tables {
             ..before.clone()
         };
         let lsn = {
-            let _inside = shared.system.gate().enter();
+            let _inside = shared.system.barrier().enter();
             let record = DdlRecord::Locking(id, locking);
             self.change(shared, Some(&before), &definition, &record)?
         };
@@ -322,7 +322,7 @@ impl Tables {
             ..before.clone()
         };
         let lsn = {
-            let _inside = shared.system.gate().enter();
+            let _inside = shared.system.barrier().enter();
             self.change(shared, Some(&before), &definition, &record(id))?
         };
         self.registry.replace(definition, None)?;
@@ -370,7 +370,7 @@ impl Tables {
         let definition = self.registry.definition(id)?;
         self.close(id, name, own)?;
         let result: Result<_> = (|| {
-            let _closed = shared.system.gate().close();
+            let _closed = shared.system.barrier().close();
             let trees = self.trees_to_destroy(&definition, passes)?;
             let lsn = match self.append(shared, id, &DdlRecord::Drop(id)) {
                 Err(Error::NoSpace { .. }) if unlogged => {
@@ -417,7 +417,7 @@ impl Tables {
             ..before.clone()
         };
         let lsn = {
-            let _inside = shared.system.gate().enter();
+            let _inside = shared.system.barrier().enter();
             let record = DdlRecord::Rename(id, to.into());
             self.change(shared, Some(&before), &definition, &record)?
         };
@@ -442,7 +442,7 @@ impl Tables {
         self.close(id, name, 0)?;
         let result =
             (|| {
-                let _closed = shared.system.gate().close();
+                let _closed = shared.system.barrier().close();
                 let trees = self.trees_to_destroy(&old, is_damage)?;
                 let made = self.create_trees(&mut definition)?;
                 let record = DdlRecord::Truncate(definition.clone());

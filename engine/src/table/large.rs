@@ -9,7 +9,7 @@
 
 use super::open_table::{Table, TableTrees};
 use crate::error::{Error, Result};
-use crate::mvcc::{encode_settled, live_payload};
+use crate::mvcc::{encode_frozen, live_payload};
 use crate::planted::{is_planted, PlantedFault};
 use crate::row::large_format::CHUNK;
 use crate::row::layout::{Layout, PrefixNeed};
@@ -18,7 +18,7 @@ use crate::row::Value;
 use crate::sync::atomic::Ordering;
 use crate::tree::{RecordEdit, Tree};
 use crate::txn::{TransactionManager, TreeTransaction};
-use crate::{knobs, room};
+use crate::{knobs, fallible};
 
 pub(crate) use crate::row::large_format::{chunks, id_of, key, note, read_note};
 
@@ -40,7 +40,7 @@ pub(crate) fn can_need(layout: &Layout) -> bool {
 
 fn put_chunk(tree: &Tree, id: u64, chunk: u32, bytes: &[u8]) -> Result<()> {
     tree.modify(&key(id, chunk), bytes.len() + 1, 0, |_, out| {
-        encode_settled(bytes, out);
+        encode_frozen(bytes, out);
         (RecordEdit::Put, ())
     })
 }
@@ -67,13 +67,13 @@ pub(crate) fn write(
     };
     chunks(value.len)?;
     {
-        let inside = system.gate().enter();
+        let inside = system.barrier().enter();
         txn.note_on_rollback(&inside, &note(tree.id(), value))?;
     }
     let mut number = 0;
     for stay in bytes.chunks(CHUNK * knobs::large_chunks_a_stay()) {
         system.pool().check_room()?;
-        let _inside = system.gate().enter();
+        let _inside = system.barrier().enter();
         for chunk in stay.chunks(CHUNK) {
             put_chunk(tree, value.id, number, chunk)?;
             number += 1;
@@ -83,7 +83,7 @@ pub(crate) fn write(
 }
 
 /// Writes a value for good (replay).
-pub(crate) fn write_settled(table: &Table, trees: &TableTrees, bytes: &[u8]) -> Result<LargeRef> {
+pub(crate) fn write_frozen(table: &Table, trees: &TableTrees, bytes: &[u8]) -> Result<LargeRef> {
     let tree = tree_of(trees)?;
     let value = LargeRef {
         id: table.state.next_large.fetch_add(1, Ordering::Relaxed),
@@ -166,7 +166,7 @@ pub(crate) fn read(
     let want = value.len.min(limit);
     chunks(want)?;
     let want = usize::try_from(want).unwrap_or(usize::MAX);
-    room::reserve(out, want, "a large value")?;
+    fallible::reserve(out, want, "a large value")?;
     walk(trees, value, limit, |bytes| {
         out.extend_from_slice(bytes);
         true
@@ -182,7 +182,7 @@ pub(crate) fn read_if_there(
 ) -> Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     let want = usize::try_from(value.len.min(limit)).unwrap_or(usize::MAX);
-    room::reserve(&mut bytes, want, "a large value")?;
+    fallible::reserve(&mut bytes, want, "a large value")?;
     let missing = walk_what_is_there(trees, value, limit, |piece| {
         bytes.extend_from_slice(piece);
         true

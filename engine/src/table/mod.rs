@@ -14,7 +14,7 @@ pub(crate) mod row_text;
 pub(crate) mod shared;
 pub(crate) mod state;
 mod statistics;
-pub(crate) mod used;
+pub(crate) mod table_use;
 mod users;
 
 pub use open_table::{IndexId, Table};

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
-use super::used::TableUse;
+use super::table_use::TableUse;
 use crate::error::{Error, Result};
 use crate::sync::Mutex;
 use crate::txn::Xid;
@@ -28,12 +28,12 @@ pub struct Prepared {
 pub(crate) struct PreparedUse {
     pub xid: Xid,
     pub used: SmallVec<[TableUse; 4]>,
-    pub changed_aside: Option<Box<dyn ChangedAside>>,
+    pub changed_in_quarantine: Option<Box<dyn ChangedInQuarantine>>,
 }
 
 /// What a prepared transaction has changed in tables that are set aside, which is kept elsewhere
 /// (`recovery/undecided.rs`).
-pub(crate) trait ChangedAside: Send + Sync {
+pub(crate) trait ChangedInQuarantine: Send + Sync {
     /// The log is about to say that the transaction commits.
     fn commits(&mut self) -> Result<()>;
 

@@ -11,7 +11,7 @@ use super::open_table::{Table, TableTrees};
 use crate::error::{Error, Result};
 use crate::ids::MAX_VALUE;
 use crate::knobs;
-use crate::mvcc::{encode_settled, live_payload, MAX_PAYLOAD};
+use crate::mvcc::{encode_frozen, live_payload, MAX_PAYLOAD};
 use crate::row::key::row_id;
 use crate::row::payload::{self, Field, LargeRef, RowEncoder, RowRef};
 use crate::row::{entry, Value};
@@ -42,7 +42,7 @@ fn put(tree: &Tree, key: &[u8], payload: &[u8]) -> Result<()> {
         )));
     }
     tree.modify(key, MAX_VALUE, 0, |_, out| {
-        encode_settled(payload, out);
+        encode_frozen(payload, out);
         (RecordEdit::Put, ())
     })
 }
@@ -120,7 +120,7 @@ pub(crate) fn apply_put(table: &Table, key: &[u8], redo: &[u8]) -> Result<()> {
     if encoder.encoded_len() > knobs::in_row_limit() {
         for column in large::choose(layout, &row, &mut encoder)? {
             if let Value::Bytes(bytes) = row[column] {
-                encoder.outside[column] = Some(large::write_settled(table, &trees, bytes)?);
+                encoder.outside[column] = Some(large::write_frozen(table, &trees, bytes)?);
             }
         }
         encoder.lay_out(layout, &row)?;
@@ -128,7 +128,7 @@ pub(crate) fn apply_put(table: &Table, key: &[u8], redo: &[u8]) -> Result<()> {
     let mut stored = Vec::new();
     encoder.write(layout, &row, &mut stored)?;
     if stored.len() > MAX_PAYLOAD {
-        let at = large::write_settled(table, &trees, &stored)?;
+        let at = large::write_frozen(table, &trees, &stored)?;
         stored.clear();
         payload::put_outside_row(at, &mut stored);
     }

@@ -44,7 +44,7 @@ impl Route<'_> {
     }
 
     /// What is known of the cursor's way.
-    fn ahead(&self) -> Option<ScanExtent<'_>> {
+    fn extent(&self) -> Option<ScanExtent<'_>> {
         match self {
             Route::Forward(_, ahead) | Route::Backward(_, ahead) => Some(*ahead),
             Route::Key(_) | Route::Below(_) | Route::InMemory(..) | Route::Last => None,
@@ -174,12 +174,12 @@ impl Tree {
                             continue 'restart;
                         }
                         brought += 1;
-                        let ahead = route.ahead().filter(|_| node_level == 1);
-                        if let Some(ahead) = ahead {
+                        let extent = route.extent().filter(|_| node_level == 1);
+                        if let Some(ahead) = extent {
                             let forward = matches!(route, Route::Forward(..));
                             self.core.read_ahead(place, id, ahead, forward);
                         }
-                        let passing = ahead.is_some_and(ScanExtent::is_long);
+                        let passing = extent.is_some_and(ScanExtent::is_long);
                         let made = self.core.make_resident(place, id, passing);
                         made.inspect_err(|error| self.note_contradiction(id, error))?;
                         continue 'restart;
@@ -306,7 +306,7 @@ impl Tree {
                         .still(place.version)
                         || is_planted(PlantedFault::UncheckedChild)
                     {
-                        match route.ahead().filter(|_| level == 0) {
+                        match route.extent().filter(|_| level == 0) {
                             Some(ahead) => self.core.note_pass(frame, ahead),
                             None => self.core.frames.state(frame).note_use(),
                         }

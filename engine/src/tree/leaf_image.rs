@@ -110,7 +110,7 @@ impl Tree {
         let route = match at {
             // How far the cursor goes is known: its first leaves are read together.
             Position::AtOrAfter(key) | Position::After(key) if into.has_end => {
-                Route::Forward(key, into.ahead(true))
+                Route::Forward(key, into.extent(true))
             }
             _ => at.route(),
         };
@@ -138,11 +138,11 @@ impl Tree {
                 return Ok(false);
             }
             into.passed += 1;
-            let ahead = into.ahead(forward);
+            let extent = into.extent(forward);
             let route = if forward {
-                Route::Forward(fence, ahead)
+                Route::Forward(fence, extent)
             } else {
-                Route::Backward(fence, ahead)
+                Route::Backward(fence, extent)
             };
             let guard: SharedGuard<'_> = self.latch_leaf(route)?;
             let node = guard.node();
@@ -238,13 +238,13 @@ impl LeafImage {
         self.end.extend_from_slice(end.unwrap_or(&[]));
     }
 
-    fn ahead(&self, forward: bool) -> ScanExtent<'_> {
+    fn extent(&self, forward: bool) -> ScanExtent<'_> {
         ScanExtent {
             passed: self.passed,
             whole: false,
             until: (forward && self.has_end).then_some(&self.end[..]),
-            summed: None,
-            narrow: None,
+            zone_map_columns: None,
+            mini_page_columns: None,
         }
     }
 

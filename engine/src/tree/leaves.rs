@@ -13,12 +13,12 @@ use smallvec::SmallVec;
 
 use super::descend::Route;
 use super::leaf_image::LeafImage;
-use super::narrow::NarrowLeaf;
+use super::mini_page::MiniPage;
 use super::Tree;
 use crate::buffer::{ScanExtent, Child, ChildPlace, BufferPool, SharedGuard};
 use crate::error::Result;
 use crate::ids::{FrameId, LatchVersion, PAGE_SIZE};
-use crate::leaf_cache::{LeafSummary, LeafZoneMaps};
+use crate::leaf_cache::{ZoneMap, LeafZoneMaps};
 use crate::node::{Node, Page};
 use crate::planted::{is_planted, PlantedFault};
 
@@ -40,9 +40,9 @@ pub struct Leaves<'t> {
     /// Where the range ends, itself not within; `None`: with the tree.
     to: Option<Vec<u8>>,
     /// The columns of which summaries spare a leaf, if any do.
-    summed: Option<SmallVec<[usize; 4]>>,
+    zone_map_columns: Option<SmallVec<[usize; 4]>>,
     /// The columns of which narrow copies spare a leaf, if any do.
-    narrow: Option<u64>,
+    mini_page_columns: Option<u64>,
     /// A narrow copy's bytes.
     copy: Vec<u8>,
     place: Place,
@@ -71,7 +71,7 @@ enum Known<'a> {
     /// Not in memory: what it came to when it left.
     Left(LeafZoneMaps),
     /// Not in memory: what of it is within the range, of some columns.
-    Narrow(NarrowLeaf<'a>),
+    MiniPage(MiniPage<'a>),
 }
 
 /// A leaf, latched shared.
@@ -105,18 +105,18 @@ pub enum Step<R> {
 impl SkippableLeaf<'_> {
     /// The summary of a column; without a column, of any.
     #[inline]
-    pub fn summary(&self, column: Option<usize>) -> Option<LeafSummary> {
+    pub fn zone_map(&self, column: Option<usize>) -> Option<ZoneMap> {
         match &self.0 {
-            Known::Here(core, frame, version) => core.summaries.get(*frame, *version, column),
+            Known::Here(core, frame, version) => core.zone_maps.get(*frame, *version, column),
             Known::Left(summaries) => leaf_cache::of_column(summaries, column),
-            Known::Narrow(_) => None,
+            Known::MiniPage(_) => None,
         }
     }
 
     /// Its records, as far as they are within the range, where it is these that are known.
-    pub fn narrow(&self) -> Option<&NarrowLeaf<'_>> {
+    pub fn mini_page(&self) -> Option<&MiniPage<'_>> {
         match &self.0 {
-            Known::Narrow(narrow) => Some(narrow),
+            Known::MiniPage(narrow) => Some(narrow),
             Known::Here(..) | Known::Left(_) => None,
         }
     }
@@ -173,13 +173,13 @@ impl<'a> Leaf<'a> {
 
     /// Whether no summary of the leaf as it is stands where the column's would.
     pub fn has_room(&self, column: usize) -> bool {
-        let summaries = &self.core.summaries;
+        let summaries = &self.core.zone_maps;
         summaries.has_room(self.frame, self.version, column)
     }
 
     /// Keeps a summary of all records of the leaf, for [`SkippableLeaf::summary`].
-    pub fn keep(&self, column: Option<usize>, summary: &LeafSummary) {
-        let summaries = &self.core.summaries;
+    pub fn keep(&self, column: Option<usize>, summary: &ZoneMap) {
+        let summaries = &self.core.zone_maps;
         summaries.put(self.frame, self.version, column, summary);
     }
 }
@@ -192,8 +192,8 @@ impl Tree {
             tree: self,
             from,
             to,
-            summed: None,
-            narrow: None,
+            zone_map_columns: None,
+            mini_page_columns: None,
             copy: Vec::new(),
             place: if empty { Place::Ended } else { Place::Descend },
             above: Box::new([0; PAGE_SIZE]),
@@ -212,12 +212,12 @@ impl Tree {
 impl<'t> Leaves<'t> {
     /// Says that leaves of which there are summaries of all these columns need not be read.
     pub fn skip_with_zone_maps(&mut self, columns: impl Iterator<Item = usize>) {
-        self.summed = Some(columns.collect());
+        self.zone_map_columns = Some(columns.collect());
     }
 
     /// Says that narrow copies with these columns do instead of leaves that are not in memory.
-    pub fn spare_narrow(&mut self, columns: u64) {
-        self.narrow = Some(columns);
+    pub fn skip_with_mini_pages(&mut self, columns: u64) {
+        self.mini_page_columns = Some(columns);
     }
 
     /// The tree.
@@ -298,7 +298,7 @@ impl<'t> Leaves<'t> {
                 self.descend_to_next();
                 continue;
             }
-            core.note_pass(frame, self.ahead());
+            core.note_pass(frame, self.extent());
             self.passed += 1;
             let mut behind = None;
             if self.next < self.last {
@@ -333,14 +333,14 @@ impl<'t> Leaves<'t> {
         let core = &*self.tree.core;
         let above = &core.frames.state(self.frame).latch;
         let tree = self.tree.id.0;
-        let left = whole.then(|| core.left_summaries.of(id, tree)).flatten();
+        let left = whole.then(|| core.evicted_zone_maps.of(id, tree)).flatten();
         // What it came to when it left, if it has not been back since the node was copied.
         if let Some(left) = left.filter(|_| above.still(self.version)) {
             if known(&SkippableLeaf(Known::Left(left))) {
                 return true;
             }
         }
-        let Some(columns) = self.narrow else {
+        let Some(columns) = self.mini_page_columns else {
             return false;
         };
         let place = ChildPlace {
@@ -349,20 +349,20 @@ impl<'t> Leaves<'t> {
             at: self.next,
         };
         let bytes = &mut self.copy;
-        let copied = core.read_narrow(place, (id, tree), columns, |copy, columns| {
+        let copied = core.read_mini_page(place, (id, tree), columns, |copy, columns| {
             bytes.clear();
             bytes.extend_from_slice(copy);
             columns
         });
         let (from, to) = (&self.from, self.to.as_deref());
         copied
-            .and_then(|columns| NarrowLeaf::new(bytes, columns, from, to))
-            .is_some_and(|leaf| known(&SkippableLeaf(Known::Narrow(leaf))))
+            .and_then(|columns| MiniPage::new(bytes, columns, from, to))
+            .is_some_and(|leaf| known(&SkippableLeaf(Known::MiniPage(leaf))))
     }
 
     /// Copies the node above the leaf that takes `from`; false where the root is a leaf.
     fn copy_above(&mut self) -> Result<bool> {
-        let route = Route::Forward(&self.from, self.ahead());
+        let route = Route::Forward(&self.from, self.extent());
         let guard: Option<SharedGuard<'_>> = self.tree.latch_node(route, 1)?;
         let Some(guard) = guard else {
             return Ok(false);
@@ -398,13 +398,13 @@ impl<'t> Leaves<'t> {
         Ok(true)
     }
 
-    fn ahead(&self) -> ScanExtent<'_> {
+    fn extent(&self) -> ScanExtent<'_> {
         ScanExtent {
             passed: self.passed,
             whole: true,
             until: self.to.as_deref(),
-            summed: self.summed.as_deref(),
-            narrow: self.narrow,
+            zone_map_columns: self.zone_map_columns.as_deref(),
+            mini_page_columns: self.mini_page_columns,
         }
     }
 
@@ -435,7 +435,7 @@ impl<'t> Leaves<'t> {
 
     /// Reads the leaf that takes `from`, found by a descent of its own.
     fn read_one<R>(&mut self, was_away: bool, read: impl FnOnce(&Leaf<'_>) -> R) -> Result<R> {
-        let route = Route::Forward(&self.from, self.ahead());
+        let route = Route::Forward(&self.from, self.extent());
         let guard: SharedGuard<'_> = self.tree.latch_leaf(route)?;
         self.passed += 1;
         let node = guard.node();

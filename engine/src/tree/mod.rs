@@ -15,7 +15,7 @@ mod leaf_image;
 mod leaves;
 mod merge;
 mod modify;
-mod narrow;
+mod mini_page;
 mod root;
 mod split;
 #[cfg(test)]
@@ -34,11 +34,11 @@ use crate::sync::atomic::AtomicBool;
 use crate::sync::Mutex;
 
 pub use crate::buffer::{RecordEdit, LeafFreeze};
-pub use crate::leaf_cache::LeafSummary;
+pub use crate::leaf_cache::ZoneMap;
 pub use destroy::cannot_be_read;
 pub use leaf_image::{LeafImage, Position};
 pub use leaves::{SkippableLeaf, Leaf, Leaves, Step};
-pub use narrow::{NarrowLeaf, Narrowed};
+pub use mini_page::{MiniPage, ProjectedRecord};
 pub use verify::{RecordVisitor, TreeCounts, TreeStats};
 
 use descend::{Located, Route};

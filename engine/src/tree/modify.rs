@@ -134,7 +134,7 @@ impl Tree {
                 let (at, found) = node.lower_bound(key);
                 node.fits(key, found.then_some(at), max_value)
             };
-            if fits(&guard) || (self.settle(&mut guard)? && fits(&guard)) {
+            if fits(&guard) || (self.freeze(&mut guard)? && fits(&guard)) {
                 return Ok(guard);
             }
             drop(guard);
@@ -143,8 +143,8 @@ impl Tree {
     }
 
     /// Lets the layer above shorten and drop records; true if that has freed anything to speak of.
-    fn settle(&self, guard: &mut ExclusiveGuard<'_>) -> Result<bool> {
-        let Some(settle) = self.core.settle.get() else {
+    fn freeze(&self, guard: &mut ExclusiveGuard<'_>) -> Result<bool> {
+        let Some(settle) = self.core.freeze.get() else {
             return Ok(false);
         };
         guard.prepare()?;

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::TransactionManager;
-use crate::lock::participant::{RunningTransaction, WaitState};
+use crate::lock::running_transaction::{RunningTransaction, WaitState};
 use crate::lock::row_name::{Row, RowName};
 use crate::lock::table::LockMode;
 use crate::settings::Isolation;

@@ -21,7 +21,7 @@
 
 mod abandoned;
 mod end;
-mod gate;
+mod checkpoint_barrier;
 mod inspect;
 mod last_committed;
 mod purge;
@@ -32,7 +32,7 @@ mod redo;
 mod savepoint;
 mod standing;
 mod state;
-mod system;
+mod transaction_manager;
 mod transaction;
 mod waiting;
 mod write;
@@ -42,7 +42,7 @@ mod xid;
 pub(crate) mod tests;
 
 pub use end::Committed;
-pub use gate::{ClosedBarrier, CheckpointBarrier, BarrierGuard};
+pub use checkpoint_barrier::{ClosedBarrier, CheckpointBarrier, BarrierGuard};
 pub use inspect::{
     Inspection, LockEntry, LockExtent, LockWait, TransactionEntry, TransactionState,
 };
@@ -53,7 +53,7 @@ pub use recovery::Captured;
 pub use recovery_tally::RecoveryWork;
 pub use redo::{Change, ChangeReader, ChangeRecord, RedoBuffer, KIND_CHANGES, KIND_COMMIT};
 pub use savepoint::Savepoint;
-pub use system::{Replayed, TransactionManager, SystemStats, UndoOwner};
+pub use transaction_manager::{Replayed, TransactionManager, SystemStats, UndoOwner};
 pub use transaction::{KillHandle, RangeLocker, TreeTransaction};
 pub use waiting::{tree_of_counter, Conflict, KeyLock, LockRow};
 pub use write::{Delete, Put, PutMode};

@@ -5,7 +5,7 @@ use crate::buffer::PoolWithThreads;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, TxId, UndoPtr};
 use crate::mvcc::order::CommitOrder;
-use crate::mvcc::settle::{for_all, FrozenVersion};
+use crate::mvcc::freeze::{for_all, FrozenVersion};
 use crate::mvcc::snapshot::{ReadView, SnapshotSlot};
 use crate::mvcc::status::Status;
 use crate::mvcc::version::{live_payload, Header};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::ids::{Lsn, TxId};
 use crate::knobs;
-use crate::lock::participant::{RunningTransaction, UndoWork};
+use crate::lock::running_transaction::{RunningTransaction, UndoWork};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
 

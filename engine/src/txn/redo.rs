@@ -20,7 +20,7 @@
 
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};
-use crate::room;
+use crate::fallible;
 
 /// Log record kind: changes of a transaction that is still running.
 pub const KIND_CHANGES: u8 = 1;
@@ -66,7 +66,7 @@ impl RedoBuffer {
     /// [`Error::OutOfMemory`]; nothing is added then.
     pub fn put(&mut self, table: TableId, key: &[u8], payload: &[&[u8]]) -> Result<()> {
         let len: usize = payload.iter().map(|part| part.len()).sum();
-        room::reserve(&mut self.bytes, HEAD + key.len() + len, "the redo of a row")?;
+        fallible::reserve(&mut self.bytes, HEAD + key.len() + len, "the redo of a row")?;
         self.begin(PUT, table, key);
         put_varint(&mut self.bytes, len as u64);
         for part in payload {

@@ -1,6 +1,6 @@
 //! Whether a transaction may go on.
 
-use super::gate::BarrierGuard;
+use super::checkpoint_barrier::BarrierGuard;
 use super::state::Standing;
 use super::TreeTransaction;
 use crate::error::{Error, Result};

@@ -1,6 +1,6 @@
 //! Writing a record: the checks under the leaf's latch, the undo record, the new version.
 
-use super::gate::BarrierGuard;
+use super::checkpoint_barrier::BarrierGuard;
 use super::transaction::LAST_LEAVES;
 use super::{TransactionManager, TreeTransaction};
 use crate::broken::IsolationFault;
@@ -380,13 +380,13 @@ impl<'a> CurrentRecord<'a> {
                 Status::Unknown => return Err(never_given(writer)),
             }
         }
-        let settled = header
+        let frozen = header
             .txid()
-            .is_none_or(|writer| system.order().settled(writer));
+            .is_none_or(|writer| system.order().is_frozen(writer));
         Ok(CurrentRecord {
             writer: header.txid(),
             live: (!header.deleted).then_some(payload),
-            needed: !(header.deleted && settled),
+            needed: !(header.deleted && frozen),
             conflict,
         })
     }

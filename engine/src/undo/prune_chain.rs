@@ -131,7 +131,7 @@ impl Pruner<'_> {
         let mut next = from;
         for _ in 0..knobs::longest_pruned_chain() {
             // Behind a version that everybody sees nobody looks, and undo may be gone.
-            let record = next.filter(|_| owner.is_some_and(|txid| !self.order.settled(txid)));
+            let record = next.filter(|_| owner.is_some_and(|txid| !self.order.is_frozen(txid)));
             let (Some(ptr), Some(by)) = (record, owner) else {
                 return self.link(leaf, pointer, from, None, Visit::Done);
             };

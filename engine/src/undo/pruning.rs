@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::knobs;
-use crate::mvcc::grace::UndoReclamation;
+use crate::mvcc::undo_reclamation::UndoReclamation;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::{Mutex, RwLock};
 

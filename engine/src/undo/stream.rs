@@ -14,7 +14,7 @@ use crate::buffer::{PinnedPage, PoolWithThreads};
 use crate::error::{Error, Result};
 use crate::ids::{Csn, PageId, TxId, UndoPtr};
 use crate::knobs;
-use crate::mvcc::grace::UndoReclamation;
+use crate::mvcc::undo_reclamation::UndoReclamation;
 use crate::node::{PageKind, BODY_SIZE};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicBool, Ordering};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::buffer::PoolWithThreads;
 use crate::error::Result;
-use crate::mvcc::grace::UndoReclamation;
+use crate::mvcc::undo_reclamation::UndoReclamation;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
 use crate::undo::stream::{Stream, StreamWriter};

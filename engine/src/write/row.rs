@@ -24,7 +24,7 @@ use crate::session::scratch::Scratch;
 use crate::session::transaction::Transaction;
 use crate::table::large;
 use crate::table::open_table::{Table, TableTrees};
-use crate::{knobs, room};
+use crate::{knobs, fallible};
 
 impl Transaction {
     /// Inserts a row, a value for each column.
@@ -252,7 +252,7 @@ impl Transaction {
             self.shared.system.pool().check_room()?;
             let savepoint = self.inner.savepoint();
             let step = {
-                let inside = self.shared.system.gate().enter();
+                let inside = self.shared.system.barrier().enter();
                 let step = operation(&mut RowOperation {
                     txn: &mut self.inner,
                     inside: &inside,
@@ -298,7 +298,7 @@ impl Transaction {
         let trees = table.trees.load();
         let late = is_planted(PlantedFault::LateSavepoint);
         if !late {
-            self.make_room_aside(table)?;
+            self.make_room_for_deferred(table)?;
         }
         if s.encoder.encoded_len() <= knobs::in_row_limit() {
             write_payload(table, row, s)?;
@@ -307,12 +307,12 @@ impl Transaction {
         // What was kept aside of earlier rows is in, where it had to be: it stays when this row is refused.
         let start = self.inner.savepoint();
         if late {
-            self.make_room_aside(table)?;
+            self.make_room_for_deferred(table)?;
         }
         let result = self
             .spill_and_encode(table, &trees, row, None, s)
             .and_then(|_| self.insert_encoded(table, &trees, row, s));
-        room::give_back(&mut s.redo);
+        fallible::give_back(&mut s.redo);
         if result.is_err() {
             self.inner.take_operation_back(&start)?;
         }
@@ -331,7 +331,7 @@ impl Transaction {
         if trees.large.is_some() || keeps() {
             let start = self.inner.savepoint();
             let result = self.update_from_old(table, &trees, old_key, row, s);
-            room::give_back(&mut s.redo);
+            fallible::give_back(&mut s.redo);
             if result.is_err() {
                 self.inner.take_operation_back(&start)?;
             }

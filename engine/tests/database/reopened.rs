@@ -117,8 +117,8 @@ fn moments_of(disk: &SimulatedOs) -> Option<Vec<Moment>> {
 
 /// A recovery that has set the table of [`to_be_recovered`] aside; and its moments.
 pub fn setting_aside(sound: &SimulatedOs) -> Vec<Moment> {
-    let set_aside = damaged_copies(sound).find_map(|disk| moments_of(&disk));
-    set_aside.expect("a table that is set aside")
+    let quarantined = damaged_copies(sound).find_map(|disk| moments_of(&disk));
+    quarantined.expect("a table that is set aside")
 }
 
 /// A disk as a killed process left it, with all rows of one table to be changed by recovery.

@@ -7,7 +7,7 @@ use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use loom::thread;
 
 use super::participant;
-use super::participant::{RunningTransaction, WaitState, Wake};
+use super::running_transaction::{RunningTransaction, WaitState, Wake};
 use super::row_name::Row;
 use super::row_name::RowName;
 use super::table::{Admitted, Enqueued, LockMode, LockTable};

@@ -1,8 +1,8 @@
 //! Row locks.
 
 pub mod locks;
-#[path = "../../../engine/src/lock/participant.rs"]
-pub(crate) mod participant;
+#[path = "../../../engine/src/lock/running_transaction.rs"]
+pub(crate) mod running_transaction;
 #[path = "../../../engine/src/lock/queue.rs"]
 mod queue;
 #[path = "../../../engine/src/lock/range.rs"]
@@ -14,7 +14,7 @@ mod table;
 
 use std::sync::Arc;
 
-use self::participant::RunningTransaction;
+use self::running_transaction::RunningTransaction;
 
 /// A transaction, as others see it.
 pub(crate) fn participant() -> Arc<RunningTransaction> {

@@ -1,8 +1,8 @@
 //! Snapshots, and the order of commits.
 
 pub mod commits;
-#[path = "../../../engine/src/mvcc/grace.rs"]
-mod grace;
+#[path = "../../../engine/src/mvcc/undo_reclamation.rs"]
+mod undo_reclamation;
 #[path = "../../../engine/src/mvcc/live_snapshots.rs"]
 mod live_snapshots;
 #[path = "../../../engine/src/mvcc/order.rs"]

@@ -6,7 +6,7 @@ use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use loom::thread;
 
-use super::grace::UndoReclamation;
+use super::undo_reclamation::UndoReclamation;
 use super::live_snapshots::Horizon;
 use super::order::{CommitOrder, End};
 use super::snapshot::SnapshotRegistry;

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Weak};
 
-use crate::buffer::core::BufferPool;
+use crate::buffer::buffer_pool::BufferPool;
 use crate::buffer::frames::{COPIES, NO_FRAME};
 use crate::buffer::guard::{ExclusiveGuard, SharedGuard};
 use crate::buffer::page_table::Entry;
@@ -14,7 +14,7 @@ use crate::buffer::swip::Child;
 use crate::error::Result;
 use crate::ids::FrameId;
 use crate::knobs;
-use crate::leaf_cache::narrow_copies::LeafSeen;
+use crate::leaf_cache::mini_pages::LeafSeen;
 use crate::node::header::*;
 use crate::node::view::Node;
 use crate::planted::{is_planted, PlantedFault};
@@ -176,10 +176,10 @@ impl BufferPool {
         // Before anybody can find that the leaf is not there.
         if victim.bytes()[KIND] == PageKind::Leaf as u8 {
             let version = victim.version();
-            let summaries = self.summaries.all(frame, version);
+            let summaries = self.zone_maps.all(frame, version);
             let tree = get_u32(victim.bytes(), TREE_ID);
-            self.left_summaries.leave(id, tree, summaries);
-            self.narrow.leave(id, LeafSeen { frame, version });
+            self.evicted_zone_maps.leave(id, tree, summaries);
+            self.mini_pages.leave(id, LeafSeen { frame, version });
         }
         parent.node_mut().set_child(at, id);
         true

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::buffer::core::BufferPool;
+use crate::buffer::buffer_pool::BufferPool;
 use crate::buffer::frames::NO_FRAME;
 use crate::buffer::guard::{ExclusiveGuard, PinnedPage, SharedGuard};
 use crate::buffer::page_table::Entry;
@@ -10,7 +10,7 @@ use crate::buffer::swip;
 use crate::buffer::swip::Child;
 use crate::error::Result;
 use crate::ids::{FrameId, LatchVersion, PageId};
-use crate::leaf_cache::narrow_copies::LeafSeen;
+use crate::leaf_cache::mini_pages::LeafSeen;
 use crate::node::header::*;
 use crate::node::view::Node;
 use crate::planted::{is_planted, PlantedFault};
@@ -64,11 +64,11 @@ impl BufferPool {
         }
         if child.bytes()[KIND] == PageKind::Leaf as u8 {
             let tree = get_u32(child.bytes(), TREE_ID);
-            for (column, summary) in self.left_summaries.of(id, tree).into_iter().flatten() {
-                self.summaries.put(frame, child.version(), column, &summary);
+            for (column, summary) in self.evicted_zone_maps.of(id, tree).into_iter().flatten() {
+                self.zone_maps.put(frame, child.version(), column, &summary);
             }
             let version = child.version();
-            self.narrow.arrive(id, LeafSeen { frame, version });
+            self.mini_pages.arrive(id, LeafSeen { frame, version });
         }
         drop(child);
         // The image in the store means the same: the parent does not become dirty by this.
@@ -167,7 +167,7 @@ impl BufferPool {
         } else {
             Ok(None)
         };
-        self.settle_entry(id, claim, loaded.as_ref().ok().copied().flatten());
+        self.end_claim(id, claim, loaded.as_ref().ok().copied().flatten());
         loaded
     }
 

@@ -58,14 +58,14 @@ fn a_read_that_is_given_up_leaves_the_entry_of_another_page_alone() {
     let core = pool.core();
     let page = undo_page(&pool, 7);
     for claim in [core.table.loading(), core.table.loading()] {
-        core.settle_entry(page.0, claim, None);
+        core.end_claim(page.0, claim, None);
         assert_eq!(number(pool.resident_shared(page).unwrap().body()), 7);
     }
     let (mine, other) = (core.table.loading(), core.table.loading());
     core.table.lock(1_000).insert(1_000, other);
-    core.settle_entry(1_000, mine, None);
+    core.end_claim(1_000, mine, None);
     assert_eq!(core.table.lock(1_000).get(&1_000), Some(&other));
-    core.settle_entry(1_000, other, None);
+    core.end_claim(1_000, other, None);
     assert_eq!(core.table.lock(1_000).get(&1_000), None);
 }
 

@@ -11,7 +11,7 @@ use crate::buffer::{BufferPool, PoolWithThreads, MIN_FRAMES};
 use crate::error::Error;
 use crate::ids::{FrameId, PageId, TreeId, PAGE_SIZE};
 use crate::knobs;
-use crate::leaf_cache::narrow_copies::LeafSeen;
+use crate::leaf_cache::mini_pages::LeafSeen;
 use crate::node::header::*;
 use crate::node::LeafLayoutHint;
 use crate::os::simulated::SimulatedOs;
@@ -196,11 +196,11 @@ fn a_copy_whose_frame_has_gone_before_it_is_known_is_not_kept() {
     let leaf = LeafSeen { frame, version };
     let place = core.place_copy(page, &[0; 100]).unwrap();
     core.enter_copy(page, leaf, 1, 100, place);
-    assert!(core.has_narrow(page, 1, 1));
+    assert!(core.has_mini_page(page, 1, 1));
     assert!(core.evict_copies(place.0.frame));
-    assert!(!core.has_narrow(page, 1, 1));
+    assert!(!core.has_mini_page(page, 1, 1));
     core.enter_copy(page, leaf, 1, 100, place);
-    assert!(!core.has_narrow(page, 1, 1));
+    assert!(!core.has_mini_page(page, 1, 1));
 }
 
 /// The frame of the one leaf that is in memory, which has row 0, and its page.
@@ -268,10 +268,10 @@ fn a_copy_is_one_trees() {
     let (frame, page) = only_leaf(core, &tree);
     let version = SharedGuard::lock(core, frame).version();
     let leaf = LeafSeen { frame, version };
-    core.keep_narrow(page, leaf, 1, &[0; 100]);
-    assert!(core.has_narrow(page, 1, 1));
-    assert!(!core.has_narrow(page, 2, 1));
-    assert_eq!(core.narrow_columns(page, 2), None);
+    core.keep_mini_page(page, leaf, 1, &[0; 100]);
+    assert!(core.has_mini_page(page, 1, 1));
+    assert!(!core.has_mini_page(page, 2, 1));
+    assert_eq!(core.mini_page_columns(page, 2), None);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::*;
 fn garble_definition(db: &Database, id: TableId) {
     let mut key = [0; 6];
     key[..4].copy_from_slice(&id.0.to_be_bytes());
-    let _inside = db.system().gate().enter();
+    let _inside = db.system().barrier().enter();
     let garble = |old: Option<&[u8]>, out: &mut Vec<u8>| {
         out.extend_from_slice(old.unwrap());
         // Behind the record's own byte, and the version.
@@ -63,7 +63,7 @@ fn what_is_prepared_in_a_table_whose_definition_makes_no_sense_is_kept() {
     let db = open(&os);
     assert!(db.prepared().is_empty());
     let number = db.registry().pool().store().database_id();
-    let files = AsideFiles::new(Arc::new(os.clone()), db.dir(), number);
+    let files = QuarantineFiles::new(Arc::new(os.clone()), db.dir(), number);
     let kept = files.load().unwrap().remove(&id).unwrap().unwrap();
     assert_eq!(kept.changes.len(), 2);
 }
@@ -81,7 +81,7 @@ fn tables_with_records_of_a_transaction_whose_undo_is_damaged_are_set_aside() {
     let loser = insert(&db, 3..6);
     db.checkpoint().unwrap();
     let undo = {
-        let closed = db.system().gate().close();
+        let closed = db.system().barrier().close();
         db.system().capture(&closed).undo_pages().to_vec()
     };
     let parts = db.registry().pool().store().parts();
@@ -98,19 +98,19 @@ fn tables_with_records_of_a_transaction_whose_undo_is_damaged_are_set_aside() {
         }
     }
 
-    let set_aside = |db: &Database| {
+    let quarantined = |db: &Database| {
         let opened = db.table("t").map(drop);
         assert!(matches!(opened, Err(Error::Corrupt { .. })), "{opened:?}");
         let other = db.table("other").unwrap();
         assert_eq!(other.estimate_rows(), 2);
         let number = db.registry().pool().store().database_id();
-        let files = AsideFiles::new(Arc::new(os.clone()), db.dir(), number);
+        let files = QuarantineFiles::new(Arc::new(os.clone()), db.dir(), number);
         let aside = files.load().unwrap().remove(&id).unwrap().unwrap();
         assert_eq!((aside.unfinished.len(), aside.changes.len()), (1, 2));
     };
-    set_aside(&open(&os));
+    quarantined(&open(&os));
     let db = open(&os);
-    set_aside(&db);
+    quarantined(&db);
     db.drop_table("t").unwrap();
     create(&db);
     insert(&db, 0..3).commit().unwrap();
@@ -176,7 +176,7 @@ fn undo_that_makes_no_sense_keeps_no_other_table_closed() {
     txn.commit().unwrap();
     let loser = insert(&db, 3..6);
     let undo = {
-        let closed = db.system().gate().close();
+        let closed = db.system().barrier().close();
         db.system().capture(&closed).undo_pages().to_vec()
     };
     let pool = db.registry().pool().clone();
@@ -212,7 +212,7 @@ fn a_record_that_makes_no_sense_keeps_no_other_table_closed() {
     let key = table.encode_key(0, &[Value::UInt(1)]).unwrap();
     let put = |value: &[u8]| {
         let trees = table.trees.load();
-        let _inside = db.system().gate().enter();
+        let _inside = db.system().barrier().enter();
         let mut before = Vec::new();
         let change = |current: Option<&[u8]>, put: &mut Vec<u8>| {
             before = current.unwrap().to_vec();

@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 
 use crate::ids::TreeId;
 use crate::knobs;
-use crate::lock::participant::{RunningTransaction, WaitState};
+use crate::lock::running_transaction::{RunningTransaction, WaitState};
 pub(crate) use crate::lock::queue::Enqueued;
 pub use crate::lock::queue::LockMode;
 use crate::lock::queue::{Holder, Queue, Waiter};

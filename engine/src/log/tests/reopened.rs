@@ -58,7 +58,7 @@ fn near_its_segments_end(os: &SimulatedOs) -> (Log, Vec<Record>) {
     let log = create_without_threads(os);
     let mut all = vec![record(1, 3000)];
     append(&log, &all[0], Durability::SyncAtCommit).unwrap();
-    let rest = log.segment_bytes() - log.end().0 - group::room_behind();
+    let rest = log.segment_bytes() - log.end().0 - group_commit::room_behind();
     all.push(record(2, rest as usize - record::RECORD_HEADER));
     append(&log, &all[1], Durability::SyncAtCommit).unwrap();
     assert_eq!(log.stats().segments, 1);

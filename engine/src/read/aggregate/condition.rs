@@ -4,7 +4,7 @@ use crate::row::layout::Layout;
 use crate::row::scalar::{ScalarForm, ScalarPlace};
 use crate::row::Value;
 use crate::table::open_table::IndexId;
-use crate::tree::LeafSummary;
+use crate::tree::ZoneMap;
 
 /// How a column's value is compared with another value. A comparison with NULL holds for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl Filter {
     }
 
     /// How many records of a leaf it lets through, by the summary of its column.
-    pub fn passes(&self, leaf: &LeafSummary) -> Passes {
+    pub fn passes(&self, leaf: &ZoneMap) -> Passes {
         let (some_null, some_value) = (leaf.values < leaf.records, leaf.values > 0);
         let (none, all) = match self.accepts {
             Accepts::Null => (!some_null, !some_value),
@@ -303,7 +303,7 @@ mod tests {
             };
             let filter = Filter::new(&layout(), 0, &condition).unwrap();
             let values = || leaf.iter().flatten().copied();
-            let summary = LeafSummary {
+            let summary = ZoneMap {
                 max_txid: 0,
                 records: leaf.len() as u32,
                 values: values().count() as u32,

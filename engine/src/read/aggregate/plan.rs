@@ -8,10 +8,10 @@ use crate::error::Result;
 use crate::read::aggregate::condition::{Condition, Filter};
 use crate::read::aggregate::{refused, Aggregate, Aggregated, Group};
 use crate::row::layout::Layout;
-use crate::row::narrow::ColumnSet;
+use crate::row::projection::ColumnSet;
 use crate::row::scalar::{ScalarForm, ScalarPlace};
 use crate::table::open_table::IndexId;
-use crate::tree::LeafSummary;
+use crate::tree::ZoneMap;
 
 /// The columns that aggregates need, each once.
 pub(super) struct Plan {
@@ -94,7 +94,7 @@ impl Totals {
     }
 
     /// Takes in a summary of a leaf as column `n`. Its rows are counted by the caller, once.
-    pub fn add_summary(&mut self, n: usize, summary: &LeafSummary) {
+    pub fn add_zone_map(&mut self, n: usize, summary: &ZoneMap) {
         if let Some(values) = self.columns.get_mut(n) {
             values.merge(&Values {
                 count: summary.values.into(),
@@ -107,10 +107,10 @@ impl Totals {
 
     /// The summary of column `n`, where the rows are those of one leaf; without a column that of
     /// the rows alone.
-    pub fn summary(&self, n: Option<usize>, max_txid: u64) -> LeafSummary {
+    pub fn zone_map(&self, n: Option<usize>, max_txid: u64) -> ZoneMap {
         let values = n.and_then(|n| self.columns.get(n));
         let values = values.unwrap_or(&Values::NONE);
-        LeafSummary {
+        ZoneMap {
             max_txid,
             records: self.rows as u32,
             values: values.count as u32,
@@ -174,7 +174,7 @@ impl Plan {
     }
 
     /// The columns of a row that narrow copies must have to take its place; `None` where none would do.
-    pub fn narrow_columns(&self) -> Option<ColumnSet> {
+    pub fn mini_page_columns(&self) -> Option<ColumnSet> {
         let would_do =
             self.index == 0 && self.group.is_none() && self.places().all(ScalarPlace::is_known);
         let in_row = self.places().filter(|place| place.is_in_row());

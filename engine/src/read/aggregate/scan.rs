@@ -7,14 +7,14 @@ use crate::knobs;
 use crate::mvcc::{live_payload, ReadView};
 use crate::read::aggregate::condition::Passes;
 use crate::read::aggregate::plan::{Plan, Totals};
-use crate::read::aggregate::slow::Rows;
-use crate::read::narrow::Projection;
-use crate::row::narrow::ColumnSet;
+use crate::read::aggregate::row_by_row::Rows;
+use crate::read::mini_page::Projection;
+use crate::row::projection::ColumnSet;
 use crate::row::scalar::{Found, ScalarPlace};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{strikes, Fault};
 use crate::table::open_table::{Table, TableTrees};
-use crate::tree::{SkippableLeaf, Leaf, LeafSummary, Leaves, NarrowLeaf, Step, Tree};
+use crate::tree::{SkippableLeaf, Leaf, ZoneMap, Leaves, MiniPage, Step, Tree};
 use crate::txn::{KillHandle, TreeTransaction, VersionResolver};
 
 /// What is read, by all threads that do it.
@@ -37,7 +37,7 @@ impl<'a> Source<'a> {
             leaves.skip_with_zone_maps(self.plan.columns.iter().map(|place| place.column));
         }
         if let Some(asked) = &self.asked {
-            leaves.spare_narrow(asked.columns.0);
+            leaves.skip_with_mini_pages(asked.columns.0);
         }
         leaves
     }
@@ -147,9 +147,9 @@ impl<'a> Scan<'a> {
         } = self;
         let (plan, view) = (source.plan, &source.view);
         let keeps = keeper.zip(source.asked).filter(|_| *to_keep > 0);
-        let known = |leaf: &SkippableLeaf<'_>| match leaf.narrow() {
-            Some(narrow) => take_narrow(plan, narrow, totals),
-            None => take_summaries(plan, view, leaf, totals),
+        let known = |leaf: &SkippableLeaf<'_>| match leaf.mini_page() {
+            Some(narrow) => take_mini_page(plan, narrow, totals),
+            None => take_zone_maps(plan, view, leaf, totals),
         };
         // A key of a leaf that a narrow copy is to be made of.
         let mut key = Vec::new();
@@ -184,14 +184,14 @@ impl<'a> Scan<'a> {
 
 /// Takes a leaf in by its summaries; false, changing nothing, where one is missing, does not tell
 /// enough, or some record may be one that the view does not see.
-fn take_summaries(plan: &Plan, view: &ReadView, leaf: &SkippableLeaf<'_>, totals: &mut Totals) -> bool {
+fn take_zone_maps(plan: &Plan, view: &ReadView, leaf: &SkippableLeaf<'_>, totals: &mut Totals) -> bool {
     if plan.group.is_some() {
         return false;
     }
-    let settled = |summary: &LeafSummary| summary.max_txid < view.low.0;
+    let frozen = |summary: &ZoneMap| summary.max_txid < view.low.0;
     let mut all = true;
     for filter in &plan.filters {
-        let summary = leaf.summary(Some(filter.place.column)).filter(settled);
+        let summary = leaf.zone_map(Some(filter.place.column)).filter(frozen);
         match summary.map(|summary| filter.passes(&summary)) {
             Some(Passes::All) => {}
             // Whatever the other filters say.
@@ -203,21 +203,21 @@ fn take_summaries(plan: &Plan, view: &ReadView, leaf: &SkippableLeaf<'_>, totals
         return false;
     }
     if plan.columns.is_empty() {
-        let found = leaf.summary(None).filter(settled);
+        let found = leaf.zone_map(None).filter(frozen);
         totals.rows += found.map_or(0, |summary| u64::from(summary.records));
         return found.is_some();
     }
-    let of = |place: &ScalarPlace| leaf.summary(Some(place.column)).filter(settled);
+    let of = |place: &ScalarPlace| leaf.zone_map(Some(place.column)).filter(frozen);
     if let [place] = &plan.columns[..] {
         // By far the most frequent, and spared the list.
         let Some(summary) = of(place) else {
             return false;
         };
         totals.rows += u64::from(summary.records);
-        totals.add_summary(0, &summary);
+        totals.add_zone_map(0, &summary);
         return true;
     }
-    let found: Option<SmallVec<[LeafSummary; 4]>> = plan.columns.iter().map(of).collect();
+    let found: Option<SmallVec<[ZoneMap; 4]>> = plan.columns.iter().map(of).collect();
     let Some(summaries) = found else {
         return false;
     };
@@ -225,13 +225,13 @@ fn take_summaries(plan: &Plan, view: &ReadView, leaf: &SkippableLeaf<'_>, totals
         if n == 0 {
             totals.rows += u64::from(summary.records);
         }
-        totals.add_summary(n, summary);
+        totals.add_zone_map(n, summary);
     }
     true
 }
 
 /// Takes in what a narrow copy has of a leaf; false, changing nothing, where that does not do.
-fn take_narrow(plan: &Plan, leaf: &NarrowLeaf<'_>, totals: &mut Totals) -> bool {
+fn take_mini_page(plan: &Plan, leaf: &MiniPage<'_>, totals: &mut Totals) -> bool {
     let mut of_leaf = plan.nothing();
     let columns = ColumnSet(leaf.columns);
     for record in leaf.records() {
@@ -306,16 +306,16 @@ fn keep(plan: &Plan, leaf: &Leaf<'_>, of_leaf: &Totals) {
                 let column = Plan::of_column(filter.place);
                 let mut all = column.nothing();
                 if take(&column, leaf, &mut all) {
-                    leaf.keep(Some(filter.place.column), &all.summary(Some(0), max_txid));
+                    leaf.keep(Some(filter.place.column), &all.zone_map(Some(0), max_txid));
                 }
             }
         }
         return;
     }
     if plan.columns.is_empty() {
-        leaf.keep(None, &of_leaf.summary(None, max_txid));
+        leaf.keep(None, &of_leaf.zone_map(None, max_txid));
     }
     for (n, place) in plan.columns.iter().enumerate() {
-        leaf.keep(Some(place.column), &of_leaf.summary(Some(n), max_txid));
+        leaf.keep(Some(place.column), &of_leaf.zone_map(Some(n), max_txid));
     }
 }

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
 use crate::read::cursor::Cursor;
-use crate::read::walk::Direction;
+use crate::read::record_cursor::Direction;
 use crate::row::entry;
 use crate::row::payload::RowRef;
 use crate::session::transaction::Transaction;

@@ -8,10 +8,10 @@ use crate::read::cursor::place::Gap;
 use crate::read::cursor::{BatchExtent, At, Cursor};
 use crate::read::filter::Verdict;
 use crate::read::get::RowRead;
-use crate::read::narrow::Projection;
+use crate::read::mini_page::Projection;
 use crate::read::options::RowLock;
 use crate::read::row_view::RowView;
-use crate::read::walk::Direction;
+use crate::read::record_cursor::Direction;
 use crate::row::entry::{self, EntryRef};
 use crate::row::key_bytes::KeyBytes;
 use crate::session::transaction::Transaction;
@@ -153,7 +153,7 @@ impl Cursor {
         txn: &mut Transaction,
         trees: &TableTrees,
         position: Position<'_>,
-        ahead: BatchExtent,
+        extent: BatchExtent,
     ) -> Result<bool> {
         let lock = txn.read_lock(self.options.lock);
         let view = self.view(txn, lock);
@@ -170,7 +170,7 @@ impl Cursor {
         let on = self
             .walk
             .seek(&txn.inner, tree, view, position, self.direction)?;
-        self.arrive(txn, trees, on, ahead)
+        self.arrive(txn, trees, on, extent)
     }
 
     /// The walk stands on a record (`on`) or has ended: makes the cursor stand there, or on the
@@ -180,10 +180,10 @@ impl Cursor {
         txn: &mut Transaction,
         trees: &TableTrees,
         mut on: bool,
-        ahead: BatchExtent,
+        extent: BatchExtent,
     ) -> Result<bool> {
         if !self.batched(txn) {
-            if !on || !self.within(self.walk.key(), ahead) {
+            if !on || !self.within(self.walk.key(), extent) {
                 self.leave_walk(on);
                 return Ok(false);
             }
@@ -197,7 +197,7 @@ impl Cursor {
                     }
                     return Err(error);
                 }
-                self.at = At::Brought;
+                self.at = At::Fetched;
             }
             return Ok(true);
         }
@@ -206,7 +206,7 @@ impl Cursor {
         if lock.is_some() {
             self.begin_locking(txn);
         }
-        on = self.settle(txn, tree, on, ahead)?;
+        on = self.wait_for_writer(txn, tree, on, extent)?;
         // The row that was locked last, where it was not what was looked for.
         let mut passed: Option<Vec<u8>> = None;
         loop {
@@ -221,10 +221,10 @@ impl Cursor {
             while collected < size {
                 if taken {
                     on = self.walk.step(&txn.inner, tree, self.direction)?;
-                    on = self.settle(txn, tree, on, ahead)?;
+                    on = self.wait_for_writer(txn, tree, on, extent)?;
                     taken = false;
                 }
-                if !on || !self.within(self.walk.key(), ahead) {
+                if !on || !self.within(self.walk.key(), extent) {
                     break;
                 }
                 match self.look()? {
@@ -286,7 +286,7 @@ impl Cursor {
                     // The leaf was copied before somebody changed what was found in it.
                     on = self.look_again(txn, tree, back, waited || found)?;
                     if !is_planted(PlantedFault::LookAgainUnsettled) {
-                        on = self.settle(txn, tree, on, ahead)?;
+                        on = self.wait_for_writer(txn, tree, on, extent)?;
                     }
                     continue;
                 }
@@ -302,7 +302,7 @@ impl Cursor {
             // No entry of the batch has a row.
             if taken {
                 on = self.walk.step(&txn.inner, tree, self.direction)?;
-                on = self.settle(txn, tree, on, ahead)?;
+                on = self.wait_for_writer(txn, tree, on, extent)?;
             }
         }
     }
@@ -345,15 +345,15 @@ impl Cursor {
 
     /// Where a walk that settles has come to a record that another transaction may be writing: waits
     /// for that one, and passes over the record if it is none. Records beyond what is looked for stay as they are.
-    fn settle(
+    fn wait_for_writer(
         &mut self,
         txn: &mut Transaction,
         tree: &Tree,
         mut on: bool,
-        ahead: BatchExtent,
+        extent: BatchExtent,
     ) -> Result<bool> {
         while on && self.walk.maybe_uncommitted() {
-            if !self.within(self.walk.key(), ahead) && !is_planted(PlantedFault::SettleBehindEnd) {
+            if !self.within(self.walk.key(), extent) && !is_planted(PlantedFault::SettleBehindEnd) {
                 break;
             }
             let waits = txn.inner.waits();
@@ -361,7 +361,7 @@ impl Cursor {
             let here = (!self.walk.locks()).then(|| key.to_vec());
             let skip = self.options.skip_locked;
             let buffer = &mut self.buffer;
-            match txn.inner.settled_payload(tree, key, skip, buffer)? {
+            match txn.inner.frozen_payload(tree, key, skip, buffer)? {
                 Some(payload) => self.walk.set_payload(payload),
                 None => on = self.walk.step(&txn.inner, tree, self.direction)?,
             }
@@ -415,14 +415,14 @@ impl Cursor {
         &mut self,
         txn: &mut Transaction,
         direction: Direction,
-        ahead: BatchExtent,
+        extent: BatchExtent,
     ) -> Result<bool> {
         if self.at == At::Gap(Gap::Nowhere) {
             return Ok(false);
         }
         txn.enter_table(&self.table)?;
         let trees = self.take_trees();
-        let result = self.step_in(txn, &trees, direction, ahead);
+        let result = self.step_in(txn, &trees, direction, extent);
         self.trees = Some(trees);
         result
     }
@@ -479,10 +479,10 @@ impl Cursor {
         txn: &mut Transaction,
         trees: &TableTrees,
         direction: Direction,
-        ahead: BatchExtent,
+        extent: BatchExtent,
     ) -> Result<bool> {
         if let Some(key) = self.leaves_committed() {
-            return self.read_again(key, txn, trees, direction, ahead);
+            return self.read_again(key, txn, trees, direction, extent);
         }
         let lock = txn.read_lock(self.options.lock);
         let view = self.view(txn, lock);
@@ -493,14 +493,14 @@ impl Cursor {
                 || lock.is_some() && is_planted(PlantedFault::KeepNewestView))
             && self.knows_writes(txn)
             && (lock.is_none() || self.knows_waits(txn));
-        if self.same_prefix && ahead == BatchExtent::End {
+        if self.same_prefix && extent == BatchExtent::End {
             // The cursor goes beyond what the last seek was for, and the lock with it.
             self.leave_prefix();
             // The walk may have come to its end where the lock did.
             goes_on &= direction == Direction::Forward && !locks_ranges(txn);
         }
         if !goes_on {
-            return self.restart(txn, trees, direction, ahead);
+            return self.restart(txn, trees, direction, extent);
         }
         self.writes = txn.writes;
         if self.at == At::Batch {
@@ -519,7 +519,7 @@ impl Cursor {
                 self.origin.set(Position::After(&self.place));
             }
             if self.walk.may_have_more() {
-                return self.restart(txn, trees, direction, ahead);
+                return self.restart(txn, trees, direction, extent);
             }
             if self.walk.has_ended() {
                 // Behind what the filter had skipped, last.
@@ -527,7 +527,7 @@ impl Cursor {
             }
             if self.walk.key() != self.batch.last_key() {
                 // The collection stopped before what the walk stands on.
-                let found = self.arrive(txn, trees, true, ahead)?;
+                let found = self.arrive(txn, trees, true, extent)?;
                 return Ok(found || self.at_end());
             }
         }
@@ -539,7 +539,7 @@ impl Cursor {
                 return Err(error);
             }
         };
-        let found = self.arrive(txn, trees, on, ahead)?;
+        let found = self.arrive(txn, trees, on, extent)?;
         Ok(found || self.at_end())
     }
 

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
 use crate::read::cursor::place::Gap;
 use crate::read::cursor::{BatchExtent, At, Cursor};
-use crate::read::walk::Direction;
+use crate::read::record_cursor::Direction;
 use crate::session::transaction::Transaction;
 use crate::settings::Isolation;
 use crate::table::open_table::TableTrees;
@@ -130,11 +130,11 @@ impl Cursor {
         txn: &mut Transaction,
         trees: &TableTrees,
         direction: Direction,
-        ahead: BatchExtent,
+        extent: BatchExtent,
     ) -> Result<bool> {
         self.again = Some(key);
         self.leave(Gap::facing(direction));
-        let found = self.restart(txn, trees, direction, ahead);
+        let found = self.restart(txn, trees, direction, extent);
         self.again = None;
         found
     }

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
 use crate::read::cursor::{BatchExtent, At, Cursor, Seek};
-use crate::read::walk::Direction;
+use crate::read::record_cursor::Direction;
 use crate::session::transaction::Transaction;
 use crate::table::key_prefix::successor;
 use crate::table::open_table::TableTrees;
@@ -116,7 +116,7 @@ impl Cursor {
         txn: &mut Transaction,
         trees: &TableTrees,
         direction: Direction,
-        ahead: BatchExtent,
+        extent: BatchExtent,
     ) -> Result<bool> {
         let forgets = is_planted(PlantedFault::ForgetPlace);
         if forgets && matches!(self.at, At::Gap(gap) if gap != Gap::On) {
@@ -135,7 +135,7 @@ impl Cursor {
             _ => Some(Position::Before(&place)),
         };
         let found = match position {
-            Some(position) => self.start(txn, trees, position, ahead),
+            Some(position) => self.start(txn, trees, position, extent),
             None => Ok(false),
         };
         self.place = place;

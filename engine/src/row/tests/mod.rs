@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::entry::{self, EntryBuffer, EntryRef};
 use super::key_bytes::KeyBytes;
 use super::layout::Layout;
-use super::narrow::{narrow, widen, ColumnSet};
+use super::projection::{project, widen, ColumnSet};
 use super::payload::{self, LargeRef, RowEncoder, RowRef};
 use super::*;
 use crate::error::Result;
@@ -302,7 +302,7 @@ proptest! {
         let columns = ColumnSet(asked);
         let here = |i: usize| asked >> i & 1 == 1;
         let mut few = b"before".to_vec();
-        let fits = narrow(&layout, &bytes, columns, &mut few).unwrap();
+        let fits = project(&layout, &bytes, columns, &mut few).unwrap();
         prop_assert_eq!(fits, !moved.iter().any(|i| here(*i)));
         if fits {
             let mut wide = Vec::new();

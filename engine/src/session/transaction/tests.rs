@@ -65,7 +65,7 @@ fn count(db: &Database, table: &Arc<Table>) -> u64 {
 fn checkpoint_amid_commit(db: &Arc<Database>) {
     let checkpointing = db.clone();
     db.system().moments.at(Moment::CommitSeen, move || {
-        if checkpointing.system().gate().try_close().is_some() {
+        if checkpointing.system().barrier().try_close().is_some() {
             checkpointing.checkpoint().unwrap();
         }
     });
@@ -205,7 +205,7 @@ fn no_checkpoint_comes_between_a_counter_in_the_log_and_the_note_of_it() {
     let (beside, counted) = (db.clone(), table.clone());
     db.system().moments.at(Moment::CounterLogged, move || {
         counted.return_auto_increment(1, 6);
-        if beside.system().gate().try_close().is_some() {
+        if beside.system().barrier().try_close().is_some() {
             beside.checkpoint().unwrap();
         }
     });

@@ -56,7 +56,7 @@ struct Pool {
     frames: BTreeMap<u64, Frame>,
     on_disk: BTreeMap<u64, u64>,
     /// Number of the running checkpoint, and the pages at its gate.
-    gate: Option<(u64, BTreeMap<u64, u64>)>,
+    barrier: Option<(u64, BTreeMap<u64, u64>)>,
     durable: BTreeMap<u64, u64>,
     checkpoints: u64,
 }
@@ -70,7 +70,7 @@ impl Pool {
             store,
             frames: BTreeMap::new(),
             on_disk: BTreeMap::new(),
-            gate: None,
+            barrier: None,
             durable: BTreeMap::new(),
             checkpoints: 0,
         }
@@ -156,7 +156,7 @@ impl Pool {
             Op::Read(which) => self.read(which),
             Op::Begin => {
                 let epoch = self.store.begin_checkpoint();
-                self.gate = Some((epoch, self.pages()));
+                self.barrier = Some((epoch, self.pages()));
                 for frame in self.frames.values_mut() {
                     frame.needed = frame.dirty;
                 }
@@ -170,7 +170,7 @@ impl Pool {
     }
 
     fn abandon(&mut self) {
-        if let Some((epoch, _)) = self.gate.take() {
+        if let Some((epoch, _)) = self.barrier.take() {
             self.store.abandon_checkpoint(epoch);
         }
         for frame in self.frames.values_mut() {
@@ -179,7 +179,7 @@ impl Pool {
     }
 
     fn complete(&mut self) -> Result<()> {
-        let Some((epoch, gate)) = self.gate.clone() else {
+        let Some((epoch, gate)) = self.barrier.clone() else {
             return Ok(());
         };
         for (&id, frame) in &mut self.frames {
@@ -192,7 +192,7 @@ impl Pool {
         }
         let meta = (self.checkpoints + 1).to_le_bytes();
         let outcome = self.store.complete_checkpoint(epoch, &meta);
-        self.gate = None;
+        self.barrier = None;
         outcome?;
         self.checkpoints += 1;
         self.durable = gate;
@@ -219,7 +219,7 @@ impl Pool {
         };
         assert_eq!(meta, expected);
         self.store = store;
-        self.gate = None;
+        self.barrier = None;
         self.frames.clear();
         self.on_disk = self.durable.clone();
         let found: Vec<u64> = self.store.pages().map(|page| page.0).collect();

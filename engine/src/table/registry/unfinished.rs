@@ -15,7 +15,7 @@ impl Registry {
     pub(super) fn note_unfinished(&self, unfinished: &BTreeMap<TxId, Error>) -> Result<()> {
         for name in self.names() {
             let id = self.id_of(&name)?;
-            if self.is_set_aside(id) {
+            if self.is_quarantined(id) {
                 continue;
             }
             match self.unfinished_in(id, unfinished) {

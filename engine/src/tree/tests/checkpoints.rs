@@ -17,13 +17,13 @@ fn run(seed: u64, frames: usize) {
     let trees: Vec<Tree> = (0..3).map(|i| bench.tree(i)).collect();
     let models: Vec<Mutex<Model>> = (0..3).map(|_| Mutex::default()).collect();
     let bodies: Mutex<BTreeMap<PageId, u8>> = Mutex::default();
-    let gate = RwLock::new(());
+    let barrier = RwLock::new(());
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // Each thread has its own tree: its model changes with it.
         for me in 0..3 {
             let (tree, model) = (&trees[me], &models[me]);
-            let (gate, stop) = (&gate, &stop);
+            let (gate, stop) = (&barrier, &stop);
             scope.spawn(move || {
                 let mut random = SmallRng::seed_from_u64(seed * 10 + me as u64);
                 while !stop.load(Ordering::Relaxed) {
@@ -42,7 +42,7 @@ fn run(seed: u64, frames: usize) {
                 }
             });
         }
-        let (pool, gate, stop, bodies) = (&bench.pool, &gate, &stop, &bodies);
+        let (pool, gate, stop, bodies) = (&bench.pool, &barrier, &stop, &bodies);
         scope.spawn(move || {
             let mut random = SmallRng::seed_from_u64(seed);
             while !stop.load(Ordering::Relaxed) {

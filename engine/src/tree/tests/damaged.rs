@@ -7,7 +7,7 @@ use crate::buffer::{Child, ExclusiveGuard};
 use crate::error::{Error, Result};
 use crate::ids::TreeId;
 use crate::tree::descend::Route;
-use crate::tree::{LeafImage, LeafSummary, Position, Step, Tree};
+use crate::tree::{LeafImage, ZoneMap, Position, Step, Tree};
 
 /// More leaves than the tree has.
 const LONG: usize = 100;
@@ -145,7 +145,7 @@ fn what_is_kept_of_another_trees_leaf_stands_for_none() {
     let mut theirs = Vec::new();
     let mut leaves = other.leaves(Vec::new(), None);
     let keep = |leaf: &crate::tree::Leaf<'_>| {
-        let summary = LeafSummary {
+        let summary = ZoneMap {
             max_txid: 0,
             records: 1,
             values: 1,
@@ -171,7 +171,7 @@ fn what_is_kept_of_another_trees_leaf_stands_for_none() {
         let mut leaves = tree.leaves(Vec::new(), None);
         let mut known = 0;
         loop {
-            match leaves.next(|leaf| leaf.summary(Some(0)).is_some(), |_| ())? {
+            match leaves.next(|leaf| leaf.zone_map(Some(0)).is_some(), |_| ())? {
                 Step::Known => known += 1,
                 Step::Read(()) => {}
                 Step::End => return Ok(known),

@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
-use crate::tree::{LeafSummary, Step};
+use crate::tree::{ZoneMap, Step};
 
 /// What a passage came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ fn pass(tree: &Tree, from: &[u8], to: Option<&[u8]>) -> Found {
         let step = leaves
             .next(
                 |leaf| {
-                    let Some(summary) = leaf.summary(Some(5)) else {
+                    let Some(summary) = leaf.zone_map(Some(5)) else {
                         return false;
                     };
                     found.records += summary.records as usize;
@@ -41,7 +41,7 @@ fn pass(tree: &Tree, from: &[u8], to: Option<&[u8]>) -> Found {
                         .map(|i| i128::from(leaf.value(i)[0]))
                         .sum();
                     if leaf.whole {
-                        let summary = LeafSummary {
+                        let summary = ZoneMap {
                             max_txid: leaf.max_txid(),
                             records: leaf.range.len() as u32,
                             values: 0,

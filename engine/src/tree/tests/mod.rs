@@ -6,7 +6,7 @@ mod damaged;
 mod damaged_ends;
 mod leaves;
 mod model;
-mod narrow;
+mod mini_page;
 mod roots;
 mod threads;
 
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use super::{RecordEdit, LeafImage, Position, Tree};
 use crate::buffer::PoolWithThreads;
 use crate::ids::{TreeId, PAGE_SIZE};
-use crate::node::{Front, LeafLayoutHint, ValueCopy};
+use crate::node::{Prefix, LeafLayoutHint, ValueCopy};
 use crate::os::simulated::SimulatedOs;
 use crate::store::Store;
 
@@ -90,7 +90,7 @@ pub(super) fn copied(tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
 
 /// As [`copied`], no more than so many bytes.
 pub(super) fn front<const N: usize>(tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
-    copied_to(&mut Front::<N>::default(), tree, key)
+    copied_to(&mut Prefix::<N>::default(), tree, key)
 }
 
 fn copied_to(out: &mut impl ValueCopy, tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {

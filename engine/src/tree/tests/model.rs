@@ -347,7 +347,7 @@ impl crate::tree::LeafFreeze for Halve {
 #[test]
 fn full_leaves_are_settled_before_they_are_split() {
     let bench = Bench::new(64);
-    bench.pool.set_settle(std::sync::Arc::new(Halve));
+    bench.pool.set_freeze(std::sync::Arc::new(Halve));
     let tree = bench.tree(1);
     // One leaf's worth, if the second half of each goes; those of kind 2 go altogether.
     for i in 0..140u32 {

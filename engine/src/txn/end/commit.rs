@@ -9,7 +9,7 @@ use crate::mvcc::order::End;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 use crate::sync::{pause, Moment, Pause};
-use crate::txn::gate::BarrierGuard;
+use crate::txn::checkpoint_barrier::BarrierGuard;
 use crate::txn::purge::prune::stream_to_prune;
 use crate::txn::redo::{encode_owner, RedoBuffer, KIND_CHANGES, KIND_COMMIT};
 use crate::txn::TreeTransaction;
@@ -151,7 +151,7 @@ impl TreeTransaction {
         if self.txid.0 != 0 {
             let system = self.system.clone();
             // A checkpoint sees the log record and the new status, or neither.
-            let inside = system.gate().enter();
+            let inside = system.barrier().enter();
             self.check_kept(&inside)?;
             logged = self.append_commit()?;
             // It is in the log, and nobody sees it.
@@ -165,7 +165,7 @@ impl TreeTransaction {
                 false => Some(inside),
             };
             system.moments.come_to(Moment::CommitSeen);
-            let inside = inside.unwrap_or_else(|| system.gate().enter());
+            let inside = inside.unwrap_or_else(|| system.barrier().enter());
             count(&inside);
             drop(inside);
             system.counters.commits.fetch_add(1, Ordering::Relaxed);
@@ -241,7 +241,7 @@ impl TreeTransaction {
             return;
         }
         let system = self.system.clone();
-        let inside = system.gate().enter();
+        let inside = system.barrier().enter();
         if let Some(undo) = self.undo.take() {
             system.streams().release(undo);
         }

@@ -20,7 +20,7 @@ use crate::log::Promised;
 use crate::planted::{is_planted, PlantedFault};
 use crate::settings::Durability;
 use crate::sync::atomic::Ordering;
-use crate::txn::gate::BarrierGuard;
+use crate::txn::checkpoint_barrier::BarrierGuard;
 use crate::txn::redo::encode_owner;
 use crate::txn::state::Phase;
 use crate::txn::xid::{PreparedRecord, Xid, KIND_PREPARED, KIND_ROLLED_BACK};
@@ -52,7 +52,7 @@ impl TreeTransaction {
         if !self.redo.is_empty() || self.redo_parts != 0 || replaces.is_some() {
             let system = self.system.clone();
             // A checkpoint knows where the changes begin in the log, or comes before them.
-            let inside = system.gate().enter();
+            let inside = system.barrier().enter();
             let room = self.promise_decision()?;
             self.append_part(&inside)?;
             // From here on the log keeps it: a checkpoint that comes before the answer knows that, too.

@@ -15,7 +15,7 @@ use crate::txn::abandoned::Unfinished;
 use crate::txn::savepoint::Savepoint;
 use crate::txn::standing::half_undone;
 use crate::txn::state::{Phase, Standing};
-use crate::txn::system::{Replayed, UndoOwner};
+use crate::txn::transaction_manager::{Replayed, UndoOwner};
 use crate::txn::{TransactionManager, TreeTransaction};
 use crate::undo::record::{ChainWalk, Kind, UndoCopy, UndoRecord};
 
@@ -166,7 +166,7 @@ impl TreeTransaction {
             Phase::Running => None,
             _ => {
                 let system = self.system.clone();
-                let inside = system.gate().enter();
+                let inside = system.barrier().enter();
                 self.log_rollback(&inside)?
             }
         };
@@ -182,7 +182,7 @@ impl TreeTransaction {
                 return Ok(false);
             }
             let system = self.system.clone();
-            let inside = system.gate().enter();
+            let inside = system.barrier().enter();
             self.end_writing(End::Abort);
             drop(inside);
             system.counters.rollbacks.fetch_add(1, Ordering::Relaxed);
@@ -201,7 +201,7 @@ impl TreeTransaction {
         self.drop_view();
         if let Some(participant) = &self.participant {
             // A checkpoint has it with its redo, or one after that without.
-            let _inside = self.system.gate().enter();
+            let _inside = self.system.barrier().enter();
             participant.forget_redo();
         }
     }
@@ -233,7 +233,7 @@ impl TreeTransaction {
                 Some(page) => refresh_older(page, head, value),
                 None => Ok(()),
             };
-            let inside = system.gate().enter();
+            let inside = system.barrier().enter();
             let logged = self.redo.len();
             let mut replayed = Replayed::Not;
             if extent == (Extent::Part { logged: true }) {
@@ -319,7 +319,7 @@ fn keeps_restored(system: &TransactionManager, own: TxId, header: &Header) -> bo
     match header.txid() {
         _ if !header.deleted => true,
         None => false,
-        Some(writer) => writer == own || !system.order().settled(writer),
+        Some(writer) => writer == own || !system.order().is_frozen(writer),
     }
 }
 

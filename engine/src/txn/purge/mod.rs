@@ -10,7 +10,7 @@ pub(crate) mod prune;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::system::UndoOwner;
+use super::transaction_manager::UndoOwner;
 use super::TransactionManager;
 use crate::buffer::{RecordEdit, PoolWithThreads};
 use crate::error::{Error, Result};
@@ -169,7 +169,7 @@ impl TransactionManager {
 
     pub(super) fn give_back(&self) -> Result<()> {
         self.release_survivors();
-        let _inside = self.gate().enter();
+        let _inside = self.barrier().enter();
         self.streams().trim(self.pool(), &self.pruning.grace)
     }
 
@@ -204,7 +204,7 @@ impl TransactionManager {
             let Some(record) = read_past_damage(self.pool(), end.txid, end.head, copy)? else {
                 break;
             };
-            let _inside = self.gate().enter();
+            let _inside = self.barrier().enter();
             purge_past_damage(self.trees()?, end.txid, &record)?;
             // What fails takes nothing of it: in a step that may do little it would take all, each time anew.
             *budget -= 1;
@@ -216,7 +216,7 @@ impl TransactionManager {
             }
         }
         self.moments.come_to(Moment::EndLookedAt);
-        let _inside = self.gate().enter();
+        let _inside = self.barrier().enter();
         if stream.drop_oldest(self.pool(), &self.pruning.grace, end, horizon)? {
             self.purge.passed.fetch_add(1, Ordering::Relaxed);
         }

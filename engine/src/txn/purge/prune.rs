@@ -23,7 +23,7 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 use crate::sync::Moment;
 use crate::tree::Tree;
-use crate::txn::gate::BarrierGuard;
+use crate::txn::checkpoint_barrier::BarrierGuard;
 use crate::txn::purge::{go_on_past_damage, read_past_damage};
 use crate::txn::TransactionManager;
 use crate::undo::prune_chain::{Pruner, Visit};
@@ -334,14 +334,14 @@ impl TransactionManager {
         let find = || self.trees()?.tree(record.tree);
         let early = is_planted(PlantedFault::TreeBeforeGate).then(find);
         self.moments.come_to(Moment::BeforeVisit);
-        let inside = self.gate().enter();
+        let inside = self.barrier().enter();
         let tree = early.unwrap_or_else(find)?;
         Ok((inside, tree))
     }
 
     /// Notes that of an end the records down to `head` are looked at.
     fn looked_at(&self, stream: &Stream, end: &mut Finished, head: UndoPtr) -> Result<()> {
-        let _inside = self.gate().enter();
+        let _inside = self.barrier().enter();
         end_is_there(stream.set_head(end, head))
     }
 
@@ -393,7 +393,7 @@ impl TransactionManager {
                 }
             }
         }
-        let _inside = self.gate().enter();
+        let _inside = self.barrier().enter();
         if moved > Csn(0) && is_planted(PlantedFault::UnendedSurvivors) {
             survivors.finish(TxId(0), moved, UndoPtr::NONE);
         }
@@ -453,7 +453,7 @@ impl TransactionManager {
 
     /// Frees retired pages to which nobody is on the way.
     fn free_retired(&self) -> Result<()> {
-        let _inside = self.gate().enter();
+        let _inside = self.barrier().enter();
         let grace = &self.pruning.grace;
         let free = grace.take_free(|| self.snapshots().oldest_walk());
         grace.free_all(self.pool(), free)

@@ -7,7 +7,7 @@ use crate::ids::{Lsn, PageId, TxId, UndoPtr};
 use crate::mvcc::version::Header;
 use crate::planted::{is_planted, PlantedFault};
 use crate::txn::end::rollback::take_back;
-use crate::txn::gate::ClosedBarrier;
+use crate::txn::checkpoint_barrier::ClosedBarrier;
 use crate::txn::purge::{go_on_past_damage, is_damage, purge_past_damage, read_past_damage};
 use crate::txn::TransactionManager;
 use crate::undo::record::{ChainWalk, Kind, UndoCopy};

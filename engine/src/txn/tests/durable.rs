@@ -12,7 +12,7 @@ use crate::buffer::PoolWithThreads;
 use crate::error::Error;
 use crate::ids::{Lsn, TxId};
 use crate::log::Log;
-use crate::mvcc::encode_settled;
+use crate::mvcc::encode_frozen;
 use crate::os::{Os, RealOs};
 use crate::settings::Isolation::ReadCommitted;
 use crate::store::Store;
@@ -33,7 +33,7 @@ fn rows(fixture: &Fixture) -> Rows {
 
 /// Takes a checkpoint as `checkpoint/` does, and returns what it captured and its log position.
 fn checkpoint(fixture: &Fixture, while_writing: impl FnOnce()) -> (Captured, Lsn) {
-    let closed = fixture.system.gate().close();
+    let closed = fixture.system.barrier().close();
     let epoch = fixture.store.begin_checkpoint();
     fixture.pool.begin_checkpoint(epoch);
     let at = fixture.log.mark().unwrap();
@@ -96,7 +96,7 @@ fn a_note_that_can_not_be_followed_at_an_opening_is_told_of_and_all_else_is_roll
     let mut txn = fixture.begin(ReadCommitted);
     put(&mut txn, &fixture.tree, &key(1), b"1", PutMode::Insert).unwrap();
     {
-        let inside = fixture.system.gate().enter();
+        let inside = fixture.system.barrier().enter();
         txn.note_on_rollback(&inside, b"note").unwrap();
     }
     put(&mut txn, &fixture.tree, &key(2), b"2", PutMode::Insert).unwrap();
@@ -139,7 +139,7 @@ fn replay(fixture: &Fixture, from: Lsn, checkpoint: Lsn) {
                 .tree
                 .modify(change.key, 4000, 0, |_, out| match change.change {
                     Change::Put(payload) => {
-                        encode_settled(payload, out);
+                        encode_frozen(payload, out);
                         (TreeChange::Put, ())
                     }
                     Change::Delete => (TreeChange::Remove, ()),

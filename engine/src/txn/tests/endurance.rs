@@ -160,7 +160,7 @@ impl World {
                     txn.rollback_to(&before)?;
                 }
                 if random.random_ratio(1, 64) {
-                    let inside = self.fixture.system.gate().enter();
+                    let inside = self.fixture.system.barrier().enter();
                     told += 1;
                     let text = [number.to_be_bytes(), told.to_be_bytes()].concat();
                     txn.note_on_purge(&inside, &text)?;
@@ -232,9 +232,9 @@ impl World {
         }
     }
 
-    fn close_the_gate(&self) {
+    fn close_the_barrier(&self) {
         while !self.stopped() {
-            let closed = self.fixture.system.gate().close();
+            let closed = self.fixture.system.barrier().close();
             std::thread::sleep(Duration::from_micros(100));
             drop(closed);
             std::thread::sleep(Duration::from_micros(300));
@@ -296,7 +296,7 @@ fn sums_stay_constant_while_undo_is_taken_away() {
         scope.spawn(move || world.read(seed, Duration::ZERO));
         scope.spawn(move || world.read(!seed, Duration::from_millis(300)));
         scope.spawn(move || world.purge());
-        scope.spawn(move || world.close_the_gate());
+        scope.spawn(move || world.close_the_barrier());
         while world.began.elapsed() < Duration::from_secs(seconds)
             && world.wrong.load(Ordering::Relaxed) == 0
         {

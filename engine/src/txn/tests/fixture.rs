@@ -144,7 +144,7 @@ impl Fixture {
         system.set_trees(trees.clone());
         // No test waits that long, however slow the machine: who does has been forgotten.
         system.set_lock_wait_timeout(Duration::from_secs(600));
-        pool.set_settle(system.leaf_settle());
+        pool.set_freeze(system.leaf_freeze());
         Fixture {
             system,
             trees,
@@ -206,14 +206,14 @@ pub fn try_put(
     mode: PutMode,
 ) -> Result<Put> {
     let system = txn.system().clone();
-    let inside = system.gate().enter();
+    let inside = system.barrier().enter();
     txn.try_put(&inside, tree, key, payload, mode, None)
 }
 
 /// One attempt to delete, without waiting.
 pub fn try_delete(txn: &mut TreeTransaction, tree: &Tree, key: &[u8]) -> Result<Delete> {
     let system = txn.system().clone();
-    let inside = system.gate().enter();
+    let inside = system.barrier().enter();
     txn.try_delete(&inside, tree, key, None)
 }
 
@@ -227,7 +227,7 @@ pub fn put(
 ) -> Result<bool> {
     let system = txn.system().clone();
     loop {
-        let inside = system.gate().enter();
+        let inside = system.barrier().enter();
         match txn.try_put(&inside, tree, key, payload, mode, None)? {
             Put::Done { replaced } => {
                 let table = crate::ids::TableId(tree.id().0);
@@ -250,7 +250,7 @@ pub fn put(
 pub fn delete(txn: &mut TreeTransaction, tree: &Tree, key: &[u8]) -> Result<()> {
     let system = txn.system().clone();
     loop {
-        let inside = system.gate().enter();
+        let inside = system.barrier().enter();
         match txn.try_delete(&inside, tree, key, None)? {
             Delete::Done => {
                 txn.log_delete(&inside, crate::ids::TableId(tree.id().0), key)?;

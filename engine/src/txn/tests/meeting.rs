@@ -116,7 +116,7 @@ fn notes_left_with_survivors_are_told_once_each() {
         .collect();
     let mut txn = fixture.begin(ReadCommitted);
     for note in &notes {
-        let inside = system.gate().enter();
+        let inside = system.barrier().enter();
         txn.note_on_purge(&inside, note).unwrap();
     }
     txn.commit().unwrap();
@@ -344,7 +344,7 @@ fn a_tree_that_goes_before_pruning_is_inside_the_gate_is_left_alone() {
         let (dropping, trees) = (system.clone(), fixture.trees.clone());
         let (goes, store) = (tree.clone(), fixture.store.clone());
         system.moments.at(Moment::BeforeVisit, move || {
-            let _closed = dropping.gate().close();
+            let _closed = dropping.barrier().close();
             trees.trees.lock().remove(&TREE);
             goes.destroy().unwrap();
             // The page's number is given to nobody else, so that who still looks for it is told.
@@ -376,7 +376,7 @@ fn undo_pages_that_can_not_be_freed_are_freed_later() {
         put(&mut txn, tree, &key(i % 500), &row, PutMode::Upsert).unwrap();
     }
     txn.commit().unwrap();
-    let closed = system.gate().close();
+    let closed = system.barrier().close();
     let epoch = fixture.store.begin_checkpoint();
     fixture.pool.begin_checkpoint(epoch);
     drop(closed);

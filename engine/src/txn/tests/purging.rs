@@ -181,7 +181,7 @@ fn status_memory_follows_the_running_span() {
 fn notes_are_told_once_each_in_the_right_case() {
     let fixture = Fixture::new();
     let note = |txn: &mut TreeTransaction, note: &[u8], purge: bool| {
-        let inside = fixture.system.gate().enter();
+        let inside = fixture.system.barrier().enter();
         if purge {
             txn.note_on_purge(&inside, note).unwrap();
         } else {
@@ -234,7 +234,7 @@ fn a_failed_rollback_is_tried_again() {
         refuse(true);
         let mut txn = fixture.begin(ReadCommitted);
         put(&mut txn, &fixture.tree, b"k", b"1", PutMode::Update).unwrap();
-        let inside = fixture.system.gate().enter();
+        let inside = fixture.system.barrier().enter();
         txn.note_on_rollback(&inside, b"note").unwrap();
         drop(inside);
         put(&mut txn, &fixture.tree, b"l", b"1", PutMode::Update).unwrap();
@@ -268,12 +268,12 @@ fn a_rollback_that_stands_still_keeps_no_old_versions_and_nothing_of_the_log() {
     let mut txn = fixture.begin(RepeatableRead);
     txn.view();
     {
-        let inside = system.gate().enter();
+        let inside = system.barrier().enter();
         txn.note_on_rollback(&inside, b"note").unwrap();
     }
     put(&mut txn, tree, &key(0), b"2", PutMode::Update).unwrap();
     {
-        let inside = system.gate().enter();
+        let inside = system.barrier().enter();
         txn.append_part(&inside).unwrap();
     }
     let refuse = &fixture.trees.refuse_rollback;
@@ -289,7 +289,7 @@ fn a_rollback_that_stands_still_keeps_no_old_versions_and_nothing_of_the_log() {
     other.commit().unwrap();
     fixture.purge();
     assert_eq!(deleted_marks(&fixture), 0);
-    let closed = system.gate().close();
+    let closed = system.barrier().close();
     let at = fixture.log.mark().unwrap();
     assert_eq!(system.capture(&closed).redo_from(at), at);
     drop(closed);
@@ -312,7 +312,7 @@ fn a_step_takes_back_a_part_of_what_was_abandoned() {
         put(&mut txn, tree, &key(i), b"1", PutMode::Insert).unwrap();
     }
     {
-        let inside = system.gate().enter();
+        let inside = system.barrier().enter();
         txn.note_on_rollback(&inside, b"note").unwrap();
     }
     let refuse = &fixture.trees.refuse_rollback;
@@ -345,7 +345,7 @@ fn what_purge_can_not_read_slows_no_rollback_down() {
         put(&mut txn, tree, &key(i), b"1", PutMode::Insert).unwrap();
     }
     {
-        let inside = system.gate().enter();
+        let inside = system.barrier().enter();
         txn.note_on_rollback(&inside, b"note").unwrap();
     }
     let refuse = &fixture.trees.refuse_rollback;
@@ -372,7 +372,7 @@ fn a_transaction_that_outlives_its_database_is_let_go_though_its_rollback_fails(
     let mut txn = fixture.begin(ReadCommitted);
     put(&mut txn, &fixture.tree, b"k", b"1", PutMode::Insert).unwrap();
     {
-        let inside = fixture.system.gate().enter();
+        let inside = fixture.system.barrier().enter();
         txn.note_on_rollback(&inside, b"note").unwrap();
     }
     let refuse = &fixture.trees.refuse_rollback;

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::lock::participant::{RunningTransaction, WaitState};
+use crate::lock::running_transaction::{RunningTransaction, WaitState};
 use crate::lock::table::LockTable;
 use crate::sync::atomic::Ordering;
-use crate::txn::system::TransactionManager;
+use crate::txn::transaction_manager::TransactionManager;
 
 /// A circle of waiters.
 pub(super) struct Circle {

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use crate::lock::deadlock_report::{DeadlockMember, DeadlockReport};
-use crate::lock::participant::{micros_now, RunningTransaction, WaitState};
+use crate::lock::running_transaction::{micros_now, RunningTransaction, WaitState};
 use crate::lock::row_name::RowName;
 use crate::lock::table::LockMode;
 use crate::txn::inspect::shown_id;
-use crate::txn::system::TransactionManager;
+use crate::txn::transaction_manager::TransactionManager;
 use crate::txn::waiting::deadlock::Circle;
 
 /// How many of a circle are written down.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::ids::TreeId;
-use crate::lock::participant::RunningTransaction;
+use crate::lock::running_transaction::RunningTransaction;
 use crate::lock::range::Holders;
 use crate::lock::row_name::{Row, RowName};
 use crate::lock::table::{LockMode, LockTable};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::broken::IsolationFault;
 use crate::error::{Error, Result};
 use crate::ids::{TreeId, TxId};
-use crate::lock::participant::{micros_now, RunningTransaction, WaitState, Wake};
+use crate::lock::running_transaction::{micros_now, RunningTransaction, WaitState, Wake};
 use crate::lock::row_name::{Row, RowName};
 use crate::lock::table::{Enqueued, LockMode, LockTable, Taken};
 use crate::mvcc::snapshot::{never_given, ReadView};
@@ -15,7 +15,7 @@ use crate::mvcc::version::Header;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 use crate::tree::Tree;
-use crate::txn::system::Counters;
+use crate::txn::transaction_manager::Counters;
 use crate::txn::waiting::deadlock::may_close_a_circle;
 use crate::txn::TreeTransaction;
 
@@ -287,7 +287,7 @@ impl TreeTransaction {
     ///
     /// # Errors
     /// Those of [`Transaction::wait`], and of reading.
-    pub fn settled_payload<'a>(
+    pub fn frozen_payload<'a>(
         &mut self,
         tree: &Tree,
         key: &[u8],

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::lock::participant::RunningTransaction;
+use crate::lock::running_transaction::RunningTransaction;
 use crate::lock::row_name::Row;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sessions::ToldWaits;
 use crate::sync::atomic::Ordering;
-use crate::txn::system::TransactionManager;
+use crate::txn::transaction_manager::TransactionManager;
 
 impl TransactionManager {
     /// What [`crate::Transaction::set_session`] said, or 0.

@@ -56,7 +56,7 @@ impl Transaction {
     /// Where too much is kept aside for another row of a table, puts it in: before anything of that row
     /// is done, for it stays when the row is taken back.
     #[inline]
-    pub(super) fn make_room_aside(&mut self, table: &Table) -> Result<()> {
+    pub(super) fn make_room_for_deferred(&mut self, table: &Table) -> Result<()> {
         match self.deferred_of(table) {
             Some(aside) if self.deferred[aside].is_too_much() => self.put_deferred(None),
             _ => Ok(()),
@@ -64,7 +64,7 @@ impl Transaction {
     }
 
     /// Whether entries of a table's rows are kept aside.
-    pub(crate) fn keeps_aside(&self, table: &Table) -> bool {
+    pub(crate) fn defers_entries(&self, table: &Table) -> bool {
         self.deferred_of(table).is_some()
     }
 

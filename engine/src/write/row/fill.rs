@@ -61,7 +61,7 @@ impl Transaction {
         write_payload(table, row, s)?;
         let trees = table.trees.load();
         self.shared.system.pool().check_room()?;
-        let _inside = self.shared.system.gate().enter();
+        let _inside = self.shared.system.barrier().enter();
         if replay::read_live(&trees.clustered, &s.key)?.is_some() {
             s.found.extend_from_slice(&s.key);
             return Err(Error::Duplicate { index: 0 });

@@ -6,14 +6,14 @@ use crate::buffer::frames::{FrameState, Frames};
 use crate::buffer::page_table::PageTable;
 use crate::buffer::read_requests::Requests;
 use crate::buffer::scan_victims::ScanVictims;
-use crate::buffer::settle::LeafFreeze;
+use crate::buffer::freeze::LeafFreeze;
 use crate::buffer::swip;
 use crate::buffer::swip::Child;
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PageId, PAGE_SIZE};
-use crate::leaf_cache::left_summary::EvictedZoneMaps;
-use crate::leaf_cache::narrow_copies::MiniPages;
-use crate::leaf_cache::summary::ZoneMaps;
+use crate::leaf_cache::evicted_zone_maps::EvictedZoneMaps;
+use crate::leaf_cache::mini_pages::MiniPages;
+use crate::leaf_cache::zone_map::ZoneMaps;
 use crate::node::header::*;
 use crate::planted::{is_planted, PlantedFault};
 use crate::store::Store;
@@ -52,10 +52,10 @@ pub(crate) struct BufferPool {
     pub hand: AtomicUsize,
     /// The newest checkpoint that has begun.
     pub epoch: AtomicU64,
-    pub settle: OnceLock<Arc<dyn LeafFreeze>>,
-    pub summaries: ZoneMaps,
-    pub left_summaries: EvictedZoneMaps,
-    pub narrow: MiniPages,
+    pub freeze: OnceLock<Arc<dyn LeafFreeze>>,
+    pub zone_maps: ZoneMaps,
+    pub evicted_zone_maps: EvictedZoneMaps,
+    pub mini_pages: MiniPages,
     /// Reads that are asked for.
     pub requests: Requests,
     /// Pages that are the first to go.
@@ -83,10 +83,10 @@ impl BufferPool {
             provider: Mutex::new(false),
             hand: AtomicUsize::new(0),
             epoch: AtomicU64::new(epoch),
-            settle: OnceLock::new(),
-            summaries: ZoneMaps::new(count as usize),
-            left_summaries: EvictedZoneMaps::new(count as usize),
-            narrow: MiniPages::new(),
+            freeze: OnceLock::new(),
+            zone_maps: ZoneMaps::new(count as usize),
+            evicted_zone_maps: EvictedZoneMaps::new(count as usize),
+            mini_pages: MiniPages::new(),
             requests: Requests::default(),
             passed: ScanVictims::default(),
             counters: Counters::default(),

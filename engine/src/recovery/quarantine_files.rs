@@ -5,19 +5,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::aside::{Aside, DAMAGED};
+use super::quarantine::{QuarantinedTable, DAMAGED};
 use crate::error::{Error, Result};
 use crate::ids::TableId;
 use crate::os::{directory_of, OpenMode, Os};
 use crate::planted::{is_planted, PlantedFault};
-use crate::room;
+use crate::fallible;
 use crate::sync::Mutex;
 
 /// The folder within the database directory; a file is named by its table's number.
 const FOLDER: &str = "aside";
 
 /// The folder of tables set aside.
-pub(crate) struct AsideFiles {
+pub(crate) struct QuarantineFiles {
     os: Arc<dyn Os>,
     dir: PathBuf,
     database_id: u64,
@@ -25,10 +25,10 @@ pub(crate) struct AsideFiles {
     updating: Mutex<()>,
 }
 
-impl AsideFiles {
+impl QuarantineFiles {
     /// Of the database in `dir`.
     pub fn new(os: Arc<dyn Os>, dir: &Path, database_id: u64) -> Self {
-        AsideFiles {
+        QuarantineFiles {
             os,
             dir: dir.join(FOLDER),
             database_id,
@@ -44,17 +44,17 @@ impl AsideFiles {
     ///
     /// # Errors
     /// Those of the folder.
-    pub fn load(&self) -> Result<BTreeMap<TableId, Result<Aside>>> {
-        let mut asides = BTreeMap::new();
+    pub fn load(&self) -> Result<BTreeMap<TableId, Result<QuarantinedTable>>> {
+        let mut quarantine = BTreeMap::new();
         if !self.os.exists(&self.dir)? {
-            return Ok(asides);
+            return Ok(quarantine);
         }
         for name in self.os.list(&self.dir)? {
             if let Ok(number) = name.parse() {
-                asides.insert(TableId(number), self.read(TableId(number)));
+                quarantine.insert(TableId(number), self.read(TableId(number)));
             }
         }
-        Ok(asides)
+        Ok(quarantine)
     }
 
     /// For a database that is being created: removes the files of one that was here before, and is no more. They would
@@ -75,12 +75,12 @@ impl AsideFiles {
     ///
     /// # Errors
     /// Those of the folder, and of every file whose bytes were not read.
-    pub fn load_read(&self) -> Result<BTreeMap<TableId, Result<Aside>>> {
-        let asides = self.load()?;
+    pub fn load_read(&self) -> Result<BTreeMap<TableId, Result<QuarantinedTable>>> {
+        let quarantine = self.load()?;
         if is_planted(PlantedFault::TrustUnreadAside) {
-            return Ok(asides);
+            return Ok(quarantine);
         }
-        for (&table, aside) in &asides {
+        for (&table, aside) in &quarantine {
             match aside {
                 Ok(_) | Err(Error::Corrupt { .. } | Error::Format { .. }) => {}
                 Err(error @ Error::OutOfMemory { .. }) => {
@@ -91,7 +91,7 @@ impl AsideFiles {
                 Err(error) => return Err(error.clone()),
             }
         }
-        Ok(asides)
+        Ok(quarantine)
     }
 
     /// Makes the names in the folder durable, and its own: a process that was killed may have left them
@@ -108,22 +108,22 @@ impl AsideFiles {
         self.os.sync_dir(&self.dir)
     }
 
-    pub(super) fn read(&self, table: TableId) -> Result<Aside> {
+    pub(super) fn read(&self, table: TableId) -> Result<QuarantinedTable> {
         let path = self.path(table);
-        Aside::decode(&path, self.database_id, &self.bytes_of(&path)?)
+        QuarantinedTable::decode(&path, self.database_id, &self.bytes_of(&path)?)
     }
 
     fn bytes_of(&self, path: &Path) -> Result<Vec<u8>> {
         let file = self.os.open(path, OpenMode::ReadOnly)?;
         let len = usize::try_from(file.len()?).unwrap_or(usize::MAX);
         let mut bytes = Vec::new();
-        room::reserve(&mut bytes, len, "a table set aside")?;
+        fallible::reserve(&mut bytes, len, "a table set aside")?;
         bytes.resize(len, 0);
         file.read_exact_at(&mut bytes, 0)?;
         Ok(bytes)
     }
 
-    pub(super) fn write(&self, table: TableId, aside: &Aside) -> Result<()> {
+    pub(super) fn write(&self, table: TableId, aside: &QuarantinedTable) -> Result<()> {
         self.write_bytes(&self.path(table), &aside.encode(self.database_id)?)
     }
 
@@ -163,7 +163,7 @@ impl AsideFiles {
     pub fn update(
         &self,
         table: TableId,
-        change: impl FnOnce(Option<Aside>) -> Aside,
+        change: impl FnOnce(Option<QuarantinedTable>) -> QuarantinedTable,
     ) -> Result<()> {
         let _updating = self.updating.lock();
         let before = match self.os.exists(&self.path(table))? {

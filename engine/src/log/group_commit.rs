@@ -24,7 +24,7 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::thread::Thread;
 use crate::sync::{Condvar, Mutex, MutexGuard};
-use crate::{knobs, room};
+use crate::{knobs, fallible};
 
 /// Room for so many marks is left behind every record: on a full disk a checkpoint finds it, and so does a
 /// later opening.
@@ -41,7 +41,7 @@ pub struct GroupCommit {
     durable: AtomicU64,
     written_changed: Condvar,
     sync_ended: Condvar,
-    gathered: Condvar,
+    batch_is_whole: Condvar,
     tail: Mutex<Tail>,
     pub writes: AtomicU64,
     pub written_bytes: AtomicU64,
@@ -72,7 +72,7 @@ struct State {
     syncing: bool,
     /// Those that sleep until a sync has ended.
     sleepers: Vec<Sleeper>,
-    company: CommitDelay,
+    delay: CommitDelay,
 }
 
 #[derive(Debug)]
@@ -93,7 +93,7 @@ struct CommitDelay {
     expected: usize,
     delaying: bool,
     /// So many syncs are begun without waiting, because it was in vain the last time.
-    without: u32,
+    syncs_left_without: u32,
     /// A running average.
     sync_time: Duration,
 }
@@ -179,12 +179,12 @@ impl GroupCommit {
                 writing: false,
                 syncing: false,
                 sleepers: Vec::new(),
-                company: CommitDelay::default(),
+                delay: CommitDelay::default(),
             }),
             durable: AtomicU64::new(end),
             written_changed: Condvar::new(),
             sync_ended: Condvar::new(),
-            gathered: Condvar::new(),
+            batch_is_whole: Condvar::new(),
             tail: Mutex::new(tail),
             writes: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
@@ -256,7 +256,7 @@ impl GroupCommit {
             )));
         }
         let more = RECORD_HEADER + OPENED_PAYLOAD + RECORD_HEADER + len;
-        room::reserve(&mut state.buffer, more, "a log record")?;
+        fallible::reserve(&mut state.buffer, more, "a log record")?;
         state.begin_buffer();
         let header = Header {
             epoch: self.epoch,
@@ -426,8 +426,8 @@ impl GroupCommit {
         let thread = crate::sync::thread::current();
         let me = thread.id();
         state.sleepers.push(Sleeper { upto, thread });
-        if state.company.delaying && state.waiting() >= state.company.expected {
-            self.gathered.notify_one();
+        if state.delay.delaying && state.waiting() >= state.delay.expected {
+            self.batch_is_whole.notify_one();
         }
         drop(state);
         loop {
@@ -450,7 +450,7 @@ impl GroupCommit {
     /// Writes and syncs for all who wait.
     fn lead(&self, mut state: MutexGuard<'_, State>) -> Result<()> {
         state.syncing = true;
-        self.gather(&mut state);
+        self.wait_for_batch(&mut state);
         let outcome = self.write_and_sync(&mut state);
         state.syncing = false;
         self.sync_ended.notify_all();
@@ -496,21 +496,21 @@ impl GroupCommit {
     }
 
     /// Waits a little for those that are expected to commit now.
-    fn gather(&self, state: &mut MutexGuard<'_, State>) {
-        if state.company.without > 0 {
-            state.company.without -= 1;
+    fn wait_for_batch(&self, state: &mut MutexGuard<'_, State>) {
+        if state.delay.syncs_left_without > 0 {
+            state.delay.syncs_left_without -= 1;
             return;
         }
-        let limit = (state.company.sync_time / 4).min(knobs::longest_gathering());
+        let limit = (state.delay.sync_time / 4).min(knobs::longest_gathering());
         let until = crate::sync::now() + limit;
-        state.company.delaying = true;
-        while state.waiting() < state.company.expected {
-            if self.gathered.wait_until(state, until).timed_out() {
-                state.company.without = knobs::syncs_without_gathering();
+        state.delay.delaying = true;
+        while state.waiting() < state.delay.expected {
+            if self.batch_is_whole.wait_until(state, until).timed_out() {
+                state.delay.syncs_left_without = knobs::syncs_without_gathering();
                 break;
             }
         }
-        state.company.delaying = false;
+        state.delay.delaying = false;
     }
 
     fn write_and_sync(&self, state: &mut MutexGuard<'_, State>) -> Result<()> {
@@ -544,7 +544,7 @@ impl GroupCommit {
                 };
                 self.durable.store(to, Ordering::Release);
                 let waited = state.waiting();
-                state.company.ended(waited, crate::sync::since(began));
+                state.delay.ended(waited, crate::sync::since(began));
                 Ok(())
             }
             Err(error) => Err(self.stop.stop(error.to_string())),

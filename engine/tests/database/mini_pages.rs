@@ -330,7 +330,7 @@ fn rows_are_those_of_each_snapshot() {
         }
     }
     let status = db.status();
-    assert!(status.narrow_reads > 1_000, "{status:?}");
+    assert!(status.mini_page_reads > 1_000, "{status:?}");
 }
 
 #[test]

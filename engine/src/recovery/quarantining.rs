@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::aside::Aside;
-use super::aside_files::AsideFiles;
+use super::quarantine::QuarantinedTable;
+use super::quarantine_files::QuarantineFiles;
 use super::kept::Committed;
 use crate::catalog::DdlRecord;
 use crate::error::{Error, Result};
@@ -13,32 +13,32 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::table::registry::Registry;
 
 /// The tables set aside, while recovery runs.
-pub(super) struct Asides<'a> {
-    files: &'a AsideFiles,
+pub(super) struct Quarantine<'a> {
+    files: &'a QuarantineFiles,
     registry: &'a Registry,
     /// What the checkpoint has running: of what could not be taken back of them, nobody knows.
     running: Vec<TxId>,
     /// Set aside at an earlier opening: their files have everything. Here without changes.
-    before: BTreeMap<TableId, Aside>,
+    before: BTreeMap<TableId, QuarantinedTable>,
     /// Of these, tables that have lost their rows since, or are gone: their files say nothing any more.
-    over: BTreeMap<TableId, Aside>,
+    over: BTreeMap<TableId, QuarantinedTable>,
     /// Tables whose files can't be understood. They are set aside now.
     damaged: BTreeMap<TableId, Error>,
-    now: BTreeMap<TableId, Aside>,
+    now: BTreeMap<TableId, QuarantinedTable>,
     /// Tables whose definition makes no sense.
     lost: BTreeMap<TableId, Error>,
 }
 
-impl<'a> Asides<'a> {
+impl<'a> Quarantine<'a> {
     /// With the tables that an earlier opening has set aside, as [`AsideFiles::load_read`] has found them.
     pub fn new(
-        files: &'a AsideFiles,
-        found: BTreeMap<TableId, Result<Aside>>,
+        files: &'a QuarantineFiles,
+        found: BTreeMap<TableId, Result<QuarantinedTable>>,
         registry: &'a Registry,
         running: Vec<TxId>,
         lost: BTreeMap<TableId, Error>,
-    ) -> Result<Asides<'a>> {
-        let mut asides = Asides {
+    ) -> Result<Quarantine<'a>> {
+        let mut quarantine = Quarantine {
             files,
             registry,
             running,
@@ -50,52 +50,52 @@ impl<'a> Asides<'a> {
         };
         files.make_durable()?;
         for (table, aside) in found {
-            let aside = match aside {
+            let quarantined = match aside {
                 Ok(mut aside) => {
                     aside.changes = Vec::new();
                     aside.undecided = Vec::new();
                     aside
                 }
                 Err(error) if is_planted(PlantedFault::TrustUnreadAside) => {
-                    Aside::of(&error, Vec::new(), None)
+                    QuarantinedTable::of(&error, Vec::new(), None)
                 }
                 Err(error) => {
                     let is_known = registry.state(table).is_some();
-                    if is_known || asides.lost.contains_key(&table) {
-                        asides.set_aside(table, &error);
+                    if is_known || quarantine.lost.contains_key(&table) {
+                        quarantine.quarantine(table, &error);
                     }
-                    asides.damaged.insert(table, error);
+                    quarantine.damaged.insert(table, error);
                     continue;
                 }
             };
             let definition = registry.definition(table);
-            if definition.is_ok_and(|now| !aside.is_of(&now)) {
-                asides.over.insert(table, aside);
+            if definition.is_ok_and(|now| !quarantined.is_of(&now)) {
+                quarantine.over.insert(table, quarantined);
                 continue;
             }
-            registry.set_aside(table, aside.error());
-            asides.before.insert(table, aside);
+            registry.quarantine(table, quarantined.error());
+            quarantine.before.insert(table, quarantined);
         }
-        Ok(asides)
+        Ok(quarantine)
     }
 
     /// Sets tables aside in which rollback has met damage, or of which it can't know all that is to be undone.
     pub fn take_damaged(&mut self) {
         for (table, error) in self.registry.take_damaged() {
-            self.set_aside(table, &error);
+            self.quarantine(table, &error);
         }
     }
 
     /// Sets a table aside.
-    pub fn set_aside(&mut self, table: TableId, error: &Error) {
+    pub fn quarantine(&mut self, table: TableId, error: &Error) {
         if self.before.contains_key(&table) || self.now.contains_key(&table) {
             return;
         }
         let name = self.registry.name_told(table);
         tracing::error!(table = name, %error, "the table is damaged, and set aside");
-        let aside = Aside::of(error, self.running.clone(), self.clustered(table));
-        self.registry.set_aside(table, aside.error());
-        self.now.insert(table, aside);
+        let quarantined = QuarantinedTable::of(error, self.running.clone(), self.clustered(table));
+        self.registry.quarantine(table, quarantined.error());
+        self.now.insert(table, quarantined);
     }
 
     /// The number of a table's clustered tree.
@@ -111,7 +111,7 @@ impl<'a> Asides<'a> {
             return true;
         }
         if let Some(error) = self.lost.get(&table).cloned() {
-            self.set_aside(table, &error);
+            self.quarantine(table, &error);
         }
         self.now.contains_key(&table)
     }
@@ -147,7 +147,7 @@ impl<'a> Asides<'a> {
             self.over.insert(table, aside);
         }
         if self.damaged.remove(&table).is_some() {
-            self.over.insert(table, Aside::default());
+            self.over.insert(table, QuarantinedTable::default());
         }
     }
 
@@ -169,9 +169,9 @@ impl<'a> Asides<'a> {
             tables.insert(table, aside);
         }
         if let Some(aside) = self.before.get(&table) {
-            self.registry.set_aside(table, aside.error());
+            self.registry.quarantine(table, aside.error());
         } else if let Some(error) = self.damaged.get(&table).cloned() {
-            self.set_aside(table, &error);
+            self.quarantine(table, &error);
         }
     }
 
@@ -184,14 +184,14 @@ impl<'a> Asides<'a> {
             if self.damaged.contains_key(table) {
                 let kept = self.files.keep_damaged(*table)?;
                 aside.file = kept.display().to_string();
-                self.registry.set_aside(*table, aside.error());
+                self.registry.quarantine(*table, aside.error());
             }
             self.files.write(*table, aside)?;
         }
         let void = self.before.into_keys().chain(self.over.into_keys());
         for table in void.chain(self.damaged.into_keys()) {
             let kept = self.now.contains_key(&table) || self.lost.contains_key(&table);
-            if !kept && !self.registry.is_set_aside(table) {
+            if !kept && !self.registry.is_quarantined(table) {
                 // Whether it is void, too, can't be told of one that can't be understood.
                 if self.files.read(table).is_err() {
                     self.files.keep_damaged(table)?;

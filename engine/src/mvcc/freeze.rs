@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::buffer::{RecordEdit, LeafFreeze};
 use crate::mvcc::order::CommitOrder;
-use crate::mvcc::version::{encode_settled, Header};
+use crate::mvcc::version::{encode_frozen, Header};
 
 /// Strips headers that every snapshot sees through, and drops delete marks that every snapshot
 /// sees. Given to the pool, which asks it before it splits a leaf.
@@ -20,7 +20,7 @@ impl LeafFreeze for Freeze {
             // Its header is the shortest already.
             FrozenVersion::Row(payload) if payload.len() + 1 == value.len() => RecordEdit::Keep,
             FrozenVersion::Row(payload) => {
-                encode_settled(payload, out);
+                encode_frozen(payload, out);
                 RecordEdit::Put
             }
         }
@@ -42,7 +42,7 @@ pub enum FrozenVersion<'a> {
 pub(crate) fn for_all<'a>(order: &CommitOrder, value: &'a [u8]) -> FrozenVersion<'a> {
     match Header::decode(value) {
         Ok((header, payload)) => match header.txid() {
-            Some(txid) if !order.settled(txid) => FrozenVersion::NotFrozen,
+            Some(txid) if !order.is_frozen(txid) => FrozenVersion::NotFrozen,
             _ if header.deleted => FrozenVersion::Deleted,
             _ => FrozenVersion::Row(payload),
         },
@@ -55,7 +55,7 @@ pub(crate) fn for_all<'a>(order: &CommitOrder, value: &'a [u8]) -> FrozenVersion
 mod tests {
     use super::*;
     use crate::ids::{TxId, UndoPtr};
-    use crate::lock::participant::RunningTransaction;
+    use crate::lock::running_transaction::RunningTransaction;
     use crate::mvcc::order::End;
     use crate::mvcc::version::Origin;
 
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn only_what_every_snapshot_sees_is_settled() {
         let order = Arc::new(CommitOrder::new(TxId(5)));
-        let settle = Freeze {
+        let freeze = Freeze {
             order: order.clone(),
         };
         let participant = RunningTransaction::new(Default::default());
@@ -80,17 +80,17 @@ mod tests {
         let deleted = record(Origin::Chained(txid, UndoPtr(77)), true);
         let mut out = Vec::new();
 
-        assert_eq!(settle.freeze(&written, &mut out), RecordEdit::Keep);
+        assert_eq!(freeze.freeze(&written, &mut out), RecordEdit::Keep);
         order.end(txid, End::Commit);
-        assert_eq!(settle.freeze(&written, &mut out), RecordEdit::Keep);
-        assert_eq!(settle.freeze(&deleted, &mut out), RecordEdit::Keep);
+        assert_eq!(freeze.freeze(&written, &mut out), RecordEdit::Keep);
+        assert_eq!(freeze.freeze(&deleted, &mut out), RecordEdit::Keep);
         order.advance_horizon(order.newest());
-        assert_eq!(settle.freeze(&deleted, &mut out), RecordEdit::Remove);
-        assert_eq!(settle.freeze(&written, &mut out), RecordEdit::Put);
-        assert_eq!(out, record(Origin::Settled, false));
+        assert_eq!(freeze.freeze(&deleted, &mut out), RecordEdit::Remove);
+        assert_eq!(freeze.freeze(&written, &mut out), RecordEdit::Put);
+        assert_eq!(out, record(Origin::Frozen, false));
         let old = record(Origin::Inserted(TxId(4)), false);
         out.clear();
-        assert_eq!(settle.freeze(&old, &mut out), RecordEdit::Put);
-        assert_eq!(settle.freeze(&out.clone(), &mut Vec::new()), RecordEdit::Keep);
+        assert_eq!(freeze.freeze(&old, &mut out), RecordEdit::Put);
+        assert_eq!(freeze.freeze(&out.clone(), &mut Vec::new()), RecordEdit::Keep);
     }
 }

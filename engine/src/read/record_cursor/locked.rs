@@ -5,7 +5,7 @@
 
 use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
-use crate::read::walk::{Direction, RecordCursor};
+use crate::read::record_cursor::{Direction, RecordCursor};
 use crate::tree::{LeafImage, Position, Tree};
 
 impl RecordCursor {

@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
-use crate::tree::Narrowed;
+use crate::tree::ProjectedRecord;
 
 /// The bytes of a value that column set 1 is, and those that set 2 is.
 const FIRST: std::ops::Range<usize> = 0..8;
@@ -41,7 +41,7 @@ fn number(tree: &Tree, key: &[u8], columns: u64) -> Option<u64> {
     let hint = tree.find_leaf(key, &LeafLayoutHint::default()).unwrap();
     let of = |kept: &[u8]| u64::from_le_bytes(kept[kept.len() - 8..].try_into().unwrap());
     let kept = hint.away().and_then(|leaf| {
-        tree.read_narrow(leaf, key, columns, |kept, has| {
+        tree.read_mini_page(leaf, key, columns, |kept, has| {
             assert_eq!(columns & !has, 0);
             of(kept)
         })
@@ -56,9 +56,9 @@ fn number(tree: &Tree, key: &[u8], columns: u64) -> Option<u64> {
         })
         .unwrap();
     if hint.away().is_some() {
-        tree.keep_narrow(key, columns, |value, columns, out| {
+        tree.keep_mini_page(key, columns, |value, columns, out| {
             parts(value, columns, out);
-            Narrowed::Kept
+            ProjectedRecord::Kept
         })
         .unwrap();
     }
@@ -112,7 +112,7 @@ fn rows_of_a_tree_larger_than_the_pool_are_the_models() {
     }
     let stats = bench.pool.stats();
     assert!(
-        stats.narrow_reads > 20_000,
+        stats.mini_page_reads > 20_000,
         "copies should answer most reads: {stats:?}"
     );
     let rows = model
@@ -168,7 +168,7 @@ fn no_reader_goes_back_in_time() {
             .into_iter()
             .for_each(|reader| reader.join().unwrap());
     });
-    assert!(bench.pool.stats().narrow_reads > 0);
+    assert!(bench.pool.stats().mini_page_reads > 0);
 }
 
 /// Copies stand in frames of the pool, and give them back when pages need them.
@@ -192,10 +192,10 @@ fn copies_make_room_for_pages() {
     for n in 0..20_000 {
         assert_eq!(get(&other, &key(n)), Some(value(n.into())));
     }
-    let before = bench.pool.stats().narrow_reads;
+    let before = bench.pool.stats().mini_page_reads;
     // All of them, each far from the one before.
     for n in (0..20_000).map(|n| n * 7_919 % 20_000) {
         assert_eq!(number(&tree, &key(n), 1), Some(n.into()));
     }
-    assert!(bench.pool.stats().narrow_reads > before);
+    assert!(bench.pool.stats().mini_page_reads > before);
 }

@@ -22,7 +22,7 @@ const SLOT: usize = 4;
 
 /// What is to be kept of a record's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Narrowed {
+pub enum ProjectedRecord {
     /// What was appended.
     Kept,
     /// Nothing: the record is nobody's any more.
@@ -35,7 +35,7 @@ impl Tree {
     /// Looks for a key in the narrow copy of its leaf, which is not in memory. `f` gets what is kept of the
     /// value, and the columns that it is of. `None` where there is no copy with these columns (then the
     /// leaf must be read), `Some(None)` where the leaf has no such record.
-    pub fn read_narrow<R>(
+    pub fn read_mini_page<R>(
         &self,
         leaf: LeafNotResident,
         key: &[u8],
@@ -44,15 +44,15 @@ impl Tree {
     ) -> Option<Option<R>> {
         let found = self
             .core
-            .read_narrow(leaf.0, (leaf.1, self.id.0), columns, |copy, columns| {
+            .read_mini_page(leaf.0, (leaf.1, self.id.0), columns, |copy, columns| {
                 Some(find(copy, key)?.map(|value| f(value, columns)))
             });
         found.flatten()
     }
 
     /// Whether there is a narrow copy of a leaf with these columns.
-    pub fn has_narrow(&self, leaf: LeafNotResident, columns: u64) -> bool {
-        self.core.has_narrow(leaf.1, self.id.0, columns)
+    pub fn has_mini_page(&self, leaf: LeafNotResident, columns: u64) -> bool {
+        self.core.has_mini_page(leaf.1, self.id.0, columns)
     }
 
     /// Makes a narrow copy of a key's leaf, which has just been brought for one record or a few, unless the pool has
@@ -61,13 +61,13 @@ impl Tree {
     ///
     /// # Errors
     /// Those of reading inner nodes.
-    pub fn keep_narrow(
+    pub fn keep_mini_page(
         &self,
         key: &[u8],
         columns: u64,
-        mut narrow: impl FnMut(&[u8], u64, &mut Vec<u8>) -> Narrowed,
+        mut narrow: impl FnMut(&[u8], u64, &mut Vec<u8>) -> ProjectedRecord,
     ) -> Result<()> {
-        if !self.core.wants_narrow() {
+        if !self.core.wants_mini_page() {
             return Ok(());
         }
         let found = self.locate(Route::InMemory(key, &LeafLayoutHint::default()), 0)?;
@@ -79,7 +79,7 @@ impl Tree {
             version: leaf.version(),
         };
         let page = leaf.page().0;
-        let before = self.core.narrow_columns(page, self.id.0);
+        let before = self.core.mini_page_columns(page, self.id.0);
         let before = before.unwrap_or(columns);
         let node = leaf.node();
         let both = columns | before;
@@ -91,7 +91,7 @@ impl Tree {
         }
         drop(leaf);
         if let Some(columns) = kept {
-            self.core.keep_narrow(page, seen, columns, &copy);
+            self.core.keep_mini_page(page, seen, columns, &copy);
         }
         Ok(())
     }
@@ -101,7 +101,7 @@ impl Tree {
 fn build(
     node: Node<'_>,
     out: &mut Vec<u8>,
-    mut narrow: impl FnMut(&[u8], &mut Vec<u8>) -> Narrowed,
+    mut narrow: impl FnMut(&[u8], &mut Vec<u8>) -> ProjectedRecord,
 ) -> Option<()> {
     let front = node.prefix();
     let mut records = Vec::new();
@@ -114,9 +114,9 @@ fn build(
         let rest = key.get(front.len()..)?;
         records.extend_from_slice(rest);
         match narrow(node.value(i), &mut records) {
-            Narrowed::Kept => slots.push((begin, rest.len())),
-            Narrowed::Gone => records.truncate(begin),
-            Narrowed::Unclear => return None,
+            ProjectedRecord::Kept => slots.push((begin, rest.len())),
+            ProjectedRecord::Gone => records.truncate(begin),
+            ProjectedRecord::Unclear => return None,
         }
         if records.len() > knobs::longest_narrow_copy() {
             return None;
@@ -146,7 +146,7 @@ fn put(number: usize, out: &mut Vec<u8>) {
 /// What a copy keeps of a key's value: `Some(None)` where it has no such key, `None` where the bytes are no
 /// copy.
 fn find<'a>(copy: &'a [u8], key: &[u8]) -> Option<Option<&'a [u8]>> {
-    let copy = NarrowBytes::new(copy)?;
+    let copy = MiniPageBytes::new(copy)?;
     let at = copy.lower_bound(key)?;
     if at == copy.count {
         return Some(None);
@@ -158,15 +158,15 @@ fn find<'a>(copy: &'a [u8], key: &[u8]) -> Option<Option<&'a [u8]>> {
 
 /// A copy's bytes. What they can't be is `None`.
 #[derive(Clone, Copy)]
-struct NarrowBytes<'a> {
+struct MiniPageBytes<'a> {
     bytes: &'a [u8],
     count: usize,
     front: &'a [u8],
 }
 
-impl<'a> NarrowBytes<'a> {
+impl<'a> MiniPageBytes<'a> {
     fn new(bytes: &'a [u8]) -> Option<Self> {
-        let mut copy = NarrowBytes {
+        let mut copy = MiniPageBytes {
             bytes,
             count: 0,
             front: &[],
@@ -187,7 +187,7 @@ impl<'a> NarrowBytes<'a> {
     }
 
     #[inline]
-    fn record(self, i: usize) -> Option<NarrowRecord<'a>> {
+    fn record(self, i: usize) -> Option<MiniPageRecord<'a>> {
         let slot = self.slot(i);
         let begin = self.number(slot)?;
         let kept = begin + self.number(slot + 2)?;
@@ -196,7 +196,7 @@ impl<'a> NarrowBytes<'a> {
             true => self.number(slot + SLOT)?,
             false => self.bytes.len(),
         };
-        Some(NarrowRecord {
+        Some(MiniPageRecord {
             front: self.front,
             rest: self.bytes.get(begin..kept)?,
             kept: self.bytes.get(kept..end)?,
@@ -225,8 +225,8 @@ impl<'a> NarrowBytes<'a> {
 }
 
 /// The records of a range in a leaf's narrow copy.
-pub struct NarrowLeaf<'a> {
-    copy: NarrowBytes<'a>,
+pub struct MiniPage<'a> {
+    copy: MiniPageBytes<'a>,
     range: Range<usize>,
     /// The columns that it has.
     pub columns: u64,
@@ -234,14 +234,14 @@ pub struct NarrowLeaf<'a> {
 
 /// What a narrow copy has of a record.
 #[derive(Clone, Copy)]
-pub struct NarrowRecord<'a> {
+pub struct MiniPageRecord<'a> {
     front: &'a [u8],
     rest: &'a [u8],
     /// What was kept of its value.
     pub kept: &'a [u8],
 }
 
-impl NarrowRecord<'_> {
+impl MiniPageRecord<'_> {
     /// Length of the key.
     #[inline]
     pub fn key_len(&self) -> usize {
@@ -258,7 +258,7 @@ impl NarrowRecord<'_> {
     }
 }
 
-impl<'a> NarrowLeaf<'a> {
+impl<'a> MiniPage<'a> {
     /// The records with keys from `from` up to, not including, `to` of a copy with these columns; `None`
     /// where the bytes are no copy.
     pub(super) fn new(
@@ -267,12 +267,12 @@ impl<'a> NarrowLeaf<'a> {
         from: &[u8],
         to: Option<&[u8]>,
     ) -> Option<Self> {
-        let copy = NarrowBytes::new(bytes)?;
+        let copy = MiniPageBytes::new(bytes)?;
         let end = match to {
             Some(to) => copy.lower_bound(to)?,
             None => copy.count,
         };
-        Some(NarrowLeaf {
+        Some(MiniPage {
             copy,
             range: copy.lower_bound(from)?.min(end)..end,
             columns,
@@ -280,7 +280,7 @@ impl<'a> NarrowLeaf<'a> {
     }
 
     /// The records; `None` in place of one whose bytes are none.
-    pub fn records(&self) -> impl Iterator<Item = Option<NarrowRecord<'a>>> + '_ {
+    pub fn records(&self) -> impl Iterator<Item = Option<MiniPageRecord<'a>>> + '_ {
         self.range.clone().map(|i| self.copy.record(i))
     }
 }

@@ -27,7 +27,7 @@ const COLUMN: u64 = (1 << 19) - 1;
 /// What a column's values in a leaf come to. The values are whatever ordered numbers the layers above
 /// make of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeafSummary {
+pub struct ZoneMap {
     /// The newest transaction that changed a record of the leaf.
     pub max_txid: u64,
     /// Records that are not deleted.
@@ -43,11 +43,11 @@ pub struct LeafSummary {
 }
 
 /// The summaries of a leaf, by column; `None`: of the number of records alone.
-pub(crate) type LeafZoneMaps = SmallVec<[(Option<usize>, LeafSummary); 1]>;
+pub(crate) type LeafZoneMaps = SmallVec<[(Option<usize>, ZoneMap); 1]>;
 
 /// The summary of a column among a leaf's; without a column, any: the number of records is the same
 /// in all.
-pub(crate) fn of_column(summaries: &LeafZoneMaps, column: Option<usize>) -> Option<LeafSummary> {
+pub(crate) fn of_column(summaries: &LeafZoneMaps, column: Option<usize>) -> Option<ZoneMap> {
     summaries
         .iter()
         .find(|(of, _)| column.is_none() || *of == column)
@@ -98,7 +98,7 @@ impl ZoneMaps {
         frame: FrameId,
         version: LatchVersion,
         column: Option<usize>,
-    ) -> Option<LeafSummary> {
+    ) -> Option<ZoneMap> {
         let slot = &self.chunk(frame, column)?.get()?[frame as usize % knobs::summary_chunk()];
         let sequence = slot.sequence.load(Ordering::Acquire);
         let found = slot.tag.load(Ordering::Relaxed);
@@ -110,7 +110,7 @@ impl ZoneMaps {
             return None;
         }
         let word = |i: usize| slot.words[i].load(Ordering::Relaxed);
-        let summary = LeafSummary {
+        let summary = ZoneMap {
             max_txid: word(0),
             records: (word(1) >> 32) as u32,
             values: word(1) as u32,
@@ -168,7 +168,7 @@ impl ZoneMaps {
         frame: FrameId,
         version: LatchVersion,
         column: Option<usize>,
-        summary: &LeafSummary,
+        summary: &ZoneMap,
     ) {
         let (Some(chunk), Some(tag)) = (self.chunk(frame, column), tag(version, column)) else {
             return;
@@ -211,8 +211,8 @@ mod tests {
     use super::*;
     use crate::buffer::latch::Latch;
 
-    fn summary(n: u64) -> LeafSummary {
-        LeafSummary {
+    fn summary(n: u64) -> ZoneMap {
+        ZoneMap {
             max_txid: n,
             records: n as u32,
             values: n as u32,

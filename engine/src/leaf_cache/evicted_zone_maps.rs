@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use crate::knobs;
-use crate::leaf_cache::summary::{of_column, LeafZoneMaps};
+use crate::leaf_cache::zone_map::{of_column, LeafZoneMaps};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
 
@@ -22,7 +22,7 @@ pub(crate) struct EvictedZoneMaps {
 /// What a leaf left behind.
 struct Left {
     tree: u32,
-    summaries: LeafZoneMaps,
+    zone_maps: LeafZoneMaps,
 }
 
 impl Left {
@@ -78,21 +78,21 @@ impl EvictedZoneMaps {
                 shard.hand = other;
             }
         }
-        entries.insert(page, Left { tree, summaries });
+        entries.insert(page, Left { tree, zone_maps: summaries });
     }
 
     /// What a page's leaf came to when it left, if it is the tree's.
     pub fn of(&self, page: u64, tree: u32) -> Option<LeafZoneMaps> {
         let shard = self.shard(page).lock();
         let left = shard.entries.get(&page)?;
-        left.is_of(tree).then(|| left.summaries.clone())
+        left.is_of(tree).then(|| left.zone_maps.clone())
     }
 
     /// Whether there is one of each of these columns; without columns, any.
     pub fn has(&self, page: u64, tree: u32, columns: &[usize]) -> bool {
         let shard = self.shard(page).lock();
         let has = |left: &Left| {
-            let of = |column: &usize| of_column(&left.summaries, Some(*column));
+            let of = |column: &usize| of_column(&left.zone_maps, Some(*column));
             left.is_of(tree) && columns.iter().all(|column| of(column).is_some())
         };
         shard.entries.get(&page).is_some_and(has)
@@ -107,10 +107,10 @@ impl EvictedZoneMaps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::leaf_cache::summary::LeafSummary;
+    use crate::leaf_cache::zone_map::ZoneMap;
 
-    fn summary(records: u32) -> LeafSummary {
-        LeafSummary {
+    fn summary(records: u32) -> ZoneMap {
+        ZoneMap {
             max_txid: 1,
             records,
             values: records,

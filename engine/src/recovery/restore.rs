@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::aside::{Aside, Undecided};
-use super::aside_files::AsideFiles;
+use super::quarantine::{QuarantinedTable, Undecided};
+use super::quarantine_files::QuarantineFiles;
 use super::kept::{kept, Committed, KeptChange};
 use super::undecided::InFiles;
 use super::Replayed;
@@ -30,7 +30,7 @@ use crate::txn::{ChangeReader, PreparedRecord, KIND_CHANGES};
 struct Alive {
     transaction: Transaction,
     /// What it has changed in tables that are set aside.
-    aside: BTreeMap<TableId, Vec<KeptChange>>,
+    quarantined: BTreeMap<TableId, Vec<KeptChange>>,
 }
 
 /// Damage that was met in a table.
@@ -43,9 +43,9 @@ struct Damage {
 }
 
 /// Makes the transactions again that are prepared. Nothing else runs, and all that was committed is in the trees.
-pub(crate) fn revive(
+pub(crate) fn restore(
     shared: &Arc<Shared>,
-    files: &Arc<AsideFiles>,
+    files: &Arc<QuarantineFiles>,
     replayed: &Replayed,
 ) -> Result<()> {
     let (committed, records) = (&replayed.committed, &replayed.prepared[..]);
@@ -62,8 +62,8 @@ pub(crate) fn revive(
             if stands {
                 transaction.stand_as(record.txid, committed.from);
             }
-            let aside = BTreeMap::new();
-            alive.insert(record.txid, Alive { transaction, aside });
+            let quarantined = BTreeMap::new();
+            alive.insert(record.txid, Alive { transaction, quarantined });
         }
         let repeated = match repeat_all(shared, committed, lost, &mut alive) {
             Err(Error::NoSpace { .. })
@@ -83,8 +83,8 @@ pub(crate) fn revive(
         // All go back, and are made once more without that table.
         let name = shared.registry.name_told(table);
         tracing::error!(table = name, %error, "the table is damaged, and set aside");
-        let aside = Aside::of(&error, Vec::new(), None);
-        shared.registry.set_aside(table, aside.error());
+        let quarantined = QuarantinedTable::of(&error, Vec::new(), None);
+        shared.registry.quarantine(table, quarantined.error());
         let mut unfinished = Vec::new();
         for Alive {
             mut transaction, ..
@@ -113,7 +113,7 @@ pub(crate) fn revive(
             let number = transaction.number();
             prepare(&mut transaction, record, committed.from, stands)?;
             if let Some(tables) = tables.get(&record.txid) {
-                transaction.set_changed_aside(Box::new(InFiles {
+                transaction.set_changed_in_quarantine(Box::new(InFiles {
                     files: files.clone(),
                     tables: tables.clone(),
                     number,
@@ -148,9 +148,9 @@ fn prepare(
 }
 
 /// Whether nothing of a table is changed any more. One that is `lost` is not in the registry.
-fn is_aside(shared: &Shared, lost: &BTreeMap<TableId, Error>, table: TableId) -> bool {
+fn is_quarantined(shared: &Shared, lost: &BTreeMap<TableId, Error>, table: TableId) -> bool {
     let is_lost = lost.contains_key(&table) && !is_planted(PlantedFault::ForgetLostUndecided);
-    is_lost || shared.registry.is_set_aside(table)
+    is_lost || shared.registry.is_quarantined(table)
 }
 
 /// Makes the changes again that the log has of these transactions. Ends early where it meets damage in a
@@ -171,7 +171,7 @@ fn repeat_all(
             continue;
         }
         let (txid, changes) = ChangeReader::new(&record.payload)?;
-        let Some(Alive { transaction, aside }) = alive.get_mut(&txid) else {
+        let Some(Alive { transaction, quarantined: aside }) = alive.get_mut(&txid) else {
             continue;
         };
         for change in changes {
@@ -179,7 +179,7 @@ fn repeat_all(
             if committed.is_void(change.table, record.start) {
                 continue;
             }
-            if is_aside(shared, lost, change.table) {
+            if is_quarantined(shared, lost, change.table) {
                 // Nothing of it is changed any more: whoever dumps it needs the change.
                 if !is_planted(PlantedFault::ForgetUndecided) {
                     let of_table = aside.entry(change.table).or_default();
@@ -224,7 +224,7 @@ fn repeat_all(
 /// transactions' new numbers. Returns which transaction has changed which of these tables.
 fn keep_undecided(
     shared: &Arc<Shared>,
-    files: &Arc<AsideFiles>,
+    files: &Arc<QuarantineFiles>,
     replayed: &Replayed,
     alive: &mut BTreeMap<TxId, Alive>,
     mut damaged: BTreeMap<TableId, Damage>,
@@ -232,13 +232,13 @@ fn keep_undecided(
     let (records, lost) = (&replayed.prepared[..], &replayed.lost);
     let mut changed: HashMap<TxId, BTreeSet<TableId>> = HashMap::new();
     let mut tables: BTreeSet<TableId> = damaged.keys().copied().collect();
-    tables.extend(alive.values().flat_map(|alive| alive.aside.keys()));
+    tables.extend(alive.values().flat_map(|alive| alive.quarantined.keys()));
     for (table, aside) in files.load()? {
         match aside {
             Err(_) if is_planted(PlantedFault::ForgetUnreadUndecided) => {
                 tables.remove(&table);
             }
-            _ if !is_aside(shared, lost, table) => {}
+            _ if !is_quarantined(shared, lost, table) => {}
             // Recovery has just read or written it: another opening finds out what it is.
             Err(error) => return Err(error),
             Ok(aside) if !aside.undecided.is_empty() => {
@@ -252,31 +252,31 @@ fn keep_undecided(
         let clustered = definition.and_then(|now| Some(now.trees.first()?.id));
         files.update(table, |before| {
             let damage = damaged.remove(&table);
-            let mut aside = match (before, damage) {
+            let mut quarantined = match (before, damage) {
                 (Some(aside), None) => aside,
                 (_, Some(damage)) => {
-                    let mut aside = Aside::of(&damage.error, damage.unfinished, clustered);
-                    aside.changes = damage.changes;
-                    aside
+                    let mut quarantined = QuarantinedTable::of(&damage.error, damage.unfinished, clustered);
+                    quarantined.changes = damage.changes;
+                    quarantined
                 }
-                (None, None) => lost.get(&table).map_or_else(Aside::default, |error| {
-                    Aside::of(error, Vec::new(), clustered)
+                (None, None) => lost.get(&table).map_or_else(QuarantinedTable::default, |error| {
+                    QuarantinedTable::of(error, Vec::new(), clustered)
                 }),
             };
-            aside.take_decided(&|undecided| records.iter().any(|record| undecided.is_of(record)));
+            quarantined.take_decided(&|undecided| records.iter().any(|record| undecided.is_of(record)));
             for record in records {
                 let Some(alive) = alive.get_mut(&record.txid) else {
                     continue;
                 };
-                let known = aside.undecided.iter().position(|u| u.is_of(record));
-                let undecided = match (known, alive.aside.remove(&table)) {
-                    (Some(at), _) => &mut aside.undecided[at],
+                let known = quarantined.undecided.iter().position(|u| u.is_of(record));
+                let undecided = match (known, alive.quarantined.remove(&table)) {
+                    (Some(at), _) => &mut quarantined.undecided[at],
                     (None, Some(changes)) => {
-                        aside.undecided.push(Undecided {
+                        quarantined.undecided.push(Undecided {
                             changes,
                             ..Undecided::default()
                         });
-                        match aside.undecided.last_mut() {
+                        match quarantined.undecided.last_mut() {
                             Some(last) => last,
                             None => continue,
                         }
@@ -287,7 +287,7 @@ fn keep_undecided(
                 undecided.commits = false;
                 changed.entry(record.txid).or_default().insert(table);
             }
-            aside
+            quarantined
         })?;
     }
     Ok(changed)

@@ -10,7 +10,7 @@ use crate::lock::LockMode;
 use crate::mvcc::ReadView;
 use crate::node::LeafLayoutHint;
 use crate::read::get::RowRead;
-use crate::read::narrow::Projection;
+use crate::read::mini_page::Projection;
 use crate::read::options::CursorOptions;
 use crate::row::entry;
 use crate::session::transaction::Transaction;
@@ -18,7 +18,7 @@ use crate::table::large;
 use crate::table::open_table::TableTrees;
 use crate::tree::{LeafNotResident, LeafHint, Tree};
 use crate::txn::LastCommitted;
-use crate::{knobs, room};
+use crate::{knobs, fallible};
 use smallvec::SmallVec;
 
 /// What a batch keeps, for an error.
@@ -314,7 +314,7 @@ impl Batch {
             buffer.extend_from_slice(&self.rows[at..]);
             large::bring_inside(trees, buffer)?;
             self.rows.truncate(at);
-            room::reserve(&mut self.rows, buffer.len(), ROWS)?;
+            fallible::reserve(&mut self.rows, buffer.len(), ROWS)?;
             self.rows.extend_from_slice(buffer);
         }
         self.items[item].row = Some((at as u32, self.rows.len() as u32));
@@ -373,7 +373,7 @@ impl Batch {
     /// Keeps the row of an entry.
     fn keep_row(&mut self, item: usize, row: &[u8]) -> Result<()> {
         let at = self.rows.len() as u32;
-        room::reserve(&mut self.rows, row.len(), ROWS)?;
+        fallible::reserve(&mut self.rows, row.len(), ROWS)?;
         self.rows.extend_from_slice(row);
         self.items[item].row = Some((at, self.rows.len() as u32));
         Ok(())

@@ -40,7 +40,7 @@ impl ColumnSet {
 ///
 /// # Errors
 /// [`crate::Error::Internal`] when the bytes are no row.
-pub(crate) fn narrow(
+pub(crate) fn project(
     layout: &Layout,
     payload: &[u8],
     columns: ColumnSet,

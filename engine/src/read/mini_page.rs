@@ -8,11 +8,11 @@ use crate::error::Result;
 use crate::mvcc::{FrozenVersion, ReadView};
 use crate::node::LeafLayoutHint;
 use crate::row::layout::Layout;
-use crate::row::narrow::{narrow, widen, ColumnSet};
+use crate::row::projection::{project, widen, ColumnSet};
 use crate::session::transaction::Transaction;
 use crate::sync::Moment;
 use crate::table::open_table::Table;
-use crate::tree::{LeafNotResident, Narrowed, Tree};
+use crate::tree::{LeafNotResident, ProjectedRecord, Tree};
 use crate::txn;
 
 /// The columns that a read asks for.
@@ -33,7 +33,7 @@ impl<'a> Projection<'a> {
 
     /// Whether there is a copy of a leaf with these columns.
     pub fn has(&self, tree: &Tree, leaf: LeafNotResident) -> bool {
-        tree.has_narrow(leaf, self.columns.0)
+        tree.has_mini_page(leaf, self.columns.0)
     }
 
     /// Appends the payload of a row from the copy of its leaf, which is not in memory. `Some(false)`: there
@@ -47,7 +47,7 @@ impl<'a> Projection<'a> {
     ) -> Option<bool> {
         let begin = out.len();
         let count = self.layout.columns.len();
-        let widened = tree.read_narrow(leaf, key, self.columns.0, |kept, columns| {
+        let widened = tree.read_mini_page(leaf, key, self.columns.0, |kept, columns| {
             widen(count, kept, ColumnSet(columns), out)
         });
         match widened {
@@ -65,15 +65,15 @@ impl<'a> Projection<'a> {
     /// been read without it.
     pub fn keep(&self, txn: &txn::TreeTransaction, tree: &Tree, key: &[u8]) {
         txn.system().moments.come_to(Moment::RowBrought);
-        let kept = tree.keep_narrow(key, self.columns.0, |value, columns, out| {
+        let kept = tree.keep_mini_page(key, self.columns.0, |value, columns, out| {
             match txn.for_all(value) {
-                FrozenVersion::NotFrozen => Narrowed::Unclear,
-                FrozenVersion::Deleted => Narrowed::Gone,
+                FrozenVersion::NotFrozen => ProjectedRecord::Unclear,
+                FrozenVersion::Deleted => ProjectedRecord::Gone,
                 FrozenVersion::Row(payload) => {
-                    match narrow(self.layout, payload, ColumnSet(columns), out) {
-                        Ok(true) => Narrowed::Kept,
+                    match project(self.layout, payload, ColumnSet(columns), out) {
+                        Ok(true) => ProjectedRecord::Kept,
                         // Whoever reads the row itself is told what is wrong with it.
-                        Ok(false) | Err(_) => Narrowed::Unclear,
+                        Ok(false) | Err(_) => ProjectedRecord::Unclear,
                     }
                 }
             }

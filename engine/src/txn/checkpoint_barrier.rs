@@ -69,14 +69,14 @@ mod tests {
 
     #[test]
     fn a_closed_gate_sees_every_operation_whole() {
-        let gate = CheckpointBarrier::default();
+        let barrier = CheckpointBarrier::default();
         let (first, second) = (AtomicU64::new(0), AtomicU64::new(0));
         let stop = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     while !stop.load(Ordering::Relaxed) {
-                        let _inside = gate.enter();
+                        let _inside = barrier.enter();
                         first.fetch_add(1, Ordering::Relaxed);
                         std::thread::yield_now();
                         second.fetch_add(1, Ordering::Relaxed);
@@ -85,7 +85,7 @@ mod tests {
             }
             let mut closings = 0;
             while closings < 200 || first.load(Ordering::Relaxed) < 1000 {
-                let closed = gate.close();
+                let closed = barrier.close();
                 assert_eq!(
                     first.load(Ordering::Relaxed),
                     second.load(Ordering::Relaxed)

@@ -56,7 +56,7 @@ pub(super) struct RecordCursor {
     locker: Option<RangeLocker>,
     /// Whether the records of running writers are not judged, but left to
     /// [`Transaction::settled_payload`], which waits for them.
-    settles: bool,
+    waits_for_writers: bool,
     /// With `locker`, going forward: what was copied is locked up to here, and records from here on
     /// are as if they stood in the next leaf. `None`: to the end of the tree.
     locked_until: Option<Vec<u8>>,
@@ -106,7 +106,7 @@ impl RecordCursor {
             left: Vec::new(),
             has_left: false,
             locker: None,
-            settles: false,
+            waits_for_writers: false,
             locked_until: None,
             maybe_uncommitted: false,
             outdated: false,
@@ -349,7 +349,7 @@ impl RecordCursor {
     /// locker anyway, records that others are writing are waited for; the view is then to be of the
     /// newest state.
     pub fn set_locker(&mut self, locker: Option<RangeLocker>, settles: bool) {
-        self.settles = settles || locker.is_some();
+        self.waits_for_writers = settles || locker.is_some();
         self.locker = locker;
     }
 
@@ -517,7 +517,7 @@ impl RecordCursor {
             return Ok(false);
         };
         let value = image.value(at);
-        if self.settles {
+        if self.waits_for_writers {
             let (header, _) = Header::decode(value)?;
             self.maybe_uncommitted = header.txid().is_some_and(|writer| writer >= self.view.low);
             if self.maybe_uncommitted {
@@ -525,7 +525,7 @@ impl RecordCursor {
                 return Ok(true);
             }
         }
-        let found = if self.all_visible || self.settles {
+        let found = if self.all_visible || self.waits_for_writers {
             live_payload(value)?
         } else {
             txn.versions().visible(
@@ -548,7 +548,7 @@ impl RecordCursor {
             found => found,
         };
         let Some(payload) = put else {
-            if newest && !self.all_visible && !self.settles {
+            if newest && !self.all_visible && !self.waits_for_writers {
                 self.outdated = txn.versions().deleted_since(value, self.copied)?;
             }
             return Ok(false);

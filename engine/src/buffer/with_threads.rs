@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::buffer::core::{frames_for, BufferPool};
+use crate::buffer::buffer_pool::{frames_for, BufferPool};
 use crate::buffer::frames::Frames;
 use crate::buffer::guard::{ExclusiveGuard, PinnedPage, SharedGuard};
-use crate::buffer::residency::ahead::start_readers;
+use crate::buffer::residency::read_ahead::start_readers;
 use crate::buffer::residency::evict::start_provider;
-use crate::buffer::settle::LeafFreeze;
+use crate::buffer::freeze::LeafFreeze;
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PageId, PAGE_SIZE};
 use crate::knobs;
@@ -41,7 +41,7 @@ pub struct PoolStats {
     /// Pages that gave up their frame.
     pub evictions: u64,
     /// How often a narrow copy was read instead of its leaf.
-    pub narrow_reads: u64,
+    pub mini_page_reads: u64,
 }
 
 impl PoolWithThreads {
@@ -80,9 +80,9 @@ impl PoolWithThreads {
     }
 
     /// Gives the pool what settles the records of full leaves. Once; later calls are ignored.
-    pub fn set_settle(&self, settle: Arc<dyn LeafFreeze>) {
+    pub fn set_freeze(&self, settle: Arc<dyn LeafFreeze>) {
         // A second call is ignored, as documented.
-        let _ = self.core.settle.set(settle);
+        let _ = self.core.freeze.set(settle);
     }
 
     /// A new page outside any tree, latched and zeroed. Call with no other latch held.
@@ -253,7 +253,7 @@ impl PoolWithThreads {
             reads: counters.reads.load(Ordering::Relaxed),
             writes: counters.writes.load(Ordering::Relaxed),
             evictions: counters.evictions.load(Ordering::Relaxed),
-            narrow_reads: core.narrow.reads.load(Ordering::Relaxed),
+            mini_page_reads: core.mini_pages.reads.load(Ordering::Relaxed),
         }
     }
 }

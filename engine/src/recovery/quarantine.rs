@@ -57,7 +57,7 @@ impl Undecided {
 
 /// A table that is set aside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Aside {
+pub(crate) struct QuarantinedTable {
     pub(super) file: String,
     offset: u64,
     page: Option<PageId>,
@@ -73,7 +73,7 @@ pub(crate) struct Aside {
     pub undecided: Vec<Undecided>,
 }
 
-impl Aside {
+impl QuarantinedTable {
     /// Takes what has been decided about: what was committed is now.
     pub fn take_decided(&mut self, is_prepared: &dyn Fn(&Undecided) -> bool) {
         for undecided in std::mem::take(&mut self.undecided) {
@@ -116,11 +116,11 @@ impl Aside {
     }
 
     /// Of a table that meets with an error.
-    pub fn of(error: &Error, unfinished: Vec<TxId>, clustered: Option<TreeId>) -> Aside {
-        let aside = Aside {
+    pub fn of(error: &Error, unfinished: Vec<TxId>, clustered: Option<TreeId>) -> QuarantinedTable {
+        let quarantined = QuarantinedTable {
             unfinished,
             clustered,
-            ..Aside::default()
+            ..QuarantinedTable::default()
         };
         match error {
             Error::Corrupt {
@@ -128,16 +128,16 @@ impl Aside {
                 offset,
                 page,
                 what,
-            } => Aside {
+            } => QuarantinedTable {
                 file: file.display().to_string(),
                 offset: *offset,
                 page: *page,
                 what: what.clone(),
-                ..aside
+                ..quarantined
             },
-            error => Aside {
+            error => QuarantinedTable {
                 what: error.to_string(),
-                ..aside
+                ..quarantined
             },
         }
     }
@@ -165,10 +165,10 @@ impl Aside {
         bytes[16..HEAD].fill(0);
         let checksum = checksum(FORMAT, &bytes[16..]);
         bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
-        Aside::decode(path, 0, &bytes).is_ok()
+        QuarantinedTable::decode(path, 0, &bytes).is_ok()
     }
 
-    pub(super) fn decode(path: &Path, database_id: u64, bytes: &[u8]) -> Result<Aside> {
+    pub(super) fn decode(path: &Path, database_id: u64, bytes: &[u8]) -> Result<QuarantinedTable> {
         let corrupt = |what: &str| Error::Corrupt {
             file: path.to_owned(),
             offset: 0,
@@ -230,7 +230,7 @@ mod tests {
             undecided: Vec<(u64, bool)>,
             flip: proptest::sample::Index,
         ) {
-            let aside = Aside {
+            let quarantined = QuarantinedTable {
                 what,
                 unfinished: unfinished.into_iter().map(TxId).collect(),
                 changes,
@@ -243,31 +243,31 @@ mod tests {
                         changes: vec![(vec![1], None)],
                     })
                     .collect(),
-                ..Aside::default()
+                ..QuarantinedTable::default()
             };
             let path = Path::new("aside/7");
-            let mut bytes = aside.encode(77).unwrap();
-            prop_assert_eq!(&Aside::decode(path, 77, &bytes).unwrap(), &aside);
-            prop_assert!(Aside::decode(path, 78, &bytes).is_err());
+            let mut bytes = quarantined.encode(77).unwrap();
+            prop_assert_eq!(&QuarantinedTable::decode(path, 77, &bytes).unwrap(), &quarantined);
+            prop_assert!(QuarantinedTable::decode(path, 78, &bytes).is_err());
             // The number of the format above all: each has its own way of reading.
             for bit in (8 * 8..12 * 8).chain([flip.index(bytes.len() * 8)]) {
                 bytes[bit / 8] ^= 1 << (bit % 8);
-                prop_assert!(Aside::decode(path, 77, &bytes).is_err());
+                prop_assert!(QuarantinedTable::decode(path, 77, &bytes).is_err());
                 bytes[bit / 8] ^= 1 << (bit % 8);
             }
 
             // As the formats before have it.
-            let mut aside = Aside { undecided: Vec::new(), ..aside };
+            let mut quarantined = QuarantinedTable { undecided: Vec::new(), ..quarantined };
             for format in (FIRST_FORMAT..FORMAT).rev() {
                 if format == FIRST_FORMAT {
-                    aside.clustered = None;
+                    quarantined.clustered = None;
                 }
-                let mut bytes = aside.encode(77).unwrap();
+                let mut bytes = quarantined.encode(77).unwrap();
                 bytes.truncate(bytes.len() - (FORMAT_WITH_LOOSE_NUMBER - format) as usize);
                 bytes[8..12].copy_from_slice(&format.to_le_bytes());
                 let checksum = checksum(format, &bytes[16..]);
                 bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
-                prop_assert_eq!(&Aside::decode(path, 77, &bytes).unwrap(), &aside);
+                prop_assert_eq!(&QuarantinedTable::decode(path, 77, &bytes).unwrap(), &quarantined);
             }
         }
     }

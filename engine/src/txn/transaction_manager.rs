@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::abandoned::Abandoned;
-use super::gate::CheckpointBarrier;
+use super::checkpoint_barrier::CheckpointBarrier;
 use super::recovery_tally::RecoveryTally;
 use super::redo::RedoBuffer;
 use crate::buffer::{LeafFreeze, PoolWithThreads};
@@ -16,7 +16,7 @@ use crate::lock::range::RangeTable;
 use crate::lock::table::LockTable;
 use crate::log::Log;
 use crate::mvcc::order::CommitOrder;
-use crate::mvcc::settle::Freeze;
+use crate::mvcc::freeze::Freeze;
 use crate::mvcc::snapshot::SnapshotRegistry;
 use crate::sessions::{KnownSessions, Sessions};
 use crate::settings::Durability;
@@ -171,7 +171,7 @@ pub struct TransactionManager {
     /// Shared: a waiter enters a queue. Exclusive: one looks for circles.
     pub(super) queueing: RwLock<()>,
     streams: UndoStreams,
-    gate: CheckpointBarrier,
+    barrier: CheckpointBarrier,
     pub(super) purge: PurgeThread,
     pub(super) pruning: Pruning,
     pub(super) abandoned: Abandoned,
@@ -215,7 +215,7 @@ impl TransactionManager {
             ranges: RangeTable::default(),
             queueing: RwLock::new(()),
             streams: UndoStreams::default(),
-            gate: CheckpointBarrier::default(),
+            barrier: CheckpointBarrier::default(),
             purge: PurgeThread::default(),
             pruning: Pruning::default(),
             abandoned: Abandoned::default(),
@@ -236,15 +236,15 @@ impl TransactionManager {
     }
 
     /// What settles records of full leaves: for [`PoolWithThreads::set_settle`].
-    pub fn leaf_settle(&self) -> Arc<dyn LeafFreeze> {
+    pub fn leaf_freeze(&self) -> Arc<dyn LeafFreeze> {
         Arc::new(Freeze {
             order: self.order.clone(),
         })
     }
 
     /// The gate between operations and checkpoints.
-    pub fn gate(&self) -> &CheckpointBarrier {
-        &self.gate
+    pub fn barrier(&self) -> &CheckpointBarrier {
+        &self.barrier
     }
 
     /// What commits wait for from now on.

@@ -167,9 +167,9 @@ fn a_file_that_can_not_be_read_once_costs_no_prepared_change() {
     prepare(&db, "damaged");
     let moments = setting_aside(&os.crash_with(Loss::Nothing, 0));
     // The log has nothing of the change any more.
-    let set_aside = moments.last().unwrap();
+    let quarantined = moments.last().unwrap();
     for read in 0.. {
-        let disk = set_aside.crash(Loss::Nothing, 0);
+        let disk = quarantined.crash(Loss::Nothing, 0);
         disk.fail_once(FaultOn::Read, read, ErrorKind::Other);
         let opened = open(&disk);
         let unhurt = disk.struck() == 0;
@@ -317,7 +317,7 @@ fn set_aside_when_young(truncated: bool) {
     drop(opened);
 
     let named = |event: &Event| matches!(event, Event::Name(_) | Event::Sync(_));
-    let mut set_aside = 0;
+    let mut quarantined = 0;
     for (n, moment) in moments
         .iter()
         .enumerate()
@@ -327,8 +327,8 @@ fn set_aside_when_young(truncated: bool) {
         let has_file = file_of(&killed).is_some();
         let db = open(&killed).unwrap();
         assert_eq!(db.table("young").is_err(), has_file, "moment {n}");
-        set_aside += u32::from(has_file);
-        if set_aside == 1 {
+        quarantined += u32::from(has_file);
+        if quarantined == 1 {
             drop(db);
             rows_come_from_the_log(&moment.crash(Loss::Nothing, 0), truncated, most);
             continue;
@@ -339,7 +339,7 @@ fn set_aside_when_young(truncated: bool) {
         assert!(rows[&0] == b"prepared", "moment {n}");
         assert_eq!(renewed(&rows), most - 1, "moment {n}");
     }
-    assert!(set_aside > 0, "no table was set aside");
+    assert!(quarantined > 0, "no table was set aside");
 }
 
 /// So it is when that opening's file can't be understood, unless the table was truncated: then the file is void.

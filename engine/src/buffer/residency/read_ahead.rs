@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
 
-use crate::buffer::core::BufferPool;
+use crate::buffer::buffer_pool::BufferPool;
 use crate::buffer::guard::SharedGuard;
 use crate::buffer::page_table::Entry;
 use crate::buffer::read_requests::{Children, Countdown, Request, Wanted, WITHOUT_MEMORY};
@@ -38,9 +38,9 @@ pub(crate) struct ScanExtent<'a> {
     /// Where it ends, itself not within, on its way.
     pub until: Option<&'a [u8]>,
     /// The columns of which summaries spare it a leaf all of whose records are on its way, if any do.
-    pub summed: Option<&'a [usize]>,
+    pub zone_map_columns: Option<&'a [usize]>,
     /// The columns of which narrow copies spare it a leaf, if any do.
-    pub narrow: Option<u64>,
+    pub mini_page_columns: Option<u64>,
 }
 
 impl ScanExtent<'_> {
@@ -69,16 +69,16 @@ struct LoadClaims<'a> {
 
 impl LoadClaims<'_> {
     /// Ends a claim: the page is in the frame, or nowhere.
-    fn settle(&mut self, id: u64, frame: Option<FrameId>) {
+    fn end(&mut self, id: u64, frame: Option<FrameId>) {
         self.ids.retain(|claimed| *claimed != id);
-        self.core.settle_entry(id, self.claim, frame);
+        self.core.end_claim(id, self.claim, frame);
     }
 }
 
 impl Drop for LoadClaims<'_> {
     fn drop(&mut self) {
         for id in &self.ids {
-            self.core.settle_entry(*id, self.claim, None);
+            self.core.end_claim(*id, self.claim, None);
         }
     }
 }
@@ -173,7 +173,7 @@ impl BufferPool {
     fn children_from(
         &self,
         place: ChildPlace,
-        ahead: ScanExtent<'_>,
+        extent: ScanExtent<'_>,
         forward: bool,
         most: usize,
     ) -> Option<(u64, Children)> {
@@ -191,7 +191,7 @@ impl BufferPool {
         };
         let mut children: Children;
         if forward {
-            let last = match ahead.until {
+            let last = match extent.until {
                 // A cursor that finds nothing that it may see up to its end goes on behind it, to nodes that do not
                 // take the end.
                 Some(until)
@@ -208,10 +208,10 @@ impl BufferPool {
             drop(parent);
             // The cursor has found that nothing spares it the first; of the last some may be behind its end.
             let is_needed =
-                |i: usize, id: u64| i == place.at || !self.is_spared((id, tree), &ahead, i < last);
+                |i: usize, id: u64| i == place.at || !self.is_spared((id, tree), &extent, i < last);
             children.retain(|(i, id)| is_needed(usize::from(*i), *id));
         } else {
-            let first = match ahead.until {
+            let first = match extent.until {
                 Some(until) if until > node.lower_fence() => node.child_for(until),
                 _ => 0,
             };
@@ -226,9 +226,9 @@ impl BufferPool {
 
     /// Whether a cursor on its way, which takes in the `whole` leaf of a tree or a part, can do without it.
     fn is_spared(&self, (id, tree): (u64, u32), ahead: &ScanExtent<'_>, whole: bool) -> bool {
-        let summed = ahead.summed.filter(|_| whole);
-        summed.is_some_and(|columns| self.left_summaries.has(id, tree, columns))
-            || (ahead.narrow).is_some_and(|columns| self.has_narrow(id, tree, columns))
+        let summed = ahead.zone_map_columns.filter(|_| whole);
+        summed.is_some_and(|columns| self.evicted_zone_maps.has(id, tree, columns))
+            || (ahead.mini_page_columns).is_some_and(|columns| self.has_mini_page(id, tree, columns))
     }
 
     /// Brings the children at these places, which are not in memory, and comes back when they have
@@ -331,7 +331,7 @@ impl BufferPool {
             .filter(|id| !away.contains(id))
             .collect();
         for id in given_up {
-            claims.settle(id, None);
+            claims.end(id, None);
         }
         let ids: SmallVec<[PageId; WITHOUT_MEMORY]> =
             claims.ids.iter().map(|id| PageId(*id)).collect();
@@ -346,7 +346,7 @@ impl BufferPool {
             if let Err(error) = &filled {
                 tracing::debug!(%error, "a page could not be read ahead");
             }
-            claims.settle(page.0, filled.ok());
+            claims.end(page.0, filled.ok());
         });
     }
 
@@ -391,7 +391,7 @@ impl BufferPool {
 
     /// What has become of a page that was being read, with this claim. One that proved to be nobody's to
     /// read may have become another page meanwhile, whose entry stays.
-    pub fn settle_entry(&self, id: u64, claim: Entry, frame: Option<FrameId>) {
+    pub fn end_claim(&self, id: u64, claim: Entry, frame: Option<FrameId>) {
         let shard = self.table.shard(id);
         let mut entries = shard.lock();
         match frame {

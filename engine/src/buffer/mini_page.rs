@@ -13,12 +13,12 @@
 //! ```
 //! Which leaf has a copy, where, and how long it stands for the leaf: see [`crate::leaf_cache::narrow_copies`].
 
-use crate::buffer::core::BufferPool;
+use crate::buffer::buffer_pool::BufferPool;
 use crate::buffer::frames::COPIES;
 use crate::buffer::guard::{ExclusiveGuard, SharedGuard};
 use crate::buffer::residency::load::ChildPlace;
 use crate::ids::{FrameId, PAGE_SIZE};
-use crate::leaf_cache::narrow_copies::{Filling, Kept, LeafSeen};
+use crate::leaf_cache::mini_pages::{Filling, Kept, LeafSeen};
 use crate::node::header::{get_u16, get_u32, get_u64, put_u16, put_u64, TREE_ID};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
@@ -30,26 +30,26 @@ const COPY_HEADER: usize = 10;
 
 impl BufferPool {
     /// The columns of which there is a copy of a page's leaf, of this tree.
-    pub fn narrow_columns(&self, page: u64, tree: u32) -> Option<u64> {
-        self.narrow.find(page, tree).map(|kept| kept.columns)
+    pub fn mini_page_columns(&self, page: u64, tree: u32) -> Option<u64> {
+        self.mini_pages.find(page, tree).map(|kept| kept.columns)
     }
 
     /// Whether there is a copy of a page's leaf, of this tree, with these columns.
-    pub fn has_narrow(&self, page: u64, tree: u32, columns: u64) -> bool {
-        self.narrow_columns(page, tree)
+    pub fn has_mini_page(&self, page: u64, tree: u32, columns: u64) -> bool {
+        self.mini_page_columns(page, tree)
             .is_some_and(|kept| columns & !kept == 0)
     }
 
     /// Calls `f` with the copy of a tree's leaf that is not in memory, and the columns that are in it; `None` where
     /// there is none with these columns, or the leaf has come meanwhile.
-    pub fn read_narrow<R>(
+    pub fn read_mini_page<R>(
         &self,
         place: ChildPlace,
         (page, tree): (u64, u32),
         columns: u64,
         f: impl FnOnce(&[u8], u64) -> R,
     ) -> Option<R> {
-        let kept = self.narrow.find(page, tree)?;
+        let kept = self.mini_pages.find(page, tree)?;
         if columns & !kept.columns != 0 {
             return None;
         }
@@ -70,19 +70,19 @@ impl BufferPool {
             return None;
         }
         state.note_use();
-        self.narrow.reads.fetch_add(1, Ordering::Relaxed);
+        self.mini_pages.reads.fetch_add(1, Ordering::Relaxed);
         Some(result)
     }
 
     /// Whether copies are worth their room: the pool has no frames to spare.
-    pub fn wants_narrow(&self) -> bool {
+    pub fn wants_mini_page(&self) -> bool {
         // The provider makes a few more free than it must.
         self.free_count() <= 2 * self.free_target()
     }
 
     /// Keeps a copy of a leaf that was seen at this version; the leaf itself is one of the first to go then.
     /// Nothing is kept where the leaf has changed, or there is no frame for it. To be called without any latch.
-    pub fn keep_narrow(&self, page: u64, leaf: LeafSeen, columns: u64, copy: &[u8]) {
+    pub fn keep_mini_page(&self, page: u64, leaf: LeafSeen, columns: u64, copy: &[u8]) {
         if let Some(place) = self.place_copy(page, copy) {
             self.enter_copy(page, leaf, columns, copy.len(), place);
         }
@@ -121,7 +121,7 @@ impl BufferPool {
             columns,
             leaf,
         };
-        self.narrow.shard(page).lock().insert(page, kept);
+        self.mini_pages.shard(page).lock().insert(page, kept);
         self.pass(leaf.frame);
     }
 
@@ -132,7 +132,7 @@ impl BufferPool {
             return None;
         }
         for _ in 0..2 {
-            if let Some(filling) = &mut *self.narrow.filling.lock() {
+            if let Some(filling) = &mut *self.mini_pages.filling.lock() {
                 let from = filling.used;
                 if let Some(mut guard) = self.latch_filling(*filling, len) {
                     let bytes = guard.bytes_mut();
@@ -151,14 +151,14 @@ impl BufferPool {
                 true => self.take_frame().ok()?,
                 false => self.take_spare_frame()?,
             };
-            let number = self.narrow.fillings.fetch_add(1, Ordering::Relaxed);
+            let number = self.mini_pages.fillings.fetch_add(1, Ordering::Relaxed);
             let bytes = guard.bytes_mut();
             put_u64(bytes, 0, number);
             put_u16(bytes, 8, FRAME_HEADER);
             let state = guard.state();
             state.page.store(COPIES, Ordering::Relaxed);
             state.used.store(true, Ordering::Relaxed);
-            *self.narrow.filling.lock() = Some(Filling {
+            *self.mini_pages.filling.lock() = Some(Filling {
                 frame: guard.frame(),
                 number,
                 used: FRAME_HEADER,
@@ -189,7 +189,7 @@ impl BufferPool {
         let (filling, end) = (get_u64(bytes, 0), get_u16(bytes, 8).min(PAGE_SIZE));
         let mut at = FRAME_HEADER;
         while at + COPY_HEADER <= end {
-            self.narrow.forget_in(get_u64(bytes, at), filling);
+            self.mini_pages.forget_in(get_u64(bytes, at), filling);
             at += COPY_HEADER + get_u16(bytes, at + 8);
         }
         self.release_frame(guard);
