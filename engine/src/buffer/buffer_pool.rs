@@ -131,7 +131,7 @@ impl BufferPool {
     /// latch, shared at least.
     ///
     /// The store is told up to which checkpoint the image has been seen to: if a newer one has
-    /// begun, then this image is the page's state at its gate, and becomes that checkpoint's too.
+    /// begun, then this image is the page's state at its barrier, and becomes that checkpoint's too.
     pub fn write_evicted(&self, frame: FrameId, bytes: &Page) -> Result<()> {
         let seen = self.frames.state(frame).image_epoch.load(Ordering::Relaxed);
         self.write_out(frame, bytes, |id, image| {

@@ -16,7 +16,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 /// No frame.
 pub(crate) const NO_FRAME: FrameId = u32::MAX;
 
-/// Stands for the page of a frame with narrow copies.
+/// Stands for the page of a frame with mini-pages.
 pub(super) const COPIES: u64 = u64::MAX;
 
 /// Cache lines of a page that are asked for ahead: the header, heads and slots of some seventy records.
@@ -41,7 +41,7 @@ const REGION_ALIGN: usize = 2 << 20;
 #[repr(align(64))]
 pub(crate) struct FrameState {
     pub latch: Latch,
-    /// The page in the frame; 0 for none, [`COPIES`] for narrow copies. Written under the exclusive latch.
+    /// The page in the frame; 0 for none, [`COPIES`] for mini-pages. Written under the exclusive latch.
     pub page: AtomicU64,
     /// The newest checkpoint that needs nothing of the frame any more, should the frame be dirty.
     pub image_epoch: AtomicU64,
@@ -72,7 +72,7 @@ impl FrameState {
         }
     }
 
-    /// The page in the frame; `None` where it is free, or has narrow copies. While the frame is latched that
+    /// The page in the frame; `None` where it is free, or has mini-pages. While the frame is latched that
     /// stays so. Without the latch it is a hint: by the time the latch is taken the frame may be another's.
     #[inline]
     pub fn holds(&self) -> Option<u64> {

@@ -190,7 +190,7 @@ impl<'a> ExclusiveGuard<'a> {
     }
 
     /// To be called before a change: saves the image if a running checkpoint needs it. While the
-    /// caller stays in the gate, this does nothing when called again.
+    /// caller stays in the barrier, this does nothing when called again.
     #[inline]
     pub(crate) fn prepare(&self) -> Result<()> {
         let epoch = self.core.epoch.load(Ordering::Acquire);
@@ -220,7 +220,7 @@ impl<'a> ExclusiveGuard<'a> {
     }
 
     /// The bytes after the page header, to be changed: saves the page's image first if a running
-    /// checkpoint needs it (the only way to fail; within one stay in the gate it happens at the
+    /// checkpoint needs it (the only way to fail; within one stay in the barrier it happens at the
     /// first call only), and marks the page as changed.
     pub fn body_mut(&mut self) -> Result<&mut [u8]> {
         self.prepare()?;

@@ -1,4 +1,4 @@
-//! Narrow copies of leaves that are not in memory: their keys, and the columns that are asked for.
+//! Mini-pages of leaves that are not in memory: their keys, and the columns that are asked for.
 //!
 //! Where a table is many times larger than the pool and rows are read one by one, or a few in a row, a page of
 //! 16 KiB would be kept for what is asked for once; of the columns that queries look at several times more rows have
@@ -11,7 +11,7 @@
 //! u64 the frame's number among all that were filled · u16 where its free room begins ·
 //! per copy: u64 page · u16 bytes · the copy
 //! ```
-//! Which leaf has a copy, where, and how long it stands for the leaf: see [`crate::leaf_cache::narrow_copies`].
+//! Which leaf has a copy, where, and how long it stands for the leaf: see [`crate::leaf_cache::mini_pages`].
 
 use crate::buffer::buffer_pool::BufferPool;
 use crate::buffer::frames::COPIES;

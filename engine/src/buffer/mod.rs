@@ -1,10 +1,10 @@
 //! The buffer pool: pages in memory, and the latches that guard them.
 //!
 //! - `frames`, `latch`, `optimistic`: the memory; with `guard` they hold the pool's unsafe code;
-//! - `pool` (for the layers above), `core`, `guard`, `free_list`, `page_table`, `swip`: which page is where;
+//! - `with_threads` (for the layers above), `buffer_pool`, `guard`, `free_list`, `page_table`, `swip`: which page is where;
 //! - `residency`: how a page comes and goes; `read_requests`, `scan_victims`: reads that are asked for, and leaves that
 //!   are the first to go;
-//! - `narrow`: some columns of a leaf that leaves; `settle`: changes of a record, and of a leaf before it is split.
+//! - `mini_page`: some columns of a leaf that leaves; `freeze`: changes of a record, and of a leaf before it is split.
 
 mod buffer_pool;
 mod frames;

@@ -40,7 +40,7 @@ pub struct PoolStats {
     pub writes: u64,
     /// Pages that gave up their frame.
     pub evictions: u64,
-    /// How often a narrow copy was read instead of its leaf.
+    /// How often a mini-page was read instead of its leaf.
     pub mini_page_reads: u64,
 }
 
@@ -79,10 +79,10 @@ impl PoolWithThreads {
         &self.core.store
     }
 
-    /// Gives the pool what settles the records of full leaves. Once; later calls are ignored.
-    pub fn set_freeze(&self, settle: Arc<dyn LeafFreeze>) {
+    /// Gives the pool what freezes the records of full leaves. Once; later calls are ignored.
+    pub fn set_freeze(&self, freeze: Arc<dyn LeafFreeze>) {
         // A second call is ignored, as documented.
-        let _ = self.core.freeze.set(settle);
+        let _ = self.core.freeze.set(freeze);
     }
 
     /// A new page outside any tree, latched and zeroed. Call with no other latch held.
@@ -148,7 +148,7 @@ impl PoolWithThreads {
         self.core.pin_page(page)
     }
 
-    /// Gives a page outside any tree back. Nobody may hold a latch or a pin on it. Inside the gate,
+    /// Gives a page outside any tree back. Nobody may hold a latch or a pin on it. Inside the barrier,
     /// as any change.
     pub fn free(&self, page: PageId) -> Result<()> {
         self.core.drop_unparented(page.0)?;
@@ -156,7 +156,7 @@ impl PoolWithThreads {
         Ok(())
     }
 
-    /// Starts a checkpoint; to be called while no page is being changed (inside the closed gate),
+    /// Starts a checkpoint; to be called while no page is being changed (inside the closed barrier),
     /// after `Store::begin_checkpoint`, whose number `epoch` is.
     pub fn begin_checkpoint(&self, epoch: u64) {
         self.core.epoch.store(epoch, Ordering::Release);
@@ -198,7 +198,7 @@ impl PoolWithThreads {
         progress(written)
     }
 
-    /// For whoever is about to change rows, outside the gate: whether the next checkpoint will find room for the
+    /// For whoever is about to change rows, outside the barrier: whether the next checkpoint will find room for the
     /// pages that become newer thereby. One load, most often; else the disk is asked for more.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! The catalog: what tables there are, kept in a tree of its own.
 //!
-//! Key: table number (u32, big-endian), chunk number (u16, big-endian). Value: a settled record
+//! Key: table number (u32, big-endian), chunk number (u16, big-endian). Value: a frozen record
 //! with up to [`CHUNK`] bytes of the serialised [`Definition`], which begins with a version byte.
-//! Changes are made inside the gate and logged as [`DdlRecord`]s, so a checkpoint and a replay
+//! Changes are made inside the barrier and logged as [`DdlRecord`]s, so a checkpoint and a replay
 //! see each whole or not at all.
 #![forbid(unsafe_code)]
 
@@ -143,7 +143,7 @@ impl Catalog {
         count_chunks(&definition.encode()?).map(drop)
     }
 
-    /// Writes a definition, replacing the table's present one. Inside the gate.
+    /// Writes a definition, replacing the table's present one. Inside the barrier.
     pub fn put(&self, definition: &Definition) -> Result<()> {
         self.put_noting(definition, &mut Written::default())
     }
@@ -161,7 +161,7 @@ impl Catalog {
     }
 
     /// Puts a table's definition back as it was `before`, or takes it out, when another was `written` so far. Inside
-    /// the gate, in the same stay. Of one that was written in part only pages are touched that it has changed: on a
+    /// the barrier, in the same stay. Of one that was written in part only pages are touched that it has changed: on a
     /// full disk they are in memory still, and those of the rest may not come back there.
     pub fn put_back(
         &self,
@@ -200,7 +200,7 @@ impl Catalog {
 
     /// Brings the pages into memory in which a table's definition stands, or would stand, and the one behind, at
     /// which [`Catalog::put`] and [`Catalog::remove`] look. What a running checkpoint needs of them is saved. So what
-    /// can't be read or written fails before the log has the change. Inside the gate.
+    /// can't be read or written fails before the log has the change. Inside the barrier.
     pub fn bring(&self, table: TableId) -> Result<()> {
         for chunk in 0..=u16::MAX {
             let key = key(table, chunk);
@@ -214,7 +214,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Removes a table's definition. Inside the gate.
+    /// Removes a table's definition. Inside the barrier.
     pub fn remove(&self, table: TableId) -> Result<()> {
         self.remove_from(table, 0)
     }

@@ -45,14 +45,14 @@ pub struct Captured {
 ///
 /// Whoever implements it must not own the [`Checkpointer`], which keeps it alive.
 pub trait CheckpointSource: Send + Sync {
-    /// Closes the gate, so that no row operation and no commit runs, calls `inside`, opens it.
+    /// Closes the barrier, so that no row operation and no commit runs, calls `inside`, opens it.
     fn with_barrier_closed(&self, inside: &mut dyn FnMut() -> Result<()>) -> Result<()>;
-    /// Inside the gate: the buffer pool notes which frames the checkpoint needs.
+    /// Inside the barrier: the buffer pool notes which frames the checkpoint needs.
     fn begin_pages(&self, epoch: u64);
-    /// Inside the gate: roots, counters, active transactions, …; `redo_from` is where recovery
+    /// Inside the barrier: roots, counters, active transactions, …; `redo_from` is where recovery
     /// will begin to read the log, and must be found in `meta` again.
     fn capture(&self, redo_from: Lsn) -> Result<Captured>;
-    /// Outside the gate: writes the pages that the checkpoint needs; calls `progress` now and
+    /// Outside the barrier: writes the pages that the checkpoint needs; calls `progress` now and
     /// then with the number of pages written since the last call.
     fn write_pages(&self, epoch: u64, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
     /// What an open would have to do, were the process killed now, and of that what it would have to do right after a
@@ -334,7 +334,7 @@ impl State {
             self.quiet_from = (end, now);
             return false;
         }
-        now.saturating_duration_since(since) >= knobs::checkpoint_when_quiet()
+        now.saturating_duration_since(since) >= knobs::checkpoint_idle_after()
     }
 }
 
@@ -366,7 +366,7 @@ fn run(shared: &Shared, store: &Store, source: &dyn CheckpointSource) {
         if !state.is_due(&shared.log, store, source) {
             shared
                 .changed
-                .wait_for(&mut state, knobs::checkpoint_look());
+                .wait_for(&mut state, knobs::checkpoint_poll_interval());
             continue;
         }
         state.begun += 1;

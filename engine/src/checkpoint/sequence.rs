@@ -16,11 +16,11 @@ pub struct CheckpointReport {
     pub epoch: u64,
     /// Where recovery begins to read the log.
     pub redo_from: Lsn,
-    /// The log's end when the gate opened again.
+    /// The log's end when the barrier opened again.
     pub log_end: Lsn,
     /// Pages written by the walk (those that writers saved themselves not counted).
     pub pages: u64,
-    /// How long the gate was closed, waiting for it not counted.
+    /// How long the barrier was closed, waiting for it not counted.
     pub barrier: Duration,
     /// How long everything took.
     pub total: Duration,
@@ -79,7 +79,7 @@ fn steps(
     // … to here.
     let Some((epoch, redo_from, log_end, captured)) = taken else {
         return Err(Error::Internal(
-            "the gate was not closed for a checkpoint".into(),
+            "the barrier was not closed for a checkpoint".into(),
         ));
     };
 

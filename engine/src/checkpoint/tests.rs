@@ -19,7 +19,7 @@ struct Cell {
     needed: bool,
 }
 
-/// One number a page; what a buffer pool with a gate does, in the smallest.
+/// One number a page; what a buffer pool with a barrier does, in the smallest.
 struct Numbers {
     store: Arc<Store>,
     log: Arc<Log>,
@@ -280,7 +280,7 @@ fn a_failed_checkpoint_is_reported_and_a_later_one_succeeds() {
     assert_eq!(found.get(&1), Some(&7));
 }
 
-/// A source whose gate does not close.
+/// A source whose barrier does not close.
 struct Open;
 
 impl CheckpointSource for Open {
@@ -289,7 +289,7 @@ impl CheckpointSource for Open {
     }
     fn begin_pages(&self, _: u64) {}
     fn capture(&self, _: Lsn) -> Result<Captured> {
-        Err(Error::Internal("the gate is open".into()))
+        Err(Error::Internal("the barrier is open".into()))
     }
     fn write_pages(&self, _: u64, _: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         Ok(())
@@ -297,7 +297,7 @@ impl CheckpointSource for Open {
 }
 
 #[test]
-fn a_gate_that_does_not_close_fails_the_checkpoint_alone() {
+fn a_barrier_that_does_not_close_fails_the_checkpoint_alone() {
     let os = SimulatedOs::new(5);
     let numbers = create(&os);
     numbers.set(1, 1).unwrap();

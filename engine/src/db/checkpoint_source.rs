@@ -19,7 +19,7 @@ pub(super) struct Source {
     shared: Arc<Shared>,
     tables: Arc<Tables>,
     pool: Arc<PoolWithThreads>,
-    /// Taken when the gate was closed, until `capture` asks for it.
+    /// Taken when the barrier was closed, until `capture` asks for it.
     taken: Mutex<Option<(Numbers, txn::Captured)>>,
     replay_pace: Mutex<ReplayPace>,
     reads: Mutex<PageReads>,
@@ -74,7 +74,7 @@ impl Source {
 
 impl CheckpointSource for Source {
     fn with_barrier_closed(&self, inside: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        // Definitions change with this mutex held, and then inside the gate: the same order.
+        // Definitions change with this mutex held, and then inside the barrier: the same order.
         let reads = self.pool.stats().reads;
         self.reads.lock().begun = reads;
         let numbers = self.tables.numbers.lock();
@@ -89,7 +89,7 @@ impl CheckpointSource for Source {
 
     fn capture(&self, redo_from: Lsn) -> Result<Captured> {
         let Some((numbers, transactions)) = self.taken.lock().take() else {
-            return Err(Error::Internal("a checkpoint outside the gate".into()));
+            return Err(Error::Internal("a checkpoint outside the barrier".into()));
         };
         let meta = Meta {
             checkpoint: redo_from,

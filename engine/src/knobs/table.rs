@@ -90,30 +90,30 @@ knobs! {
     /// A descent that has brought so many pages more than its way has nodes makes frames free for all of them at once.
     brought_in_vain: usize = 16, pages, 0 => 16;
     /// The thread that provides free frames looks for itself at least this often.
-    provider_look: Duration = 100_000, microseconds, 1_000 => 100_000;
+    provider_poll_interval: Duration = 100_000, microseconds, 1_000 => 100_000;
     /// Where all frames are in use the provider of free frames lets this long pass.
     provider_all_in_use: Duration = 1_000, microseconds, 100 => 1_000;
     /// After a failed write the provider of free frames lets this long pass.
     provider_rest: Duration = 200_000, microseconds, 1_000 => 200_000;
     /// With fewer heads in a node than this a search looks at all; with more it halves them first.
     heads_to_halve: usize = 32, heads, 16 => 128;
-    /// Parts of the table of summaries of leaves that have left memory, each with a mutex.
-    left_summary_shards: usize = 64, shards, 1 => 64;
+    /// Parts of the table of zone maps of leaves that have left memory, each with a mutex.
+    evicted_zone_map_shards: usize = 64, shards, 1 => 64;
     /// Entries of that table for each frame of the pool, some 130 bytes each: so many times more leaves than
     /// it holds have one.
-    left_summaries_a_frame: usize = 8, entries, 1 => 8;
+    evicted_zone_maps_a_frame: usize = 8, entries, 1 => 8;
     /// Where that table has no room, each so manieth newcomer takes the place of another.
-    left_summary_turns: usize = 16, newcomers, 1 => 16;
-    /// Parts of the table of narrow copies, each with a mutex.
-    narrow_shards: usize = 64, shards, 1 => 64;
-    /// The longest narrow copy. Of longer ones too few have room in place of a leaf.
-    longest_narrow_copy: usize = PAGE_SIZE / 3, bytes, 256 => PAGE_SIZE / 3;
+    evicted_zone_map_turns: usize = 16, newcomers, 1 => 16;
+    /// Parts of the table of mini-pages, each with a mutex.
+    mini_page_shards: usize = 64, shards, 1 => 64;
+    /// The longest mini-page. Of longer ones too few have room in place of a leaf.
+    longest_mini_page: usize = PAGE_SIZE / 3, bytes, 256 => PAGE_SIZE / 3;
     /// Longest prefix that a node keeps beyond what its fences promise.
     longest_loose_prefix: usize = 64, bytes, 0 => 64;
     /// As many inserts in a row behind one another make an append.
     inserts_to_append: usize = 8, inserts, 1 => 64;
     /// A node is worth merging when it takes less than this.
-    meagre_node: usize = PAGE_SIZE * 2 / 5, bytes, 256 => PAGE_SIZE * 2 / 5;
+    merge_below: usize = PAGE_SIZE * 2 / 5, bytes, 256 => PAGE_SIZE * 2 / 5;
     /// A node is split where the separator gets shortest, up to one part in so many of its records from the middle.
     split_reach: usize = 16, parts, 4 => 1 << 10;
     /// A merge must leave some room, lest the next insert splits again.
@@ -125,8 +125,8 @@ knobs! {
     window_bytes: usize = PAGE_SIZE / 3, bytes, 512 => PAGE_SIZE / 3;
     /// Parts of the table of pages in memory, each with a mutex.
     page_table_shards: usize = 64, shards, 1 => 64;
-    /// Frames whose memory for summaries comes together.
-    summary_chunk: usize = 256, frames, 1 => 256;
+    /// Frames whose memory for zone maps comes together.
+    zone_map_chunk: usize = 256, frames, 1 => 256;
 
     /// Looks at a latch that somebody holds before a thread goes to sleep. Latches are held for well under a
     /// microsecond, mostly.
@@ -151,11 +151,11 @@ knobs! {
     /// Buffered bytes of log beyond which an appender writes.
     log_write_at: usize = 1 << 20, bytes, 1 => 1 << 20;
     /// Buffered bytes of log beyond which an appender waits for the writer.
-    log_wait_at: usize = 8 << 20, bytes, 1 << 20 => 8 << 20;
+    log_backpressure_at: usize = 8 << 20, bytes, 1 << 20 => 8 << 20;
     /// The longest that the leader of a group commit waits for company.
-    longest_gathering: Duration = 500, microseconds, 0 => 2_000;
+    longest_commit_delay: Duration = 500, microseconds, 0 => 2_000;
     /// How many syncs a leader does without waiting after it has waited in vain.
-    syncs_without_gathering: u32 = 16, syncs, 0 => 16;
+    syncs_without_wait: u32 = 16, syncs, 0 => 16;
     /// How often the log's thread makes durable what nobody waits for.
     log_sync_interval: Duration = 1_000_000, microseconds, 1_000 => 1_000_000;
     /// Spare segments that one look gives back to the file system: who waits for a sync is not to wait for
@@ -174,8 +174,8 @@ knobs! {
 
     /// Redo that a transaction keeps to itself before a part of it goes to the log.
     redo_part: usize = 256 * 1024, bytes, 256 => 256 * 1024;
-    /// Latches of the gate: a thread that enters takes one of them shared.
-    gate_stripes: usize = 64, stripes, 1 => 64;
+    /// Latches of the barrier: a thread that enters takes one of them shared.
+    barrier_stripes: usize = 64, stripes, 1 => 64;
     /// Parts of the lock table, each with a mutex.
     lock_shards: usize = 256, shards, 1 => 256;
     /// Rows that a transaction locks without writing them, each with an entry of some 240 bytes, before ranges stand for
@@ -194,7 +194,7 @@ knobs! {
     /// yet: they will soon be gone, and their versions would be moved for nothing.
     prune_old: Duration = 500_000, microseconds, 1 => 500_000;
     /// Survivors are looked through again at most this often.
-    prune_again: Duration = 1_000_000, microseconds, 1 => 1_000_000;
+    prune_recheck_interval: Duration = 1_000_000, microseconds, 1 => 1_000_000;
     /// Survivors in so few undo pages are not looked through again.
     prune_few: u64 = 16, pages, 0 => 16;
     /// Undo pages of its own stream that a committing transaction empties.
@@ -232,9 +232,9 @@ knobs! {
 
     /// In how many places the density of a tree, or of a part of it, is looked at.
     density_samples: usize = 5, places, 1 => 5;
-    /// Settling a full leaf must free this much to stand in for a split; else the leaf would be settled again
+    /// Freezing a full leaf must free this much to stand in for a split; else the leaf would be frozen again
     /// and again for a few bytes each time.
-    settled_enough: usize = 64, bytes, 1 => 1024;
+    frozen_enough: usize = 64, bytes, 1 => 1024;
 
     // The data file
 
@@ -280,7 +280,7 @@ knobs! {
     longest_checkpoint_interval: Duration = 3_155_760_000_000_000, microseconds, 1_000 => 3_155_760_000_000_000;
 
     /// How often the checkpointer looks at the log's length, and at the disk's room.
-    checkpoint_look: Duration = 100_000, microseconds, 1_000 => 100_000;
+    checkpoint_poll_interval: Duration = 100_000, microseconds, 1_000 => 100_000;
     /// While the data file is much longer than it need be, and little is logged, a checkpoint starts this
     /// often, until the file is short. (Who writes much will want the space again.)
     checkpoint_to_shrink: Duration = 5_000_000, microseconds, 10_000 => 5_000_000;
@@ -292,7 +292,7 @@ knobs! {
     replay_told_from: u64 = 4 << 20, bytes, 1 => 4 << 20;
     /// When a segment's worth of log or more has come together, and then little in this time, a checkpoint
     /// starts: there is time for it, recovery gets short, and the log's space can be given back.
-    checkpoint_when_quiet: Duration = 5_000_000, microseconds, 10_000 => 5_000_000;
+    checkpoint_idle_after: Duration = 5_000_000, microseconds, 10_000 => 5_000_000;
     /// While the disk is full, a checkpoint starts this often: it frees the log, and what it replaces.
     checkpoint_while_full: Duration = 500_000, microseconds, 10_000 => 500_000;
     /// How long the checkpointer waits after a failed checkpoint before it tries again by itself.
@@ -315,7 +315,7 @@ knobs! {
     in_row_limit: usize = 3500, bytes, 64 => 3500;
     /// A column shorter than this stays inside: its reference would take nearly as much.
     worth_moving: usize = 64, bytes, 32 => 64;
-    /// Chunks of a large value that are written in one stay inside the gate.
+    /// Chunks of a large value that are written in one stay inside the barrier.
     large_chunks_a_stay: usize = 64, chunks, 1 => 64;
     /// So many tables may be open that nobody has.
     most_tables_open: usize = 1024, tables, 1 => 1024;
@@ -323,7 +323,7 @@ knobs! {
     tables_looked_at: usize = 8, tables, 1 => 8;
     /// What a front, or a part, that does not do adds to a table's count, from which a front that does takes
     /// one away.
-    front_too_short: u32 = 16, points, 1 => 16;
+    prefix_too_short: u32 = 16, points, 1 => 16;
     /// Leaves that statistics read from the beginning of an index, per key prefix.
     statistics_first_leaves: usize = 256, leaves, 1 => 256;
     /// Pieces of an index that are sampled when that did not reach its end.
@@ -353,9 +353,9 @@ knobs! {
     parts_a_thread: usize = 32, parts, 1 => 32;
     /// Leaves of a scan between two looks at whether to stop.
     leaves_a_look: u32 = 64, leaves, 1 => 64;
-    /// The most leaves that a scan leaves narrow copies of. It is for ranges of a few leaves that are asked
+    /// The most leaves that a scan leaves mini-pages of. It is for ranges of a few leaves that are asked
     /// for again and again; a longer scan would push others' copies out.
-    narrow_leaves_kept: usize = 8, leaves, 0 => 8;
+    mini_pages_kept: usize = 8, leaves, 0 => 8;
     /// Rows of a scan between two looks at whether the transaction has been killed.
     rows_a_look: u32 = 256, rows, 1 => 256;
     /// Entries that all transactions keep aside take up to one part in so many of the pool's size, in memory

@@ -1,10 +1,10 @@
-//! Summaries of leaves that are not in memory.
+//! Zone maps of leaves that are not in memory.
 //!
 //! While a leaf is not there, nobody changes it: what its values came to when it left still holds when
 //! somebody asks. An entry is made, or taken away, when the leaf leaves its parent, under the latches of
 //! both, and taken away when the page's number is given to a new page. So who finds that the parent
 //! referred to the leaf by its number all the time, has found an entry that speaks of its bytes. The tree is kept with
-//! it: a parent that is damaged may refer to another tree's leaf, which nobody looks at where the summary will do.
+//! it: a parent that is damaged may refer to another tree's leaf, which nobody looks at where the zone map will do.
 
 use std::collections::BTreeMap;
 
@@ -43,31 +43,31 @@ struct Shard {
 impl EvictedZoneMaps {
     pub fn new(frames: usize) -> EvictedZoneMaps {
         EvictedZoneMaps {
-            shards: (0..knobs::left_summary_shards())
+            shards: (0..knobs::evicted_zone_map_shards())
                 .map(|_| Mutex::default())
                 .collect(),
-            most_a_shard: (frames * knobs::left_summaries_a_frame() / knobs::left_summary_shards())
+            most_a_shard: (frames * knobs::evicted_zone_maps_a_frame() / knobs::evicted_zone_map_shards())
                 .max(1),
         }
     }
 
     fn shard(&self, page: u64) -> &Mutex<Shard> {
-        &self.shards[page as usize % knobs::left_summary_shards()]
+        &self.shards[page as usize % knobs::evicted_zone_map_shards()]
     }
 
-    /// The summaries of a leaf that leaves; without any, there is no entry from now on.
-    pub fn leave(&self, page: u64, tree: u32, summaries: LeafZoneMaps) {
+    /// The zone maps of a leaf that leaves; without any, there is no entry from now on.
+    pub fn leave(&self, page: u64, tree: u32, zone_maps: LeafZoneMaps) {
         let shard = &mut *self.shard(page).lock();
         let entries = &mut shard.entries;
-        if summaries.is_empty() {
-            if !is_planted(PlantedFault::KeepOldSummaries) {
+        if zone_maps.is_empty() {
+            if !is_planted(PlantedFault::KeepOldZoneMaps) {
                 entries.remove(&page);
             }
             return;
         }
         if entries.len() >= self.most_a_shard && !entries.contains_key(&page) {
             shard.newcomers += 1;
-            if shard.newcomers % knobs::left_summary_turns() != 0 {
+            if shard.newcomers % knobs::evicted_zone_map_turns() != 0 {
                 return;
             }
             // Each in its turn, downwards: scans go upwards, so that who has just come is the last to go.
@@ -78,7 +78,7 @@ impl EvictedZoneMaps {
                 shard.hand = other;
             }
         }
-        entries.insert(page, Left { tree, zone_maps: summaries });
+        entries.insert(page, Left { tree, zone_maps: zone_maps });
     }
 
     /// What a page's leaf came to when it left, if it is the tree's.
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::leaf_cache::zone_map::ZoneMap;
 
-    fn summary(records: u32) -> ZoneMap {
+    fn zone_map(records: u32) -> ZoneMap {
         ZoneMap {
             max_txid: 1,
             records,
@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn of_leaf(page: u64) -> LeafZoneMaps {
-        [(Some(3), summary(page as u32))].into_iter().collect()
+        [(Some(3), zone_map(page as u32))].into_iter().collect()
     }
 
     #[test]
@@ -134,8 +134,8 @@ mod tests {
         for page in 0..200 {
             left.leave(page, 1, of_leaf(page));
             let found = left.of(page, 1).unwrap();
-            assert_eq!(of_column(&found, Some(3)), Some(summary(page as u32)));
-            assert_eq!(of_column(&found, None), Some(summary(page as u32)));
+            assert_eq!(of_column(&found, Some(3)), Some(zone_map(page as u32)));
+            assert_eq!(of_column(&found, None), Some(zone_map(page as u32)));
             assert_eq!(of_column(&found, Some(2)), None);
             assert!(left.has(page, 1, &[3]) && left.has(page, 1, &[]));
             assert!(!left.has(page, 1, &[2]) && !left.has(page, 1, &[3, 2]));
@@ -154,7 +154,7 @@ mod tests {
             return;
         }
         let left = EvictedZoneMaps::new(64);
-        let room = 64 * knobs::left_summaries_a_frame() as u64;
+        let room = 64 * knobs::evicted_zone_maps_a_frame() as u64;
         let leaves = room * 5 / 4;
         for scan in 0..20 {
             let found = (0..leaves)
@@ -182,8 +182,8 @@ mod tests {
             return;
         }
         let left = EvictedZoneMaps::new(64);
-        let leaves = 8 * 64 * knobs::left_summaries_a_frame() as u64;
-        let let_in = leaves / knobs::left_summary_turns() as u64;
+        let leaves = 8 * 64 * knobs::evicted_zone_maps_a_frame() as u64;
+        let let_in = leaves / knobs::evicted_zone_map_turns() as u64;
         // Tables with higher and higher numbers, each scanned once. All before have gone round when a quarter is read.
         for table in 1..50 {
             let pages = || table * leaves..(table + 1) * leaves;

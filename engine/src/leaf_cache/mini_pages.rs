@@ -1,10 +1,10 @@
-//! Which leaves have narrow copies, where these stand, and up to when each stands for its leaf. How they are written,
-//! read and given up: see [`crate::buffer::narrow`].
+//! Which leaves have mini-pages, where these stand, and up to when each stands for its leaf. How they are written,
+//! read and given up: see [`crate::buffer::mini_page`].
 //!
 //! A copy is kept while the leaf is in memory, and nobody looks at it. It names the frame and the version
 //! of the leaf's latch at which it was made: where the leaf leaves its parent with another one, it has been
 //! changed (or is another page of the same number), and the copy goes; where the leaf comes again, the copy
-//! takes the new frame's version. So as with [`crate::leaf_cache::left_summary`], who finds a copy while the parent refers to
+//! takes the new frame's version. So as with [`crate::leaf_cache::evicted_zone_maps`], who finds a copy while the parent refers to
 //! the leaf by its number, and the parent's version holding afterwards, has read what the leaf's own bytes say. And as
 //! there, the tree is kept with it.
 
@@ -56,7 +56,7 @@ pub(crate) struct MiniPages {
 impl MiniPages {
     pub fn new() -> MiniPages {
         MiniPages {
-            shards: (0..knobs::narrow_shards())
+            shards: (0..knobs::mini_page_shards())
                 .map(|_| Mutex::default())
                 .collect(),
             filling: Mutex::new(None),
@@ -66,7 +66,7 @@ impl MiniPages {
     }
 
     pub(crate) fn shard(&self, page: u64) -> &Mutex<HashMap<u64, Kept>> {
-        &self.shards[page as usize % knobs::narrow_shards()]
+        &self.shards[page as usize % knobs::mini_page_shards()]
     }
 
     /// The copy of a page's leaf, if it is the tree's.

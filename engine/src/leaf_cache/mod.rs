@@ -1,7 +1,7 @@
 //! What is known of leaves beside their pages.
 //!
-//! - `summary`: what the values of a leaf in memory come to; `left_summary`: of a leaf that is not;
-//! - `narrow_copies`: which leaves have copies of some columns, where, and until when.
+//! - `zone_map`: what the values of a leaf in memory come to; `evicted_zone_maps`: of a leaf that is not;
+//! - `mini_pages`: which leaves have copies of some columns, where, and until when.
 #![forbid(unsafe_code)]
 
 pub(crate) mod evicted_zone_maps;

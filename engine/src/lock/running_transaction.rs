@@ -163,17 +163,17 @@ impl UndoWork {
 
 /// A transaction that writes or locks, as others see it.
 pub(crate) struct RunningTransaction {
-    /// The newest undo record; stable while the gate is closed.
+    /// The newest undo record; stable while the barrier is closed.
     undo_head: AtomicU64,
-    /// Where its first redo part went, `u64::MAX`: none yet, or none that is needed. Stable while the gate is closed.
+    /// Where its first redo part went, `u64::MAX`: none yet, or none that is needed. Stable while the barrier is closed.
     first_redo: AtomicU64,
     /// Bytes of redo that it has put into the log so far.
     logged: AtomicU64,
-    /// The log keeps all of its redo, however long. Stable while the gate is closed.
+    /// The log keeps all of its redo, however long. Stable while the barrier is closed.
     keeps_log: AtomicBool,
-    /// It is prepared, or about to be. Stable while the gate is closed.
+    /// It is prepared, or about to be. Stable while the barrier is closed.
     promised: AtomicBool,
-    /// The log keeps its redo no longer, so it can't commit any more. Set while the gate is closed.
+    /// The log keeps its redo no longer, so it can't commit any more. Set while the barrier is closed.
     out_of_log: AtomicBool,
     /// Undo records written: what a rollback would cost.
     undo_records: AtomicU64,
@@ -245,7 +245,7 @@ impl RunningTransaction {
         self.first_redo.fetch_min(at.0, Ordering::AcqRel);
     }
 
-    /// Nobody will need its redo: it rolls back. Inside the gate.
+    /// Nobody will need its redo: it rolls back. Inside the barrier.
     pub fn forget_redo(&self) {
         self.first_redo.store(u64::MAX, Ordering::Release);
     }
@@ -264,7 +264,7 @@ impl RunningTransaction {
         self.keeps_log.store(true, Ordering::Release);
     }
 
-    /// It is prepared: the log keeps its redo. Inside the gate.
+    /// It is prepared: the log keeps its redo. Inside the barrier.
     pub fn promise_redo(&self) {
         self.keep_log();
         self.promised.store(true, Ordering::Release);
@@ -274,7 +274,7 @@ impl RunningTransaction {
         self.promised.load(Ordering::Acquire)
     }
 
-    /// The log, which ends at `end`, keeps its redo no longer if that is so far back. While the gate is closed.
+    /// The log, which ends at `end`, keeps its redo no longer if that is so far back. While the barrier is closed.
     pub fn let_log_go(&self, end: Lsn, longest: u64) {
         let kept = self
             .first_redo()
@@ -288,7 +288,7 @@ impl RunningTransaction {
         }
     }
 
-    /// Whether the log has let go of its redo. Inside the gate.
+    /// Whether the log has let go of its redo. Inside the barrier.
     #[inline]
     pub fn is_out_of_log(&self) -> bool {
         self.out_of_log.load(Ordering::Relaxed)

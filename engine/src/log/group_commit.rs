@@ -272,7 +272,7 @@ impl GroupCommit {
         while state.buffer.len() >= knobs::log_write_at() {
             if !state.writing {
                 self.write(&mut state, false)?;
-            } else if state.buffer.len() >= knobs::log_wait_at() {
+            } else if state.buffer.len() >= knobs::log_backpressure_at() {
                 self.written_changed.wait(&mut state);
                 self.stop.check()?;
             } else {
@@ -501,12 +501,12 @@ impl GroupCommit {
             state.delay.syncs_left_without -= 1;
             return;
         }
-        let limit = (state.delay.sync_time / 4).min(knobs::longest_gathering());
+        let limit = (state.delay.sync_time / 4).min(knobs::longest_commit_delay());
         let until = crate::sync::now() + limit;
         state.delay.delaying = true;
         while state.waiting() < state.delay.expected {
             if self.batch_is_whole.wait_until(state, until).timed_out() {
-                state.delay.syncs_left_without = knobs::syncs_without_gathering();
+                state.delay.syncs_left_without = knobs::syncs_without_wait();
                 break;
             }
         }
@@ -581,7 +581,7 @@ impl GroupCommit {
             Err(error) => Err(self.stop.stop(error.to_string())),
         };
         bytes.clear();
-        if bytes.capacity() <= 2 * knobs::log_wait_at() {
+        if bytes.capacity() <= 2 * knobs::log_backpressure_at() {
             state.spare = bytes;
         }
         self.written_changed.notify_all();

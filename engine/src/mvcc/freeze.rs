@@ -1,4 +1,4 @@
-//! Settling: version headers that no longer tell anybody anything go when a leaf needs room.
+//! Freezing: version headers that no longer tell anybody anything go when a leaf needs room.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_every_snapshot_sees_is_settled() {
+    fn only_what_every_snapshot_sees_is_frozen() {
         let order = Arc::new(CommitOrder::new(TxId(5)));
         let freeze = Freeze {
             order: order.clone(),

@@ -1,6 +1,6 @@
 //! Versions: which of them a snapshot sees, in which order transactions committed, and how far back anybody looks.
 //!
-//! - `version`: the header in front of each record; `settle`: headers that tell nobody anything any more go;
+//! - `version`: the header in front of each record; `freeze`: headers that tell nobody anything any more go;
 //! - `status`, `order`: how each transaction ended, and when;
 //! - `snapshot`, `live_snapshots`: what a reader sees, and which snapshots anybody reads by; `grace`: when what they may
 //!   have led to is free.

@@ -48,7 +48,7 @@ struct Writers {
 }
 
 impl CommitOrder {
-    /// An order in which every transaction below `next` is settled.
+    /// An order in which every transaction below `next` is frozen.
     pub fn new(next: TxId) -> Self {
         CommitOrder {
             statuses: StatusDirectory::new(next),
@@ -144,7 +144,7 @@ impl CommitOrder {
         self.statuses.next()
     }
 
-    /// Makes every number below `next` settled. Only while nobody runs.
+    /// Makes every number below `next` frozen. Only while nobody runs.
     pub fn raise(&self, next: TxId) {
         let writers = self.writers.lock();
         if writers.running.is_empty() && next > self.statuses.next() {
@@ -263,7 +263,7 @@ mod tests {
     /// The snapshot at which the horizon stands goes, and ends on both sides of it are made one
     /// number before the horizon moves. Purge has freed undo up to where it stands.
     #[test]
-    fn what_the_horizon_has_passed_stays_settled() {
+    fn what_the_horizon_has_passed_stays_frozen() {
         let order = CommitOrder::new(TxId(1));
         let participant = RunningTransaction::new(Default::default());
         // It runs on, so that its number tells nothing of those behind.

@@ -66,7 +66,7 @@ pub struct StatusDirectory {
 }
 
 impl StatusDirectory {
-    /// A directory in which every transaction below `next` is settled.
+    /// A directory in which every transaction below `next` is frozen.
     pub fn new(next: TxId) -> Self {
         StatusDirectory {
             window: ArcSwap::from_pointee(Window {
@@ -168,10 +168,10 @@ impl StatusDirectory {
         }
     }
 
-    /// Drops chunks of transactions that all end below `settled`: every snapshot sees them.
-    pub fn trim(&self, settled: TxId) {
+    /// Drops chunks of transactions that all end below `frozen`: every snapshot sees them.
+    pub fn trim(&self, frozen: TxId) {
         let window = self.window.load();
-        let passed = settled.0.saturating_sub(window.first) / knobs::status_chunk();
+        let passed = frozen.0.saturating_sub(window.first) / knobs::status_chunk();
         let passed = passed.min(window.chunks.len() as u64);
         if passed > 0 {
             self.window.store(Arc::new(Window {
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn trimmed_transactions_are_settled_and_cost_no_memory() {
+    fn trimmed_transactions_are_frozen_and_cost_no_memory() {
         let chunk = knobs::status_chunk();
         let directory = StatusDirectory::new(TxId(1));
         for _ in 0..5 * chunk {

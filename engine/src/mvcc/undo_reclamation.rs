@@ -52,7 +52,7 @@ impl UndoReclamation {
     }
 
     /// Frees pages to which nobody is on the way. Those for which that fails wait, and are tried again
-    /// with the retired ones. Inside the gate.
+    /// with the retired ones. Inside the barrier.
     pub fn free_all(&self, pool: &PoolWithThreads, pages: Vec<PageId>) -> Result<()> {
         let mut outcome = Ok(());
         for page in pages {
@@ -66,7 +66,7 @@ impl UndoReclamation {
         outcome
     }
 
-    /// Pages that wait. Stable while the gate is closed.
+    /// Pages that wait. Stable while the barrier is closed.
     pub fn waiting(&self) -> Vec<PageId> {
         self.waiting.lock().iter().map(|(_, page)| *page).collect()
     }

@@ -6,7 +6,7 @@
 //! flags: bits 0-1 form, bit 2 DELETED
 //! ```
 //!
-//! Form 0 is *settled*: every snapshot sees it. Form 1 was inserted by `txid` where nothing stood
+//! Form 0 is *frozen*: every snapshot sees it. Form 1 was inserted by `txid` where nothing stood
 //! before. Form 2 was written by `txid` over an older version, which the undo pointer names. The
 //! newest version stands in the tree, older ones in undo records (as in OrioleDB and InnoDB), so
 //! that a page whose changes are all old needs no look at any of this.
@@ -47,7 +47,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The writing transaction, or `None` when settled.
+    /// The writing transaction, or `None` when frozen.
     pub fn txid(&self) -> Option<TxId> {
         match self.origin {
             Origin::Frozen => None,
@@ -134,7 +134,7 @@ impl Header {
     }
 }
 
-/// Writes a settled, live record value (what recovery and bulk load put into trees).
+/// Writes a frozen, live record value (what recovery and bulk load put into trees).
 pub fn encode_frozen(payload: &[u8], out: &mut Vec<u8>) {
     out.clear();
     out.push(FORM_FROZEN);

@@ -52,9 +52,9 @@ faults! {
         /// A table that recovery could not open counts as dropped.
         UnopenedIsDropped,
         /// Recovery keeps changes of a table aside that has been truncated since it was set aside.
-        AsideForGood,
-        /// The rows of a commit are counted when the gate was left.
-        CountOutsideGate,
+        QuarantinedForGood,
+        /// The rows of a commit are counted when the barrier was left.
+        CountOutsideBarrier,
         /// Who checks what must hold of all rows keeps nobody else from doing so.
         UnguardedCheck,
         /// Who checks what must hold of all rows reads its snapshot, and waits for nobody.
@@ -79,7 +79,7 @@ faults! {
         TablesStayOpen,
         /// The data file keeps no room for the next checkpoint.
         NoRoomKept,
-        /// Eviction reads a frame that has become one of narrow copies as if it still had a node.
+        /// Eviction reads a frame that has become one of mini-pages as if it still had a node.
         ParseReusedFrame,
         /// What a frame that has been freed refers to is read ahead.
         BringByFreedFrame,
@@ -106,7 +106,7 @@ faults! {
         /// Cursors go on over a statement's end with what they have copied before.
         KeepVoidCopies,
         /// A table that was set aside counts as such after it was truncated, too.
-        TruncatedStaysAside,
+        TruncatedStaysQuarantined,
         /// Who writes a row that it has shared, while others wait for it, goes on sharing it.
         SharedWriter,
         /// A cursor that could not read a row stands on it nevertheless.
@@ -120,7 +120,7 @@ faults! {
         /// That a prepared transaction commits stands in the log alone.
         UnnotedDecision,
         /// Damage that is met while changes of a prepared transaction are made again keeps all tables closed.
-        DamageStopsRevival,
+        DamageStopsRestore,
         /// An image that is saved while a checkpoint ends becomes that checkpoint's, written or not.
         LateImages,
         /// Rows that were locked and passed over stay locked.
@@ -140,10 +140,10 @@ faults! {
         PassOldMarks,
         /// Who has locked many rows holds those between them as if it had asked for each.
         HoldRangesAsRows,
-        /// A cursor that has waited for a row takes the record at which it looks again for one that is settled.
-        LookAgainUnsettled,
+        /// A cursor that has waited for a row takes the record at which it looks again for one that is frozen.
+        LookAgainUnfrozen,
         /// A cursor that waits for records that are being written waits for those beyond what it looks for, too.
-        SettleBehindEnd,
+        WaitBehindEnd,
         /// A locking scan goes on with the newest rows when its transaction has come to have a snapshot.
         KeepNewestView,
         /// A locking scan goes on in a leaf that was copied before its statement waited elsewhere.
@@ -163,7 +163,7 @@ faults! {
         /// An attempt to make the data file shorter that fails does not count as one in vain.
         UncountedAttempts,
         /// Whether rows lack entries is looked at only while entries are kept aside.
-        LookIfAside,
+        LookIfEntriesMissing,
         /// A transaction that goes back before rows that lack entries counts them as there.
         LackForGood,
         /// The file of a table set aside has no changes that were applied before damage was met.
@@ -173,11 +173,11 @@ faults! {
         /// A checkpoint has the auto-increment counter as it is, also where the log had a higher one.
         ForgetLoggedCounter,
         /// A checkpoint may come between a counter's record in the log and the note that the log has it.
-        CountersOutsideGate,
+        CountersOutsideBarrier,
         /// An attempt to make the data file shorter is compared with the one before it alone.
         CompareWithLast,
-        /// Pruning looks for the tree of a row before it enters the gate.
-        TreeBeforeGate,
+        /// Pruning looks for the tree of a row before it enters the barrier.
+        TreeBeforeBarrier,
         /// A program's checkpoints may run at once, and one is completed whichever is running.
         CheckpointsAtOnce,
         /// Statistics expect that what a copied row has outside its leaf is still there, and read no key column there.
@@ -265,9 +265,9 @@ faults! {
         /// The first record of an opening says that all before it is durable before that is synced.
         OpenedSaysAll,
         /// An opening takes the names of the files of tables set aside for durable because it can read them.
-        TrustAsideNames,
+        TrustQuarantineNames,
         /// A file of a table set aside that could not be read counts as one that has everything.
-        TrustUnreadAside,
+        TrustUnreadQuarantine,
         /// What a prepared transaction has changed in a table whose file could not be read is forgotten.
         ForgetUnreadUndecided,
         /// A table that the log makes is sound, though an earlier opening has set it aside.
@@ -297,7 +297,7 @@ faults! {
         /// Guards of rows with which a table is filled stay until the transaction's end.
         KeepFillGuards,
         /// A check compares rows with entries in number only in tables in which nothing was in flight.
-        CheckSettledTables,
+        CheckUnchangedTables,
         /// What is wrong with a record is told behind the whole of its key.
         WholeKeysFirst,
         /// A check counts the records of the log, and decodes none.
@@ -313,14 +313,14 @@ faults! {
         /// The log makes tables without trees.
         TakeTreeless,
         /// Reading ahead for a cursor behind its end looks for the end in a node that does not take it.
-        AheadBehindEnd,
+        ReadAheadBehindEnd,
         /// Pages that become newer while room is got for a checkpoint are not counted.
         CountBeforeRoom,
         /// Of the data file so much is cut off that as much is free as is kept, be it in pieces that take no image.
         CutByFree,
         /// A leaf whose only record is too long is cut before it, also for a key behind it.
         CutBehindKey,
-        /// Who keeps a narrow copy of a leaf waits for a frame for it.
+        /// Who keeps a mini-page of a leaf waits for a frame for it.
         WaitForCopy,
         /// Who was granted a row beside its writer holds it, too, while it waits for that one.
         HoldBesideWriter,
@@ -345,7 +345,7 @@ faults! {
         /// Who panics where a wait is told of stays in the row's queue.
         StayQueued,
         /// What a bulk insert has kept aside, and a panic has taken along, still counts.
-        CountLostAside,
+        CountLostQuarantined,
         /// The last number that an auto-increment counter can stand at is given again and again.
         LastValueAgain,
         /// A row takes the bits of what is no number from its key.
@@ -377,9 +377,9 @@ faults! {
         /// An opening needs all undo of the transactions that it rolls back.
         NeedUndo,
         /// A change of a prepared transaction that can't be made again keeps all tables closed.
-        ContradictionStopsRevival,
+        ContradictionStopsRestore,
         /// Files of tables set aside stay where a new database is created in the place of another.
-        LeaveOldAsides,
+        LeaveOldQuarantines,
         /// An opening fails where its checkpoint finds no room.
         OpenOnlyWithRoom,
         /// Where a definition was written in part, all of the one before is written again.
@@ -396,7 +396,7 @@ faults! {
         EndStaysEnd,
         /// A cursor passes over leaves without records in one call.
         PassEmptyLeaves,
-        /// Narrow copies are known whose frame has gone before.
+        /// Mini-pages are known whose frame has gone before.
         EnterGoneCopies,
         /// Images that move down in the data file take room that is kept for a checkpoint.
         MoveIntoKept,
@@ -409,7 +409,7 @@ faults! {
         /// A table whose definition makes no sense stays in the catalog where the log drops it.
         KeepLostTables,
         /// An opening needs room in the log for a copy of prepared transactions.
-        NeedRoomToRevive,
+        NeedRoomToRestore,
         /// A row with which a table is filled, and whose insert has unwound, counts as one that was not inserted.
         FillUnguarded,
         /// Where one index can't be read, nothing is known of the others.
@@ -506,8 +506,8 @@ faults! {
         SavepointByLength,
         /// Who has many rows locked gives up the entries of further ones, and nothing stands for them.
         EscalateNothing,
-        /// A leaf that leaves without summaries keeps those with which it left before.
-        KeepOldSummaries,
+        /// A leaf that leaves without zone maps keeps those with which it left before.
+        KeepOldZoneMaps,
         /// What was written while the log was being synced counts as durable.
         SyncedMeanwhile,
         /// A page that was changed between its write and its eviction goes nevertheless.

@@ -1,7 +1,7 @@
 //! Aggregates over a range of an index, worked out where the records are.
 //!
 //! A leaf whose newest change is older than the reader's snapshot is looked at under its latch, or,
-//! where nothing has changed since the last look, not at all: its summary tells
+//! where nothing has changed since the last look, not at all: its zone map tells
 //! ([`crate::tree::Leaves`]). Any other leaf is copied, and the versions of its records judged as a
 //! cursor does.
 

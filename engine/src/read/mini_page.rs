@@ -1,7 +1,7 @@
 //! Rows of which only some columns are asked for, of leaves that are not in memory.
 //!
 //! Where the pool holds a part of a table, it keeps of leaves that single rows were read from, or short ranges
-//! taken in by aggregates, what was asked for ([`crate::tree`]'s `narrow`): the columns, not the rows. Only what
+//! taken in by aggregates, what was asked for ([`crate::tree`]'s `mini_page`): the columns, not the rows. Only what
 //! every snapshot sees is kept so, and only reads without locks look there.
 
 use crate::error::Result;

@@ -55,7 +55,7 @@ pub(super) struct RecordCursor {
     /// Locks what the walk sees; `None`: it reads a snapshot, or what is committed.
     locker: Option<RangeLocker>,
     /// Whether the records of running writers are not judged, but left to
-    /// [`Transaction::settled_payload`], which waits for them.
+    /// [`Transaction::frozen_payload`], which waits for them.
     waits_for_writers: bool,
     /// With `locker`, going forward: what was copied is locked up to here, and records from here on
     /// are as if they stood in the next leaf. `None`: to the end of the tree.
@@ -345,11 +345,11 @@ impl RecordCursor {
         copied
     }
 
-    /// Locks what the walk sees from the next seek on, or no longer does. With `settles`, and with a
+    /// Locks what the walk sees from the next seek on, or no longer does. With `waits_for_writers`, and with a
     /// locker anyway, records that others are writing are waited for; the view is then to be of the
     /// newest state.
-    pub fn set_locker(&mut self, locker: Option<RangeLocker>, settles: bool) {
-        self.waits_for_writers = settles || locker.is_some();
+    pub fn set_locker(&mut self, locker: Option<RangeLocker>, waits_for_writers: bool) {
+        self.waits_for_writers = waits_for_writers || locker.is_some();
         self.locker = locker;
     }
 
@@ -370,7 +370,7 @@ impl RecordCursor {
     }
 
     /// Whether the walk stands on a record that a running writer may have written, and that counts
-    /// only as [`Transaction::settled_payload`] says: see [`RecordCursor::set_payload`].
+    /// only as [`Transaction::frozen_payload`] says: see [`RecordCursor::set_payload`].
     pub fn maybe_uncommitted(&self) -> bool {
         self.maybe_uncommitted
     }

@@ -94,7 +94,7 @@ pub struct Rows<'t> {
 
 /// From this count on fronts are not tried any more: more than one in sixteen did not do.
 fn without_row_prefix() -> u32 {
-    4 * knobs::front_too_short()
+    4 * knobs::prefix_too_short()
 }
 
 /// From this count on neither are parts.
@@ -243,7 +243,7 @@ impl Rows<'_> {
                 *fell_short = fell_short.saturating_sub(1);
                 return Ok(found);
             }
-            *fell_short += knobs::front_too_short();
+            *fell_short += knobs::prefix_too_short();
         }
         if *fell_short < without_longer_row_prefix() {
             let Some(part) = txn.copy_payload_outlined(tree, clustered_key, view, shape, part)? else {
@@ -253,7 +253,7 @@ impl Rows<'_> {
             if found.is_some() {
                 return Ok(found);
             }
-            *fell_short += knobs::front_too_short();
+            *fell_short += knobs::prefix_too_short();
         }
         let Some(payload) = txn.copy_payload_outlined(tree, clustered_key, view, shape, copy)? else {
             return Ok(None);

@@ -18,7 +18,7 @@ const VERSION: u8 = 2;
 /// What a checkpoint holds besides pages: a version byte, then this (postcard).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Meta {
-    /// The log's position inside the checkpoint's gate: what committed before is in the pages.
+    /// The log's position inside the checkpoint's barrier: what committed before is in the pages.
     pub checkpoint: Lsn,
     /// The root of the catalog's tree.
     pub catalog: PageId,

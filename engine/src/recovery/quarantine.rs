@@ -87,7 +87,7 @@ impl QuarantinedTable {
 
     /// Whether it tells of the table as it is: not of what it was before it was truncated.
     pub fn is_of(&self, definition: &Definition) -> bool {
-        if is_planted(PlantedFault::TruncatedStaysAside) {
+        if is_planted(PlantedFault::TruncatedStaysQuarantined) {
             return true;
         }
         let now = definition.trees.first().map(|tree| tree.id);

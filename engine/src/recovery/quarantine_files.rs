@@ -60,7 +60,7 @@ impl QuarantineFiles {
     /// For a database that is being created: removes the files of one that was here before, and is no more. They would
     /// count as damaged ones of its own tables.
     pub fn clear(&self) -> Result<()> {
-        if is_planted(PlantedFault::LeaveOldAsides) || !self.os.exists(&self.dir)? {
+        if is_planted(PlantedFault::LeaveOldQuarantines) || !self.os.exists(&self.dir)? {
             return Ok(());
         }
         for name in self.os.list(&self.dir)? {
@@ -77,7 +77,7 @@ impl QuarantineFiles {
     /// Those of the folder, and of every file whose bytes were not read.
     pub fn load_read(&self) -> Result<BTreeMap<TableId, Result<QuarantinedTable>>> {
         let quarantine = self.load()?;
-        if is_planted(PlantedFault::TrustUnreadAside) {
+        if is_planted(PlantedFault::TrustUnreadQuarantine) {
             return Ok(quarantine);
         }
         for (&table, aside) in &quarantine {
@@ -97,7 +97,7 @@ impl QuarantineFiles {
     /// Makes the names in the folder durable, and its own: a process that was killed may have left them
     /// in the kernel's memory alone, and what the files tell goes from the log with the next checkpoint.
     pub(super) fn make_durable(&self) -> Result<()> {
-        if is_planted(PlantedFault::TrustAsideNames) || !self.os.exists(&self.dir)? {
+        if is_planted(PlantedFault::TrustQuarantineNames) || !self.os.exists(&self.dir)? {
             return Ok(());
         }
         self.sync_names()

@@ -56,7 +56,7 @@ impl<'a> Quarantine<'a> {
                     aside.undecided = Vec::new();
                     aside
                 }
-                Err(error) if is_planted(PlantedFault::TrustUnreadAside) => {
+                Err(error) if is_planted(PlantedFault::TrustUnreadQuarantine) => {
                     QuarantinedTable::of(&error, Vec::new(), None)
                 }
                 Err(error) => {
@@ -140,7 +140,7 @@ impl<'a> Quarantine<'a> {
     /// A table has lost all its rows, or is gone: what was wrong with it does not matter any more.
     pub fn forget(&mut self, table: TableId) {
         self.now.remove(&table);
-        if is_planted(PlantedFault::AsideForGood) {
+        if is_planted(PlantedFault::QuarantinedForGood) {
             return;
         }
         if let Some(aside) = self.before.remove(&table) {

@@ -67,7 +67,7 @@ pub(crate) fn restore(
         }
         let repeated = match repeat_all(shared, committed, lost, &mut alive) {
             Err(Error::NoSpace { .. })
-                if !stands && !is_planted(PlantedFault::NeedRoomToRevive) =>
+                if !stands && !is_planted(PlantedFault::NeedRoomToRestore) =>
             {
                 stands = true;
                 for mut alive in alive.into_values() {
@@ -138,7 +138,7 @@ fn prepare(
         let replaces = Some(record.txid);
         match transaction.prepare_as(&record.xid, replaces, Durability::SyncAtCommit) {
             Err(Error::NoSpace { .. })
-                if !transaction.is_prepared() && !is_planted(PlantedFault::NeedRoomToRevive) => {}
+                if !transaction.is_prepared() && !is_planted(PlantedFault::NeedRoomToRestore) => {}
             prepared => return prepared,
         }
     }
@@ -200,13 +200,13 @@ fn repeat_all(
             })();
             match repeated {
                 Err(error @ Error::Corrupt { .. })
-                    if !is_planted(PlantedFault::DamageStopsRevival) =>
+                    if !is_planted(PlantedFault::DamageStopsRestore) =>
                 {
                     return Ok(Some((change.table, error)));
                 }
                 Err(error)
                     if is_in_the_way(&error)
-                        && !is_planted(PlantedFault::ContradictionStopsRevival) =>
+                        && !is_planted(PlantedFault::ContradictionStopsRestore) =>
                 {
                     let what = format!(
                         "a change of prepared transaction {txid} can't be made again: {error}"

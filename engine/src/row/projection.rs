@@ -66,42 +66,42 @@ pub(crate) fn project(
     Ok(true)
 }
 
-/// The bytes of a column among those that [`narrow`] wrote, `Some(None)` for NULL; `None` where it is not among
+/// The bytes of a column among those that [`project`] wrote, `Some(None)` for NULL; `None` where it is not among
 /// them.
 #[inline]
-pub(crate) fn kept(mut narrow: &[u8], columns: ColumnSet, column: usize) -> Option<Option<&[u8]>> {
+pub(crate) fn kept(mut projected: &[u8], columns: ColumnSet, column: usize) -> Option<Option<&[u8]>> {
     if !columns.has(column) {
         return None;
     }
     // Those before it are passed over.
     let before = (columns.0 & ((1 << column) - 1)).count_ones();
     for _ in 0..before {
-        let bytes = varint::take(&mut narrow)?.saturating_sub(1);
-        narrow = narrow.get(bytes as usize..)?;
+        let bytes = varint::take(&mut projected)?.saturating_sub(1);
+        projected = projected.get(bytes as usize..)?;
     }
-    match varint::take(&mut narrow)?.checked_sub(1) {
+    match varint::take(&mut projected)?.checked_sub(1) {
         None => Some(None),
-        Some(bytes) => narrow.get(..bytes as usize).map(Some),
+        Some(bytes) => projected.get(..bytes as usize).map(Some),
     }
 }
 
 /// Appends the payload of a row of `count` columns of which these are there; `None` (and anything in `out`)
-/// when the bytes are not what [`narrow`] wrote.
+/// when the bytes are not what [`project`] wrote.
 pub(crate) fn widen(
     count: usize,
-    mut narrow: &[u8],
+    mut projected: &[u8],
     columns: ColumnSet,
     out: &mut Vec<u8>,
 ) -> Option<()> {
-    let whole = narrow;
+    let whole = projected;
     let mut nulls = 0u64;
     let mut len = 0;
     for column in (0..count.min(64)).filter(|column| columns.has(*column)) {
-        match varint::take(&mut narrow)?.checked_sub(1) {
+        match varint::take(&mut projected)?.checked_sub(1) {
             None => nulls |= 1 << column,
             Some(bytes) => {
                 len += bytes as usize;
-                narrow = narrow.get(bytes as usize..)?;
+                projected = projected.get(bytes as usize..)?;
             }
         }
     }
@@ -121,14 +121,14 @@ pub(crate) fn widen(
     put_bitmap((0..count).map(|n| !columns.has(n)), count, out);
     let offsets = out.len();
     out.resize(offsets + count * usize::from(width), 0);
-    let mut narrow = whole;
+    let mut projected = whole;
     let mut end = 0;
     for column in 0..count {
         if columns.has(column) {
-            if let Some(bytes) = varint::take(&mut narrow)?.checked_sub(1) {
-                let (value, rest) = narrow.split_at_checked(bytes as usize)?;
+            if let Some(bytes) = varint::take(&mut projected)?.checked_sub(1) {
+                let (value, rest) = projected.split_at_checked(bytes as usize)?;
                 out.extend_from_slice(value);
-                narrow = rest;
+                projected = rest;
                 end += value.len();
             }
         }

@@ -255,7 +255,7 @@ impl ScalarPlace {
         matches!(self.place, Place::Row { .. })
     }
 
-    /// As [`ScalarPlace::read`], given what was kept of a row of which a narrow copy has these columns.
+    /// As [`ScalarPlace::read`], given what was kept of a row of which a mini-page has these columns.
     #[inline]
     pub fn read_kept(
         &self,

@@ -317,7 +317,7 @@ impl Transaction {
 
     /// Whether entries are kept aside, or are lacking for good: who needs them has to look.
     fn looks_at_missing_entries(&self) -> bool {
-        let lacks = self.missing_entries.is_some() && !is_planted(PlantedFault::LookIfAside);
+        let lacks = self.missing_entries.is_some() && !is_planted(PlantedFault::LookIfEntriesMissing);
         lacks || !self.deferred.is_empty()
     }
 
@@ -512,7 +512,7 @@ impl Transaction {
                 continue;
             }
             // A checkpoint comes before the record, or knows that the log has had it: the counter may be lower by then.
-            let _inside = (!is_planted(PlantedFault::CountersOutsideGate))
+            let _inside = (!is_planted(PlantedFault::CountersOutsideBarrier))
                 .then(|| self.shared.system.barrier().enter());
             if let Some(next) = used.state.unlogged_auto() {
                 let record = DdlRecord::Counter(used.id, next).encode()?;

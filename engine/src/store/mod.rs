@@ -208,7 +208,7 @@ impl Store {
 
     /// As [`Store::write_page`]. `seen` is [`Store::epoch`] as read, with the page latched, before
     /// the caller decided that no running checkpoint needs this image. When a checkpoint has begun
-    /// since, the image is the page's state at its gate, and becomes the checkpoint's too.
+    /// since, the image is the page's state at its barrier, and becomes the checkpoint's too.
     pub fn write_page_seen(&self, page: PageId, image: &[u8], seen: u64) -> Result<()> {
         let _writing = self.writing.read();
         let place = self.encoded(page, image, |bytes, units| {
@@ -219,7 +219,7 @@ impl Store {
         Ok(())
     }
 
-    /// Begins a checkpoint, inside the gate: from now on the table has two versions, pending
+    /// Begins a checkpoint, inside the barrier: from now on the table has two versions, pending
     /// (as of now) and current. Returns the checkpoint's number. One that is still running is
     /// given up.
     pub fn begin_checkpoint(&self) -> u64 {
@@ -233,7 +233,7 @@ impl Store {
         }
     }
 
-    /// Writes a page's image as of the gate; `still_current`: it is also the page's newest state.
+    /// Writes a page's image as of the barrier; `still_current`: it is also the page's newest state.
     ///
     /// Images are gathered into large writes; they are on the device when
     /// [`Store::complete_checkpoint`] returns, and [`Store::read_page`] finds them at once. When

@@ -1,7 +1,7 @@
 //! The place table: page id → place, in up to three versions.
 //!
 //! *Durable* is what the last complete checkpoint has on disk, *pending* what the running one will
-//! have (the table as of its gate), *current* where pages are read. All three are the same for a
+//! have (the table as of its barrier), *current* where pages are read. All three are the same for a
 //! chunk that nothing changed; copies are made at a chunk's first change. A place is free again
 //! when none of the three names it.
 
@@ -19,7 +19,7 @@ pub const CHUNK: usize = 1024;
 type Entries = Box<[u64; CHUNK]>;
 
 const IDLE: u64 = 0;
-/// Images as of the gate are being written.
+/// Images as of the barrier are being written.
 const OPEN: u64 = 1;
 /// The pending version is being written, and changes no more.
 const SEALED: u64 = 2;
@@ -143,12 +143,12 @@ impl Table {
     }
 
     /// Puts `place` in for `page`: as the current one if `to_current`, and as the running
-    /// checkpoint's if its gate came after epoch `settled_in`. Returns the places that became
+    /// checkpoint's if its barrier came after epoch `frozen_in`. Returns the places that became
     /// free, which include the given one when nothing took it.
-    fn set(&self, page: PageId, place: Place, to_current: bool, settled_in: Option<u64>) -> Freed {
+    fn set(&self, page: PageId, place: Place, to_current: bool, frozen_in: Option<u64>) -> Freed {
         let chunk = self.chunk_or_new(page);
         let mut versions = chunk.versions.lock();
-        self.set_in(&chunk, &mut versions, page, place, to_current, settled_in)
+        self.set_in(&chunk, &mut versions, page, place, to_current, frozen_in)
     }
 
     fn set_in(
@@ -197,12 +197,12 @@ impl Table {
     }
 
     /// The newest image of `page` is at `place`. `seen`: the epoch in which its content was
-    /// settled; when a checkpoint has begun since, the image is that checkpoint's too.
+    /// frozen; when a checkpoint has begun since, the image is that checkpoint's too.
     pub fn put(&self, page: PageId, place: Place, seen: u64) -> Freed {
         self.set(page, place, true, Some(seen))
     }
 
-    /// The image as of the gate is at `place`; it is also the newest one when `still_current`.
+    /// The image as of the barrier is at `place`; it is also the newest one when `still_current`.
     /// Without a checkpoint that takes it, the place is free again.
     pub fn put_as_of_barrier(&self, page: PageId, place: Place, still_current: bool) -> Freed {
         self.set(page, place, still_current, Some(0))

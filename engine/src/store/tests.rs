@@ -238,7 +238,7 @@ fn a_checkpoint_that_another_has_ended_is_neither_completed_nor_takes_that_one_a
 }
 
 #[test]
-fn an_image_whose_decision_fell_before_the_gate_is_the_checkpoints_too() {
+fn an_image_whose_decision_fell_before_the_barrier_is_the_checkpoints_too() {
     let os = SimulatedOs::new(4);
     let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
     let page = store.allocate_page();

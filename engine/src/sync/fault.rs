@@ -17,7 +17,7 @@ pub enum Fault {
 /// where a call is made once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// With a latch, or in the gate.
+    /// With a latch, or in the barrier.
     Held,
     /// Between two steps: at a `Moment`.
     Moment,

@@ -15,7 +15,7 @@ pub(crate) enum Moment {
     EndLookedAt,
     /// Pruning is about to read an undo page that was not in memory.
     PageMissing,
-    /// Pruning knows a row to look at, and is about to enter the gate for it.
+    /// Pruning knows a row to look at, and is about to enter the barrier for it.
     BeforeVisit,
     /// A checkpoint has begun, and is about to write its pages.
     CheckpointBegun,

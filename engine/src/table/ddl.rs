@@ -1,8 +1,8 @@
 //! Creating, dropping, renaming and truncating tables.
 //!
-//! Each is one change for checkpoints (made inside the gate) and one log record for recovery,
+//! Each is one change for checkpoints (made inside the barrier) and one log record for recovery,
 //! which makes the same change again with [`Tables::apply`]. Trees are only destroyed while the
-//! gate is closed: nobody, rollback and purge included, is in a tree then.
+//! barrier is closed: nobody, rollback and purge included, is in a tree then.
 
 use std::sync::Arc;
 
@@ -190,7 +190,7 @@ impl Tables {
     }
 
     /// Appends a change of a table's definition to the log, when nothing of the catalog must be read any more to
-    /// make it. Inside the gate.
+    /// make it. Inside the barrier.
     fn append(&self, shared: &Shared, id: TableId, record: &DdlRecord) -> Result<Lsn> {
         if !is_planted(PlantedFault::LogBeforeRoots) {
             self.catalog.bring(id)?;
@@ -201,7 +201,7 @@ impl Tables {
     /// Writes a table's definition into the catalog, and its change to the log. Where one of the two can't be, the
     /// catalog has `before` again, or nothing: so what can fail does so before the log has the change. The log promises
     /// its room before: on a full disk the way back might need a page, and find no room for one either. Inside the
-    /// gate.
+    /// barrier.
     fn change(
         &self,
         shared: &Shared,
@@ -474,7 +474,7 @@ impl Tables {
     }
 
     /// The trees of a table that is to go. What can fail for a page that can't be read, or for an image that can't
-    /// be written, is done: it comes before the log has the change. Inside the gate, which is closed.
+    /// be written, is done: it comes before the log has the change. Inside the barrier, which is closed.
     fn trees_to_destroy(
         &self,
         definition: &Definition,
@@ -527,7 +527,7 @@ impl Tables {
         }
     }
 
-    /// Makes the trees of a definition and notes their roots in it. Inside the gate.
+    /// Makes the trees of a definition and notes their roots in it. Inside the barrier.
     fn create_trees(&self, definition: &mut Definition) -> Result<Vec<Tree>> {
         let mut made: Vec<Tree> = Vec::new();
         for root in definition.trees.iter_mut().chain(&mut definition.large) {
@@ -545,7 +545,7 @@ impl Tables {
         Ok(made)
     }
 
-    /// Frees trees that were made in vain, of which each is its root and no more. In the same stay in the gate.
+    /// Frees trees that were made in vain, of which each is its root and no more. In the same stay in the barrier.
     fn free_made(&self, made: &[Tree]) {
         for tree in made {
             // No checkpoint needs an image of a page that was made since it began.

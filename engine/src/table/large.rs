@@ -1,7 +1,7 @@
 //! Large values: columns, or whole rows, that stand outside the clustered tree.
 //!
 //! Each table that can need it has a tree for them. Key: value number (u64, big-endian), chunk
-//! number (u32, big-endian); value: a settled record with up to [`CHUNK`] bytes. A value is
+//! number (u32, big-endian); value: a frozen record with up to [`CHUNK`] bytes. A value is
 //! written once and never changed, so it has no versions: it goes when the row version that made
 //! it is rolled back, or when no snapshot sees the last version that refers to it any more. The
 //! transaction layer keeps a note for each of the two and calls [`free`] then. `row/large_format.rs` says how keys and notes
@@ -52,7 +52,7 @@ fn tree_of(trees: &TableTrees) -> Result<&Tree> {
         .ok_or_else(|| Error::Internal("the table has no tree for large values".into()))
 }
 
-/// Writes a value for a transaction, which forgets it on rollback. Not inside the gate.
+/// Writes a value for a transaction, which forgets it on rollback. Not inside the barrier.
 pub(crate) fn write(
     txn: &mut TreeTransaction,
     system: &TransactionManager,
@@ -96,7 +96,7 @@ pub(crate) fn write_frozen(table: &Table, trees: &TableTrees, bytes: &[u8]) -> R
     Ok(value)
 }
 
-/// Removes a value. Inside the gate. Does nothing when it is gone already.
+/// Removes a value. Inside the barrier. Does nothing when it is gone already.
 pub(crate) fn free(tree: &Tree, value: LargeRef) -> Result<()> {
     for chunk in 0..chunks(value.len)? {
         tree.modify(&key(value.id, chunk), 0, 0, |old, _| match old {

@@ -1,4 +1,4 @@
-//! Applying logged row changes on recovery: settled writes that make secondary entries follow.
+//! Applying logged row changes on recovery: frozen writes that make secondary entries follow.
 //!
 //! Nothing else runs, and every record in the trees is visible to all: rows are read without a
 //! view and written without versions. A change says what the row is afterwards; what it was
@@ -23,7 +23,7 @@ struct Old {
     references: Vec<LargeRef>,
 }
 
-/// The payload of a record that is settled, or of the transaction that asks.
+/// The payload of a record that is frozen, or of the transaction that asks.
 pub(crate) fn read_live(tree: &Tree, key: &[u8]) -> Result<Option<Vec<u8>>> {
     tree.read(key, |value, _| -> Result<Option<Vec<u8>>> {
         Ok(value

@@ -91,7 +91,7 @@ impl TableState {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// What a commit adds to the number of rows: inside the gate, together with the commit.
+    /// What a commit adds to the number of rows: inside the barrier, together with the commit.
     pub fn add_rows(&self, _inside: &BarrierGuard<'_>, delta: i64) {
         self.restore_rows(delta);
     }

@@ -35,7 +35,7 @@ pub fn cannot_be_read(error: &Error) -> bool {
 
 impl Tree {
     /// Saves what a running checkpoint needs of the tree: this can fail, and [`Tree::destroy`] in the same stay in
-    /// the gate need not do it then. Nobody else may be changing the tree.
+    /// the barrier need not do it then. Nobody else may be changing the tree.
     pub fn save_images(&self) -> Result<()> {
         // Without its root in memory, nothing of the tree is there.
         let root = self.core.pin_resident(self.root);
@@ -59,7 +59,7 @@ impl Tree {
 
     /// Frees every page, but those below an inner node that can't be read, and those that are not what their parents say.
     /// Leaves that are not in memory are not read, unless the tree has contradicted itself: their parents name them.
-    /// Nobody else may be using the tree, now or later. Inside the gate, as any change.
+    /// Nobody else may be using the tree, now or later. Inside the barrier, as any change.
     pub fn destroy(&self) -> Result<()> {
         let root = {
             let _finding = self.finding_root.lock();

@@ -4,7 +4,7 @@
 //! children are the leaves that the copy names, and need no descent of their own; when it has
 //! changed, the way goes down anew from where the next leaf begins. A leaf of which everything
 //! wanted is known already ([`LeafSummary`]) is not even latched: its version tells that it is the one that
-//! was summarised.
+//! has a zone map.
 
 use crate::{buffer, leaf_cache};
 use std::ops::Range;
@@ -39,11 +39,11 @@ pub struct Leaves<'t> {
     from: Vec<u8>,
     /// Where the range ends, itself not within; `None`: with the tree.
     to: Option<Vec<u8>>,
-    /// The columns of which summaries spare a leaf, if any do.
+    /// The columns of which zone maps spare a leaf, if any do.
     zone_map_columns: Option<SmallVec<[usize; 4]>>,
-    /// The columns of which narrow copies spare a leaf, if any do.
+    /// The columns of which mini-pages spare a leaf, if any do.
     mini_page_columns: Option<u64>,
-    /// A narrow copy's bytes.
+    /// A mini-page's bytes.
     copy: Vec<u8>,
     place: Place,
     /// A copy of the node above.
@@ -103,12 +103,12 @@ pub enum Step<R> {
 }
 
 impl SkippableLeaf<'_> {
-    /// The summary of a column; without a column, of any.
+    /// The zone map of a column; without a column, of any.
     #[inline]
     pub fn zone_map(&self, column: Option<usize>) -> Option<ZoneMap> {
         match &self.0 {
             Known::Here(core, frame, version) => core.zone_maps.get(*frame, *version, column),
-            Known::Left(summaries) => leaf_cache::of_column(summaries, column),
+            Known::Left(zone_maps) => leaf_cache::of_column(zone_maps, column),
             Known::MiniPage(_) => None,
         }
     }
@@ -116,7 +116,7 @@ impl SkippableLeaf<'_> {
     /// Its records, as far as they are within the range, where it is these that are known.
     pub fn mini_page(&self) -> Option<&MiniPage<'_>> {
         match &self.0 {
-            Known::MiniPage(narrow) => Some(narrow),
+            Known::MiniPage(page) => Some(page),
             Known::Here(..) | Known::Left(_) => None,
         }
     }
@@ -171,16 +171,16 @@ impl<'a> Leaf<'a> {
         image.copy(self.node);
     }
 
-    /// Whether no summary of the leaf as it is stands where the column's would.
+    /// Whether no zone map of the leaf as it is stands where the column's would.
     pub fn has_room(&self, column: usize) -> bool {
-        let summaries = &self.core.zone_maps;
-        summaries.has_room(self.frame, self.version, column)
+        let zone_maps = &self.core.zone_maps;
+        zone_maps.has_room(self.frame, self.version, column)
     }
 
-    /// Keeps a summary of all records of the leaf, for [`SkippableLeaf::summary`].
-    pub fn keep(&self, column: Option<usize>, summary: &ZoneMap) {
-        let summaries = &self.core.zone_maps;
-        summaries.put(self.frame, self.version, column, summary);
+    /// Keeps a zone map of all records of the leaf, for [`SkippableLeaf::zone_map`].
+    pub fn keep(&self, column: Option<usize>, zone_map: &ZoneMap) {
+        let zone_maps = &self.core.zone_maps;
+        zone_maps.put(self.frame, self.version, column, zone_map);
     }
 }
 
@@ -210,12 +210,12 @@ impl Tree {
 }
 
 impl<'t> Leaves<'t> {
-    /// Says that leaves of which there are summaries of all these columns need not be read.
+    /// Says that leaves of which there are zone maps of all these columns need not be read.
     pub fn skip_with_zone_maps(&mut self, columns: impl Iterator<Item = usize>) {
         self.zone_map_columns = Some(columns.collect());
     }
 
-    /// Says that narrow copies with these columns do instead of leaves that are not in memory.
+    /// Says that mini-pages with these columns do instead of leaves that are not in memory.
     pub fn skip_with_mini_pages(&mut self, columns: u64) {
         self.mini_page_columns = Some(columns);
     }

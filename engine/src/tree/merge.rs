@@ -49,8 +49,8 @@ impl Tree {
             let Some(neighbour) = ExclusiveGuard::try_lock(&self.core, frame) else {
                 continue;
             };
-            if child.node().used() >= knobs::meagre_node()
-                && neighbour.node().used() >= knobs::meagre_node()
+            if child.node().used() >= knobs::merge_below()
+                && neighbour.node().used() >= knobs::merge_below()
             {
                 continue;
             }
@@ -79,7 +79,7 @@ impl Tree {
             parent.mark_dirty();
             // Nothing refers to it any more, and its image is saved.
             self.core.free_latched(right)?;
-            return Ok(parent.node().used() < knobs::meagre_node());
+            return Ok(parent.node().used() < knobs::merge_below());
         }
         Ok(false)
     }

@@ -1,4 +1,4 @@
-//! Narrow copies of leaves: see [`crate::buffer`]'s `narrow`, which keeps them, for what they are for.
+//! Mini-pages of leaves: see [`crate::buffer`]'s `mini_page`, which keeps them, for what they are for.
 //!
 //! ```text
 //! u16 records · u16 bytes of the keys' common front · the front ·
@@ -32,7 +32,7 @@ pub enum ProjectedRecord {
 }
 
 impl Tree {
-    /// Looks for a key in the narrow copy of its leaf, which is not in memory. `f` gets what is kept of the
+    /// Looks for a key in the mini-page of its leaf, which is not in memory. `f` gets what is kept of the
     /// value, and the columns that it is of. `None` where there is no copy with these columns (then the
     /// leaf must be read), `Some(None)` where the leaf has no such record.
     pub fn read_mini_page<R>(
@@ -50,13 +50,13 @@ impl Tree {
         found.flatten()
     }
 
-    /// Whether there is a narrow copy of a leaf with these columns.
+    /// Whether there is a mini-page of a leaf with these columns.
     pub fn has_mini_page(&self, leaf: LeafNotResident, columns: u64) -> bool {
         self.core.has_mini_page(leaf.1, self.id.0, columns)
     }
 
-    /// Makes a narrow copy of a key's leaf, which has just been brought for one record or a few, unless the pool has
-    /// room for leaves as they are. `narrow` appends what is to be kept of a value: the columns asked for,
+    /// Makes a mini-page of a key's leaf, which has just been brought for one record or a few, unless the pool has
+    /// room for leaves as they are. `project` appends what is to be kept of a value: the columns asked for,
     /// and, where that is not too much, those of which there was a copy before; it runs under the leaf's latch.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Tree {
         &self,
         key: &[u8],
         columns: u64,
-        mut narrow: impl FnMut(&[u8], u64, &mut Vec<u8>) -> ProjectedRecord,
+        mut project: impl FnMut(&[u8], u64, &mut Vec<u8>) -> ProjectedRecord,
     ) -> Result<()> {
         if !self.core.wants_mini_page() {
             return Ok(());
@@ -84,10 +84,10 @@ impl Tree {
         let node = leaf.node();
         let both = columns | before;
         let mut copy = Vec::new();
-        let mut kept = build(node, &mut copy, |value, out| narrow(value, both, out)).map(|()| both);
+        let mut kept = build(node, &mut copy, |value, out| project(value, both, out)).map(|()| both);
         if kept.is_none() && both != columns {
             kept =
-                build(node, &mut copy, |value, out| narrow(value, columns, out)).map(|()| columns);
+                build(node, &mut copy, |value, out| project(value, columns, out)).map(|()| columns);
         }
         drop(leaf);
         if let Some(columns) = kept {
@@ -101,7 +101,7 @@ impl Tree {
 fn build(
     node: Node<'_>,
     out: &mut Vec<u8>,
-    mut narrow: impl FnMut(&[u8], &mut Vec<u8>) -> ProjectedRecord,
+    mut project: impl FnMut(&[u8], &mut Vec<u8>) -> ProjectedRecord,
 ) -> Option<()> {
     let front = node.prefix();
     let mut records = Vec::new();
@@ -113,17 +113,17 @@ fn build(
         node.append_key(i, &mut key);
         let rest = key.get(front.len()..)?;
         records.extend_from_slice(rest);
-        match narrow(node.value(i), &mut records) {
+        match project(node.value(i), &mut records) {
             ProjectedRecord::Kept => slots.push((begin, rest.len())),
             ProjectedRecord::Gone => records.truncate(begin),
             ProjectedRecord::Unclear => return None,
         }
-        if records.len() > knobs::longest_narrow_copy() {
+        if records.len() > knobs::longest_mini_page() {
             return None;
         }
     }
     let base = 4 + front.len() + SLOT * slots.len();
-    if base + records.len() > knobs::longest_narrow_copy() {
+    if base + records.len() > knobs::longest_mini_page() {
         return None;
     }
     out.clear();
@@ -224,7 +224,7 @@ impl<'a> MiniPageBytes<'a> {
     }
 }
 
-/// The records of a range in a leaf's narrow copy.
+/// The records of a range in a leaf's mini-page.
 pub struct MiniPage<'a> {
     copy: MiniPageBytes<'a>,
     range: Range<usize>,
@@ -232,7 +232,7 @@ pub struct MiniPage<'a> {
     pub columns: u64,
 }
 
-/// What a narrow copy has of a record.
+/// What a mini-page has of a record.
 #[derive(Clone, Copy)]
 pub struct MiniPageRecord<'a> {
     front: &'a [u8],

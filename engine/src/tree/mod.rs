@@ -1,7 +1,7 @@
 //! B+trees of byte keys and byte values over the buffer pool.
 //!
 //! - `root`: where the root is; `descend`: from there to a node; `modify`, `split`, `merge`: changes;
-//! - `leaf_image`: copies of leaves for cursors; `narrow`: of leaves that are not in memory; `leaves`, `cuts`: a range's leaves in order, and its parts; `estimate`, `verify`, `destroy`: whole trees.
+//! - `leaf_image`: copies of leaves for cursors; `mini_page`: of leaves that are not in memory; `leaves`, `cuts`: a range's leaves in order, and its parts; `estimate`, `verify`, `destroy`: whole trees.
 //!
 //! Leaves have no links to their neighbours: the next leaf is found by descending again with the
 //! leaf's upper fence.
@@ -44,7 +44,7 @@ pub use verify::{RecordVisitor, TreeCounts, TreeStats};
 use descend::{Located, Route};
 use root::LastFrame;
 
-/// One B+tree. Shared between threads behind an `Arc`. Changes are to be made inside the gate.
+/// One B+tree. Shared between threads behind an `Arc`. Changes are to be made inside the barrier.
 pub struct Tree {
     id: TreeId,
     root: PageId,

@@ -112,7 +112,7 @@ impl Tree {
                     node.touch(txid);
                     let node = guard.node();
                     // Not at every removal: the neighbours may be too full for a merge.
-                    meagre = node.used() < knobs::meagre_node() && node.count() % 4 == 0;
+                    meagre = node.used() < knobs::merge_below() && node.count() % 4 == 0;
                 }
             }
         }
@@ -144,7 +144,7 @@ impl Tree {
 
     /// Lets the layer above shorten and drop records; true if that has freed anything to speak of.
     fn freeze(&self, guard: &mut ExclusiveGuard<'_>) -> Result<bool> {
-        let Some(settle) = self.core.freeze.get() else {
+        let Some(freeze) = self.core.freeze.get() else {
             return Ok(false);
         };
         guard.prepare()?;
@@ -154,7 +154,7 @@ impl Tree {
             new.clear();
             let value = guard.node().value(at);
             let len = value.len();
-            match settle.freeze(value, &mut new) {
+            match freeze.freeze(value, &mut new) {
                 RecordEdit::Put if new.len() <= len => {
                     guard.mark_dirty();
                     guard.node_mut().set_value(at, &new);
@@ -166,6 +166,6 @@ impl Tree {
                 RecordEdit::Keep | RecordEdit::Put => {}
             }
         }
-        Ok(guard.node().used() + knobs::settled_enough() <= before)
+        Ok(guard.node().used() + knobs::frozen_enough() <= before)
     }
 }

@@ -112,7 +112,7 @@ impl Tree {
     #[cold]
     #[inline(never)]
     fn find_root(&self) -> Result<()> {
-        // Estimates are made outside the gate, perhaps of a table that goes: its root's number may be another
+        // Estimates are made outside the barrier, perhaps of a table that goes: its root's number may be another
         // page's by now, and must not be looked for.
         let _finding = self.finding_root.lock();
         if self.destroyed.load(Ordering::Relaxed) {

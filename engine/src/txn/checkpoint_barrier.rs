@@ -1,11 +1,11 @@
-//! The gate between row operations and checkpoints.
+//! The barrier between row operations and checkpoints.
 //!
-//! Every row operation (its tree changes, undo and redo) and every commit runs inside the gate.
-//! A checkpoint closes the gate for the moment in which it notes the log position, the active
+//! Every row operation (its tree changes, undo and redo) and every commit runs inside the barrier.
+//! A checkpoint closes the barrier for the moment in which it notes the log position, the active
 //! transactions and the epoch of the pages, so that it sees each operation and each commit whole
 //! or not at all. Entering costs one uncontended atomic exchange: the lock is striped by thread.
 //!
-//! Nobody waits for a row lock, for a sync or for another gate entry while inside.
+//! Nobody waits for a row lock, for a sync or for another barrier entry while inside.
 
 use crate::knobs;
 use crate::sync::{pause, thread_number, Pause, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -16,12 +16,12 @@ pub struct CheckpointBarrier {
     stripes: Box<[CachePadded<RwLock<()>>]>,
 }
 
-/// Proof of being inside the gate. Leave (drop it) before any wait.
+/// Proof of being inside the barrier. Leave (drop it) before any wait.
 pub struct BarrierGuard<'a> {
     _stripe: RwLockReadGuard<'a, ()>,
 }
 
-/// Proof that the gate is closed: nobody else is inside until this is dropped.
+/// Proof that the barrier is closed: nobody else is inside until this is dropped.
 pub struct ClosedBarrier<'a> {
     _stripes: Vec<RwLockWriteGuard<'a, ()>>,
 }
@@ -29,7 +29,7 @@ pub struct ClosedBarrier<'a> {
 impl Default for CheckpointBarrier {
     fn default() -> Self {
         CheckpointBarrier {
-            stripes: (0..knobs::gate_stripes())
+            stripes: (0..knobs::barrier_stripes())
                 .map(|_| CachePadded::default())
                 .collect(),
         }
@@ -37,15 +37,15 @@ impl Default for CheckpointBarrier {
 }
 
 impl CheckpointBarrier {
-    /// Enters; waits while the gate is closed. A thread enters once at a time.
+    /// Enters; waits while the barrier is closed. A thread enters once at a time.
     #[inline]
     pub fn enter(&self) -> BarrierGuard<'_> {
-        let _stripe = self.stripes[thread_number() % knobs::gate_stripes()].read();
+        let _stripe = self.stripes[thread_number() % knobs::barrier_stripes()].read();
         pause(Pause::Held);
         BarrierGuard { _stripe }
     }
 
-    /// Closes the gate: waits until everyone inside has left, keeps others out until the proof is
+    /// Closes the barrier: waits until everyone inside has left, keeps others out until the proof is
     /// dropped.
     pub fn close(&self) -> ClosedBarrier<'_> {
         let _stripes = self.stripes.iter().map(|stripe| stripe.write()).collect();
@@ -68,7 +68,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
-    fn a_closed_gate_sees_every_operation_whole() {
+    fn a_closed_barrier_sees_every_operation_whole() {
         let barrier = CheckpointBarrier::default();
         let (first, second) = (AtomicU64::new(0), AtomicU64::new(0));
         let stop = std::sync::atomic::AtomicBool::new(false);

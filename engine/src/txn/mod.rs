@@ -7,9 +7,9 @@
 //! ```text
 //! loop {
 //!     let outcome = {
-//!         let inside = system.gate().enter();
+//!         let inside = system.barrier().enter();
 //!         txn.try_put(&inside, tree, key, payload, PutMode::Update, None)?
-//!     };                                    // the gate is left before any wait
+//!     };                                    // the barrier is left before any wait
 //!     match outcome {
 //!         Put::Conflict(conflict) => txn.wait(&conflict)?,   // then again, from the top
 //!         Put::Changed => return Err(txn.changed_since(tree.id())),

@@ -30,7 +30,7 @@ impl TreeTransaction {
     }
 
     /// Reads the version of a record that `view` sees; `f` gets its payload, under the leaf's
-    /// latch: it must be short. No gate needed.
+    /// latch: it must be short. No barrier needed.
     ///
     /// # Errors
     /// I/O errors; [`Error::Internal`] for damaged records.

@@ -80,7 +80,7 @@ struct Ended {
 }
 
 impl RecoveryTally {
-    /// A checkpoint begins, inside the closed gate, where the log ends at `at`.
+    /// A checkpoint begins, inside the closed barrier, where the log ends at `at`.
     pub fn begin(&self, at: Lsn, running: &[(TxId, Arc<RunningTransaction>)]) {
         let mut found = Found {
             at,
@@ -161,7 +161,7 @@ impl RecoveryTally {
         work
     }
 
-    /// A large transaction has ended. Inside the gate.
+    /// A large transaction has ended. Inside the barrier.
     pub fn ended(&self, txid: TxId, bytes: u64, committed: bool) {
         let mut state = self.state.lock();
         let has = |found: &Found| found.parts_of(txid) != 0;

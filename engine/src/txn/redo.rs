@@ -13,7 +13,7 @@
 //!
 //! **Replay** reads the log twice from `Captured::redo_from`: once to learn which transactions
 //! have a commit record *after* the checkpoint's position, once to apply the changes of those, in
-//! log order, as settled writes. Log order is right for every row: a transaction's changes of a
+//! log order, as frozen writes. Log order is right for every row: a transaction's changes of a
 //! row are appended while it holds the row's lock, and its commit record before it gives it up.
 //! That goes for what it took back to a savepoint, too: where a part with it is in the log, its
 //! keys stay locked (`end/rollback.rs`).

@@ -41,7 +41,7 @@ impl TreeTransaction {
         }
     }
 
-    /// Whether the log still has all of what this transaction needs to commit. Inside the gate: no checkpoint lets go
+    /// Whether the log still has all of what this transaction needs to commit. Inside the barrier: no checkpoint lets go
     /// of it meanwhile.
     ///
     /// # Errors

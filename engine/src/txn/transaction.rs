@@ -63,7 +63,7 @@ impl RangeLocker {
     /// Enters a range of keys of a tree, from `from` up to, not including, `to` (`None`: all
     /// behind): until the transaction ends nobody else writes a record there. To be called with no
     /// latch held, and before the leaf that holds the range is copied. A record of a running writer
-    /// may stand there already: [`Transaction::settled_payload`] waits for it.
+    /// may stand there already: [`Transaction::frozen_payload`] waits for it.
     pub fn lock(&self, tree: &Tree, from: &[u8], to: Option<&[u8]>) {
         self.system.moments.come_to(Moment::RangeSeen);
         if !self.system.breaks(IsolationFault::SkipRangeLock) {

@@ -38,7 +38,7 @@ pub trait UndoOwner: Send + Sync {
 
     /// A note given to [`Transaction::note_on_purge`]: its transaction committed, and no snapshot
     /// sees the state before it any more (large values that it replaced can go). Runs inside the
-    /// gate.
+    /// barrier.
     ///
     /// # Errors
     /// Purge logs the error and tries again later.
@@ -47,7 +47,7 @@ pub trait UndoOwner: Send + Sync {
     }
 
     /// A note given to [`Transaction::note_on_rollback`]: the operation was rolled back, and no
-    /// snapshot could see it (large values that it made can go). Runs inside the gate.
+    /// snapshot could see it (large values that it made can go). Runs inside the barrier.
     ///
     /// # Errors
     /// The rollback stops, and can be tried again.
@@ -80,7 +80,7 @@ pub trait UndoOwner: Send + Sync {
     /// A change in this tree is rolled back to a savepoint after its redo had gone to the log:
     /// when the tree is a clustered one, log the restored state into `redo`. `previous` is the
     /// payload restored, `None`: no row. Says whether replay makes the change again in a record of
-    /// which another transaction could have one of its own. Runs inside the gate.
+    /// which another transaction could have one of its own. Runs inside the barrier.
     ///
     /// # Errors
     /// The rollback stops, and can be tried again.
@@ -155,7 +155,7 @@ pub(super) struct Counters {
     pub large_ends: AtomicU64,
 }
 
-/// What all transactions of a database share: commit order, snapshots, locks, undo, gate, purge.
+/// What all transactions of a database share: commit order, snapshots, locks, undo, barrier, purge.
 pub struct TransactionManager {
     pool: Arc<PoolWithThreads>,
     log: Arc<Log>,
@@ -235,14 +235,14 @@ impl TransactionManager {
         let _already_set = self.trees.set(trees);
     }
 
-    /// What settles records of full leaves: for [`PoolWithThreads::set_settle`].
+    /// What freezes records of full leaves: for [`PoolWithThreads::set_freeze`].
     pub fn leaf_freeze(&self) -> Arc<dyn LeafFreeze> {
         Arc::new(Freeze {
             order: self.order.clone(),
         })
     }
 
-    /// The gate between operations and checkpoints.
+    /// The barrier between operations and checkpoints.
     pub fn barrier(&self) -> &CheckpointBarrier {
         &self.barrier
     }

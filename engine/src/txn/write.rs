@@ -42,7 +42,7 @@ pub enum Put {
     Duplicate,
     /// [`PutMode::Update`]: there is no row of that key. Nothing changed.
     Missing,
-    /// Another transaction holds the row: leave the gate, [`Transaction::wait`], and try again
+    /// Another transaction holds the row: leave the barrier, [`Transaction::wait`], and try again
     /// from the top. Nothing changed.
     Conflict(Conflict),
     /// The row was changed after this transaction's snapshot (never under READ COMMITTED): the
@@ -71,7 +71,7 @@ enum WriteIntent<'a> {
 }
 
 impl TreeTransaction {
-    /// Writes a record. Inside the gate; waits for nothing. `old` takes the payload found.
+    /// Writes a record. Inside the barrier; waits for nothing. `old` takes the payload found.
     ///
     /// # Errors
     /// [`Error::TooLarge`] for a key or payload beyond [`MAX_KEY`], [`MAX_PAYLOAD`]; I/O errors.
@@ -94,7 +94,7 @@ impl TreeTransaction {
         self.write(inside, tree, key, &WriteIntent::Put { payload, mode }, old)
     }
 
-    /// Marks a record deleted. Inside the gate; waits for nothing. `old` takes the payload found.
+    /// Marks a record deleted. Inside the barrier; waits for nothing. `old` takes the payload found.
     ///
     /// # Errors
     /// As [`Transaction::try_put`].
@@ -285,7 +285,7 @@ impl TreeTransaction {
         }
     }
 
-    /// Notes bytes for [`UndoOwner::purged`](super::UndoOwner::purged). Inside the gate.
+    /// Notes bytes for [`UndoOwner::purged`](super::UndoOwner::purged). Inside the barrier.
     ///
     /// # Errors
     /// [`Error::TooLarge`] beyond 4,000 bytes; I/O errors.
@@ -295,7 +295,7 @@ impl TreeTransaction {
         Ok(())
     }
 
-    /// Notes bytes for [`UndoOwner::rolled_back`](super::UndoOwner::rolled_back). Inside the gate, before
+    /// Notes bytes for [`UndoOwner::rolled_back`](super::UndoOwner::rolled_back). Inside the barrier, before
     /// what a rollback will have to take back.
     ///
     /// # Errors

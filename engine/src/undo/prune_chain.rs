@@ -74,7 +74,7 @@ struct Leaf<'a> {
 
 impl Pruner<'_> {
     /// Prunes the chain of a key. With `mark`: also removes the record, if it is the delete mark
-    /// of that transaction and nobody needs a version before it. Inside the gate.
+    /// of that transaction and nobody needs a version before it. Inside the barrier.
     pub fn visit(&mut self, tree: &Tree, key: &[u8], mark: Option<TxId>) -> Result<Visit> {
         tree.rewrite(key, |current, out| {
             let Some(value) = current else {

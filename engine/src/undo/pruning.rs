@@ -12,7 +12,7 @@ use crate::sync::{Mutex, RwLock};
 pub(crate) struct Pace {
     /// A snapshot that has stood for this long (and at most twice this) is *old*: [`knobs::prune_old`].
     pub old: Duration,
-    /// [`knobs::prune_again`].
+    /// [`knobs::prune_recheck_interval`].
     pub again: Duration,
     /// [`knobs::prune_few`].
     pub few: u64,
@@ -22,7 +22,7 @@ impl Default for Pace {
     fn default() -> Self {
         Pace {
             old: knobs::prune_old(),
-            again: knobs::prune_again(),
+            again: knobs::prune_recheck_interval(),
             few: knobs::prune_few(),
         }
     }

@@ -194,7 +194,7 @@ impl StreamWriter {
     }
 
     /// Makes sure that a record of up to `len` bytes can be appended without any I/O or error.
-    /// Called inside the gate, before a leaf is latched; [`unpin`](Self::unpin) follows.
+    /// Called inside the barrier, before a leaf is latched; [`unpin`](Self::unpin) follows.
     pub fn reserve(&mut self, pool: &Arc<PoolWithThreads>, len: usize) -> Result<()> {
         if len > MAX_RECORD {
             return Err(Error::TooLarge(format!(
@@ -321,7 +321,7 @@ impl StreamWriter {
         pages.first + count.saturating_sub(1)
     }
 
-    /// Notes the end of the transaction that appended. Inside the gate, with the end itself.
+    /// Notes the end of the transaction that appended. Inside the barrier, with the end itself.
     pub fn finish(&self, txid: TxId, csn: Csn, head: UndoPtr) {
         let mut pages = self.stream.pages.lock();
         let last_page = self.page_number(&pages);
@@ -533,7 +533,7 @@ impl Stream {
         pages.first + pages.ids.len() as u64
     }
 
-    /// Pages, and ends not yet passed. Stable while the gate is closed.
+    /// Pages, and ends not yet passed. Stable while the barrier is closed.
     pub fn contents(&self) -> (Vec<PageId>, Vec<Finished>) {
         let pages = self.pages.lock();
         (

@@ -1,7 +1,7 @@
 //! Row operations: each changes the clustered tree and the secondary trees, and is logged, as one.
 //!
-//! An operation runs inside the gate, so that a checkpoint sees it whole. When another
-//! transaction's lock is in the way, what was done so far is undone, the gate is left, and after
+//! An operation runs inside the barrier, so that a checkpoint sees it whole. When another
+//! transaction's lock is in the way, what was done so far is undone, the barrier is left, and after
 //! the wait the operation starts again: nobody waits with half an operation in the trees. Entries that
 //! a bulk insert keeps aside (`deferred.rs`) are operations of their own.
 

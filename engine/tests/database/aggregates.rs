@@ -483,7 +483,7 @@ fn a_killed_transaction_stops_aggregating() {
 #[test]
 fn each_row_counts_once_however_many_leaves_there_are() {
     let dir = tempfile::tempdir().unwrap();
-    // All of them are in memory: no narrow copy spares a leaf from being read.
+    // All of them are in memory: no mini-page spares a leaf from being read.
     let options = Options {
         scan_threads: 2,
         pool_bytes: 16 << 20,

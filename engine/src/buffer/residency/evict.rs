@@ -79,7 +79,7 @@ impl BufferPool {
     }
 
     /// Evicts a page that was seen in the frame, if nothing speaks against it. By the time the frame is latched it
-    /// may be another's: then its bytes are not looked at, for they may be those of narrow copies.
+    /// may be another's: then its bytes are not looked at, for they may be those of mini-pages.
     pub(crate) fn evict(&self, frame: FrameId, page: u64) -> Result<bool> {
         let state = self.frames.state(frame);
         let is_still_there = || {
@@ -176,9 +176,9 @@ impl BufferPool {
         // Before anybody can find that the leaf is not there.
         if victim.bytes()[KIND] == PageKind::Leaf as u8 {
             let version = victim.version();
-            let summaries = self.zone_maps.all(frame, version);
+            let zone_maps = self.zone_maps.all(frame, version);
             let tree = get_u32(victim.bytes(), TREE_ID);
-            self.evicted_zone_maps.leave(id, tree, summaries);
+            self.evicted_zone_maps.leave(id, tree, zone_maps);
             self.mini_pages.leave(id, LeafSeen { frame, version });
         }
         parent.node_mut().set_child(at, id);
@@ -210,7 +210,7 @@ fn provide(core: &Weak<BufferPool>) {
         {
             let mut stop = core.provider.lock();
             if !*stop && core.free_count() >= core.free_target() / 2 {
-                core.wanted.wait_for(&mut stop, knobs::provider_look());
+                core.wanted.wait_for(&mut stop, knobs::provider_poll_interval());
             }
             if *stop {
                 return;

@@ -37,9 +37,9 @@ pub(crate) struct ScanExtent<'a> {
     pub whole: bool,
     /// Where it ends, itself not within, on its way.
     pub until: Option<&'a [u8]>,
-    /// The columns of which summaries spare it a leaf all of whose records are on its way, if any do.
+    /// The columns of which zone maps spare it a leaf all of whose records are on its way, if any do.
     pub zone_map_columns: Option<&'a [usize]>,
-    /// The columns of which narrow copies spare it a leaf, if any do.
+    /// The columns of which mini-pages spare it a leaf, if any do.
     pub mini_page_columns: Option<u64>,
 }
 
@@ -195,7 +195,7 @@ impl BufferPool {
                 // A cursor that finds nothing that it may see up to its end goes on behind it, to nodes that do not
                 // take the end.
                 Some(until)
-                    if until <= node.lower_fence() && !is_planted(PlantedFault::AheadBehindEnd) =>
+                    if until <= node.lower_fence() && !is_planted(PlantedFault::ReadAheadBehindEnd) =>
                 {
                     place.at
                 }
@@ -226,8 +226,8 @@ impl BufferPool {
 
     /// Whether a cursor on its way, which takes in the `whole` leaf of a tree or a part, can do without it.
     fn is_spared(&self, (id, tree): (u64, u32), ahead: &ScanExtent<'_>, whole: bool) -> bool {
-        let summed = ahead.zone_map_columns.filter(|_| whole);
-        summed.is_some_and(|columns| self.evicted_zone_maps.has(id, tree, columns))
+        let zone_map_columns = ahead.zone_map_columns.filter(|_| whole);
+        zone_map_columns.is_some_and(|columns| self.evicted_zone_maps.has(id, tree, columns))
             || (ahead.mini_page_columns).is_some_and(|columns| self.has_mini_page(id, tree, columns))
     }
 

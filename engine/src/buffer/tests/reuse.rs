@@ -1,5 +1,5 @@
 //! Frames that have become another's between a look without a latch and the latch: free ones, and ones of
-//! narrow copies, whose bytes may look like those of a node. And pages that wrong pointers bring a second time.
+//! mini-pages, whose bytes may look like those of a node. And pages that wrong pointers bring a second time.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -86,13 +86,13 @@ fn children(core: &BufferPool, kind: PageKind) -> Vec<FrameId> {
 /// A new frame full of copies, the first of which begins so that the frame looks like that of an inner node with more
 /// children than a page has room for.
 fn copies_like_a_node(core: &BufferPool) -> FrameId {
-    let mut copy = vec![0x7f; knobs::longest_narrow_copy()];
+    let mut copy = vec![0x7f; knobs::longest_mini_page()];
     copy[..2].copy_from_slice(&[PageKind::Inner as u8, 0]);
     let (filling, _) = core.place_copy(1, &copy).unwrap();
     // The numbers of a frame and of three copies take the rest.
     for len in [
-        knobs::longest_narrow_copy(),
-        PAGE_SIZE - 2 * knobs::longest_narrow_copy() - 40,
+        knobs::longest_mini_page(),
+        PAGE_SIZE - 2 * knobs::longest_mini_page() - 40,
     ] {
         let (same, _) = core.place_copy(1, &vec![0x7f; len]).unwrap();
         assert_eq!(same.frame, filling.frame);

@@ -65,7 +65,7 @@ pub(super) struct Filter {
     accepts: Accepts,
 }
 
-/// How many of a leaf's records a filter lets through, by their summary.
+/// How many of a leaf's records a filter lets through, by their zone map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Passes {
     None,
@@ -111,7 +111,7 @@ impl Filter {
         }
     }
 
-    /// How many records of a leaf it lets through, by the summary of its column.
+    /// How many records of a leaf it lets through, by the zone map of its column.
     pub fn passes(&self, leaf: &ZoneMap) -> Passes {
         let (some_null, some_value) = (leaf.values < leaf.records, leaf.values > 0);
         let (none, all) = match self.accepts {
@@ -290,9 +290,9 @@ mod tests {
             prop_assert_eq!(filter.lets_through(bits), holds(x, how, y));
         }
 
-        /// What a summary tells of a leaf is so of each of its records.
+        /// What a zone map tells of a leaf is so of each of its records.
         #[test]
-        fn summaries_are_judged_as_their_records_are(
+        fn zone_maps_are_judged_as_their_records_are(
             leaf in prop::collection::vec(prop::option::of(0u64..6), 0..6),
             how in comparison(), b in 0u64..6, kind in 0..4,
         ) {
@@ -303,7 +303,7 @@ mod tests {
             };
             let filter = Filter::new(&layout(), 0, &condition).unwrap();
             let values = || leaf.iter().flatten().copied();
-            let summary = ZoneMap {
+            let zone_map = ZoneMap {
                 max_txid: 0,
                 records: leaf.len() as u32,
                 values: values().count() as u32,
@@ -312,7 +312,7 @@ mod tests {
                 max: values().max().unwrap_or(0),
             };
             let passing = leaf.iter().filter(|bits| filter.lets_through(**bits)).count();
-            match filter.passes(&summary) {
+            match filter.passes(&zone_map) {
                 Passes::None => prop_assert_eq!(passing, 0),
                 Passes::All => prop_assert_eq!(passing, leaf.len()),
                 Passes::Some => {}

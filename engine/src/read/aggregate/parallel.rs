@@ -1,7 +1,7 @@
 //! A scan by several threads, of one snapshot.
 //!
 //! A scan begins in the caller's thread alone. Only when it has read many leaves, rather than known
-//! them by their summaries, is what is left of its range cut into parts, where inner nodes are cut,
+//! them by their zone maps, is what is left of its range cut into parts, where inner nodes are cut,
 //! and helpers take these in turn with the caller. The caller's transaction is borrowed meanwhile, and
 //! holds the snapshot for all.
 

@@ -93,19 +93,19 @@ impl Totals {
         self.groups.clear();
     }
 
-    /// Takes in a summary of a leaf as column `n`. Its rows are counted by the caller, once.
-    pub fn add_zone_map(&mut self, n: usize, summary: &ZoneMap) {
+    /// Takes in a zone map of a leaf as column `n`. Its rows are counted by the caller, once.
+    pub fn add_zone_map(&mut self, n: usize, zone_map: &ZoneMap) {
         if let Some(values) = self.columns.get_mut(n) {
             values.merge(&Values {
-                count: summary.values.into(),
-                sum: summary.sum,
-                min: summary.min,
-                max: summary.max,
+                count: zone_map.values.into(),
+                sum: zone_map.sum,
+                min: zone_map.min,
+                max: zone_map.max,
             });
         }
     }
 
-    /// The summary of column `n`, where the rows are those of one leaf; without a column that of
+    /// The zone map of column `n`, where the rows are those of one leaf; without a column that of
     /// the rows alone.
     pub fn zone_map(&self, n: Option<usize>, max_txid: u64) -> ZoneMap {
         let values = n.and_then(|n| self.columns.get(n));
@@ -167,13 +167,13 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether summaries of the columns always tell what a leaf comes to: no row of it is left out, and all
+    /// Whether zone maps of the columns always tell what a leaf comes to: no row of it is left out, and all
     /// are taken in alike.
     pub fn is_of_whole_leaves(&self) -> bool {
         self.filters.is_empty() && self.group.is_none()
     }
 
-    /// The columns of a row that narrow copies must have to take its place; `None` where none would do.
+    /// The columns of a row that mini-pages must have to take its place; `None` where none would do.
     pub fn mini_page_columns(&self) -> Option<ColumnSet> {
         let would_do =
             self.index == 0 && self.group.is_none() && self.places().all(ScalarPlace::is_known);

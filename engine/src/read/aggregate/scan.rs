@@ -24,7 +24,7 @@ pub(super) struct Source<'a> {
     pub tree: &'a Tree,
     pub plan: &'a Plan,
     pub view: ReadView,
-    /// What narrow copies must have to take the place of leaves, where they can.
+    /// What mini-pages must have to take the place of leaves, where they can.
     pub asked: Option<Projection<'a>>,
     pub stop: Stop,
 }
@@ -75,7 +75,7 @@ impl Stop {
 pub(super) struct Scan<'a> {
     source: &'a Source<'a>,
     versions: VersionResolver<'a>,
-    /// Who keeps narrow copies of leaves, and how many more.
+    /// Who keeps mini-pages of leaves, and how many more.
     keeper: Option<&'a TreeTransaction>,
     to_keep: usize,
     /// Whether leaves are taken in as they stand: every column is where it is found without ordinary
@@ -98,7 +98,7 @@ enum LeafOutcome {
 }
 
 impl<'a> Scan<'a> {
-    /// A scan that, on behalf of `keeper`, leaves narrow copies of a few leaves behind.
+    /// A scan that, on behalf of `keeper`, leaves mini-pages of a few leaves behind.
     pub fn new(
         source: &'a Source<'a>,
         versions: VersionResolver<'a>,
@@ -109,7 +109,7 @@ impl<'a> Scan<'a> {
             source,
             versions,
             keeper,
-            to_keep: knobs::narrow_leaves_kept(),
+            to_keep: knobs::mini_pages_kept(),
             is_known: plan.group.is_none() && plan.places().all(ScalarPlace::is_known),
             totals: plan.nothing(),
             leaf: plan.nothing(),
@@ -148,15 +148,15 @@ impl<'a> Scan<'a> {
         let (plan, view) = (source.plan, &source.view);
         let keeps = keeper.zip(source.asked).filter(|_| *to_keep > 0);
         let known = |leaf: &SkippableLeaf<'_>| match leaf.mini_page() {
-            Some(narrow) => take_mini_page(plan, narrow, totals),
+            Some(page) => take_mini_page(plan, page, totals),
             None => take_zone_maps(plan, view, leaf, totals),
         };
-        // A key of a leaf that a narrow copy is to be made of.
+        // A key of a leaf that a mini-page is to be made of.
         let mut key = Vec::new();
         let read = |leaf: &Leaf<'_>| {
-            let is_summed = leaf.whole && plan.is_of_whole_leaves();
-            let to_narrow = keeps.is_some() && leaf.was_away && !is_summed;
-            if to_narrow && !leaf.range.is_empty() {
+            let has_zone_maps = leaf.whole && plan.is_of_whole_leaves();
+            let to_mini_page = keeps.is_some() && leaf.was_away && !has_zone_maps;
+            if to_mini_page && !leaf.range.is_empty() {
                 leaf.key(leaf.range.start, &mut key);
             }
             if *is_known && leaf.max_txid() < view.low.0 && take(plan, leaf, of_leaf) {
@@ -182,17 +182,17 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Takes a leaf in by its summaries; false, changing nothing, where one is missing, does not tell
+/// Takes a leaf in by its zone maps; false, changing nothing, where one is missing, does not tell
 /// enough, or some record may be one that the view does not see.
 fn take_zone_maps(plan: &Plan, view: &ReadView, leaf: &SkippableLeaf<'_>, totals: &mut Totals) -> bool {
     if plan.group.is_some() {
         return false;
     }
-    let frozen = |summary: &ZoneMap| summary.max_txid < view.low.0;
+    let frozen = |zone_map: &ZoneMap| zone_map.max_txid < view.low.0;
     let mut all = true;
     for filter in &plan.filters {
-        let summary = leaf.zone_map(Some(filter.place.column)).filter(frozen);
-        match summary.map(|summary| filter.passes(&summary)) {
+        let zone_map = leaf.zone_map(Some(filter.place.column)).filter(frozen);
+        match zone_map.map(|zone_map| filter.passes(&zone_map)) {
             Some(Passes::All) => {}
             // Whatever the other filters say.
             Some(Passes::None) => return true,
@@ -204,33 +204,33 @@ fn take_zone_maps(plan: &Plan, view: &ReadView, leaf: &SkippableLeaf<'_>, totals
     }
     if plan.columns.is_empty() {
         let found = leaf.zone_map(None).filter(frozen);
-        totals.rows += found.map_or(0, |summary| u64::from(summary.records));
+        totals.rows += found.map_or(0, |zone_map| u64::from(zone_map.records));
         return found.is_some();
     }
     let of = |place: &ScalarPlace| leaf.zone_map(Some(place.column)).filter(frozen);
     if let [place] = &plan.columns[..] {
         // By far the most frequent, and spared the list.
-        let Some(summary) = of(place) else {
+        let Some(zone_map) = of(place) else {
             return false;
         };
-        totals.rows += u64::from(summary.records);
-        totals.add_zone_map(0, &summary);
+        totals.rows += u64::from(zone_map.records);
+        totals.add_zone_map(0, &zone_map);
         return true;
     }
     let found: Option<SmallVec<[ZoneMap; 4]>> = plan.columns.iter().map(of).collect();
-    let Some(summaries) = found else {
+    let Some(zone_maps) = found else {
         return false;
     };
-    for (n, summary) in summaries.iter().enumerate() {
+    for (n, zone_map) in zone_maps.iter().enumerate() {
         if n == 0 {
-            totals.rows += u64::from(summary.records);
+            totals.rows += u64::from(zone_map.records);
         }
-        totals.add_zone_map(n, summary);
+        totals.add_zone_map(n, zone_map);
     }
     true
 }
 
-/// Takes in what a narrow copy has of a leaf; false, changing nothing, where that does not do.
+/// Takes in what a mini-page has of a leaf; false, changing nothing, where that does not do.
 fn take_mini_page(plan: &Plan, leaf: &MiniPage<'_>, totals: &mut Totals) -> bool {
     let mut of_leaf = plan.nothing();
     let columns = ColumnSet(leaf.columns);

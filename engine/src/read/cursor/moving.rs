@@ -285,7 +285,7 @@ impl Cursor {
                 if waited || (!locks_ranges && (found || !self.options.skip_locked)) {
                     // The leaf was copied before somebody changed what was found in it.
                     on = self.look_again(txn, tree, back, waited || found)?;
-                    if !is_planted(PlantedFault::LookAgainUnsettled) {
+                    if !is_planted(PlantedFault::LookAgainUnfrozen) {
                         on = self.wait_for_writer(txn, tree, on, extent)?;
                     }
                     continue;
@@ -343,7 +343,7 @@ impl Cursor {
             .seek(&txn.inner, tree, view, position, self.direction)
     }
 
-    /// Where a walk that settles has come to a record that another transaction may be writing: waits
+    /// Where a cursor that waits for writers has come to a record that another transaction may be writing: waits
     /// for that one, and passes over the record if it is none. Records beyond what is looked for stay as they are.
     fn wait_for_writer(
         &mut self,
@@ -353,7 +353,7 @@ impl Cursor {
         extent: BatchExtent,
     ) -> Result<bool> {
         while on && self.walk.maybe_uncommitted() {
-            if !self.within(self.walk.key(), extent) && !is_planted(PlantedFault::SettleBehindEnd) {
+            if !self.within(self.walk.key(), extent) && !is_planted(PlantedFault::WaitBehindEnd) {
                 break;
             }
             let waits = txn.inner.waits();

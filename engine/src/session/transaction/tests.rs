@@ -61,7 +61,7 @@ fn count(db: &Database, table: &Arc<Table>) -> u64 {
     rows
 }
 
-/// A checkpoint that is wanted when others see a commit already takes place then, if the gate lets it.
+/// A checkpoint that is wanted when others see a commit already takes place then, if the barrier lets it.
 fn checkpoint_amid_commit(db: &Arc<Database>) {
     let checkpointing = db.clone();
     db.system().moments.at(Moment::CommitSeen, move || {

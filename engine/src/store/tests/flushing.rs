@@ -74,7 +74,7 @@ fn a_flush_waits_for_writes_that_are_tried_again() {
 }
 
 /// A store with gathered images of pages, of which that of the third is where nothing can be written; they are of the
-/// newest states, or as of the gate alone. The first attempt to write them has failed.
+/// newest states, or as of the barrier alone. The first attempt to write them has failed.
 fn with_a_bad_sector(still_current: bool) -> (SimulatedOs, Store, Arc<Meddled>, Vec<PageId>) {
     let os = SimulatedOs::new(5);
     let mut store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();

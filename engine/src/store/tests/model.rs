@@ -55,7 +55,7 @@ struct Pool {
     store: Store,
     frames: BTreeMap<u64, Frame>,
     on_disk: BTreeMap<u64, u64>,
-    /// Number of the running checkpoint, and the pages at its gate.
+    /// Number of the running checkpoint, and the pages at its barrier.
     barrier: Option<(u64, BTreeMap<u64, u64>)>,
     durable: BTreeMap<u64, u64>,
     checkpoints: u64,
@@ -88,7 +88,7 @@ impl Pool {
         pages.keys().nth(at).copied()
     }
 
-    /// The image as of the gate goes out before it changes.
+    /// The image as of the barrier goes out before it changes.
     fn save(&mut self, id: u64) -> Result<()> {
         if let Some(frame) = self.frames.get_mut(&id).filter(|frame| frame.needed) {
             let image = page_of(frame.seed);
@@ -179,7 +179,7 @@ impl Pool {
     }
 
     fn complete(&mut self) -> Result<()> {
-        let Some((epoch, gate)) = self.barrier.clone() else {
+        let Some((epoch, barrier)) = self.barrier.clone() else {
             return Ok(());
         };
         for (&id, frame) in &mut self.frames {
@@ -195,7 +195,7 @@ impl Pool {
         self.barrier = None;
         outcome?;
         self.checkpoints += 1;
-        self.durable = gate;
+        self.durable = barrier;
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! A checkpoint holds exactly what stood at its gate, whatever happens while it is written.
+//! A checkpoint holds exactly what stood at its barrier, whatever happens while it is written.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,8 +10,8 @@ use super::*;
 use crate::ids::PageId;
 use crate::node::PageKind;
 
-/// Threads change trees and undo-like pages inside a gate; checkpoints run beside them; after each
-/// the power goes, and what is found is compared with the models as they were at the gate.
+/// Threads change trees and undo-like pages inside a barrier; checkpoints run beside them; after each
+/// the power goes, and what is found is compared with the models as they were at the barrier.
 fn run(seed: u64, frames: usize) {
     let bench = Bench::new(frames);
     let trees: Vec<Tree> = (0..3).map(|i| bench.tree(i)).collect();
@@ -23,14 +23,14 @@ fn run(seed: u64, frames: usize) {
         // Each thread has its own tree: its model changes with it.
         for me in 0..3 {
             let (tree, model) = (&trees[me], &models[me]);
-            let (gate, stop) = (&barrier, &stop);
+            let (barrier, stop) = (&barrier, &stop);
             scope.spawn(move || {
                 let mut random = SmallRng::seed_from_u64(seed * 10 + me as u64);
                 while !stop.load(Ordering::Relaxed) {
                     let n = random.random_range(0..2_000u32);
                     let key = n.to_be_bytes();
                     let value = vec![random.random::<u8>(); random.random_range(0..400)];
-                    let _inside = gate.read();
+                    let _inside = barrier.read();
                     let mut model = model.lock();
                     if random.random_ratio(2, 3) {
                         put(tree, &key, &value);
@@ -42,11 +42,11 @@ fn run(seed: u64, frames: usize) {
                 }
             });
         }
-        let (pool, gate, stop, bodies) = (&bench.pool, &barrier, &stop, &bodies);
+        let (pool, barrier, stop, bodies) = (&bench.pool, &barrier, &stop, &bodies);
         scope.spawn(move || {
             let mut random = SmallRng::seed_from_u64(seed);
             while !stop.load(Ordering::Relaxed) {
-                let _inside = gate.read();
+                let _inside = barrier.read();
                 let mut bodies = bodies.lock();
                 let byte = random.random::<u8>();
                 let some = bodies.keys().nth(random.random_range(0..20)).copied();
@@ -74,7 +74,7 @@ fn run(seed: u64, frames: usize) {
             std::thread::sleep(std::time::Duration::from_millis(30));
             let store = pool.store();
             let (epoch, want, undo) = {
-                let _closed = gate.write();
+                let _closed = barrier.write();
                 let epoch = store.begin_checkpoint();
                 pool.begin_checkpoint(epoch);
                 let want: Vec<Model> = models.iter().map(|m| m.lock().clone()).collect();
@@ -104,12 +104,12 @@ fn run(seed: u64, frames: usize) {
 }
 
 #[test]
-fn checkpoints_hold_the_gates_state_with_a_tiny_pool() {
+fn checkpoints_hold_the_barriers_state_with_a_tiny_pool() {
     run(1, 64);
 }
 
 #[test]
-fn checkpoints_hold_the_gates_state_with_room() {
+fn checkpoints_hold_the_barriers_state_with_room() {
     run(2, 1024);
 }
 

@@ -145,7 +145,7 @@ fn what_is_kept_of_another_trees_leaf_stands_for_none() {
     let mut theirs = Vec::new();
     let mut leaves = other.leaves(Vec::new(), None);
     let keep = |leaf: &crate::tree::Leaf<'_>| {
-        let summary = ZoneMap {
+        let zone_map = ZoneMap {
             max_txid: 0,
             records: 1,
             values: 1,
@@ -153,7 +153,7 @@ fn what_is_kept_of_another_trees_leaf_stands_for_none() {
             min: 0,
             max: 0,
         };
-        leaf.keep(Some(0), &summary);
+        leaf.keep(Some(0), &zone_map);
     };
     while !matches!(leaves.next(|_| false, keep).unwrap(), Step::End) {}
     while bench.pool.core().evict_some(64).unwrap() > 0 {}

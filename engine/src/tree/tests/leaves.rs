@@ -1,5 +1,5 @@
 //! Passages through the leaves of a range: what they find is what is there, whether a leaf is read
-//! or known by its summary.
+//! or known by its zone map.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,7 +19,7 @@ struct Found {
     read: usize,
 }
 
-/// Goes through a range, by summaries where there are some, and keeps others.
+/// Goes through a range, by zone maps where there are some, and keeps others.
 fn pass(tree: &Tree, from: &[u8], to: Option<&[u8]>) -> Found {
     let mut found = Found::default();
     let mut leaves = tree.leaves(from.to_vec(), to.map(<[u8]>::to_vec));
@@ -27,11 +27,11 @@ fn pass(tree: &Tree, from: &[u8], to: Option<&[u8]>) -> Found {
         let step = leaves
             .next(
                 |leaf| {
-                    let Some(summary) = leaf.zone_map(Some(5)) else {
+                    let Some(zone_map) = leaf.zone_map(Some(5)) else {
                         return false;
                     };
-                    found.records += summary.records as usize;
-                    found.sum += summary.sum;
+                    found.records += zone_map.records as usize;
+                    found.sum += zone_map.sum;
                     true
                 },
                 |leaf| {
@@ -41,7 +41,7 @@ fn pass(tree: &Tree, from: &[u8], to: Option<&[u8]>) -> Found {
                         .map(|i| i128::from(leaf.value(i)[0]))
                         .sum();
                     if leaf.whole {
-                        let summary = ZoneMap {
+                        let zone_map = ZoneMap {
                             max_txid: leaf.max_txid(),
                             records: leaf.range.len() as u32,
                             values: 0,
@@ -49,7 +49,7 @@ fn pass(tree: &Tree, from: &[u8], to: Option<&[u8]>) -> Found {
                             min: 0,
                             max: 0,
                         };
-                        leaf.keep(Some(5), &summary);
+                        leaf.keep(Some(5), &zone_map);
                     }
                     (leaf.range.len(), sum)
                 },

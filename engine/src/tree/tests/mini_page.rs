@@ -1,4 +1,4 @@
-//! Narrow copies of leaves: what is read from them is what the leaf says, whoever changes it, and however
+//! Mini-pages of leaves: what is read from them is what the leaf says, whoever changes it, and however
 //! leaves come and go.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -345,7 +345,7 @@ impl crate::tree::LeafFreeze for Halve {
 }
 
 #[test]
-fn full_leaves_are_settled_before_they_are_split() {
+fn full_leaves_are_frozen_before_they_are_split() {
     let bench = Bench::new(64);
     bench.pool.set_freeze(std::sync::Arc::new(Halve));
     let tree = bench.tree(1);
@@ -367,7 +367,7 @@ fn full_leaves_are_settled_before_they_are_split() {
     assert_eq!(kept, 140);
     let stats = tree.stats().unwrap();
     assert!(stats.leaf_pages <= 2, "{stats:?}");
-    // Nothing can be freed by settling once more: the next leaf splits.
+    // Nothing can be freed by freezing once more: the next leaf splits.
     for i in 0..140u32 {
         put(&tree, &i.to_be_bytes(), &[0; 300]);
     }

@@ -36,7 +36,7 @@ impl Committed {
 
 impl TreeTransaction {
     /// Redo: the row of `key` is now `payload` (parts are joined; large values included). Inside
-    /// the gate, with the change itself. [`Transaction::log_full_part`] is to follow when the operation is whole.
+    /// the barrier, with the change itself. [`Transaction::log_full_part`] is to follow when the operation is whole.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); nothing is collected then.
@@ -75,7 +75,7 @@ impl TreeTransaction {
 
     /// Between one operation and the next: what has been collected goes to the log, if it is enough for a part.
     /// Not within an operation, for it may still fail: of what is taken back then the log has nothing, or all.
-    /// Half of it could not be made again, nor taken back. Inside the gate, with the operation itself.
+    /// Half of it could not be made again, nor taken back. Inside the barrier, with the operation itself.
     ///
     /// # Errors
     /// I/O errors; what has been collected is as before.
@@ -128,7 +128,7 @@ impl TreeTransaction {
 
     /// Commits, gives up all locks, and leaves the transaction empty. Returns when the commit is
     /// as durable as the system's setting says; others see it, and take its locks, a moment
-    /// earlier. Not inside the gate.
+    /// earlier. Not inside the barrier.
     ///
     /// # Errors
     /// An error before the commit record is in the log leaves the transaction running: roll it
@@ -140,7 +140,7 @@ impl TreeTransaction {
     }
 
     /// The first half of [`Transaction::commit`]: others see the commit, and take its locks. Waits
-    /// for nothing. Not inside the gate: `count`, which counts what has been written, runs there, so that
+    /// for nothing. Not inside the barrier: `count`, which counts what has been written, runs there, so that
     /// a checkpoint has the commit with its counts.
     ///
     /// # Errors
@@ -157,7 +157,7 @@ impl TreeTransaction {
             // It is in the log, and nobody sees it.
             pause(Pause::Held);
             to_prune = self.end_writing(End::Commit);
-            let inside = match is_planted(PlantedFault::CountOutsideGate) {
+            let inside = match is_planted(PlantedFault::CountOutsideBarrier) {
                 true => {
                     drop(inside);
                     None
@@ -177,7 +177,7 @@ impl TreeTransaction {
 
     /// The second half: returns when the commit is as durable as the system's setting says, or, if
     /// not to `wait`, at once (for who knows that the commit will be found anyway). Not inside the
-    /// gate.
+    /// barrier.
     ///
     /// # Errors
     /// Whether a restart finds the commit is unknown.
@@ -210,7 +210,7 @@ impl TreeTransaction {
         Ok(Some(self.system.log().append(KIND_COMMIT, &payload)?))
     }
 
-    /// Puts the end in the order of ends, and the undo in the queue for purging. Inside the gate.
+    /// Puts the end in the order of ends, and the undo in the queue for purging. Inside the barrier.
     /// Returns the undo stream, when some of it is to be pruned by who filled it.
     pub(super) fn end_writing(&mut self, end: End) -> Option<Arc<Stream>> {
         let csn = self.system.order().end(self.txid, end);
@@ -235,7 +235,7 @@ impl TreeTransaction {
 
     /// Where nothing has been written yet, gives the number and the undo stream back: many may wait
     /// for one row, and the one that gets it then finds the stream that was used last. Not inside
-    /// the gate.
+    /// the barrier.
     pub(crate) fn stop_writing(&mut self) {
         if self.txid.0 == 0 || self.undo.as_ref().is_none_or(|undo| undo.appended() != 0) {
             return;

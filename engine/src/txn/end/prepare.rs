@@ -31,7 +31,7 @@ impl TreeTransaction {
     /// back, and what it changed survives a crash until one of the two is. Returns when it is as
     /// durable as commits are, but at most as durable as asked. A transaction that has changed nothing leaves no record, unless it
     /// `replaces` another one, of an earlier opening: that one's record is void then. Not inside the
-    /// gate.
+    /// barrier.
     ///
     /// # Errors
     /// [`Error::Invalid`] when it is prepared already. I/O errors: roll it back.

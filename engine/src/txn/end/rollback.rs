@@ -32,7 +32,7 @@ enum Extent {
 
 impl TreeTransaction {
     /// Undoes everything since `savepoint`, which stays good. Locks stay: also the rows that were
-    /// updated or deleted since stay locked. Not inside the gate: it enters by itself, once for
+    /// updated or deleted since stay locked. Not inside the barrier: it enters by itself, once for
     /// each change.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ impl TreeTransaction {
     }
 
     /// Undoes everything, gives up all locks, and leaves the transaction empty. Of a prepared one it
-    /// returns when the rollback is as durable as commits are. Not inside the gate.
+    /// returns when the rollback is as durable as commits are. Not inside the barrier.
     ///
     /// # Errors
     /// I/O errors; the transaction then still holds what it could not undo, and this can be tried
@@ -222,7 +222,7 @@ impl TreeTransaction {
                 return Ok(false);
             }
             left -= 1;
-            // The page may have to be read from disk: not inside the gate. It stays in memory, for
+            // The page may have to be read from disk: not inside the barrier. It stays in memory, for
             // pruning may change the pointer to still older versions up to the last moment.
             let head = self.undo_head;
             if page.as_ref().map(PinnedPage::page) != Some(head.page()) {

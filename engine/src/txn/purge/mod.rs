@@ -49,7 +49,7 @@ impl TransactionManager {
     }
 
     /// One bounded step of purging (what the thread does); whether there is more to do now. Not
-    /// inside the gate.
+    /// inside the barrier.
     ///
     /// # Errors
     /// I/O errors; what was not done is done by a later step.

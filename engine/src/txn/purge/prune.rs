@@ -325,14 +325,14 @@ impl TransactionManager {
         }
     }
 
-    /// Enters the gate, and then looks for the tree of a record; `None`: it is gone. Trees go while the gate is
+    /// Enters the barrier, and then looks for the tree of a record; `None`: it is gone. Trees go while the barrier is
     /// closed, and their pages to others: one that was found outside may be gone inside.
     fn enter_to_visit(
         &self,
         record: &UndoRecord<'_>,
     ) -> Result<(BarrierGuard<'_>, Option<Arc<Tree>>)> {
         let find = || self.trees()?.tree(record.tree);
-        let early = is_planted(PlantedFault::TreeBeforeGate).then(find);
+        let early = is_planted(PlantedFault::TreeBeforeBarrier).then(find);
         self.moments.come_to(Moment::BeforeVisit);
         let inside = self.barrier().enter();
         let tree = early.unwrap_or_else(find)?;

@@ -58,7 +58,7 @@ impl Captured {
 }
 
 impl TransactionManager {
-    /// What a checkpoint must hold; inside the closed gate. Transactions for which the log would have to be kept
+    /// What a checkpoint must hold; inside the closed barrier. Transactions for which the log would have to be kept
     /// longer than it may be can't commit from here on. To be followed by [`TransactionManager::checkpoint_ended`].
     pub fn capture(&self, _closed: &ClosedBarrier<'_>) -> Captured {
         let mut captured = Captured {

@@ -12,7 +12,7 @@ impl TransactionManager {
         self.tally().work(&running, end)
     }
 
-    /// A transaction has ended that had parts of its redo in the log, of so many bytes. Inside the gate.
+    /// A transaction has ended that had parts of its redo in the log, of so many bytes. Inside the barrier.
     pub(crate) fn count_end(&self, txid: TxId, bytes: u64, committed: bool) {
         if is_large(bytes) {
             self.tally().ended(txid, bytes, committed);

@@ -1,4 +1,4 @@
-//! Sums that stay constant while purge, pruning and closings of the gate take undo away: for as long
+//! Sums that stay constant while purge, pruning and closings of the barrier take undo away: for as long
 //! as one likes.
 //!
 //! ```text

@@ -315,10 +315,10 @@ fn no_page_is_freed_that_pruning_is_on_its_way_to() {
     assert_eq!(system.stats().undo_pages, 0);
 }
 
-/// A table is dropped when pruning knows what to look at in it, and is not inside the gate: nothing is looked
+/// A table is dropped when pruning knows what to look at in it, and is not inside the barrier: nothing is looked
 /// at where its tree was.
 #[test]
-fn a_tree_that_goes_before_pruning_is_inside_the_gate_is_left_alone() {
+fn a_tree_that_goes_before_pruning_is_inside_the_barrier_is_left_alone() {
     for deleted in [false, true] {
         let fixture = Fixture::new();
         let (system, tree, other) = (&fixture.system, &fixture.tree, &fixture.other);

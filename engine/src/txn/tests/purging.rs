@@ -460,7 +460,7 @@ fn a_large_transaction_rolls_back_byte_for_byte() {
     change(&mut txn, &fixture.tree, 9);
     txn.rollback().unwrap();
     assert!(txn.rollback_to(&savepoint).is_err());
-    // A settle under way may have stripped headers; rows and their absence are the same.
+    // A freeze under way may have stripped headers; rows and their absence are the same.
     let rows = |records: Vec<(Vec<u8>, crate::mvcc::Header, Vec<u8>)>| {
         let live = records.into_iter().filter(|(_, header, _)| !header.deleted);
         live.map(|(key, _, row)| (key, row)).collect::<Vec<_>>()

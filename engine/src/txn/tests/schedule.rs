@@ -50,7 +50,7 @@ fn steps() -> impl Strategy<Value = (usize, Step)> {
     (0..SESSIONS, step)
 }
 
-/// Payloads of very different lengths, so that leaves split, settle and merge.
+/// Payloads of very different lengths, so that leaves split, freeze and merge.
 fn payload(value: u16) -> Vec<u8> {
     let len = if value % 7 == 0 {
         2500

@@ -35,7 +35,7 @@ fn increment(fixture: &Fixture, isolation: Isolation, seed: u64, keys: u8, round
                 _ => get(&mut txn, &fixture.tree, &key),
             };
             let next = number(&row.unwrap()) + 1;
-            // The length varies, so that leaves split and settle under way.
+            // The length varies, so that leaves split and freeze under way.
             let mut row = next.to_le_bytes().to_vec();
             row.resize(8 + (next % 5) as usize * 300, 7);
             put(&mut txn, &fixture.tree, &key, &row, PutMode::Update)

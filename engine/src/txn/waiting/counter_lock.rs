@@ -22,7 +22,7 @@ pub fn tree_of_counter(tree: TreeId) -> Option<TreeId> {
 
 impl TreeTransaction {
     /// Locks the counter of the table with this clustered tree, waiting as long as allowed. Not
-    /// inside the gate.
+    /// inside the barrier.
     ///
     /// # Errors
     /// Those of [`Transaction::wait`].

@@ -32,7 +32,7 @@ pub struct NameEntry(Row);
 impl TreeTransaction {
     /// Locks the name of a key of which there need be no record, against others who do; waits as long
     /// as allowed. It is not the lock of that key's record, which stays when the name is given back. Not inside
-    /// the gate.
+    /// the barrier.
     ///
     /// # Errors
     /// Those of [`Transaction::wait`].

@@ -99,7 +99,7 @@ pub enum LockRow {
 }
 
 impl TreeTransaction {
-    /// Locks a row, waiting as long as allowed. Not inside the gate.
+    /// Locks a row, waiting as long as allowed. Not inside the barrier.
     ///
     /// # Errors
     /// Those of [`Transaction::wait`]; [`Error::WriteConflict`] when the row was changed after
@@ -282,7 +282,7 @@ impl TreeTransaction {
 
     /// The payload of a record once no other transaction is writing it, waiting as long as allowed;
     /// `None`: no row. It stays so where the transaction holds a range around the key. Not inside
-    /// the gate. With `skip`, a record that would have to be waited for counts as none. `buf` takes
+    /// the barrier. With `skip`, a record that would have to be waited for counts as none. `buf` takes
     /// the payload.
     ///
     /// # Errors
@@ -345,7 +345,7 @@ impl TreeTransaction {
     }
 
     /// Waits until what was in the way may be gone; then try again from the top. Not inside the
-    /// gate. First come, first served: whoever is woken holds the row's place against newcomers.
+    /// barrier. First come, first served: whoever is woken holds the row's place against newcomers.
     ///
     /// # Errors
     /// [`Error::Deadlock`]: this transaction was chosen to break a circle, and can only be rolled back.

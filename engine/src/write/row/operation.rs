@@ -1,4 +1,4 @@
-//! One row operation inside the gate: the clustered tree, the secondary trees, the log.
+//! One row operation inside the barrier: the clustered tree, the secondary trees, the log.
 
 use smallvec::SmallVec;
 
