@@ -64,7 +64,7 @@ static my_bool unreadable_is_damage;
 static MYSQL_SYSVAR_BOOL(unreadable_is_damage, unreadable_is_damage,
                          PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_READONLY,
                          "ON: a page whose read fails twice counts as damaged, so that recovery "
-                         "sets its table aside, for good, and the server starts. OFF: recovery "
+                         "quarantines its table, for good, and the server starts. OFF: recovery "
                          "fails where it can't read a page, and another start tries again",
                          nullptr, nullptr, 0);
 

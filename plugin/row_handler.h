@@ -229,7 +229,7 @@ class RowHandler final : public handler {
   bool scan_begins_ = false;
   /* Whether the statement changes rows that are in the way of its own. */
   bool changes_duplicates_ = false;
-  /* Whether the engine keeps index entries aside. */
+  /* Whether the engine defers index entries. */
   bool bulk_insert_ = false;
   /* Where the automatic values that the statement has reserved end; 0 when none are. */
   ulonglong reserved_end_ = 0;

@@ -69,7 +69,7 @@ int RowHandler::delete_row(const uchar *) {
 
 /* `rows`: about how many will be inserted; 0 where nobody knows. */
 void RowHandler::start_bulk_insert(ha_rows rows, uint) {
-  /* Each row is looked for before the next is written: nothing would stay aside. */
+  /* Each row is looked for before the next is written: nothing would stay deferred. */
   if (has_server_checks()) return;
   peregrine_session *session;
   if ((rows && rows < peregrine_bulk_insert_rows()) || this->session(&session)) return;
@@ -79,7 +79,7 @@ void RowHandler::start_bulk_insert(ha_rows rows, uint) {
 int RowHandler::end_bulk_insert() {
   if (!bulk_insert_) return 0;
   bulk_insert_ = false;
-  /* The server calls this after an error, too. What is aside then goes with the statement; to put
+  /* The server calls this after an error, too. What is deferred then goes with the statement; to put
      it in could take long, and wait for others. Should the rows stay, as on a replica that skips
      the error, it goes in before whatever needs it. */
   if (ha_thd()->is_error()) return 0;

@@ -371,7 +371,7 @@ PEREGRINE_CODE peregrine_statement_start(peregrine_session *session, uint32_t is
 PEREGRINE_CODE peregrine_statement_end(peregrine_session *session);
 
 /* Undoes what the statement changed; where the transaction can only be rolled back, that does it. What a bulk
-   insert has kept aside of the statement's rows is forgotten with them. */
+   insert has deferred of the statement's rows is forgotten with them. */
 PEREGRINE_CODE peregrine_statement_rollback(peregrine_session *session);
 
 /* Commits, or finishes what peregrine_session_commit_ordered has begun; then it returns, with `wait`
@@ -485,7 +485,7 @@ PEREGRINE_CODE peregrine_next_rows(peregrine_handle *handle, peregrine_session *
 
 /* Tuning constants of the plug-in, which stand with the engine's (docs/knobs.md): bytes of the records that are
    filled in one call, rows of a join's outer table that are read before those of the inner one (at most
-   PEREGRINE_MOST_KEYS), and rows of an INSERT from which on entries are kept aside. */
+   PEREGRINE_MOST_KEYS), and rows of an INSERT from which on entries are deferred. */
 size_t peregrine_row_batch_bytes(void);
 size_t peregrine_join_batch_rows(void);
 uint64_t peregrine_bulk_insert_rows(void);
@@ -541,12 +541,12 @@ PEREGRINE_CODE peregrine_update(peregrine_handle *handle, peregrine_session *ses
 /* Deletes the row last read. */
 PEREGRINE_CODE peregrine_delete(peregrine_handle *handle, peregrine_session *session);
 
-/* Begins a bulk insert into the handle's table: index entries are kept aside and put in in the order of
+/* Begins a bulk insert into the handle's table: index entries are deferred and put in in the order of
    their keys, at its end, or before whatever needs them. */
 PEREGRINE_CODE peregrine_begin_bulk_insert(peregrine_handle *handle, peregrine_session *session);
 
 /* Ends the transaction's bulk inserts. To be left out where the statement has failed: it would put in what its
-   rollback undoes, and wait for it. What is aside then goes in before whatever needs it, or goes with the
+   rollback undoes, and wait for it. What is deferred then goes in before whatever needs it, or goes with the
    statement. Fails as peregrine_insert does, but for duplicates. */
 PEREGRINE_CODE peregrine_end_bulk_insert(peregrine_handle *handle, peregrine_session *session);
 

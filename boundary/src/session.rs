@@ -164,7 +164,7 @@ impl Session {
             if !is_planted(Fault::KeepFailedStatement) {
                 self.roll_back_to(mark)?;
             }
-            // One that the statement has begun and not ended keeps nothing aside any more.
+            // One that the statement has begun and not ended defers nothing any more.
             let _lacks_entries = self.transaction()?.end_bulk_insert();
         }
         self.end_statement();

@@ -102,7 +102,7 @@ pub struct Options {
     /// Default false.
     pub direct_io: bool,
     /// Whether a page whose read fails, twice in a row, counts as damaged: as with bad bytes, an opening that needs it
-    /// sets its table aside, for good, instead of failing. For a device with bad sectors, and somebody who has made
+    /// quarantines its table, for good, instead of failing. For a device with bad sectors, and somebody who has made
     /// sure that it is that: a device that is away for a minute fails the same. Default false.
     pub unreadable_is_damage: bool,
     /// When commits are durable. Default [`Durability::SyncAtCommit`].

@@ -39,7 +39,7 @@ fn line(level: u32, text: &str) -> (u32, String) {
 #[test]
 fn errors_warnings_and_notes_are_told_with_what_they_are_of() {
     listening(own(), || {
-        tracing::error!(table = 7, error = %"data is corrupt\nat offset 8", "the table is set aside");
+        tracing::error!(table = 7, error = %"data is corrupt\nat offset 8", "the table is quarantined");
         tracing::warn!(name = "t", "dropped");
         tracing::info!(transactions = 2, changes = 3, "replayed");
         tracing::debug!("nobody asks");
@@ -47,7 +47,7 @@ fn errors_warnings_and_notes_are_told_with_what_they_are_of() {
     let expected = [
         line(
             ERROR,
-            "the table is set aside (table 7): data is corrupt at offset 8",
+            "the table is quarantined (table 7): data is corrupt at offset 8",
         ),
         line(WARNING, "dropped (name t)"),
         line(NOTE, "replayed (transactions 2, changes 3)"),

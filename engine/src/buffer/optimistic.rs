@@ -126,7 +126,7 @@ impl<'a> OptimisticNode<'a> {
         if len.max(key.len()) > 8 {
             return self.compare_long(at, len, key);
         }
-        // Zero-padded, as numbers; of two that are equal so, the shorter is the longer's front.
+        // Zero-padded, as numbers; of two that are equal so, the shorter is the longer's prefix.
         let first = |word: u64, len: usize| match len {
             0 => 0,
             len => word >> (64 - 8 * len) << (64 - 8 * len),
@@ -155,7 +155,7 @@ impl<'a> OptimisticNode<'a> {
         len.cmp(&key.len())
     }
 
-    /// Compares the prefix, of so many bytes, with a key's front: equal where the fences say so.
+    /// Compares the prefix, of so many bytes, with a key's prefix: equal where the fences say so.
     #[inline(always)]
     fn compare_prefix(&self, prefix: usize, key: SearchKey<'_>) -> Ordering {
         if self.u16_at(FLAGS) & usize::from(FLAG_LOOSE_PREFIX) == 0
@@ -331,7 +331,7 @@ impl<'a> OptimisticNode<'a> {
         shape.note(self.u16_at(COUNT), self.u16_at(HOLE_END));
     }
 
-    /// Copies the value of a leaf's record, or its front; `before`: how many 65,536ths of the leaf's records most
+    /// Copies the value of a leaf's record, or its prefix; `before`: how many 65,536ths of the leaf's records most
     /// likely stand before it.
     #[inline(always)]
     pub fn copy_value(

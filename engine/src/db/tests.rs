@@ -342,9 +342,9 @@ fn prepared_transactions_are_there_where_the_log_has_no_room_for_a_copy() {
     }
 }
 
-/// Its data and its log are gone, and not the files of its tables set aside.
+/// Its data and its log are gone, and not the files of its quarantined tables.
 #[test]
-fn a_database_in_the_place_of_another_has_no_tables_set_aside() {
+fn a_database_in_the_place_of_another_has_no_quarantined_tables() {
     let os = SimulatedOs::new(12);
     let dir = Path::new("/db");
     os.create_dir(dir).unwrap();

@@ -35,7 +35,7 @@ pub(super) struct TableChanges {
     /// By clustered key.
     pub rows: BTreeMap<Vec<u8>, RowChange>,
     /// Transactions that did not commit and of which records may still stand in the table: it was
-    /// set aside.
+    /// quarantined.
     pub unfinished: HashSet<TxId>,
     /// The auto-increment counter; 0, as 1, has given nothing.
     pub next_auto: u64,
@@ -75,7 +75,7 @@ pub(super) struct Changes {
     lost: BTreeMap<TableId, u64>,
     /// Definitions that make no sense.
     refused: Vec<Missing>,
-    /// Changes of tables set aside whose transactions were prepared when the tables were.
+    /// Changes of quarantined tables whose transactions were prepared when the tables were.
     undecided: Vec<(TableId, Undecided)>,
     /// What was decided of tables that the log creates: it comes to them with their definition.
     decided: BTreeMap<TableId, Vec<KeptChange>>,
@@ -123,7 +123,7 @@ impl Changes {
         }
     }
 
-    /// Adds what was kept of tables that recovery had to set aside.
+    /// Adds what was kept of tables that recovery had to quarantine.
     pub fn add_quarantined(
         &mut self,
         quarantine: BTreeMap<TableId, Result<QuarantinedTable>>,
@@ -352,7 +352,7 @@ impl Changes {
         missing.extend(self.refused);
         if !self.undecided.is_empty() {
             missing.push(Missing {
-                what: "changes of tables set aside by transactions that were prepared".into(),
+                what: "changes of quarantined tables by transactions that were prepared".into(),
                 why: Error::Internal("the log does not tell whether they have committed".into()),
             });
         }
@@ -383,7 +383,7 @@ mod tests {
     use crate::row::{Column, ColumnType, TableSchema};
     use crate::settings::Locking;
 
-    /// The file of a table set aside has noted that they commit.
+    /// The file of a quarantined table has noted that they commit.
     #[test]
     fn changes_of_what_may_be_prepared_still_are_missing() {
         let table = TableId(1);
@@ -413,7 +413,7 @@ mod tests {
 
     /// Its definition is in the log, and not in the checkpoint.
     #[test]
-    fn what_was_decided_of_a_table_set_aside_comes_to_it_where_the_log_creates_it() {
+    fn what_was_decided_of_a_quarantined_table_comes_to_it_where_the_log_creates_it() {
         let tree = TreeRoot {
             id: TreeId(16),
             root: PageId(1),

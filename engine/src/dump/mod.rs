@@ -117,7 +117,7 @@ impl Dump {
         match QuarantineFiles::new(os.clone(), dir, store.database_id()).load() {
             Ok(asides) => changes.add_quarantined(asides, &mut missing),
             Err(why) => missing.push(Missing {
-                what: "changes of tables that are set aside".into(),
+                what: "changes of quarantined tables".into(),
                 why,
             }),
         }

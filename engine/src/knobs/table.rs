@@ -152,7 +152,7 @@ knobs! {
     log_write_at: usize = 1 << 20, bytes, 1 => 1 << 20;
     /// Buffered bytes of log beyond which an appender waits for the writer.
     log_backpressure_at: usize = 8 << 20, bytes, 1 << 20 => 8 << 20;
-    /// The longest that the leader of a group commit waits for company.
+    /// The longest that the leader of a group commit waits for more commits.
     longest_commit_delay: Duration = 500, microseconds, 0 => 2_000;
     /// How many syncs a leader does without waiting after it has waited in vain.
     syncs_without_wait: u32 = 16, syncs, 0 => 16;
@@ -321,8 +321,8 @@ knobs! {
     most_tables_open: usize = 1024, tables, 1 => 1024;
     /// Where more are open, who opens one looks at so many whether they can be closed.
     tables_looked_at: usize = 8, tables, 1 => 8;
-    /// What a front, or a part, that does not do adds to a table's count, from which a front that does takes
-    /// one away.
+    /// Penalty for each row prefix that was too short; each that does subtracts 1. At four and eight times this, the
+    /// two lengths of prefixes are no longer tried.
     prefix_too_short: u32 = 16, points, 1 => 16;
     /// Leaves that statistics read from the beginning of an index, per key prefix.
     statistics_first_leaves: usize = 256, leaves, 1 => 256;
@@ -339,7 +339,7 @@ knobs! {
     row_batch_bytes: usize = 16 * 1024, bytes, 1 => 16 * 1024;
     /// Rows of a join's outer table that are read before those of the inner one are looked up.
     join_batch_rows: usize = 256, rows, 2 => 256;
-    /// An INSERT of so many rows, or of nobody knows how many, keeps index entries aside.
+    /// An INSERT of so many rows, or of nobody knows how many, defers index entries.
     bulk_insert_rows: u64 = 100, rows, 1 => 100;
     /// After so many meetings of two a table's users are counted apart.
     users_meetings: u32 = 32, meetings, 0 => 32;
@@ -358,7 +358,7 @@ knobs! {
     mini_pages_kept: usize = 8, leaves, 0 => 8;
     /// Rows of a scan between two looks at whether the transaction has been killed.
     rows_a_look: u32 = 256, rows, 1 => 256;
-    /// Entries that all transactions keep aside take up to one part in so many of the pool's size, in memory
+    /// Entries that all transactions defer take up to one part in so many of the pool's size, in memory
     /// of their own.
     deferred_part_of_pool: usize = 8, parts, 8 => 1 << 20;
     /// But at least so many bytes.
@@ -367,7 +367,7 @@ knobs! {
     deferred_most: usize = 1 << 30, bytes, 1 << 20 => 1 << 30;
     /// Those of a transaction and table are counted with those of all in steps of so many bytes.
     deferred_step: usize = 64 << 10, bytes, 64 => 64 << 10;
-    /// Entries kept aside between two looks at whether the transaction was killed.
+    /// Deferred entries between two looks at whether the transaction was killed.
     entries_a_look: usize = 256, entries, 1 => 256;
 
     // Memory

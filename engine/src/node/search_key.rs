@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Few different bytes, so that fronts are often equal.
+    /// Few different bytes, so that prefixes are often equal.
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         prop::collection::vec(prop_oneof![0..2u8, any::<u8>()], 0..12)
     }

@@ -1,4 +1,4 @@
-//! Where a full node is cut in two, and how two meagre ones become one.
+//! Where a full node is cut in two, and how two underfull ones become one.
 
 use crate::ids::PAGE_SIZE;
 use crate::knobs;

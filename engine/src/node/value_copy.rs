@@ -7,7 +7,7 @@ use crate::ids::PAGE_SIZE;
 /// Bytes that are copied at once.
 const BLOCK: usize = 32;
 
-/// Room for a value, or for its front.
+/// Room for a value, or for its prefix.
 pub(crate) trait ValueCopy {
     /// Room for a value of so many bytes, or as much of it as is ever kept, in whole blocks; `None` for more
     /// bytes than a page has, which only a page that changes tells of.

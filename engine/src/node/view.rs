@@ -341,7 +341,7 @@ impl<'a> Node<'a> {
     fn compare_tail(&self, i: usize, suffix: &[u8]) -> Ordering {
         let len = self.suffix_len(i);
         if len.min(suffix.len()) < HEAD {
-            // Equal when zero-padded: the shorter is the longer's front.
+            // Equal when zero-padded: the shorter is the longer's prefix.
             len.cmp(&suffix.len())
         } else {
             self.rest(i).cmp(&suffix[HEAD..])

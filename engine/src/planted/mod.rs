@@ -51,7 +51,7 @@ faults! {
         AppendHalfUndone,
         /// A table that recovery could not open counts as dropped.
         UnopenedIsDropped,
-        /// Recovery keeps changes of a table aside that has been truncated since it was set aside.
+        /// Recovery keeps changes of a table aside that has been truncated since it was quarantined.
         QuarantinedForGood,
         /// The rows of a commit are counted when the barrier was left.
         CountOutsideBarrier,
@@ -105,7 +105,7 @@ faults! {
         ForgetPlace,
         /// Cursors go on over a statement's end with what they have copied before.
         KeepVoidCopies,
-        /// A table that was set aside counts as such after it was truncated, too.
+        /// A table that was quarantined counts as such after it was truncated, too.
         TruncatedStaysQuarantined,
         /// Who writes a row that it has shared, while others wait for it, goes on sharing it.
         SharedWriter,
@@ -113,7 +113,7 @@ faults! {
         PassUnread,
         /// The roots of a table that goes are read once the log says that it is gone.
         LogBeforeRoots,
-        /// What a prepared transaction has changed in a table that is set aside is forgotten.
+        /// What a prepared transaction has changed in a quarantined table is forgotten.
         ForgetUndecided,
         /// No room is promised for the record of what is decided about a prepared transaction.
         UnpromisedDecision,
@@ -162,11 +162,11 @@ faults! {
         SlackForGood,
         /// An attempt to make the data file shorter that fails does not count as one in vain.
         UncountedAttempts,
-        /// Whether rows lack entries is looked at only while entries are kept aside.
+        /// Whether rows lack entries is looked at only while entries are deferred.
         LookIfEntriesMissing,
         /// A transaction that goes back before rows that lack entries counts them as there.
         LackForGood,
-        /// The file of a table set aside has no changes that were applied before damage was met.
+        /// The file of a quarantined table has no changes that were applied before damage was met.
         KeepFromDamage,
         /// Auto-increment values that are given back take the counter below values that rows were given.
         LowerCounter,
@@ -264,13 +264,13 @@ faults! {
         TrustUnsyncedLog,
         /// The first record of an opening says that all before it is durable before that is synced.
         OpenedSaysAll,
-        /// An opening takes the names of the files of tables set aside for durable because it can read them.
+        /// An opening takes the names of the files of quarantined tables for durable because it can read them.
         TrustQuarantineNames,
-        /// A file of a table set aside that could not be read counts as one that has everything.
+        /// A file of a quarantined table that could not be read counts as one that has everything.
         TrustUnreadQuarantine,
         /// What a prepared transaction has changed in a table whose file could not be read is forgotten.
         ForgetUnreadUndecided,
-        /// A table that the log makes is sound, though an earlier opening has set it aside.
+        /// A table that the log makes is sound, though an earlier opening has quarantined it.
         YoungIsSound,
         /// A log segment that is shorter than it should be is the log's end.
         TakeCutSegments,
@@ -344,7 +344,7 @@ faults! {
         CommitUnwound,
         /// Who panics where a wait is told of stays in the row's queue.
         StayQueued,
-        /// What a bulk insert has kept aside, and a panic has taken along, still counts.
+        /// What a bulk insert has deferred, and a panic has taken along, still counts.
         CountLostQuarantined,
         /// The last number that an auto-increment counter can stand at is given again and again.
         LastValueAgain,
@@ -378,7 +378,7 @@ faults! {
         NeedUndo,
         /// A change of a prepared transaction that can't be made again keeps all tables closed.
         ContradictionStopsRestore,
-        /// Files of tables set aside stay where a new database is created in the place of another.
+        /// Files of quarantined tables stay where a new database is created in the place of another.
         LeaveOldQuarantines,
         /// An opening fails where its checkpoint finds no room.
         OpenOnlyWithRoom,
@@ -388,7 +388,7 @@ faults! {
         DecideByPart,
         /// A dump has auto-increment counters and lockings as the checkpoint has them.
         OptionsOfCheckpoint,
-        /// What was decided of a table set aside that the log creates is lost to a dump.
+        /// What was decided of a quarantined table that the log creates is lost to a dump.
         LoseDecidedOfYoung,
         /// A walk goes through what it does not see behind its bounds, to the next record that it sees.
         WalkBehindEnd,

@@ -83,7 +83,7 @@ pub struct Rows<'t> {
     row_prefix: Prefix<64>,
     /// More of it, where that did not do.
     longer_row_prefix: Prefix<256>,
-    /// How often of late a front, and a part, did not do.
+    /// Grows with each prefix that was too short, shrinks with each that did.
     fell_short: u32,
     /// The row of the last read, as a whole.
     row_bytes: Vec<u8>,
@@ -92,12 +92,12 @@ pub struct Rows<'t> {
     copies: VersionedLeaf,
 }
 
-/// From this count on fronts are not tried any more: more than one in sixteen did not do.
+/// From this count on the short prefix is not tried any more: more than one in sixteen was too short.
 fn without_row_prefix() -> u32 {
     4 * knobs::prefix_too_short()
 }
 
-/// From this count on neither are parts.
+/// From this count on neither is the longer one.
 fn without_longer_row_prefix() -> u32 {
     2 * without_row_prefix()
 }
@@ -180,7 +180,7 @@ impl Rows<'_> {
     }
 
     /// Some columns of the row with the given clustered key, if there is one: copies, which stay until the next call.
-    /// Faster than [`Rows::get`] where they stand at the row's front, since no more of it is copied. A value that
+    /// Faster than [`Rows::get`] where they stand within the row's prefix, since no more of it is copied. A value that
     /// stands outside the row is [`Value::OutOfRow`].
     ///
     /// ```
@@ -225,7 +225,7 @@ impl Rows<'_> {
             trees,
             view,
             shape,
-            row_prefix: front,
+            row_prefix: prefix,
             longer_row_prefix: part,
             fell_short,
             row_bytes: copy,
@@ -234,11 +234,11 @@ impl Rows<'_> {
         } = self;
         let tree = &*trees.clustered;
         if *fell_short < without_row_prefix() {
-            let Some(front) = txn.copy_payload(tree, clustered_key, view, shape, front)? else {
+            let Some(prefix) = txn.copy_payload(tree, clustered_key, view, shape, prefix)? else {
                 return Ok(None);
             };
-            // If it is more than a front that is too short, the whole row will tell.
-            let found = values(table, clustered_key, front, columns).ok();
+            // If more is wrong than that the prefix is too short, the whole row will tell.
+            let found = values(table, clustered_key, prefix, columns).ok();
             if found.is_some() {
                 *fell_short = fell_short.saturating_sub(1);
                 return Ok(found);
@@ -394,7 +394,7 @@ fn inside<'r>(trees: &TableTrees, payload: &'r [u8], brought: &'r mut Vec<u8>) -
     Ok(brought)
 }
 
-/// Columns of a payload, or of its front: an error where one of them stands further back.
+/// Columns of a payload, or of its prefix: an error where one of them stands further back.
 #[inline(always)]
 fn values<'r, const N: usize>(
     table: &'r Table,

@@ -1,4 +1,4 @@
-//! What the log has of tables that are set aside: it goes into their files.
+//! What the log has of quarantined tables: it goes into their files.
 //!
 //! All of it, also what was applied to the trees before damage was met: that is in memory alone, and an opening that
 //! does not come to its checkpoint loses it. The next one finds the file, and changes nothing of the table any more.
@@ -20,7 +20,7 @@ pub(crate) type KeptChange = (Vec<u8>, Option<Vec<u8>>);
 /// What is to be kept of a change.
 pub(super) fn kept(key: &[u8], change: Change<'_>) -> Result<KeptChange> {
     let row = match change {
-        Change::Put(row) => Some(fallible::copy(row, "a row of a table set aside")?),
+        Change::Put(row) => Some(fallible::copy(row, "a row of a quarantined table")?),
         Change::Delete => None,
     };
     Ok((key.to_vec(), row))

@@ -6,7 +6,7 @@
 //! 3. Transactions that were running at the checkpoint are rolled back, what had ended is purged.
 //!    The log is read again, to apply changes, and those of table definitions, in its order.
 //! 4. Transactions that are prepared and not decided are made again, as running ones.
-//! 5. Tables in which damage was in the way are set aside (`quarantining.rs`). `quarantine.rs` has the format of what is
+//! 5. Tables in which damage was in the way are quarantined (`quarantining.rs`). `quarantine.rs` has the format of what is
 //!    kept of them, `quarantine_files.rs` the files.
 //! 6. A new checkpoint (taken by the caller), so that none of this is needed again.
 #![forbid(unsafe_code)]
@@ -53,11 +53,11 @@ pub(crate) struct Replayed {
     pub bytes: u64,
     /// Records of undo that were taken back.
     pub undo_records: u64,
-    /// Transactions that are prepared, and neither committed nor rolled back: for [`revive`].
+    /// Transactions that are prepared, and neither committed nor rolled back: for [`restore`].
     pub prepared: Vec<PreparedRecord>,
-    /// What was replayed: for [`revive`], too.
+    /// What was replayed: for [`restore`], too.
     pub committed: Committed,
-    /// Tables whose definition makes no sense: for [`revive`], too.
+    /// Tables whose definition makes no sense: for [`restore`], too.
     pub lost: BTreeMap<TableId, Error>,
 }
 

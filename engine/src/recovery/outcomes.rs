@@ -32,7 +32,7 @@ pub(crate) struct TransactionOutcomes {
     /// Where tables were last emptied, after the checkpoint.
     pub emptied: HashMap<TableId, Lsn>,
     /// The same, before it or after: what the log has of a table before that is void. A prepared transaction that has
-    /// no copy in the log can have such changes, of a table that was set aside.
+    /// no copy in the log can have such changes, of a table that was quarantined.
     pub void_before: HashMap<TableId, Lsn>,
 }
 

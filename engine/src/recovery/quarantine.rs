@@ -1,4 +1,4 @@
-//! Tables that damage keeps recovery from bringing up to date: they are set aside, so that all others
+//! Tables that damage keeps recovery from bringing up to date: they are quarantined, so that all others
 //! can be used.
 //!
 //! A page of a table that can't be read is an error of the statements that need it, and nothing else.
@@ -9,7 +9,7 @@
 //! opening removes it.
 //!
 //! What a file tells decides whether the table's changes are applied. So an opening fails where a file can't be
-//! read. One that can't be understood may be void: its table is set aside anew, with what the log has now, and
+//! read. One that can't be understood may be void: its table is quarantined anew, with what the log has now, and
 //! the file is kept under another name.
 
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ const HEAD: usize = 24;
 /// Between a table's number and another one, in the name of a file that can't be understood.
 pub(super) const DAMAGED: &str = ".damaged-";
 
-/// What one prepared transaction has changed in a table that is set aside.
+/// What one prepared transaction has changed in a quarantined table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Undecided {
     /// The transaction's number, and that of its copy: the log has the one or the other.
@@ -55,7 +55,7 @@ impl Undecided {
     }
 }
 
-/// A table that is set aside.
+/// A quarantined table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct QuarantinedTable {
     pub(super) file: String,
@@ -101,14 +101,14 @@ impl QuarantinedTable {
             offset: self.offset,
             page: self.page,
             what: format!(
-                "{}; the table was set aside when the database was opened: `peregrine dump` reads \
+                "{}; the table was quarantined when the database was opened: `peregrine dump` reads \
                  what is left of it, and dropping it is possible",
                 self.what
             ),
         }
     }
 
-    /// Whether the table is set aside because its file before can't be understood: what that told is missing.
+    /// Whether the table is quarantined because its file before can't be understood: what that told is missing.
     pub fn lacks_earlier(&self, table: TableId) -> bool {
         let name = Path::new(&self.file).file_name();
         let kept = format!("{table}{DAMAGED}");
@@ -148,7 +148,7 @@ impl QuarantinedTable {
         bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
         bytes[16..HEAD].copy_from_slice(&database_id.to_le_bytes());
         let mut bytes = postcard::to_extend(self, bytes)
-            .map_err(|e| Error::Internal(format!("serialising a table set aside: {e}")))?;
+            .map_err(|e| Error::Internal(format!("serialising a quarantined table: {e}")))?;
         let checksum = checksum(FORMAT, &bytes[16..]);
         bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
         Ok(bytes)
@@ -180,7 +180,7 @@ impl QuarantinedTable {
             word.map_or(0, |word| u32::from_le_bytes(*word))
         };
         if bytes.len() < HEAD || bytes[..8] != MAGIC {
-            return Err(corrupt("expected the changes of a table set aside"));
+            return Err(corrupt("expected the changes of a quarantined table"));
         }
         let format = u32_at(8);
         if checksum(format, &bytes[16..]) != u32_at(12) {

@@ -1,4 +1,4 @@
-//! The files of tables set aside, in a folder of their own.
+//! The files of quarantined tables, in a folder of their own.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +16,7 @@ use crate::sync::Mutex;
 /// The folder within the database directory; a file is named by its table's number.
 const FOLDER: &str = "aside";
 
-/// The folder of tables set aside.
+/// The folder of quarantined tables.
 pub(crate) struct QuarantineFiles {
     os: Arc<dyn Os>,
     dir: PathBuf,
@@ -40,7 +40,7 @@ impl QuarantineFiles {
         self.dir.join(table.to_string())
     }
 
-    /// Every table that is set aside, with its file's content or what is wrong with that.
+    /// Every table that is quarantined, with its file's content or what is wrong with that.
     ///
     /// # Errors
     /// Those of the folder.
@@ -117,7 +117,7 @@ impl QuarantineFiles {
         let file = self.os.open(path, OpenMode::ReadOnly)?;
         let len = usize::try_from(file.len()?).unwrap_or(usize::MAX);
         let mut bytes = Vec::new();
-        fallible::reserve(&mut bytes, len, "a table set aside")?;
+        fallible::reserve(&mut bytes, len, "a quarantined table")?;
         bytes.resize(len, 0);
         file.read_exact_at(&mut bytes, 0)?;
         Ok(bytes)

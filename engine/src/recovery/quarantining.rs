@@ -1,4 +1,4 @@
-//! Which tables recovery sets aside, and whose files say nothing any more.
+//! Which tables recovery quarantines, and whose files say nothing any more.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use crate::log::Log;
 use crate::planted::{is_planted, PlantedFault};
 use crate::table::registry::Registry;
 
-/// The tables set aside, while recovery runs.
+/// The quarantined tables, while recovery runs.
 pub(super) struct Quarantine<'a> {
     files: &'a QuarantineFiles,
     registry: &'a Registry,
     /// What the checkpoint has running: of what could not be taken back of them, nobody knows.
     running: Vec<TxId>,
-    /// Set aside at an earlier opening: their files have everything. Here without changes.
+    /// Quarantined at an earlier opening: their files have everything. Here without changes.
     before: BTreeMap<TableId, QuarantinedTable>,
     /// Of these, tables that have lost their rows since, or are gone: their files say nothing any more.
     over: BTreeMap<TableId, QuarantinedTable>,
-    /// Tables whose files can't be understood. They are set aside now.
+    /// Tables whose files can't be understood. They are quarantined now.
     damaged: BTreeMap<TableId, Error>,
     now: BTreeMap<TableId, QuarantinedTable>,
     /// Tables whose definition makes no sense.
@@ -30,7 +30,7 @@ pub(super) struct Quarantine<'a> {
 }
 
 impl<'a> Quarantine<'a> {
-    /// With the tables that an earlier opening has set aside, as [`AsideFiles::load_read`] has found them.
+    /// With the tables that an earlier opening has quarantined, as [`AsideFiles::load_read`] has found them.
     pub fn new(
         files: &'a QuarantineFiles,
         found: BTreeMap<TableId, Result<QuarantinedTable>>,
@@ -79,7 +79,7 @@ impl<'a> Quarantine<'a> {
         Ok(quarantine)
     }
 
-    /// Sets tables aside in which rollback has met damage, or of which it can't know all that is to be undone.
+    /// Quarantines tables in which rollback has met damage, or of which it can't know all that is to be undone.
     pub fn take_damaged(&mut self) {
         for (table, error) in self.registry.take_damaged() {
             self.quarantine(table, &error);
@@ -92,7 +92,7 @@ impl<'a> Quarantine<'a> {
             return;
         }
         let name = self.registry.name_told(table);
-        tracing::error!(table = name, %error, "the table is damaged, and set aside");
+        tracing::error!(table = name, %error, "the table is damaged, and quarantined");
         let quarantined = QuarantinedTable::of(error, self.running.clone(), self.clustered(table));
         self.registry.quarantine(table, quarantined.error());
         self.now.insert(table, quarantined);
@@ -104,7 +104,7 @@ impl<'a> Quarantine<'a> {
         Some(definition.trees.first()?.id)
     }
 
-    /// Whether a table is set aside, so that none of its changes is applied. One whose definition makes no sense is,
+    /// Whether a table is quarantined, so that none of its changes is applied. One whose definition makes no sense is,
     /// from its first change on.
     pub fn has(&mut self, table: TableId) -> bool {
         if self.before.contains_key(&table) || self.damaged.contains_key(&table) {
@@ -153,7 +153,7 @@ impl<'a> Quarantine<'a> {
 
     /// The log has made a table, or given it other trees. A file that tells of these trees is of an opening of this
     /// very log, which did not come to its checkpoint. It has all changes, and of prepared transactions those that
-    /// the log has no more under their present numbers: so the table stays set aside.
+    /// the log has no more under their present numbers: so the table stays quarantined.
     pub fn made(&mut self, table: TableId) {
         if is_planted(PlantedFault::YoungIsSound) {
             return;

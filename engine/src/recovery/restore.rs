@@ -6,7 +6,7 @@
 //! A crash on the way leaves the old record or both; the new one names the old one, which is void then.
 //! On a full disk the log has no room for that: then the old records stay good, the log is kept, and the transaction
 //! ends there under its old number.
-//! Changes of tables that are set aside are not made again, but kept (`undecided.rs`).
+//! Changes of quarantined tables are not made again, but kept (`undecided.rs`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::txn::{ChangeReader, PreparedRecord, KIND_CHANGES};
 /// A transaction that is being made again.
 struct Alive {
     transaction: Transaction,
-    /// What it has changed in tables that are set aside.
+    /// What it has changed in quarantined tables.
     quarantined: BTreeMap<TableId, Vec<KeptChange>>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn restore(
         };
         // All go back, and are made once more without that table.
         let name = shared.registry.name_told(table);
-        tracing::error!(table = name, %error, "the table is damaged, and set aside");
+        tracing::error!(table = name, %error, "the table is damaged, and quarantined");
         let quarantined = QuarantinedTable::of(&error, Vec::new(), None);
         shared.registry.quarantine(table, quarantined.error());
         let mut unfinished = Vec::new();
@@ -220,7 +220,7 @@ fn repeat_all(
     Ok(None)
 }
 
-/// Puts what has been changed in tables that are set aside into their files, before the log says of the
+/// Puts what has been changed in quarantined tables into their files, before the log says of the
 /// transactions' new numbers. Returns which transaction has changed which of these tables.
 fn keep_undecided(
     shared: &Arc<Shared>,

@@ -1,4 +1,4 @@
-//! What prepared transactions have changed in tables that are set aside.
+//! What prepared transactions have changed in quarantined tables.
 //!
 //! It can't be made again in the table, so it stands in the table's file, until the transaction is
 //! decided about: committed, it is kept as any committed change there, and rolled back, it is nothing.

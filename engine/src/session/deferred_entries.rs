@@ -1,4 +1,4 @@
-//! The index entries that a bulk insert keeps aside: why it does, and how they come into their indexes, is in
+//! The index entries that a bulk insert defers: why it does, and how they come into their indexes, is in
 //! `write/row/deferred.rs`.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::table::open_table::{IndexId, Table};
 use crate::table::shared::Shared;
 use crate::{knobs, fallible};
 
-/// What a transaction keeps aside of one table.
+/// What a transaction defers of one table.
 pub(crate) struct Deferred {
     pub table: Arc<Table>,
     /// Of each index that is not unique: its number, and its entries.
@@ -123,7 +123,7 @@ impl Deferred {
         lengths.collect()
     }
 
-    /// Keeps a row's entries aside.
+    /// Defers a row's entries.
     pub fn add(
         &mut self,
         row: &[Value<'_>],
@@ -148,7 +148,7 @@ impl Deferred {
         self.runs.iter().map(|(_, run)| run.used_bytes()).sum()
     }
 
-    /// Counts what has come since with what all transactions keep aside; whether that is too much.
+    /// Counts what has come since with what all transactions defer; whether that is too much.
     pub fn is_too_much(&mut self) -> bool {
         let used = self.used_bytes();
         if used <= self.counted {
@@ -164,7 +164,7 @@ impl Deferred {
                 .clamp(knobs::deferred_least(), knobs::deferred_most())
     }
 
-    /// Forgets what is kept aside: it is in the indexes now, or the rows are undone.
+    /// Forgets what is deferred: it is in the indexes now, or the rows are undone.
     pub fn forget(&mut self) {
         for (_, run) in &mut self.runs {
             *run = Run::default();

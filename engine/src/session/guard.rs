@@ -28,8 +28,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// The row for which guards were taken stands, its index entries with it, unless they are kept
-    /// aside: it is found from now on.
+    /// The row for which guards were taken stands, its index entries with it, unless they are
+    /// deferred: it is found from now on.
     #[cold]
     pub(crate) fn row_stands(&mut self, table: &Table) {
         if self.defers_entries(table) {

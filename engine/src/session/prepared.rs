@@ -124,7 +124,7 @@ impl Transaction {
         }
     }
 
-    /// What it has changed in tables that are set aside learns how it ends, before the log does.
+    /// What it has changed in quarantined tables learns how it ends, before the log does.
     pub(super) fn decide_in_quarantine(&mut self, commits: bool) -> Result<()> {
         let prepared = self.prepared.as_mut();
         match prepared.and_then(|prepared| prepared.changed_in_quarantine.as_mut()) {

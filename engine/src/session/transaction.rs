@@ -50,7 +50,7 @@ pub struct Transaction {
     /// The table of the last row operation; its key is `scratch.key`.
     pub(crate) last_table: TableId,
     pub(crate) scratch: Scratch,
-    /// What bulk inserts have kept aside.
+    /// What bulk inserts have deferred.
     pub(crate) deferred: Vec<Deferred>,
     /// See [`Transaction::guard`].
     pub(crate) guards: Guards,
@@ -58,7 +58,7 @@ pub struct Transaction {
     pub(crate) filling: TableId,
     pub(crate) read_buffer: Vec<u8>,
     pub(crate) counts: RowCounts,
-    /// It went back to a savepoint at which what was kept aside could not be put in, and why: rows from before
+    /// It went back to a savepoint at which what was deferred could not be put in, and why: rows from before
     /// it may lack entries. Or an operation has unwound (`unwound.rs`).
     pub(super) missing_entries: Option<Error>,
 }
@@ -67,7 +67,7 @@ pub struct Transaction {
 #[derive(Clone, Debug)]
 pub struct Savepoint {
     inner: txn::Savepoint,
-    /// Why what was kept aside could not be put in.
+    /// Why what was deferred could not be put in.
     missing_entries: Option<Error>,
     rows: SmallVec<[i64; 4]>,
     counts: RowCounts,
@@ -147,7 +147,7 @@ impl Transaction {
         }
     }
 
-    /// Remembers the present state for [`Transaction::rollback_to`]. Puts in what bulk inserts have kept aside.
+    /// Remembers the present state for [`Transaction::rollback_to`]. Puts in what bulk inserts have deferred.
     /// Where that fails it is tried again by whatever needs the entries. Once the transaction has gone back here
     /// it cannot be: whatever needs them fails with an error that names the first one, and the transaction can
     /// only be rolled back. [`Savepoint::missing_entries`] tells.
@@ -315,13 +315,13 @@ impl Transaction {
         }
     }
 
-    /// Whether entries are kept aside, or are lacking for good: who needs them has to look.
+    /// Whether entries are deferred, or are lacking for good: who needs them has to look.
     fn looks_at_missing_entries(&self) -> bool {
         let lacks = self.missing_entries.is_some() && !is_planted(PlantedFault::LookIfEntriesMissing);
         lacks || !self.deferred.is_empty()
     }
 
-    /// Whether rows of a bulk insert have all entries, or those that they lack are kept aside.
+    /// Whether rows of a bulk insert have all entries, or those that they lack are deferred.
     pub(crate) fn check_entries(&self) -> Result<()> {
         match &self.missing_entries {
             None => Ok(()),

@@ -31,7 +31,7 @@ pub(crate) struct PreparedUse {
     pub changed_in_quarantine: Option<Box<dyn ChangedInQuarantine>>,
 }
 
-/// What a prepared transaction has changed in tables that are set aside, which is kept elsewhere
+/// What a prepared transaction has changed in quarantined tables, which is kept elsewhere
 /// (`recovery/undecided.rs`).
 pub(crate) trait ChangedInQuarantine: Send + Sync {
     /// The log is about to say that the transaction commits.

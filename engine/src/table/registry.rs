@@ -182,7 +182,7 @@ impl Registry {
         self.quarantine(id, no_table(id));
     }
 
-    /// Whether a table is there and set aside.
+    /// Whether a table is there and quarantined.
     pub fn is_quarantined(&self, id: TableId) -> bool {
         let tables = self.tables.read();
         tables

@@ -18,7 +18,7 @@ pub(crate) struct Shared {
     pub rows: RowCounters,
     pub prepared: PreparedTransactions,
     pub scans: Scans,
-    /// What bulk inserts keep aside in all, in bytes, in steps.
+    /// What bulk inserts defer in all, in bytes, in steps.
     pub deferred_bytes: AtomicUsize,
 }
 

@@ -223,7 +223,7 @@ impl Tree {
         }
     }
 
-    /// Copies a key's value, or its front, without any latch; `None` where that did not do, because the leaf was
+    /// Copies a key's value, or its prefix, without any latch; `None` where that did not do, because the leaf was
     /// changing or is not in memory.
     #[inline(always)]
     pub(super) fn copy_unlatched(

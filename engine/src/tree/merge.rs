@@ -1,4 +1,4 @@
-//! Joining meagre nodes with a neighbour. Never needed: whatever is in the way ends the attempt.
+//! Joining underfull nodes with a neighbour. Never needed: whatever is in the way ends the attempt.
 
 use super::descend::{Located, Route};
 use super::split::{set_parent, ParentAndChild};
@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::{buffer, knobs, node};
 
 impl Tree {
-    /// Joins the node of `level` that takes the key with a neighbour, if one of them is meagre and
+    /// Joins the node of `level` that takes the key with a neighbour, if one of them is underfull and
     /// they fit into one; then looks at the level above.
     pub(super) fn merge_around(&self, key: &[u8], level: u8) {
         for level in level.. {
@@ -16,7 +16,7 @@ impl Tree {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
-                    tracing::debug!(%error, "a meagre node stays as it is");
+                    tracing::debug!(%error, "a underfull node stays as it is");
                     break;
                 }
             }
@@ -26,7 +26,7 @@ impl Tree {
         }
     }
 
-    /// One level's merge. True if the parent has become meagre by it.
+    /// One level's merge. True if the parent has become underfull by it.
     fn merge_once(&self, key: &[u8], level: u8) -> Result<bool> {
         if let Located::Child { place, frame } = self.locate(Route::Key(key), level)? {
             self.core.save_early(place.parent)?;

@@ -1,7 +1,7 @@
 //! Mini-pages of leaves: see [`crate::buffer`]'s `mini_page`, which keeps them, for what they are for.
 //!
 //! ```text
-//! u16 records · u16 bytes of the keys' common front · the front ·
+//! u16 records · u16 bytes of the keys' common prefix · the prefix ·
 //! per record: u16 where it begins, counted from the copy's begin · u16 bytes of the rest of its key
 //! per record: the rest of its key · what is kept of its value
 //! ```
@@ -17,7 +17,7 @@ use crate::knobs;
 use crate::leaf_cache::LeafSeen;
 use crate::node::{LeafLayoutHint, Node};
 
-/// Bytes a record has in front.
+/// Bytes a record has in prefix.
 const SLOT: usize = 4;
 
 /// What is to be kept of a record's value.
@@ -103,7 +103,7 @@ fn build(
     out: &mut Vec<u8>,
     mut project: impl FnMut(&[u8], &mut Vec<u8>) -> ProjectedRecord,
 ) -> Option<()> {
-    let front = node.prefix();
+    let prefix = node.prefix();
     let mut records = Vec::new();
     let mut slots = Vec::new();
     let mut key = Vec::new();
@@ -111,7 +111,7 @@ fn build(
         let begin = records.len();
         key.clear();
         node.append_key(i, &mut key);
-        let rest = key.get(front.len()..)?;
+        let rest = key.get(prefix.len()..)?;
         records.extend_from_slice(rest);
         match project(node.value(i), &mut records) {
             ProjectedRecord::Kept => slots.push((begin, rest.len())),
@@ -122,14 +122,14 @@ fn build(
             return None;
         }
     }
-    let base = 4 + front.len() + SLOT * slots.len();
+    let base = 4 + prefix.len() + SLOT * slots.len();
     if base + records.len() > knobs::longest_mini_page() {
         return None;
     }
     out.clear();
     put(slots.len(), out);
-    put(front.len(), out);
-    out.extend_from_slice(front);
+    put(prefix.len(), out);
+    out.extend_from_slice(prefix);
     for (begin, rest) in slots {
         put(base + begin, out);
         put(rest, out);
@@ -152,7 +152,7 @@ fn find<'a>(copy: &'a [u8], key: &[u8]) -> Option<Option<&'a [u8]>> {
         return Some(None);
     }
     let record = copy.record(at)?;
-    let is_it = key.strip_prefix(record.front) == Some(record.rest);
+    let is_it = key.strip_prefix(record.prefix) == Some(record.rest);
     Some(is_it.then_some(record.kept))
 }
 
@@ -161,7 +161,7 @@ fn find<'a>(copy: &'a [u8], key: &[u8]) -> Option<Option<&'a [u8]>> {
 struct MiniPageBytes<'a> {
     bytes: &'a [u8],
     count: usize,
-    front: &'a [u8],
+    prefix: &'a [u8],
 }
 
 impl<'a> MiniPageBytes<'a> {
@@ -169,10 +169,10 @@ impl<'a> MiniPageBytes<'a> {
         let mut copy = MiniPageBytes {
             bytes,
             count: 0,
-            front: &[],
+            prefix: &[],
         };
         copy.count = copy.number(0)?;
-        copy.front = bytes.get(4..4 + copy.number(2)?)?;
+        copy.prefix = bytes.get(4..4 + copy.number(2)?)?;
         Some(copy)
     }
 
@@ -183,7 +183,7 @@ impl<'a> MiniPageBytes<'a> {
     }
 
     fn slot(self, i: usize) -> usize {
-        4 + self.front.len() + SLOT * i
+        4 + self.prefix.len() + SLOT * i
     }
 
     #[inline]
@@ -197,7 +197,7 @@ impl<'a> MiniPageBytes<'a> {
             false => self.bytes.len(),
         };
         Some(MiniPageRecord {
-            front: self.front,
+            prefix: self.prefix,
             rest: self.bytes.get(begin..kept)?,
             kept: self.bytes.get(kept..end)?,
         })
@@ -205,8 +205,8 @@ impl<'a> MiniPageBytes<'a> {
 
     /// The first record whose key is not below.
     fn lower_bound(self, key: &[u8]) -> Option<usize> {
-        let (head, rest) = key.split_at(key.len().min(self.front.len()));
-        match head.cmp(self.front) {
+        let (head, rest) = key.split_at(key.len().min(self.prefix.len()));
+        match head.cmp(self.prefix) {
             Ordering::Less => return Some(0),
             Ordering::Greater => return Some(self.count),
             Ordering::Equal => {}
@@ -235,7 +235,7 @@ pub struct MiniPage<'a> {
 /// What a mini-page has of a record.
 #[derive(Clone, Copy)]
 pub struct MiniPageRecord<'a> {
-    front: &'a [u8],
+    prefix: &'a [u8],
     rest: &'a [u8],
     /// What was kept of its value.
     pub kept: &'a [u8],
@@ -245,14 +245,14 @@ impl MiniPageRecord<'_> {
     /// Length of the key.
     #[inline]
     pub fn key_len(&self) -> usize {
-        self.front.len() + self.rest.len()
+        self.prefix.len() + self.rest.len()
     }
 
     /// A byte of the key; `at` must be below `key_len()`.
     #[inline]
     pub fn key_byte(&self, at: usize) -> u8 {
-        match at.checked_sub(self.front.len()) {
-            None => self.front[at],
+        match at.checked_sub(self.prefix.len()) {
+            None => self.prefix[at],
             Some(at) => self.rest[at],
         }
     }

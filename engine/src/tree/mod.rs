@@ -163,7 +163,7 @@ impl Tree {
         Ok(found.then_some(Record { leaf, at }))
     }
 
-    /// Copies the key's value, if there is one, or as much of its front as `out` keeps: where it stands there, and
+    /// Copies the key's value, if there is one, or as much of its prefix as `out` keeps: where it stands there, and
     /// the leaf's newest transaction. Takes no latch where nothing changes meanwhile.
     #[inline(always)]
     pub(crate) fn copy_value(

@@ -85,7 +85,7 @@ impl Tree {
         new.clear();
         let old = found.then(|| guard.node().value(at));
         let (change, result) = f(old, &mut new);
-        let mut meagre = false;
+        let mut underfull = false;
         match change {
             RecordEdit::Keep => {}
             RecordEdit::Put if new.len() > max_value => {
@@ -112,14 +112,14 @@ impl Tree {
                     node.touch(txid);
                     let node = guard.node();
                     // Not at every removal: the neighbours may be too full for a merge.
-                    meagre = node.used() < knobs::merge_below() && node.count() % 4 == 0;
+                    underfull = node.used() < knobs::merge_below() && node.count() % 4 == 0;
                 }
             }
         }
         // At the thread's end there may be no place for it.
         let _ = NEW_VALUE.try_with(|buffer| buffer.replace(new));
         drop(guard);
-        if meagre {
+        if underfull {
             self.merge_around(key, 0);
         }
         Ok(result)

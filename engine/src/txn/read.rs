@@ -66,7 +66,7 @@ impl TreeTransaction {
         self.read_judged(tree, key, view, f)
     }
 
-    /// Copies the payload of the version of a record that `view` sees into `out`, or as much of its front as that
+    /// Copies the payload of the version of a record that `view` sees into `out`, or as much of its prefix as that
     /// keeps, without a latch where nothing changes meanwhile.
     ///
     /// # Errors

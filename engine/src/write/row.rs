@@ -3,7 +3,7 @@
 //! An operation runs inside the barrier, so that a checkpoint sees it whole. When another
 //! transaction's lock is in the way, what was done so far is undone, the barrier is left, and after
 //! the wait the operation starts again: nobody waits with half an operation in the trees. Entries that
-//! a bulk insert keeps aside (`deferred.rs`) are operations of their own.
+//! a bulk insert defers (`deferred.rs`) are operations of their own.
 
 mod deferred;
 mod fill;
@@ -304,7 +304,7 @@ impl Transaction {
             write_payload(table, row, s)?;
             return self.insert_encoded(table, &trees, row, s);
         }
-        // What was kept aside of earlier rows is in, where it had to be: it stays when this row is refused.
+        // What was deferred of earlier rows is in, where it had to be: it stays when this row is refused.
         let start = self.inner.savepoint();
         if late {
             self.make_room_for_deferred(table)?;

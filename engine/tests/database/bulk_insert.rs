@@ -166,7 +166,7 @@ fn indexes_stay_smaller() {
 }
 
 #[test]
-fn entries_beyond_what_is_kept_aside_go_in_at_once() {
+fn entries_beyond_what_is_deferred_go_in_at_once() {
     let world = World::new(1 << 20);
     let mut txn = world.begin();
     txn.begin_bulk_insert(&world.table);
@@ -256,7 +256,7 @@ fn rows_that_lack_entries_for_a_wait_in_vain_do_not_ask_for_another_try() {
     world.holds(0..0);
 }
 
-/// Also where the bulk insert has ended since, so that nothing is kept aside any more.
+/// Also where the bulk insert has ended since, so that nothing is deferred any more.
 #[test]
 fn rows_that_lack_entries_are_not_committed_once_the_bulk_insert_has_ended() {
     let world = World::new(8 << 20);
@@ -296,7 +296,7 @@ fn a_savepoint_at_which_entries_could_not_be_put_in_does_no_harm_unless_it_is_us
     world.holds(0..70_020);
 }
 
-/// Rows with a value outside, of which each second is refused; and every now and then what is kept aside is
+/// Rows with a value outside, of which each second is refused; and every now and then what is deferred is
 /// put in before a row that is refused then.
 #[test]
 fn a_refused_long_row_takes_no_entries_of_earlier_rows_along() {

@@ -163,9 +163,9 @@ fn to_be_recovered(dir: &Path) -> Database {
     db
 }
 
-/// What an earlier opening has set aside was the table's rows before.
+/// What an earlier opening has quarantined was the table's rows before.
 #[test]
-fn rows_put_into_a_table_once_set_aside_and_truncated_are_found_after_a_crash() {
+fn rows_put_into_a_table_once_quarantined_and_truncated_are_found_after_a_crash() {
     if peregrine::knobs::SHAKEN {
         // It counts what production's numbers make of it.
         return;
@@ -200,12 +200,12 @@ fn rows_put_into_a_table_once_set_aside_and_truncated_are_found_after_a_crash() 
         }
         true
     });
-    assert!(found > 0, "no table was set aside");
+    assert!(found > 0, "no table was quarantined");
 }
 
 /// So it is when the log that tells of the truncation has gone.
 #[test]
-fn rows_put_into_a_table_once_set_aside_and_truncated_are_found_after_an_orderly_end() {
+fn rows_put_into_a_table_once_quarantined_and_truncated_are_found_after_an_orderly_end() {
     if peregrine::knobs::SHAKEN {
         // It counts what production's numbers make of it.
         return;
@@ -250,7 +250,7 @@ fn rows_put_into_a_table_once_set_aside_and_truncated_are_found_after_an_orderly
         }
         true
     });
-    assert!(found > 0, "no table was set aside");
+    assert!(found > 0, "no table was quarantined");
 }
 
 /// Changes the first rows of tables, in a transaction that is prepared.
@@ -292,7 +292,7 @@ fn a_prepared_transaction_keeps_its_changes_of_the_other_tables() {
         assert!(same.unwrap().transpose().unwrap().unwrap());
         db.table("damaged").is_err()
     });
-    assert!(found > 0, "no table was set aside");
+    assert!(found > 0, "no table was quarantined");
 }
 
 /// What the dump of a closed database has as the body of the damaged table's first row; nothing where it
@@ -334,7 +334,7 @@ fn crash(db: Database, dir: &Path) {
     }
 }
 
-/// A prepared transaction meets a table that is set aside, and is decided about at one of the next
+/// A prepared transaction meets a quarantined table, and is decided about at one of the next
 /// openings.
 fn decide_behind_damage(tables: &[&str], commits: bool) {
     let dir = tempfile::tempdir().unwrap();
@@ -388,13 +388,13 @@ fn decide_behind_damage(tables: &[&str], commits: bool) {
 
 /// What it had changed there is kept, as a committed transaction's changes are.
 #[test]
-fn a_prepared_transaction_that_commits_loses_nothing_in_a_table_set_aside() {
+fn a_prepared_transaction_that_commits_loses_nothing_in_a_quarantined_table() {
     decide_behind_damage(&["kept", "damaged"], true);
     decide_behind_damage(&["damaged"], true);
 }
 
 #[test]
-fn a_prepared_transaction_that_rolls_back_leaves_nothing_in_a_table_set_aside() {
+fn a_prepared_transaction_that_rolls_back_leaves_nothing_in_a_quarantined_table() {
     decide_behind_damage(&["kept", "damaged"], false);
 }
 
@@ -452,5 +452,5 @@ fn a_prepared_transaction_in_a_damaged_table_keeps_no_other_table_closed() {
         assert!(dumped_body(dir).is_none_or(|body| body == b"prepared"));
         true
     });
-    assert!(found > 0, "no table was set aside");
+    assert!(found > 0, "no table was quarantined");
 }

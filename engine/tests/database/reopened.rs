@@ -107,7 +107,7 @@ fn damaged_copies(sound: &SimulatedOs) -> impl Iterator<Item = SimulatedOs> + '_
     })
 }
 
-/// The moments of a recovery that has set the table of [`to_be_recovered`] aside for damage; none where it has not.
+/// The moments of a recovery that has quarantined the table of [`to_be_recovered`] for damage; none where it has not.
 fn moments_of(disk: &SimulatedOs) -> Option<Vec<Moment>> {
     disk.record();
     let db = open(disk).ok()?;
@@ -115,10 +115,10 @@ fn moments_of(disk: &SimulatedOs) -> Option<Vec<Moment>> {
     db.table("damaged").is_err().then_some(moments)
 }
 
-/// A recovery that has set the table of [`to_be_recovered`] aside; and its moments.
-pub fn setting_aside(sound: &SimulatedOs) -> Vec<Moment> {
+/// A recovery that has quarantined the table of [`to_be_recovered`]; and its moments.
+pub fn quarantining(sound: &SimulatedOs) -> Vec<Moment> {
     let quarantined = damaged_copies(sound).find_map(|disk| moments_of(&disk));
-    quarantined.expect("a table that is set aside")
+    quarantined.expect("a quarantined table")
 }
 
 /// A disk as a killed process left it, with all rows of one table to be changed by recovery.
@@ -155,8 +155,8 @@ pub fn renewed(dumped: &BTreeMap<u64, Vec<u8>>) -> u32 {
 
 /// What recovery had applied before it met damage was in memory alone when the process was killed.
 #[test]
-fn a_table_that_a_killed_opening_has_set_aside_keeps_all_changes() {
-    let moments = setting_aside(&killed(3));
+fn a_table_that_a_killed_opening_has_quarantined_keeps_all_changes() {
+    let moments = quarantining(&killed(3));
     for (n, moment) in moments.iter().enumerate() {
         let killed = moment.crash(Loss::Nothing, 0);
         open(&killed).unwrap().close().unwrap();
@@ -167,7 +167,7 @@ fn a_table_that_a_killed_opening_has_set_aside_keeps_all_changes() {
 
 /// So it is where what was committed meets no damage, and a prepared transaction does, which is made again after it.
 #[test]
-fn a_table_that_is_set_aside_for_a_prepared_transaction_keeps_all_changes() {
+fn a_table_that_is_quarantined_for_a_prepared_transaction_keeps_all_changes() {
     if peregrine::knobs::SHAKEN {
         // It needs a page that the prepared transaction alone has changed.
         return;
@@ -183,7 +183,7 @@ fn a_table_that_is_set_aside_for_a_prepared_transaction_keeps_all_changes() {
         db.table("damaged").ok()?;
         moments_of(&prepared)
     });
-    let moments = moments.expect("a table that is set aside for the prepared transaction alone");
+    let moments = moments.expect("a quarantined table for the prepared transaction alone");
     for (n, moment) in moments.iter().enumerate() {
         let killed = moment.crash(Loss::Nothing, 0);
         open(&killed).unwrap().close().unwrap();
@@ -192,10 +192,10 @@ fn a_table_that_is_set_aside_for_a_prepared_transaction_keeps_all_changes() {
     }
 }
 
-/// Once the log has gone, the file that its table was set aside with is all that knows of its rows.
+/// Once the log has gone, the file that its table was quarantined with is all that knows of its rows.
 #[test]
-fn a_table_that_a_killed_opening_has_set_aside_stays_so_when_the_power_goes() {
-    let moments = setting_aside(&killed(3));
+fn a_table_that_a_killed_opening_has_quarantined_stays_so_when_the_power_goes() {
+    let moments = quarantining(&killed(3));
     let named = |moment: &Moment| matches!(moment.event, Event::Name(_) | Event::Sync(_));
     for (n, moment) in moments
         .iter()

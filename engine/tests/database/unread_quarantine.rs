@@ -1,4 +1,4 @@
-//! What is kept of a table set aside can't be read, or is found by the opening after one that did not end.
+//! What is kept of a quarantined table can't be read, or is found by the opening after one that did not end.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -12,13 +12,13 @@ use peregrine::os::{DirLock, File, LockMode, OpenMode, Os};
 use peregrine::{Error, Isolation, Result, Value};
 
 use crate::reopened::{
-    create, dumped, fill, killed, open, open_on, prepare, renew, renewed, rows, setting_aside,
+    create, dumped, fill, killed, open, open_on, prepare, renew, renewed, rows, quarantining,
     to_be_recovered, xid, ROWS,
 };
 
 const ASIDE: &str = "/db/aside";
 
-/// The table's file. `None`: none is set aside.
+/// The table's file. `None`: none is quarantined.
 fn file_of(os: &SimulatedOs) -> Option<PathBuf> {
     let names = os.list(Path::new(ASIDE)).unwrap();
     let name = names.iter().find(|name| name.parse::<u32>().is_ok())?;
@@ -43,10 +43,10 @@ fn contents(os: &SimulatedOs) -> Vec<(PathBuf, Vec<u8>)> {
     contents
 }
 
-/// A disk as a killed process left it: a table was set aside and truncated, and has its rows since the last
+/// A disk as a killed process left it: a table was quarantined and truncated, and has its rows since the last
 /// checkpoint. Its file is void.
 fn with_void_file() -> SimulatedOs {
-    let moments = setting_aside(&killed(3));
+    let moments = quarantining(&killed(3));
     let os = moments.last().unwrap().crash(Loss::Nothing, 0);
     let db = open(&os).unwrap();
     db.truncate_table("damaged").unwrap();
@@ -108,7 +108,7 @@ fn a_void_file_that_memory_can_not_hold_costs_no_rows() {
 }
 
 #[test]
-fn a_file_that_can_not_be_understood_is_kept_and_its_table_set_aside_anew() {
+fn a_file_that_can_not_be_understood_is_kept_and_its_table_quarantined_anew() {
     let disk = with_void_file();
     let file = file_of(&disk).unwrap();
     let kept = |number: u32| PathBuf::from(format!("{}.damaged-{number}", file.display()));
@@ -117,7 +117,7 @@ fn a_file_that_can_not_be_understood_is_kept_and_its_table_set_aside_anew() {
     disk.record();
     let db = open(&disk).unwrap();
     let moments = disk.recorded();
-    let error = db.table("damaged").expect_err("a table set aside");
+    let error = db.table("damaged").expect_err("a quarantined table");
     assert!(error.to_string().contains("damaged-0"), "{error}");
     db.close().unwrap();
     assert_eq!(renewed(&dumped(&disk, "damaged")), ROWS);
@@ -138,7 +138,7 @@ fn a_file_that_can_not_be_understood_is_kept_and_its_table_set_aside_anew() {
     }
 
     // Nor is one written over that was kept before.
-    let other = setting_aside(&killed(4));
+    let other = quarantining(&killed(4));
     let other = other.last().unwrap().crash(Loss::Nothing, 0);
     let foreign = bytes_of(&other, &file_of(&other).unwrap());
     for (number, bytes) in [(1, Vec::new()), (2, foreign)] {
@@ -165,7 +165,7 @@ fn a_file_that_can_not_be_read_once_costs_no_prepared_change() {
     let os = SimulatedOs::new(3);
     let db = to_be_recovered(&os, 0..ROWS);
     prepare(&db, "damaged");
-    let moments = setting_aside(&os.crash_with(Loss::Nothing, 0));
+    let moments = quarantining(&os.crash_with(Loss::Nothing, 0));
     // The log has nothing of the change any more.
     let quarantined = moments.last().unwrap();
     for read in 0.. {
@@ -193,7 +193,7 @@ struct Bad {
     os: SimulatedOs,
     /// The data file gives other bytes than what was written since it is this.
     forgets: bool,
-    /// Files of tables set aside have more bytes than any memory.
+    /// Files of quarantined tables have more bytes than any memory.
     is_endless: bool,
 }
 
@@ -286,8 +286,8 @@ impl File for BadFile {
     }
 }
 
-/// The log has all of a table's trees; an opening has set it aside, and did not come to its checkpoint.
-fn set_aside_when_young(truncated: bool) {
+/// The log has all of a table's trees; an opening has quarantined it, and did not come to its checkpoint.
+fn quarantined_when_young(truncated: bool) {
     // More than memory has, so that recovery reads what it has written.
     let most = 3 * 8 * ROWS;
     let os = SimulatedOs::new(3);
@@ -339,7 +339,7 @@ fn set_aside_when_young(truncated: bool) {
         assert!(rows[&0] == b"prepared", "moment {n}");
         assert_eq!(renewed(&rows), most - 1, "moment {n}");
     }
-    assert!(quarantined > 0, "no table was set aside");
+    assert!(quarantined > 0, "no table was quarantined");
 }
 
 /// So it is when that opening's file can't be understood, unless the table was truncated: then the file is void.
@@ -357,12 +357,12 @@ fn rows_come_from_the_log(disk: &SimulatedOs, truncated: bool, most: u32) {
 }
 
 #[test]
-fn a_table_that_the_log_makes_stays_set_aside() {
-    set_aside_when_young(false);
+fn a_table_that_the_log_makes_stays_quarantined() {
+    quarantined_when_young(false);
 }
 
 /// The catalog of the checkpoint has the trees before: of those the file tells nothing.
 #[test]
-fn a_table_that_the_log_truncates_stays_set_aside() {
-    set_aside_when_young(true);
+fn a_table_that_the_log_truncates_stays_quarantined() {
+    quarantined_when_young(true);
 }

@@ -135,7 +135,7 @@ fn nervous() -> Database {
     Database::open_on(Arc::new(SimulatedOs::new(1)), "/db", options).unwrap()
 }
 
-/// What a bulk insert had kept aside is lost with the panic.
+/// What a bulk insert had deferred is lost with the panic.
 #[test]
 fn rows_without_entries_are_not_committed_where_a_wait_has_unwound() {
     let db = nervous();

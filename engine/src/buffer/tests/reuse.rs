@@ -37,7 +37,7 @@ pub(super) fn tree_on(os: SimulatedOs) -> (Arc<PoolWithThreads>, Tree) {
     (pool, tree)
 }
 
-/// Neighbours have a long front in common, others little: so separators are long, and inner nodes many.
+/// Neighbours have a long prefix in common, others little: so separators are long, and inner nodes many.
 pub(super) fn key(n: u32) -> Vec<u8> {
     let group = n / 50;
     let mut key = group.to_be_bytes().to_vec();

@@ -70,7 +70,7 @@ fn what_is_prepared_in_a_table_whose_definition_makes_no_sense_is_kept() {
 
 /// Nobody knows which tables it has changed, but for its records there.
 #[test]
-fn tables_with_records_of_a_transaction_whose_undo_is_damaged_are_set_aside() {
+fn tables_with_records_of_a_transaction_whose_undo_is_damaged_are_quarantined() {
     let os = SimulatedOs::new(11);
     let db = open(&os);
     create(&db);
@@ -119,7 +119,7 @@ fn tables_with_records_of_a_transaction_whose_undo_is_damaged_are_set_aside() {
 }
 
 /// Table `t` can't be used, and `other` has its row.
-fn only_t_is_set_aside(db: &Database) {
+fn only_t_is_quarantined(db: &Database) {
     let used = db.table("t").map(drop);
     assert!(matches!(used, Err(Error::Corrupt { .. })), "{used:?}");
     assert_eq!(db.table("other").unwrap().estimate_rows(), 1);
@@ -158,9 +158,9 @@ fn a_page_that_can_never_be_read_counts_as_damaged_where_the_program_says_so() {
     };
     let refused = opened(false).map(drop);
     assert!(matches!(refused, Err(Error::Io { .. })), "{refused:?}");
-    // Once it is set aside, nobody needs that page any more.
+    // Once it is quarantined, nobody needs that page any more.
     for unreadable_is_damage in [true, false] {
-        only_t_is_set_aside(&opened(unreadable_is_damage).unwrap());
+        only_t_is_quarantined(&opened(unreadable_is_damage).unwrap());
     }
 }
 
@@ -196,7 +196,7 @@ fn undo_that_makes_no_sense_keeps_no_other_table_closed() {
     drop((loser, txn, other, pool, db));
 
     for _ in 0..2 {
-        only_t_is_set_aside(&open(&crashed));
+        only_t_is_quarantined(&open(&crashed));
     }
 }
 
@@ -233,7 +233,7 @@ fn a_record_that_makes_no_sense_keeps_no_other_table_closed() {
     let crashed = os.crash_with(Loss::Nothing, 0);
     drop((txn, table, other, db));
     for _ in 0..2 {
-        only_t_is_set_aside(&open(&crashed));
+        only_t_is_quarantined(&open(&crashed));
     }
 }
 

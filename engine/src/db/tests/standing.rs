@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// More than the files of tables set aside take, and less than a log segment.
+/// More than the files of quarantined tables take, and less than a log segment.
 const LITTLE: u64 = 8 << 10;
 
 fn open_ending(os: &SimulatedOs) -> Database {

@@ -131,7 +131,7 @@ fn ranges_of_changing_trees() {
         let check = |model: &Model, random: &mut SmallRng| {
             let from = key(random.random_range(0..levels));
             let to = key(random.random_range(0..levels));
-            // Bounds that are keys, fronts of them, and neither.
+            // Bounds that are keys, prefixes of them, and neither.
             let from = &from[..random.random_range(0..=from.len())];
             let to = Some(&to[..random.random_range(4..=to.len())]);
             let to = to.filter(|_| random.random_ratio(3, 4));

@@ -87,7 +87,7 @@ fn unlatched_copies_are_of_one_moment() {
     });
 }
 
-/// A key of which few share the front with their neighbours: separators stay long, nodes have few
+/// A key of which few share the prefix with their neighbours: separators stay long, nodes have few
 /// children, trees get high.
 fn deep_key(n: u32) -> Vec<u8> {
     let mut key = (n / 4).to_be_bytes().to_vec();

@@ -55,7 +55,7 @@ fn a_long_reader_keeps_its_snapshot_and_then_all_goes() {
     let stats = fixture.system.stats();
     assert!(stats.undo_pages + stats.pruned_pages > 10, "{stats:?}");
     drop(reader);
-    // With what pruning has set aside for the reader.
+    // With what pruning has quarantined for the reader.
     fixture.system.purge_all().unwrap();
     assert_eq!(deleted_marks(&fixture), 0);
     assert_eq!(fixture.system.stats().unpurged, 0);

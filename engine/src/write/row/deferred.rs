@@ -1,4 +1,4 @@
-//! Index entries of a bulk insert: kept aside, and put into their indexes in the order of their keys.
+//! Index entries of a bulk insert: deferred, and put into their indexes in the order of their keys.
 //!
 //! Rows come in any order of a secondary key. Put in at once, each entry would be a search of its own, in a
 //! leaf that is seldom at hand, and leaves that are split in the middle would stay half empty. In the
@@ -8,7 +8,7 @@
 //! hold rows without their entries, but recovery rolls back what was running then, and makes what
 //! committed later again from the log, which has rows alone: their entries come with them. Commit puts the
 //! entries in first, and so does whatever of the transaction reads the table. Entries of unique indexes are
-//! not kept aside: a row must be refused when it comes.
+//! not deferred: a row must be refused when it comes.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::table::open_table::{Table, TableTrees};
 use crate::write::row::operation::Entries;
 
 impl Transaction {
-    /// Begins a bulk insert into a table: entries of indexes that are not unique are kept aside, and put
+    /// Begins a bulk insert into a table: entries of indexes that are not unique are deferred, and put
     /// in in the order of their keys, which takes less time and leaves smaller indexes. They are put in
     /// by [`Transaction::end_bulk_insert`], and before that by a commit, by whatever reads or changes
     /// rows of the table, by a savepoint, and when those of all transactions take an eighth of the
@@ -40,7 +40,7 @@ impl Transaction {
     ///
     /// # Errors
     /// Those of writing pages and of waiting for locks; [`crate::Error::Interrupted`] when killed. What is still
-    /// aside then goes in at the next occasion, unless the transaction goes back to before the bulk insert.
+    /// deferred then goes in at the next occasion, unless the transaction goes back to before the bulk insert.
     /// [`crate::Error::Deadlock`] and [`crate::Error::WriteConflict`], where one came before.
     pub fn end_bulk_insert(&mut self) -> Result<()> {
         self.put_deferred(None)?;
@@ -53,23 +53,23 @@ impl Transaction {
         self.deferred.iter().position(of)
     }
 
-    /// Where too much is kept aside for another row of a table, puts it in: before anything of that row
+    /// Where too much is deferred for another row of a table, puts it in: before anything of that row
     /// is done, for it stays when the row is taken back.
     #[inline]
     pub(super) fn make_room_for_deferred(&mut self, table: &Table) -> Result<()> {
         match self.deferred_of(table) {
-            Some(aside) if self.deferred[aside].is_too_much() => self.put_deferred(None),
+            Some(at) if self.deferred[at].is_too_much() => self.put_deferred(None),
             _ => Ok(()),
         }
     }
 
-    /// Whether entries of a table's rows are kept aside.
+    /// Whether entries of a table's rows are deferred.
     pub(crate) fn defers_entries(&self, table: &Table) -> bool {
         self.deferred_of(table).is_some()
     }
 
-    /// Inserts the row of `s.key`, whose payload is in `s`. What is kept aside is no more than may be:
-    /// [`Transaction::make_room_aside`] was called before.
+    /// Inserts the row of `s.key`, whose payload is in `s`. What is deferred is no more than may be:
+    /// [`Transaction::make_room_for_deferred`] was called before.
     pub(super) fn insert_encoded(
         &mut self,
         table: &Table,
@@ -77,22 +77,22 @@ impl Transaction {
         row: &[Value<'_>],
         s: &mut Scratch,
     ) -> Result<()> {
-        let Some(aside) = self.deferred_of(table) else {
+        let Some(at) = self.deferred_of(table) else {
             return self.retry_after_waits(table, trees, |op| op.insert(row, Entries::All, s));
         };
-        let deferred = &mut self.deferred[aside];
+        let deferred = &mut self.deferred[at];
         let before = deferred.lengths();
         let result = match deferred.add(row, &s.key, &mut s.entry) {
             Ok(()) => self.retry_after_waits(table, trees, |op| op.insert(row, Entries::OfUnique, s)),
             Err(error) => Err(error),
         };
         if result.is_err() {
-            self.deferred[aside].take_back_to(before);
+            self.deferred[at].take_back_to(before);
         }
         result
     }
 
-    /// Puts in what is kept aside, of one table or of all.
+    /// Puts in what is deferred, of one table or of all.
     #[cold]
     pub(crate) fn put_deferred(&mut self, of: Option<&Table>) -> Result<()> {
         // Nothing is sorted in vain, and an optimistic table makes no other error of it.
@@ -111,7 +111,7 @@ impl Transaction {
         result
     }
 
-    /// Forgets what is kept aside: the rows are undone.
+    /// Forgets what is deferred: the rows are undone.
     pub(crate) fn forget_deferred(&mut self) {
         for deferred in &mut self.deferred {
             deferred.forget();

@@ -21,7 +21,7 @@ pub(super) enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entries {
     All,
-    /// Those of unique indexes: the others are kept aside.
+    /// Those of unique indexes: the others are deferred.
     OfUnique,
 }
 
