@@ -121,7 +121,7 @@ fn key(row: u64) -> [u8; 8] {
 }
 
 fn update(txn: &mut TreeTransaction, tree: &Tree, row: u64, mode: PutMode) -> Result<()> {
-    let system = txn.system().clone();
+    let system = txn.transactions().clone();
     let payload = [row as u8; 100];
     loop {
         let inside = system.barrier().enter();

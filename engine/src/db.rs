@@ -171,7 +171,7 @@ impl Database {
     /// # Errors
     /// Those of [`Database::checkpoint`]; the database is closed all the same.
     pub fn close(self) -> Result<()> {
-        self.shared.system.shutdown();
+        self.shared.transactions.shutdown();
         // Also when nothing was logged since the last one: a rollback leaves no log, but pages.
         self.checkpoint()
     }
@@ -281,7 +281,7 @@ impl Database {
             true => 0,
             false => txn.before_drop(id)?,
         };
-        self.shared.system.moments.come_to(Moment::TableToDrop);
+        self.shared.transactions.moments.come_to(Moment::TableToDrop);
         let own = Some((id, own));
         self.tables.remove_table(&self.shared, name, own)?;
         txn.forget_table(id);
@@ -323,8 +323,8 @@ impl Database {
     }
 
     #[cfg(test)]
-    pub(crate) fn system(&self) -> &crate::txn::TransactionManager {
-        &self.shared.system
+    pub(crate) fn transactions(&self) -> &crate::txn::TransactionManager {
+        &self.shared.transactions
     }
 
     #[cfg(test)]
@@ -381,7 +381,7 @@ impl Database {
 
     /// What commits wait for from now on.
     pub fn set_durability(&self, durability: Durability) {
-        self.shared.system.set_durability(durability);
+        self.shared.transactions.set_durability(durability);
     }
 
     /// Changes [`crate::Options::scan_threads`].
@@ -400,13 +400,13 @@ impl Database {
     /// [`Error::Invalid`] for less than it can be.
     pub fn set_longest_kept_log(&self, bytes: u64) -> Result<()> {
         opening::check_bytes("longest_kept_log", bytes)?;
-        self.shared.system.set_longest_kept_log(bytes);
+        self.shared.transactions.set_longest_kept_log(bytes);
         Ok(())
     }
 
     /// How long transactions that begin from now on wait for a lock.
     pub fn set_lock_wait_timeout(&self, limit: Duration) {
-        self.shared.system.set_lock_wait_timeout(limit);
+        self.shared.transactions.set_lock_wait_timeout(limit);
     }
 
     /// Stops the database for good, for an embedding program that has found out that what is in
@@ -437,12 +437,12 @@ impl Database {
     /// # Errors
     /// I/O errors; what was not done is done by a later call.
     pub fn purge(&self) -> Result<()> {
-        self.shared.system.purge_all()
+        self.shared.transactions.purge_all()
     }
 
     /// Counters for monitoring.
     pub fn status(&self) -> Status {
-        let system = self.shared.system.stats();
+        let system = self.shared.transactions.stats();
         let pool = self.shared.registry.pool().stats();
         let file = self.shared.registry.pool().store().stats();
         let log = self.shared.log.stats();
@@ -485,7 +485,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        self.shared.system.shutdown();
+        self.shared.transactions.shutdown();
         drop(self.checkpointer.take());
         self.shared.prepared.close();
         // What was committed without waiting for the log goes there now, if it still can.

@@ -14,7 +14,7 @@ use crate::sync::{pause, Pause};
 
 /// A page latched for reading.
 pub struct SharedGuard<'a> {
-    core: &'a BufferPool,
+    pool: &'a BufferPool,
     frame: FrameId,
     pinned: bool,
 }
@@ -26,7 +26,7 @@ impl<'a> SharedGuard<'a> {
         core.frames.state(frame).latch.lock_shared();
         pause(Pause::Held);
         SharedGuard {
-            core,
+            pool: core,
             frame,
             pinned: false,
         }
@@ -36,7 +36,7 @@ impl<'a> SharedGuard<'a> {
         let locked = core.frames.state(frame).latch.try_lock_shared();
         // Not `then_some`: a guard made without the latch would give it back when dropped.
         locked.then(|| SharedGuard {
-            core,
+            pool: core,
             frame,
             pinned: false,
         })
@@ -58,13 +58,13 @@ impl<'a> SharedGuard<'a> {
     }
 
     pub(super) fn state(&self) -> &'a FrameState {
-        self.core.frames.state(self.frame)
+        self.pool.frames.state(self.frame)
     }
 
     #[inline]
     pub(crate) fn bytes(&self) -> &Page {
         // SAFETY: this guard holds the latch shared while the borrow of it lives.
-        unsafe { self.core.frames.page(self.frame) }
+        unsafe { self.pool.frames.page(self.frame) }
     }
 
     /// The page as a node; only for pages of trees.
@@ -104,7 +104,7 @@ impl Drop for SharedGuard<'_> {
 
 /// A page latched for changing.
 pub struct ExclusiveGuard<'a> {
-    core: &'a BufferPool,
+    pool: &'a BufferPool,
     frame: FrameId,
     pinned: bool,
 }
@@ -115,7 +115,7 @@ impl<'a> ExclusiveGuard<'a> {
     fn of(core: &'a BufferPool, frame: FrameId) -> ExclusiveGuard<'a> {
         pause(Pause::Held);
         ExclusiveGuard {
-            core,
+            pool: core,
             frame,
             pinned: false,
         }
@@ -136,12 +136,12 @@ impl<'a> ExclusiveGuard<'a> {
 
     /// Latches a frame if nothing has changed since the version was noted, without waiting.
     pub(crate) fn try_upgrade(
-        core: &'a BufferPool,
+        pool: &'a BufferPool,
         frame: FrameId,
         version: LatchVersion,
     ) -> Option<ExclusiveGuard<'a>> {
-        let locked = core.frames.state(frame).latch.try_upgrade(version);
-        locked.then(|| Self::of(core, frame))
+        let locked = pool.frames.state(frame).latch.try_upgrade(version);
+        locked.then(|| Self::of(pool, frame))
     }
 
     /// The pin goes with the guard.
@@ -160,13 +160,13 @@ impl<'a> ExclusiveGuard<'a> {
     }
 
     pub(crate) fn state(&self) -> &'a FrameState {
-        self.core.frames.state(self.frame)
+        self.pool.frames.state(self.frame)
     }
 
     #[inline]
     pub(crate) fn bytes(&self) -> &Page {
         // SAFETY: this guard holds the latch exclusively while the borrow of it lives.
-        unsafe { self.core.frames.page(self.frame) }
+        unsafe { self.pool.frames.page(self.frame) }
     }
 
     /// The bytes, to be changed. Whether the change must be noted is the caller's to know: see
@@ -174,7 +174,7 @@ impl<'a> ExclusiveGuard<'a> {
     #[inline]
     pub(crate) fn bytes_mut(&mut self) -> &mut Page {
         // SAFETY: this guard holds the latch exclusively, and is borrowed exclusively.
-        unsafe { self.core.frames.page_mut(self.frame) }
+        unsafe { self.pool.frames.page_mut(self.frame) }
     }
 
     /// The page as a node; only for pages of trees.
@@ -193,9 +193,9 @@ impl<'a> ExclusiveGuard<'a> {
     /// caller stays in the barrier, this does nothing when called again.
     #[inline]
     pub(crate) fn prepare(&self) -> Result<()> {
-        let epoch = self.core.epoch.load(Ordering::Acquire);
+        let epoch = self.pool.epoch.load(Ordering::Acquire);
         if self.state().image_epoch.load(Ordering::Relaxed) < epoch {
-            self.core.save_image(self.frame, self.bytes(), epoch)?;
+            self.pool.save_image(self.frame, self.bytes(), epoch)?;
         }
         Ok(())
     }
@@ -205,7 +205,7 @@ impl<'a> ExclusiveGuard<'a> {
     pub(crate) fn mark_dirty(&self) {
         let state = self.state();
         if !state.dirty.load(Ordering::Relaxed) {
-            self.core.note_dirty(state);
+            self.pool.note_dirty(state);
         }
     }
 
@@ -278,14 +278,14 @@ impl BufferPool {
 
 /// A page kept in memory: see [`crate::buffer::PoolWithThreads::pin`].
 pub struct PinnedPage {
-    core: Arc<BufferPool>,
+    pool: Arc<BufferPool>,
     frame: FrameId,
 }
 
 impl PinnedPage {
     /// Takes over a pin.
     pub(super) fn owning_pin(core: Arc<BufferPool>, frame: FrameId) -> PinnedPage {
-        PinnedPage { core, frame }
+        PinnedPage { pool: core, frame }
     }
 
     pub(crate) fn frame(&self) -> FrameId {
@@ -295,7 +295,7 @@ impl PinnedPage {
     /// The page's id.
     pub fn page(&self) -> PageId {
         PageId(
-            self.core
+            self.pool
                 .frames
                 .state(self.frame)
                 .page
@@ -305,18 +305,18 @@ impl PinnedPage {
 
     /// Latches for reading.
     pub fn shared(&self) -> SharedGuard<'_> {
-        SharedGuard::lock(&self.core, self.frame)
+        SharedGuard::lock(&self.pool, self.frame)
     }
 
     /// Latches for changing.
     pub fn exclusive(&self) -> ExclusiveGuard<'_> {
-        ExclusiveGuard::lock(&self.core, self.frame)
+        ExclusiveGuard::lock(&self.pool, self.frame)
     }
 }
 
 impl Drop for PinnedPage {
     fn drop(&mut self) {
-        let state = self.core.frames.state(self.frame);
+        let state = self.pool.frames.state(self.frame);
         state.pins.fetch_sub(1, Ordering::Release);
     }
 }

@@ -18,7 +18,7 @@ use crate::sync::atomic::Ordering;
 
 /// Pages in memory within one budget.
 pub struct PoolWithThreads {
-    core: Arc<BufferPool>,
+    pool: Arc<BufferPool>,
     threads: Vec<crate::sync::thread::JoinHandle<()>>,
 }
 
@@ -51,9 +51,9 @@ impl PoolWithThreads {
         let mut pool = PoolWithThreads::alone(bytes, store)?;
         let failed = |error| Error::io("start a thread for", "the buffer pool", error);
         pool.threads
-            .push(start_provider(&pool.core).map_err(failed)?);
+            .push(start_provider(&pool.pool).map_err(failed)?);
         pool.threads
-            .extend(start_readers(&pool.core).map_err(failed)?);
+            .extend(start_readers(&pool.pool).map_err(failed)?);
         Ok(Arc::new(pool))
     }
 
@@ -65,39 +65,39 @@ impl PoolWithThreads {
 
     fn alone(bytes: usize, store: Arc<Store>) -> Result<PoolWithThreads> {
         Ok(PoolWithThreads {
-            core: Arc::new(BufferPool::new(Frames::new(frames_for(bytes)?)?, store)),
+            pool: Arc::new(BufferPool::new(Frames::new(frames_for(bytes)?)?, store)),
             threads: Vec::new(),
         })
     }
 
-    pub(crate) fn core(&self) -> &Arc<BufferPool> {
-        &self.core
+    pub(crate) fn buffer_pool(&self) -> &Arc<BufferPool> {
+        &self.pool
     }
 
     /// The store below.
     pub fn store(&self) -> &Arc<Store> {
-        &self.core.store
+        &self.pool.store
     }
 
     /// Gives the pool what freezes the records of full leaves. Once; later calls are ignored.
     pub fn set_freeze(&self, freeze: Arc<dyn LeafFreeze>) {
         // A second call is ignored, as documented.
-        let _ = self.core.freeze.set(freeze);
+        let _ = self.pool.freeze.set(freeze);
     }
 
     /// A new page outside any tree, latched and zeroed. Call with no other latch held.
     pub fn create_unparented(&self, kind: PageKind) -> Result<(PageId, ExclusiveGuard<'_>)> {
-        let mut guard = self.core.new_page()?;
+        let mut guard = self.pool.new_page()?;
         let page = guard.bytes_mut();
         page[KIND] = kind as u8;
         put_u16(page, HOLE_START, PAGE_SIZE);
         put_u16(page, HOLE_END, PAGE_SIZE);
-        self.core.register(&guard, 1);
+        self.pool.register(&guard, 1);
         Ok((guard.page(), guard.owning_pin()))
     }
 
     fn fetch(&self, page: PageId) -> Result<FrameId> {
-        self.core.fetch(page)
+        self.pool.fetch(page)
     }
 
     /// The page, latched for reading; loads it if need be.
@@ -106,7 +106,7 @@ impl PoolWithThreads {
     /// [`Error::Corrupt`] where it is a tree's: its bytes mean other things, and must not be changed.
     pub fn fetch_shared(&self, page: PageId) -> Result<SharedGuard<'_>> {
         let frame = self.fetch(page)?;
-        let guard = SharedGuard::lock(&self.core, frame).owning_pin();
+        let guard = SharedGuard::lock(&self.pool, frame).owning_pin();
         match is_outside_trees(guard.bytes()) {
             true => Ok(guard),
             false => Err(self.not_outside(page)),
@@ -116,7 +116,7 @@ impl PoolWithThreads {
     /// As [`PoolWithThreads::fetch_shared`], latched for changing. Best called with no other latch held.
     pub fn fetch_exclusive(&self, page: PageId) -> Result<ExclusiveGuard<'_>> {
         let frame = self.fetch(page)?;
-        let guard = ExclusiveGuard::lock(&self.core, frame).owning_pin();
+        let guard = ExclusiveGuard::lock(&self.pool, frame).owning_pin();
         match is_outside_trees(guard.bytes()) {
             true => Ok(guard),
             false => Err(self.not_outside(page)),
@@ -126,40 +126,40 @@ impl PoolWithThreads {
     #[cold]
     fn not_outside(&self, page: PageId) -> Error {
         let what = "expected a page outside trees, found a node".into();
-        self.core.corrupt(page.0, what)
+        self.pool.corrupt(page.0, what)
     }
 
     /// The page, latched for reading, if it is in memory and no tree's: no I/O, so a leaf may be latched.
     pub fn resident_shared(&self, page: PageId) -> Option<SharedGuard<'_>> {
-        let frame = self.core.find_resident(page)?;
-        let guard = SharedGuard::lock(&self.core, frame).owning_pin();
+        let frame = self.pool.find_resident(page)?;
+        let guard = SharedGuard::lock(&self.pool, frame).owning_pin();
         is_outside_trees(guard.bytes()).then_some(guard)
     }
 
     /// The page, latched for changing, if it is in memory and no tree's: no I/O, so a leaf may be latched.
     pub fn resident_exclusive(&self, page: PageId) -> Option<ExclusiveGuard<'_>> {
-        let frame = self.core.find_resident(page)?;
-        let guard = ExclusiveGuard::lock(&self.core, frame).owning_pin();
+        let frame = self.pool.find_resident(page)?;
+        let guard = ExclusiveGuard::lock(&self.pool, frame).owning_pin();
         is_outside_trees(guard.bytes()).then_some(guard)
     }
 
     /// Keeps the page in memory for as long as the pin lives; its latches then cost no look-up.
     pub fn pin(&self, page: PageId) -> Result<PinnedPage> {
-        self.core.pin_page(page)
+        self.pool.pin_page(page)
     }
 
     /// Gives a page outside any tree back. Nobody may hold a latch or a pin on it. Inside the barrier,
     /// as any change.
     pub fn free(&self, page: PageId) -> Result<()> {
-        self.core.drop_unparented(page.0)?;
-        self.core.store.free_page(page);
+        self.pool.drop_unparented(page.0)?;
+        self.pool.store.free_page(page);
         Ok(())
     }
 
     /// Starts a checkpoint; to be called while no page is being changed (inside the closed barrier),
     /// after `Store::begin_checkpoint`, whose number `epoch` is.
     pub fn begin_checkpoint(&self, epoch: u64) {
-        self.core.epoch.store(epoch, Ordering::Release);
+        self.pool.epoch.store(epoch, Ordering::Release);
     }
 
     /// Writes every page that the checkpoint `epoch` still needs; `progress` gets the number of
@@ -169,7 +169,7 @@ impl PoolWithThreads {
         epoch: u64,
         progress: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<()> {
-        let core = &*self.core;
+        let core = &*self.pool;
         let mut written = 0;
         for frame in 0..core.frames.count() as FrameId {
             let state = core.frames.state(frame);
@@ -205,7 +205,7 @@ impl PoolWithThreads {
     /// [`Error::NoSpace`] when there is none: after a checkpoint, which begins by itself, there is.
     #[inline]
     pub fn check_room(&self) -> Result<()> {
-        match self.core.headroom() > 0 {
+        match self.pool.headroom() > 0 {
             true => Ok(()),
             false => self.make_room(),
         }
@@ -215,8 +215,8 @@ impl PoolWithThreads {
     #[inline(never)]
     fn make_room(&self) -> Result<()> {
         match self.keep_room(true)? {
-            Some(error) if self.core.headroom() <= 0 => {
-                self.core.store.note_refused();
+            Some(error) if self.pool.headroom() <= 0 => {
+                self.pool.store.note_refused();
                 Err(error)
             }
             _ => Ok(()),
@@ -229,7 +229,7 @@ impl PoolWithThreads {
     /// # Errors
     /// [`Error::Stopped`].
     pub fn keep_room(&self, many: bool) -> Result<Option<Error>> {
-        let core = &*self.core;
+        let core = &*self.pool;
         let (dirty, frames) = (core.dirty_count() as u64, core.frames.count() as u64);
         let room = core.store.keep_room(dirty, frames, many)?;
         // The disk may take its time: what has become newer meanwhile counts, too.
@@ -243,7 +243,7 @@ impl PoolWithThreads {
 
     /// Figures since the pool was made.
     pub fn stats(&self) -> PoolStats {
-        let core = &*self.core;
+        let core = &*self.pool;
         let counters = &core.counters;
         PoolStats {
             frames: core.frames.count() as u64,
@@ -266,9 +266,9 @@ fn is_outside_trees(page: &Page) -> bool {
 
 impl Drop for PoolWithThreads {
     fn drop(&mut self) {
-        *self.core.provider.lock() = true;
-        self.core.wanted.notify_all();
-        self.core.stop_readers();
+        *self.pool.provider.lock() = true;
+        self.pool.wanted.notify_all();
+        self.pool.stop_readers();
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a background thread of the pool has panicked");

@@ -78,8 +78,8 @@ impl CheckpointSource for Source {
         let reads = self.pool.stats().reads;
         self.reads.lock().begun = reads;
         let numbers = self.tables.numbers.lock();
-        let closed = self.shared.system.barrier().close();
-        *self.taken.lock() = Some((*numbers, self.shared.system.capture(&closed)));
+        let closed = self.shared.transactions.barrier().close();
+        *self.taken.lock() = Some((*numbers, self.shared.transactions.capture(&closed)));
         inside()
     }
 
@@ -107,7 +107,7 @@ impl CheckpointSource for Source {
     }
 
     fn open_work(&self) -> OpenWork {
-        let work = self.shared.system.recovery_work();
+        let work = self.shared.transactions.recovery_work();
         let pool = self.pool.stats();
         let pages = self.pool.store().stats().file_bytes / PAGE_SIZE as u64;
         let reads = pool.reads.saturating_sub(self.reads.lock().complete);
@@ -128,11 +128,11 @@ impl CheckpointSource for Source {
     }
 
     fn large_ends(&self) -> u64 {
-        self.shared.system.large_ends()
+        self.shared.transactions.large_ends()
     }
 
     fn end_pages(&self, _epoch: u64, complete: bool) {
-        self.shared.system.checkpoint_ended(complete);
+        self.shared.transactions.checkpoint_ended(complete);
         let mut reads = self.reads.lock();
         if complete {
             reads.complete = reads.begun;
@@ -152,7 +152,7 @@ impl CheckpointSource for Source {
     }
 
     fn write_pages(&self, epoch: u64, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
-        self.shared.system.moments.come_to(Moment::CheckpointBegun);
+        self.shared.transactions.moments.come_to(Moment::CheckpointBegun);
         self.pool.write_checkpoint(epoch, progress)
     }
 }

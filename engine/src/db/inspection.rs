@@ -76,7 +76,7 @@ pub struct Deadlock {
 impl Database {
     /// Lists running transactions, row locks and waits.
     pub fn inspect(&self) -> Inspection {
-        let found = self.shared.system.inspect(MOST_LOCKS);
+        let found = self.shared.transactions.inspect(MOST_LOCKS);
         let mut last: Option<Arc<Table>> = None;
         let locks = found.locks.into_iter().map(|lock| Lock {
             lock: lock.lock,
@@ -99,7 +99,7 @@ impl Database {
 
     /// The latest deadlock since the database was opened.
     pub fn latest_deadlock(&self) -> Option<Deadlock> {
-        let report = self.shared.system.latest_deadlock()?;
+        let report = self.shared.transactions.latest_deadlock()?;
         let mut last = None;
         let members = report.members.iter();
         Some(Deadlock {

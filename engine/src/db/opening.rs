@@ -85,7 +85,7 @@ impl Database {
         let pool = pool_of(&*os, store, &options)?;
         let parts = Parts::new(pool, log, &options)?;
         let catalog = {
-            let _inside = parts.shared.system.barrier().enter();
+            let _inside = parts.shared.transactions.barrier().enter();
             Catalog::create(&parts.pool)?
         };
         parts.finish(dir, catalog, Numbers::default(), &options, None)
@@ -250,7 +250,7 @@ impl Parts {
         system.set_trees(registry.clone());
         pool.set_freeze(system.leaf_freeze());
         let shared = Arc::new(Shared {
-            system,
+            transactions: system,
             log,
             registry,
             rows: RowCounters::default(),
@@ -274,7 +274,7 @@ impl Parts {
         let opened = self.recover_and_start(dir, catalog, numbers, options, state);
         if opened.is_err() {
             // They would keep what they belong to, and that the files and the directory's lock.
-            shared.system.shutdown();
+            shared.transactions.shutdown();
             shared.prepared.close();
         }
         opened
@@ -304,8 +304,8 @@ impl Parts {
         if let Some(state) = state {
             let files = state.files.clone();
             let meta = state.meta;
-            shared.system.opens_from(meta.checkpoint, meta.log_from());
-            let replayed = recovery::recover(&shared.system, &tables, &shared.log, state)?;
+            shared.transactions.opens_from(meta.checkpoint, meta.log_from());
+            let replayed = recovery::recover(&shared.transactions, &tables, &shared.log, state)?;
             tracing::info!(
                 transactions = replayed.transactions,
                 changes = replayed.changes,
@@ -363,7 +363,7 @@ impl Parts {
                 dir: dir.to_owned(),
             });
         }
-        shared.system.start_purge()?;
+        shared.transactions.start_purge()?;
         let triggers = Triggers {
             log_bytes: options.log_bytes,
             interval: options.checkpoint_interval,

@@ -90,7 +90,7 @@ fn of_two_checkpoints_at_once_each_has_its_own_pages() {
     let mut ends = insert(&db, 10..20);
     let (goes_on, left) = channel();
     let beside = db.clone();
-    db.system().moments.at(Moment::CheckpointBegun, move || {
+    db.transactions().moments.at(Moment::CheckpointBegun, move || {
         ends.commit().unwrap();
         beside.purge().unwrap();
         let begins = insert(&beside, 20..30);
@@ -103,7 +103,7 @@ fn of_two_checkpoints_at_once_each_has_its_own_pages() {
         goes_on.send((begins, second)).unwrap();
     });
     db.checkpoint().unwrap();
-    assert!(db.system().moments.passed());
+    assert!(db.transactions().moments.passed());
     assert_eq!(count(&open(&os.crash(1))), 20, "after the first");
     let (mut begun, second) = left.recv().unwrap();
     second.join().unwrap().unwrap();

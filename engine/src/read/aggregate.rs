@@ -191,9 +191,9 @@ impl Transaction {
             plan,
             view,
             asked: Projection::of(table, plan.mini_page_columns()),
-            stop: Stop::new(self.inner.kill_handle()),
+            stop: Stop::new(self.tree_txn.kill_handle()),
         };
-        parallel::run(&self.inner, &source, &self.shared.scans, from, to)
+        parallel::run(&self.tree_txn, &source, &self.shared.scans, from, to)
     }
 }
 

@@ -92,9 +92,9 @@ impl Transaction {
     /// snapshot, the newest state.
     pub(super) fn read_view(&mut self, lock: Option<LockMode>) -> ReadView {
         if lock.is_some() {
-            self.inner.locking_view()
+            self.tree_txn.locking_view()
         } else {
-            self.inner.view()
+            self.tree_txn.view()
         }
     }
 
@@ -112,11 +112,11 @@ impl Transaction {
             let clustered = &trees.clustered;
             let locked = match how.newest {
                 true => self
-                    .inner
+                    .tree_txn
                     .lock_newest(clustered, key, mode)
                     .map(|()| true)?,
                 false => self
-                    .inner
+                    .tree_txn
                     .lock_row_or_skip(clustered, key, mode, how.skip)?,
             };
             if !locked {
@@ -124,7 +124,7 @@ impl Transaction {
             }
         }
         let view = match how.newest {
-            true => self.inner.latest_view(),
+            true => self.tree_txn.latest_view(),
             false => self.read_view(lock),
         };
         row.clear();
@@ -154,13 +154,13 @@ impl Transaction {
     ) -> Result<(bool, Option<LastCommitted>)> {
         let tree = &trees.clustered;
         if !matches!(
-            self.inner.try_lock_row(tree, key, mode)?,
+            self.tree_txn.try_lock_row(tree, key, mode)?,
             LockRow::Conflict(_)
         ) {
             let view = self.read_view(Some(mode));
             return Ok((self.copy_whole(trees, key, &view, row)?, None));
         }
-        let committed = self.inner.last_committed();
+        let committed = self.tree_txn.last_committed();
         let found = self.copy_whole(trees, key, committed.view(), row)?;
         Ok((found, found.then_some(committed)))
     }
@@ -191,7 +191,7 @@ impl Transaction {
         out: &mut Vec<u8>,
     ) -> Result<bool> {
         let found = self
-            .inner
+            .tree_txn
             .read(tree, key, view, |payload| out.extend_from_slice(payload))?;
         Ok(found.is_some())
     }

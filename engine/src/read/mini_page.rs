@@ -64,7 +64,7 @@ impl<'a> Projection<'a> {
     /// Keeps what is asked for of the leaf that a key's row was just read from, where that can be done: the row has
     /// been read without it.
     pub fn keep(&self, txn: &txn::TreeTransaction, tree: &Tree, key: &[u8]) {
-        txn.system().moments.come_to(Moment::RowBrought);
+        txn.transactions().moments.come_to(Moment::RowBrought);
         let kept = tree.keep_mini_page(key, self.columns.0, |value, columns, out| {
             match txn.for_all(value) {
                 FrozenVersion::NotFrozen => ProjectedRecord::Unclear,
@@ -102,12 +102,12 @@ impl Transaction {
             return Ok(found);
         }
         let found = self
-            .inner
+            .tree_txn
             .read_in(tree, hint, &mut shape, key, view, |payload| {
                 out.extend_from_slice(payload);
             })?;
         if away.is_some() {
-            asked.keep(&self.inner, tree, key);
+            asked.keep(&self.tree_txn, tree, key);
         }
         Ok(found.is_some())
     }

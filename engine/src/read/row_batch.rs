@@ -277,7 +277,7 @@ impl Batch {
     fn keep_brought(&mut self, txn: &Transaction, tree: &Tree, asked: Projection<'_>, end: usize) {
         let read = self.brought.partition_point(|(_, n)| (*n as usize) < end);
         for (_, n) in &self.brought[..read] {
-            asked.keep(&txn.inner, tree, self.clustered_of(*n as usize));
+            asked.keep(&txn.tree_txn, tree, self.clustered_of(*n as usize));
         }
         self.brought.drain(..read);
     }
@@ -301,7 +301,7 @@ impl Batch {
         } = self;
         let key = &bytes[from as usize..to as usize];
         let found = txn
-            .inner
+            .tree_txn
             .read_in(&trees.clustered, hint, shape, key, view, |payload| {
                 rows.extend_from_slice(payload);
             })?;

@@ -127,7 +127,7 @@ impl Transaction {
         self.enter_table(table)?;
         let view = self.read_view(None);
         Ok(Rows {
-            txn: &self.inner,
+            txn: &self.tree_txn,
             table,
             trees: table.trees.load_full(),
             view,

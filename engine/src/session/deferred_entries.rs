@@ -158,7 +158,7 @@ impl Deferred {
         self.counted += more;
         let shared = &self.shared;
         let before = shared.deferred_bytes.fetch_add(more, Ordering::Relaxed);
-        let pool = shared.registry.pool().core().frames.count() * PAGE_SIZE;
+        let pool = shared.registry.pool().buffer_pool().frames.count() * PAGE_SIZE;
         before + more
             > (pool / knobs::deferred_part_of_pool())
                 .clamp(knobs::deferred_least(), knobs::deferred_most())

@@ -23,7 +23,7 @@ impl Transaction {
         }
         self.enter_table_blind(table)?;
         let tree = table.trees.load().index(index)?.id();
-        let lock = self.inner.lock_name(tree, prefix)?;
+        let lock = self.tree_txn.lock_name(tree, prefix)?;
         self.guards.add(table.id(), lock);
         Ok(())
     }
@@ -35,7 +35,7 @@ impl Transaction {
         if self.defers_entries(table) {
             return;
         }
-        let Transaction { guards, inner, .. } = self;
+        let Transaction { guards, tree_txn: inner, .. } = self;
         guards.take_of(table.id(), |lock| inner.unlock_name(lock));
     }
 }

@@ -29,11 +29,11 @@ impl Transaction {
             return Ok(0);
         };
         // Of what is never committed the log needs nothing.
-        let ends = self.inner.doomed_by().is_some();
-        if used.state.is_logged() && !ends && !self.inner.redo().is_empty() {
-            let system = self.shared.system.clone();
+        let ends = self.tree_txn.doomed_by().is_some();
+        if used.state.is_logged() && !ends && !self.tree_txn.redo().is_empty() {
+            let system = self.shared.transactions.clone();
             let inside = system.barrier().enter();
-            match self.inner.append_part(&inside) {
+            match self.tree_txn.append_part(&inside) {
                 // Nor has it any more of what it began with.
                 Err(Error::LogLimit { .. }) => {}
                 appended => appended?,

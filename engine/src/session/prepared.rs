@@ -48,26 +48,26 @@ impl Transaction {
         self.shared.prepared.reserve(xid)?;
         let result = self
             .log_counters()
-            .and_then(|()| self.inner.prepare(xid, replaces, durability));
+            .and_then(|()| self.tree_txn.prepare(xid, replaces, durability));
         self.note_prepared(xid, result)
     }
 
     /// What it changes from now on, and has changed, stands in the log already: see
     /// [`crate::txn::Transaction::stand_as`].
     pub(crate) fn stand_as(&mut self, number: TxId, from: Lsn) {
-        self.inner.stand_as(number, from);
+        self.tree_txn.stand_as(number, from);
     }
 
     /// As [`Transaction::prepare`], behind [`Transaction::stand_as`].
     pub(crate) fn prepare_standing(&mut self, xid: &Xid) -> Result<()> {
         self.complete_pending()?;
         self.shared.prepared.reserve(xid)?;
-        let result = self.inner.prepare_standing();
+        let result = self.tree_txn.prepare_standing();
         self.note_prepared(xid, result)
     }
 
     fn note_prepared(&mut self, xid: &Xid, result: Result<()>) -> Result<()> {
-        if !self.inner.is_prepared() {
+        if !self.tree_txn.is_prepared() {
             self.shared.prepared.forget(xid);
             return result;
         }
@@ -103,7 +103,7 @@ impl Transaction {
         }
         let xid = prepared.xid.clone();
         let shared = self.shared.clone();
-        let mut empty = Transaction::of(shared.clone(), self.inner.another());
+        let mut empty = Transaction::of(shared.clone(), self.tree_txn.another());
         empty.committed = self.committed.take();
         self.set_session(0);
         let detached = Box::new(std::mem::replace(self, empty));
@@ -114,7 +114,7 @@ impl Transaction {
 
     /// The transaction's number; it gets one if it has none.
     pub(crate) fn number(&mut self) -> TxId {
-        self.inner.begin_writing()
+        self.tree_txn.begin_writing()
     }
 
     /// Some of what the prepared transaction has changed is kept elsewhere.
@@ -155,7 +155,7 @@ impl Detached for Transaction {
 
     fn leave_for_recovery(&mut self) {
         self.prepared = None;
-        self.inner.leave_for_recovery();
+        self.tree_txn.leave_for_recovery();
     }
 }
 

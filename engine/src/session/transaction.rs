@@ -37,7 +37,7 @@ pub use crate::txn::KillHandle;
 /// included, gives the same error ([`Transaction::must_roll_back`]). A cursor may still give what it has at hand.
 /// After any other error of a row operation nothing of that operation remains, and the transaction goes on.
 pub struct Transaction {
-    pub(crate) inner: txn::TreeTransaction,
+    pub(crate) tree_txn: txn::TreeTransaction,
     pub(crate) shared: Arc<Shared>,
     pub(crate) used: SmallVec<[TableUse; 4]>,
     /// Once it is prepared: what it uses stands here, so that it can use nothing more.
@@ -66,7 +66,7 @@ pub struct Transaction {
 /// A place in a transaction to roll back to.
 #[derive(Clone, Debug)]
 pub struct Savepoint {
-    inner: txn::Savepoint,
+    tree_txn: txn::Savepoint,
     /// Why what was deferred could not be put in.
     missing_entries: Option<Error>,
     rows: SmallVec<[i64; 4]>,
@@ -83,13 +83,13 @@ impl Savepoint {
 
 impl Transaction {
     pub(crate) fn new(shared: Arc<Shared>, isolation: Isolation) -> Self {
-        let inner = shared.system.begin(isolation);
+        let inner = shared.transactions.begin(isolation);
         Transaction::of(shared, inner)
     }
 
     pub(super) fn of(shared: Arc<Shared>, inner: txn::TreeTransaction) -> Self {
         Transaction {
-            inner,
+            tree_txn: inner,
             shared,
             used: SmallVec::new(),
             prepared: None,
@@ -108,17 +108,17 @@ impl Transaction {
 
     /// The transaction's number, once it has written.
     pub fn id(&self) -> Option<TxId> {
-        self.inner.id()
+        self.tree_txn.id()
     }
 
     /// The isolation level it was begun with.
     pub fn isolation(&self) -> Isolation {
-        self.inner.isolation()
+        self.tree_txn.isolation()
     }
 
     /// Marks the start of a statement: under READ COMMITTED the next read takes a new snapshot.
     pub fn start_statement(&mut self) {
-        self.inner.start_statement();
+        self.tree_txn.start_statement();
         self.void_copies();
     }
 
@@ -127,13 +127,13 @@ impl Transaction {
     pub fn take_snapshot(&mut self) {
         let reads = !self.is_prepared() || is_planted(PlantedFault::SnapshotOfPrepared);
         if reads && self.isolation() != Isolation::Serializable {
-            self.inner.view();
+            self.tree_txn.view();
         }
     }
 
     /// Marks the end of a statement: under READ COMMITTED its snapshot is given up.
     pub fn end_statement(&mut self) {
-        self.inner.end_statement();
+        self.tree_txn.end_statement();
         self.void_copies();
     }
 
@@ -157,7 +157,7 @@ impl Transaction {
             false => self.put_deferred(None).err(),
         };
         Savepoint {
-            inner: self.inner.savepoint(),
+            tree_txn: self.tree_txn.savepoint(),
             missing_entries: self.missing_entries.clone().or(failed),
             rows: self.used.iter().map(|u| u.rows).collect(),
             counts: self.counts,
@@ -174,7 +174,7 @@ impl Transaction {
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         self.writes += 1;
         self.last_table = TableId(0);
-        self.inner.rollback_to(&savepoint.inner)?;
+        self.tree_txn.rollback_to(&savepoint.tree_txn)?;
         self.forget_deferred();
         if savepoint.missing_entries.is_some() || !is_planted(PlantedFault::LackForGood) {
             self.missing_entries = savepoint.missing_entries.clone();
@@ -183,7 +183,7 @@ impl Transaction {
             used.rows = savepoint.rows.get(n).copied().unwrap_or(0);
         }
         self.counts = savepoint.counts;
-        self.inner.show_rows_changed(self.rows_changed());
+        self.tree_txn.show_rows_changed(self.rows_changed());
         Ok(())
     }
 
@@ -216,7 +216,7 @@ impl Transaction {
                 Some(prepared) => &prepared.used,
                 None => &self.used,
             };
-            self.inner.commit_visibly(|inside| {
+            self.tree_txn.commit_visibly(|inside| {
                 for used in used {
                     used.state.add_rows(inside, used.rows);
                 }
@@ -237,8 +237,8 @@ impl Transaction {
             Err(error) => {
                 // The commit record is not in the log: nothing of the transaction may remain. Where it has written
                 // nothing under a number of its own, there are still its locks and its snapshot.
-                if self.inner.id().is_some() || !is_planted(PlantedFault::KeepUnnumbered) {
-                    if let Err(error) = self.inner.rollback() {
+                if self.tree_txn.id().is_some() || !is_planted(PlantedFault::KeepUnnumbered) {
+                    if let Err(error) = self.tree_txn.rollback() {
                         tracing::error!("rolling back after a failed commit: {error}");
                         self.abandon();
                     }
@@ -262,7 +262,7 @@ impl Transaction {
     /// As [`Transaction::commit`].
     pub fn finish_commit(&mut self, wait: bool) -> Result<()> {
         match self.committed.take() {
-            Some(committed) => self.inner.finish_commit(committed, wait),
+            Some(committed) => self.tree_txn.finish_commit(committed, wait),
             None => Ok(()),
         }
     }
@@ -281,8 +281,8 @@ impl Transaction {
     /// again.
     pub fn rollback(&mut self) -> Result<()> {
         self.decide_in_quarantine(false)?;
-        let result = self.inner.rollback();
-        if self.is_prepared() && self.inner.is_prepared() {
+        let result = self.tree_txn.rollback();
+        if self.is_prepared() && self.tree_txn.is_prepared() {
             return result;
         }
         if result.is_err() {
@@ -296,19 +296,19 @@ impl Transaction {
     /// Leaves what could not be undone to purge, and goes on as another transaction: nothing that
     /// follows may be committed together with it.
     fn abandon(&mut self) {
-        let empty = self.inner.another();
-        drop(std::mem::replace(&mut self.inner, empty));
+        let empty = self.tree_txn.another();
+        drop(std::mem::replace(&mut self.tree_txn, empty));
     }
 
     /// Why the transaction can only be rolled back: [`Error::Deadlock`] or [`Error::WriteConflict`], which one of its
     /// operations has given. `None`: no other transaction was in its way for good.
     pub fn must_roll_back(&self) -> Option<&Error> {
-        self.inner.doomed_by()
+        self.tree_txn.doomed_by()
     }
 
     /// Makes what the transaction has done complete, so that it can be committed or prepared.
     pub(super) fn complete_pending(&mut self) -> Result<()> {
-        self.inner.check_whole()?;
+        self.tree_txn.check_whole()?;
         match self.looks_at_missing_entries() {
             false => Ok(()),
             true => self.end_bulk_insert(),
@@ -341,32 +341,32 @@ impl Transaction {
 
     /// How long row operations of this transaction wait for a lock; zero does not wait.
     pub fn set_lock_wait_timeout(&mut self, limit: Duration) {
-        self.inner.set_lock_wait_timeout(limit);
+        self.tree_txn.set_lock_wait_timeout(limit);
     }
 
     /// A handle that interrupts this transaction's waits from another thread.
     pub fn kill_handle(&self) -> KillHandle {
-        self.inner.kill_handle()
+        self.tree_txn.kill_handle()
     }
 
     /// Whose transaction this is, in [`crate::Database::inspect`]: a number that means nothing to
     /// the engine.
     pub fn set_session(&mut self, session: u64) {
-        self.inner.set_session(session);
+        self.tree_txn.set_session(session);
     }
 
     /// When the transaction began, in microseconds since 1970, for [`crate::Database::inspect`].
     /// Where it is not called, that gives the time when the transaction first wrote or locked.
     #[inline]
     pub fn set_started(&mut self, micros: u64) {
-        self.inner.set_started(micros);
+        self.tree_txn.set_started(micros);
     }
 
     /// The log is kept for this transaction until its end, also beyond
     /// [`Options::longest_kept_log`](crate::Options::longest_kept_log). For one that is going to be prepared, where
     /// others are told of that before [`Transaction::prepare`] can refuse.
     pub fn keep_log(&mut self) {
-        self.inner.keep_log();
+        self.tree_txn.keep_log();
     }
 
     /// Locks a table's auto-increment counter against others who lock it, until
@@ -378,13 +378,13 @@ impl Transaction {
     pub fn lock_auto_increment(&mut self, table: &Table) -> Result<()> {
         self.enter_table_blind(table)?;
         let tree = table.trees.load().clustered.id();
-        self.inner.lock_counter(tree)
+        self.tree_txn.lock_counter(tree)
     }
 
     /// Gives the counter's lock back, if it is held.
     pub fn unlock_auto_increment(&mut self, table: &Table) {
         let tree = table.trees.load().clustered.id();
-        self.inner.unlock_counter(tree);
+        self.tree_txn.unlock_counter(tree);
     }
 
     /// Rows inserted, updated and deleted since the transaction began.
@@ -398,7 +398,7 @@ impl Transaction {
     /// [`Error::TableNewerThanSnapshot`]: what the transaction's snapshot has of the table is gone.
     #[inline]
     pub(crate) fn enter_table(&mut self, table: &Table) -> Result<usize> {
-        self.inner.check_whole()?;
+        self.tree_txn.check_whole()?;
         if self.looks_at_missing_entries() {
             self.put_deferred(Some(table))?;
         }
@@ -417,15 +417,15 @@ impl Transaction {
     /// What a check of a table reads by, at another level than SERIALIZABLE: its snapshot.
     pub(crate) fn look_at(&mut self, table: &Table) -> Result<(&txn::TreeTransaction, ReadView)> {
         self.enter_table(table)?;
-        let view = self.inner.view();
-        Ok((&self.inner, view))
+        let view = self.tree_txn.view();
+        Ok((&self.tree_txn, view))
     }
 
     /// As [`Transaction::enter_table`], for what looks at no row: that can be done in a table that
     /// is newer than the snapshot.
     #[inline]
     pub(crate) fn enter_table_blind(&mut self, table: &Table) -> Result<usize> {
-        self.inner.check_whole()?;
+        self.tree_txn.check_whole()?;
         match self.place_of(table) {
             Some(n) if !matches!(self.used[n].entered, Entered::No) => Ok(n),
             known => self.enter_first(table, known),
@@ -446,7 +446,7 @@ impl Transaction {
     /// Refuses a table of another database than the transaction's, or of an earlier opening of it: log and undo of
     /// the one would have changes of the other.
     pub(crate) fn check_is_of(&self, table: &Table) -> Result<()> {
-        let pool = self.shared.system.pool();
+        let pool = self.shared.transactions.pool();
         match table.is_of(pool) || is_planted(PlantedFault::TablesByNumber) {
             true => Ok(()),
             false => Err(Error::Invalid(format!(
@@ -491,8 +491,8 @@ impl Transaction {
             },
         };
         // Nobody changes the table as a whole from here on, and a snapshot taken later is newer.
-        let seen = match self.inner.snapshot() {
-            Some(snapshot) if self.inner.isolation() != Isolation::Serializable => {
+        let seen = match self.tree_txn.snapshot() {
+            Some(snapshot) if self.tree_txn.isolation() != Isolation::Serializable => {
                 table.state.is_in(snapshot)
             }
             _ => true,
@@ -513,11 +513,11 @@ impl Transaction {
             }
             // A checkpoint comes before the record, or knows that the log has had it: the counter may be lower by then.
             let _inside = (!is_planted(PlantedFault::CountersOutsideBarrier))
-                .then(|| self.shared.system.barrier().enter());
+                .then(|| self.shared.transactions.barrier().enter());
             if let Some(next) = used.state.unlogged_auto() {
                 let record = DdlRecord::Counter(used.id, next).encode()?;
                 self.shared.log.append(KIND_COUNTER, &[&record])?;
-                self.shared.system.moments.come_to(Moment::CounterLogged);
+                self.shared.transactions.moments.come_to(Moment::CounterLogged);
                 used.state.auto_logged(next);
             }
         }

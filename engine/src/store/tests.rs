@@ -555,7 +555,7 @@ fn pages_that_become_newer_while_room_is_got_are_counted() {
         }));
         assert!(pool.keep_room(false).unwrap().is_none());
         assert_eq!(pool.stats().dirty, u64::from(newer));
-        pool.core().headroom()
+        pool.buffer_pool().headroom()
     };
     assert_eq!(headroom(PAGES), headroom(0) - i64::from(PAGES));
 }

@@ -143,7 +143,7 @@ impl Tables {
                 .transpose()?,
             locking: options.locking,
         };
-        shared.system.pool().check_room()?;
+        shared.transactions.pool().check_room()?;
         let apart = is_planted(PlantedFault::CounterApart);
         let next_auto = if apart {
             1
@@ -156,7 +156,7 @@ impl Tables {
         }
         let state = Arc::new(state);
         let (table, lsn) = {
-            let _inside = shared.system.barrier().enter();
+            let _inside = shared.transactions.barrier().enter();
             let made = self.create_trees(&mut definition)?;
             let record = match next_auto {
                 1 => DdlRecord::Create(definition.clone()),
@@ -178,7 +178,7 @@ impl Tables {
                 }
             }
         };
-        state.set_since(shared.system.pass());
+        state.set_since(shared.transactions.pass());
         let packed = PackedDefinition::new(&definition)?;
         self.registry
             .add(&definition, packed, state.into(), table.clone());
@@ -224,7 +224,7 @@ impl Tables {
         let room = room.transpose()?;
         let mut written = Written::default();
         let put = self.catalog.put_noting(after, &mut written);
-        shared.system.moments.come_to(match put {
+        shared.transactions.moments.come_to(match put {
             Ok(()) => Moment::DefinitionWritten,
             Err(_) => Moment::DefinitionRefused,
         });
@@ -251,7 +251,7 @@ impl Tables {
         };
         state.raise_auto(value);
         let lsn = {
-            let _inside = shared.system.barrier().enter();
+            let _inside = shared.transactions.barrier().enter();
             let record = DdlRecord::Counter(id, state.next_auto()).encode()?;
             shared.log.append(KIND_COUNTER, &[&record])?
         };
@@ -271,7 +271,7 @@ impl Tables {
             ..before.clone()
         };
         let lsn = {
-            let _inside = shared.system.barrier().enter();
+            let _inside = shared.transactions.barrier().enter();
             let record = DdlRecord::Locking(id, locking);
             self.change(shared, Some(&before), &definition, &record)?
         };
@@ -322,7 +322,7 @@ impl Tables {
             ..before.clone()
         };
         let lsn = {
-            let _inside = shared.system.barrier().enter();
+            let _inside = shared.transactions.barrier().enter();
             self.change(shared, Some(&before), &definition, &record(id))?
         };
         self.registry.replace(definition, None)?;
@@ -370,7 +370,7 @@ impl Tables {
         let definition = self.registry.definition(id)?;
         self.close(id, name, own)?;
         let result: Result<_> = (|| {
-            let _closed = shared.system.barrier().close();
+            let _closed = shared.transactions.barrier().close();
             let trees = self.trees_to_destroy(&definition, passes)?;
             let lsn = match self.append(shared, id, &DdlRecord::Drop(id)) {
                 Err(Error::NoSpace { .. }) if unlogged => {
@@ -417,7 +417,7 @@ impl Tables {
             ..before.clone()
         };
         let lsn = {
-            let _inside = shared.system.barrier().enter();
+            let _inside = shared.transactions.barrier().enter();
             let record = DdlRecord::Rename(id, to.into());
             self.change(shared, Some(&before), &definition, &record)?
         };
@@ -442,7 +442,7 @@ impl Tables {
         self.close(id, name, 0)?;
         let result =
             (|| {
-                let _closed = shared.system.barrier().close();
+                let _closed = shared.transactions.barrier().close();
                 let trees = self.trees_to_destroy(&old, is_damage)?;
                 let made = self.create_trees(&mut definition)?;
                 let record = DdlRecord::Truncate(definition.clone());
@@ -507,7 +507,7 @@ impl Tables {
     /// Snapshots taken before now are not of the table as it is from now on.
     fn set_since_now(&self, shared: &Shared, id: TableId) {
         if let Some(state) = self.registry.state(id) {
-            state.set_since(shared.system.pass());
+            state.set_since(shared.transactions.pass());
         }
     }
 

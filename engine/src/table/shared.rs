@@ -12,7 +12,7 @@ use crate::txn::TransactionManager;
 
 /// See the module's text.
 pub(crate) struct Shared {
-    pub system: Arc<TransactionManager>,
+    pub transactions: Arc<TransactionManager>,
     pub log: Arc<Log>,
     pub registry: Arc<Registry>,
     pub rows: RowCounters,

@@ -110,7 +110,7 @@ impl Tree {
     /// Finds the node of `level` on the route. Loads what is missing on the way.
     #[inline]
     pub(super) fn locate(&self, route: Route<'_>, level: u8) -> Result<Located> {
-        let frames = &self.core.frames;
+        let frames = &self.pool.frames;
         let key = SearchKey::new(route.key());
         let mut brought = 0;
         'restart: loop {
@@ -169,7 +169,7 @@ impl Tree {
                         if brought >= way + knobs::brought_in_vain()
                             && !is_planted(PlantedFault::BringEachForOther)
                         {
-                            self.core.make_free(way)?;
+                            self.pool.make_free(way)?;
                             brought = 0;
                             continue 'restart;
                         }
@@ -177,10 +177,10 @@ impl Tree {
                         let extent = route.extent().filter(|_| node_level == 1);
                         if let Some(ahead) = extent {
                             let forward = matches!(route, Route::Forward(..));
-                            self.core.read_ahead(place, id, ahead, forward);
+                            self.pool.read_ahead(place, id, ahead, forward);
                         }
                         let passing = extent.is_some_and(ScanExtent::is_long);
-                        let made = self.core.make_resident(place, id, passing);
+                        let made = self.pool.make_resident(place, id, passing);
                         made.inspect_err(|error| self.note_contradiction(id, error))?;
                         continue 'restart;
                     }
@@ -217,7 +217,7 @@ impl Tree {
     /// Notes that a child was refused for what its parent says of it. It is in memory then, as it could be read.
     #[cold]
     fn note_contradiction(&self, id: u64, error: &Error) {
-        let is_whole = || self.core.pin_resident(PageId(id)).is_some();
+        let is_whole = || self.pool.pin_resident(PageId(id)).is_some();
         if matches!(error, Error::Corrupt { .. }) && is_whole() {
             self.contradicted.store(true, Ordering::Relaxed);
         }
@@ -232,7 +232,7 @@ impl Tree {
         out: &mut impl ValueCopy,
         shape: &mut LeafLayoutHint,
     ) -> Option<LeafRead> {
-        let frames = &self.core.frames;
+        let frames = &self.pool.frames;
         let key = SearchKey::new(key);
         let root = self.root_in_memory()?;
         let (mut state, mut version) = (root.state, root.version);
@@ -276,12 +276,12 @@ impl Tree {
         let Located::Child { place, frame } = found else {
             return None;
         };
-        let guard = G::latch(&self.core, frame);
-        let parent = self.core.frames.state(place.parent);
+        let guard = G::latch(&self.pool, frame);
+        let parent = self.pool.frames.state(place.parent);
         if !parent.latch.still(place.version) {
             return None;
         }
-        self.core.frames.state(frame).note_use();
+        self.pool.frames.state(frame).note_use();
         Some(guard)
     }
 
@@ -295,11 +295,11 @@ impl Tree {
         loop {
             match self.locate(route, level)? {
                 Located::Child { place, frame } => {
-                    let guard = G::latch(&self.core, frame);
+                    let guard = G::latch(&self.pool, frame);
                     // Its parent hasn't changed since: so it is the right node, and stays so while
                     // it is latched.
                     if self
-                        .core
+                        .pool
                         .frames
                         .state(place.parent)
                         .latch
@@ -307,8 +307,8 @@ impl Tree {
                         || is_planted(PlantedFault::UncheckedChild)
                     {
                         match route.extent().filter(|_| level == 0) {
-                            Some(ahead) => self.core.note_pass(frame, ahead),
-                            None => self.core.frames.state(frame).note_use(),
+                            Some(ahead) => self.pool.note_pass(frame, ahead),
+                            None => self.pool.frames.state(frame).note_use(),
                         }
                         return Ok(Some(guard));
                     }

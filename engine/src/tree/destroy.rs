@@ -38,15 +38,15 @@ impl Tree {
     /// the barrier need not do it then. Nobody else may be changing the tree.
     pub fn save_images(&self) -> Result<()> {
         // Without its root in memory, nothing of the tree is there.
-        let root = self.core.pin_resident(self.root);
+        let root = self.pool.pin_resident(self.root);
         root.map_or(Ok(()), |root| self.save_from(root.frame()))
     }
 
     /// Saves the node in the frame, and those below it that are in memory.
     fn save_from(&self, frame: FrameId) -> Result<()> {
-        self.core.save_early(frame)?;
+        self.pool.save_early(frame)?;
         // Latched, so that no child can be evicted.
-        let guard = SharedGuard::lock(&self.core, frame);
+        let guard = SharedGuard::lock(&self.pool, frame);
         let node = guard.node();
         if node.is_leaf() {
             return Ok(());
@@ -66,14 +66,14 @@ impl Tree {
             if self.destroyed.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let root = pin(&self.core, self.root)?;
-            check_root(&self.core, &root.shared(), self.id, self.root)?;
+            let root = pin(&self.pool, self.root)?;
+            check_root(&self.pool, &root.shared(), self.id, self.root)?;
             // Before its frame and its number can be another page's.
             self.destroyed.store(true, Ordering::Release);
             root
         };
         let mut freeing = Freeing {
-            core: &self.core,
+            pool: &self.pool,
             met: PageSet::default(),
             in_doubt: self.contradicted.load(Ordering::Relaxed),
             looks_left: MOST_LOOKED_AT,
@@ -83,8 +83,8 @@ impl Tree {
         let freed = freeing.free_below(root.frame());
         drop(root);
         freed?;
-        self.core.drop_unparented(self.root.0)?;
-        self.core.store.free_page(self.root);
+        self.pool.drop_unparented(self.root.0)?;
+        self.pool.store.free_page(self.root);
         Ok(())
     }
 }
@@ -101,7 +101,7 @@ fn pin(core: &Arc<BufferPool>, id: PageId) -> Result<PinnedPage> {
 
 /// A tree whose pages are being freed.
 struct Freeing<'a> {
-    core: &'a Arc<BufferPool>,
+    pool: &'a Arc<BufferPool>,
     /// The root, what is in memory below it, and what has been freed: no number of a page that is away is among these.
     met: PageSet,
     /// The tree has contradicted itself: what its nodes say of leaves is looked at, too.
@@ -114,14 +114,14 @@ impl Freeing<'_> {
     /// Notes which pages below the node in the frame are in memory.
     fn note_resident(&mut self, frame: FrameId) {
         // Latched, so that no child can be evicted.
-        let guard = SharedGuard::lock(self.core, frame);
+        let guard = SharedGuard::lock(self.pool, frame);
         let node = guard.node();
         if node.is_leaf() {
             return;
         }
         for i in 0..=node.count() {
             if let Child::Frame(child) = buffer::child(node.child(i)) {
-                let state = self.core.frames.state(child);
+                let state = self.pool.frames.state(child);
                 self.met.add(state.page.load(Ordering::Relaxed));
                 if node.level() > 1 {
                     self.note_resident(child);
@@ -134,7 +134,7 @@ impl Freeing<'_> {
     /// pinned, or its parent is latched.
     fn free_below(&mut self, frame: FrameId) -> Result<()> {
         // Latched, so that no child can be evicted.
-        let mut guard = ExclusiveGuard::lock(self.core, frame);
+        let mut guard = ExclusiveGuard::lock(self.pool, frame);
         let node = guard.node();
         if node.is_leaf() {
             return Ok(());
@@ -147,8 +147,8 @@ impl Freeing<'_> {
             match buffer::child(node.child(i)) {
                 Child::Frame(child) => {
                     self.free_below(child)?;
-                    let child = ExclusiveGuard::lock(self.core, child);
-                    self.core.free_latched(child)?;
+                    let child = ExclusiveGuard::lock(self.pool, child);
+                    self.pool.free_latched(child)?;
                 }
                 Child::Page(id) => self.free_away(&guard, i, id)?,
             }
@@ -174,8 +174,8 @@ impl Freeing<'_> {
         }
         let child = match is_inner || self.in_doubt {
             // A page that is in memory though no parent has it there may be another tree's root.
-            false => self.core.pin_resident(PageId(id)),
-            true => match pin(self.core, PageId(id)) {
+            false => self.pool.pin_resident(PageId(id)),
+            true => match pin(self.pool, PageId(id)) {
                 Ok(child) => Some(child),
                 Err(error) if cannot_be_read(&error) => {
                     // What is below it can't be found: lost space.
@@ -198,15 +198,15 @@ impl Freeing<'_> {
             self.free_below(child.frame())?;
         }
         self.met.add(id);
-        self.core.drop_unparented(id)?;
-        self.core.store.free_page(PageId(id));
+        self.pool.drop_unparented(id)?;
+        self.pool.store.free_page(PageId(id));
         Ok(())
     }
 
     /// Whether a page that a node names can be one of this tree that is not in memory, and not yet free.
     fn may_be_freed(&self, id: u64) -> bool {
         is_planted(PlantedFault::FreeByName)
-            || !self.met.has(id) && self.core.store.has_place(PageId(id))
+            || !self.met.has(id) && self.pool.store.has_place(PageId(id))
     }
 
     /// Whether a node names the same page twice, or one that can't be its child.

@@ -127,7 +127,7 @@ impl Tree {
     pub(super) fn root_level(&self) -> Result<u8> {
         loop {
             let root = self.seen_root()?;
-            let level = self.core.frames.optimistic(root.frame).level();
+            let level = self.pool.frames.optimistic(root.frame).level();
             if root.state.latch.still(root.version) {
                 return Ok(level);
             }
@@ -142,8 +142,8 @@ impl Tree {
                 let Located::Child { place, .. } = self.locate(route, level)? else {
                     continue 'restart;
                 };
-                let children = self.core.frames.optimistic(place.parent).count() + 1;
-                let latch = &self.core.frames.state(place.parent).latch;
+                let children = self.pool.frames.optimistic(place.parent).count() + 1;
+                let latch = &self.pool.frames.state(place.parent).latch;
                 if !latch.still(place.version) {
                     continue 'restart;
                 }

@@ -76,7 +76,7 @@ enum Known<'a> {
 
 /// A leaf, latched shared.
 pub struct Leaf<'a> {
-    core: &'a BufferPool,
+    pool: &'a BufferPool,
     node: Node<'a>,
     frame: FrameId,
     /// Of the latch: it stays while the leaf is latched.
@@ -150,7 +150,7 @@ impl<'a> Leaf<'a> {
     #[inline]
     pub fn prefetch_next(&self, part: usize, parts: usize) {
         if let Some(behind) = self.behind {
-            self.core.frames.prefetch_part(behind, part, parts);
+            self.pool.frames.prefetch_part(behind, part, parts);
         }
     }
 
@@ -173,13 +173,13 @@ impl<'a> Leaf<'a> {
 
     /// Whether no zone map of the leaf as it is stands where the column's would.
     pub fn has_room(&self, column: usize) -> bool {
-        let zone_maps = &self.core.zone_maps;
+        let zone_maps = &self.pool.zone_maps;
         zone_maps.has_room(self.frame, self.version, column)
     }
 
     /// Keeps a zone map of all records of the leaf, for [`SkippableLeaf::zone_map`].
     pub fn keep(&self, column: Option<usize>, zone_map: &ZoneMap) {
-        let zone_maps = &self.core.zone_maps;
+        let zone_maps = &self.pool.zone_maps;
         zone_maps.put(self.frame, self.version, column, zone_map);
     }
 }
@@ -253,7 +253,7 @@ impl<'t> Leaves<'t> {
         read: impl FnOnce(&Leaf<'_>) -> R,
     ) -> Result<Step<R>> {
         let tree = self.tree;
-        let core = &*tree.core;
+        let core = &*tree.pool;
         loop {
             match self.place {
                 Place::Ended => return Ok(Step::End),
@@ -310,7 +310,7 @@ impl<'t> Leaves<'t> {
             self.next += 1;
             let range = within(guard.node(), &self.from, self.to.as_deref());
             let leaf = Leaf {
-                core,
+                pool: core,
                 node: guard.node(),
                 frame: guard.frame(),
                 version: guard.version(),
@@ -330,7 +330,7 @@ impl<'t> Leaves<'t> {
         whole: bool,
         known: &mut impl FnMut(&SkippableLeaf<'_>) -> bool,
     ) -> bool {
-        let core = &*self.tree.core;
+        let core = &*self.tree.pool;
         let above = &core.frames.state(self.frame).latch;
         let tree = self.tree.id.0;
         let left = whole.then(|| core.evicted_zone_maps.of(id, tree)).flatten();
@@ -442,7 +442,7 @@ impl<'t> Leaves<'t> {
         let (lower, upper) = (node.lower_fence(), node.upper_fence());
         let beyond = |to: &Vec<u8>| upper.is_none_or(|upper| upper > &to[..]);
         let leaf = Leaf {
-            core: &self.tree.core,
+            pool: &self.tree.pool,
             node,
             frame: guard.frame(),
             version: guard.version(),

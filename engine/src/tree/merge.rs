@@ -29,8 +29,8 @@ impl Tree {
     /// One level's merge. True if the parent has become underfull by it.
     fn merge_once(&self, key: &[u8], level: u8) -> Result<bool> {
         if let Located::Child { place, frame } = self.locate(Route::Key(key), level)? {
-            self.core.save_early(place.parent)?;
-            self.core.save_early(frame)?;
+            self.pool.save_early(place.parent)?;
+            self.pool.save_early(frame)?;
         }
         let Some(ParentAndChild {
             mut parent,
@@ -46,7 +46,7 @@ impl Tree {
             let Child::Frame(frame) = buffer::child(parent.node().child(neighbour_at)) else {
                 continue;
             };
-            let Some(neighbour) = ExclusiveGuard::try_lock(&self.core, frame) else {
+            let Some(neighbour) = ExclusiveGuard::try_lock(&self.pool, frame) else {
                 continue;
             };
             if child.node().used() >= knobs::merge_below()
@@ -74,11 +74,11 @@ impl Tree {
             };
             *left.bytes_mut() = *joined;
             left.mark_dirty();
-            set_parent(&self.core, &left);
+            set_parent(&self.pool, &left);
             parent.node_mut().remove_separator(left_at);
             parent.mark_dirty();
             // Nothing refers to it any more, and its image is saved.
-            self.core.free_latched(right)?;
+            self.pool.free_latched(right)?;
             return Ok(parent.node().used() < knobs::merge_below());
         }
         Ok(false)
@@ -98,20 +98,20 @@ impl Tree {
             let Child::Frame(frame) = buffer::child(only) else {
                 return Ok(());
             };
-            self.core.save_early(root_frame)?;
-            self.core.save_early(frame)?;
+            self.pool.save_early(root_frame)?;
+            self.pool.save_early(frame)?;
             let mut root: ExclusiveGuard<'_> = self.latch_root()?;
             let node = root.node();
             if node.is_leaf() || node.count() > 0 || node.child(0) != only {
                 return Ok(());
             }
-            let child = ExclusiveGuard::lock(&self.core, frame);
+            let child = ExclusiveGuard::lock(&self.pool, frame);
             root.prepare()?;
             child.prepare()?;
             node::collapse_root(child.node(), root.bytes_mut());
             root.mark_dirty();
-            set_parent(&self.core, &root);
-            self.core.free_latched(child)?;
+            set_parent(&self.pool, &root);
+            self.pool.free_latched(child)?;
         }
     }
 }

@@ -43,7 +43,7 @@ impl Tree {
         f: impl FnOnce(&[u8], u64) -> R,
     ) -> Option<Option<R>> {
         let found = self
-            .core
+            .pool
             .read_mini_page(leaf.0, (leaf.1, self.id.0), columns, |copy, columns| {
                 Some(find(copy, key)?.map(|value| f(value, columns)))
             });
@@ -52,7 +52,7 @@ impl Tree {
 
     /// Whether there is a mini-page of a leaf with these columns.
     pub fn has_mini_page(&self, leaf: LeafNotResident, columns: u64) -> bool {
-        self.core.has_mini_page(leaf.1, self.id.0, columns)
+        self.pool.has_mini_page(leaf.1, self.id.0, columns)
     }
 
     /// Makes a mini-page of a key's leaf, which has just been brought for one record or a few, unless the pool has
@@ -67,7 +67,7 @@ impl Tree {
         columns: u64,
         mut project: impl FnMut(&[u8], u64, &mut Vec<u8>) -> ProjectedRecord,
     ) -> Result<()> {
-        if !self.core.wants_mini_page() {
+        if !self.pool.wants_mini_page() {
             return Ok(());
         }
         let found = self.locate(Route::InMemory(key, &LeafLayoutHint::default()), 0)?;
@@ -79,7 +79,7 @@ impl Tree {
             version: leaf.version(),
         };
         let page = leaf.page().0;
-        let before = self.core.mini_page_columns(page, self.id.0);
+        let before = self.pool.mini_page_columns(page, self.id.0);
         let before = before.unwrap_or(columns);
         let node = leaf.node();
         let both = columns | before;
@@ -91,7 +91,7 @@ impl Tree {
         }
         drop(leaf);
         if let Some(columns) = kept {
-            self.core.keep_mini_page(page, seen, columns, &copy);
+            self.pool.keep_mini_page(page, seen, columns, &copy);
         }
         Ok(())
     }

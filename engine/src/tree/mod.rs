@@ -55,7 +55,7 @@ pub struct Tree {
     contradicted: AtomicBool,
     /// Held by whoever looks for the root, so that its page is not given to others meanwhile.
     finding_root: Mutex<()>,
-    core: Arc<BufferPool>,
+    pool: Arc<BufferPool>,
     /// Keeps the pool's background thread.
     _pool: Arc<PoolWithThreads>,
 }
@@ -85,7 +85,7 @@ impl Tree {
     /// The tree whose root is that page.
     pub fn open(pool: &Arc<PoolWithThreads>, id: TreeId, root: PageId) -> Result<Tree> {
         let pin = pool.pin(root)?;
-        root::check_root(pool.core(), &pin.shared(), id, root)?;
+        root::check_root(pool.buffer_pool(), &pin.shared(), id, root)?;
         Ok(Tree::new(pool, id, root, pin.frame()))
     }
 
@@ -97,7 +97,7 @@ impl Tree {
             destroyed: AtomicBool::new(false),
             contradicted: AtomicBool::new(false),
             finding_root: Mutex::default(),
-            core: pool.core().clone(),
+            pool: pool.buffer_pool().clone(),
             _pool: pool.clone(),
         }
     }
@@ -126,13 +126,13 @@ impl Tree {
     /// Brings leaves into memory that [`Tree::find_leaf`] did not find there, all at once. One that
     /// can't be read is no error until it is needed.
     pub fn bring(&self, leaves: &[LeafNotResident]) {
-        self.core
+        self.pool
             .bring_children(leaves.iter().map(|leaf| (leaf.0, leaf.1)));
     }
 
     /// How many leaves should be brought at a time.
     pub fn most_brought(&self) -> usize {
-        self.core.most_at_once()
+        self.pool.most_at_once()
     }
 
     /// As [`Tree::read`], with what [`Tree::find_leaf`] of the same key gave before. Where the

@@ -144,7 +144,7 @@ impl Tree {
 
     /// Lets the layer above shorten and drop records; true if that has freed anything to speak of.
     fn freeze(&self, guard: &mut ExclusiveGuard<'_>) -> Result<bool> {
-        let Some(freeze) = self.core.freeze.get() else {
+        let Some(freeze) = self.pool.freeze.get() else {
             return Ok(false);
         };
         guard.prepare()?;

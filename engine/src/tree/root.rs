@@ -37,7 +37,7 @@ impl Tree {
     #[inline(always)]
     pub(super) fn root_in_memory(&self) -> Option<RootSeen<'_>> {
         let frame = self.last_frame.0.load(Ordering::Relaxed);
-        let state = self.core.frames.state(frame);
+        let state = self.pool.frames.state(frame);
         if !self.may_be_in(state) {
             return None;
         }
@@ -80,11 +80,11 @@ impl Tree {
     /// Latches the root, if it is in this frame: then it stays there.
     #[inline]
     pub(super) fn latch_root_in<'a, G: Latched<'a>>(&'a self, frame: FrameId) -> Option<G> {
-        let state = self.core.frames.state(frame);
+        let state = self.pool.frames.state(frame);
         if !self.may_be_in(state) {
             return None;
         }
-        let guard = G::latch(&self.core, frame);
+        let guard = G::latch(&self.pool, frame);
         if state.page.load(Ordering::Relaxed) != self.root.0 || self.is_destroyed() {
             return None;
         }
@@ -121,8 +121,8 @@ impl Tree {
                 name: self.id.to_string(),
             });
         }
-        let root = self.core.pin_page(self.root)?;
-        check_root(&self.core, &root.shared(), self.id, self.root)?;
+        let root = self.pool.pin_page(self.root)?;
+        check_root(&self.pool, &root.shared(), self.id, self.root)?;
         self.last_frame.0.store(root.frame(), Ordering::Relaxed);
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Tree {
 
 /// Refuses a page that is not the root of the tree.
 pub(super) fn check_root(
-    core: &BufferPool,
+    pool: &BufferPool,
     guard: &SharedGuard<'_>,
     tree: TreeId,
     root: PageId,
@@ -144,7 +144,7 @@ pub(super) fn check_root(
     if found == tree.0 && bytes[node::KIND] != PageKind::Undo as u8 && whole() {
         return Ok(());
     }
-    Err(core.corrupt(
+    Err(pool.corrupt(
         root.0,
         format!("expected the root of tree {tree}, found a page of tree {found}"),
     ))

@@ -63,11 +63,11 @@ impl Tree {
             let attempt = match self.locate(Route::Key(key), level)? {
                 Located::NotResident { .. } | Located::Nowhere => Attempt::Done,
                 Located::Root { .. } => {
-                    let left = self.core.new_page()?;
-                    let right = match self.core.new_page() {
+                    let left = self.pool.new_page()?;
+                    let right = match self.pool.new_page() {
                         Ok(right) => right,
                         Err(error) => {
-                            self.core.discard_new(left);
+                            self.pool.discard_new(left);
                             return Err(error);
                         }
                     };
@@ -76,10 +76,10 @@ impl Tree {
                 Located::Child { place, frame } => {
                     // A checkpoint's images of the two, before they are latched exclusively.
                     if !is_planted(PlantedFault::UnsavedParent) {
-                        self.core.save_early(place.parent)?;
+                        self.pool.save_early(place.parent)?;
                     }
-                    self.core.save_early(frame)?;
-                    let right = self.core.new_page()?;
+                    self.pool.save_early(frame)?;
+                    let right = self.pool.new_page()?;
                     self.split_child(key, level, need, right)?
                 }
             };
@@ -104,7 +104,7 @@ impl Tree {
     ) -> Result<Attempt> {
         let attempt = self.try_split_child(key, level, need, &mut right);
         if !matches!(attempt, Ok(Attempt::Split)) {
-            self.core.discard_new(right);
+            self.pool.discard_new(right);
         }
         attempt
     }
@@ -144,7 +144,7 @@ impl Tree {
             (right.bytes_mut(), right_id),
         );
         child.mark_dirty();
-        set_parent(&self.core, right);
+        set_parent(&self.pool, right);
         let state = right.state();
         state.parent.store(parent.frame(), Ordering::Relaxed);
         let word = buffer::resident(right.frame());
@@ -167,8 +167,8 @@ impl Tree {
         let mut root: ExclusiveGuard<'_> = match self.latch_root() {
             Ok(root) => root,
             Err(error) => {
-                self.core.discard_new(left);
-                self.core.discard_new(right);
+                self.pool.discard_new(left);
+                self.pool.discard_new(right);
                 return Err(error);
             }
         };
@@ -185,8 +185,8 @@ impl Tree {
             Ok(Ok(plan)) => plan,
             other => {
                 drop(root);
-                self.core.discard_new(left);
-                self.core.discard_new(right);
+                self.pool.discard_new(left);
+                self.pool.discard_new(right);
                 return other.map(|attempt| attempt.err().unwrap_or(Attempt::Again));
             }
         };
@@ -198,7 +198,7 @@ impl Tree {
             (right.bytes_mut(), right_id),
         );
         for half in [&left, &right] {
-            set_parent(&self.core, half);
+            set_parent(&self.pool, half);
             let state = half.state();
             state.parent.store(root.frame(), Ordering::Relaxed);
         }
@@ -217,12 +217,12 @@ impl Tree {
         let Located::Child { place, frame } = self.locate(Route::Key(key), level)? else {
             return Ok(None);
         };
-        let Some(parent) = ExclusiveGuard::try_upgrade(&self.core, place.parent, place.version)
+        let Some(parent) = ExclusiveGuard::try_upgrade(&self.pool, place.parent, place.version)
         else {
             return Ok(None);
         };
         // Waiting downwards is safe: whoever holds the child waits for no latch above it.
-        let child = ExclusiveGuard::lock(&self.core, frame);
+        let child = ExclusiveGuard::lock(&self.pool, frame);
         Ok(Some(ParentAndChild {
             parent,
             at: place.at,

@@ -77,7 +77,7 @@ impl Tree {
                     || node.upper_fence().is_some_and(|upper| upper <= &key[..])
                 {
                     let key = beginning_of_key(&key);
-                    return Err(self.core.corrupt(
+                    return Err(self.pool.corrupt(
                         node.page_id(),
                         format!("it does not take the key that leads to it, {key}"),
                     ));
@@ -93,10 +93,10 @@ impl Tree {
         let node = Node::new(page);
         if node::get_u32(&page[..], node::TREE_ID) != self.id.0 {
             let what = format!("a page of another tree within tree {}", self.id);
-            return Err(self.core.corrupt(node.page_id(), what));
+            return Err(self.pool.corrupt(node.page_id(), what));
         }
         node.validate_order()
-            .map_err(|what| self.core.corrupt(node.page_id(), what))
+            .map_err(|what| self.pool.corrupt(node.page_id(), what))
     }
 
     fn verify_below(
@@ -108,7 +108,7 @@ impl Tree {
         let page = self.copy_node(&expected.lower, expected.level)?;
         let node = Node::new(&page);
         let id = node.page_id();
-        let wrong = |what: String| Err(self.core.corrupt(id, what));
+        let wrong = |what: String| Err(self.pool.corrupt(id, what));
         self.check_node(&page)?;
         if node.lower_fence() != expected.lower || node.upper_fence() != expected.upper.as_deref() {
             let end = |key: Option<&[u8]>| match key {
@@ -159,7 +159,7 @@ impl Tree {
         let guard: Option<SharedGuard<'_>> = self.latch_node(Route::Key(key), level)?;
         match guard {
             Some(guard) => Ok(Box::new(*guard.bytes())),
-            None => Err(self.core.corrupt(
+            None => Err(self.pool.corrupt(
                 self.root.0,
                 format!("the tree has shrunk below level {level} while it was walked"),
             )),

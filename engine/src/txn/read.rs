@@ -26,7 +26,7 @@ enum Newest<R> {
 impl TreeTransaction {
     /// What every snapshot, now and later, sees of a record's value, until somebody writes it anew.
     pub fn for_all<'a>(&self, value: &'a [u8]) -> FrozenVersion<'a> {
-        for_all(self.system().order(), value)
+        for_all(self.transactions().order(), value)
     }
 
     /// Reads the version of a record that `view` sees; `f` gets its payload, under the leaf's
@@ -156,7 +156,7 @@ impl TreeTransaction {
         view: &ReadView,
         f: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        let system = self.system();
+        let system = self.transactions();
         let mut f = Some(f);
         let look = |value: Option<&[u8]>, max_txid: u64| -> Result<Newest<R>> {
             let Some(value) = value else {
@@ -196,7 +196,7 @@ impl TreeTransaction {
     #[inline]
     pub fn versions(&self) -> VersionResolver<'_> {
         VersionResolver {
-            system: &self.system,
+            transactions: &self.transactions,
             slot: &self.slot,
         }
     }
@@ -204,8 +204,8 @@ impl TreeTransaction {
     /// The same for another thread: it can follow versions while this one does.
     pub fn reader(&self) -> SnapshotReader<'_> {
         SnapshotReader {
-            system: &self.system,
-            slot: self.system.snapshots().claim(),
+            transactions: &self.transactions,
+            slot: self.transactions.snapshots().claim(),
         }
     }
 }
@@ -213,7 +213,7 @@ impl TreeTransaction {
 /// What another thread reads by, in a transaction's stead. The transaction, which is borrowed, keeps
 /// its snapshot meanwhile; the slot is for walks along undo alone.
 pub struct SnapshotReader<'t> {
-    system: &'t TransactionManager,
+    transactions: &'t TransactionManager,
     slot: SnapshotSlot,
 }
 
@@ -221,7 +221,7 @@ impl SnapshotReader<'_> {
     /// What judges versions of records by the transaction's views.
     pub fn versions(&self) -> VersionResolver<'_> {
         VersionResolver {
-            system: self.system,
+            transactions: self.transactions,
             slot: &self.slot,
         }
     }
@@ -230,7 +230,7 @@ impl SnapshotReader<'_> {
 /// Judges versions of records, for one thread at a time.
 #[derive(Clone, Copy)]
 pub struct VersionResolver<'t> {
-    system: &'t TransactionManager,
+    transactions: &'t TransactionManager,
     /// Where walks along undo are told of.
     slot: &'t SnapshotSlot,
 }
@@ -244,7 +244,7 @@ impl VersionResolver<'_> {
         view: &ReadView,
         buf: &'a mut Vec<u8>,
     ) -> Result<Option<&'a [u8]>> {
-        let system = self.system;
+        let system = self.transactions;
         let _walking = self.slot.walk(&system.pruning.grace);
         let newest = tree.read(key, |value, _| -> Result<Newest<usize>> {
             let Some(value) = value else {
@@ -285,7 +285,7 @@ impl VersionResolver<'_> {
         let Some(writer) = header.txid().filter(|_| header.deleted) else {
             return Ok(false);
         };
-        let status = self.system.order().status(writer);
+        let status = self.transactions.order().status(writer);
         let since = matches!(status, Status::Committed(csn) if csn > copied.newest);
         Ok(since && !is_planted(PlantedFault::PassOldMarks))
     }
@@ -294,8 +294,8 @@ impl VersionResolver<'_> {
     #[inline]
     pub fn before_copy(&self) -> Copied {
         Copied {
-            newest: self.system.order().newest().csn,
-            retired: self.system.pruning.grace.retired(),
+            newest: self.transactions.order().newest().csn,
+            retired: self.transactions.pruning.grace.retired(),
         }
     }
 
@@ -318,7 +318,7 @@ impl VersionResolver<'_> {
         key: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Option<&'a [u8]>> {
         let (header, payload) = Header::decode(value)?;
-        let system = self.system;
+        let system = self.transactions;
         if sees(system.order(), view, &header)? {
             return Ok((!header.deleted).then_some(payload));
         }
@@ -327,7 +327,7 @@ impl VersionResolver<'_> {
         };
         {
             let _walking = self.slot.walk(&system.pruning.grace);
-            if self.system.pruning.grace.retired() == copied.retired {
+            if self.transactions.pruning.grace.retired() == copied.retired {
                 let writer = header.txid();
                 let unseen = Unseen { older: ptr, writer };
                 return older_version(system, view, unseen, buf);
@@ -367,7 +367,7 @@ struct Unseen {
 /// A view of the newest state asks whether a writer has committed at each version anew. One that commits meanwhile
 /// had not when its last version was judged: those that it wrote before were never anybody's to see.
 fn older_version<'a>(
-    system: &TransactionManager,
+    transactions: &TransactionManager,
     view: &ReadView,
     unseen: Unseen,
     buf: &'a mut Vec<u8>,
@@ -378,14 +378,14 @@ fn older_version<'a>(
     } = unseen;
     let mut walk = ChainWalk::from(ptr);
     loop {
-        system.moments.come_to(Moment::VersionPassed);
-        if !copy_previous(system.pool(), ptr, buf)? {
+        transactions.moments.come_to(Moment::VersionPassed);
+        if !copy_previous(transactions.pool(), ptr, buf)? {
             return Ok(None);
         }
         let (header, payload) = Header::decode(buf)?;
         let by_same = header.txid().is_some() && header.txid() == writer;
         let passed_over = by_same && !is_planted(PlantedFault::SeenOnTheWay);
-        if !passed_over && sees(system.order(), view, &header)? {
+        if !passed_over && sees(transactions.order(), view, &header)? {
             if header.deleted {
                 return Ok(None);
             }

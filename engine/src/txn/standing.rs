@@ -35,7 +35,7 @@ impl TreeTransaction {
     /// The error for a row of a tree that was changed after this transaction's snapshot. Unless the tree's locking
     /// is optimistic, nothing but a rollback can follow it.
     pub fn changed_since(&mut self, tree: TreeId) -> Error {
-        match self.system.is_optimistic(tree) {
+        match self.transactions.is_optimistic(tree) {
             true => Error::RowChanged,
             false => self.doom(Error::WriteConflict),
         }
@@ -48,11 +48,11 @@ impl TreeTransaction {
     /// [`Error::LogLimit`]; it can only be rolled back.
     #[inline]
     pub(super) fn check_kept(&mut self, _inside: &BarrierGuard<'_>) -> Result<()> {
-        match &self.participant {
+        match &self.running {
             Some(participant)
                 if participant.is_out_of_log() && !is_planted(PlantedFault::CommitOutOfLog) =>
             {
-                let limit = self.system.longest_kept_log();
+                let limit = self.transactions.longest_kept_log();
                 Err(self.doom(Error::LogLimit { limit }))
             }
             _ => Ok(()),

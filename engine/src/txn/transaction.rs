@@ -55,7 +55,7 @@ impl KillHandle {
 
 /// Locks ranges of keys for one transaction; of no use after its end.
 pub struct RangeLocker {
-    system: Arc<TransactionManager>,
+    transactions: Arc<TransactionManager>,
     who: Arc<RunningTransaction>,
 }
 
@@ -65,15 +65,15 @@ impl RangeLocker {
     /// latch held, and before the leaf that holds the range is copied. A record of a running writer
     /// may stand there already: [`Transaction::frozen_payload`] waits for it.
     pub fn lock(&self, tree: &Tree, from: &[u8], to: Option<&[u8]>) {
-        self.system.moments.come_to(Moment::RangeSeen);
-        if !self.system.breaks(IsolationFault::SkipRangeLock) {
-            self.system.ranges().add(tree.id(), &self.who, from, to);
+        self.transactions.moments.come_to(Moment::RangeSeen);
+        if !self.transactions.breaks(IsolationFault::SkipRangeLock) {
+            self.transactions.ranges().add(tree.id(), &self.who, from, to);
         }
     }
 
     /// Every transaction below has ended by now.
     pub fn oldest_writer(&self) -> TxId {
-        self.system.order().newest().low
+        self.transactions.order().newest().low
     }
 }
 
@@ -81,7 +81,7 @@ impl RangeLocker {
 /// it goes on without an owner until a restart. After commit or rollback it is empty, and can be used
 /// again.
 pub struct TreeTransaction {
-    pub(super) system: Arc<TransactionManager>,
+    pub(super) transactions: Arc<TransactionManager>,
     pub(super) isolation: Isolation,
     pub(super) slot: SnapshotSlot,
     /// Whether the slot holds back the horizon for what this transaction reads.
@@ -94,7 +94,7 @@ pub struct TreeTransaction {
     pub(super) checked_view: Option<ReadView>,
     pub(super) parker: Arc<WaitSlot>,
     /// Once it has written or locked.
-    pub(super) participant: Option<Arc<RunningTransaction>>,
+    pub(super) running: Option<Arc<RunningTransaction>>,
     /// 0: it has not written.
     pub(super) txid: TxId,
     pub(super) undo: Option<StreamWriter>,
@@ -148,7 +148,7 @@ impl TreeTransaction {
         let slot_number = slot.number();
         let generation = slot.next_generation();
         TreeTransaction {
-            system,
+            transactions: system,
             isolation,
             slot,
             registered: false,
@@ -157,7 +157,7 @@ impl TreeTransaction {
             #[cfg(feature = "broken")]
             checked_view: None,
             parker: Arc::new(WaitSlot::new(slot_number)),
-            participant: None,
+            running: None,
             txid: TxId(0),
             undo: None,
             undo_head: UndoPtr::NONE,
@@ -189,8 +189,8 @@ impl TreeTransaction {
     }
 
     /// The system it belongs to.
-    pub fn system(&self) -> &Arc<TransactionManager> {
-        &self.system
+    pub fn transactions(&self) -> &Arc<TransactionManager> {
+        &self.transactions
     }
 
     /// The number, once it has written.
@@ -208,7 +208,7 @@ impl TreeTransaction {
     /// # Errors
     /// [`Error::Invalid`] for any other.
     pub fn set_isolation(&mut self, isolation: Isolation) -> Result<()> {
-        if isolation != self.isolation && (self.view.is_some() || self.participant.is_some()) {
+        if isolation != self.isolation && (self.view.is_some() || self.running.is_some()) {
             return Err(Error::Invalid(
                 "the isolation level can only be set before a transaction reads or writes".into(),
             ));
@@ -221,7 +221,7 @@ impl TreeTransaction {
 
     /// An empty transaction for who has this one: at the same level, as patient, and shown as the same session's.
     pub fn another(&self) -> TreeTransaction {
-        let mut other = self.system.begin(self.isolation);
+        let mut other = self.transactions.begin(self.isolation);
         if !is_planted(PlantedFault::ForgetSettings) {
             other.lock_wait_timeout = self.lock_wait_timeout;
             other.set_session(self.slot.owner().session.load(Ordering::Relaxed));
@@ -231,7 +231,7 @@ impl TreeTransaction {
 
     /// Whether it has neither written nor locked anything.
     pub fn is_read_only(&self) -> bool {
-        self.participant.is_none()
+        self.running.is_none()
     }
 
     /// Under READ COMMITTED: the next read takes a new snapshot. Otherwise the first read takes the
@@ -271,10 +271,10 @@ impl TreeTransaction {
         // stays where it is. Versions that only the newer snapshot sees are told of by the second.
         let newest = if self.registered {
             self.has_second_snapshot = true;
-            self.slot.take_second(self.system.order())
+            self.slot.take_second(self.transactions.order())
         } else {
             self.registered = true;
-            self.slot.take(self.system.order())
+            self.slot.take(self.transactions.order())
         };
         #[cfg(feature = "broken")]
         let newest = self.older_snapshot(newest);
@@ -290,7 +290,7 @@ impl TreeTransaction {
     /// A snapshot that others have had before, where that is what is broken.
     #[cfg(feature = "broken")]
     fn older_snapshot(&mut self, newest: Horizon) -> Horizon {
-        if !self.system.breaks(IsolationFault::StaleSnapshot) {
+        if !self.transactions.breaks(IsolationFault::StaleSnapshot) {
             return newest;
         }
         self.checked_view = Some(ReadView {
@@ -298,10 +298,10 @@ impl TreeTransaction {
             low: newest.low,
             own: self.txid,
         });
-        let mut stale = self.system.stale.lock();
-        let order = self.system.order();
+        let mut stale = self.transactions.stale.lock();
+        let order = self.transactions.order();
         stale
-            .get_or_insert_with(|| Stale::new(self.system.snapshots().claim(), order))
+            .get_or_insert_with(|| Stale::new(self.transactions.snapshots().claim(), order))
             .give(&self.slot, order)
     }
 
@@ -310,9 +310,9 @@ impl TreeTransaction {
         if !self.registered {
             // Keeps the undo of whoever is running now.
             self.registered = true;
-            self.slot.take(self.system.order());
+            self.slot.take(self.transactions.order());
         }
-        let newest = self.system.order().newest();
+        let newest = self.transactions.order().newest();
         ReadView {
             csn: Csn(u64::MAX),
             low: newest.low,
@@ -334,7 +334,7 @@ impl TreeTransaction {
     /// under READ COMMITTED; and none as long as nothing has been read: the snapshot will be newer
     /// than what is written or locked before it.
     pub(super) fn snapshot_to_respect(&self) -> Option<ReadView> {
-        if self.system.breaks(IsolationFault::SkipFirstCommitterCheck) {
+        if self.transactions.breaks(IsolationFault::SkipFirstCommitterCheck) {
             return None;
         }
         #[cfg(feature = "broken")]
@@ -373,8 +373,8 @@ impl TreeTransaction {
     /// What enters ranges for this transaction.
     pub fn range_locker(&mut self) -> RangeLocker {
         RangeLocker {
-            system: self.system.clone(),
-            who: self.participant().clone(),
+            transactions: self.transactions.clone(),
+            who: self.running().clone(),
         }
     }
 
@@ -418,13 +418,13 @@ impl TreeTransaction {
 
     /// The log is kept for this transaction, however long.
     pub fn keep_log(&mut self) {
-        self.participant().keep_log();
+        self.running().keep_log();
     }
 
     /// How many rows the transaction has changed: for lists of transactions.
     #[inline]
     pub fn show_rows_changed(&self, rows: u64) {
-        if let Some(participant) = &self.participant {
+        if let Some(participant) = &self.running {
             let shown = &participant.shown.rows_changed;
             shown.store(rows, Ordering::Relaxed);
         }
@@ -436,8 +436,8 @@ impl TreeTransaction {
     }
 
     /// What others see of this transaction; made when it first writes or locks.
-    pub(super) fn participant(&mut self) -> &Arc<RunningTransaction> {
-        self.participant.get_or_insert_with(|| {
+    pub(super) fn running(&mut self) -> &Arc<RunningTransaction> {
+        self.running.get_or_insert_with(|| {
             let participant = RunningTransaction::new(self.parker.clone());
             let began = match self.slot.owner().started_us.load(Ordering::Relaxed) {
                 0 => micros_now(),
@@ -451,10 +451,10 @@ impl TreeTransaction {
     /// Gives the transaction its number where it has none.
     pub fn begin_writing(&mut self) -> TxId {
         if self.txid.0 == 0 {
-            let system = self.system.clone();
-            self.txid = system.order().begin(self.participant());
+            let system = self.transactions.clone();
+            self.txid = system.order().begin(self.running());
             let number = self.txid.0;
-            let shown = &self.participant().shown;
+            let shown = &self.running().shown;
             shown.txid.store(number, Ordering::Relaxed);
             self.undo = Some(system.streams().acquire());
             if let Some(view) = &mut self.view {
@@ -481,7 +481,7 @@ impl TreeTransaction {
     /// Empties the object without ending what it stands for: that goes on, unowned, until a restart.
     pub fn leave_for_recovery(&mut self) {
         self.undo = None;
-        self.participant = None;
+        self.running = None;
         self.reset();
     }
 
@@ -516,7 +516,7 @@ impl Drop for TreeTransaction {
                 %error,
                 "a rollback is not complete; purge will try again"
             );
-            let system = self.system.clone();
+            let system = self.transactions.clone();
             let unfinished = std::mem::replace(self, system.begin(self.isolation));
             // No session waits for its end, and none can be interrupted for it.
             if !is_planted(PlantedFault::AbandonInSession) {

@@ -136,8 +136,8 @@ impl TreeTransaction {
         self.check_kept(inside)?;
         let view = self.snapshot_to_respect();
         let txid = self.begin_writing();
-        let system = self.system.clone();
-        let (Some(undo), Some(participant)) = (&mut self.undo, &self.participant) else {
+        let system = self.transactions.clone();
+        let (Some(undo), Some(participant)) = (&mut self.undo, &self.running) else {
             return Err(Error::Internal("a writer has no undo stream".into()));
         };
         let blocked_by = &mut self.blocked_by;
@@ -266,7 +266,7 @@ impl TreeTransaction {
             return;
         }
         *last = leaf;
-        if let Some(participant) = &self.participant {
+        if let Some(participant) = &self.running {
             let leaves = &participant.shown.undo_leaves;
             leaves.fetch_add(1, Ordering::Relaxed);
         }
@@ -276,7 +276,7 @@ impl TreeTransaction {
     fn set_undo_head(&mut self, head: UndoPtr) {
         self.undo_head = head;
         self.undo_records += 1;
-        if let Some(participant) = &self.participant {
+        if let Some(participant) = &self.running {
             participant.set_undo_head(head);
             participant.set_work(self.undo_records);
             let bytes = self.undo.as_ref().map_or(0, StreamWriter::appended);
@@ -324,7 +324,7 @@ impl TreeTransaction {
         let Some(undo) = &mut self.undo else {
             return Err(Error::Internal("a writer has no undo stream".into()));
         };
-        undo.reserve(self.system.pool(), MAX_FIXED + note.len())?;
+        undo.reserve(self.transactions.pool(), MAX_FIXED + note.len())?;
         let ptr = undo.append(&record);
         undo.unpin();
         self.set_undo_head(ptr?);
@@ -346,7 +346,7 @@ struct CurrentRecord<'a> {
 
 impl<'a> CurrentRecord<'a> {
     fn look(
-        system: &TransactionManager,
+        transactions: &TransactionManager,
         own: TxId,
         tree: TreeId,
         key: &[u8],
@@ -363,9 +363,9 @@ impl<'a> CurrentRecord<'a> {
         let (header, payload) = Header::decode(value)?;
         let mut conflict = None;
         if let Some(writer) = header.txid().filter(|writer| *writer != own) {
-            match system.order().status(writer) {
+            match transactions.order().status(writer) {
                 Status::Active | Status::Aborted(_)
-                    if system.breaks(IsolationFault::OverwriteUncommitted) => {}
+                    if transactions.breaks(IsolationFault::OverwriteUncommitted) => {}
                 Status::Active => {
                     let mode = LockMode::Exclusive;
                     conflict = Some(Conflict::with_writer(tree, key, writer, mode));
@@ -382,7 +382,7 @@ impl<'a> CurrentRecord<'a> {
         }
         let frozen = header
             .txid()
-            .is_none_or(|writer| system.order().is_frozen(writer));
+            .is_none_or(|writer| transactions.order().is_frozen(writer));
         Ok(CurrentRecord {
             writer: header.txid(),
             live: (!header.deleted).then_some(payload),

@@ -96,7 +96,7 @@ impl Transaction {
         }
         self.used[used].rows += 1;
         self.counts.inserted += 1;
-        self.inner.show_rows_changed(self.rows_changed());
+        self.tree_txn.show_rows_changed(self.rows_changed());
         Ok(())
     }
 
@@ -127,7 +127,7 @@ impl Transaction {
             self.row_stands(table);
         }
         self.counts.updated += 1;
-        self.inner.show_rows_changed(self.rows_changed());
+        self.tree_txn.show_rows_changed(self.rows_changed());
         Ok(())
     }
 
@@ -153,7 +153,7 @@ impl Transaction {
         result?;
         self.used[used].rows -= 1;
         self.counts.deleted += 1;
-        self.inner.show_rows_changed(self.rows_changed());
+        self.tree_txn.show_rows_changed(self.rows_changed());
         Ok(())
     }
 
@@ -212,7 +212,7 @@ impl Transaction {
                 return result;
             }
             let clustered = &table.trees.load().clustered;
-            self.inner.lock_row(clustered, read, mode)?;
+            self.tree_txn.lock_row(clustered, read, mode)?;
             locked = Some(read.to_vec());
             if let Err(Error::Duplicate { index }) = result {
                 if self.is_still_in_the_way(table, index, s)? {
@@ -227,14 +227,14 @@ impl Transaction {
     /// entries are its writer's alone, so that nobody takes them away from here on.
     fn is_still_in_the_way(&mut self, table: &Table, index: usize, s: &Scratch) -> Result<bool> {
         let trees = table.trees.load();
-        let view = self.inner.latest_view();
+        let view = self.tree_txn.latest_view();
         if index == 0 {
-            let row = self.inner.read(&trees.clustered, &s.found, &view, |_| ())?;
+            let row = self.tree_txn.read(&trees.clustered, &s.found, &view, |_| ())?;
             return Ok(row.is_some());
         }
         let entry_key = &s.entry.key;
         let leads = self
-            .inner
+            .tree_txn
             .read(&trees.indexes[index - 1], entry_key, &view, |payload| {
                 entry::clustered_key(entry_key, payload).map(|row| row == s.found)
             })?;
@@ -249,32 +249,32 @@ impl Transaction {
         mut operation: impl FnMut(&mut RowOperation<'_>) -> Result<Step>,
     ) -> Result<()> {
         loop {
-            self.shared.system.pool().check_room()?;
-            let savepoint = self.inner.savepoint();
+            self.shared.transactions.pool().check_room()?;
+            let savepoint = self.tree_txn.savepoint();
             let step = {
-                let inside = self.shared.system.barrier().enter();
+                let inside = self.shared.transactions.barrier().enter();
                 let step = operation(&mut RowOperation {
-                    txn: &mut self.inner,
+                    txn: &mut self.tree_txn,
                     inside: &inside,
                     table,
                     trees,
                 });
                 match step {
-                    Ok(Step::Done) => self.inner.log_full_part(&inside).map(|()| Step::Done),
+                    Ok(Step::Done) => self.tree_txn.log_full_part(&inside).map(|()| Step::Done),
                     step => step,
                 }
             };
             match step {
                 Ok(Step::Done) => return Ok(()),
                 Ok(Step::Wait(conflict)) => {
-                    self.inner.take_operation_back(&savepoint)?;
-                    self.inner.wait(&conflict)?;
+                    self.tree_txn.take_operation_back(&savepoint)?;
+                    self.tree_txn.wait(&conflict)?;
                 }
                 Err(error) => {
-                    self.inner.take_operation_back(&savepoint)?;
+                    self.tree_txn.take_operation_back(&savepoint)?;
                     if matches!(error, Error::WriteConflict) {
                         let tree = trees.clustered.id();
-                        return Err(self.inner.changed_since(tree));
+                        return Err(self.tree_txn.changed_since(tree));
                     }
                     return Err(error);
                 }
@@ -305,7 +305,7 @@ impl Transaction {
             return self.insert_encoded(table, &trees, row, s);
         }
         // What was deferred of earlier rows is in, where it had to be: it stays when this row is refused.
-        let start = self.inner.savepoint();
+        let start = self.tree_txn.savepoint();
         if late {
             self.make_room_for_deferred(table)?;
         }
@@ -314,7 +314,7 @@ impl Transaction {
             .and_then(|_| self.insert_encoded(table, &trees, row, s));
         fallible::give_back(&mut s.redo);
         if result.is_err() {
-            self.inner.take_operation_back(&start)?;
+            self.tree_txn.take_operation_back(&start)?;
         }
         result
     }
@@ -329,11 +329,11 @@ impl Transaction {
         let trees = table.trees.load();
         let keeps = || row.iter().any(|value| matches!(value, Value::OutOfRow(_)));
         if trees.large.is_some() || keeps() {
-            let start = self.inner.savepoint();
+            let start = self.tree_txn.savepoint();
             let result = self.update_from_old(table, &trees, old_key, row, s);
             fallible::give_back(&mut s.redo);
             if result.is_err() {
-                self.inner.take_operation_back(&start)?;
+                self.tree_txn.take_operation_back(&start)?;
             }
             return result;
         }
@@ -364,11 +364,11 @@ impl Transaction {
         given: &[Value<'_>],
         s: &mut Scratch,
     ) -> Result<()> {
-        self.inner
+        self.tree_txn
             .lock_row(&trees.clustered, old_key, LockMode::Exclusive)?;
-        let view = self.inner.latest_view();
+        let view = self.tree_txn.latest_view();
         let mut stored = Vec::new();
-        self.inner
+        self.tree_txn
             .read(&trees.clustered, old_key, &view, |payload| {
                 stored.extend_from_slice(payload)
             })?
@@ -467,7 +467,7 @@ impl Transaction {
             for column in large::choose(layout, row, &mut s.encoder)? {
                 if let Value::Bytes(bytes) = row[column] {
                     let at =
-                        large::write(&mut self.inner, &self.shared.system, table, trees, bytes)?;
+                        large::write(&mut self.tree_txn, &self.shared.transactions, table, trees, bytes)?;
                     s.encoder.outside[column] = Some(at);
                 }
             }
@@ -476,8 +476,8 @@ impl Transaction {
         s.payload.clear();
         s.encoder.write(layout, row, &mut s.payload)?;
         if s.payload.len() > MAX_PAYLOAD {
-            let system = &self.shared.system;
-            let at = large::write(&mut self.inner, system, table, trees, &s.payload)?;
+            let system = &self.shared.transactions;
+            let at = large::write(&mut self.tree_txn, system, table, trees, &s.payload)?;
             s.payload.clear();
             payload::put_outside_row(at, &mut s.payload);
         }

@@ -61,7 +61,7 @@ impl ScanExtent<'_> {
 
 /// Entries of the page table that are this thread's to fill; what is left at the end is given up.
 struct LoadClaims<'a> {
-    core: &'a BufferPool,
+    pool: &'a BufferPool,
     /// What the entries are.
     claim: Entry,
     ids: SmallVec<[u64; WITHOUT_MEMORY]>,
@@ -71,14 +71,14 @@ impl LoadClaims<'_> {
     /// Ends a claim: the page is in the frame, or nowhere.
     fn end(&mut self, id: u64, frame: Option<FrameId>) {
         self.ids.retain(|claimed| *claimed != id);
-        self.core.end_claim(id, self.claim, frame);
+        self.pool.end_claim(id, self.claim, frame);
     }
 }
 
 impl Drop for LoadClaims<'_> {
     fn drop(&mut self) {
         for id in &self.ids {
-            self.core.end_claim(*id, self.claim, None);
+            self.pool.end_claim(*id, self.claim, None);
         }
     }
 }
@@ -310,7 +310,7 @@ impl BufferPool {
     /// Reads what is wanted and neither in memory nor being read.
     fn bring(&self, wanted: &Wanted) {
         let mut claims = LoadClaims {
-            core: self,
+            pool: self,
             claim: self.table.loading(),
             ids: SmallVec::new(),
         };
@@ -413,16 +413,16 @@ impl BufferPool {
 
 /// Starts the threads that read what is asked for.
 pub(crate) fn start_readers(
-    core: &Arc<BufferPool>,
+    pool: &Arc<BufferPool>,
 ) -> std::io::Result<Vec<crate::sync::thread::JoinHandle<()>>> {
     (0..knobs::read_ahead_threads())
         .map(|_| {
-            let weak = Arc::downgrade(core);
-            core.requests.queue.lock().readers += 1;
+            let weak = Arc::downgrade(pool);
+            pool.requests.queue.lock().readers += 1;
             crate::sync::thread::Builder::new()
                 .name("peregrine-read".into())
                 .spawn(move || read(&weak))
-                .inspect_err(|_| core.requests.queue.lock().readers -= 1)
+                .inspect_err(|_| pool.requests.queue.lock().readers -= 1)
         })
         .collect()
 }

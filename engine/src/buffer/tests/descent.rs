@@ -13,7 +13,7 @@ const WAY: usize = 3;
 
 /// Takes all frames but some for new pages, which are not written yet; each has so many pins.
 fn take_frames(pool: &PoolWithThreads, but: usize, pins: u32) {
-    let core = pool.core();
+    let core = pool.buffer_pool();
     while core.free_count() > but {
         let page = core.new_page().unwrap();
         core.register(&page, pins);
@@ -49,7 +49,7 @@ fn a_descent_with_too_few_frames_beside_pinned_pages_is_an_error() {
         for hand in (0..MIN_FRAMES).step_by(5) {
             let os = SimulatedOs::new(1);
             let (pool, tree) = tree_on(os.clone());
-            let core = pool.core();
+            let core = pool.buffer_pool();
             core.set_waits(1);
             take_frames(&pool, frames, 1);
             // Other nodes of the tree are in their place, and were used last.

@@ -55,7 +55,7 @@ fn too_small_a_pool_is_refused() {
 #[test]
 fn a_read_that_is_given_up_leaves_the_entry_of_another_page_alone() {
     let (_os, pool) = pool(MIN_FRAMES);
-    let core = pool.core();
+    let core = pool.buffer_pool();
     let page = undo_page(&pool, 7);
     for claim in [core.table.loading(), core.table.loading()] {
         core.end_claim(page.0, claim, None);
@@ -133,7 +133,7 @@ fn when_every_frame_is_held_a_call_fails_instead_of_hanging() {
         return;
     }
     let (_os, pool) = pool(MIN_FRAMES);
-    pool.core().set_waits(25);
+    pool.buffer_pool().set_waits(25);
     let ids: Vec<PageId> = (0..MIN_FRAMES as u64 + 1)
         .map(|i| undo_page(&pool, i))
         .collect();

@@ -33,7 +33,7 @@ pub(super) fn tree_on(os: SimulatedOs) -> (Arc<PoolWithThreads>, Tree) {
     for n in 0..ROWS {
         put(&tree, n, 1);
     }
-    evict_all(pool.core());
+    evict_all(pool.buffer_pool());
     (pool, tree)
 }
 
@@ -105,7 +105,7 @@ fn copies_like_a_node(core: &BufferPool) -> FrameId {
 #[test]
 fn a_victim_whose_frame_has_become_one_of_copies_is_left_alone() {
     let (pool, _tree) = tree();
-    let core = pool.core();
+    let core = pool.buffer_pool();
     let frame = copies_like_a_node(core);
     assert!(!core.evict(frame, 7).unwrap());
     assert!(core.evict_copies(frame));
@@ -115,7 +115,7 @@ fn a_victim_whose_frame_has_become_one_of_copies_is_left_alone() {
 #[test]
 fn a_victim_whose_parents_frame_has_become_one_of_copies_stays() {
     let (pool, tree) = tree();
-    let core = pool.core();
+    let core = pool.buffer_pool();
     assert_eq!(get(&tree, 0), Some(1));
     let leaves = children(core, PageKind::Leaf);
     let leaf = core.frames.state(leaves[0]);
@@ -132,7 +132,7 @@ fn a_victim_whose_parents_frame_has_become_one_of_copies_stays() {
 #[test]
 fn a_leaf_that_is_in_memory_and_changed_is_not_brought_again_by_what_its_parents_old_frame_says() {
     let (pool, tree) = tree();
-    let core = pool.core();
+    let core = pool.buffer_pool();
     let leaf = away(&tree, 0);
     let parent = children(core, PageKind::Inner);
     // Others go after the parent, and so their frames are taken before its own is.
@@ -156,7 +156,7 @@ fn a_leaf_that_is_in_memory_and_changed_is_not_brought_again_by_what_its_parents
 #[test]
 fn nothing_is_brought_by_a_frame_of_copies_that_was_the_parents() {
     let (pool, tree) = tree();
-    let core = pool.core();
+    let core = pool.buffer_pool();
     let leaf = away(&tree, 0);
     let parent = children(core, PageKind::Inner);
     evict(core, parent[0]);
@@ -172,7 +172,7 @@ fn nothing_is_brought_by_a_frame_of_copies_that_was_the_parents() {
 fn no_frame_is_waited_for_to_keep_a_copy() {
     let store = Store::create(Arc::new(SimulatedOs::new(1)), Path::new("/db")).unwrap();
     let pool = PoolWithThreads::without_thread(MIN_FRAMES * PAGE_SIZE, Arc::new(store)).unwrap();
-    let core = pool.core();
+    let core = pool.buffer_pool();
     core.set_waits(3);
     let take = |_| core.take_frame().unwrap();
     let held: Vec<_> = (0..MIN_FRAMES).map(take).collect();
@@ -187,7 +187,7 @@ fn no_frame_is_waited_for_to_keep_a_copy() {
 #[test]
 fn a_copy_whose_frame_has_gone_before_it_is_known_is_not_kept() {
     let (pool, tree) = tree();
-    let core = pool.core();
+    let core = pool.buffer_pool();
     assert_eq!(get(&tree, 0), Some(1));
     let frame = children(core, PageKind::Leaf)[0];
     let guard = SharedGuard::lock(core, frame);
@@ -223,15 +223,15 @@ fn keeps_its_change(core: &BufferPool, tree: &Tree, (frame, page): (FrameId, u64
 #[test]
 fn a_leaf_that_a_wrong_undo_pointer_has_brought_again_keeps_its_changes() {
     let (pool, tree) = tree();
-    let leaf = only_leaf(pool.core(), &tree);
+    let leaf = only_leaf(pool.buffer_pool(), &tree);
     drop(pool.fetch_shared(PageId(leaf.1)));
-    keeps_its_change(pool.core(), &tree, leaf);
+    keeps_its_change(pool.buffer_pool(), &tree, leaf);
 }
 
 #[test]
 fn a_leaf_that_a_wrong_child_id_has_brought_again_keeps_its_changes() {
     let (pool, tree) = tree();
-    let core = pool.core();
+    let core = pool.buffer_pool();
     let leaf = only_leaf(core, &tree);
     let parent = core.frames.state(leaf.0).parent.load(Ordering::Relaxed);
     let name_last = |word: u64| {
@@ -251,7 +251,7 @@ fn a_leaf_that_a_wrong_child_id_has_brought_again_keeps_its_changes() {
 #[test]
 fn a_trees_page_is_not_changed_where_a_wrong_undo_pointer_leads() {
     let (pool, tree) = tree();
-    let page = PageId(only_leaf(pool.core(), &tree).1);
+    let page = PageId(only_leaf(pool.buffer_pool(), &tree).1);
     let found = pool.fetch_exclusive(page).map(drop);
     assert!(matches!(found, Err(Error::Corrupt { .. })), "{found:?}");
     let found = pool.fetch_shared(page).map(drop);
@@ -264,7 +264,7 @@ fn a_trees_page_is_not_changed_where_a_wrong_undo_pointer_leads() {
 #[test]
 fn a_copy_is_one_trees() {
     let (pool, tree) = tree();
-    let core = pool.core();
+    let core = pool.buffer_pool();
     let (frame, page) = only_leaf(core, &tree);
     let version = SharedGuard::lock(core, frame).version();
     let leaf = LeafSeen { frame, version };
@@ -277,7 +277,7 @@ fn a_copy_is_one_trees() {
 #[test]
 fn who_brings_a_child_of_a_node_that_is_being_written_sleeps_meanwhile() {
     let (pool, tree) = tree();
-    let core = pool.core();
+    let core = pool.buffer_pool();
     away(&tree, 0);
     let parents = children(core, PageKind::Inner);
     assert_eq!(parents.len(), 1);

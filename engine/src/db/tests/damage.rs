@@ -6,7 +6,7 @@ use super::*;
 fn garble_definition(db: &Database, id: TableId) {
     let mut key = [0; 6];
     key[..4].copy_from_slice(&id.0.to_be_bytes());
-    let _inside = db.system().barrier().enter();
+    let _inside = db.transactions().barrier().enter();
     let garble = |old: Option<&[u8]>, out: &mut Vec<u8>| {
         out.extend_from_slice(old.unwrap());
         // Behind the record's own byte, and the version.
@@ -81,8 +81,8 @@ fn tables_with_records_of_a_transaction_whose_undo_is_damaged_are_quarantined() 
     let loser = insert(&db, 3..6);
     db.checkpoint().unwrap();
     let undo = {
-        let closed = db.system().barrier().close();
-        db.system().capture(&closed).undo_pages().to_vec()
+        let closed = db.transactions().barrier().close();
+        db.transactions().capture(&closed).undo_pages().to_vec()
     };
     let parts = db.registry().pool().store().parts();
     insert(&db, 6..8).commit().unwrap();
@@ -176,8 +176,8 @@ fn undo_that_makes_no_sense_keeps_no_other_table_closed() {
     txn.commit().unwrap();
     let loser = insert(&db, 3..6);
     let undo = {
-        let closed = db.system().barrier().close();
-        db.system().capture(&closed).undo_pages().to_vec()
+        let closed = db.transactions().barrier().close();
+        db.transactions().capture(&closed).undo_pages().to_vec()
     };
     let pool = db.registry().pool().clone();
     let mut sound = Vec::new();
@@ -212,7 +212,7 @@ fn a_record_that_makes_no_sense_keeps_no_other_table_closed() {
     let key = table.encode_key(0, &[Value::UInt(1)]).unwrap();
     let put = |value: &[u8]| {
         let trees = table.trees.load();
-        let _inside = db.system().barrier().enter();
+        let _inside = db.transactions().barrier().enter();
         let mut before = Vec::new();
         let change = |current: Option<&[u8]>, put: &mut Vec<u8>| {
             before = current.unwrap().to_vec();

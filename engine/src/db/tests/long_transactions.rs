@@ -174,14 +174,14 @@ fn checkpoints_gain_nothing_beside_what_is_prepared() {
 #[test]
 fn small_transactions_are_not_counted_one_by_one() {
     let (_, db) = unlimited(37);
-    let ends = db.system().large_ends();
+    let ends = db.transactions().large_ends();
     for id in 0..10 {
         let (_, mut small) = prepared(&db, id.into()..u64::from(id) + 1, id);
         small.commit().unwrap();
     }
-    assert_eq!(db.system().large_ends(), ends);
+    assert_eq!(db.transactions().large_ends(), ends);
     insert(&db, 100..100 + MANY).commit().unwrap();
-    assert_eq!(db.system().large_ends(), ends + 1);
+    assert_eq!(db.transactions().large_ends(), ends + 1);
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn the_time_of_a_recovery_counts_what_ran_at_the_checkpoint_and_what_was_logged_
     }
     let (os, db) = unlimited(33);
     db.checkpoint().unwrap();
-    let expected = || (db.system().recovery_work(), db.status().recovery_time);
+    let expected = || (db.transactions().recovery_work(), db.status().recovery_time);
     let (_, nothing) = expected();
     let little = 64 << 10;
     let much = Duration::from_nanos(600 * MANY);

@@ -180,7 +180,7 @@ pub(super) fn by_cursor(
     let mut count = 0;
     while more {
         if count == 0 {
-            txn.inner.check_killed()?;
+            txn.tree_txn.check_killed()?;
         }
         count = (count + 1) % knobs::rows_a_look();
         let row = cursor.row()?;

@@ -34,8 +34,8 @@ impl Cursor {
             return Ok(true);
         }
         let clustered = entry::clustered_key(self.walk.key(), self.walk.payload())?;
-        let view = txn.inner.latest_view();
-        let row = txn.inner.read(&trees.clustered, clustered, &view, |_| ())?;
+        let view = txn.tree_txn.latest_view();
+        let row = txn.tree_txn.read(&trees.clustered, clustered, &view, |_| ())?;
         Ok(row.is_some())
     }
 

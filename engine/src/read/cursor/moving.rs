@@ -68,7 +68,7 @@ impl Cursor {
         if txn.isolation() == Isolation::Serializable {
             // Also where there is no such entry: none can come.
             let mode = LockMode::Shared;
-            if !txn.inner.lock_row_or_skip(tree, key, mode, skip)? {
+            if !txn.tree_txn.lock_row_or_skip(tree, key, mode, skip)? {
                 return Ok(false);
             }
         }
@@ -94,8 +94,8 @@ impl Cursor {
             }
             self.point_clustered.clear();
             self.point_clustered.extend_from_slice(leads_to);
-            txn.inner.system().moments.come_to(Moment::EntryFound);
-            let waits = txn.inner.waits();
+            txn.tree_txn.transactions().moments.come_to(Moment::EntryFound);
+            let waits = txn.tree_txn.waits();
             if txn.read_row(trees, &self.point_clustered, how, &mut self.buffer)?
                 && (lock.is_none() || self.still_leads(txn, trees, key, &self.point_clustered)?)
             {
@@ -105,7 +105,7 @@ impl Cursor {
                 }
                 return Ok(true);
             }
-            if txn.inner.waits() == waits
+            if txn.tree_txn.waits() == waits
                 && (lock.is_none()
                     || is_planted(PlantedFault::PointReadOnce)
                     || self.still_leads(txn, trees, key, &self.point_clustered)?)
@@ -132,7 +132,7 @@ impl Cursor {
         let lock = txn.read_lock(self.options.lock);
         let view = self.view(txn, lock);
         let leads = txn
-            .inner
+            .tree_txn
             .read(trees.index(self.index)?, key, &view, |payload| {
                 entry::clustered_key(key, payload).map(|found| found == clustered)
             })?;
@@ -142,7 +142,7 @@ impl Cursor {
     /// What the cursor sees.
     pub(super) fn view(&self, txn: &mut Transaction, lock: Option<LockMode>) -> ReadView {
         match self.newest {
-            true => txn.inner.latest_view(),
+            true => txn.tree_txn.latest_view(),
             false => txn.read_view(lock),
         }
     }
@@ -160,7 +160,7 @@ impl Cursor {
         self.note_copy(txn);
         self.batch_misses_columns = false;
         self.plain = !self.batched(txn);
-        let locker = locks_ranges(txn).then(|| txn.inner.range_locker());
+        let locker = locks_ranges(txn).then(|| txn.tree_txn.range_locker());
         self.walk.set_locker(locker, self.newest);
         if lock.is_some() && self.index != 0 {
             self.origin.set(position);
@@ -169,7 +169,7 @@ impl Cursor {
         let tree = trees.index(self.index)?;
         let on = self
             .walk
-            .seek(&txn.inner, tree, view, position, self.direction)?;
+            .seek(&txn.tree_txn, tree, view, position, self.direction)?;
         self.arrive(txn, trees, on, extent)
     }
 
@@ -220,7 +220,7 @@ impl Cursor {
             let mut collected = 0;
             while collected < size {
                 if taken {
-                    on = self.walk.step(&txn.inner, tree, self.direction)?;
+                    on = self.walk.step(&txn.tree_txn, tree, self.direction)?;
                     on = self.wait_for_writer(txn, tree, on, extent)?;
                     taken = false;
                 }
@@ -250,7 +250,7 @@ impl Cursor {
                 return Ok(false);
             }
             if let Some(mode) = lock {
-                let waits = txn.inner.waits();
+                let waits = txn.tree_txn.waits();
                 let committed = if self.may_pass(txn) {
                     self.batch
                         .fetch_or_committed(txn, trees, mode, &mut self.buffer)?
@@ -265,7 +265,7 @@ impl Cursor {
                     None
                 };
                 let locks_ranges = self.walk.locks();
-                let waited = !locks_ranges && txn.inner.waits() != waits;
+                let waited = !locks_ranges && txn.tree_txn.waits() != waits;
                 let found = self.batch.advance();
                 if let Some(committed) = committed.filter(|_| found) {
                     self.at = At::Batch;
@@ -301,7 +301,7 @@ impl Cursor {
             }
             // No entry of the batch has a row.
             if taken {
-                on = self.walk.step(&txn.inner, tree, self.direction)?;
+                on = self.walk.step(&txn.tree_txn, tree, self.direction)?;
                 on = self.wait_for_writer(txn, tree, on, extent)?;
             }
         }
@@ -316,7 +316,7 @@ impl Cursor {
         let lock = txn.read_lock(self.options.lock);
         let view = self.view(txn, lock);
         let (key, before) = (self.walk.key(), self.walk.payload());
-        let same = txn.inner.read(tree, key, &view, |now| now == before)?;
+        let same = txn.tree_txn.read(tree, key, &view, |now| now == before)?;
         Ok(same == Some(true))
     }
 
@@ -340,7 +340,7 @@ impl Cursor {
             (Direction::Backward, false) => Position::Before(key),
         };
         self.walk
-            .seek(&txn.inner, tree, view, position, self.direction)
+            .seek(&txn.tree_txn, tree, view, position, self.direction)
     }
 
     /// Where a cursor that waits for writers has come to a record that another transaction may be writing: waits
@@ -356,26 +356,26 @@ impl Cursor {
             if !self.within(self.walk.key(), extent) && !is_planted(PlantedFault::WaitBehindEnd) {
                 break;
             }
-            let waits = txn.inner.waits();
+            let waits = txn.tree_txn.waits();
             let key = self.walk.key();
             let here = (!self.walk.locks()).then(|| key.to_vec());
             let skip = self.options.skip_locked;
             let buffer = &mut self.buffer;
-            match txn.inner.frozen_payload(tree, key, skip, buffer)? {
+            match txn.tree_txn.frozen_payload(tree, key, skip, buffer)? {
                 Some(payload) => self.walk.set_payload(payload),
-                None => on = self.walk.step(&txn.inner, tree, self.direction)?,
+                None => on = self.walk.step(&txn.tree_txn, tree, self.direction)?,
             }
-            if let Some(here) = here.filter(|_| txn.inner.waits() != waits) {
+            if let Some(here) = here.filter(|_| txn.tree_txn.waits() != waits) {
                 // No range is locked: others may have put records in while this one was waited for.
                 let position = match self.direction {
                     Direction::Forward => Position::AtOrAfter(&here),
                     Direction::Backward => Position::AtOrBefore(&here),
                 };
-                let view = txn.inner.latest_view();
+                let view = txn.tree_txn.latest_view();
                 self.note_copy(txn);
                 on = self
                     .walk
-                    .seek(&txn.inner, tree, view, position, self.direction)?;
+                    .seek(&txn.tree_txn, tree, view, position, self.direction)?;
             }
         }
         Ok(on)
@@ -434,7 +434,7 @@ impl Cursor {
             && self.at == At::Walk
             && self.writes == txn.writes
             && self.direction == Direction::Forward
-            && txn.inner.view().csn == self.walk.view.csn
+            && txn.tree_txn.view().csn == self.walk.view.csn
     }
 
     /// Tells the walk where the cursor's end, or after an exact seek the prefix, is reached.
@@ -532,7 +532,7 @@ impl Cursor {
             }
         }
         let tree = trees.index(self.index)?;
-        let on = match self.walk.step(&txn.inner, tree, direction) {
+        let on = match self.walk.step(&txn.tree_txn, tree, direction) {
             Ok(on) => on,
             Err(error) => {
                 self.leave_walk(false);
@@ -546,13 +546,13 @@ impl Cursor {
     /// A leaf is about to be copied.
     fn note_copy(&mut self, txn: &Transaction) {
         self.writes = txn.writes;
-        self.waits = txn.inner.waits();
+        self.waits = txn.tree_txn.waits();
     }
 
     /// Whether the transaction has waited for nobody since the leaf was copied: neither elsewhere in the statement. Who
     /// was waited for may have changed what is in it. A walk that locks ranges has it as it is.
     fn knows_waits(&self, txn: &Transaction) -> bool {
-        self.waits == txn.inner.waits()
+        self.waits == txn.tree_txn.waits()
             || locks_ranges(txn)
             || is_planted(PlantedFault::ForgetWaits)
     }

@@ -53,25 +53,25 @@ impl Cursor {
             row.again = false;
             return;
         }
-        let asked = Some((txn.inner.lock_requests(), txn.writes));
+        let asked = Some((txn.tree_txn.lock_requests(), txn.writes));
         let is_own = self.locked.take() == asked && matches!(self.at, At::Batch | At::Point);
         if is_own
             && txn.isolation() == Isolation::ReadCommitted
             && !is_planted(PlantedFault::KeepPassedRows)
         {
-            txn.inner.unlock_new();
+            txn.tree_txn.unlock_new();
         }
     }
 
     /// The cursor is about to lock the next row.
     pub(super) fn begin_locking(&mut self, txn: &mut Transaction) {
         self.locked = None;
-        txn.inner.begin_locking();
+        txn.tree_txn.begin_locking();
     }
 
     /// The cursor stands on a row that it has locked.
     pub(super) fn has_locked(&mut self, txn: &Transaction) {
-        self.locked = Some((txn.inner.lock_requests(), txn.writes));
+        self.locked = Some((txn.tree_txn.lock_requests(), txn.writes));
     }
 
     /// The row that the cursor has locked last is not what it looks for: others changed it before it was locked. The
@@ -81,7 +81,7 @@ impl Cursor {
             && !self.newest
             && !is_planted(PlantedFault::KeepRowsOnTheWay)
         {
-            txn.inner.unlock_new();
+            txn.tree_txn.unlock_new();
         }
     }
 

@@ -51,7 +51,7 @@ fn a_number_that_passes_to_another_row_when_its_entry_was_read_is_found() {
     let by_number = table.encode_key(1, &[Value::UInt(7)]).unwrap();
     for (from, to) in [(1, 2), (2, 1)] {
         let (writing, written) = (db.clone(), table.clone());
-        db.system().moments.at(Moment::EntryFound, move || {
+        db.transactions().moments.at(Moment::EntryFound, move || {
             let mut txn = writing.begin(Isolation::ReadCommitted);
             for (id, number) in [(from, 1000 + from), (to, 7)] {
                 let key = written.encode_key(0, &[Value::UInt(id)]).unwrap();
@@ -66,7 +66,7 @@ fn a_number_that_passes_to_another_row_when_its_entry_was_read_is_found() {
         let mut txn = db.begin(Isolation::ReadCommitted);
         let mut cursor = Cursor::new(&table, 1, options);
         assert!(cursor.seek(&mut txn, &by_number, Seek::Exact).unwrap());
-        assert!(db.system().moments.passed());
+        assert!(db.transactions().moments.passed());
         let found = cursor.row().unwrap().to_values().unwrap();
         assert_eq!(found, row(to, 7).map(|value| value.to_owned()));
     }
@@ -84,7 +84,7 @@ fn a_scan_that_locks_misses_no_row_of_a_leaf_that_is_split_before_it_is_locked()
     }
     txn.commit().unwrap();
     let (writing, written) = (db.clone(), table.clone());
-    db.system().moments.at(Moment::RangeSeen, move || {
+    db.transactions().moments.at(Moment::RangeSeen, move || {
         let mut txn = writing.begin(Isolation::ReadCommitted);
         for id in 1..1000 {
             txn.insert(&written, &row(id, 1000 + id)).unwrap();
@@ -99,7 +99,7 @@ fn a_scan_that_locks_misses_no_row_of_a_leaf_that_is_split_before_it_is_locked()
         found.push(cursor.row().unwrap().to_values().unwrap());
         more = cursor.next(&mut txn).unwrap();
     }
-    assert!(db.system().moments.passed());
+    assert!(db.transactions().moments.passed());
     assert_eq!(found.len(), 50 + 999);
 }
 
@@ -109,7 +109,7 @@ fn a_scan_that_locks_misses_no_row_of_a_leaf_that_is_split_before_it_is_locked()
 fn a_locking_cursor_follows_no_version_that_its_last_statement_has_copied() {
     let db = database();
     let table = table(&db);
-    let purge = || while db.system().purge_step().unwrap() {};
+    let purge = || while db.transactions().purge_step().unwrap() {};
     let mut txn = db.begin(Isolation::ReadCommitted);
     for id in 1..4 {
         txn.insert(&table, &row(id, id)).unwrap();

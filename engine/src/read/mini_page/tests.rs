@@ -49,8 +49,8 @@ fn a_row_that_was_read_is_given_where_no_copy_of_its_columns_can_be_made() {
     db.checkpoint().unwrap();
     let pool = db.registry().pool().clone();
     let disk = os.clone();
-    db.system().moments.at(Moment::RowBrought, move || {
-        while pool.core().evict_some(64).unwrap() > 0 {}
+    db.transactions().moments.at(Moment::RowBrought, move || {
+        while pool.buffer_pool().evict_some(64).unwrap() > 0 {}
         disk.fail(FaultOn::Read, 0, ErrorKind::Other);
     });
     let key = table.encode_key(0, &[Value::UInt(5)]).unwrap();
@@ -59,5 +59,5 @@ fn a_row_that_was_read_is_given_where_no_copy_of_its_columns_can_be_made() {
     let found = cursor.seek(&mut txn, &key, Seek::Exact);
     os.heal();
     assert!(matches!(found, Ok(true)), "{found:?}");
-    assert!(db.system().moments.passed());
+    assert!(db.transactions().moments.passed());
 }

@@ -64,8 +64,8 @@ fn count(db: &Database, table: &Arc<Table>) -> u64 {
 /// A checkpoint that is wanted when others see a commit already takes place then, if the barrier lets it.
 fn checkpoint_amid_commit(db: &Arc<Database>) {
     let checkpointing = db.clone();
-    db.system().moments.at(Moment::CommitSeen, move || {
-        if checkpointing.system().barrier().try_close().is_some() {
+    db.transactions().moments.at(Moment::CommitSeen, move || {
+        if checkpointing.transactions().barrier().try_close().is_some() {
             checkpointing.checkpoint().unwrap();
         }
     });
@@ -87,14 +87,14 @@ fn no_checkpoint_comes_between_a_commit_and_the_counting_of_its_rows() {
     let table = create(&db);
     checkpoint_amid_commit(&db);
     insert(&db, &table, 1).commit().unwrap();
-    assert!(db.system().moments.passed());
+    assert!(db.transactions().moments.passed());
     assert_counted(&os, 1);
 
     let xid = Xid::new(1, b"prepared", b"").unwrap();
     insert(&db, &table, 2).prepare(&xid).unwrap();
     checkpoint_amid_commit(&db);
     db.commit_prepared(&xid).unwrap();
-    assert!(db.system().moments.passed());
+    assert!(db.transactions().moments.passed());
     assert_counted(&os, 2);
 }
 
@@ -148,7 +148,7 @@ fn replay_leaves_out_tables_that_end_with_the_process() {
     encoder.write(&own.layout, &row, &mut redo).unwrap();
     let key = own.encode_key(0, &[Value::UInt(1)]).unwrap();
     let mut txn = insert(&db, &kept, 1);
-    txn.inner.redo().put(own.id(), &key, &[&redo]).unwrap();
+    txn.tree_txn.redo().put(own.id(), &key, &[&redo]).unwrap();
     txn.commit().unwrap();
     db.rename_table("renamed", "temporary/own").unwrap();
     let db = open_and_drop(&os.crash(1), Some("temporary/"));
@@ -181,7 +181,7 @@ fn a_prepared_change_that_can_not_be_made_again_keeps_no_other_table_closed() {
     insert(&db, &table, 1).commit().unwrap();
     let mut txn = insert(&db, &other, 1);
     let key = table.encode_key(0, &[Value::UInt(2)]).unwrap();
-    txn.inner.redo().delete(table.id(), &key);
+    txn.tree_txn.redo().delete(table.id(), &key);
     let xid = Xid::new(1, b"prepared", b"").unwrap();
     txn.prepare(&xid).unwrap();
     let db = open(&os.crash(1));
@@ -203,14 +203,14 @@ fn no_checkpoint_comes_between_a_counter_in_the_log_and_the_note_of_it() {
     let table = create(&db);
     assert_eq!(table.reserve_auto_increment(5, 1, 1, 1_000).unwrap(), 1);
     let (beside, counted) = (db.clone(), table.clone());
-    db.system().moments.at(Moment::CounterLogged, move || {
+    db.transactions().moments.at(Moment::CounterLogged, move || {
         counted.return_auto_increment(1, 6);
-        if beside.system().barrier().try_close().is_some() {
+        if beside.transactions().barrier().try_close().is_some() {
             beside.checkpoint().unwrap();
         }
     });
     insert(&db, &table, 100).commit().unwrap();
-    assert!(db.system().moments.passed());
+    assert!(db.transactions().moments.passed());
     assert_eq!(table.reserve_auto_increment(1, 1, 1, 1_000).unwrap(), 1);
     insert(&db, &table, 1).commit().unwrap();
     let db = open(&os.crash(1));
@@ -228,7 +228,7 @@ fn a_table_that_gets_the_name_of_one_that_is_dropped_stays() {
     let mut txn = insert(&db, &table, 1);
     let mut user = insert(&db, &other, 2);
     let beside = db.clone();
-    db.system().moments.at(Moment::TableToDrop, move || {
+    db.transactions().moments.at(Moment::TableToDrop, move || {
         beside.rename_table("t", "renamed").unwrap();
         beside.rename_table("other", "t").unwrap();
     });
@@ -237,7 +237,7 @@ fn a_table_that_gets_the_name_of_one_that_is_dropped_stays() {
         matches!(refused, Err(Error::NotFound { .. })),
         "{refused:?}"
     );
-    assert!(db.system().moments.passed());
+    assert!(db.transactions().moments.passed());
     user.commit().unwrap();
     txn.commit().unwrap();
     for table in ["renamed", "t"] {

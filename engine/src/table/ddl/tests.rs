@@ -319,9 +319,9 @@ fn a_definition_of_which_nothing_was_written_is_not_put_back() {
     let met = Arc::new(AtomicU32::new(0));
     refuse_tables(&|db, os| {
         let (pool, disk, met) = (db.registry().pool().clone(), os.clone(), met.clone());
-        db.system().moments.at(Moment::DefinitionRefused, move || {
+        db.transactions().moments.at(Moment::DefinitionRefused, move || {
             // Those that are newer can't be written.
-            let _ = pool.core().evict_some(64);
+            let _ = pool.buffer_pool().evict_some(64);
             disk.fail(FaultOn::Read, 0, ErrorKind::Other);
             met.fetch_add(1, Ordering::Relaxed);
         });
@@ -397,9 +397,9 @@ fn a_definition_that_the_catalog_has_finds_room_in_the_log() {
     };
     db.create_table("old", &long).unwrap();
     let (pool, disk) = (db.registry().pool().clone(), os.clone());
-    let moments = &db.system().moments;
+    let moments = &db.transactions().moments;
     moments.at(Moment::DefinitionWritten, move || {
-        while pool.core().evict_some(64).unwrap() > 0 {}
+        while pool.buffer_pool().evict_some(64).unwrap() > 0 {}
         disk.set_capacity(Some(disk.used()));
         disk.fail(FaultOn::Read, 0, ErrorKind::Other);
     });

@@ -156,7 +156,7 @@ fn what_is_kept_of_another_trees_leaf_stands_for_none() {
         leaf.keep(Some(0), &zone_map);
     };
     while !matches!(leaves.next(|_| false, keep).unwrap(), Step::End) {}
-    while bench.pool.core().evict_some(64).unwrap() > 0 {}
+    while bench.pool.buffer_pool().evict_some(64).unwrap() > 0 {}
     with_root(&other, |root| {
         let node = root.node();
         theirs.extend(

@@ -92,7 +92,7 @@ impl Damaged {
 fn child(tree: &Tree, at: usize) -> u64 {
     let root: SharedGuard<'_> = tree.latch_root().unwrap();
     match buffer::child(root.node().child(at)) {
-        Child::Frame(frame) => SharedGuard::lock(&tree.core, frame).page().0,
+        Child::Frame(frame) => SharedGuard::lock(&tree.pool, frame).page().0,
         Child::Page(id) => id,
     }
 }

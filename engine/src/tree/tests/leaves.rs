@@ -326,7 +326,7 @@ fn leaves_without_records_are_come_to_one_by_one() {
     }
     for n in 0..KEYS {
         // No leaf has its neighbours in memory, to be joined with.
-        while bench.pool.core().evict_some(64).unwrap() > 0 {}
+        while bench.pool.buffer_pool().evict_some(64).unwrap() > 0 {}
         assert!(remove(&tree, &n.to_be_bytes()).is_some());
     }
     let leaves = tree.stats().unwrap().leaf_pages;

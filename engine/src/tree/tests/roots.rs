@@ -22,7 +22,7 @@ fn key(n: u32) -> Vec<u8> {
 fn roots_leave_memory_as_other_pages_do() {
     let bench = Bench::new(64);
     // Who finds no frame gives up soon: none is held for long here.
-    bench.pool.core().set_waits(50);
+    bench.pool.buffer_pool().set_waits(50);
     let trees: Vec<Tree> = (0..300).map(|id| bench.tree(id + 10)).collect();
     let mut models = vec![Model::new(); trees.len()];
     let mut random = SmallRng::seed_from_u64(5);
@@ -115,7 +115,7 @@ fn a_root_whose_frame_is_another_pages_by_now_is_found_without_a_wait_for_that_p
     let pool = PoolWithThreads::without_thread(64 * PAGE_SIZE, Arc::new(store)).unwrap();
     let tree = Tree::create(&pool, TreeId(1)).unwrap();
     put(&tree, &key(1), b"one");
-    let core = pool.core();
+    let core = pool.buffer_pool();
     let root: SharedGuard<'_> = tree.latch_root().unwrap();
     let frame = root.frame();
     drop(root);

@@ -106,7 +106,7 @@ impl TreeTransaction {
     fn append(&mut self, inside: &BarrierGuard<'_>) -> Result<()> {
         self.check_kept(inside)?;
         let txid = self.begin_writing();
-        let system = self.system.clone();
+        let system = self.transactions.clone();
         let begin = match self.redo_parts {
             0 => Some(system.log().mark()?),
             _ => None,
@@ -117,11 +117,11 @@ impl TreeTransaction {
             .append(KIND_CHANGES, &[&owner, self.redo.bytes()])?;
         if let Some(begin) = begin {
             // Replay of this transaction begins here, also from a checkpoint taken later.
-            self.participant().note_redo(begin);
+            self.running().note_redo(begin);
         }
         self.redo_parts += 1;
         let len = self.redo.len() as u64;
-        self.participant().add_logged(len);
+        self.running().add_logged(len);
         self.redo.clear();
         Ok(())
     }
@@ -149,7 +149,7 @@ impl TreeTransaction {
         self.check_whole()?;
         let (mut logged, mut to_prune) = (None, None);
         if self.txid.0 != 0 {
-            let system = self.system.clone();
+            let system = self.transactions.clone();
             // A checkpoint sees the log record and the new status, or neither.
             let inside = system.barrier().enter();
             self.check_kept(&inside)?;
@@ -183,11 +183,11 @@ impl TreeTransaction {
     /// Whether a restart finds the commit is unknown.
     pub fn finish_commit(&self, committed: Committed, wait: bool) -> Result<()> {
         let durable = match committed.logged {
-            Some(lsn) if wait => self.system.log().durable(lsn, self.system.durability()),
+            Some(lsn) if wait => self.transactions.log().durable(lsn, self.transactions.durability()),
             _ => Ok(()),
         };
         if let Some(stream) = committed.to_prune {
-            self.system.prune_own(&stream);
+            self.transactions.prune_own(&stream);
         }
         durable
     }
@@ -207,18 +207,18 @@ impl TreeTransaction {
             return Ok(Some(self.append_end(KIND_COMMIT, &[&owner])?));
         }
         let payload = [&owner[..], self.redo.bytes()];
-        Ok(Some(self.system.log().append(KIND_COMMIT, &payload)?))
+        Ok(Some(self.transactions.log().append(KIND_COMMIT, &payload)?))
     }
 
     /// Puts the end in the order of ends, and the undo in the queue for purging. Inside the barrier.
     /// Returns the undo stream, when some of it is to be pruned by who filled it.
     pub(super) fn end_writing(&mut self, end: End) -> Option<Arc<Stream>> {
-        let csn = self.system.order().end(self.txid, end);
+        let csn = self.transactions.order().end(self.txid, end);
         // Others see it, and purge does not know of it.
         pause(Pause::Held);
-        if let (true, Some(participant)) = (self.redo_parts != 0, &self.participant) {
+        if let (true, Some(participant)) = (self.redo_parts != 0, &self.running) {
             let committed = matches!(end, End::Commit);
-            self.system
+            self.transactions
                 .count_end(self.txid, participant.logged(), committed);
         }
         let head = match end {
@@ -227,9 +227,9 @@ impl TreeTransaction {
         };
         let undo = self.undo.take()?;
         undo.finish(self.txid, csn, head);
-        let to_prune = stream_to_prune(&self.system, &undo);
-        self.system.streams().release(undo);
-        self.system.purge.ended();
+        let to_prune = stream_to_prune(&self.transactions, &undo);
+        self.transactions.streams().release(undo);
+        self.transactions.purge.ended();
         to_prune
     }
 
@@ -240,7 +240,7 @@ impl TreeTransaction {
         if self.txid.0 == 0 || self.undo.as_ref().is_none_or(|undo| undo.appended() != 0) {
             return;
         }
-        let system = self.system.clone();
+        let system = self.transactions.clone();
         let inside = system.barrier().enter();
         if let Some(undo) = self.undo.take() {
             system.streams().release(undo);
@@ -248,7 +248,7 @@ impl TreeTransaction {
         system.order().end(self.txid, End::Unused);
         drop(inside);
         self.txid = TxId(0);
-        if let Some(participant) = &self.participant {
+        if let Some(participant) = &self.running {
             participant.shown.txid.store(0, Ordering::Relaxed);
         }
         if let Some(view) = &mut self.view {
@@ -258,15 +258,15 @@ impl TreeTransaction {
 
     /// Gives every row and every range back to those who wait for it.
     pub(super) fn end_locking(&mut self) {
-        if let Some(participant) = self.participant.take() {
+        if let Some(participant) = self.running.take() {
             // Before the rows: who waits for a range stands in the queue of a row, and must not
             // find the range again when it is woken.
             for tree in participant.take_ranged_trees() {
-                self.system.ranges().release(tree, &participant);
-                self.system.locks().release_escalated(tree, &participant);
+                self.transactions.ranges().release(tree, &participant);
+                self.transactions.locks().release_escalated(tree, &participant);
             }
             for row in participant.take_rows() {
-                self.system.locks().release(row, &participant);
+                self.transactions.locks().release(row, &participant);
             }
         }
     }

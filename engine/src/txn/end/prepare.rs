@@ -50,13 +50,13 @@ impl TreeTransaction {
         }
         let mut logged = None;
         if !self.redo.is_empty() || self.redo_parts != 0 || replaces.is_some() {
-            let system = self.system.clone();
+            let system = self.transactions.clone();
             // A checkpoint knows where the changes begin in the log, or comes before them.
             let inside = system.barrier().enter();
             let room = self.promise_decision()?;
             self.append_part(&inside)?;
             // From here on the log keeps it: a checkpoint that comes before the answer knows that, too.
-            self.participant().promise_redo();
+            self.running().promise_redo();
             let record = PreparedRecord {
                 txid: self.txid,
                 replaces: replaces.unwrap_or(TxId(0)),
@@ -68,8 +68,8 @@ impl TreeTransaction {
         self.become_prepared(logged.is_some());
         match logged {
             Some(lsn) => {
-                let durability = durability.at_most(self.system.durability());
-                self.system.log().durable(lsn, durability)
+                let durability = durability.at_most(self.transactions.durability());
+                self.transactions.log().durable(lsn, durability)
             }
             None => Ok(()),
         }
@@ -80,7 +80,7 @@ impl TreeTransaction {
     /// are, and it ends there under that number.
     pub fn stand_as(&mut self, number: TxId, from: Lsn) {
         self.begin_writing();
-        let participant = self.participant();
+        let participant = self.running();
         participant.note_redo(from);
         participant.promise_redo();
         self.logged_as = Some(number);
@@ -106,20 +106,20 @@ impl TreeTransaction {
         }
         let number = self.logged_as.unwrap_or_else(|| self.begin_writing());
         let record = encode_owner(number);
-        Ok(Some(self.system.log().promise(record.len())?))
+        Ok(Some(self.transactions.log().promise(record.len())?))
     }
 
     /// The log gets the record of this transaction's end, for which there is room where it was prepared.
     pub(super) fn append_end(&mut self, kind: u8, payload: &[&[u8]]) -> Result<Lsn> {
         match self.decision.take() {
             Some(room) => room.append(kind, payload),
-            None => self.system.log().append(kind, payload),
+            None => self.transactions.log().append(kind, payload),
         }
     }
 
     fn become_prepared(&mut self, logged: bool) {
         self.phase = Phase::Prepared { logged };
-        if let Some(participant) = &self.participant {
+        if let Some(participant) = &self.running {
             participant.shown.prepared.store(true, Ordering::Relaxed);
         }
         // It reads nothing more, so it keeps no old versions for itself.

@@ -140,7 +140,7 @@ impl TreeTransaction {
             self.redo.truncate(savepoint.redo_len);
         }
         self.undo_records = savepoint.undo_records;
-        if let Some(participant) = &self.participant {
+        if let Some(participant) = &self.running {
             participant.set_work(self.undo_records);
         }
         Ok(())
@@ -165,13 +165,13 @@ impl TreeTransaction {
         let logged = match self.phase {
             Phase::Running => None,
             _ => {
-                let system = self.system.clone();
+                let system = self.transactions.clone();
                 let inside = system.barrier().enter();
                 self.log_rollback(&inside)?
             }
         };
         if self.txid.0 != 0 {
-            if let Some(participant) = &self.participant {
+            if let Some(participant) = &self.running {
                 let shown = &participant.shown.rolling_back;
                 shown.store(true, Ordering::Relaxed);
             }
@@ -181,7 +181,7 @@ impl TreeTransaction {
             if !self.undo_to(UndoPtr::NONE, Extent::Whole, most)? {
                 return Ok(false);
             }
-            let system = self.system.clone();
+            let system = self.transactions.clone();
             let inside = system.barrier().enter();
             self.end_writing(End::Abort);
             drop(inside);
@@ -190,7 +190,7 @@ impl TreeTransaction {
         self.end_locking();
         self.reset();
         if let Some(lsn) = logged {
-            self.system.log().durable(lsn, self.system.durability())?;
+            self.transactions.log().durable(lsn, self.transactions.durability())?;
         }
         Ok(true)
     }
@@ -199,9 +199,9 @@ impl TreeTransaction {
     /// meanwhile it keeps no old versions from purge, and nothing of the log.
     fn let_go_of_what_only_commits_need(&mut self) {
         self.drop_view();
-        if let Some(participant) = &self.participant {
+        if let Some(participant) = &self.running {
             // A checkpoint has it with its redo, or one after that without.
-            let _inside = self.system.barrier().enter();
+            let _inside = self.transactions.barrier().enter();
             participant.forget_redo();
         }
     }
@@ -212,7 +212,7 @@ impl TreeTransaction {
             return Ok(true);
         }
         let mut left = most;
-        let system = self.system.clone();
+        let system = self.transactions.clone();
         let trees = system.trees()?.clone();
         let mut copy = UndoCopy::default();
         let mut page: Option<PinnedPage> = None;
@@ -255,7 +255,7 @@ impl TreeTransaction {
                     Some(value) => Some(Header::decode(value)?.0),
                     None => None,
                 };
-                if let (Extent::Part { .. }, Some(participant)) = (extent, &self.participant) {
+                if let (Extent::Part { .. }, Some(participant)) = (extent, &self.running) {
                     // The header's lock goes with the header.
                     if stays_locked(self.txid, header.as_ref(), replayed) {
                         system.locks().hold(record.tree, record.key, participant);
@@ -277,7 +277,7 @@ impl TreeTransaction {
                 }
                 Ok(()) => {}
             }
-            if let (true, Some(participant)) = (freed.get(), &self.participant) {
+            if let (true, Some(participant)) = (freed.get(), &self.running) {
                 if !is_planted(PlantedFault::WaitForTakenBack) {
                     let locks = system.locks();
                     locks.header_gone(record.tree, record.key, participant);
@@ -285,7 +285,7 @@ impl TreeTransaction {
             }
             // From here on the change is undone, also when the log has no room for a part now.
             self.undo_head = record.previous;
-            if let Some(participant) = &self.participant {
+            if let Some(participant) = &self.running {
                 participant.set_undo_head(self.undo_head);
             }
             if extent == (Extent::Part { logged: true }) {

@@ -33,11 +33,11 @@ fn rows(fixture: &Fixture) -> Rows {
 
 /// Takes a checkpoint as `checkpoint/` does, and returns what it captured and its log position.
 fn checkpoint(fixture: &Fixture, while_writing: impl FnOnce()) -> (Captured, Lsn) {
-    let closed = fixture.system.barrier().close();
+    let closed = fixture.transactions.barrier().close();
     let epoch = fixture.store.begin_checkpoint();
     fixture.pool.begin_checkpoint(epoch);
     let at = fixture.log.mark().unwrap();
-    let captured = fixture.system.capture(&closed);
+    let captured = fixture.transactions.capture(&closed);
     drop(closed);
     while_writing();
     fixture
@@ -52,7 +52,7 @@ fn checkpoint(fixture: &Fixture, while_writing: impl FnOnce()) -> (Captured, Lsn
 fn restart(fixture: Fixture, captured: &Captured, at: Lsn) -> Fixture {
     let from = captured.redo_from(at);
     let fixture = open_again(fixture, from);
-    fixture.system.restore(captured).unwrap();
+    fixture.transactions.restore(captured).unwrap();
     replay(&fixture, from, at);
     fixture
 }
@@ -68,7 +68,7 @@ fn open_again(fixture: Fixture, from: Lsn) -> Fixture {
         dir,
         store,
         log,
-        system,
+        transactions: system,
         trees,
         tree,
         other,
@@ -96,7 +96,7 @@ fn a_note_that_can_not_be_followed_at_an_opening_is_told_of_and_all_else_is_roll
     let mut txn = fixture.begin(ReadCommitted);
     put(&mut txn, &fixture.tree, &key(1), b"1", PutMode::Insert).unwrap();
     {
-        let inside = fixture.system.barrier().enter();
+        let inside = fixture.transactions.barrier().enter();
         txn.note_on_rollback(&inside, b"note").unwrap();
     }
     put(&mut txn, &fixture.tree, &key(2), b"2", PutMode::Insert).unwrap();
@@ -106,7 +106,7 @@ fn a_note_that_can_not_be_followed_at_an_opening_is_told_of_and_all_else_is_roll
     let fixture = open_again(fixture, captured.redo_from(at));
     let damaged = &fixture.trees.notes_are_damaged;
     damaged.store(true, Ordering::Relaxed);
-    fixture.system.restore(&captured).unwrap();
+    fixture.transactions.restore(&captured).unwrap();
     assert_eq!(*fixture.trees.lost_notes.lock(), [b"note"]);
     assert!(rows(&fixture).is_empty());
 }
@@ -147,7 +147,7 @@ fn replay(fixture: &Fixture, from: Lsn, checkpoint: Lsn) {
                 .unwrap();
         }
     }
-    fixture.system.raise_txid(highest);
+    fixture.transactions.raise_txid(highest);
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_restart_finds_exactly_the_committed() {
     assert_eq!(rows(&fixture), expected);
     let records = fixture.records(&fixture.tree);
     assert!(records.iter().all(|(_, header, _)| !header.deleted));
-    assert_eq!(fixture.system.stats().undo_pages, 0);
+    assert_eq!(fixture.transactions.stats().undo_pages, 0);
 
     // Work goes on, with new numbers.
     let mut txn = fixture.begin(ReadCommitted);
@@ -272,7 +272,7 @@ fn a_restart_finds_exactly_the_committed() {
 }
 
 fn after_highest(fixture: &Fixture) -> TxId {
-    TxId(fixture.system.order().next_txid().0 - 1)
+    TxId(fixture.transactions.order().next_txid().0 - 1)
 }
 
 /// A transaction of many megabytes sends its redo in parts, takes some of it back after the parts
@@ -326,7 +326,7 @@ fn redo_in_parts_is_compensated_and_replayed_from_before_the_checkpoint() {
 #[test]
 fn a_restart_after_checkpoints_under_load_finds_the_whole_bank() {
     let fixture = Fixture::new();
-    fixture.system.start_purge().unwrap();
+    fixture.transactions.start_purge().unwrap();
     let accounts = 40u32;
     let amount = |row: &[u8]| u64::from_le_bytes(row[..8].try_into().unwrap());
     fixture.load((0..accounts).map(|i| (key(i), 100u64.to_le_bytes().to_vec())));

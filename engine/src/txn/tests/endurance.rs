@@ -160,7 +160,7 @@ impl World {
                     txn.rollback_to(&before)?;
                 }
                 if random.random_ratio(1, 64) {
-                    let inside = self.fixture.system.barrier().enter();
+                    let inside = self.fixture.transactions.barrier().enter();
                     told += 1;
                     let text = [number.to_be_bytes(), told.to_be_bytes()].concat();
                     txn.note_on_purge(&inside, &text)?;
@@ -226,7 +226,7 @@ impl World {
 
     fn purge(&self) {
         while !self.stopped() {
-            if let Err(error) = self.fixture.system.purge_step() {
+            if let Err(error) = self.fixture.transactions.purge_step() {
                 return self.note_wrong(format!("purge: {error}"));
             }
         }
@@ -234,7 +234,7 @@ impl World {
 
     fn close_the_barrier(&self) {
         while !self.stopped() {
-            let closed = self.fixture.system.barrier().close();
+            let closed = self.fixture.transactions.barrier().close();
             std::thread::sleep(Duration::from_micros(100));
             drop(closed);
             std::thread::sleep(Duration::from_micros(300));
@@ -243,8 +243,8 @@ impl World {
 
     /// Nothing is left of what was kept, and every note was told once.
     fn finish(&self) {
-        self.fixture.system.purge_all().unwrap();
-        let stats = self.fixture.system.stats();
+        self.fixture.transactions.purge_all().unwrap();
+        let stats = self.fixture.transactions.stats();
         if (stats.unpurged, stats.undo_pages) != (0, 0) {
             self.note_wrong(format!("undo is left: {stats:?}"));
         }
@@ -281,7 +281,7 @@ fn sums_stay_constant_while_undo_is_taken_away() {
         example: Mutex::new(None),
         notes: Mutex::new(Vec::new()),
     };
-    *world.fixture.system.pruning.pace.lock() = Pace {
+    *world.fixture.transactions.pruning.pace.lock() = Pace {
         old: Duration::from_millis(30),
         again: Duration::from_millis(20),
         few: 1,
@@ -304,7 +304,7 @@ fn sums_stay_constant_while_undo_is_taken_away() {
         }
         world.stop.store(true, Ordering::Relaxed);
     });
-    let pruned = world.fixture.system.stats().pruned_pages;
+    let pruned = world.fixture.transactions.stats().pruned_pages;
     world.finish();
     let scans = world.scans.load(Ordering::Relaxed);
     let wrong = world.wrong.load(Ordering::Relaxed);

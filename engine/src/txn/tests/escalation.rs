@@ -42,7 +42,7 @@ fn rows_stay_locked_though_few_have_entries() {
     for mode in [LockMode::Shared, LockMode::Exclusive] {
         let mut locker = fixture.begin(ReadCommitted);
         lock_all(&mut locker, &fixture, mode);
-        let entries = fixture.system.stats().locked_rows as usize;
+        let entries = fixture.transactions.stats().locked_rows as usize;
         assert!(entries <= knobs::rows_before_escalation() + 1, "{entries}");
         let mut other = fixture.begin(ReadCommitted);
         for n in some_rows() {
@@ -63,7 +63,7 @@ fn rows_stay_locked_though_few_have_entries() {
         let own = try_put(&mut locker, tree, &key(rows() - 9), b"1", PutMode::Upsert).unwrap();
         assert!(matches!(own, Put::Done { .. }));
         locker.rollback().unwrap();
-        assert_eq!(fixture.system.stats().locked_rows, 0);
+        assert_eq!(fixture.transactions.stats().locked_rows, 0);
         let mut other = fixture.begin(ReadCommitted);
         for n in some_rows() {
             let done = try_put(&mut other, tree, &key(n), b"1", PutMode::Upsert).unwrap();
@@ -95,13 +95,13 @@ fn rows_without_entries_are_waited_for_and_granted() {
                 txn.commit().unwrap();
             })
         });
-        while fixture.system.stats().lock_waits < 3 {
+        while fixture.transactions.stats().lock_waits < 3 {
             std::thread::yield_now();
         }
         assert!(waits.iter().all(|wait| !wait.is_finished()));
         locker.commit().unwrap();
     });
-    assert_eq!(fixture.system.stats().locked_rows, 0);
+    assert_eq!(fixture.transactions.stats().locked_rows, 0);
 }
 
 /// What a rollback to a savepoint gives back stays locked, too.
@@ -115,7 +115,7 @@ fn rows_that_are_taken_back_stay_locked_without_entries() {
         put(&mut writer, &fixture.tree, &key(n), b"1", PutMode::Update).unwrap();
     }
     writer.rollback_to(&savepoint).unwrap();
-    let entries = fixture.system.stats().locked_rows as usize;
+    let entries = fixture.transactions.stats().locked_rows as usize;
     assert!(entries <= knobs::rows_before_escalation() + 1, "{entries}");
     let mut other = fixture.begin(ReadCommitted);
     for n in some_rows() {
@@ -123,7 +123,7 @@ fn rows_that_are_taken_back_stay_locked_without_entries() {
         assert!(matches!(done, Put::Conflict(_)), "{n}: {done:?}");
     }
     writer.commit().unwrap();
-    assert_eq!(fixture.system.stats().locked_rows, 0);
+    assert_eq!(fixture.transactions.stats().locked_rows, 0);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_circle_through_rows_without_entries_has_one_victim() {
         }
     });
     assert_eq!(victims.load(Ordering::Relaxed), 1);
-    assert_eq!(fixture.system.stats().locked_rows, 0);
+    assert_eq!(fixture.transactions.stats().locked_rows, 0);
 }
 
 /// A range has grown over a row that is shared with another, and which its holder passed by. Who waits for the range
@@ -185,7 +185,7 @@ fn a_shared_row_within_an_exclusive_range_is_not_its_holders_alone() {
                 let outcome = waiter.lock_row(tree, &row, LockMode::Shared);
                 assert!(matches!(outcome, Err(Error::LockWaitTimeout)));
             });
-            while fixture.system.stats().lock_waits < 1 {
+            while fixture.transactions.stats().lock_waits < 1 {
                 std::thread::yield_now();
             }
             let shared = locker.try_lock_row(tree, &row, LockMode::Shared);
@@ -200,7 +200,7 @@ fn a_shared_row_within_an_exclusive_range_is_not_its_holders_alone() {
         let alone = locker.try_lock_row(tree, &row, LockMode::Exclusive);
         assert!(matches!(alone, Ok(LockRow::Done)), "{alone:?}");
         locker.commit().unwrap();
-        assert_eq!(fixture.system.stats().locked_rows, 0);
+        assert_eq!(fixture.transactions.stats().locked_rows, 0);
     }
 }
 
@@ -211,23 +211,23 @@ fn rows_that_were_waited_for_become_ranges_too() {
     let tree = &fixture.tree;
     let mut locker = fixture.begin(ReadCommitted);
     lock_all(&mut locker, &fixture, LockMode::Exclusive);
-    let entries = fixture.system.stats().locked_rows;
+    let entries = fixture.transactions.stats().locked_rows;
     for n in 0..100 {
         let key = key(2 * rows() + n);
         let mut before = fixture.begin(ReadCommitted);
         before.lock_row(tree, &key, LockMode::Exclusive).unwrap();
-        let waits = fixture.system.stats().lock_waits;
+        let waits = fixture.transactions.stats().lock_waits;
         std::thread::scope(|scope| {
             let (fixture, locker) = (&fixture, &mut locker);
             let waiter = scope.spawn(move || locker.lock_row(tree, &key, LockMode::Exclusive));
-            while fixture.system.stats().lock_waits == waits {
+            while fixture.transactions.stats().lock_waits == waits {
                 std::thread::yield_now();
             }
             before.commit().unwrap();
             waiter.join().unwrap().unwrap();
         });
     }
-    assert!(fixture.system.stats().locked_rows <= entries + 1);
+    assert!(fixture.transactions.stats().locked_rows <= entries + 1);
 }
 
 fn is_free(txn: &mut TreeTransaction, tree: TreeId, n: u32) -> bool {
@@ -250,7 +250,7 @@ fn names_stay_locked_though_few_have_entries() {
     for n in 0..rows() {
         locks.push(locker.lock_name(tree, &key(n)).unwrap());
     }
-    let entries = fixture.system.stats().locked_rows as usize;
+    let entries = fixture.transactions.stats().locked_rows as usize;
     assert!(entries <= knobs::rows_before_escalation() + 1, "{entries}");
     let mut other = fixture.begin(ReadCommitted);
     other.set_lock_wait_timeout(Duration::ZERO);
@@ -266,7 +266,7 @@ fn names_stay_locked_though_few_have_entries() {
     assert!(some_rows().all(|n| is_free(&mut other, tree, n)));
     other.rollback().unwrap();
     locker.rollback().unwrap();
-    assert_eq!(fixture.system.stats().locked_rows, 0);
+    assert_eq!(fixture.transactions.stats().locked_rows, 0);
 }
 
 #[test]
@@ -283,11 +283,11 @@ fn names_without_entries_are_waited_for_until_the_end() {
             txn.lock_name(tree, &key(rows() - 9)).unwrap();
             txn.commit().unwrap();
         });
-        while fixture.system.stats().lock_waits == 0 {
+        while fixture.transactions.stats().lock_waits == 0 {
             std::thread::yield_now();
         }
         assert!(!waits.is_finished());
         locker.commit().unwrap();
     });
-    assert_eq!(fixture.system.stats().locked_rows, 0);
+    assert_eq!(fixture.transactions.stats().locked_rows, 0);
 }

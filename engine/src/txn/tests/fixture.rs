@@ -95,7 +95,7 @@ impl UndoOwner for TestTrees {
 }
 
 pub struct Fixture {
-    pub system: Arc<TransactionManager>,
+    pub transactions: Arc<TransactionManager>,
     pub trees: Arc<TestTrees>,
     pub tree: Arc<Tree>,
     pub other: Arc<Tree>,
@@ -146,7 +146,7 @@ impl Fixture {
         system.set_lock_wait_timeout(Duration::from_secs(600));
         pool.set_freeze(system.leaf_freeze());
         Fixture {
-            system,
+            transactions: system,
             trees,
             tree,
             other,
@@ -158,7 +158,7 @@ impl Fixture {
     }
 
     pub fn begin(&self, isolation: Isolation) -> TreeTransaction {
-        self.system.begin(isolation)
+        self.transactions.begin(isolation)
     }
 
     /// A transaction that puts the given rows and commits.
@@ -172,7 +172,7 @@ impl Fixture {
 
     /// Purges as long as there is anything to purge now.
     pub fn purge(&self) {
-        while self.system.purge_step().unwrap() {}
+        while self.transactions.purge_step().unwrap() {}
     }
 
     /// Every record of a tree, with its header.
@@ -205,14 +205,14 @@ pub fn try_put(
     payload: &[u8],
     mode: PutMode,
 ) -> Result<Put> {
-    let system = txn.system().clone();
+    let system = txn.transactions().clone();
     let inside = system.barrier().enter();
     txn.try_put(&inside, tree, key, payload, mode, None)
 }
 
 /// One attempt to delete, without waiting.
 pub fn try_delete(txn: &mut TreeTransaction, tree: &Tree, key: &[u8]) -> Result<Delete> {
-    let system = txn.system().clone();
+    let system = txn.transactions().clone();
     let inside = system.barrier().enter();
     txn.try_delete(&inside, tree, key, None)
 }
@@ -225,7 +225,7 @@ pub fn put(
     payload: &[u8],
     mode: PutMode,
 ) -> Result<bool> {
-    let system = txn.system().clone();
+    let system = txn.transactions().clone();
     loop {
         let inside = system.barrier().enter();
         match txn.try_put(&inside, tree, key, payload, mode, None)? {
@@ -248,7 +248,7 @@ pub fn put(
 
 /// Deletes, waiting as needed, and logs the change.
 pub fn delete(txn: &mut TreeTransaction, tree: &Tree, key: &[u8]) -> Result<()> {
-    let system = txn.system().clone();
+    let system = txn.transactions().clone();
     loop {
         let inside = system.barrier().enter();
         match txn.try_delete(&inside, tree, key, None)? {

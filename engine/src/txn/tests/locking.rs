@@ -14,7 +14,7 @@ use crate::txn::{Put, PutMode};
 
 /// Waits until `count` transactions are waiting for locks.
 fn until_waiting(fixture: &Fixture, count: u64) {
-    while fixture.system.stats().lock_waits < count {
+    while fixture.transactions.stats().lock_waits < count {
         std::thread::yield_now();
     }
 }
@@ -37,7 +37,7 @@ fn a_writer_waits_for_the_writer_before_it() {
     });
     let mut reader = fixture.begin(ReadCommitted);
     assert_eq!(get(&mut reader, &fixture.tree, b"k").unwrap(), b"2");
-    assert_eq!(fixture.system.stats().locked_rows, 0);
+    assert_eq!(fixture.transactions.stats().locked_rows, 0);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn for_update_is_granted_in_the_order_of_arrival() {
         first.commit().unwrap();
     });
     assert_eq!(*order.lock(), (0..20).collect::<Vec<_>>());
-    assert_eq!(fixture.system.stats().locked_rows, 0);
+    assert_eq!(fixture.transactions.stats().locked_rows, 0);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn writers_respect_a_lock_without_a_write() {
             writer.rollback().unwrap();
         }
     }
-    assert_eq!(fixture.system.stats().locked_rows, 0);
+    assert_eq!(fixture.transactions.stats().locked_rows, 0);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn shared_locks_go_together_and_an_upgrade_waits_for_the_others() {
         assert!(!upgrade.is_finished());
         b.commit().unwrap();
     });
-    assert_eq!(fixture.system.stats().locked_rows, 0);
+    assert_eq!(fixture.transactions.stats().locked_rows, 0);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_waiter_waits_on_after_the_write_was_rolled_back_to_a_savepoint() {
     });
     let mut reader = fixture.begin(ReadCommitted);
     assert_eq!(get(&mut reader, &fixture.tree, b"k").unwrap(), b"2");
-    assert_eq!(fixture.system.stats().locked_rows, 0);
+    assert_eq!(fixture.transactions.stats().locked_rows, 0);
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn a_lock_and_then_a_write_leave_no_entry() {
         get_locked(&mut a, &fixture.tree, &[i]).unwrap();
         put(&mut a, &fixture.tree, &[i], b"1", PutMode::Update).unwrap();
     }
-    assert_eq!(fixture.system.stats().locked_rows, 0);
+    assert_eq!(fixture.transactions.stats().locked_rows, 0);
     let mut b = fixture.begin(ReadCommitted);
     let done = try_put(&mut b, &fixture.tree, &[7], b"2", PutMode::Update).unwrap();
     assert!(matches!(done, Put::Conflict(_)));
@@ -246,8 +246,8 @@ fn ring(size: u8, rounds: u64) {
         });
         assert_eq!(victims.load(Ordering::Relaxed), 1);
     }
-    assert_eq!(fixture.system.stats().deadlocks, rounds);
-    assert_eq!(fixture.system.stats().locked_rows, 0);
+    assert_eq!(fixture.transactions.stats().deadlocks, rounds);
+    assert_eq!(fixture.transactions.stats().locked_rows, 0);
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn a_wait_ends_at_its_limit_and_leaves_the_queue() {
     let outcome = put(&mut late, &fixture.tree, b"k", b"2", PutMode::Update);
     assert!(matches!(outcome, Err(Error::LockNotAvailable)));
     holder.commit().unwrap();
-    assert_eq!(fixture.system.stats().locked_rows, 0);
+    assert_eq!(fixture.transactions.stats().locked_rows, 0);
     put(&mut late, &fixture.tree, b"k", b"2", PutMode::Update).unwrap();
     late.commit().unwrap();
 }
@@ -300,7 +300,7 @@ fn who_waits_has_a_number_only_when_it_has_written() {
     assert_eq!(get(&mut reader, &fixture.tree, b"k").unwrap(), b"0");
     drop((reader, holder));
     fixture.purge();
-    assert_eq!(fixture.system.stats().unpurged, 0);
+    assert_eq!(fixture.transactions.stats().unpurged, 0);
 }
 
 #[test]
@@ -361,10 +361,10 @@ fn a_snapshot_taken_after_a_locking_read_does_not_let_its_undo_go() {
         )
         .unwrap();
     assert_eq!(seen, Some(&b"0"[..]));
-    assert_eq!(fixture.system.stats().unpurged, 1);
+    assert_eq!(fixture.transactions.stats().unpurged, 1);
     reader.commit().unwrap();
     fixture.purge();
-    assert_eq!(fixture.system.stats().unpurged, 0);
+    assert_eq!(fixture.transactions.stats().unpurged, 0);
 }
 
 /// Many wait for one row, each takes its turn, and the total is right.
@@ -398,5 +398,5 @@ fn a_hundred_waiters_on_one_row_all_get_their_turn() {
     let mut reader = fixture.begin(ReadCommitted);
     let row = get(&mut reader, &fixture.tree, b"k").unwrap();
     assert_eq!(u64::from_le_bytes(row.try_into().unwrap()), 100);
-    assert_eq!(fixture.system.stats().deadlocks, 0);
+    assert_eq!(fixture.transactions.stats().deadlocks, 0);
 }

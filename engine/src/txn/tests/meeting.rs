@@ -31,7 +31,7 @@ fn write(system: &Arc<TransactionManager>, tree: &Tree, rows: Range<u32>, row: &
 
 /// Every snapshot is old, and survivors are looked through again whenever there is a reason.
 fn without_delay(fixture: &Fixture) {
-    *fixture.system.pruning.pace.lock() = Pace {
+    *fixture.transactions.pruning.pace.lock() = Pace {
         old: Duration::ZERO,
         again: Duration::ZERO,
         few: 0,
@@ -42,7 +42,7 @@ fn without_delay(fixture: &Fixture) {
 #[test]
 fn an_end_that_joins_another_while_purge_looks_at_it_is_not_dropped_with_it() {
     let fixture = Fixture::new();
-    let (system, tree) = (fixture.system.clone(), fixture.tree.clone());
+    let (system, tree) = (fixture.transactions.clone(), fixture.tree.clone());
     write(&system, &tree, 0..40, &[1; 100]);
     fixture.purge();
     write(&system, &tree, 0..1, &[2; 100]);
@@ -68,7 +68,7 @@ fn an_end_that_joins_another_while_purge_looks_at_it_is_not_dropped_with_it() {
 #[test]
 fn purge_drops_no_end_that_pruning_has_put_in_the_place_of_another() {
     let fixture = Fixture::new();
-    let (system, tree) = (fixture.system.clone(), fixture.tree.clone());
+    let (system, tree) = (fixture.transactions.clone(), fixture.tree.clone());
     write(&system, &tree, 0..200, &[1; 600]);
     system.purge_all().unwrap();
     let mut first = fixture.begin(RepeatableRead);
@@ -104,7 +104,7 @@ fn notes_left_with_survivors_are_told_once_each() {
     }
     let fixture = Fixture::new();
     without_delay(&fixture);
-    let (system, tree) = (fixture.system.clone(), fixture.tree.clone());
+    let (system, tree) = (fixture.transactions.clone(), fixture.tree.clone());
     write(&system, &tree, 0..20, &[1; 100]);
     let mut first = fixture.begin(RepeatableRead);
     first.view();
@@ -142,7 +142,7 @@ fn looking_through_survivors_again_comes_to_an_end() {
     }
     let fixture = Fixture::new();
     without_delay(&fixture);
-    let (system, tree) = (fixture.system.clone(), fixture.tree.clone());
+    let (system, tree) = (fixture.transactions.clone(), fixture.tree.clone());
     write(&system, &tree, 0..2000, &[1; 600]);
     let mut first = fixture.begin(RepeatableRead);
     first.view();
@@ -179,7 +179,7 @@ fn what_has_moved_stays_when_the_rest_of_its_page_can_not_be_reached() {
         return;
     }
     let fixture = Fixture::new();
-    let (system, tree, other) = (&fixture.system, &fixture.tree, &fixture.other);
+    let (system, tree, other) = (&fixture.transactions, &fixture.tree, &fixture.other);
     write(system, tree, 0..10, &[1; 600]);
     write(system, other, 0..10, &[1; 600]);
     let mut reader = fixture.begin(RepeatableRead);
@@ -222,7 +222,7 @@ fn what_has_moved_stays_when_the_rest_of_its_page_can_not_be_reached() {
 #[test]
 fn a_tree_that_can_not_be_opened_is_purged_when_it_can() {
     let fixture = Fixture::new();
-    let (system, tree, other) = (&fixture.system, &fixture.tree, &fixture.other);
+    let (system, tree, other) = (&fixture.transactions, &fixture.tree, &fixture.other);
     write(system, tree, 0..10, &[1; 100]);
     write(system, other, 0..10, &[1; 100]);
     // At once, so that they have a stream each.
@@ -249,7 +249,7 @@ fn a_tree_that_can_not_be_opened_is_purged_when_it_can() {
 #[test]
 fn purge_that_fails_takes_no_turn_of_others() {
     let fixture = Fixture::new();
-    let (system, tree) = (&fixture.system, &fixture.tree);
+    let (system, tree) = (&fixture.transactions, &fixture.tree);
     write(system, tree, 0..1, &[1; 100]);
     system.purge_all().unwrap();
     let mut txn = fixture.begin(ReadCommitted);
@@ -278,7 +278,7 @@ fn no_page_is_freed_that_pruning_is_on_its_way_to() {
         return;
     }
     let fixture = Fixture::with_pool(2 << 20);
-    let (system, tree) = (fixture.system.clone(), fixture.tree.clone());
+    let (system, tree) = (fixture.transactions.clone(), fixture.tree.clone());
     let rows = 200;
     write(&system, &tree, 0..rows, &[1; 600]);
     system.purge_all().unwrap();
@@ -321,7 +321,7 @@ fn no_page_is_freed_that_pruning_is_on_its_way_to() {
 fn a_tree_that_goes_before_pruning_is_inside_the_barrier_is_left_alone() {
     for deleted in [false, true] {
         let fixture = Fixture::new();
-        let (system, tree, other) = (&fixture.system, &fixture.tree, &fixture.other);
+        let (system, tree, other) = (&fixture.transactions, &fixture.tree, &fixture.other);
         write(system, tree, 0..10, &[1; 600]);
         write(system, other, 0..200, &[1; 600]);
         system.purge_all().unwrap();
@@ -366,7 +366,7 @@ fn undo_pages_that_can_not_be_freed_are_freed_later() {
     let dir = tempfile::tempdir().unwrap();
     let data = Arc::new(os.clone());
     let fixture = Fixture::on(dir, data, std::path::Path::new("/db"), 8 << 20);
-    let (system, tree) = (&fixture.system, &fixture.tree);
+    let (system, tree) = (&fixture.transactions, &fixture.tree);
     // What doesn't compress, so that images fill what is written at once.
     let mut random = StdRng::seed_from_u64(1);
     let mut row = [0; 2000];
@@ -402,7 +402,7 @@ fn a_transaction_that_has_ended_holds_no_snapshot() {
     fixture.load([(key(1), vec![2])]);
     txn.view();
     let live = |fixture: &Fixture| {
-        let live = fixture.system.snapshots().live(fixture.system.order());
+        let live = fixture.transactions.snapshots().live(fixture.transactions.order());
         live.unwrap().all().len()
     };
     assert_eq!(live(&fixture), 2);
@@ -415,7 +415,7 @@ fn a_transaction_that_has_ended_holds_no_snapshot() {
 #[test]
 fn versions_between_others_of_their_writer_are_not_seen_where_it_commits_meanwhile() {
     let fixture = Fixture::new();
-    let (system, tree) = (&fixture.system, &fixture.tree);
+    let (system, tree) = (&fixture.transactions, &fixture.tree);
     fixture.load([(key(1), vec![0])]);
     let mut last = vec![0];
     // At which step back the writer commits, and how the row is read.

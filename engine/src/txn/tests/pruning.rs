@@ -161,15 +161,15 @@ proptest! {
                 }
                 Step::DropSnapshot(_) => {}
                 Step::Purge => world.fixture.purge(),
-                Step::Prune => world.fixture.system.prune_now(),
+                Step::Prune => world.fixture.transactions.prune_now(),
             }
             world.check();
         }
         world.end_open(false);
         world.snapshots.clear();
         world.fixture.purge();
-        world.fixture.system.purge_all().unwrap();
-        prop_assert_eq!(world.fixture.system.stats().undo_pages, 0);
+        world.fixture.transactions.purge_all().unwrap();
+        prop_assert_eq!(world.fixture.transactions.stats().undo_pages, 0);
         let records = world.fixture.records(&world.fixture.tree);
         prop_assert_eq!(records.len(), world.rows.len(), "delete marks stay");
     }
@@ -212,8 +212,8 @@ fn an_old_snapshot_costs_what_it_sees_however_much_is_written() {
             delete(&mut txn, &fixture.tree, &key(rows + i)).unwrap();
             txn.commit().unwrap();
         }
-        fixture.system.prune_now();
-        most = most.max(fixture.system.stats().undo_pages);
+        fixture.transactions.prune_now();
+        most = most.max(fixture.transactions.stats().undo_pages);
     }
     // Nine pages hold what the reader sees; without pruning there would be 1,200.
     assert!(most < 40, "{most} undo pages");
@@ -260,9 +260,9 @@ fn a_cursor_goes_on_from_a_leaf_copied_before_pruning() {
     assert!(fixture.tree.copy_leaf(first, &mut image).unwrap());
     for round in 3..20 {
         change(round);
-        fixture.system.prune_now();
+        fixture.transactions.prune_now();
     }
-    assert!(fixture.system.stats().pruned_pages > 5);
+    assert!(fixture.transactions.stats().pruned_pages > 5);
     let mut buf = Vec::new();
     for i in 0..image.count() {
         let key = |key: &mut Vec<u8>| image.key(i, key);
@@ -298,17 +298,17 @@ fn what_was_committed_last_is_kept_for_who_looks_at_it() {
     let committed = reader.last_committed();
     for round in 4..20 {
         change(round);
-        fixture.system.prune_now();
+        fixture.transactions.prune_now();
     }
-    assert!(fixture.system.stats().pruned_pages > 5);
+    assert!(fixture.transactions.stats().pruned_pages > 5);
     let seen = scan(&reader, &fixture.tree, committed.view());
     assert_eq!(seen.len(), 20);
     assert!(seen.values().all(|row| row == &[3; 600]));
     // It shows in no list, and is given up.
-    assert_eq!(fixture.system.snapshots().registered().len(), 1);
+    assert_eq!(fixture.transactions.snapshots().registered().len(), 1);
     drop(committed);
-    fixture.system.prune_now();
-    let live = fixture.system.snapshots().live(fixture.system.order());
+    fixture.transactions.prune_now();
+    let live = fixture.transactions.snapshots().live(fixture.transactions.order());
     assert_eq!(live.unwrap().all().len(), 1);
 }
 
@@ -320,7 +320,7 @@ fn streams_of_survivors_are_taken_again() {
         return;
     }
     let fixture = Fixture::new();
-    let system = &fixture.system;
+    let system = &fixture.transactions;
     fixture.load((0..200).map(|i| (key(i), vec![0; 600])));
     let mut streams = Vec::new();
     for round in 1..10u8 {
@@ -393,7 +393,7 @@ fn readers_see_sums_whole_while_undo_is_pruned() {
             let (fixture, stop) = (&fixture, &stop);
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
-                    fixture.system.prune_now();
+                    fixture.transactions.prune_now();
                     fixture.purge();
                 }
             });

@@ -52,14 +52,14 @@ fn a_long_reader_keeps_its_snapshot_and_then_all_goes() {
         );
     }
     // On a slow machine the reader has become old, and some are pruned already.
-    let stats = fixture.system.stats();
+    let stats = fixture.transactions.stats();
     assert!(stats.undo_pages + stats.pruned_pages > 10, "{stats:?}");
     drop(reader);
     // With what pruning has quarantined for the reader.
-    fixture.system.purge_all().unwrap();
+    fixture.transactions.purge_all().unwrap();
     assert_eq!(deleted_marks(&fixture), 0);
-    assert_eq!(fixture.system.stats().unpurged, 0);
-    assert_eq!(fixture.system.stats().undo_pages, 0);
+    assert_eq!(fixture.transactions.stats().unpurged, 0);
+    assert_eq!(fixture.transactions.stats().undo_pages, 0);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_delete_mark_restored_after_its_purge_does_not_stay() {
 #[test]
 fn a_busy_stream_keeps_no_other_from_being_purged() {
     let fixture = Fixture::new();
-    let (system, tree, other) = (&fixture.system, &fixture.tree, &fixture.other);
+    let (system, tree, other) = (&fixture.transactions, &fixture.tree, &fixture.other);
     let a_step = crate::knobs::purge_step().min(4096) as u32;
     for tree in [tree, other] {
         let mut txn = fixture.begin(ReadCommitted);
@@ -158,7 +158,7 @@ fn short_transactions_need_no_new_undo_pages() {
         if i % 50 == 0 {
             fixture.purge();
         }
-        assert!(fixture.system.stats().undo_pages <= 3);
+        assert!(fixture.transactions.stats().undo_pages <= 3);
     }
 }
 
@@ -172,7 +172,7 @@ fn status_memory_follows_the_running_span() {
         txn.commit().unwrap();
         if i % 1000 == 0 {
             fixture.purge();
-            assert!(fixture.system.stats().status_bytes <= 3 * 8192 * 8);
+            assert!(fixture.transactions.stats().status_bytes <= 3 * 8192 * 8);
         }
     }
 }
@@ -181,7 +181,7 @@ fn status_memory_follows_the_running_span() {
 fn notes_are_told_once_each_in_the_right_case() {
     let fixture = Fixture::new();
     let note = |txn: &mut TreeTransaction, note: &[u8], purge: bool| {
-        let inside = fixture.system.barrier().enter();
+        let inside = fixture.transactions.barrier().enter();
         if purge {
             txn.note_on_purge(&inside, note).unwrap();
         } else {
@@ -234,7 +234,7 @@ fn a_failed_rollback_is_tried_again() {
         refuse(true);
         let mut txn = fixture.begin(ReadCommitted);
         put(&mut txn, &fixture.tree, b"k", b"1", PutMode::Update).unwrap();
-        let inside = fixture.system.barrier().enter();
+        let inside = fixture.transactions.barrier().enter();
         txn.note_on_rollback(&inside, b"note").unwrap();
         drop(inside);
         put(&mut txn, &fixture.tree, b"l", b"1", PutMode::Update).unwrap();
@@ -242,14 +242,14 @@ fn a_failed_rollback_is_tried_again() {
         if !owner_tries_again {
             drop(txn);
             fixture.purge();
-            assert_eq!(fixture.system.stats().abandoned, 1);
+            assert_eq!(fixture.transactions.stats().abandoned, 1);
             refuse(false);
             fixture.purge();
         } else {
             refuse(false);
             txn.rollback().unwrap();
         }
-        assert_eq!(fixture.system.stats().abandoned, 0);
+        assert_eq!(fixture.transactions.stats().abandoned, 0);
         let mut reader = fixture.begin(ReadCommitted);
         for key in [b"k", b"l"] {
             assert_eq!(get(&mut reader, &fixture.tree, key).unwrap(), b"0");
@@ -263,7 +263,7 @@ fn a_failed_rollback_is_tried_again() {
 #[test]
 fn a_rollback_that_stands_still_keeps_no_old_versions_and_nothing_of_the_log() {
     let fixture = Fixture::new();
-    let (system, tree) = (&fixture.system, &fixture.tree);
+    let (system, tree) = (&fixture.transactions, &fixture.tree);
     fixture.load((0..10).map(|i| (key(i), vec![1])));
     let mut txn = fixture.begin(RepeatableRead);
     txn.view();
@@ -305,7 +305,7 @@ fn a_rollback_that_stands_still_keeps_no_old_versions_and_nothing_of_the_log() {
 #[test]
 fn a_step_takes_back_a_part_of_what_was_abandoned() {
     let fixture = Fixture::new();
-    let (system, tree) = (&fixture.system, &fixture.tree);
+    let (system, tree) = (&fixture.transactions, &fixture.tree);
     let mut txn = fixture.begin(ReadCommitted);
     let rows = 2 * crate::knobs::purge_step() as u32;
     for i in 0..rows {
@@ -335,7 +335,7 @@ fn a_step_takes_back_a_part_of_what_was_abandoned() {
 #[test]
 fn what_purge_can_not_read_slows_no_rollback_down() {
     let fixture = Fixture::new();
-    let (system, tree, other) = (&fixture.system, &fixture.tree, &fixture.other);
+    let (system, tree, other) = (&fixture.transactions, &fixture.tree, &fixture.other);
     let mut txn = fixture.begin(ReadCommitted);
     put(&mut txn, other, &key(0), b"1", PutMode::Insert).unwrap();
     txn.commit().unwrap();
@@ -372,13 +372,13 @@ fn a_transaction_that_outlives_its_database_is_let_go_though_its_rollback_fails(
     let mut txn = fixture.begin(ReadCommitted);
     put(&mut txn, &fixture.tree, b"k", b"1", PutMode::Insert).unwrap();
     {
-        let inside = fixture.system.barrier().enter();
+        let inside = fixture.transactions.barrier().enter();
         txn.note_on_rollback(&inside, b"note").unwrap();
     }
     let refuse = &fixture.trees.refuse_rollback;
     refuse.store(true, Ordering::Relaxed);
-    let system = Arc::downgrade(&fixture.system);
-    fixture.system.shutdown();
+    let system = Arc::downgrade(&fixture.transactions);
+    fixture.transactions.shutdown();
     drop(txn);
     drop(fixture);
     assert_eq!(system.strong_count(), 0, "it is kept in memory");
@@ -397,7 +397,7 @@ fn undo_of_a_dropped_tree_is_skipped() {
     fixture.purge();
     running.rollback().unwrap();
     fixture.purge();
-    assert_eq!(fixture.system.stats().unpurged, 0);
+    assert_eq!(fixture.transactions.stats().unpurged, 0);
 }
 
 /// Undo and rows many times the pool: old versions come back from disk, for a reader and for the
@@ -416,7 +416,7 @@ fn undo_larger_than_the_pool_spills_and_comes_back() {
             put(&mut txn, &fixture.tree, &key(i), &row, PutMode::Update).unwrap();
         }
     }
-    assert!(fixture.system.stats().undo_pages > 3 * fixture.pool.stats().frames);
+    assert!(fixture.transactions.stats().undo_pages > 3 * fixture.pool.stats().frames);
     let seen = scan(&reader, &fixture.tree, &view);
     assert_eq!(seen.len(), rows as usize);
     assert!(seen.values().all(|row| row == &vec![1; 400]));
@@ -426,7 +426,7 @@ fn undo_larger_than_the_pool_spills_and_comes_back() {
     assert!(seen.values().all(|row| row == &vec![1; 400]));
     drop(reader);
     fixture.purge();
-    assert!(fixture.system.stats().undo_pages <= 4);
+    assert!(fixture.transactions.stats().undo_pages <= 4);
 }
 
 /// A transaction far larger than one undo page, rolled back to savepoints and then wholly.

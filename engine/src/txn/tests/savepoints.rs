@@ -92,7 +92,7 @@ fn operations_taken_back_need_no_undo_pages() {
             write(&fixture, &mut txn, format!("refused {part}").as_bytes());
         }
         txn.take_operation_back(&start).unwrap();
-        most = most.max(fixture.system.stats().undo_pages);
+        most = most.max(fixture.transactions.stats().undo_pages);
     }
     // Where pages count as full early, they are more.
     assert!(crate::knobs::SHAKEN || most <= 3, "{most}");
@@ -121,7 +121,7 @@ fn inserts_taken_back_to_savepoints_need_no_undo_pages() {
                 write(&fixture, &mut txn, format!("taken back {part}").as_bytes());
             }
             txn.rollback_to(&savepoint).unwrap();
-            most = most.max(fixture.system.stats().undo_pages);
+            most = most.max(fixture.transactions.stats().undo_pages);
         }
         // Where pages count as full early, they are more.
         assert!(crate::knobs::SHAKEN || most <= 3, "{most}");
@@ -251,7 +251,7 @@ fn who_waits_for_an_inserted_key_gets_it_when_it_is_taken_back() {
                 other.commit().unwrap();
                 got
             });
-            while fixture.system.stats().lock_waits == 0 {
+            while fixture.transactions.stats().lock_waits == 0 {
                 std::thread::yield_now();
             }
             txn.rollback_to(&savepoint).unwrap();
@@ -261,7 +261,7 @@ fn who_waits_for_an_inserted_key_gets_it_when_it_is_taken_back() {
         txn.lock_row(&fixture.tree, b"k", LockMode::Exclusive)
             .unwrap();
         txn.commit().unwrap();
-        assert_eq!(fixture.system.stats().locked_rows, 0);
+        assert_eq!(fixture.transactions.stats().locked_rows, 0);
     }
 }
 
@@ -280,7 +280,7 @@ fn a_key_that_was_locked_before_it_was_inserted_stays_locked_when_it_is_taken_ba
             put(&mut other, &fixture.tree, b"k", b"2", PutMode::Insert).unwrap();
             other.commit().unwrap();
         });
-        while fixture.system.stats().lock_waits == 0 {
+        while fixture.transactions.stats().lock_waits == 0 {
             std::thread::yield_now();
         }
         txn.rollback_to(&savepoint).unwrap();
@@ -290,5 +290,5 @@ fn a_key_that_was_locked_before_it_was_inserted_stays_locked_when_it_is_taken_ba
         assert!(!waits.is_finished());
         txn.commit().unwrap();
     });
-    assert_eq!(fixture.system.stats().locked_rows, 0);
+    assert_eq!(fixture.transactions.stats().locked_rows, 0);
 }

@@ -113,7 +113,7 @@ impl World {
         let fixture = Fixture::new();
         if !knobs::SHAKEN {
             // Nothing that tells of a change goes under a snapshot.
-            fixture.system.pruning.pace.lock().old = Duration::MAX;
+            fixture.transactions.pruning.pace.lock().old = Duration::MAX;
         }
         let sessions = (0..SESSIONS)
             .map(|i| Session {
@@ -307,7 +307,7 @@ impl World {
                 self.end(who);
             }
             Step::Purge => {
-                self.fixture.system.purge_step().unwrap();
+                self.fixture.transactions.purge_step().unwrap();
             }
         }
         if read_committed {
@@ -366,10 +366,10 @@ impl World {
             .filter_map(|key| Some((vec![key], self.newest(0, key)?)))
             .collect();
         assert_eq!(rows, expected);
-        let stats = self.fixture.system.stats();
+        let stats = self.fixture.transactions.stats();
         assert_eq!((stats.unpurged, stats.locked_rows), (0, 0));
-        self.fixture.system.give_back().unwrap();
-        assert_eq!(self.fixture.system.stats().undo_pages, 0);
+        self.fixture.transactions.give_back().unwrap();
+        assert_eq!(self.fixture.transactions.stats().undo_pages, 0);
     }
 }
 

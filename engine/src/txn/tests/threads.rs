@@ -54,7 +54,7 @@ fn increment(fixture: &Fixture, isolation: Isolation, seed: u64, keys: u8, round
 
 fn counters(isolation: Isolation) {
     let fixture = Fixture::new();
-    fixture.system.start_purge().unwrap();
+    fixture.transactions.start_purge().unwrap();
     let keys = 12;
     fixture.load((0..keys).map(|key| (vec![key], 0u64.to_le_bytes().to_vec())));
     let commits = AtomicU64::new(0);
@@ -75,7 +75,7 @@ fn counters(isolation: Isolation) {
         .sum();
     assert!(total > 0);
     assert_eq!(total, commits.load(Ordering::Relaxed));
-    assert_eq!(fixture.system.stats().locked_rows, 0);
+    assert_eq!(fixture.transactions.stats().locked_rows, 0);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn no_update_is_lost_at_repeatable_read() {
 #[test]
 fn every_snapshot_sees_the_whole_bank() {
     let fixture = Fixture::new();
-    fixture.system.start_purge().unwrap();
+    fixture.transactions.start_purge().unwrap();
     let accounts = 30u8;
     let total = u64::from(accounts) * 100;
     fixture.load((0..accounts).map(|key| (vec![key], 100u64.to_le_bytes().to_vec())));
@@ -135,12 +135,12 @@ fn every_snapshot_sees_the_whole_bank() {
         }
         stop.store(true, Ordering::Relaxed);
     });
-    fixture.system.shutdown();
+    fixture.transactions.shutdown();
     fixture.purge();
     let records = fixture.records(&fixture.tree);
     assert!(records.iter().all(|(_, header, _)| !header.deleted));
-    assert_eq!(fixture.system.stats().unpurged, 0);
-    assert_eq!(fixture.system.stats().locked_rows, 0);
+    assert_eq!(fixture.transactions.stats().unpurged, 0);
+    assert_eq!(fixture.transactions.stats().locked_rows, 0);
 }
 
 fn move_money(fixture: &Fixture, seed: u64, accounts: u8, rounds: u32) {
@@ -225,5 +225,5 @@ fn random_locks_never_hang() {
             });
         }
     });
-    assert_eq!(fixture.system.stats().locked_rows, 0);
+    assert_eq!(fixture.transactions.stats().locked_rows, 0);
 }

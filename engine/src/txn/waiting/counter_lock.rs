@@ -30,9 +30,9 @@ impl TreeTransaction {
         let counter = TreeId(clustered.0 | COUNTER);
         let row = Row::new(counter, &[]);
         let name = RowName::new(counter, &[]);
-        let system = self.system.clone();
+        let system = self.transactions.clone();
         loop {
-            let me = self.participant();
+            let me = self.running();
             if system.locks().try_lock(row, &name, me, LockMode::Exclusive) {
                 return Ok(());
             }
@@ -42,10 +42,10 @@ impl TreeTransaction {
 
     /// Gives the counter's lock back, if it is held.
     pub fn unlock_counter(&mut self, clustered: TreeId) {
-        if let Some(me) = &self.participant {
+        if let Some(me) = &self.running {
             let row = Row::new(TreeId(clustered.0 | COUNTER), &[]);
             me.forget(row);
-            self.system.locks().release(row, me);
+            self.transactions.locks().release(row, me);
         }
     }
 }

@@ -44,8 +44,8 @@ impl TreeTransaction {
         };
         let mode = LockMode::Exclusive;
         loop {
-            let participant = self.participant().clone();
-            let locks = self.system.locks();
+            let participant = self.running().clone();
+            let locks = self.transactions.locks();
             let conflict = match locks.try_take_name(row, tree, key, &participant) {
                 Ok(lock) => return Ok(lock),
                 Err(holders) if holders.is_empty() => Conflict::with_holders(tree, key, mode),
@@ -61,12 +61,12 @@ impl TreeTransaction {
     /// Gives a locked name back, or all names of a tree that ranges stand for; unless others wait for it: they get it
     /// at the end.
     pub fn unlock_name(&mut self, lock: KeyLock) {
-        if let Some(participant) = &self.participant {
+        if let Some(participant) = &self.running {
             match lock {
                 KeyLock::Entry(NameEntry(row)) => {
-                    self.system.locks().release_unwanted(row, participant);
+                    self.transactions.locks().release_unwanted(row, participant);
                 }
-                KeyLock::Ranges(tree) => self.system.locks().names.release(tree, participant),
+                KeyLock::Ranges(tree) => self.transactions.locks().names.release(tree, participant),
             }
         }
     }

@@ -133,8 +133,8 @@ impl TreeTransaction {
 
     /// Waits for a row that is to be locked: whoever ends may make this transaction its holder.
     fn wait_for_row(&mut self, conflict: &Conflict) -> Result<()> {
-        let (system, row) = (self.system.clone(), conflict.row);
-        let me = self.participant().clone();
+        let (system, row) = (self.transactions.clone(), conflict.row);
+        let me = self.running().clone();
         let held = system.locks().holds(row, &me);
         self.wait(conflict)?;
         if !held && system.locks().holds(row, &me) {
@@ -157,9 +157,9 @@ impl TreeTransaction {
     /// transaction had held nothing of it before: those who wait for it get it. For rows that have
     /// not been written since.
     pub fn unlock_new(&mut self) {
-        if let (Some(row), Some(me)) = (self.new_lock.take(), &self.participant) {
+        if let (Some(row), Some(me)) = (self.new_lock.take(), &self.running) {
             self.unescalated = None;
-            self.system.locks().release_early(row, me);
+            self.transactions.locks().release_early(row, me);
         }
     }
 
@@ -195,12 +195,12 @@ impl TreeTransaction {
         view: Option<ReadView>,
     ) -> Result<LockRow> {
         let own = self.txid;
-        let system = self.system.clone();
+        let system = self.transactions.clone();
         self.lock_requests += 1;
         self.escalate_last();
         let mut taken = None;
         let mut in_the_way = None;
-        let participant = self.participant();
+        let participant = self.running();
         let outcome = tree.read(key, |value, _| {
             let order = system.order();
             let writer = match value {
@@ -265,7 +265,7 @@ impl TreeTransaction {
         };
         if is_new {
             let requests = self.lock_requests;
-            let me = self.participant.as_ref();
+            let me = self.running.as_ref();
             if me.is_some_and(|me| system.locks().escalates(me, requests)) {
                 self.unescalated = Some((tree.id(), key.into()));
             }
@@ -275,8 +275,8 @@ impl TreeTransaction {
 
     /// The row locked last stays locked now, and needs no entry where there are many.
     fn escalate_last(&mut self) {
-        if let (Some((tree, key)), Some(me)) = (self.unescalated.take(), &self.participant) {
-            self.system.locks().escalate(tree, &key, me);
+        if let (Some((tree, key)), Some(me)) = (self.unescalated.take(), &self.running) {
+            self.transactions.locks().escalate(tree, &key, me);
         }
     }
 
@@ -296,7 +296,7 @@ impl TreeTransaction {
     ) -> Result<Option<&'a [u8]>> {
         let own = self.txid;
         loop {
-            let system = self.system.clone();
+            let system = self.transactions.clone();
             let conflict = tree.read(key, |value, _| {
                 buf.clear();
                 let Some(value) = value else {
@@ -331,14 +331,14 @@ impl TreeTransaction {
     /// limits of their own.
     fn may_wait(&self, tree: TreeId) -> Result<Duration> {
         let session = self.slot.owner().session.load(Ordering::Relaxed);
-        let mut waiting = self.system.sessions.waiting(session);
+        let mut waiting = self.transactions.sessions.waiting(session);
         if is_planted(PlantedFault::LimitOfOuterStatement) {
             waiting.limit = None;
         }
         if is_planted(PlantedFault::NeverWaitOptimistic) {
             waiting.also_optimistic = false;
         }
-        if !waiting.also_optimistic && self.system.is_optimistic(tree) {
+        if !waiting.also_optimistic && self.transactions.is_optimistic(tree) {
             return Err(Error::RowChanged);
         }
         Ok(waiting.limit.unwrap_or(self.lock_wait_timeout))
@@ -354,7 +354,7 @@ impl TreeTransaction {
     /// session waits there too ([`crate::Waiting`]); [`Error::Interrupted`] when killed.
     pub fn wait(&mut self, conflict: &Conflict) -> Result<()> {
         self.waits += 1;
-        let system = self.system.clone();
+        let system = self.transactions.clone();
         self.check_killed()?;
         let limit = self.may_wait(conflict.name.tree())?;
         let writer = match conflict.writer {
@@ -368,7 +368,7 @@ impl TreeTransaction {
             return Err(Error::LockNotAvailable);
         }
         self.stop_writing();
-        let me = self.participant().clone();
+        let me = self.running().clone();
         let row = conflict.row;
         let locks = system.locks();
         let (name, mode) = (&conflict.name, conflict.mode);

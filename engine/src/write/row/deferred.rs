@@ -135,7 +135,7 @@ impl Transaction {
             let mut done = 0;
             let result = run.entries.iter().try_for_each(|&entry| {
                 if done % knobs::entries_a_look() == 0 {
-                    self.inner.check_killed()?;
+                    self.tree_txn.check_killed()?;
                 }
                 self.retry_after_waits(table, &trees, |op| {
                     op.insert_entry(*index, run.key(entry), run.payload(entry))

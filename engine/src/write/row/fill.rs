@@ -60,8 +60,8 @@ impl Transaction {
         check_key(&s.key)?;
         write_payload(table, row, s)?;
         let trees = table.trees.load();
-        self.shared.system.pool().check_room()?;
-        let _inside = self.shared.system.barrier().enter();
+        self.shared.transactions.pool().check_room()?;
+        let _inside = self.shared.transactions.barrier().enter();
         if replay::read_live(&trees.clustered, &s.key)?.is_some() {
             s.found.extend_from_slice(&s.key);
             return Err(Error::Duplicate { index: 0 });
